@@ -1,0 +1,35 @@
+# The one-word commands. CMake and the scripts in tools/ do the work.
+.PHONY: all build setup test check check-all tidy format bench docs clean
+
+all: build
+
+setup:
+	tools/setup.sh --developer
+
+build:
+	tools/build.sh cpu
+
+test: # the quick tests
+	tools/test.sh cpu
+
+check: # formatting, include borders, file sizes: seconds, no build
+	tools/check.sh
+
+check-all: check # everything: sanitizers, long trainings, full-size comparisons; hours
+	tools/check_all.sh
+
+tidy: build
+	tools/tidy.sh
+
+format:
+	tools/check.sh --fix
+
+bench: # micro-benchmarks; the comparison with other engines is described in bench/README.md
+	tools/build.sh cpu benches
+	@for program in build/bench/bench_*; do if [ -x "$$program" ]; then "$$program" || exit 1; fi; done
+
+docs: # the pages of docs/ that come out of the program itself
+	tools/make_docs.sh
+
+clean:
+	rm -rf build build-*

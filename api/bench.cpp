@@ -1,0 +1,231 @@
+// Step times of a configuration, per operator and per queue, and of single kernels.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/engine.h"
+#include "api/run_files.h"
+#include "engine/formats/files.h"
+#include "engine/training/optimizers/optimizer.h"
+#include "engine/training/trainer.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int warm_up_steps = 3, least_steps = 10, profiled_steps = 5;
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+struct Profile {
+  std::vector<double> node_seconds;  // sums over profiled steps
+  Json events = Json::array();       // Chrome trace of the last step
+};
+
+/// Installs a probe that times every instruction of a program.
+void profile(Program& program, Profile& profile) {
+  const Lowered& lowered = program.lowered();
+  profile.node_seconds.assign(lowered.graph.nodes.size(), 0);
+  const auto origin = Clock::now();
+  program.set_probe([&profile, &lowered, origin, begin = Clock::time_point()](NodeId node, bool is_begin) mutable {
+    const auto now = Clock::now();
+    if (is_begin) {
+      begin = now;
+      return;
+    }
+    if (!node) return;
+    const double seconds = std::chrono::duration<double>(now - begin).count();
+    profile.node_seconds[node.index] += seconds;
+    const Node& n = lowered.graph.node(node);
+    profile.events.push_back({{"name", n.path + " " + n.op->name},
+                              {"ph", "X"},
+                              {"pid", 1},
+                              {"tid", 1},
+                              {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
+                              {"dur", seconds * 1e6}});
+  });
+}
+
+const char* phase_name(Phase phase) {
+  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
+}
+
+struct OperatorTime {
+  std::size_t node;
+  double ms;
+};
+
+std::vector<OperatorTime> sorted_times(const Program& program, const Profile& profile) {
+  std::vector<OperatorTime> times;
+  for (std::size_t i = 0; i < profile.node_seconds.size(); ++i) {
+    if (program.lowered().nodes[i].kernel == nullptr) continue;
+    times.push_back({i, profile.node_seconds[i] * 1e3 / profiled_steps});
+  }
+  std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
+  return times;
+}
+
+Json operator_json(const Program& program, const OperatorTime& time) {
+  const Node& node = program.lowered().graph.nodes[time.node];
+  const Cost cost = cost_of(program.lowered().graph, node);
+  return {{"path", node.path},
+          {"op", node.op->name},
+          {"phase", phase_name(node.phase)},
+          {"device", "cpu"},
+          {"kernel", program.lowered().nodes[time.node].kernel->name},
+          {"ms", time.ms},
+          {"bytes", cost.bytes},
+          {"flops", cost.flops}};
+}
+
+std::string operator_text(const Program& program, const OperatorTime& time) {
+  const Node& node = program.lowered().graph.nodes[time.node];
+  const Cost cost = cost_of(program.lowered().graph, node);
+  const double seconds = time.ms / 1e3;
+  return fmt::format("  {:9.3f} ms {:7.1f} GF/s {:6.1f} GB/s  {:<22} {:<28} {} {}\n", time.ms,
+                     seconds > 0 ? cost.flops / seconds / 1e9 : 0, seconds > 0 ? cost.bytes / seconds / 1e9 : 0,
+                     node.op->name, program.lowered().nodes[time.node].kernel->name, node.path,
+                     node.phase == Phase::backward ? "(backward)" : "");
+}
+
+}  // namespace
+
+Report bench(const std::string& config_path, const BenchOptions& options) {
+  RunConfig config = read_run_config(config_path, options.overrides);
+  if (!config.data) {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "bench needs data: there is no [data] table";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  Engine engine(config.threads);
+  OpenModel model(engine, config);
+  OpenOptions open;
+  open.seed = config.seed;
+  DataSets data = open_data(*config.data, open);
+  data.eval = nullptr;
+  const std::int64_t batch = config.batch_size;
+  Training training(config, run_parts(engine, model), std::move(data), {});
+
+  training.run_steps(warm_up_steps, [](double) {});
+  std::vector<double> seconds;
+  double total = 0;
+  while (total < options.seconds || static_cast<int>(seconds.size()) < least_steps) {
+    training.run_steps(least_steps, [&](double s) {
+      seconds.push_back(s);
+      total += s;
+    });
+  }
+  const std::uint64_t resident = peak_resident_bytes();
+  Program& program = *training.main_program().program;
+  Profile times;
+  profile(program, times);
+  training.run_steps(profiled_steps, [](double) {});
+  program.set_probe(nullptr);
+  if (!options.trace_path.empty()) {
+    replace_file(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n");
+  }
+
+  const double median = quantile(seconds, 0.5);
+  double busy = 0, reference = 0;
+  const std::vector<OperatorTime> operators = sorted_times(program, times);
+  for (const OperatorTime& time : operators) {
+    busy += time.ms;
+    if (program.lowered().nodes[time.node].kernel->reference) reference += time.ms;
+  }
+  Report report;
+  Json json{{"step_ms", median * 1e3},
+            {"step_ms_p10", quantile(seconds, 0.1) * 1e3},
+            {"step_ms_p90", quantile(seconds, 0.9) * 1e3},
+            {"samples_per_second", static_cast<double>(batch) / median},
+            {"peak_rss_mib", static_cast<double>(resident) / (1 << 20)},
+            {"queues", {{{"name", "cpu"}, {"busy_ms", busy}}}},
+            {"transfers", {{"bytes", 0}, {"exposed_ms", 0}}},
+            {"reference_ms", reference},
+            {"operators", Json::array()}};
+  for (const OperatorTime& time : operators) json["operators"].push_back(operator_json(program, time));
+  report.json = json.dump(2);
+  report.text = fmt::format(
+      "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
+      "queue  cpu busy {:.3f} ms\nmemory peak resident {}; plan: {}\n",
+      median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
+      static_cast<double>(batch) / median, busy, bytes_text(static_cast<double>(resident)),
+      memory_text(program.plan()));
+  if (reference > 0) report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
+  report.text += "operators, by time\n";
+  for (std::size_t i = 0; i < operators.size() && i < 25; ++i) report.text += operator_text(program, operators[i]);
+  return report;
+}
+
+Report bench_kernel(const std::string& kernel, std::int64_t elements, double least_seconds) {
+  if ((kernel != "adamw" && kernel != "adam" && kernel != "sgd") || elements < 1) {
+    Diagnostic d;
+    d.message = "there is no such kernel to bench";
+    d.expected = "adamw, adam or sgd, on at least 1 element";
+    d.got = kernel + " on " + std::to_string(elements);
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  Engine engine;
+  GraphBuilder g(engine.operators);
+  const TensorType type{DType::float32, {elements}};
+  State weight;
+  weight.name = "weight";
+  weight.trainable = true;
+  weight.start = HostTensor(type);
+  State gradient = weight;
+  gradient.name = "gradient";
+  gradient.kind = StateKind::buffer;
+  gradient.trainable = false;
+  gradient.start = HostTensor(type);
+  for (float& x : gradient.start.as<float>()) x = 1e-3f;
+  weight.initial = g.state(weight);
+  const ValueId gradient_value = g.state(gradient);
+  UpdateRequest request{weight, gradient_value, g.scalar(1e-3, DType::float32), {}};
+  request.options.kind = kernel == "sgd" ? OptimizerKind::sgd
+                         : kernel == "adam" ? OptimizerKind::adam
+                                            : OptimizerKind::adamw;
+  if (kernel == "adamw") request.options.weight_decay = 0.01;
+  const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32), g.scalar(0, DType::boolean)};
+  add_update(g, request, scalars);
+  Graph graph = g.finish();
+  StateStore states;
+  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states, make_arenas(), {});
+  weight.start = gradient.start = HostTensor();
+  std::vector<double> seconds;
+  double total = 0;
+  for (std::uint64_t step = 0; total < least_seconds || seconds.size() < 10; ++step) {
+    StepContext context;
+    context.step = step + 1;
+    const auto start = Clock::now();
+    program.run(context, step);
+    const double s = std::chrono::duration<double>(Clock::now() - start).count();
+    if (step < warm_up_steps) continue;
+    seconds.push_back(s);
+    total += s;
+  }
+  const double median = quantile(seconds, 0.5);
+  const double bytes = static_cast<double>(elements) * (kernel == "sgd" ? 12 : 28);
+  Report report;
+  report.json = Json{{"kernel", kernel},
+                     {"elements", elements},
+                     {"step_ms", median * 1e3},
+                     {"step_ms_p10", quantile(seconds, 0.1) * 1e3},
+                     {"step_ms_p90", quantile(seconds, 0.9) * 1e3},
+                     {"gb_per_s", bytes / median / 1e9},
+                     {"peak_rss_mib", static_cast<double>(peak_resident_bytes()) / (1 << 20)}}
+                    .dump(2);
+  report.text = fmt::format("{} on {} elements: {:.3f} ms median of {}, {:.1f} GB/s\n", kernel, elements, median * 1e3,
+                            seconds.size(), bytes / median / 1e9);
+  return report;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,125 @@
+#include "api/engine.h"
+
+#include <sys/resource.h>
+
+#include <fmt/format.h>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/reference/reference_kernels.h"
+#include "placement/single_device.h"
+
+namespace tandem::api {
+
+Evaluator reference_evaluator() {
+  auto kernels = std::make_shared<const KernelList>(reference_kernels());
+  return [kernels](const Graph& graph, const Node& node, const std::vector<HostTensor>& inputs) {
+    const DeviceFacts facts;
+    KernelRequest request;
+    request.node = &node;
+    request.facts = &facts;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      Operand operand;
+      operand.present = static_cast<bool>(node.inputs[i]);
+      if (operand.present) {
+        operand.type = inputs[i].type();
+        operand.layout = row_major(operand.type.shape);
+        operand.constant = &inputs[i];
+      }
+      request.inputs.push_back(std::move(operand));
+    }
+    std::vector<HostTensor> outputs;
+    for (const ValueId id : node.outputs) {
+      Operand operand;
+      operand.type = graph.type(id);
+      operand.layout = row_major(operand.type.shape);
+      outputs.emplace_back(operand.type);
+      request.outputs.push_back(std::move(operand));
+    }
+    std::vector<std::string> refusals;
+    const Kernel* kernel = choose_kernel(*kernels, request, &refusals);
+    if (kernel == nullptr) {
+      Diagnostic d;
+      d.path = node.path;
+      d.message = "no kernel can compute this constant";
+      d.got = refusals.empty() ? node.op->name : refusals.back();
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+    const std::unique_ptr<PreparedKernel> prepared = kernel->prepare(request);
+    std::vector<const void*> from;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      from.push_back(node.inputs[i] ? inputs[i].data() : nullptr);
+    }
+    std::vector<void*> to;
+    for (HostTensor& output : outputs) to.push_back(output.data());
+    std::vector<std::byte> workspace(prepared->workspace_bytes + 64);
+    ErrorWord error;
+    StepContext context;
+    context.error = &error;
+    void* aligned = workspace.data();
+    std::size_t space = workspace.size();
+    std::align(64, prepared->workspace_bytes, aligned, space);
+    prepared->run({from.data(), to.data(), aligned, &context});
+    return outputs;
+  };
+}
+
+Engine::Engine(int threads) : cpu(make_cpu_device(threads)) {}
+
+OpenModel::OpenModel(const Engine& engine, const RunConfig& config)
+    : engine_(engine), config_(config), file_(OnnxFile::open(config.model.file)) {}
+
+OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
+  const auto found = imported_.find({batch, training});
+  if (found != imported_.end()) return found->second;
+  ImportOptions options;
+  options.bind.assign(config_.model.bind.begin(), config_.model.bind.end());
+  options.batch = batch;
+  options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
+  options.training = training;
+  options.evaluate = engine_.evaluate;
+  Imported imported{import_graph(file_, engine_.operators, options), {}};
+  PassContext context{engine_.operators, engine_.evaluate, {}, {}};
+  imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
+  recognised_ = std::move(context.notes);
+  return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
+}
+
+const Graph& OpenModel::forward(std::int64_t batch, bool training) { return get(batch, training).forward; }
+const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
+  return get(batch, training).result;
+}
+
+RunParts run_parts(const Engine& engine, OpenModel& model) {
+  RunParts parts;
+  parts.operators = &engine.operators;
+  parts.devices = engine.devices();
+  parts.forward = [&model](std::int64_t batch, bool training) { return model.forward(batch, training); };
+  parts.place = [](const Graph& graph) { return place_on_one_device(graph, {"cpu"}, 0, "default"); };
+  return parts;
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes < 1024) return fmt::format("{:.0f} B", bytes);
+  if (bytes < 1024 * 1024) return fmt::format("{:.1f} KiB", bytes / 1024);
+  if (bytes < 1024.0 * 1024 * 1024) return fmt::format("{:.1f} MiB", bytes / (1024 * 1024));
+  return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024));
+}
+
+std::string memory_text(const Plan& plan) {
+  std::string text;
+  for (const MemoryUse& use : plan.memory) {
+    text += fmt::format("parameters {}, state {}, gradients {}, activations {}, workspace {}, peak {} at {}",
+                        bytes_text(use.parameters), bytes_text(use.state), bytes_text(use.gradients),
+                        bytes_text(use.activations), bytes_text(use.workspace), bytes_text(use.peak),
+                        use.peak_at.empty() ? "start" : use.peak_at);
+  }
+  return text;
+}
+
+std::uint64_t peak_resident_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace tandem::api

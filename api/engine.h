@@ -1,0 +1,62 @@
+// What every public function starts from: operators, devices, an evaluator of constants, open models.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/passes/pass.h"
+#include "engine/runtime/device.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/pass_programs.h"
+#include "importer/import_graph.h"
+
+namespace tandem::api {
+
+/// Computes a node on constants with the reference kernels; throws where none takes it.
+Evaluator reference_evaluator();
+
+struct Engine {
+  OperatorSet operators = all_operators();
+  std::unique_ptr<Device> cpu;
+  Evaluator evaluate = reference_evaluator();
+
+  /// threads 0: all usable cores.
+  explicit Engine(int threads = 0);
+  std::vector<Device*> devices() const { return {cpu.get()}; }
+};
+
+/// An ONNX file with the graphs that were imported from it, by batch and mode.
+class OpenModel {
+ public:
+  OpenModel(const Engine& engine, const RunConfig& config);
+
+  /// After the forward passes; values that the loss names are outputs.
+  const Graph& forward(std::int64_t batch, bool training);
+  const OnnxFile& file() const { return file_; }
+  const ImportResult& imported(std::int64_t batch, bool training);
+  const std::vector<std::string>& recognised() const { return recognised_; }
+
+ private:
+  struct Imported {
+    ImportResult result;
+    Graph forward;
+  };
+  Imported& get(std::int64_t batch, bool training);
+
+  const Engine& engine_;
+  RunConfig config_;
+  OnnxFile file_;
+  std::map<std::pair<std::int64_t, bool>, Imported> imported_;
+  std::vector<std::string> recognised_;
+};
+
+RunParts run_parts(const Engine& engine, OpenModel& model);
+
+/// "3.4 MiB"
+std::string bytes_text(double bytes);
+/// One line a kind: parameters, gradients, state, activations, workspace, peak.
+std::string memory_text(const Plan& plan);
+std::uint64_t peak_resident_bytes();
+
+}  // namespace tandem::api

@@ -1,0 +1,173 @@
+// tandem::api::Trainer: a run from a train.toml.
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/engine.h"
+#include "api/run_files.h"
+#include "engine/formats/files.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/run_directory.h"
+#include "engine/training/trainer.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+std::atomic<bool> stop_requested{false};
+
+}  // namespace
+
+std::string placement_json(const Placement& placement, const Graph& graph) {
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array(), states = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < placement.nodes.size() && i < graph.nodes.size(); ++i) {
+    const PlacedNode& node = placement.nodes[i];
+    nodes.push_back({{"path", graph.nodes[i].path},
+                     {"op", graph.nodes[i].op->name},
+                     {"device", placement.devices[node.device]},
+                     {"reason", node.reason}});
+  }
+  for (std::size_t i = 0; i < placement.states.size(); ++i) {
+    const PlacedState& state = placement.states[i];
+    states.push_back({{"name", graph.states[i].name},
+                      {"state", placement.devices[state.state]},
+                      {"param", placement.devices[state.param]},
+                      {"reason", state.reason}});
+  }
+  return nlohmann::ordered_json{{"devices", placement.devices}, {"nodes", nodes}, {"states", states}}.dump(1) + "\n";
+}
+
+struct Trainer::Impl {
+  RunConfig config;
+  TrainOptions options;
+  Engine engine;
+  OpenModel model;
+  std::unique_ptr<Training> training;
+  std::string resume_from;
+
+  Impl(RunConfig c, TrainOptions o)
+      : config(std::move(c)), options(std::move(o)), engine(config.threads), model(engine, config) {}
+};
+
+namespace {
+
+void refuse_later_parts(const RunConfig& config) {
+  std::vector<Diagnostic> problems;
+  if (!config.data) {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "there is no [data] table";
+    d.fix = "add [data] with kind, train.files and fields";
+    problems.push_back(std::move(d));
+  }
+  if (config.device == "gpu") {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "device = \"gpu\": this build has no accelerator";
+    d.fix = "use device = \"cpu\" or leave it out";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+std::string find_run(const RunConfig& config) {
+  if (!config.run_dir.empty()) return path_exists(config.run_dir) ? config.run_dir : "";
+  const std::filesystem::path file(config.file);
+  return RunDirectory::newest_unfinished((file.parent_path() / "runs").string(),
+                                         config.name.empty() ? file.stem().string() : config.name);
+}
+
+}  // namespace
+
+Trainer::Trainer(const std::string& config_path, TrainOptions options) {
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.run_dir.empty()) {
+    overrides.push_back("run_dir=" + nlohmann::json(std::filesystem::absolute(options.run_dir).string()).dump());
+  }
+  RunConfig config = read_run_config(config_path, overrides);
+  refuse_later_parts(config);
+  impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
+  Impl& my = *impl_;
+  if (my.options.resume) {
+    my.resume_from = find_run(my.config);
+    if (my.resume_from.empty()) {
+      Diagnostic d;
+      d.file = my.config.file;
+      d.message = "there is no unfinished run to resume";
+      d.fix = "leave --resume away, or name the run with --run-dir";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+  }
+  OpenOptions open;
+  open.seed = my.config.seed;
+  DataSets data = open_data(*my.config.data, open);
+  TrainingHooks hooks;
+  hooks.on_message = my.options.on_message;
+  hooks.stop_requested = [] { return stop_requested.load(std::memory_order_relaxed); };
+  if (my.options.on_progress) {
+    hooks.on_progress = [report = my.options.on_progress](const TrainingProgress& p) {
+      Progress progress;
+      progress.step = p.step;
+      progress.steps = p.steps;
+      progress.epoch = p.epoch;
+      progress.epochs = p.epochs;
+      progress.evaluation = p.evaluation;
+      progress.values = p.values;
+      progress.samples_per_second = p.samples_per_second;
+      progress.seconds = p.seconds;
+      report(progress);
+    };
+  }
+  my.training = std::make_unique<Training>(my.config, run_parts(my.engine, my.model), std::move(data), hooks);
+}
+
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+
+void Trainer::request_stop() { stop_requested.store(true, std::memory_order_relaxed); }
+
+TrainResult Trainer::run() {
+  Impl& my = *impl_;
+  TrainResult result;
+  if (my.options.dry_run) return result;
+  const Program& program = *my.training->main_program().program;
+  const Graph& graph = program.lowered().graph;
+  const Placement placement = place_everything(graph);
+  const TrainingResult done =
+      my.training->run(my.resume_from, {{"train.resolved.toml", to_toml(my.config)},
+                                        {"policy.toml", default_policy()},
+                                        {"placement.json", placement_json(placement, graph)}});
+  result.run_dir = done.run_dir;
+  result.steps = done.steps;
+  result.loss = done.loss;
+  for (const auto& [name, value] : done.evaluation) result.evaluation[name] = value;
+  result.interrupted = done.interrupted;
+  return result;
+}
+
+std::string Trainer::summary() const {
+  const Impl& my = *impl_;
+  const Program& program = *my.training->main_program().program;
+  const Graph& graph = program.lowered().graph;
+  std::size_t parameters = 0, elements = 0;
+  for (const State& state : graph.states) {
+    if (state.kind != StateKind::parameter) continue;
+    ++parameters;
+    elements += static_cast<std::size_t>(state.start.type().elements());
+  }
+  std::size_t instructions = 0;
+  for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
+  std::string text = fmt::format(
+      "model      {}  ({} parameters in {} tensors)\nplacement  cpu {} operators, {} threads\n"
+      "plan       {} instructions; {}\ntraining   {} steps, {} per epoch, batch {}",
+      my.config.model.file, elements, parameters, graph.nodes.size(), my.engine.cpu->facts().threads,
+      instructions, memory_text(program.plan()), my.training->total_steps(), my.training->steps_per_epoch(),
+      my.config.batch_size);
+  for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
+  return text;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,85 @@
+# Finds everything that Tandem uses and does not write itself. Each missing library gets one line that
+# says what installs it. After this file: DNNL::dnnl, onnx, fmt::fmt, tomlplusplus, CLI11::CLI11,
+# nlohmann_json::nlohmann_json, ZLIB::ZLIB, OpenMP::OpenMP_CXX, Threads::Threads, GTest::*, benchmark::*.
+
+set(missing_dependencies "")
+macro(tandem_require name)
+  if(NOT (${ARGN}))
+    list(APPEND missing_dependencies "${name}")
+  endif()
+endmacro()
+
+# tools/setup.sh decides where the two libraries that no Debian package brings are.
+set(TANDEM_DEPS "$ENV{TANDEM_DEPS}" CACHE PATH "Folder that tools/setup.sh fills; empty: its default")
+set(environment "")
+if(TANDEM_DEPS)
+  set(environment TANDEM_DEPS=${TANDEM_DEPS})
+endif()
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -E env ${environment} ${PROJECT_SOURCE_DIR}/tools/setup.sh --prefixes
+  OUTPUT_VARIABLE prefixes COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "onednn=([^\n]*)" _ "${prefixes}")
+set(onednn_prefix "${CMAKE_MATCH_1}")
+string(REGEX MATCH "onnx=([^\n]*)" _ "${prefixes}")
+set(onnx_prefix "${CMAKE_MATCH_1}")
+
+set(dnnl_DIR "dnnl_DIR-NOTFOUND" CACHE INTERNAL "") # looked up again: the cache folder may have moved
+if(onednn_prefix STREQUAL "system")
+  find_package(dnnl 3 CONFIG QUIET)
+else()
+  find_package(dnnl 3 CONFIG QUIET PATHS ${onednn_prefix} NO_DEFAULT_PATH)
+endif()
+tandem_require("oneDNN 3" dnnl_FOUND)
+
+find_package(Protobuf QUIET)
+tandem_require("Protocol Buffers (libprotobuf-dev, protobuf-compiler)" Protobuf_FOUND)
+if(Protobuf_FOUND AND EXISTS ${onnx_prefix}/lib/libonnx.a)
+  add_library(onnx STATIC IMPORTED GLOBAL)
+  set_target_properties(onnx PROPERTIES
+    IMPORTED_LOCATION ${onnx_prefix}/lib/libonnx.a
+    INTERFACE_INCLUDE_DIRECTORIES ${onnx_prefix}/include
+    INTERFACE_COMPILE_DEFINITIONS "ONNX_NAMESPACE=onnx;ONNX_ML=1;__STDC_FORMAT_MACROS"
+    INTERFACE_LINK_LIBRARIES protobuf::libprotobuf)
+endif()
+tandem_require("the ONNX C++ library" TARGET onnx)
+
+find_package(fmt CONFIG QUIET)
+tandem_require("fmt (libfmt-dev)" fmt_FOUND)
+find_package(CLI11 CONFIG QUIET)
+tandem_require("CLI11 (libcli11-dev)" CLI11_FOUND)
+find_package(nlohmann_json CONFIG QUIET)
+tandem_require("nlohmann-json (nlohmann-json3-dev)" nlohmann_json_FOUND)
+find_package(ZLIB QUIET)
+tandem_require("zlib (zlib1g-dev)" ZLIB_FOUND)
+find_package(Threads REQUIRED)
+find_package(OpenMP QUIET COMPONENTS CXX)
+tandem_require("OpenMP (part of g++)" OpenMP_CXX_FOUND)
+
+find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
+mark_as_advanced(TOMLPLUSPLUS_INCLUDE)
+tandem_require("toml++ (libtomlplusplus-dev)" TOMLPLUSPLUS_INCLUDE)
+add_library(tomlplusplus INTERFACE)
+if(TOMLPLUSPLUS_INCLUDE)
+  target_include_directories(tomlplusplus SYSTEM INTERFACE ${TOMLPLUSPLUS_INCLUDE})
+endif()
+
+if(TANDEM_TESTS)
+  find_package(GTest CONFIG QUIET)
+  tandem_require("GoogleTest (libgtest-dev, libgmock-dev)" GTest_FOUND)
+endif()
+if(TANDEM_BENCH)
+  find_package(benchmark CONFIG QUIET) # optional: only the micro-benchmarks use it
+endif()
+
+if(missing_dependencies)
+  foreach(name IN LISTS missing_dependencies)
+    message(NOTICE "missing: ${name}: run tools/setup.sh")
+  endforeach()
+  message(FATAL_ERROR "Tandem cannot be built yet. tools/setup.sh installs what the lines above name.")
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+mark_as_advanced(CCACHE_PROGRAM)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()

@@ -1,0 +1,47 @@
+# What every target of Tandem has in common: language, warnings, sanitizers, include root.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+if(CMAKE_GENERATOR MATCHES Ninja)
+  add_compile_options(-fdiagnostics-color=auto)
+endif()
+
+add_library(tandem_options INTERFACE)
+target_compile_options(tandem_options INTERFACE -Wall -Wextra $<$<BOOL:${TANDEM_WERROR}>:-Werror>
+  -Wno-missing-field-initializers # designated initialisers name what differs from the default
+  # Code of a shared library may still be inlined within its file.
+  -fno-semantic-interposition)
+target_include_directories(tandem_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
+if(TANDEM_SANITIZE)
+  add_compile_options(-fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${TANDEM_SANITIZE})
+endif()
+
+# tandem_sources(OUT [EXCLUDE REGEX…] GLOB…): files below the current folder, found again at every build.
+function(tandem_sources out)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCLUDE")
+  list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${arg_UNPARSED_ARGUMENTS})
+  foreach(pattern IN LISTS arg_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${pattern})
+  endforeach()
+  set(${out} ${sources} PARENT_SCOPE)
+endfunction()
+
+# tandem_library(NAME SOURCES… [USES targets…] [PRIVATE targets…]): a static library. USES are Tandem's own
+# libraries; PRIVATE are third parties that no other part of Tandem gets to see.
+function(tandem_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;PRIVATE")
+  if(arg_UNPARSED_ARGUMENTS)
+    add_library(${name} STATIC ${arg_UNPARSED_ARGUMENTS})
+    target_link_libraries(${name} PUBLIC tandem_options ${arg_USES} PRIVATE ${arg_PRIVATE})
+  else() # a folder without sources yet
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE tandem_options ${arg_USES})
+  endif()
+endfunction()

@@ -1,0 +1,282 @@
+#include "engine/formats/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cassert>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+std::atomic<std::uint64_t> operations{0};
+std::mutex hook_mutex;
+std::shared_ptr<const FileHook> hook;  // guarded by hook_mutex
+
+[[noreturn]] void fail(std::string_view doing, const std::string& path, int error) {
+  Diagnostic d;
+  d.file = path;
+  d.message = "cannot " + std::string(doing) + ": " + std::strerror(error);
+  if (error == ENOSPC || error == EDQUOT) d.fix = "make room on that disk";
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+void before(std::string_view operation, std::string_view path) {
+  static const std::uint64_t kill_at = [] {
+    const char* text = std::getenv("TANDEM_KILL_AT_FILE_OPERATION");
+    return text ? std::strtoull(text, nullptr, 10) : 0;
+  }();
+  const std::uint64_t number = ++operations;
+  if (kill_at != 0 && number == kill_at) ::kill(::getpid(), SIGKILL);
+  std::shared_ptr<const FileHook> call;
+  {
+    std::lock_guard lock(hook_mutex);
+    call = hook;
+  }
+  if (call) (*call)(operation, path);
+}
+
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags, std::string_view doing)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (value_ < 0) fail(doing, path, errno);
+  }
+  ~Descriptor() { ::close(value_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+struct stat status_of(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) fail("read", path, errno);
+  return status;
+}
+
+}  // namespace
+
+void set_file_hook(FileHook new_hook) {
+  std::lock_guard lock(hook_mutex);
+  hook = new_hook ? std::make_shared<const FileHook>(std::move(new_hook)) : nullptr;
+}
+
+std::uint64_t file_operations() { return operations; }
+
+OutputFile::OutputFile(std::string path, Mode mode) : path_(std::move(path)) {
+  const bool appends = mode == Mode::append;
+  before(appends ? "append" : "create", path_);
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (appends ? O_APPEND : O_TRUNC);
+  descriptor_ = ::open(path_.c_str(), flags, 0666);
+  if (descriptor_ < 0) fail("create", path_, errno);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void OutputFile::write(const void* data, std::size_t bytes) {
+  assert(descriptor_ >= 0);
+  if (bytes == 0) return;
+  before("write", path_);
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(descriptor_, from, std::min<std::size_t>(bytes, 1 << 30));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      fail("write", path_, errno);
+    }
+    from += written;
+    bytes -= static_cast<std::size_t>(written);
+    bytes_ += static_cast<std::uint64_t>(written);
+  }
+}
+
+void OutputFile::sync() {
+  assert(descriptor_ >= 0);
+  before("sync", path_);
+  if (::fsync(descriptor_) != 0) fail("sync", path_, errno);
+}
+
+void OutputFile::close() {
+  assert(descriptor_ >= 0);
+  before("close", path_);
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0 && errno != EINTR) fail("close", path_, errno);
+}
+
+WrittenFile write_file(const std::string& path, std::string_view content) {
+  OutputFile file(path);
+  file.write(content);
+  file.sync();
+  file.close();
+  return {content.size(), sha256(content.data(), content.size())};
+}
+
+namespace {
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+void replace_file(const std::string& path, std::string_view content) {
+  const std::string beside = path + ".new";
+  write_file(beside, content);
+  rename_path(beside, path);
+  sync_directory(folder_of(path));
+}
+
+void make_directories(const std::string& path) {
+  if (path.empty() || is_directory(path)) return;
+  const std::string parent = folder_of(path);
+  if (parent != path) make_directories(parent);
+  before("make_directory", path);
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    const int error = errno;
+    if (!is_directory(path))
+      fail("create folder", path, error);  // another process may have made it
+  }
+}
+
+void make_directory(const std::string& path) {
+  before("make_directory", path);
+  if (::mkdir(path.c_str(), 0777) != 0) fail("create folder", path, errno);
+}
+
+void rename_path(const std::string& from, const std::string& to) {
+  before("rename", to);
+  if (std::rename(from.c_str(), to.c_str()) != 0) fail("rename " + from + " to this", to, errno);
+}
+
+void sync_directory(const std::string& path) {
+  before("sync_directory", path);
+  const Descriptor folder(path, O_RDONLY | O_DIRECTORY, "open folder");
+  // Some network file systems cannot sync folders and say so with EINVAL.
+  if (::fsync(folder.value()) != 0 && errno != EINVAL) fail("sync folder", path, errno);
+}
+
+void remove_all(const std::string& path) {
+  struct stat status;
+  if (::lstat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT) return;
+    fail("remove", path, errno);
+  }
+  const bool folder = S_ISDIR(status.st_mode);
+  if (folder) {
+    for (const std::string& name : list_directory(path)) remove_all(path + "/" + name);
+  }
+  before("remove", path);
+  if ((folder ? ::rmdir(path.c_str()) : ::unlink(path.c_str())) != 0) fail("remove", path, errno);
+}
+
+void truncate_file(const std::string& path, std::uint64_t bytes) {
+  before("truncate", path);
+  const Descriptor file(path, O_WRONLY, "open");
+  if (::ftruncate(file.value(), static_cast<off_t>(bytes)) != 0) fail("shorten", path, errno);
+  if (::fsync(file.value()) != 0) fail("sync", path, errno);
+}
+
+bool path_exists(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+bool is_directory(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+std::uint64_t file_size(const std::string& path) {
+  return static_cast<std::uint64_t>(status_of(path).st_size);
+}
+
+std::vector<std::string> list_directory(const std::string& path) {
+  DIR* folder = ::opendir(path.c_str());
+  if (!folder) fail("list folder", path, errno);
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(folder)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(folder);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string read_file(const std::string& path, std::uint64_t limit) {
+  const Descriptor file(path, O_RDONLY, "open");
+  struct stat status;
+  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  std::string content;
+  content.reserve(std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), limit) + 1);
+  while (true) {  // the size is only a hint: pipes have none
+    const std::size_t had = content.size();
+    content.resize(std::max(content.capacity(), had + 65536));
+    const ssize_t got = ::read(file.value(), content.data() + had, content.size() - had);
+    if (got < 0 && errno != EINTR) fail("read", path, errno);
+    content.resize(had + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (content.size() > limit) {
+      throw Error(ErrorKind::data, {.message = "the file is too large",
+                                    .file = path,
+                                    .expected = "at most " + std::to_string(limit) + " bytes"});
+    }
+    if (got == 0) return content;
+  }
+}
+
+WrittenFile hash_file(const std::string& path) {
+  const Descriptor file(path, O_RDONLY, "open");
+  std::vector<std::uint8_t> buffer(1 << 20);
+  Sha256 hash;
+  WrittenFile result;
+  while (true) {
+    const ssize_t got = ::read(file.value(), buffer.data(), buffer.size());
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail("read", path, errno);
+    }
+    if (got == 0) break;
+    hash.update(buffer.data(), static_cast<std::size_t>(got));
+    result.bytes += static_cast<std::uint64_t>(got);
+  }
+  result.sha256 = hash.finish();
+  return result;
+}
+
+MappedFile::MappedFile(const std::string& path) {
+  const Descriptor file(path, O_RDONLY, "open");
+  struct stat status;
+  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
+  if (!S_ISREG(status.st_mode)) fail("map", path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ == 0) return;
+  void* at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.value(), 0);
+  if (at == MAP_FAILED) fail("map", path, errno);
+  data_ = static_cast<std::uint8_t*>(at);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(data_, size_);
+}
+
+}  // namespace tandem

@@ -1,0 +1,278 @@
+#include "engine/formats/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr std::uint64_t header_limit = 100'000'000;
+constexpr std::size_t buffer_bytes = 4 << 20;
+
+constexpr std::pair<std::string_view, DType> type_names[] = {
+    {"F32", DType::float32},   {"F64", DType::float64}, {"F16", DType::float16},
+    {"BF16", DType::bfloat16}, {"I8", DType::int8},     {"I16", DType::int16},
+    {"I32", DType::int32},     {"I64", DType::int64},   {"U8", DType::uint8},
+    {"U16", DType::uint16},    {"U32", DType::uint32},  {"U64", DType::uint64},
+    {"BOOL", DType::boolean}};
+
+std::string_view name_in_file(DType dtype) {
+  for (const auto& [name, type] : type_names) {
+    if (type == dtype) return name;
+  }
+  return "";
+}
+
+std::optional<DType> type_in_file(std::string_view text) {
+  for (const auto& [name, type] : type_names) {
+    if (name == text) return type;
+  }
+  return std::nullopt;
+}
+
+// Hashes what it writes and joins small pieces.
+class HashedFile {
+ public:
+  explicit HashedFile(const std::string& path) : file_(path) { buffer_.reserve(buffer_bytes); }
+
+  void write(const void* data, std::size_t bytes) {
+    hash_.update(data, bytes);
+    if (buffer_.size() + bytes > buffer_bytes) flush();
+    if (bytes > buffer_bytes) return file_.write(data, bytes);
+    buffer_.append(static_cast<const char*>(data), bytes);
+  }
+  WrittenFile finish() {
+    flush();
+    file_.sync();
+    file_.close();
+    return {file_.bytes(), hash_.finish()};
+  }
+
+ private:
+  void flush() {
+    file_.write(buffer_);
+    buffer_.clear();
+  }
+  OutputFile file_;
+  std::string buffer_;
+  Sha256 hash_;
+};
+
+}  // namespace
+
+WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<const NamedTensor*> order;
+  std::set<std::string_view> names;
+  for (const NamedTensor& tensor : tensors) {
+    if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
+      throw Error(ErrorKind::usage, {.message = "a tensor cannot be stored under this name (it is "
+                                                "reserved or taken)",
+                                     .file = path,
+                                     .path = tensor.name});
+    }
+    order.push_back(&tensor);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
+    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+  });
+
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
+  std::uint64_t offset = 0;
+  for (const NamedTensor* named : order) {
+    const std::uint64_t end = offset + named->tensor.bytes();
+    nlohmann::ordered_json& entry = header[named->name];
+    entry["dtype"] = name_in_file(named->tensor.dtype());
+    entry["shape"] = named->tensor.shape();
+    entry["data_offsets"] = {offset, end};
+    offset = end;
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorKind::usage,
+                {.message = "a name or a metadata text is not UTF-8", .file = path});
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  if (text.size() > header_limit) {
+    throw Error(ErrorKind::usage, {.message = "too many tensors for one safetensors file",
+                                   .file = path,
+                                   .expected = "a header of at most 100 MB",
+                                   .got = std::to_string(text.size()) + " bytes"});
+  }
+
+  HashedFile file(path);
+  const std::uint64_t header_bytes = text.size();
+  file.write(&header_bytes, 8);
+  file.write(text.data(), text.size());
+  for (const NamedTensor* named : order) file.write(named->tensor.data(), named->tensor.bytes());
+  return file.finish();
+}
+
+namespace {
+
+struct Reader {
+  const std::string& path;
+
+  [[noreturn]] void fail(std::string message, std::string tensor = "", std::string expected = "",
+                         std::string got = "") const {
+    throw Error(ErrorKind::data, {.message = std::move(message),
+                                  .file = path,
+                                  .path = std::move(tensor),
+                                  .expected = std::move(expected),
+                                  .got = std::move(got)});
+  }
+
+  // Repeated keys are an error, and nesting stays as flat as the format is.
+  nlohmann::ordered_json header(const char* text, std::size_t bytes) const {
+    std::vector<std::set<std::string>> keys;
+    const auto check = [&](int depth, nlohmann::json::parse_event_t event,
+                           nlohmann::ordered_json& parsed) {
+      using Event = nlohmann::json::parse_event_t;
+      if (depth > 3) fail("the header is nested too deeply");
+      if (event == Event::object_start) keys.emplace_back();
+      if (event == Event::object_end) keys.pop_back();
+      if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second) {
+        fail("the header has this name twice", parsed.get<std::string>());
+      }
+      return true;
+    };
+    try {
+      return nlohmann::ordered_json::parse(text, text + bytes, check);
+    } catch (const nlohmann::json::parse_error& error) {
+      fail("the header is not JSON (at byte " + std::to_string(8 + error.byte) + ")");
+    }
+  }
+};
+
+struct Entry {
+  std::string name;
+  TensorType type;
+  std::uint64_t begin = 0, end = 0;
+};
+
+Entry read_entry(const Reader& reader, const std::string& name,
+                 const nlohmann::ordered_json& json) {
+  Entry entry{.name = name};
+  if (!json.is_object()) reader.fail("its entry is not an object", name);
+  const auto dtype = json.find("dtype"), shape = json.find("shape"),
+             offsets = json.find("data_offsets");
+  if (dtype == json.end() || shape == json.end() || offsets == json.end() || json.size() != 3) {
+    reader.fail("its entry has other members", name, "dtype, shape and data_offsets");
+  }
+  const std::string type_name = dtype->is_string() ? dtype->get<std::string>() : dtype->dump();
+  const std::optional<DType> type = type_in_file(type_name);
+  if (!type) reader.fail("its element type is not supported", name, "", type_name);
+  entry.type.dtype = *type;
+
+  std::uint64_t bytes = size_of(*type);
+  bool empty = false;
+  const auto extent_list = [&](const nlohmann::ordered_json& list) {
+    if (!list.is_array() || list.size() > 64) return false;
+    for (const auto& item : list) {
+      if (!item.is_number_unsigned()) return false;
+      if (item.get<std::uint64_t>() > std::uint64_t{1} << 62) return false;
+    }
+    return true;
+  };
+  if (!extent_list(*shape)) reader.fail("its shape is not a list of extents", name);
+  if (!extent_list(*offsets) || offsets->size() != 2) {
+    reader.fail("its data_offsets are not two numbers", name);
+  }
+  for (const auto& item : *shape) {
+    const std::uint64_t extent = item.get<std::uint64_t>();
+    entry.type.shape.push_back(static_cast<std::int64_t>(extent));
+    empty |= extent == 0;
+    if (!empty && __builtin_mul_overflow(bytes, extent, &bytes)) {
+      reader.fail("its shape is too large", name, "", to_string(entry.type.shape));
+    }
+  }
+  if (empty) bytes = 0;
+  entry.begin = (*offsets)[0].get<std::uint64_t>();
+  entry.end = (*offsets)[1].get<std::uint64_t>();
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+    reader.fail("its data_offsets do not fit its shape", name,
+                std::to_string(bytes) + " bytes for " + to_string(entry.type),
+                "[" + std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]");
+  }
+  return entry;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::string& path) {
+  const Reader reader{path};
+  const auto file = std::make_shared<MappedFile>(path);
+  if (file->size() < 8) reader.fail("not a safetensors file: shorter than 8 bytes");
+  std::uint64_t header_bytes;
+  std::memcpy(&header_bytes, file->data(), 8);
+  if (header_bytes > header_limit || header_bytes > file->size() - 8) {
+    reader.fail(
+        "not a safetensors file, or cut off: the length of the header does not fit", "",
+        "at most " + std::to_string(std::min<std::uint64_t>(header_limit, file->size() - 8)),
+        std::to_string(header_bytes));
+  }
+  const char* text = reinterpret_cast<const char*>(file->data() + 8);
+  if (header_bytes == 0 || text[0] != '{') reader.fail("the header does not start with {");
+  const nlohmann::ordered_json header = reader.header(text, header_bytes);
+
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name != "__metadata__") {
+      entries.push_back(read_entry(reader, name, json));
+      continue;
+    }
+    if (!json.is_object()) reader.fail("__metadata__ is not an object");
+    for (const auto& [key, value] : json.items()) {
+      if (!value.is_string()) reader.fail("__metadata__ holds something else than text", key);
+      metadata_[key] = value.get<std::string>();
+    }
+  }
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  const std::uint64_t data_bytes = file->size() - 8 - header_bytes;
+  std::uint64_t end = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin != end) {
+      reader.fail(entry.begin > end ? "there is a hole before it" : "it overlaps the one before it",
+                  entry.name, "offset " + std::to_string(end), std::to_string(entry.begin));
+    }
+    end = entry.end;
+  }
+  if (end != data_bytes) {
+    reader.fail(end > data_bytes ? "the file is cut off" : "bytes follow the last tensor", "",
+                std::to_string(8 + header_bytes + end) + " bytes", std::to_string(file->size()));
+  }
+
+  for (Entry& entry : entries) {
+    std::uint8_t* at = file->data() + 8 + header_bytes + entry.begin;
+    HostTensor tensor;
+    if (reinterpret_cast<std::uintptr_t>(at) % size_of(entry.type.dtype) == 0) {
+      tensor = HostTensor(entry.type, at, file);
+    } else {
+      tensor = HostTensor(entry.type);
+      if (tensor.bytes() > 0) std::memcpy(tensor.data(), at, tensor.bytes());
+    }
+    index_[entry.name] = tensors_.size();
+    tensors_.push_back({std::move(entry.name), std::move(tensor)});
+  }
+}
+
+const HostTensor* SafetensorsFile::find(std::string_view name) const {
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &tensors_[found->second].tensor;
+}
+
+}  // namespace tandem

@@ -1,0 +1,81 @@
+#include "engine/graph/host_tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return static_cast<double>(value) != 0.0;
+  } else if constexpr (std::is_same_v<To, Float16> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<From, Float16> || std::is_same_v<From, BFloat16>) {
+    return static_cast<To>(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace
+
+HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
+  const std::size_t size = (type_.bytes() + alignment - 1) / alignment * alignment;
+  if (size == 0) return;
+  data_ = std::aligned_alloc(alignment, size);
+  if (data_ == nullptr) throw std::bad_alloc();
+  std::memset(data_, 0, size);
+  owner_ = std::shared_ptr<void>(data_, std::free);
+}
+
+HostTensor::HostTensor(TensorType type, void* data, std::shared_ptr<void> owner)
+    : type_(std::move(type)), data_(data), owner_(std::move(owner)) {}
+
+HostTensor HostTensor::clone() const {
+  HostTensor copy(type_);
+  if (bytes() > 0) std::memcpy(copy.data_, data_, bytes());
+  return copy;
+}
+
+HostTensor HostTensor::reshaped(Shape shape) const {
+  HostTensor copy = *this;
+  copy.type_.shape = std::move(shape);
+  assert(copy.type_.elements() == type_.elements());
+  return copy;
+}
+
+HostTensor HostTensor::converted(DType dtype) const {
+  if (dtype == type_.dtype) return *this;
+  HostTensor result(TensorType{dtype, type_.shape});
+  const std::int64_t count = type_.elements();
+  with_type(type_.dtype, [&](auto from_tag) {
+    using From = decltype(from_tag);
+    const From* from = static_cast<const From*>(data_);
+    with_type(dtype, [&](auto to_tag) {
+      using To = decltype(to_tag);
+      To* to = static_cast<To*>(result.data_);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
+    });
+  });
+  return result;
+}
+
+double HostTensor::number(std::int64_t index) const {
+  return with_type(type_.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    return static_cast<double>(static_cast<const T*>(data_)[index]);
+  });
+}
+
+std::vector<std::int64_t> HostTensor::integers() const {
+  const HostTensor wide = converted(DType::int64);
+  const auto values = wide.as<std::int64_t>();
+  return {values.begin(), values.end()};
+}
+
+}  // namespace tandem

@@ -1,0 +1,286 @@
+#include "engine/graph/selector.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <regex>
+
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+bool is_border(char c) { return c == '.' || c == ':'; }
+
+struct Token;
+using Sequence = std::vector<Token>;
+
+struct Token {
+  enum class Kind : std::uint8_t {
+    literal,
+    one,             // ?
+    star,            // *
+    everything,      // ** alone, or before or after a `:`
+    leading_parts,   // **. at the start of a part: nothing, or anything that ends in `.`
+    trailing_parts,  // .** at the end: nothing, or `.` or `:` and anything
+    middle_parts,    // .**. : `.`, or `.` anything `.`
+    range,
+    set,
+  };
+  Kind kind = Kind::literal;
+  char character = 0;
+  std::uint64_t low = 0, high = 0;
+  std::vector<Sequence> choices;
+};
+
+[[noreturn]] void fail(std::string_view selector, std::string message, std::string fix = "") {
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .path = std::string(selector),
+                                           .fix = std::move(fix)});
+}
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Sequence parse() {
+    if (text_.empty()) fail(text_, "an empty selector matches nothing", "`**` means everything");
+    return sequence(text_, 0);
+  }
+
+ private:
+  Sequence sequence(std::string_view text, int depth) const {
+    if (depth > 8) fail(text_, "sets are nested too deeply");
+    Sequence tokens;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (c == '*' && text.substr(i, 2) == "**") {
+        double_star(text, i, tokens);
+        ++i;
+        if (i + 1 < text.size() && text[i + 1] == '.') ++i;  // belongs to the token
+      } else if (c == '*') {
+        tokens.push_back({.kind = Token::Kind::star});
+      } else if (c == '?') {
+        tokens.push_back({.kind = Token::Kind::one});
+      } else if (c == '{') {
+        const std::size_t end = closing(text, i);
+        tokens.push_back(braces(text.substr(i + 1, end - i - 1), depth));
+        i = end;
+      } else if (c == '}') {
+        fail(text_, "a } without its {");
+      } else {
+        tokens.push_back({.kind = Token::Kind::literal, .character = c});
+      }
+    }
+    return tokens;
+  }
+
+  // `at` is where ** stands; the literal `.` before it is already in `tokens`.
+  void double_star(std::string_view text, std::size_t at, Sequence& tokens) const {
+    const bool starts = at == 0, ends = at + 2 == text.size();
+    const char previous = starts ? 0 : text[at - 1], next = ends ? 0 : text[at + 2];
+    if ((!starts && !is_border(previous)) || (!ends && !is_border(next))) {
+      fail(text_, "** stands for whole parts, between dots", "use * inside a part");
+    }
+    Token::Kind kind = Token::Kind::everything;
+    if (next == '.') kind = Token::Kind::leading_parts;
+    if (previous == '.') {
+      tokens.pop_back();
+      kind = next == '.' ? Token::Kind::middle_parts : Token::Kind::trailing_parts;
+    }
+    tokens.push_back({.kind = kind});
+  }
+
+  std::size_t closing(std::string_view text, std::size_t open) const {
+    int depth = 0;
+    for (std::size_t i = open; i < text.size(); ++i) {
+      depth += text[i] == '{';
+      depth -= text[i] == '}';
+      if (depth == 0) return i;
+    }
+    fail(text_, "a { without its }");
+  }
+
+  Token braces(std::string_view inside, int depth) const {
+    const std::size_t dots = inside.find("..");
+    if (dots != std::string_view::npos && inside.find_first_of(",{") == std::string_view::npos) {
+      Token token{.kind = Token::Kind::range};
+      const auto low = number(inside.substr(0, dots)), high = number(inside.substr(dots + 2));
+      if (!low || !high || *low > *high) {
+        fail(text_, "a range is two numbers, the smaller one first", "like {0..5}");
+      }
+      token.low = *low;
+      token.high = *high;
+      return token;
+    }
+    Token token{.kind = Token::Kind::set};
+    std::size_t start = 0;
+    int nesting = 0;
+    for (std::size_t i = 0; i <= inside.size(); ++i) {
+      if (i < inside.size()) {
+        nesting += inside[i] == '{';
+        nesting -= inside[i] == '}';
+        if (inside[i] != ',' || nesting > 0) continue;
+      }
+      token.choices.push_back(sequence(inside.substr(start, i - start), depth + 1));
+      start = i + 1;
+    }
+    return token;
+  }
+
+  static std::optional<std::uint64_t> number(std::string_view text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+      return std::nullopt;
+    return value;
+  }
+
+  std::string_view text_;
+};
+
+// All places that a pattern can have reached: time and memory stay linear in pattern times path.
+using Places = std::vector<bool>;
+
+Places advance(const Sequence& tokens, Places places, std::string_view path);
+
+Places advance(const Token& token, const Places& from, std::string_view path) {
+  const std::size_t end = path.size();
+  Places to(end + 1);
+  switch (token.kind) {
+    case Token::Kind::literal:
+      for (std::size_t i = 0; i < end; ++i) to[i + 1] = from[i] && path[i] == token.character;
+      break;
+    case Token::Kind::one:
+      for (std::size_t i = 0; i < end; ++i) to[i + 1] = from[i] && !is_border(path[i]);
+      break;
+    case Token::Kind::star:
+      to = from;
+      for (std::size_t i = 0; i < end; ++i) to[i + 1] = to[i + 1] || (to[i] && !is_border(path[i]));
+      break;
+    case Token::Kind::everything:
+    case Token::Kind::leading_parts:
+    case Token::Kind::trailing_parts:
+    case Token::Kind::middle_parts: {
+      const bool needs_start =
+          token.kind == Token::Kind::trailing_parts || token.kind == Token::Kind::middle_parts;
+      const bool needs_end =
+          token.kind == Token::Kind::leading_parts || token.kind == Token::Kind::middle_parts;
+      if (token.kind != Token::Kind::middle_parts) to = from;
+      bool inside = false;
+      for (std::size_t i = 0; i <= end; ++i) {
+        if (inside && (!needs_end || path[i - 1] == '.')) to[i] = true;
+        const bool border = i < end && (path[i] == '.' || (path[i] == ':' && !needs_end));
+        inside = inside || (from[i] && (!needs_start || border));
+      }
+      break;
+    }
+    case Token::Kind::range:
+      for (std::size_t i = 0; i < end; ++i) {
+        if (!from[i]) continue;
+        std::uint64_t value = 0;
+        for (std::size_t j = i; j < end && j < i + 19 && path[j] >= '0' && path[j] <= '9'; ++j) {
+          value = value * 10 + static_cast<std::uint64_t>(path[j] - '0');
+          if (value >= token.low && value <= token.high) to[j + 1] = true;
+          if (value == 0) break;  // no leading zeros
+        }
+      }
+      break;
+    case Token::Kind::set:
+      for (const Sequence& choice : token.choices) {
+        const Places reached = advance(choice, from, path);
+        for (std::size_t i = 0; i <= end; ++i) to[i] = to[i] || reached[i];
+      }
+      break;
+  }
+  return to;
+}
+
+Places advance(const Sequence& tokens, Places places, std::string_view path) {
+  for (const Token& token : tokens) places = advance(token, places, path);
+  return places;
+}
+
+}  // namespace
+
+struct Selector::Pattern {
+  Sequence tokens;
+  std::optional<std::regex> regex;
+};
+
+Selector::Selector(std::string_view text) : text_(text) {
+  auto pattern = std::make_shared<Pattern>();
+  if (text.starts_with("re:")) {
+    std::string_view expression = text.substr(3);
+    if (expression.size() >= 2 && expression.front() == '\'' && expression.back() == '\'') {
+      expression = expression.substr(1, expression.size() - 2);
+    }
+    try {
+      pattern->regex.emplace(expression.begin(), expression.end(), std::regex::ECMAScript);
+    } catch (const std::regex_error& error) {
+      fail(text, std::string("the regular expression cannot be read: ") + error.what());
+    }
+    for (std::size_t i = 0; i < expression.size(); ++i) {  // (?: is no role
+      names_role_ = names_role_ || (expression[i] == ':' && (i == 0 || expression[i - 1] != '?'));
+    }
+  } else {
+    pattern->tokens = Parser(text).parse();
+    names_role_ = text.find(':') != std::string_view::npos;
+  }
+  pattern_ = std::move(pattern);
+}
+
+bool Selector::matches(std::string_view path) const {
+  if (pattern_->regex) return std::regex_match(path.begin(), path.end(), *pattern_->regex);
+  Places places(path.size() + 1);
+  places[0] = true;
+  return advance(pattern_->tokens, std::move(places), path).back();
+}
+
+bool Selector::covers_parameter(std::string_view path, std::string_view raw_name,
+                                std::span<const std::string> readers) const {
+  if (text_ == raw_name || (!path.empty() && matches(path))) return true;
+  if (!raw_name.empty() && matches(raw_name)) return true;
+  if (names_role_) return false;
+  const std::size_t colon = path.rfind(':');
+  if (colon != std::string_view::npos && matches(path.substr(0, colon))) return true;
+  return !readers.empty() &&
+         std::all_of(readers.begin(), readers.end(),
+                     [&](const std::string& reader) { return matches(reader); });
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1), row(b.size() + 1), next(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    next[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        next[j] = std::min(next[j], before[j - 2] + 1);
+      }
+    }
+    std::swap(before, row);
+    std::swap(row, next);
+  }
+  return row[b.size()];
+}
+
+std::string nearest_name(std::string_view wanted, std::span<const std::string> names) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(wanted.size() / 3, 1) + 1;
+  for (const std::string& name : names) {
+    const std::size_t least =
+        name.size() > wanted.size() ? name.size() - wanted.size() : wanted.size() - name.size();
+    if (least >= best_distance) continue;
+    const std::size_t distance = edit_distance(wanted, name);
+    if (distance < best_distance && distance < std::max(name.size(), wanted.size())) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace tandem

@@ -1,0 +1,59 @@
+// Conv with a residual Add and a Relu behind it becomes ConvFused, where the device has a kernel for it.
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+bool put_convolution(PlacedEdit& edit, NodeId id, const std::vector<NodeId>& chain,
+                     ValueId residual, std::string activation) {
+  const Node conv = edit.graph().node(id);
+  const NodeId last = chain.back();
+  Attributes attributes = conv.attributes;
+  attributes.set("activation", std::move(activation));
+  const ValueId bias = conv.inputs.size() > 2 ? conv.inputs[2] : ValueId{};
+  const NodeId fused = edit.add("ConvFused", {conv.inputs[0], conv.inputs[1], bias, residual},
+                                std::move(attributes), last, chain);
+  edit.graph().node(fused).path = conv.path;
+  if (!edit.has_fast_kernel(fused)) {
+    edit.drop(fused);
+    return false;
+  }
+  edit.replace(edit.graph().node(last).outputs[0], edit.graph().node(fused).outputs[0]);
+  return true;
+}
+
+void try_convolution(PlacedEdit& edit, NodeId id) {
+  const Graph& graph = edit.graph();
+  const ValueId y = graph.node(id).outputs[0];
+  const NodeId next = edit.only_reader(y);
+  if (!next || edit.device(next) != edit.device(id)) return;
+  const Node reader = graph.node(next);
+  if (reader.op->name == "Relu") {
+    put_convolution(edit, id, {id, next}, {}, "Relu");
+    return;
+  }
+  if (reader.op->name != "Add") return;
+  const ValueId residual = reader.inputs[0] == y ? reader.inputs[1] : reader.inputs[0];
+  if (residual == y || !(graph.type(residual) == graph.type(y))) return;
+  const NodeId activated = edit.only_reader(reader.outputs[0]);
+  if (activated && graph.node(activated).op->name == "Relu" &&
+      edit.device(activated) == edit.device(id) &&
+      put_convolution(edit, id, {id, next, activated}, residual, "Relu")) {
+    return;
+  }
+  put_convolution(edit, id, {id, next}, residual, "");
+}
+
+}  // namespace
+
+PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context) {
+  PlacedEdit edit(std::move(placed), context);
+  const std::size_t count = edit.graph().nodes.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    if (edit.graph().node(id).op->name == "Conv") try_convolution(edit, id);
+  }
+  return edit.finish();
+}
+
+}  // namespace tandem

@@ -1,0 +1,36 @@
+// Asking a device's kernel list: what would it take, in which layouts, and why not.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/runtime/device.h"
+
+namespace tandem {
+
+/// The request for a node with these layouts (offsets are dropped: kernels get pointers that include
+/// them). `read[i]`: somebody needs output i.
+KernelRequest make_request(const Graph& graph, NodeId node, const std::vector<Layout>& inputs,
+                           const std::vector<Layout>& outputs, const std::vector<bool>& read,
+                           const Device& device, bool deterministic);
+
+/// The same with row-major operands and all outputs read.
+KernelRequest plain_request(const Graph& graph, NodeId node, const Device& device,
+                            bool deterministic);
+
+/// The first kernel of the list, other than a reference kernel, that does not refuse the node.
+const Kernel* find_fast_kernel(const Graph& graph, NodeId node, const Device& device,
+                               bool deterministic);
+
+/// What the first kernel that does not refuse proposes first; nothing where no kernel takes it.
+struct FirstProposal {
+  const Kernel* kernel = nullptr;
+  Proposal proposal;
+};
+std::optional<FirstProposal> first_proposal(const KernelRequest& request, const Device& device);
+
+/// Missing wishes are row-major.
+LayoutWish wish_of(const std::vector<LayoutWish>& wishes, std::size_t operand);
+
+}  // namespace tandem

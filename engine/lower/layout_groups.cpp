@@ -1,0 +1,238 @@
+// Groups of nodes that share one activation layout, and the layouts of states.
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "engine/lower/kernel_choice.h"
+#include "engine/lower/layout_plan.h"
+
+namespace tandem {
+namespace {
+
+// Operands of an operator that belong to its group.
+struct SpatialOperator {
+  const char* name;
+  std::vector<std::size_t> inputs, outputs;
+  bool convolution = false;
+};
+
+const std::vector<SpatialOperator>& spatial_operators() {
+  static const std::vector<SpatialOperator> list{
+      {"Conv", {0}, {0}, true},
+      {"ConvFused", {0, 3}, {0}, true},
+      {"ConvGradInput", {0}, {0}, true},
+      {"ConvGradWeight", {0, 1}, {}, true},
+      {"MaxPool", {0}, {0, 1}},
+      {"MaxPoolGrad", {0, 1, 2}, {0}},
+      {"AveragePool", {0}, {0}},
+      {"AveragePoolGrad", {0}, {0}},
+      {"BatchNormalization", {0}, {0}},
+      {"BatchNormalizationTraining", {0}, {0}},
+      {"BatchNormalizationGrad", {0, 1}, {0}},
+      {"Dropout", {0}, {0, 1}},
+      {"DropoutGrad", {0, 1}, {0}},
+      {"Pad", {0}, {0}},
+      {"PadGrad", {0}, {0}},
+      {"Slice", {0}, {0}},
+  };
+  return list;
+}
+
+const SpatialOperator* spatial(const Node& node) {
+  for (const SpatialOperator& op : spatial_operators()) {
+    if (node.op->name == op.name) return &op;
+  }
+  return nullptr;
+}
+
+class Groups {
+ public:
+  explicit Groups(const Graph& graph) : graph_(graph), parent_(graph.values.size()) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  int root(int v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+
+  void add(const Node& node) {
+    std::vector<ValueId> operands;
+    if (const SpatialOperator* op = spatial(node)) {
+      for (std::size_t i : op->inputs) take(node.inputs, i, operands);
+      for (std::size_t i : op->outputs) take(node.outputs, i, operands);
+    } else if (node.op->scalar != ScalarFunction::none || node.op->name == "Fused") {
+      std::vector<ValueId> all(node.inputs);
+      all.insert(all.end(), node.outputs.begin(), node.outputs.end());
+      std::int64_t most = 0;
+      for (ValueId id : all) {
+        if (id) most = std::max(most, graph_.type(id).elements());
+      }
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i] && graph_.type(all[i]).elements() == most) take(all, i, operands);
+      }
+    } else if (node.op->name == "Concat") {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node.inputs, i, operands);
+      take(node.outputs, 0, operands);
+    }
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+      parent_[root(operands[i].index)] = root(operands[0].index);
+    }
+  }
+
+ private:
+  void take(const std::vector<ValueId>& list, std::size_t i, std::vector<ValueId>& operands) const {
+    if (i >= list.size() || !list[i]) return;
+    const Value& value = graph_.value(list[i]);
+    if (value.type.rank() < 3) return;
+    if (value.kind == ValueKind::state || value.kind == ValueKind::constant) return;
+    operands.push_back(list[i]);
+  }
+
+  const Graph& graph_;
+  std::vector<int> parent_;
+};
+
+// Layouts of the operands as the groups have them; states and the rest row-major.
+KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerContext& context,
+                            const std::vector<char>& channels_last) {
+  const Graph& graph = placed.graph;
+  const Node& node = graph.node(id);
+  auto layout = [&](ValueId value) {
+    if (!value) return Layout{};
+    const Shape& shape = graph.type(value).shape;
+    return channels_last[value.index] ? tandem::channels_last(shape) : row_major(shape);
+  };
+  std::vector<Layout> inputs, outputs;
+  for (ValueId value : node.inputs) inputs.push_back(layout(value));
+  for (ValueId value : node.outputs) outputs.push_back(layout(value));
+  return make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true),
+                      *context.devices[placed.devices[id.index]], context.options.deterministic);
+}
+
+// The strided layout that a wish fixes, or nothing where it leaves a choice.
+std::optional<Layout> fixed_by(const LayoutWish& wish, const Shape& shape) {
+  switch (wish.kind) {
+    case LayoutWish::Kind::row_major: return row_major(shape);
+    case LayoutWish::Kind::channels_last:
+      return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
+    case LayoutWish::Kind::exact:
+      if (wish.layout.is_strided()) return wish.layout;
+      return std::nullopt;
+    default: return std::nullopt;
+  }
+}
+
+// Whether the update that overwrites the state takes it in this layout.
+bool update_takes(const PlacedGraph& placed, const LowerContext& context, const State& state,
+                  const Layout& layout) {
+  if (state.final == state.initial) return true;
+  const Graph& graph = placed.graph;
+  const NodeId id = graph.value(state.final).producer;
+  const Node& node = graph.node(id);
+  const Shape& shape = graph.type(state.initial).shape;
+  std::vector<Layout> inputs, outputs;
+  auto like = [&](ValueId value) {
+    if (!value) return Layout{};
+    return graph.type(value).shape == shape ? layout : row_major(graph.type(value).shape);
+  };
+  for (ValueId value : node.inputs) inputs.push_back(like(value));
+  for (ValueId value : node.outputs) outputs.push_back(like(value));
+  const Device& device = *context.devices[placed.devices[id.index]];
+  const KernelRequest request =
+      make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true), device,
+                   context.options.deterministic);
+  const auto first = first_proposal(request, device);
+  if (!first) return false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (node.inputs[i] == state.initial &&
+        !satisfies(wish_of(first->proposal.inputs, i), layout, shape)) {
+      return false;
+    }
+  }
+  return satisfies(wish_of(first->proposal.outputs, graph.value(state.final).output_index), layout,
+                   shape);
+}
+
+}  // namespace
+
+std::vector<char> channels_last_groups(const PlacedGraph& placed, const LowerContext& context) {
+  const Graph& graph = placed.graph;
+  Groups groups(graph);
+  for (const Node& node : graph.nodes) groups.add(node);
+
+  std::vector<double> votes(graph.values.size(), 0);  // per root: flops for channels-last, less others
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const SpatialOperator* op = spatial(node);
+    if (op == nullptr || !op->convolution) continue;
+    const Device& device = *context.devices[placed.devices[n]];
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const auto first =
+        first_proposal(plain_request(graph, id, device, context.options.deterministic), device);
+    if (!first) continue;
+    const ValueId x = node.inputs[op->inputs.back() == 1 ? 1 : 0];
+    const std::size_t operand = op->inputs.back() == 1 ? 1 : 0;
+    const LayoutWish wish = wish_of(first->proposal.inputs, operand);
+    const double flops = cost_of(graph, node).flops;
+    if (wish.kind == LayoutWish::Kind::channels_last) votes[groups.root(x.index)] += flops;
+    if (wish.kind == LayoutWish::Kind::row_major) votes[groups.root(x.index)] -= flops;
+  }
+
+  std::vector<char> result(graph.values.size(), 0);
+  for (std::size_t v = 0; v < result.size(); ++v) {
+    result[v] = graph.values[v].type.rank() >= 3 && votes[groups.root(static_cast<int>(v))] > 0;
+  }
+  return result;
+}
+
+std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext& context,
+                                  const std::vector<char>& channels_last) {
+  const Graph& graph = placed.graph;
+  const auto readers = readers_of(graph);
+  std::vector<Layout> layouts(graph.states.size());
+  std::vector<char> fixed(graph.states.size(), 0);
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    const State& state = graph.states[s];
+    const Shape& shape = graph.type(state.initial).shape;
+    layouts[s] = row_major(shape);
+    for (const auto& [name, layout] : context.options.fixed_layouts) {
+      if (name != state.name) continue;
+      layouts[s] = layout;
+      fixed[s] = 1;
+    }
+    if (fixed[s] || state.kind != StateKind::parameter) continue;
+    double most = -1;
+    std::optional<Layout> wished;
+    for (NodeId id : readers[state.initial.index]) {
+      const Node& node = graph.node(id);
+      if (is_view(node) || node.phase == Phase::update) continue;
+      const double flops = cost_of(graph, node).flops;
+      if (flops <= most) continue;
+      const auto first = first_proposal(group_request(placed, id, context, channels_last),
+                                        *context.devices[placed.devices[id.index]]);
+      if (!first) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!(node.inputs[i] == state.initial)) continue;
+        if (const auto layout = fixed_by(wish_of(first->proposal.inputs, i), shape)) {
+          wished = layout;
+          most = flops;
+        }
+      }
+    }
+    if (wished && update_takes(placed, context, state, *wished)) layouts[s] = *wished;
+  }
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    const State& state = graph.states[s];
+    if (fixed[s] || state.parameter.empty()) continue;
+    for (std::size_t p = 0; p < graph.states.size(); ++p) {
+      if (graph.states[p].name == state.parameter &&
+          graph.type(graph.states[p].initial).shape == graph.type(state.initial).shape) {
+        layouts[s] = layouts[p];
+      }
+    }
+  }
+  return layouts;
+}
+
+}  // namespace tandem

@@ -1,0 +1,286 @@
+// The forward walk: every value gets its layout and its buffer, every node its kernel; views cost
+// nothing, and copies stand only where a consumer cannot take what comes.
+#include <cassert>
+#include <map>
+
+#include "engine/graph/error.h"
+#include "engine/lower/kernel_choice.h"
+#include "engine/lower/select_kernel.h"
+
+namespace tandem {
+namespace {
+
+class LayoutWalk {
+ public:
+  LayoutWalk(const PlacedGraph& placed, const LowerContext& context)
+      : placed_(placed), graph_(placed.graph), context_(context), plan_(plan_layouts(placed, context)),
+        readers_(readers_of(graph_)), kept_(graph_.values.size(), 0), map_(graph_.values.size()) {
+    for (const NamedValue& output : graph_.outputs) kept_[output.value.index] = 1;
+    for (const State& state : graph_.states) kept_[state.final.index] = 1;
+  }
+
+  Lowered run() {
+    to_.devices = context_.devices;
+    for (const NamedValue& input : graph_.inputs) to_.graph.inputs.push_back({input.name, mapped(input.value)});
+    for (std::size_t s = 0; s < graph_.states.size(); ++s) {
+      const int device = placed_.devices.empty() ? 0 : placed_.devices[0];
+      to_.states.push_back({device, plan_.states[s]});
+      mapped(graph_.states[s].initial);
+    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const NodeId id{static_cast<std::int32_t>(n)};
+      const Node& node = graph_.node(id);
+      if (is_view(node)) {
+        lower_view(id);
+      } else if (node.op->name != "Concat" || !lower_concat(id)) {
+        lower_kernel(id);
+      }
+    }
+    for (const NamedValue& output : graph_.outputs) {
+      to_.graph.outputs.push_back({output.name, plain(mapped(output.value), output.name)});
+    }
+    for (State state : graph_.states) {
+      state.initial = mapped(state.initial);
+      state.final = mapped(state.final);
+      to_.graph.states.push_back(std::move(state));
+    }
+    note_reference_kernels();
+    return std::move(to_);
+  }
+
+ private:
+  const Shape& shape_of(ValueId old) const { return graph_.type(old).shape; }
+  LoweredValue& at(ValueId id) { return to_.values[id.index]; }
+
+  // The new value; made on first use with a row-major buffer of its own.
+  ValueId mapped(ValueId old) {
+    if (!old) return {};
+    if (map_[old.index]) return map_[old.index];
+    Value value = graph_.value(old);
+    value.producer = {};
+    const int state = plan_.state_of[old.index];
+    Layout layout = state >= 0 ? plan_.states[state] : row_major(value.type.shape);
+    return map_[old.index] = add_value(std::move(value), std::move(layout));
+  }
+
+  ValueId add_value(Value value, Layout layout) {
+    const ValueId id{static_cast<std::int32_t>(to_.graph.values.size())};
+    to_.graph.values.push_back(std::move(value));
+    to_.values.push_back({id, std::move(layout), placed_.devices.empty() ? 0 : placed_.devices[0]});
+    return id;
+  }
+
+  NodeId add_node(Node node, LoweredNode lowered) {
+    const NodeId id{static_cast<std::int32_t>(to_.graph.nodes.size())};
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      Value& value = to_.graph.value(node.outputs[i]);
+      value.producer = id;
+      value.output_index = static_cast<std::int32_t>(i);
+    }
+    lowered.in_place.resize(node.outputs.size(), -1);
+    to_.graph.nodes.push_back(std::move(node));
+    to_.nodes.push_back(std::move(lowered));
+    return id;
+  }
+
+  Node mapped_node(const Node& node) {
+    Node result = node;
+    for (ValueId& input : result.inputs) input = mapped(input);
+    for (ValueId& output : result.outputs) output = mapped(output);
+    return result;
+  }
+
+  // x in another layout, copied once for all readers; constants are laid out before the run.
+  ValueId copied(ValueId x, const Layout& layout, const Node& like) {
+    ValueId& y = copies_[{x.index, to_string(layout)}];
+    if (y) return y;
+    if (to_.graph.value(x).kind == ValueKind::constant) {
+      Value value = to_.graph.value(x);
+      value.name += "/copy" + std::to_string(++copy_count_);
+      return y = add_value(std::move(value), layout);
+    }
+    return y = add_copy(x, layout, like);
+  }
+
+  // A Copy node; `like` gives path, phase and origins.
+  ValueId add_copy(ValueId x, const Layout& layout, const Node& like, ValueId storage = {}) {
+    Value value = to_.graph.value(x);
+    to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " + like.path);
+    value.name += "/copy" + std::to_string(++copy_count_);
+    value.kind = ValueKind::computed;
+    value.constant = nullptr;
+    const ValueId y = add_value(std::move(value), layout);
+    if (storage) at(y).storage = storage;
+    Node node;
+    node.op = &context_.operators.get("Copy");
+    node.inputs = {x};
+    node.outputs = {y};
+    node.path = like.path;
+    node.phase = like.phase;
+    node.origins = like.origins;
+    const int device = at(x).device;
+    const NodeId id = add_node(std::move(node), {device, nullptr, {}, {}});
+    to_.nodes[id.index].kernel = copy_kernel(id, *context_.devices[device]);
+    return y;
+  }
+
+  const Kernel* copy_kernel(NodeId id, const Device& device) {
+    const Node& node = to_.graph.node(id);
+    const KernelRequest request =
+        make_request(to_.graph, id, {at(node.inputs[0]).layout}, {at(node.outputs[0]).layout}, {true},
+                     device, context_.options.deterministic);
+    const Shape& shape = to_.graph.type(node.inputs[0]).shape;
+    for (const Kernel& kernel : device.kernels()) {
+      if (kernel.op != "Copy" || (kernel.refuse && kernel.refuse(request))) continue;
+      for (const Proposal& proposal : kernel.propose(request)) {
+        if (satisfies(wish_of(proposal.inputs, 0), request.inputs[0].layout, shape) &&
+            satisfies(wish_of(proposal.outputs, 0), request.outputs[0].layout, shape)) {
+          return &kernel;
+        }
+      }
+    }
+    Diagnostic d;
+    d.message = "no kernel of device " + device.name() + " copies between these layouts";
+    d.path = node.path;
+    d.expected = to_string(at(node.outputs[0]).layout);
+    d.got = to_string(at(node.inputs[0]).layout);
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+
+  void lower_view(NodeId id) {
+    const Node& old = graph_.node(id);
+    Node node = mapped_node(old);
+    const NodeView view{graph_, old};
+    std::optional<Layout> layout = old.op->view(view, at(node.inputs[0]).layout);
+    if (!layout) {
+      node.inputs[0] = copied(node.inputs[0], row_major(shape_of(old.inputs[0])), old);
+      layout = old.op->view(view, at(node.inputs[0]).layout);
+      assert(layout && "a row-major tensor can be seen in any view");
+    }
+    LoweredValue& y = at(node.outputs[0]);
+    y.layout = std::move(*layout);
+    y.storage = at(node.inputs[0]).storage;
+    add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
+  }
+
+  // Where some input already lies in the result, the others are copied beside it; else a kernel runs.
+  bool lower_concat(NodeId id) {
+    const Node& old = graph_.node(id);
+    const std::optional<Want>& want = plan_.wants[old.outputs[0].index];
+    if (!want || kept_[old.outputs[0].index]) return false;
+    const ValueId root = mapped(want->storage ? want->storage : old.outputs[0]);
+    std::vector<Layout> slices;
+    int written = 0;
+    for (std::size_t i = 0; i < old.inputs.size(); ++i) {
+      slices.push_back(concat_slice(graph_, old, i, want->layout));
+      written += lies_in(mapped(old.inputs[i]), root, slices[i]);
+    }
+    if (written == 0) return false;
+    Node node = mapped_node(old);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (shape_of(old.inputs[i]) == Shape{} || graph_.type(old.inputs[i]).elements() == 0) continue;
+      if (!lies_in(node.inputs[i], root, slices[i])) {
+        node.inputs[i] = add_copy(node.inputs[i], slices[i], old, root);
+      }
+    }
+    at(node.outputs[0]).layout = want->layout;
+    at(node.outputs[0]).storage = root;
+    add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
+    return true;
+  }
+
+  bool lies_in(ValueId x, ValueId root, const Layout& slice) {
+    return at(x).storage == root && same_places(at(x).layout, slice, to_.graph.type(x).shape);
+  }
+
+  void lower_kernel(NodeId id) {
+    const Node& old = graph_.node(id);
+    Node node = mapped_node(old);
+    NodeOperands operands;
+    operands.overwritten = overwritten_inputs(old);
+    for (std::size_t i = 0; i < old.outputs.size(); ++i) {
+      const ValueId output = old.outputs[i];
+      operands.read.push_back(!readers_[output.index].empty() || kept_[output.index]);
+      operands.wants.push_back(plan_.wants[output.index]);
+      const int input = operands.overwritten[i];
+      if (input < 0) continue;
+      if (!operands.read[i]) {
+        operands.overwritten[i] = -1;
+      } else if (!overwrites_state(old.inputs[input], output)) {
+        // What is overwritten is still needed by others: the kernel gets a copy.
+        node.inputs[input] = add_copy(node.inputs[input], row_major(shape_of(old.inputs[input])), old);
+      }
+    }
+    for (ValueId input : node.inputs) operands.inputs.push_back(input ? at(input).layout : Layout{});
+    KernelSelection selection = select_kernel(placed_, id, operands, context_);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (selection.input_copies[i]) node.inputs[i] = copied(node.inputs[i], *selection.input_copies[i], old);
+    }
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      LoweredValue& y = at(node.outputs[i]);
+      y.layout = selection.outputs[i];
+      const int input = operands.overwritten[i];
+      if (input >= 0) {
+        y.storage = at(node.inputs[input]).storage;
+      } else if (selection.storages[i]) {
+        const ValueId storage = mapped(selection.storages[i]);  // may move to_.values
+        at(node.outputs[i]).storage = storage;
+      } else {
+        y.layout.offset = 0;
+      }
+    }
+    add_node(std::move(node), {placed_.devices[id.index], selection.kernel,
+                               std::move(operands.overwritten), std::move(selection.refused)});
+  }
+
+  bool overwrites_state(ValueId input, ValueId output) const {
+    const int state = plan_.state_of[input.index];
+    return state >= 0 && graph_.states[state].final == output;
+  }
+
+  // A result as the host reads it: row-major, in a buffer of its own.
+  ValueId plain(ValueId value, const std::string& name) {
+    const LoweredValue& lowered = at(value);
+    const Shape shape = to_.graph.type(value).shape;
+    if (lowered.storage == value && lowered.layout.offset == 0 && is_row_major(lowered.layout, shape)) {
+      return value;
+    }
+    Node like;
+    like.path = name;
+    const NodeId producer = to_.graph.value(value).producer;
+    if (producer) like = to_.graph.node(producer);
+    return copied(value, row_major(shape), like);
+  }
+
+  void note_reference_kernels() {
+    std::map<std::string, std::pair<int, std::string>> slow;
+    for (std::size_t n = 0; n < to_.nodes.size(); ++n) {
+      if (to_.nodes[n].kernel == nullptr || !to_.nodes[n].kernel->reference) continue;
+      auto& [count, path] = slow[to_.graph.nodes[n].op->name];
+      if (count++ == 0) path = to_.graph.nodes[n].path;
+    }
+    for (const auto& [op, where] : slow) {
+      to_.notes.push_back(std::to_string(where.first) + " " + op + " on reference kernels, the first at " +
+                          where.second);
+    }
+  }
+
+  const PlacedGraph& placed_;
+  const Graph& graph_;
+  const LowerContext& context_;
+  LayoutPlan plan_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<char> kept_;
+  std::vector<ValueId> map_;
+  std::map<std::pair<std::int32_t, std::string>, ValueId> copies_;
+  int copy_count_ = 0;
+  Lowered to_;
+};
+
+}  // namespace
+
+Lowered assign_layouts(const PlacedGraph& placed, const LowerContext& context) {
+  return LayoutWalk(placed, context).run();
+}
+
+}  // namespace tandem

@@ -1,0 +1,54 @@
+// The lowered graph: every node has a device and a kernel, every value a buffer and a layout.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/lower/placement.h"
+#include "engine/runtime/device.h"
+
+namespace tandem {
+
+struct LoweredValue {
+  ValueId storage;  // the value whose buffer holds it; itself unless a view or an in-place result
+  Layout layout;    // inside that buffer
+  int device = 0;   // index into Lowered::devices
+};
+
+struct LoweredNode {
+  int device = 0;
+  const Kernel* kernel = nullptr;    // null: a view, no instruction
+  std::vector<int> in_place;         // per output: input whose storage it overwrites, or -1
+  std::vector<std::string> refused;  // kernels before the chosen one, with their reasons
+};
+
+/// Where a state's bytes lie between steps, fixed by the first training program.
+struct StateLayout {
+  int device = 0;
+  Layout layout;
+};
+
+struct Lowered {
+  Graph graph;
+  std::vector<Device*> devices;
+  std::vector<LoweredValue> values;  // one per graph value
+  std::vector<LoweredNode> nodes;    // one per graph node
+  std::vector<StateLayout> states;   // one per graph state
+  std::vector<std::string> notes;    // what a person should know: reference kernels, reorders
+};
+
+struct LowerOptions {
+  bool deterministic = true;
+  std::vector<std::string> disabled_passes;
+  /// Layouts that State already has, by state name (from the first training program).
+  std::vector<std::pair<std::string, Layout>> fixed_layouts;
+};
+
+/// Passes in order: epilogues, fuse, group updates, views, layouts and kernel choice, in-place.
+Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet& operators,
+              const std::vector<Device*>& devices, const LowerOptions& options);
+
+std::string to_text(const Lowered& lowered);
+
+}  // namespace tandem

@@ -1,0 +1,31 @@
+// Outputs that would lie in the storage of a state, an input, a constant or another output get a copy.
+#include <unordered_set>
+
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+
+PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
+  PlacedEdit edit(std::move(placed), context);
+  std::unordered_set<std::int32_t> taken;
+  const std::size_t count = edit.graph().outputs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const ValueId value = edit.graph().outputs[i].value;
+    const NodeId producer = edit.graph().value(value).producer;
+    bool own = static_cast<bool>(producer) && taken.insert(value.index).second;
+    if (producer) {
+      const Node& node = edit.graph().node(producer);
+      const int output = edit.graph().value(value).output_index;
+      own = own && !is_view(node) && overwritten_inputs(node)[output] < 0;
+    }
+    if (own) continue;
+    // Beside its producer, so that a later writer of the storage comes after it.
+    const NodeId like = producer ? producer : NodeId{0};
+    if (edit.graph().nodes.empty()) continue;
+    const NodeId copy = edit.add("Copy", {value}, {}, like);
+    edit.graph().outputs[i].value = edit.graph().node(copy).outputs[0];
+  }
+  return edit.finish();
+}
+
+}  // namespace tandem

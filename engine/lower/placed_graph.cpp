@@ -1,0 +1,247 @@
+#include "engine/lower/placed_graph.h"
+
+#include <algorithm>
+#include <cassert>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "engine/lower/kernel_choice.h"
+#include "engine/operators/grouped_update.h"
+
+namespace tandem {
+namespace {
+
+NodeId node_id(std::size_t i) { return NodeId{static_cast<std::int32_t>(i)}; }
+
+std::vector<char> reached_nodes(const Graph& graph) {
+  std::vector<char> reached(graph.nodes.size(), 0);
+  std::vector<std::int32_t> todo;
+  auto need = [&](ValueId id) {
+    if (!id) return;
+    const NodeId producer = graph.value(id).producer;
+    if (producer && !reached[producer.index]) {
+      reached[producer.index] = 1;
+      todo.push_back(producer.index);
+    }
+  };
+  for (const NamedValue& output : graph.outputs) need(output.value);
+  for (const State& state : graph.states) need(state.final);
+  while (!todo.empty()) {
+    const Node& node = graph.nodes[todo.back()];
+    todo.pop_back();
+    for (ValueId input : node.inputs) need(input);
+  }
+  return reached;
+}
+
+// Nodes that read `value` or a view of it.
+void collect_readers(const Graph& graph, const std::vector<std::vector<NodeId>>& readers,
+                     ValueId value, std::vector<NodeId>& found) {
+  for (NodeId reader : readers[value.index]) {
+    found.push_back(reader);
+    if (is_view(graph.node(reader))) {
+      collect_readers(graph, readers, graph.node(reader).outputs[0], found);
+    }
+  }
+}
+
+}  // namespace
+
+PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
+  const Graph& from = placed.graph;
+  const std::size_t count = from.nodes.size();
+  const std::vector<char> reached = reached_nodes(from);
+
+  // Edges: producer -> reader, and readers of a state -> its writer.
+  std::vector<std::vector<std::int32_t>> next(count);
+  std::vector<int> missing(count, 0);
+  auto edge = [&](NodeId a, NodeId b) {
+    next[a.index].push_back(b.index);
+    ++missing[b.index];
+  };
+  for (std::size_t n = 0; n < count; ++n) {
+    if (!reached[n]) continue;
+    for (ValueId input : from.nodes[n].inputs) {
+      if (input && from.value(input).producer) edge(from.value(input).producer, node_id(n));
+    }
+  }
+  std::vector<std::vector<NodeId>> readers(from.values.size());
+  for (std::size_t n = 0; n < count; ++n) {
+    if (!reached[n]) continue;
+    for (ValueId input : from.nodes[n].inputs) {
+      if (input) readers[input.index].push_back(node_id(n));
+    }
+  }
+  for (const State& state : from.states) {
+    if (state.final == state.initial) continue;
+    const NodeId writer = from.value(state.final).producer;
+    std::vector<NodeId> before;
+    collect_readers(from, readers, state.initial, before);
+    for (NodeId reader : before) {
+      if (!(reader == writer)) edge(reader, writer);
+    }
+  }
+
+  using Entry = std::pair<double, std::int32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  std::size_t wanted = 0;
+  for (std::size_t n = 0; n < count; ++n) {
+    if (!reached[n]) continue;
+    ++wanted;
+    if (missing[n] == 0) ready.emplace(keys[n], static_cast<std::int32_t>(n));
+  }
+  std::vector<std::int32_t> order;
+  while (!ready.empty()) {
+    const std::int32_t n = ready.top().second;
+    ready.pop();
+    order.push_back(n);
+    for (std::int32_t reader : next[n]) {
+      if (--missing[reader] == 0) ready.emplace(keys[reader], reader);
+    }
+  }
+  assert(order.size() == wanted && "a pass made a cycle");
+  (void)wanted;
+
+  // Values in the order of their first use; inputs and states first.
+  PlacedGraph to;
+  std::vector<ValueId> map(from.values.size());
+  auto keep = [&](ValueId old) {
+    if (!old) return ValueId{};
+    if (!map[old.index]) {
+      map[old.index] = ValueId{static_cast<std::int32_t>(to.graph.values.size())};
+      to.graph.values.push_back(from.value(old));
+    }
+    return map[old.index];
+  };
+  for (const NamedValue& input : from.inputs) to.graph.inputs.push_back({input.name, keep(input.value)});
+  for (const State& state : from.states) keep(state.initial);
+  for (std::int32_t n : order) {
+    Node node = from.nodes[n];
+    for (ValueId& input : node.inputs) input = keep(input);
+    for (ValueId& output : node.outputs) {
+      output = keep(output);
+      if (output) to.graph.value(output).producer = node_id(to.graph.nodes.size());
+    }
+    to.graph.nodes.push_back(std::move(node));
+    to.devices.push_back(placed.devices[n]);
+  }
+  for (const NamedValue& output : from.outputs) to.graph.outputs.push_back({output.name, keep(output.value)});
+  for (State state : from.states) {
+    state.initial = keep(state.initial);
+    state.final = keep(state.final);
+    to.graph.states.push_back(std::move(state));
+  }
+  return to;
+}
+
+PlacedEdit::PlacedEdit(PlacedGraph placed, const LowerContext& context)
+    : placed_(std::move(placed)), context_(context), readers_(readers_of(placed_.graph)) {
+  const Graph& graph = placed_.graph;
+  kept_.assign(graph.values.size(), 0);
+  for (const NamedValue& output : graph.outputs) kept_[output.value.index] = 1;
+  for (const State& state : graph.states) kept_[state.final.index] = 1;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) keys_.push_back(static_cast<double>(n));
+  replaced_.resize(graph.values.size());
+}
+
+NodeId PlacedEdit::only_reader(ValueId value) const {
+  const bool single = readers_[value.index].size() == 1 && !kept_[value.index];
+  return single ? readers_[value.index][0] : NodeId{};
+}
+
+NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes,
+                       NodeId like, const std::vector<NodeId>& merged,
+                       std::shared_ptr<const Graph> body) {
+  Graph& graph = placed_.graph;
+  Node node;
+  node.op = &context_.operators.get(op);
+  node.attributes = std::move(attributes);
+  for (const AttributeSpec& spec : node.op->attributes) {
+    if (node.attributes.find(spec.name) == nullptr) node.attributes.set(spec.name, spec.value);
+  }
+  node.inputs = std::move(inputs);
+  node.path = graph.node(like).path;
+  node.phase = graph.node(like).phase;
+  node.origins = graph.node(like).origins;
+  for (NodeId other : merged) {
+    for (const std::string& origin : graph.node(other).origins) {
+      if (std::find(node.origins.begin(), node.origins.end(), origin) == node.origins.end()) {
+        node.origins.push_back(origin);
+      }
+    }
+  }
+  node.body = std::move(body);
+  const std::vector<TensorType> types = node.op->infer(NodeView{graph, node});
+  const NodeId id = node_id(graph.nodes.size());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    Value value;
+    value.name = std::string(op) + "/" + std::to_string(graph.values.size());
+    value.type = types[i];
+    value.producer = id;
+    value.output_index = static_cast<std::int32_t>(i);
+    node.outputs.push_back(ValueId{static_cast<std::int32_t>(graph.values.size())});
+    graph.values.push_back(std::move(value));
+    readers_.emplace_back();
+    kept_.push_back(0);
+    replaced_.emplace_back();
+  }
+  graph.nodes.push_back(std::move(node));
+  placed_.devices.push_back(placed_.devices[like.index]);
+  keys_.push_back(keys_[like.index]);
+  return id;
+}
+
+void PlacedEdit::drop(NodeId node) {
+  Graph& graph = placed_.graph;
+  assert(node.index + 1 == static_cast<std::int32_t>(graph.nodes.size()));
+  const std::size_t outputs = graph.node(node).outputs.size();
+  graph.nodes.pop_back();
+  placed_.devices.pop_back();
+  keys_.pop_back();
+  for (std::size_t i = 0; i < outputs; ++i) {
+    graph.values.pop_back();
+    readers_.pop_back();
+    kept_.pop_back();
+    replaced_.pop_back();
+  }
+}
+
+void PlacedEdit::replace(ValueId old, ValueId by) {
+  replaced_[old.index] = by;
+  Graph& graph = placed_.graph;
+  if (graph.value(by).kind == ValueKind::computed) {
+    std::swap(graph.value(by).name, graph.value(old).name);
+  }
+}
+
+bool PlacedEdit::has_fast_kernel(NodeId id) const {
+  return find_fast_kernel(placed_.graph, id, *context_.devices[placed_.devices[id.index]],
+                          context_.options.deterministic) != nullptr;
+}
+
+PlacedGraph PlacedEdit::finish() {
+  Graph& graph = placed_.graph;
+  auto last = [&](ValueId id) {
+    while (id && replaced_[id.index]) id = replaced_[id.index];
+    return id;
+  };
+  for (Node& node : graph.nodes) {
+    for (ValueId& input : node.inputs) input = last(input);
+  }
+  for (NamedValue& output : graph.outputs) output.value = last(output.value);
+  for (State& state : graph.states) state.final = last(state.final);
+  return tidy(std::move(placed_), keys_);
+}
+
+std::vector<int> overwritten_inputs(const Node& node) {
+  std::vector<int> result(node.outputs.size(), -1);
+  const std::vector<Alias> aliases =
+      node.op->name == "GroupedUpdate" ? grouped_update_aliases(node) : node.op->aliases;
+  for (const Alias& alias : aliases) {
+    if (node.inputs[alias.input]) result[alias.output] = alias.input;
+  }
+  return result;
+}
+
+}  // namespace tandem

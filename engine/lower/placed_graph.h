@@ -1,0 +1,94 @@
+// A training graph with a device for each node: what the passes before layouts read and write.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/lower/lowered.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+struct PlacedGraph {
+  Graph graph;
+  std::vector<int> devices;  // per node: index into LowerContext::devices
+};
+
+struct LowerContext {
+  const OperatorSet& operators;
+  const std::vector<Device*>& devices;
+  const LowerOptions& options;
+};
+
+/// Edits a placed graph in place; `finish` sorts it and drops what is dead. Ids stay valid until then.
+class PlacedEdit {
+ public:
+  PlacedEdit(PlacedGraph placed, const LowerContext& context);
+
+  Graph& graph() { return placed_.graph; }
+  const LowerContext& context() const { return context_; }
+  int device(NodeId node) const { return placed_.devices[node.index]; }
+  /// Readers at the start, each node once; not kept up to date by edits.
+  const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
+  /// True for outputs of the graph and final values of states.
+  bool is_kept(ValueId value) const { return kept_[value.index]; }
+  /// The only node that reads `value`, where nothing else needs it; else -1.
+  NodeId only_reader(ValueId value) const;
+
+  /// A node of operator `op` that takes over the place, path, phase and origins of `like`; defaults
+  /// of missing attributes are filled, types are inferred. Its outputs are new values.
+  NodeId add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes, NodeId like,
+             const std::vector<NodeId>& merged = {}, std::shared_ptr<const Graph> body = nullptr);
+  /// From now on every reader of `old` reads `by`, which takes over its name.
+  void replace(ValueId old, ValueId by);
+  /// True where the device of `node` has a kernel of its own (no reference) for it.
+  bool has_fast_kernel(NodeId node) const;
+  /// Takes back nodes that `add` made last, none of which is read yet.
+  void drop(NodeId node);
+
+  PlacedGraph finish();
+
+ private:
+  PlacedGraph placed_;
+  const LowerContext& context_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<char> kept_;
+  std::vector<double> keys_;  // position of each node in the order to keep
+  std::vector<ValueId> replaced_;  // per value: by what, or -1
+};
+
+/// Sorts nodes by producers, readers of a state before its writer, then `keys`; drops what reaches
+/// neither an output nor a state, and renumbers.
+PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys);
+
+/// Which inputs the outputs overwrite: per output an input index or -1; grouped updates included.
+std::vector<int> overwritten_inputs(const Node& node);
+
+/// Views that lowering turns into layouts: operators with a `view` function.
+inline bool is_view(const Node& node) { return node.op->view != nullptr; }
+
+/// The passes in order; each returns a new graph.
+PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
+PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);
+PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context);
+PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);
+PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context);
+PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context);
+PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
+PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
+PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);
+PlacedGraph early_updates(PlacedGraph placed, const LowerContext& context);
+
+struct LowerPass {
+  std::string name;
+  PlacedGraph (*run)(PlacedGraph placed, const LowerContext& context);
+  bool required = false;  // cannot be switched off
+};
+const std::vector<LowerPass>& lower_passes();
+
+/// Layouts, views, kernels and copies; the last step before in-place results.
+Lowered assign_layouts(const PlacedGraph& placed, const LowerContext& context);
+void reuse_inputs(Lowered& lowered);
+
+}  // namespace tandem

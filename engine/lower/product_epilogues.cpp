@@ -1,0 +1,84 @@
+// MatMul with what follows it element by element becomes Gemm: bias, Relu, Gelu, and Relu's gradient
+// after a data-gradient product. Only where the device has a kernel for the whole.
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+// The 1-D operand of an Add that runs along the last axis of `x`, or -1.
+ValueId bias_of(const Graph& graph, const Node& add, ValueId x) {
+  if (add.op->name != "Add") return {};
+  const ValueId other = add.inputs[0] == x ? add.inputs[1] : add.inputs[0];
+  const Shape& shape = graph.type(x).shape;
+  const Shape& bias = graph.type(other).shape;
+  return bias.size() == 1 && bias[0] == shape.back() && other != x ? other : ValueId{};
+}
+
+std::string activation_of(const Node& node) {
+  if (node.op->name == "Relu") return "Relu";
+  if (node.op->name != "Gelu") return "";
+  return node.attributes.text("approximate") == "tanh" ? "GeluTanh" : "Gelu";
+}
+
+// Puts Gemm in the place of `last`; false (and nothing changed) where no kernel takes it.
+bool put_gemm(PlacedEdit& edit, NodeId product, const std::vector<NodeId>& chain,
+              std::vector<ValueId> inputs, std::string activation) {
+  const NodeId last = chain.back();
+  const NodeId gemm = edit.add("Gemm", std::move(inputs), {{"activation", std::move(activation)}},
+                               last, chain);
+  edit.graph().node(gemm).path = edit.graph().node(product).path;
+  if (!edit.has_fast_kernel(gemm)) {
+    edit.drop(gemm);
+    return false;
+  }
+  edit.replace(edit.graph().node(last).outputs[0], edit.graph().node(gemm).outputs[0]);
+  return true;
+}
+
+void try_product(PlacedEdit& edit, NodeId id) {
+  const Graph& graph = edit.graph();
+  const ValueId a = graph.node(id).inputs[0], b = graph.node(id).inputs[1];
+  const ValueId product = graph.node(id).outputs[0];
+  if (graph.type(a).rank() < 2 || graph.type(b).rank() < 2) return;
+
+  const NodeId next = edit.only_reader(product);
+  if (!next || edit.device(next) != edit.device(id)) return;
+  const Node reader = graph.node(next);
+  if (reader.op->name == "ReluGrad" && reader.inputs[0] == product &&
+      reader.inputs[1] != product && graph.type(reader.inputs[1]) == graph.type(product)) {
+    put_gemm(edit, id, {id, next}, {a, b, ValueId{}, reader.inputs[1]}, "ReluGrad");
+    return;
+  }
+
+  std::vector<NodeId> chain{id};
+  const ValueId bias = bias_of(graph, reader, product);
+  NodeId activated = next;
+  if (bias) {
+    chain.push_back(next);
+    activated = edit.only_reader(reader.outputs[0]);
+    if (activated && edit.device(activated) != edit.device(id)) activated = {};
+  }
+  if (activated) {
+    const std::string activation = activation_of(graph.node(activated));
+    if (!activation.empty()) {
+      std::vector<NodeId> whole = chain;
+      whole.push_back(activated);
+      if (put_gemm(edit, id, whole, {a, b, bias, ValueId{}}, activation)) return;
+    }
+  }
+  if (bias) put_gemm(edit, id, chain, {a, b, bias, ValueId{}}, "");
+}
+
+}  // namespace
+
+PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context) {
+  PlacedEdit edit(std::move(placed), context);
+  const std::size_t count = edit.graph().nodes.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    if (edit.graph().node(id).op->name == "MatMul") try_product(edit, id);
+  }
+  return edit.finish();
+}
+
+}  // namespace tandem

@@ -1,0 +1,50 @@
+// Plain SGD on a weight whose gradient is one product is that product: w -= lr * a b, no gradient buffer.
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+bool is_constant_number(const Graph& graph, ValueId value, double wanted) {
+  return value && graph.is_constant(value) && graph.type(value).elements() == 1 &&
+         graph.value(value).constant->number(0) == wanted;
+}
+
+}  // namespace
+
+PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
+  PlacedEdit edit(std::move(placed), context);
+  const std::size_t count = edit.graph().nodes.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const Node update = edit.graph().node(id);
+    if (update.op->name != "SgdUpdate") continue;
+    if (update.attributes.number("momentum") != 0 || update.attributes.number("weight_decay") != 0) {
+      continue;
+    }
+    // (master, grad, momentum_buffer?, lr, step, scale, skip)
+    const Graph& graph = edit.graph();
+    if (update.inputs[2] || !is_constant_number(graph, update.inputs[5], 1)) continue;
+    if (update.inputs[6] && !is_constant_number(graph, update.inputs[6], 0)) continue;
+    const ValueId gradient = update.inputs[1];
+    const NodeId producer = graph.value(gradient).producer;
+    if (!producer || !edit.only_reader(gradient) || edit.device(producer) != edit.device(id)) continue;
+    const Node product = graph.node(producer);
+    if (product.op->name != "MatMul" || graph.type(product.inputs[0]).rank() != 2 ||
+        graph.type(product.inputs[1]).rank() != 2) {
+      continue;
+    }
+    // A product that reads the weight itself would see it change under its hands.
+    if (product.inputs[0] == update.inputs[0] || product.inputs[1] == update.inputs[0]) continue;
+    const NodeId fused =
+        edit.add("GemmSgd", {update.inputs[0], product.inputs[0], product.inputs[1], update.inputs[3]},
+                 {}, id, {producer});
+    if (!edit.has_fast_kernel(fused)) {
+      edit.drop(fused);
+      continue;
+    }
+    edit.replace(update.outputs[0], edit.graph().node(fused).outputs[0]);
+  }
+  return edit.finish();
+}
+
+}  // namespace tandem

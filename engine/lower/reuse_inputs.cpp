@@ -1,0 +1,109 @@
+// Element-wise results that overwrite an operand which nobody needs any more: one buffer less.
+#include <algorithm>
+#include <unordered_set>
+
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+// One result, element by element: every element is read before the same place is written.
+bool is_element_wise(const Node& node) {
+  if (node.outputs.size() != 1) return false;
+  if (node.op->name != "Fused") return node.op->scalar != ScalarFunction::none;
+  return std::all_of(node.body->nodes.begin(), node.body->nodes.end(),
+                     [](const Node& inner) { return inner.op->scalar != ScalarFunction::none; });
+}
+
+class Reuse {
+ public:
+  explicit Reuse(Lowered& lowered) : lowered_(lowered), graph_(lowered.graph) {
+    first_.assign(graph_.values.size(), static_cast<std::int32_t>(graph_.nodes.size()));
+    last_.assign(graph_.values.size(), -1);
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (lowered_.nodes[n].kernel == nullptr) continue;
+      for (ValueId id : graph_.nodes[n].inputs) touch(id, n);
+      for (ValueId id : graph_.nodes[n].outputs) touch(id, n);
+    }
+    for (const NamedValue& output : graph_.outputs) last_[storage(output.value)] = forever;
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      if (graph_.values[v].kind != ValueKind::computed) last_[v] = forever;
+      sharing_.push_back({});
+    }
+    for (std::size_t v = 0; v < graph_.values.size(); ++v) {
+      const ValueId id{static_cast<std::int32_t>(v)};
+      sharing_[storage(id)].push_back(id);
+    }
+  }
+
+  void run() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (lowered_.nodes[n].kernel == nullptr || !is_element_wise(node)) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.inputs[i] || !may_reuse(node, i, static_cast<std::int32_t>(n))) continue;
+        merge(storage(node.outputs[0]), storage(node.inputs[i]));
+        lowered_.nodes[n].in_place[0] = static_cast<int>(i);
+        break;
+      }
+    }
+  }
+
+ private:
+  static constexpr std::int32_t forever = 1 << 30;
+
+  std::int32_t storage(ValueId id) const { return lowered_.values[id.index].storage.index; }
+
+  void touch(ValueId id, std::size_t n) {
+    if (!id) return;
+    const std::int32_t s = storage(id), at = static_cast<std::int32_t>(n);
+    first_[s] = std::min(first_[s], at);
+    last_[s] = std::max(last_[s], at);
+  }
+
+  bool may_reuse(const Node& node, std::size_t input, std::int32_t n) const {
+    const ValueId x = node.inputs[input], y = node.outputs[0];
+    const std::int32_t from = storage(x), to = storage(y);
+    if (from == to || to != y.index || first_[to] != n || last_[to] == forever) return false;
+    if (last_[from] != n) return false;
+    const TensorType& type = graph_.type(y);
+    const Layout& layout = lowered_.values[y.index].layout;
+    if (graph_.type(x).shape != type.shape || size_of(graph_.type(x).dtype) != size_of(type.dtype)) {
+      return false;
+    }
+    if (!layout.is_strided() || !same_places(layout, lowered_.values[x.index].layout, type.shape)) return false;
+    // The buffer holds exactly this value, seen exactly this way.
+    const ValueId owner{from};
+    if (graph_.type(owner).elements() != type.elements()) return false;
+    if (span_elements(lowered_.values[from].layout, graph_.type(owner).shape) != type.elements()) return false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId other = node.inputs[i];
+      if (!other || i == input || storage(other) != from) continue;
+      if (graph_.type(other).shape != type.shape ||
+          !same_places(lowered_.values[other.index].layout, layout, type.shape)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void merge(std::int32_t old, std::int32_t into) {
+    for (ValueId id : sharing_[old]) {
+      lowered_.values[id.index].storage = ValueId{into};
+      sharing_[into].push_back(id);
+    }
+    sharing_[old].clear();
+    last_[into] = last_[old];
+  }
+
+  Lowered& lowered_;
+  const Graph& graph_;
+  std::vector<std::int32_t> first_, last_;        // per storage: first and last node that touches it
+  std::vector<std::vector<ValueId>> sharing_;     // per storage: the values in it
+};
+
+}  // namespace
+
+void reuse_inputs(Lowered& lowered) { Reuse(lowered).run(); }
+
+}  // namespace tandem

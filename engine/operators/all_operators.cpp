@@ -1,0 +1,120 @@
+// The list of all operators.
+#include "engine/operators/operators.h"
+
+namespace tandem {
+
+OperatorSet all_operators() {
+  OperatorSet set;
+
+  // Element by element
+  set.add(operators::neg());
+  set.add(operators::abs());
+  set.add(operators::sign());
+  set.add(operators::exp());
+  set.add(operators::log());
+  set.add(operators::sqrt());
+  set.add(operators::reciprocal());
+  set.add(operators::erf());
+  set.add(operators::tanh());
+  set.add(operators::sigmoid());
+  set.add(operators::softplus());
+  set.add(operators::relu());
+  set.add(operators::leaky_relu());
+  set.add(operators::clip());
+  set.add(operators::gelu());
+  set.add(operators::logical_not());
+  set.add(operators::add());
+  set.add(operators::sub());
+  set.add(operators::mul());
+  set.add(operators::div());
+  set.add(operators::pow());
+  set.add(operators::max());
+  set.add(operators::min());
+  set.add(operators::equal());
+  set.add(operators::less());
+  set.add(operators::greater());
+  set.add(operators::less_or_equal());
+  set.add(operators::greater_or_equal());
+  set.add(operators::logical_and());
+  set.add(operators::logical_or());
+  set.add(operators::logical_xor());
+  set.add(operators::where());
+  set.add(operators::cast());
+  set.add(operators::relu_grad());
+  set.add(operators::leaky_relu_grad());
+  set.add(operators::clip_grad());
+  set.add(operators::gelu_grad());
+  set.add(operators::tanh_grad());
+  set.add(operators::sigmoid_grad());
+
+  // Views and moves
+  set.add(operators::identity());
+  set.add(operators::reshape());
+  set.add(operators::transpose());
+  set.add(operators::slice());
+  set.add(operators::expand());
+  set.add(operators::split());
+  set.add(operators::concat());
+  set.add(operators::pad());
+  set.add(operators::slice_grad());
+  set.add(operators::pad_grad());
+  set.add(operators::gather());
+  set.add(operators::gather_grad());
+  set.add(operators::trilu());
+  set.add(operators::copy());
+
+  // Reductions
+  set.add(operators::reduce_sum());
+  set.add(operators::reduce_mean());
+  set.add(operators::reduce_max());
+  set.add(operators::sum_of_squares());
+
+  // Products
+  set.add(operators::matmul());
+  set.add(operators::conv());
+  set.add(operators::conv_grad_input());
+  set.add(operators::conv_grad_weight());
+
+  // Pooling and normalisation
+  set.add(operators::max_pool());
+  set.add(operators::max_pool_grad());
+  set.add(operators::average_pool());
+  set.add(operators::average_pool_grad());
+  set.add(operators::batch_normalization());
+  set.add(operators::batch_normalization_training());
+  set.add(operators::batch_normalization_grad());
+  set.add(operators::layer_normalization());
+  set.add(operators::layer_normalization_grad());
+
+  // Softmax, losses, attention, dropout
+  set.add(operators::softmax());
+  set.add(operators::softmax_grad());
+  set.add(operators::log_softmax());
+  set.add(operators::log_softmax_grad());
+  set.add(operators::label_weights());
+  set.add(operators::softmax_cross_entropy());
+  set.add(operators::softmax_cross_entropy_grad());
+  set.add(operators::negative_log_likelihood());
+  set.add(operators::negative_log_likelihood_grad());
+  set.add(operators::dropout());
+  set.add(operators::dropout_grad());
+  set.add(operators::attention());
+  set.add(operators::attention_grad());
+
+  // Updates
+  set.add(operators::sgd_update());
+  set.add(operators::adam_update());
+  set.add(operators::clip_scale());
+  set.add(operators::accumulate());
+
+  // Lowered graphs only
+  set.add(operators::fused());
+  set.add(operators::gemm());
+  set.add(operators::conv_fused());
+  set.add(operators::gemm_sgd());
+  set.add(operators::grouped_update());
+
+  return set;
+}
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+// The same numbers in another element type.
+#include "engine/operators/elementwise.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  const std::string& to = node.attributes().text("to");
+  const auto dtype = dtype_from_name(to);
+  if (!dtype) node.fail("attribute 'to'", "the name of an element type", "\"" + to + "\"");
+  return {{*dtype, node.input(0).shape}};
+}
+
+// Flows back between floating point types only.
+Gradients gradient(GradientContext& c) {
+  const DType from = c.g.dtype(c.x(0));
+  if (!is_float(from) || !is_float(c.g.dtype(c.y(0)))) return {ValueId{}};
+  return {c.g.cast(c.dy[0], from)};
+}
+
+}  // namespace
+
+Operator cast() {
+  Operator op = unary_operator("Cast", ScalarFunction::cast, infer, gradient);
+  op.attributes = {{"to", std::string(), true}};
+  return op;
+}
+
+}  // namespace tandem::operators

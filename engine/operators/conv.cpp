@@ -1,0 +1,57 @@
+// y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride - pad + k * dilation] * weight[m, c, k]
+#include "engine/graph/builder.h"
+#include "engine/operators/convolution.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  require_float(view, 0);
+  const DType dtype = view.input(0).dtype;
+  require_dtype(view, 1, dtype);
+  const Shape y = convolution_shape(view, view.input(0).shape, view.input(1).shape);
+  if (view.has_input(2)) require_type(view, 2, {dtype, {y[1]}});
+  return {{dtype, y}};
+}
+
+Gradients gradient(GradientContext& c) {
+  Gradients dx(c.node.inputs.size());
+  const ValueId dy = c.dy[0];
+  if (!dy) return dx;
+  GraphBuilder& g = c.g;
+  if (c.wanted[0]) {
+    const Shape shape = g.shape(c.x(0));
+    dx[0] =
+        g.add_node("ConvGradInput", {dy, c.x(1)}, convolution_attributes_of(c.node, &shape));
+  }
+  if (c.wanted[1]) {
+    const Shape shape = g.shape(c.x(1));
+    dx[1] =
+        g.add_node("ConvGradWeight", {c.x(0), dy}, convolution_attributes_of(c.node, &shape));
+  }
+  if (dx.size() > 2 && c.wanted[2]) {
+    Ints axes{0};
+    for (std::size_t i = 2; i < g.shape(dy).size(); ++i) axes.push_back(std::int64_t(i));
+    dx[2] = g.reduce_sum(dy, axes, false);
+  }
+  return dx;
+}
+
+Cost cost(const NodeView& view) {
+  return {convolution_flops(view.output(0).shape, view.input(1).shape), operand_bytes(view)};
+}
+
+}  // namespace
+
+Operator conv() {
+  return {.name = "Conv",
+          .inputs = {{"x"}, {"weight"}, {.name = "bias", .optional = true}},
+          .outputs = {{"y"}},
+          .attributes = convolution_attributes(false),
+          .infer = infer,
+          .gradient = gradient,
+          .cost = cost};
+}
+
+}  // namespace tandem::operators

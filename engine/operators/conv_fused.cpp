@@ -1,0 +1,45 @@
+// y = activation(conv(x, weight) + bias + residual): what lowering makes of a convolution and its epilogue.
+#include "engine/operators/convolution.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  require_float(view, 0);
+  const DType dtype = view.input(0).dtype;
+  require_dtype(view, 1, dtype);
+  const Shape y = convolution_shape(view, view.input(0).shape, view.input(1).shape);
+  if (view.has_input(2)) require_type(view, 2, {dtype, {y[1]}});
+  if (view.has_input(3)) require_type(view, 3, {dtype, y});
+  const std::string& activation = view.attributes().text("activation");
+  if (activation != "" && activation != "Relu" && activation != "Gelu" &&
+      activation != "GeluTanh") {
+    view.fail("activation is unknown", "\"\", \"Relu\", \"Gelu\" or \"GeluTanh\"", activation);
+  }
+  return {{dtype, y}};
+}
+
+Cost cost(const NodeView& view) {
+  return {convolution_flops(view.output(0).shape, view.input(1).shape), operand_bytes(view)};
+}
+
+}  // namespace
+
+Operator conv_fused() {
+  std::vector<AttributeSpec> attributes = convolution_attributes(false);
+  attributes.push_back({"activation", std::string{}});
+  return {.name = "ConvFused",
+          .inputs = {{"x"},
+                     {"weight"},
+                     {.name = "bias", .optional = true},
+                     {.name = "residual", .optional = true}},
+          .outputs = {{"y"}},
+          .attributes = std::move(attributes),
+          .infer = infer,
+          .not_differentiable = "it exists in lowered graphs only, after differentiation",
+          .cost = cost,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

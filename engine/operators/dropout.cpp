@@ -1,0 +1,67 @@
+// y = x * mask / (1 - ratio), where each element of the mask is 0 with probability `ratio`.
+#include "engine/graph/builder.h"
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+void require_ratio(const NodeView& view) {
+  const double ratio = view.attributes().number("ratio");
+  if (ratio >= 0.0 && ratio < 1.0) return;
+  view.fail("ratio is out of range", "0 <= ratio < 1", std::to_string(ratio));
+}
+
+std::vector<TensorType> infer(const NodeView& view) {
+  require_float(view, 0);
+  require_ratio(view);
+  return {view.input(0), {DType::boolean, view.input(0).shape}};
+}
+
+Gradients gradient(GradientContext& c) {
+  if (!c.dy[0]) return {ValueId{}};
+  return {c.g.add_node("DropoutGrad", {c.dy[0], c.y(1)}, c.node.attributes)};
+}
+
+// Ten rounds of Philox make four elements' random numbers.
+Cost cost(const NodeView& view) {
+  return {20 * element_number(view.input(0)), operand_bytes(view)};
+}
+
+std::vector<TensorType> infer_grad(const NodeView& view) {
+  require_float(view, 0);
+  require_type(view, 1, {DType::boolean, view.input(0).shape});
+  require_ratio(view);
+  return {view.input(0)};
+}
+
+// Linear in dy, with a constant mask.
+Gradients gradient_grad(GradientContext& c) {
+  if (!c.dy[0]) return {ValueId{}, ValueId{}};
+  return {c.g.add_node("DropoutGrad", {c.dy[0], c.x(1)}, c.node.attributes), ValueId{}};
+}
+
+}  // namespace
+
+Operator dropout() {
+  return {.name = "Dropout",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}, {"mask"}},
+          .attributes = {{"ratio", 0.5}},
+          .infer = infer,
+          .gradient = gradient,
+          .cost = cost,
+          .random = true};
+}
+
+Operator dropout_grad() {
+  return {.name = "DropoutGrad",
+          .inputs = {{"dy"}, {"mask"}},
+          .outputs = {{"dx"}},
+          .attributes = {{"ratio", 0.5}},
+          .infer = infer_grad,
+          .gradient = gradient_grad,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

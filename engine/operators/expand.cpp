@@ -1,0 +1,43 @@
+// numpy's broadcasting of x to a shape.
+#include "engine/graph/builder.h"
+#include "engine/operators/broadcast.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+// As ONNX has it, extents of 1 in `shape` keep x's.
+std::vector<TensorType> infer(const NodeView& node) {
+  const TensorType& x = node.input(0);
+  const Ints& shape = checked_shape(node, "shape");
+  const auto result = broadcast_shape(x.shape, shape);
+  if (!result) node.fail("x does not broadcast to the shape", to_string(shape), to_string(x.shape));
+  return {{x.dtype, *result}};
+}
+
+Gradients gradient(GradientContext& c) { return {c.g.sum_to(c.dy[0], c.g.shape(c.x(0)))}; }
+
+std::optional<Layout> view(const NodeView& node, const Layout& x) {
+  if (!x.is_strided()) return std::nullopt;
+  const Shape& from = node.input(0).shape;
+  Layout result = x;
+  result.strides = broadcast_strides(x.strides, from, infer(node)[0].shape);
+  return result;
+}
+
+}  // namespace
+
+Operator expand() {
+  Operator op;
+  op.name = "Expand";
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
+  op.attributes = {{"shape", Ints(), true}};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.view = view;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,54 @@
+// A body of scalar operators over one index space, with an optional last reduction; made by lowering.
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+// The node's inputs are the body's, in order; its outputs are the body's outputs.
+std::vector<TensorType> infer(const NodeView& node) {
+  if (!node.node.body) node.fail("a fused node without a body");
+  const Graph& body = *node.node.body;
+  if (body.inputs.size() != node.input_count()) {
+    node.fail("number of inputs", std::to_string(body.inputs.size()),
+              std::to_string(node.input_count()));
+  }
+  for (std::size_t i = 0; i < node.input_count(); ++i) {
+    const TensorType& expected = body.type(body.inputs[i].value);
+    if (!node.has_input(i) || !(node.input(i) == expected)) {
+      node.fail("type of input " + std::to_string(i), to_string(expected),
+                node.has_input(i) ? to_string(node.input(i)) : "nothing");
+    }
+  }
+  std::vector<TensorType> types;
+  for (const NamedValue& output : body.outputs) types.push_back(body.type(output.value));
+  return types;
+}
+
+// Flops of the body; bytes of the operands, since what lies between stays in registers.
+Cost cost(const NodeView& node) {
+  Cost total;
+  for (const Node& inner : node.node.body->nodes) total.flops += cost_of(*node.node.body, inner).flops;
+  for (std::size_t i = 0; i < node.input_count(); ++i) {
+    total.bytes += static_cast<double>(node.input(i).bytes());
+  }
+  for (std::size_t i = 0; i < node.node.outputs.size(); ++i) {
+    total.bytes += static_cast<double>(node.output(i).bytes());
+  }
+  return total;
+}
+
+}  // namespace
+
+Operator fused() {
+  Operator op;
+  op.name = "Fused";
+  op.inputs = {{"x", false, true}};
+  op.outputs = {{"y", false, true}};
+  op.infer = infer;
+  op.not_differentiable = "made by lowering, after the gradient";
+  op.cost = cost;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,69 @@
+// y[a..., i..., b...] = x[a..., indices[i...], b...] along an axis; negative indices count from the end.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/elementwise.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+// The shape of y.
+Shape gathered(const NodeView& node, const Shape& x, const TensorType& indices) {
+  if (indices.dtype != DType::int32 && indices.dtype != DType::int64) {
+    node.fail("element type of 'indices'", "int32 or int64", std::string(name_of(indices.dtype)));
+  }
+  const auto axis = static_cast<std::ptrdiff_t>(checked_axis(node, x.size()));
+  if (x[axis] == 0 && indices.elements() > 0) node.fail("indices into an axis without elements");
+  Shape shape(x.begin(), x.begin() + axis);
+  shape.insert(shape.end(), indices.shape.begin(), indices.shape.end());
+  shape.insert(shape.end(), x.begin() + axis + 1, x.end());
+  return shape;
+}
+
+std::vector<TensorType> infer(const NodeView& node) {
+  return {{node.input(0).dtype, gathered(node, node.input(0).shape, node.input(1))}};
+}
+
+Gradients gradient(GradientContext& c) {
+  Gradients dx(2);
+  if (!c.wanted[0]) return dx;
+  const Shape shape = c.g.shape(c.x(0));
+  dx[0] = c.g.add_node("GatherGrad", {c.dy[0], c.x(1)},
+                       {{"axis", c.node.attributes.integer("axis")}, {"shape", shape}});
+  return dx;
+}
+
+std::vector<TensorType> infer_gradient(const NodeView& node) {
+  require_number(node, 0);
+  const Ints& shape = checked_shape(node, "shape");
+  require_shape(node, 0, gathered(node, shape, node.input(1)));
+  return {{node.input(0).dtype, shape}};
+}
+
+}  // namespace
+
+Operator gather() {
+  Operator op;
+  op.name = "Gather";
+  op.inputs = {{"x"}, {"indices"}};
+  op.outputs = {{"y"}};
+  op.attributes = {{"axis", std::int64_t{0}}};
+  op.infer = infer;
+  op.gradient = gradient;
+  return op;
+}
+
+// dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k
+Operator gather_grad() {
+  Operator op;
+  op.name = "GatherGrad";
+  op.inputs = {{"dy"}, {"indices"}};
+  op.outputs = {{"dx"}};
+  op.attributes = {{"axis", std::int64_t{0}}, {"shape", Ints(), true}};
+  op.infer = infer_gradient;
+  op.not_differentiable = no_second_gradient;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

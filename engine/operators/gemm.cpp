@@ -1,0 +1,49 @@
+// y = activation(alpha a b + bias), or alpha a b (multiplier > 0) for "ReluGrad"; made by lowering.
+#include "engine/operators/checks.h"
+#include "engine/operators/matmul.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  require_float(node, 0);
+  require_same_dtype(node, 0, 1);
+  const Shape shape = product_shape(node, 0, 1);
+  if (node.has_input(2)) {
+    require_same_dtype(node, 0, 2);
+    if (shape.empty()) node.fail("a bias for a scalar product");
+    require_shape(node, 2, {shape.back()});
+  }
+  const std::string& activation = node.attributes().text("activation");
+  const bool known = activation.empty() || activation == "Relu" || activation == "Gelu" ||
+                     activation == "GeluTanh" || activation == "ReluGrad";
+  if (!known) node.fail("attribute 'activation'", "Relu, Gelu, GeluTanh or ReluGrad", activation);
+  if (node.has_input(3) != (activation == "ReluGrad")) {
+    node.fail("a multiplier belongs to ReluGrad, and only to it");
+  }
+  if (node.has_input(3)) {
+    require_same_dtype(node, 0, 3);
+    require_shape(node, 3, shape);
+  }
+  return {{node.input(0).dtype, shape}};
+}
+
+Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
+
+}  // namespace
+
+Operator gemm() {
+  Operator op;
+  op.name = "Gemm";
+  op.inputs = {{"a"}, {"b"}, {"bias", true}, {"multiplier", true}};
+  op.outputs = {{"y"}};
+  op.attributes = {{"activation", std::string()}, {"alpha", 1.0}};
+  op.infer = infer;
+  op.not_differentiable = "made by lowering, after the gradient";
+  op.cost = cost;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,39 @@
+// new_master = master - lr alpha a b, in place: a weight gradient and its plain SGD update in one.
+#include "engine/operators/checks.h"
+#include "engine/operators/matmul.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  require_float(node, 0);
+  require_same_dtype(node, 0, 1);
+  require_same_dtype(node, 0, 2);
+  require_rank(node, 1, 2);
+  require_rank(node, 2, 2);
+  require_shape(node, 0, product_shape(node, 1, 2));
+  require_dtype(node, 3, DType::float32);
+  require_shape(node, 3, {});
+  return {node.input(0)};
+}
+
+Cost cost(const NodeView& node) { return product_cost(node, 1, 2); }
+
+}  // namespace
+
+Operator gemm_sgd() {
+  Operator op;
+  op.name = "GemmSgd";
+  op.inputs = {{"master"}, {"a"}, {"b"}, {"lr"}};
+  op.outputs = {{"new_master"}};
+  op.attributes = {{"alpha", 1.0}};
+  op.infer = infer;
+  op.not_differentiable = "an update";
+  op.cost = cost;
+  op.aliases = {{0, 0}};
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

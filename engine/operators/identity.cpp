@@ -1,0 +1,26 @@
+// y = x, as a view.
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) { return {node.input(0)}; }
+
+Gradients gradient(GradientContext& c) { return {c.dy[0]}; }
+
+std::optional<Layout> view(const NodeView&, const Layout& x) { return x; }
+
+}  // namespace
+
+Operator identity() {
+  Operator op;
+  op.name = "Identity";
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.view = view;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,88 @@
+// y = (x - mean) * rstd * scale + bias, where mean and rstd = 1 / sqrt(variance + epsilon) are taken over the
+// axes from `axis` to the last, for each index of the axes before.
+#include "engine/graph/builder.h"
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+/// [x.shape[0 .. axis), 1, ...] and [x.shape[axis ..]].
+Shape statistics_shape(const Shape& x, std::int64_t axis) {
+  Shape shape = x;
+  std::fill(shape.begin() + axis, shape.end(), 1);
+  return shape;
+}
+Shape normalized_shape(const Shape& x, std::int64_t axis) {
+  return Shape(x.begin() + axis, x.end());
+}
+
+std::vector<TensorType> infer(const NodeView& view) {
+  require_float(view, 0);
+  const TensorType& x = view.input(0);
+  const std::int64_t axis = static_cast<std::int64_t>(checked_axis(view, view.input(0).rank()));
+  const TensorType affine{x.dtype, normalized_shape(x.shape, axis)};
+  require_type(view, 1, affine);
+  if (view.has_input(2)) require_type(view, 2, affine);
+  require_not_negative(view, "epsilon");
+  const TensorType statistics{statistics_type(x.dtype), statistics_shape(x.shape, axis)};
+  return {x, statistics, statistics};
+}
+
+Gradients gradient(GradientContext& c) {
+  Gradients dx(c.node.inputs.size());
+  if (!c.dy[0]) return dx;
+  const std::vector<ValueId> outputs =
+      c.g.node("LayerNormalizationGrad", {c.dy[0], c.x(0), c.x(1), c.y(1), c.y(2)},
+               {{"axis", c.node.attributes.integer("axis")}});
+  for (std::size_t i = 0; i < dx.size(); ++i) dx[i] = outputs[i];
+  return dx;
+}
+
+Cost cost(const NodeView& view) {
+  return {8 * element_number(view.input(0)), operand_bytes(view)};
+}
+
+std::vector<TensorType> infer_grad(const NodeView& view) {
+  require_float(view, 1);
+  const TensorType& x = view.input(1);
+  const std::int64_t axis = static_cast<std::int64_t>(checked_axis(view, view.input(1).rank()));
+  const TensorType affine{x.dtype, normalized_shape(x.shape, axis)};
+  const TensorType statistics{statistics_type(x.dtype), statistics_shape(x.shape, axis)};
+  require_type(view, 0, x);
+  require_type(view, 2, affine);
+  require_type(view, 3, statistics);
+  require_type(view, 4, statistics);
+  return {x, affine, affine};
+}
+
+Cost cost_grad(const NodeView& view) {
+  return {14 * element_number(view.input(1)), operand_bytes(view)};
+}
+
+}  // namespace
+
+Operator layer_normalization() {
+  return {.name = "LayerNormalization",
+          .inputs = {{"x"}, {"scale"}, {.name = "bias", .optional = true}},
+          .outputs = {{"y"}, {"mean"}, {"rstd"}},
+          .attributes = {{"axis", std::int64_t{0}, true}, {"epsilon", 1e-5}},
+          .infer = infer,
+          .gradient = gradient,
+          .cost = cost};
+}
+
+// With n = (x - mean) * rstd, g = dy * scale and means over the normalised axes:
+// dx = rstd * (g - mean(g) - n * mean(g * n)), dscale = sum(dy * n), dbias = sum(dy) over the axes before.
+Operator layer_normalization_grad() {
+  return {.name = "LayerNormalizationGrad",
+          .inputs = {{"dy"}, {"x"}, {"scale"}, {"mean"}, {"rstd"}},
+          .outputs = {{"dx"}, {"dscale"}, {"dbias"}},
+          .attributes = {{"axis", std::int64_t{0}, true}},
+          .infer = infer_grad,
+          .not_differentiable = "second derivatives of LayerNormalization are not offered",
+          .cost = cost_grad,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,137 @@
+// What an operator is: name, normal form, shapes, gradient, cost, aliases and views, as one value.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace tandem {
+
+class GraphBuilder;
+
+/// A node with the graph that gives its operands types; what `infer`, `cost` and `view` read.
+struct NodeView {
+  const Graph& graph;
+  const Node& node;
+
+  bool has_input(std::size_t i) const {
+    return i < node.inputs.size() && static_cast<bool>(node.inputs[i]);
+  }
+  const TensorType& input(std::size_t i) const { return graph.type(node.inputs[i]); }
+  const TensorType& output(std::size_t i) const { return graph.type(node.outputs[i]); }
+  std::size_t input_count() const { return node.inputs.size(); }
+  const Attributes& attributes() const { return node.attributes; }
+  /// Throws Error{usage} with the node's path and operator.
+  [[noreturn]] void fail(std::string message, std::string expected = "", std::string got = "") const;
+};
+
+struct Cost {
+  double flops = 0;  // floating point operations, 2 per multiply-add
+  double bytes = 0;  // read and written
+};
+
+struct AttributeSpec {
+  std::string name;
+  AttributeValue value;  // the default; its type is the attribute's type
+  bool required = false; // no default: `value` gives the type only
+};
+
+struct Port {
+  std::string name;
+  bool optional = false;
+  bool variadic = false;  // only the last input or output
+};
+
+/// Output `output` overwrites the storage of input `input`.
+struct Alias {
+  int output = 0;
+  int input = 0;
+};
+
+/// What `gradient` gets. It appends nodes to `g`, which holds the forward graph; forward ids stay
+/// valid in it. Returns one value per input of the node: its gradient with the input's type, or -1
+/// where none flows (integer inputs, masks, inputs not in `wanted`).
+struct GradientContext {
+  GraphBuilder& g;
+  const Node node;                 // a copy: appending to g moves the graph's vectors
+  std::span<const ValueId> dy;     // one per output; -1 where no gradient arrives
+  const std::vector<bool>& wanted; // per input: does anything need its gradient
+
+  ValueId x(std::size_t i) const { return node.inputs[i]; }
+  ValueId y(std::size_t i) const { return node.outputs[i]; }
+};
+using Gradients = std::vector<ValueId>;
+
+/// Scalar functions that Fused bodies and element-wise kernels know (kernels/shared/scalar.h).
+/// One node of an operator with a ScalarFunction computes f element by element with broadcasting.
+enum class ScalarFunction : std::uint8_t {
+  none,
+  identity, cast, neg, abs, sign, exp, log, sqrt, reciprocal, erf, tanh, sigmoid, softplus, relu,
+  logical_not,
+  leaky_relu,       // attribute alpha
+  clip,             // attributes min, max
+  gelu,             // attribute approximate: "none" | "tanh"
+  add, sub, mul, div, pow, maximum, minimum,
+  equal, less, greater, less_or_equal, greater_or_equal, logical_and, logical_or, logical_xor,
+  where,            // (condition, x, y)
+  // gradient helpers: (dy, x) or (dy, y) as named
+  relu_grad,        // (dy, y)  y > 0 ? dy : 0
+  leaky_relu_grad,  // (dy, x)  attribute alpha
+  clip_grad,        // (dy, x)  attributes min, max: inside or on the border ? dy : 0
+  gelu_grad,        // (dy, x)  attribute approximate
+  tanh_grad,        // (dy, y)  dy * (1 - y^2)
+  sigmoid_grad,     // (dy, y)  dy * y * (1 - y)
+};
+
+struct Operator {
+  std::string name;
+  std::vector<Port> inputs;
+  std::vector<Port> outputs;
+  std::vector<AttributeSpec> attributes;
+
+  /// Types of all outputs; throws through NodeView::fail. node.outputs is still empty.
+  std::vector<TensorType> (*infer)(const NodeView& node) = nullptr;
+
+  /// Null only together with a reason in `not_differentiable`.
+  Gradients (*gradient)(GradientContext& context) = nullptr;
+  std::string not_differentiable;
+
+  Cost (*cost)(const NodeView& node) = nullptr;  // null: bytes of all operands, one flop an element
+
+  std::vector<Alias> aliases;  // state updates: which output overwrites which input
+  ScalarFunction scalar = ScalarFunction::none;
+  /// Views: the layout of output 0 seen through the layout of input 0, or nothing where these
+  /// strides cannot express it (then lowering copies). Null for operators that are not views.
+  std::optional<Layout> (*view)(const NodeView& node, const Layout& x) = nullptr;
+  bool random = false;  // reads the step's seed and counters; keyed by the node's path
+  bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
+};
+
+/// An ordered, owning list; addresses stay valid for its life. A value of Engine, passed in.
+class OperatorSet {
+ public:
+  OperatorSet() = default;
+  OperatorSet(OperatorSet&&) = default;
+  OperatorSet& operator=(OperatorSet&&) = default;
+  OperatorSet(const OperatorSet&) = delete;
+
+  void add(Operator op);
+  const Operator* find(std::string_view name) const;   // null if unknown
+  const Operator& get(std::string_view name) const;    // asserts
+  const std::deque<Operator>& all() const { return operators_; }
+
+ private:
+  std::deque<Operator> operators_;
+};
+
+/// Every operator of the engine, in engine/operators/all_operators.cpp.
+OperatorSet all_operators();
+
+Cost cost_of(const Graph& graph, const Node& node);
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+// The set of operators, and what all operators share.
+#include <cassert>
+
+#include "engine/graph/error.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+void NodeView::fail(std::string message, std::string expected, std::string got) const {
+  Diagnostic d;
+  d.message = node.op->name + ": " + std::move(message);
+  d.path = node.path;
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+void OperatorSet::add(Operator op) {
+  assert(find(op.name) == nullptr && "two operators have this name");
+  operators_.push_back(std::move(op));
+}
+
+const Operator* OperatorSet::find(std::string_view name) const {
+  for (const Operator& op : operators_) {
+    if (op.name == name) return &op;
+  }
+  return nullptr;
+}
+
+const Operator& OperatorSet::get(std::string_view name) const {
+  const Operator* op = find(name);
+  assert(op != nullptr && "no operator has this name");
+  return *op;
+}
+
+Cost cost_of(const Graph& graph, const Node& node) {
+  const NodeView view{graph, node};
+  if (node.op->cost != nullptr) return node.op->cost(view);
+  Cost cost;
+  if (node.op->view != nullptr) return cost;  // costs something only where lowering has to copy
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (view.has_input(i)) cost.bytes += static_cast<double>(view.input(i).bytes());
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    cost.bytes += static_cast<double>(view.output(i).bytes());
+    cost.flops += static_cast<double>(view.output(i).elements());
+  }
+  return cost;
+}
+
+}  // namespace tandem

@@ -1,0 +1,116 @@
+// One function per operator; the list in all_operators.cpp calls them.
+#pragma once
+
+#include "engine/operators/operator.h"
+
+namespace tandem::operators {
+
+// Element by element: unary.cpp, binary.cpp, comparison.cpp, where.cpp, cast.cpp, elementwise_gradients.cpp
+Operator neg();
+Operator abs();
+Operator sign();
+Operator exp();
+Operator log();
+Operator sqrt();
+Operator reciprocal();
+Operator erf();
+Operator tanh();
+Operator sigmoid();
+Operator softplus();
+Operator relu();
+Operator leaky_relu();
+Operator clip();
+Operator gelu();
+Operator logical_not();
+Operator add();
+Operator sub();
+Operator mul();
+Operator div();
+Operator pow();
+Operator max();
+Operator min();
+Operator equal();
+Operator less();
+Operator greater();
+Operator less_or_equal();
+Operator greater_or_equal();
+Operator logical_and();
+Operator logical_or();
+Operator logical_xor();
+Operator where();
+Operator cast();
+Operator relu_grad();
+Operator leaky_relu_grad();
+Operator clip_grad();
+Operator gelu_grad();
+Operator tanh_grad();
+Operator sigmoid_grad();
+
+// Views and moves
+Operator identity();
+Operator reshape();
+Operator transpose();
+Operator slice();
+Operator expand();
+Operator split();
+Operator concat();
+Operator pad();
+Operator slice_grad();
+Operator pad_grad();
+Operator gather();
+Operator gather_grad();
+Operator trilu();
+Operator copy();
+
+// Reductions
+Operator reduce_sum();
+Operator reduce_mean();
+Operator reduce_max();
+Operator sum_of_squares();
+
+// Products
+Operator matmul();
+Operator conv();
+Operator conv_grad_input();
+Operator conv_grad_weight();
+
+// Pooling and normalisation
+Operator max_pool();
+Operator max_pool_grad();
+Operator average_pool();
+Operator average_pool_grad();
+Operator batch_normalization();
+Operator batch_normalization_training();
+Operator batch_normalization_grad();
+Operator layer_normalization();
+Operator layer_normalization_grad();
+
+// Softmax, losses, attention, dropout
+Operator softmax();
+Operator softmax_grad();
+Operator log_softmax();
+Operator log_softmax_grad();
+Operator label_weights();
+Operator softmax_cross_entropy();
+Operator softmax_cross_entropy_grad();
+Operator negative_log_likelihood();
+Operator negative_log_likelihood_grad();
+Operator dropout();
+Operator dropout_grad();
+Operator attention();
+Operator attention_grad();
+
+// Updates
+Operator sgd_update();
+Operator adam_update();
+Operator clip_scale();
+Operator accumulate();
+
+// Lowered graphs only
+Operator fused();
+Operator gemm();
+Operator conv_fused();
+Operator gemm_sgd();
+Operator grouped_update();
+
+}  // namespace tandem::operators

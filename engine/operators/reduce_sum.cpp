@@ -1,0 +1,24 @@
+// y = the sum of x over axes.
+#include "engine/operators/operators.h"
+#include "engine/operators/reduce.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  require_number(node, 0);
+  return infer_reduction(node);
+}
+
+// dx = dy, repeated
+Gradients gradient(GradientContext& c) {
+  const Shape shape = c.g.shape(c.x(0));
+  const Shape kept = kept_shape(shape, c.node.attributes.integers("axes"));
+  return {c.g.expand(c.g.reshape(c.dy[0], kept), shape)};
+}
+
+}  // namespace
+
+Operator reduce_sum() { return reduction_operator("ReduceSum", infer, gradient); }
+
+}  // namespace tandem::operators

@@ -1,0 +1,34 @@
+// Keeps the upper (lower) triangle of the last two axes: j - i >= k (<= k); 0 elsewhere.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  if (node.input(0).rank() < 2) {
+    node.fail("rank of 'x'", "at least 2", std::to_string(node.input(0).rank()));
+  }
+  return {node.input(0)};
+}
+
+// dx = the same triangle of dy
+Gradients gradient(GradientContext& c) {
+  return {c.g.add_node("Trilu", {c.dy[0]}, c.node.attributes)};
+}
+
+}  // namespace
+
+Operator trilu() {
+  Operator op;
+  op.name = "Trilu";
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
+  op.attributes = {{"upper", std::int64_t{1}}, {"k", std::int64_t{0}}};
+  op.infer = infer;
+  op.gradient = gradient;
+  return op;
+}
+
+}  // namespace tandem::operators

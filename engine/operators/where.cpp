@@ -1,0 +1,44 @@
+// y = condition ? x : y, with numpy's broadcasting of all three.
+#include "engine/operators/elementwise.h"
+#include "engine/operators/operators.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  require_dtype(node, 0, DType::boolean);
+  require_same_dtype(node, 1, 2);
+  const auto shape = broadcast_shape(node.input(0).shape, broadcast_inputs(node, 1, 2));
+  if (!shape) {
+    node.fail("the condition does not broadcast", to_string(broadcast_inputs(node, 1, 2)),
+              to_string(node.input(0).shape));
+  }
+  return {{node.input(1).dtype, *shape}};
+}
+
+Gradients gradient(GradientContext& c) {
+  const ValueId zero = c.g.scalar(0, c.g.dtype(c.y(0)));
+  const auto part = [&](std::size_t input, ValueId chosen, ValueId other) {
+    const Shape shape = c.g.shape(c.x(input));
+    return c.g.sum_to(c.g.add_node("Where", {c.x(0), chosen, other}), shape);
+  };
+  Gradients dx(3);
+  if (c.wanted[1]) dx[1] = part(1, c.dy[0], zero);
+  if (c.wanted[2]) dx[2] = part(2, zero, c.dy[0]);
+  return dx;
+}
+
+}  // namespace
+
+Operator where() {
+  Operator op;
+  op.name = "Where";
+  op.inputs = {{"condition"}, {"x"}, {"y"}};
+  op.outputs = {{"z"}};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.scalar = ScalarFunction::where;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,90 @@
+// Small questions about a graph that the recognising passes ask.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "engine/graph/graph.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+class Match {
+ public:
+  explicit Match(const Graph& graph) : graph_(graph) {}
+
+  const Graph& graph() const { return graph_; }
+  NodeId producer(ValueId value) const { return value ? graph_.value(value).producer : NodeId{}; }
+
+  /// The producer of `value` where it is that operator (and `value` its first output).
+  const Node* is(ValueId value, std::string_view op) const {
+    const NodeId id = producer(value);
+    if (!id || graph_.value(value).output_index != 0) return nullptr;
+    const Node& node = graph_.node(id);
+    return node.op->name == op ? &node : nullptr;
+  }
+
+  /// A float constant whose elements are all the same number.
+  std::optional<double> number(ValueId value) const {
+    if (!value || !graph_.is_constant(value)) return std::nullopt;
+    const HostTensor& tensor = *graph_.value(value).constant;
+    const std::int64_t count = tensor.type().elements();
+    if (count == 0 || count > 65536 || !is_float(tensor.dtype())) return std::nullopt;
+    const double first = tensor.number(0);
+    for (std::int64_t i = 1; i < count; ++i) {
+      if (tensor.number(i) != first) return std::nullopt;
+    }
+    return first;
+  }
+  bool is_number(ValueId value, double wanted, double tolerance = 1e-4) const {
+    const auto got = number(value);
+    return got && std::abs(*got - wanted) <= tolerance * std::abs(wanted);
+  }
+
+  /// For a commutative node: the other input where one of them satisfies `test`, else -1.
+  template <class Test>
+  ValueId other_where(const Node& node, Test test) const {
+    if (test(node.inputs[1])) return node.inputs[0];
+    if (test(node.inputs[0])) return node.inputs[1];
+    return {};
+  }
+
+  /// Writes value = factor * rest[0] * rest[1] * ... by walking Mul and Div by constants.
+  struct Product {
+    double factor = 1;
+    std::vector<ValueId> rest;
+  };
+  Product product(ValueId value, int depth = 4) const {
+    Product result;
+    multiply(value, depth, result);
+    return result;
+  }
+
+ private:
+  void multiply(ValueId value, int depth, Product& result) const {
+    if (const auto constant = number(value)) {
+      result.factor *= *constant;
+      return;
+    }
+    if (depth > 0) {
+      if (const Node* node = is(value, "Mul")) {
+        multiply(node->inputs[0], depth - 1, result);
+        multiply(node->inputs[1], depth - 1, result);
+        return;
+      }
+      if (const Node* node = is(value, "Div")) {
+        if (const auto divisor = number(node->inputs[1])) {
+          result.factor /= *divisor;
+          multiply(node->inputs[0], depth - 1, result);
+          return;
+        }
+      }
+    }
+    result.rest.push_back(value);
+  }
+
+  const Graph& graph_;
+};
+
+}  // namespace tandem

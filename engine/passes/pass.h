@@ -1,0 +1,49 @@
+// Passes over the forward graph, before the gradient: named, timed, switchable, verified after each.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+/// Computes one node on constants with reference kernels; api/ supplies it.
+using Evaluator = std::function<std::vector<HostTensor>(const Graph& graph, const Node& node,
+                                                        const std::vector<HostTensor>& inputs)>;
+
+struct PassContext {
+  const OperatorSet& operators;
+  Evaluator evaluate;  // empty: nothing is folded
+  /// Whether nodes may become one: only where their policy attributes are equal. Empty: always.
+  std::function<bool(const std::vector<std::string>& paths)> may_merge;
+  std::vector<std::string> notes;  // what was recognised: "blocks.0.MatMul: Attention"
+};
+
+struct GraphPass {
+  std::string name;
+  Graph (*run)(const Graph& graph, PassContext& context);
+};
+
+struct PassTime {
+  std::string name;
+  double seconds = 0;
+};
+
+/// The ordered list.
+const std::vector<GraphPass>& forward_passes();
+
+/// Runs the list without the passes named in `disabled`; verifies the graph after each.
+Graph run_passes(Graph graph, PassContext& context, const std::vector<std::string>& disabled = {},
+                 std::vector<PassTime>* times = nullptr);
+
+Graph fold_constants(const Graph& graph, PassContext& context);
+Graph simplify(const Graph& graph, PassContext& context);
+Graph recognise_gelu(const Graph& graph, PassContext& context);
+Graph recognise_layer_normalization(const Graph& graph, PassContext& context);
+Graph recognise_attention(const Graph& graph, PassContext& context);
+Graph recognise_cross_entropy(const Graph& graph, PassContext& context);
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+// Runs the forward passes in order.
+#include <algorithm>
+#include <chrono>
+
+#include "engine/graph/rewrite.h"
+#include "engine/passes/pass.h"
+
+namespace tandem {
+
+const std::vector<GraphPass>& forward_passes() {
+  static const std::vector<GraphPass> list{
+      {"fold_constants", fold_constants},
+      {"simplify", simplify},
+      {"recognise_gelu", recognise_gelu},
+      {"recognise_layer_normalization", recognise_layer_normalization},
+      {"recognise_attention", recognise_attention},
+      {"recognise_cross_entropy", recognise_cross_entropy},
+      {"simplify_again", simplify},
+  };
+  return list;
+}
+
+Graph run_passes(Graph graph, PassContext& context, const std::vector<std::string>& disabled,
+                 std::vector<PassTime>* times) {
+  using Clock = std::chrono::steady_clock;
+  graph = remove_dead(graph, context.operators);
+  for (const GraphPass& pass : forward_passes()) {
+    if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) continue;
+    const Clock::time_point start = Clock::now();
+    graph = remove_dead(pass.run(graph, context), context.operators);
+    verify(graph);
+    if (times != nullptr) {
+      times->push_back({pass.name, std::chrono::duration<double>(Clock::now() - start).count()});
+    }
+  }
+  return graph;
+}
+
+}  // namespace tandem

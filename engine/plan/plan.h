@@ -1,0 +1,84 @@
+// The plan: instruction lists per queue, buffers with offsets, waits. A loop body: step after step.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/lower/lowered.h"
+
+namespace tandem {
+
+enum class BufferKind : std::uint8_t { parameter, state, constant, input, output, gradient, activation, workspace };
+
+/// A byte range that instructions touch. Persistent ones (parameters, states, constants) live in
+/// State or in the program, input and output slots in rings; the others share the arena of a device.
+struct Buffer {
+  std::string name;     // of the value that owns the storage, or "PATH/workspace"
+  BufferKind kind = BufferKind::activation;
+  int device = 0;
+  std::size_t bytes = 0;
+  std::size_t offset = 0;  // in the arena (gradient, activation, workspace)
+  ValueId storage;         // -1 for workspaces
+  bool in_arena() const {
+    return kind == BufferKind::gradient || kind == BufferKind::activation || kind == BufferKind::workspace;
+  }
+};
+
+struct Access {
+  int buffer = 0;
+  std::size_t begin = 0, end = 0;  // bytes in the buffer
+  bool write = false;
+};
+
+struct Instruction {
+  enum class Kind : std::uint8_t {
+    run,    // a node's kernel
+    copy,   // between devices
+    feed,   // the loader fills an input slot
+    read,   // the host reads an output slot
+    record, // event
+    wait,   // for an event, of this step or of the previous one
+  };
+  Kind kind = Kind::run;
+  NodeId node;                   // run
+  int buffer = -1;               // feed, read: the slot
+  int event = -1;                // record, wait
+  bool previous_step = false;    // wait: for the event of the step before
+  std::vector<Access> accesses;  // run, copy, feed, read
+};
+
+struct Queue {
+  std::string name;  // "cpu", "cpu.feed", "cpu.read"
+  int device = 0;
+  std::vector<Instruction> instructions;
+};
+
+struct MemoryUse {
+  std::size_t parameters = 0, gradients = 0, state = 0, activations = 0, workspace = 0;
+  std::size_t peak = 0;         // of the arena plus persistent bytes
+  std::size_t arena = 0;
+  std::size_t lower_bound = 0;  // most bytes live at once
+  std::string peak_at;          // path of the node where that is
+};
+
+struct Plan {
+  std::vector<Queue> queues;
+  std::vector<Buffer> buffers;
+  std::vector<int> buffer_of;      // per value of the lowered graph: its storage's buffer, or -1
+  std::vector<int> workspace_of;   // per node: its workspace buffer, or -1
+  std::vector<MemoryUse> memory;   // per device
+  int events = 0;
+  double estimated_seconds = 0;
+};
+
+/// `workspace_bytes`: per node of the lowered graph, as the prepared kernels ask.
+Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes);
+
+/// Proves that conflicting accesses are ordered, over two consecutive steps, and that arena buffers
+/// overlap only where all uses of one precede the first write of the other. Returns what is wrong.
+std::vector<std::string> verify(const Plan& plan, const Lowered& lowered);
+
+std::string to_text(const Plan& plan, const Lowered& lowered);
+
+}  // namespace tandem

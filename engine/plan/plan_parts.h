@@ -1,0 +1,42 @@
+// The steps of planning, in order: instructions with their accesses, waits, memory offsets.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace tandem {
+
+/// An instruction before waits are put in; `order` is the position in one list of all queues in
+/// which everything that an instruction depends on (in its step) comes before it.
+struct PlannedItem {
+  int queue = 0;
+  Instruction instruction;
+  // Filled by `synchronise`: what has finished before this item ends, per queue, counted in items
+  // over two consecutive steps; [0] in the first of them, [1] in the second.
+  std::vector<int> clock[2];
+  int position = 0;  // among the items of its queue
+};
+
+/// Per value: somebody reads it, or it is an output of the graph or the final value of a state.
+std::vector<char> needed_values(const Lowered& lowered);
+
+/// Bytes [begin, end) that a value touches in its buffer.
+struct ByteRange {
+  std::size_t begin = 0, end = 0;
+};
+ByteRange bytes_of(const Lowered& lowered, ValueId value);
+
+/// Buffers of values and workspaces; fills plan.buffers, buffer_of and workspace_of.
+void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes, Plan& plan);
+
+/// All instructions but events, in an order that respects every dependency; names the queues.
+std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan);
+
+/// Events and waits for every conflict between queues, also with the step before; none redundant.
+void synchronise(std::vector<PlannedItem>& items, Plan& plan);
+
+/// Offsets of arena buffers and the memory report.
+void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered, Plan& plan);
+
+}  // namespace tandem

@@ -1,0 +1,35 @@
+// Runs the instruction lists of a plan as discrete events: the one cost model, for any device profile.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace tandem {
+
+/// What a device can do at best; seconds of a kernel = max(flops / flops, bytes / bandwidth) + overhead.
+struct DeviceProfile {
+  double flops = 100e9;            // floating point operations a second
+  double bandwidth = 20e9;         // bytes a second from its own memory
+  double overhead = 1e-6;          // seconds an instruction
+  double link_bandwidth = 10e9;    // bytes a second to and from the host
+  double link_latency = 10e-6;     // seconds a copy
+};
+
+/// A guess from the facts of a device alone.
+DeviceProfile assumed_profile(const DeviceFacts& facts);
+
+struct SimulatedQueue {
+  double busy = 0;     // seconds at work in a step
+  double waiting = 0;  // seconds in waits
+};
+
+struct Simulation {
+  double seconds = 0;  // from step to step, once the loop is in its steady state
+  std::vector<SimulatedQueue> queues;
+};
+
+/// `profiles`: one per device of the lowered graph.
+Simulation simulate(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles);
+
+}  // namespace tandem

@@ -1,0 +1,311 @@
+// Proves a plan free of races. Shares no code with the planner: it runs the instruction lists of two
+// consecutive steps with vector clocks and looks at what they say they touch.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "engine/operators/operator.h"
+#include "engine/plan/plan.h"
+
+namespace tandem {
+namespace {
+
+using Clock = std::vector<int>;  // per queue: instructions known to have finished, over both steps
+
+struct Happening {
+  int queue = 0;
+  int index = 0;  // in the queue's list
+};
+
+class Verifier {
+ public:
+  Verifier(const Plan& plan, const Lowered& lowered) : plan_(plan), lowered_(lowered) {}
+
+  std::vector<std::string> run() {
+    if (!run_clocks()) return std::move(wrong_);
+    find_nodes();
+    check_accesses();
+    check_conflicts();
+    check_arena();
+    check_versions();
+    return std::move(wrong_);
+  }
+
+ private:
+  const Graph& graph() const { return lowered_.graph; }
+  int length(int queue) const { return static_cast<int>(plan_.queues[queue].instructions.size()); }
+  const Instruction& at(Happening h) const { return plan_.queues[h.queue].instructions[h.index]; }
+
+  std::string name(Happening h) const {
+    const Instruction& instruction = at(h);
+    const std::string& queue = plan_.queues[h.queue].name;
+    if (instruction.node) {
+      const Node& node = graph().node(instruction.node);
+      return node.op->name + " '" + node.path + "' on " + queue;
+    }
+    const std::string buffer = instruction.buffer >= 0 ? plan_.buffers[instruction.buffer].name : "?";
+    return (instruction.kind == Instruction::Kind::feed ? "feed of '" : "read of '") + buffer + "' on " + queue;
+  }
+
+  // a of step sa has finished when b of step sb starts.
+  bool before(Happening a, int sa, Happening b, int sb) const {
+    return clocks_[sb][b.queue][b.index][a.queue] > a.index + sa * length(a.queue);
+  }
+
+  bool run_clocks() {
+    const int queues = static_cast<int>(plan_.queues.size());
+    std::vector<Clock> events[2] = {std::vector<Clock>(plan_.events), std::vector<Clock>(plan_.events)};
+    std::vector<Clock> now(queues, Clock(queues, 0));
+    std::vector<int> next(queues, 0);
+    clocks_.assign(2, std::vector<std::vector<Clock>>(queues));
+    bool moved = true, all = false;
+    while (moved && !all) {
+      moved = false;
+      all = true;
+      for (int q = 0; q < queues; ++q) {
+        while (next[q] < 2 * length(q)) {
+          const int step = next[q] / length(q);
+          const Instruction& instruction = plan_.queues[q].instructions[next[q] % length(q)];
+          if (instruction.kind == Instruction::Kind::wait) {
+            const int of = step - (instruction.previous_step ? 1 : 0);
+            if (of >= 0) {
+              const Clock& event = events[of][instruction.event];
+              if (event.empty()) break;
+              for (int k = 0; k < queues; ++k) now[q][k] = std::max(now[q][k], event[k]);
+            }
+          }
+          clocks_[step][q].push_back(now[q]);  // what has finished before it starts
+          now[q][q] = ++next[q];
+          if (instruction.kind == Instruction::Kind::record) events[step][instruction.event] = now[q];
+          moved = true;
+        }
+        all = all && next[q] == 2 * length(q);
+      }
+    }
+    if (!all) wrong_.push_back("the queues wait for each other for ever");
+    return all;
+  }
+
+  void find_nodes() {
+    place_.assign(graph().nodes.size(), Happening{-1, -1});
+    for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
+      for (int i = 0; i < length(q); ++i) {
+        const Instruction& instruction = plan_.queues[q].instructions[i];
+        if (instruction.kind != Instruction::Kind::run) continue;
+        Happening& place = place_[instruction.node.index];
+        if (place.queue >= 0) wrong_.push_back("runs twice: " + name({q, i}));
+        place = {q, i};
+      }
+    }
+    for (std::size_t n = 0; n < place_.size(); ++n) {
+      if (lowered_.nodes[n].kernel != nullptr && place_[n].queue < 0) {
+        wrong_.push_back("never runs: '" + graph().nodes[n].path + "'");
+      }
+    }
+  }
+
+  // The bytes of a value, from its layout.
+  Access access_of(ValueId id, bool write) const {
+    const TensorType& type = graph().type(id);
+    const Layout& layout = lowered_.values[id.index].layout;
+    Access access{plan_.buffer_of[id.index], 0, 0, write};
+    if (!layout.is_strided()) {
+      access.end = layout.opaque_bytes;
+      return access;
+    }
+    if (type.elements() == 0) return access;
+    std::int64_t first = layout.offset, last = layout.offset;
+    for (std::size_t i = 0; i < type.shape.size(); ++i) {
+      const std::int64_t reach = layout.strides[i] * (type.shape[i] - 1);
+      first += std::min<std::int64_t>(reach, 0);
+      last += std::max<std::int64_t>(reach, 0);
+    }
+    access.begin = first * size_of(type.dtype);
+    access.end = (last + 1) * size_of(type.dtype);
+    return access;
+  }
+
+  bool declares(const Instruction& instruction, const Access& wanted) const {
+    if (wanted.buffer < 0 || wanted.begin == wanted.end) return true;
+    return std::any_of(instruction.accesses.begin(), instruction.accesses.end(), [&](const Access& a) {
+      return a.buffer == wanted.buffer && a.begin <= wanted.begin && a.end >= wanted.end && a.write == wanted.write;
+    });
+  }
+
+  void check_accesses() {
+    std::vector<char> needed(graph().values.size(), 0);
+    for (const Node& node : graph().nodes) {
+      for (ValueId id : node.inputs) {
+        if (id) needed[id.index] = 1;
+      }
+    }
+    for (const NamedValue& output : graph().outputs) needed[output.value.index] = 1;
+    for (const State& state : graph().states) needed[state.final.index] = 1;
+    for (std::size_t n = 0; n < place_.size(); ++n) {
+      if (place_[n].queue < 0) continue;
+      const Instruction& instruction = at(place_[n]);
+      bool complete = true;
+      for (ValueId id : graph().nodes[n].inputs) complete &= !id || declares(instruction, access_of(id, false));
+      for (ValueId id : graph().nodes[n].outputs) {
+        if (!id || !needed[id.index]) continue;
+        complete &= plan_.buffer_of[id.index] >= 0 && declares(instruction, access_of(id, true));
+      }
+      const int workspace = plan_.workspace_of[n];
+      if (workspace >= 0) complete &= declares(instruction, {workspace, 0, plan_.buffers[workspace].bytes, true});
+      if (!complete) wrong_.push_back("touches bytes that it does not declare: " + name(place_[n]));
+      for (const Access& a : instruction.accesses) {
+        if (a.end > plan_.buffers[a.buffer].bytes) wrong_.push_back("outside its buffer: " + name(place_[n]));
+      }
+    }
+  }
+
+  struct Use {
+    Happening by;
+    Access access;
+  };
+
+  void collect_uses() {
+    uses_.assign(plan_.buffers.size(), {});
+    for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
+      for (int i = 0; i < length(q); ++i) {
+        for (const Access& access : plan_.queues[q].instructions[i].accesses) {
+          uses_[access.buffer].push_back({{q, i}, access});
+        }
+      }
+    }
+  }
+
+  void check_conflicts() {
+    collect_uses();
+    for (std::size_t b = 0; b < uses_.size(); ++b) {
+      const std::vector<Use>& list = uses_[b];
+      if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access.write; })) continue;
+      for (const Use& x : list) {
+        for (const Use& y : list) {
+          if (!x.access.write && !y.access.write) continue;
+          if (x.access.begin >= y.access.end || y.access.begin >= x.access.end) continue;
+          if (x.by.queue == y.by.queue) continue;  // one after the other, within and across steps
+          if (!before(x.by, 0, y.by, 0) && !before(y.by, 0, x.by, 0)) unordered(b, x.by, y.by, "");
+          if (!before(x.by, 0, y.by, 1)) unordered(b, x.by, y.by, " of the next step");
+        }
+      }
+    }
+  }
+
+  void unordered(std::size_t buffer, Happening a, Happening b, const std::string& when) {
+    wrong_.push_back("not ordered on '" + plan_.buffers[buffer].name + "': " + name(a) + " and " + name(b) + when);
+  }
+
+  // All uses of a finish before any use of b, in the same step or (next) with b in the next one.
+  bool all_before(const std::vector<Use>& a, const std::vector<Use>& b, int next) const {
+    // Within a queue the last use of a and the first use of b decide.
+    const std::size_t queues = plan_.queues.size();
+    std::vector<int> last(queues, -1), first(queues, -1);
+    for (const Use& use : a) last[use.by.queue] = std::max(last[use.by.queue], use.by.index);
+    for (const Use& use : b) {
+      int& f = first[use.by.queue];
+      if (f < 0 || use.by.index < f) f = use.by.index;
+    }
+    for (std::size_t p = 0; p < queues; ++p) {
+      for (std::size_t q = 0; q < queues; ++q) {
+        if (last[p] < 0 || first[q] < 0) continue;
+        if (!before({static_cast<int>(p), last[p]}, 0, {static_cast<int>(q), first[q]}, next)) return false;
+      }
+    }
+    return true;
+  }
+
+  void check_arena() {
+    std::vector<int> order;
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      const Buffer& buffer = plan_.buffers[b];
+      if (!buffer.in_arena() || buffer.bytes == 0 || uses_[b].empty()) continue;
+      if (buffer.offset + buffer.bytes > plan_.memory[buffer.device].arena) {
+        wrong_.push_back("outside the arena: '" + buffer.name + "'");
+      }
+      order.push_back(static_cast<int>(b));
+    }
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return plan_.buffers[a].offset < plan_.buffers[b].offset; });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Buffer& a = plan_.buffers[order[i]];
+      for (std::size_t j = i + 1; j < order.size(); ++j) {
+        const Buffer& b = plan_.buffers[order[j]];
+        if (b.offset >= a.offset + a.bytes) break;
+        if (a.device != b.device) continue;
+        const std::vector<Use>&x = uses_[order[i]], &y = uses_[order[j]];
+        const bool apart = (all_before(x, y, 0) && all_before(y, x, 1)) || (all_before(y, x, 0) && all_before(x, y, 1));
+        if (!apart) wrong_.push_back("live at the same time in the same place: '" + a.name + "' and '" + b.name + "'");
+      }
+    }
+  }
+
+  // The value whose bytes `id` shows: itself, or what it is a view of.
+  ValueId version(ValueId id) const {
+    while (graph().value(id).producer) {
+      const NodeId producer = graph().value(id).producer;
+      if (lowered_.nodes[producer.index].kernel != nullptr) return id;
+      const Node& node = graph().node(producer);
+      if (node.inputs.size() != 1) return id;  // a Concat that is written in pieces
+      id = node.inputs[0];
+    }
+    return id;
+  }
+
+  // Kernels that must have finished before `id` can be read.
+  void makers(ValueId id, std::set<int>& found) const {
+    const NodeId producer = graph().value(id).producer;
+    if (!producer) return;
+    if (lowered_.nodes[producer.index].kernel != nullptr) {
+      found.insert(producer.index);
+      return;
+    }
+    for (ValueId input : graph().node(producer).inputs) makers(input, found);
+  }
+
+  // Every reader comes after what it reads was made and before it is overwritten.
+  void check_versions() {
+    std::vector<std::vector<int>> readers(graph().values.size());
+    for (std::size_t n = 0; n < place_.size(); ++n) {
+      if (place_[n].queue < 0) continue;
+      for (ValueId input : graph().nodes[n].inputs) {
+        if (!input) continue;
+        readers[version(input).index].push_back(static_cast<int>(n));
+        std::set<int> made_by;
+        makers(input, made_by);
+        for (int maker : made_by) {
+          if (place_[maker].queue >= 0 && !before(place_[maker], 0, place_[n], 0)) {
+            wrong_.push_back("reads '" + graph().value(input).name + "' before it is made: " + name(place_[n]));
+          }
+        }
+      }
+    }
+    for (std::size_t n = 0; n < place_.size(); ++n) {
+      if (place_[n].queue < 0) continue;
+      for (int input : lowered_.nodes[n].in_place) {
+        if (input < 0) continue;
+        const ValueId old = version(graph().nodes[n].inputs[input]);
+        for (int reader : readers[old.index]) {
+          if (reader == static_cast<int>(n) || before(place_[reader], 0, place_[n], 0)) continue;
+          wrong_.push_back("reads '" + graph().value(old).name + "' after " + name(place_[n]) +
+                           " overwrote it: " + name(place_[reader]));
+        }
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const Lowered& lowered_;
+  std::vector<std::string> wrong_;
+  std::vector<std::vector<std::vector<Clock>>> clocks_;  // [step][queue][index]
+  std::vector<Happening> place_;                         // per node
+  std::vector<std::vector<Use>> uses_;                   // per buffer
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const Plan& plan, const Lowered& lowered) {
+  return Verifier(plan, lowered).run();
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+#include "engine/runtime/arenas.h"
+
+#include <algorithm>
+
+#include "engine/graph/error.h"
+#include "engine/runtime/program.h"
+
+namespace tandem {
+
+void* Arenas::ensure(Device& device, std::size_t bytes) {
+  for (Region& region : regions_) {
+    if (region.device != &device) continue;
+    if (bytes <= region.bytes || region.memory->grow(bytes)) {
+      region.bytes = std::max(region.bytes, bytes);
+      return region.memory->address();
+    }
+  }
+  if (bytes > device.memory_bytes()) {
+    Diagnostic d;
+    d.message = "the arena does not fit into the memory of " + device.name();
+    d.expected = "at most " + std::to_string(device.memory_bytes()) + " bytes";
+    d.got = std::to_string(bytes) + " bytes";
+    d.fix = "use a smaller batch or more micro-batches";
+    throw Error(ErrorKind::does_not_fit, std::move(d));
+  }
+  Region region{&device, device.reserve(device.memory_bytes()), bytes};
+  if (!region.memory || !region.memory->grow(bytes)) region.memory = device.allocate(bytes);
+  regions_.push_back(std::move(region));
+  return regions_.back().memory->address();
+}
+
+std::size_t Arenas::bytes(const Device& device) const {
+  std::size_t sum = 0;
+  for (const Region& region : regions_) {
+    if (region.device == &device) sum += region.bytes;
+  }
+  return sum;
+}
+
+std::shared_ptr<Arenas> make_arenas() { return std::make_shared<Arenas>(); }
+
+}  // namespace tandem

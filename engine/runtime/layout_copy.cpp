@@ -1,0 +1,79 @@
+#include "engine/runtime/layout_copy.h"
+
+#include <cassert>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace tandem {
+namespace {
+
+// Calls f(place in the layout, row-major index) for each element, in row-major order.
+template <class F>
+void each_element(const Layout& layout, const Shape& shape, F f) {
+  const std::int64_t count = element_count(shape);
+  std::vector<std::int64_t> index(shape.size(), 0);
+  std::int64_t place = layout.offset;
+  for (std::int64_t i = 0; i < count; ++i) {
+    f(place, i);
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      place += layout.strides[axis];
+      if (++index[axis] < shape[axis]) break;
+      place -= layout.strides[axis] * shape[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+template <class F>
+void with_size(std::size_t size, F f) {
+  switch (size) {
+    case 1: return f(std::uint8_t{});
+    case 2: return f(std::uint16_t{});
+    case 4: return f(std::uint32_t{});
+    default: return f(std::uint64_t{});
+  }
+}
+
+bool is_plain(const Layout& layout, const Shape& shape) {
+  return layout.offset == 0 && is_row_major(layout, shape);
+}
+
+}  // namespace
+
+std::size_t buffer_bytes(const TensorType& type, const Layout& layout) {
+  if (!layout.is_strided()) return layout.opaque_bytes;
+  return static_cast<std::size_t>(layout.offset + span_elements(layout, type.shape)) * size_of(type.dtype);
+}
+
+void to_layout(void* to, const Layout& layout, const void* from, const TensorType& type) {
+  assert(layout.is_strided());
+  if (type.bytes() == 0) return;
+  if (is_plain(layout, type.shape)) {
+    std::memcpy(to, from, type.bytes());
+    return;
+  }
+  with_size(size_of(type.dtype), [&](auto tag) {
+    using T = decltype(tag);
+    each_element(layout, type.shape, [&](std::int64_t place, std::int64_t i) {
+      static_cast<T*>(to)[place] = static_cast<const T*>(from)[i];
+    });
+  });
+}
+
+void from_layout(void* to, const void* from, const Layout& layout, const TensorType& type) {
+  assert(layout.is_strided());
+  if (type.bytes() == 0) return;
+  if (is_plain(layout, type.shape)) {
+    std::memcpy(to, from, type.bytes());
+    return;
+  }
+  with_size(size_of(type.dtype), [&](auto tag) {
+    using T = decltype(tag);
+    each_element(layout, type.shape, [&](std::int64_t place, std::int64_t i) {
+      static_cast<T*>(to)[i] = static_cast<const T*>(from)[place];
+    });
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,306 @@
+// A program: everything is decided, prepared and laid out when it is made; a step walks a flat list.
+#include "engine/runtime/program.h"
+
+#include <cassert>
+#include <cstring>
+#include <thread>
+
+#include "engine/graph/error.h"
+#include "engine/lower/kernel_choice.h"
+#include "engine/plan/plan_parts.h"
+#include "engine/runtime/arenas.h"
+#include "engine/runtime/layout_copy.h"
+#include "engine/runtime/state_entry.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+// One kernel call.
+struct Call {
+  PreparedKernel* kernel = nullptr;
+  KernelArguments arguments;
+  NodeId node;
+};
+
+// A pointer argument that depends on the step's slot.
+struct Patch {
+  void** argument = nullptr;
+  std::size_t offset = 0;
+};
+
+// Equal slots that an input or output uses in turn.
+struct Ring {
+  std::unique_ptr<Memory> memory;
+  std::size_t slot_bytes = 0;
+  std::uint64_t slots = 1;
+  std::vector<Patch> patches;
+
+  std::byte* slot(std::uint64_t ticket) const {
+    return static_cast<std::byte*>(memory->address()) + (ticket % slots) * slot_bytes;
+  }
+  void point_to(std::uint64_t ticket) const {
+    std::byte* base = slot(ticket);
+    for (const Patch& patch : patches) *patch.argument = base + patch.offset;
+  }
+};
+
+Ring make_ring(Device& device, std::size_t bytes, int slots) {
+  Ring ring;
+  ring.slot_bytes = aligned(std::max<std::size_t>(bytes, 1));
+  ring.slots = static_cast<std::uint64_t>(std::max(slots, 1));
+  ring.memory = device.allocate(ring.slot_bytes * ring.slots);
+  return ring;
+}
+
+}  // namespace
+
+struct Program::Impl {
+  Lowered lowered;
+  Plan plan;
+  std::shared_ptr<Arenas> arenas;
+  std::vector<std::unique_ptr<PreparedKernel>> kernels;  // per node
+  std::vector<Call> calls;
+  std::vector<void*> arguments;  // of all calls, one after the other
+  std::vector<Ring> inputs, outputs;
+  std::vector<int> ring_of_buffer;  // inputs, then outputs; -1
+  std::vector<std::unique_ptr<Memory>> constants;
+  StepContext context;
+  ErrorWord error;
+  Probe probe;
+  std::thread::id lane;
+  std::atomic<std::uint64_t> finished{0};  // one past the last ticket that has finished
+
+  Ring& ring(int index) {
+    const int count = static_cast<int>(inputs.size());
+    return index < count ? inputs[index] : outputs[index - count];
+  }
+
+  void prepare(bool deterministic);
+  void adopt_states(StateStore& states, std::vector<std::byte*>& base);
+  void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
+  void place_constants(std::vector<std::byte*>& base);
+  void make_calls(const std::vector<std::byte*>& base);
+};
+
+void Program::Impl::prepare(bool deterministic) {
+  const Graph& graph = lowered.graph;
+  const std::vector<char> needed = needed_values(lowered);
+  kernels.resize(graph.nodes.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (lowered.nodes[n].kernel == nullptr) continue;
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const Node& node = graph.nodes[n];
+    std::vector<Layout> in, out;
+    std::vector<bool> read;
+    for (ValueId value : node.inputs) in.push_back(value ? lowered.values[value.index].layout : Layout{});
+    for (ValueId value : node.outputs) {
+      out.push_back(lowered.values[value.index].layout);
+      read.push_back(needed[value.index] != 0);
+    }
+    Device& device = *lowered.devices[lowered.nodes[n].device];
+    kernels[n] = lowered.nodes[n].kernel->prepare(
+        make_request(graph, id, in, out, read, device, deterministic));
+    assert(kernels[n]);
+  }
+}
+
+// States that no program has made yet get their start value.
+void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& base) {
+  for (std::size_t s = 0; s < lowered.graph.states.size(); ++s) {
+    const State& state = lowered.graph.states[s];
+    StateStore::Entry* entry = states.find(state.name);
+    if (entry == nullptr) {
+      entry = &states.create(state, lowered.states[s], *lowered.devices[lowered.states[s].device]);
+    }
+    if (!(entry->type == lowered.graph.type(state.initial))) {
+      Diagnostic d;
+      d.message = "two programs disagree on the type of a state";
+      d.path = state.name;
+      d.expected = to_string(entry->type);
+      d.got = to_string(lowered.graph.type(state.initial));
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+    const int buffer = plan.buffer_of[state.initial.index];
+    if (buffer >= 0 && entry->memory) base[buffer] = static_cast<std::byte*>(entry->memory->address());
+  }
+}
+
+void Program::Impl::place_constants(std::vector<std::byte*>& base) {
+  for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
+    std::size_t total = 0;
+    for (const Buffer& buffer : plan.buffers) {
+      if (buffer.kind == BufferKind::constant && buffer.device == static_cast<int>(d)) total += aligned(buffer.bytes);
+    }
+    if (total == 0) continue;
+    Device& device = *lowered.devices[d];
+    constants.push_back(device.allocate(total));
+    auto* next = static_cast<std::byte*>(constants.back()->address());
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+      const Buffer& buffer = plan.buffers[b];
+      if (buffer.kind != BufferKind::constant || buffer.device != static_cast<int>(d) || buffer.bytes == 0) continue;
+      const Value& value = lowered.graph.value(buffer.storage);
+      HostTensor staging(TensorType{DType::uint8, {static_cast<std::int64_t>(buffer.bytes)}});
+      to_layout(staging.data(), lowered.values[buffer.storage.index].layout, value.constant->data(), value.type);
+      device.to_device(next, staging.data(), buffer.bytes);
+      base[b] = next;
+      next += aligned(buffer.bytes);
+    }
+  }
+}
+
+void Program::Impl::place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base) {
+  const Graph& graph = lowered.graph;
+  ring_of_buffer.assign(plan.buffers.size(), -1);
+  auto add_ring = [&](ValueId value, int slots, std::vector<Ring>& rings) {
+    const int b = plan.buffer_of[value.index];
+    const Buffer& buffer = plan.buffers[b];
+    ring_of_buffer[b] = static_cast<int>(inputs.size() + outputs.size());
+    rings.push_back(make_ring(*lowered.devices[buffer.device], buffer.bytes, slots));
+    // The plan counts one slot of each ring.
+    plan.memory[buffer.device].peak += rings.back().slot_bytes * rings.back().slots - buffer.bytes;
+  };
+  for (const NamedValue& input : graph.inputs) add_ring(input.value, options.input_slots, inputs);
+  for (const NamedValue& output : graph.outputs) add_ring(output.value, options.output_slots, outputs);
+  adopt_states(states, base);
+  place_constants(base);
+  for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
+    if (plan.memory[d].arena == 0) continue;
+    auto* arena = static_cast<std::byte*>(arenas->ensure(*lowered.devices[d], plan.memory[d].arena));
+    for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+      const Buffer& buffer = plan.buffers[b];
+      if (buffer.in_arena() && buffer.device == static_cast<int>(d)) base[b] = arena + buffer.offset;
+    }
+  }
+}
+
+void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
+  const Graph& graph = lowered.graph;
+  const std::vector<char> needed = needed_values(lowered);
+  std::size_t total = 0;
+  for (const Node& node : graph.nodes) total += node.inputs.size() + node.outputs.size();
+  arguments.reserve(total);  // calls keep addresses into it
+
+  auto push = [&](ValueId value, bool is_needed) {
+    arguments.push_back(nullptr);
+    if (!value || !is_needed) return;
+    const int buffer = plan.buffer_of[value.index];
+    if (buffer < 0) return;
+    const std::size_t offset = lowered.values[value.index].layout.offset * size_of(graph.type(value).dtype);
+    if (ring_of_buffer[buffer] >= 0) {
+      ring(ring_of_buffer[buffer]).patches.push_back({&arguments.back(), offset});
+    } else if (base[buffer] != nullptr) {
+      arguments.back() = base[buffer] + offset;
+    }
+  };
+  for (const Queue& queue : plan.queues) {
+    for (const Instruction& instruction : queue.instructions) {
+      if (instruction.kind != Instruction::Kind::run) continue;
+      const NodeId id = instruction.node;
+      const Node& node = graph.node(id);
+      Call call;
+      call.node = id;
+      call.kernel = kernels[id.index].get();
+      const std::size_t first = arguments.size();
+      for (ValueId value : node.inputs) push(value, true);
+      for (ValueId value : node.outputs) push(value, needed[value.index] != 0);
+      call.arguments.inputs = arguments.data() + first;
+      call.arguments.outputs = arguments.data() + first + node.inputs.size();
+      const int workspace = plan.workspace_of[id.index];
+      call.arguments.workspace = workspace >= 0 ? base[workspace] : nullptr;
+      call.arguments.context = &context;
+      calls.push_back(call);
+    }
+  }
+  for (const Ring& r : inputs) r.point_to(0);
+  for (const Ring& r : outputs) r.point_to(0);
+}
+
+Program::Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
+                 const std::vector<Device*>& devices, StateStore& states, std::shared_ptr<Arenas> arenas,
+                 const ProgramOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  Impl& impl = *impl_;
+  impl.arenas = std::move(arenas);
+  LowerOptions lower_options = options.lower;
+  for (const State& state : graph.states) {
+    const StateStore::Entry* entry = states.find(state.name);
+    if (entry != nullptr) lower_options.fixed_layouts.emplace_back(entry->name, entry->layout);
+  }
+  impl.lowered = lower(graph, placement, operators, devices, lower_options);
+  impl.prepare(lower_options.deterministic);
+
+  std::vector<std::size_t> workspace_bytes;
+  for (const auto& kernel : impl.kernels) workspace_bytes.push_back(kernel ? kernel->workspace_bytes : 0);
+  impl.plan = make_plan(impl.lowered, workspace_bytes);
+  const std::vector<std::string> wrong = verify(impl.plan, impl.lowered);
+  if (!wrong.empty()) {
+    Diagnostic d;
+    d.message = "the plan is not free of races (please report this): " + wrong.front();
+    throw Error(ErrorKind::runtime, std::move(d));
+  }
+  std::vector<std::byte*> base(impl.plan.buffers.size(), nullptr);
+  impl.place(states, options, base);
+  impl.make_calls(base);
+}
+
+Program::~Program() = default;
+
+void* Program::input_slot(int input, std::uint64_t ticket) { return impl_->inputs[input].slot(ticket); }
+
+int Program::input_slots() const {
+  return impl_->inputs.empty() ? 1 : static_cast<int>(impl_->inputs[0].slots);
+}
+
+bool Program::slot_free(std::uint64_t ticket) const {
+  const std::uint64_t slots = static_cast<std::uint64_t>(input_slots());
+  return ticket < impl_->finished.load(std::memory_order_acquire) + slots;
+}
+
+void Program::run(const StepContext& context, std::uint64_t ticket) {
+  Impl& impl = *impl_;
+  if (std::this_thread::get_id() != impl.lane) {  // a thread's first step: team size, denormals
+    for (Device* device : impl.lowered.devices) device->on_lane([] {});
+    impl.lane = std::this_thread::get_id();
+  }
+  impl.context = context;
+  if (impl.context.error == nullptr) impl.context.error = &impl.error;
+  for (const Ring& ring : impl.inputs) ring.point_to(ticket);
+  for (const Ring& ring : impl.outputs) ring.point_to(ticket);
+  if (impl.probe) {
+    for (const Call& call : impl.calls) {
+      impl.probe(call.node, true);
+      call.kernel->run(call.arguments);
+      impl.probe(call.node, false);
+    }
+  } else {
+    for (const Call& call : impl.calls) call.kernel->run(call.arguments);
+  }
+  impl.finished.store(ticket + 1, std::memory_order_release);
+}
+
+const void* Program::output(int output, std::uint64_t ticket) const {
+  return impl_->outputs[output].slot(ticket);
+}
+
+ErrorWord& Program::errors() { return impl_->error; }
+
+std::optional<Program::StepError> Program::error_in(const ErrorWord& word) const {
+  const std::int64_t packed = word.packed.load();
+  if (packed == 0) return std::nullopt;
+  StepError error;
+  error.kind = static_cast<ErrorWord::Kind>(packed >> 32);
+  const auto node = static_cast<std::size_t>(packed & 0xffffffff);
+  if (node < impl_->lowered.graph.nodes.size()) error.path = impl_->lowered.graph.nodes[node].path;
+  error.value = word.value.load();
+  return error;
+}
+
+const Lowered& Program::lowered() const { return impl_->lowered; }
+const Plan& Program::plan() const { return impl_->plan; }
+void Program::set_probe(Probe probe) { impl_->probe = std::move(probe); }
+
+}  // namespace tandem

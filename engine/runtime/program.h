@@ -1,0 +1,93 @@
+// A program: one graph compiled for one binding and mode, run step by step over a shared State.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/lower/lowered.h"
+#include "engine/plan/plan.h"
+
+namespace tandem {
+
+/// Parameters, buffers, moments and counters, in the layout and on the device that the first
+/// training program chose. Shared by all programs of a run; addresses never change.
+class StateStore {
+ public:
+  StateStore();
+  ~StateStore();
+  StateStore(StateStore&&) noexcept;
+  StateStore& operator=(StateStore&&) noexcept;
+
+  bool has(const std::string& name) const;
+  std::vector<std::string> names() const;  // in order of creation
+  const TensorType& type(const std::string& name) const;
+  StateKind kind(const std::string& name) const;
+  /// Row-major copies; blocking, between steps only.
+  HostTensor read(const std::string& name) const;
+  void write(const std::string& name, const HostTensor& value);
+
+  struct Entry;
+  Entry* find(const std::string& name) const;
+  Entry& create(const State& state, const StateLayout& layout, Device& device);
+
+ private:
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+/// Memory shared by all programs of a run: one growing-before-the-run arena per device.
+class Arenas;
+
+struct ProgramOptions {
+  LowerOptions lower;
+  int input_slots = 3;   // ring of each fed input
+  int output_slots = 4;  // ring of each output
+};
+
+class Program {
+ public:
+  Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
+          const std::vector<Device*>& devices, StateStore& states, std::shared_ptr<Arenas> arenas,
+          const ProgramOptions& options);
+  ~Program();
+
+  /// Address and bytes of an input's slot for step number `ticket` (0, 1, ...); row-major. Loader
+  /// threads may fill slots ahead: a slot may be written once `slot_free(ticket)`.
+  void* input_slot(int input, std::uint64_t ticket);
+  int input_slots() const;
+  /// Whether the slots of that ticket may be filled: the step that used them before has finished.
+  bool slot_free(std::uint64_t ticket) const;
+
+  /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates nothing.
+  void run(const StepContext& context, std::uint64_t ticket);
+  /// An output of that ticket, row-major, valid until `output_slots` steps later.
+  const void* output(int output, std::uint64_t ticket) const;
+
+  /// What kernels reported since the last `clear_errors`; written where a step's context has no error word.
+  struct StepError {
+    ErrorWord::Kind kind = ErrorWord::none;
+    std::string path;         // of the node
+    std::int64_t value = 0;   // the offending number
+  };
+  ErrorWord& errors();
+  /// The report in `word` with the node's path; nothing where it is empty.
+  std::optional<StepError> error_in(const ErrorWord& word) const;
+
+  const Lowered& lowered() const;
+  const Plan& plan() const;
+
+  /// Called before and after each instruction while set (bench, traces); null to switch off.
+  using Probe = std::function<void(NodeId node, bool begin)>;
+  void set_probe(Probe probe);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+std::shared_ptr<Arenas> make_arenas();
+
+}  // namespace tandem

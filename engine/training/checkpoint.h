@@ -1,0 +1,61 @@
+// Checkpoints: a directory with everything that exact resume needs, written beside and renamed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/formats/named_tensor.h"
+#include "engine/runtime/program.h"
+#include "engine/training/data/loader.h"
+
+namespace tandem {
+
+/// state.json: what is not a tensor.
+struct TrainingPosition {
+  std::uint64_t step = 0;      // optimizer steps done
+  DataPosition data;           // of the next sample
+  std::uint64_t samples = 0;   // seen since the first step
+  std::uint64_t seed = 0;
+  std::int64_t batch_size = 0;
+  std::optional<double> best;  // value of eval.best so far
+  std::uint64_t best_step = 0;
+  std::int64_t evaluations_without_better = 0;
+  bool finished = false;
+};
+
+struct CheckpointContent {
+  TrainingPosition position;
+  std::vector<NamedTensor> model;      // the file's own initializer names and shapes
+  std::vector<NamedTensor> optimizer;  // "NAME/exp_avg"
+  std::map<std::string, std::string> aliases;  // tied names -> stored name, in __metadata__
+};
+
+/// "step-00001000"
+std::string checkpoint_name(std::uint64_t step);
+
+/// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is kept.
+void write_checkpoint(const std::string& folder, const CheckpointContent& content);
+
+/// Checks sizes and hashes against the manifest, then reads. Throws Error{data} naming the file.
+CheckpointContent read_checkpoint(const std::string& path);
+
+/// The newest whole checkpoint; each broken one found before it adds a line to `messages`.
+std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
+                                                   std::vector<std::string>& messages,
+                                                   std::string* path = nullptr);
+
+/// Names of checkpoints in a folder, oldest first; leftovers of interrupted writes are not listed.
+std::vector<std::string> list_checkpoints(const std::string& folder);
+
+/// Keeps the newest `keep` (0 = all) and the one of step `best`; removes leftovers of interrupted writes.
+void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best);
+
+/// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
+void collect_states(const StateStore& states, CheckpointContent& content);
+/// Writes loaded tensors back. States that the checkpoint lacks or that have another shape: Error{usage}.
+void restore_states(StateStore& states, const CheckpointContent& content);
+
+}  // namespace tandem

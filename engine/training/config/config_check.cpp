@@ -1,0 +1,212 @@
+#include "engine/training/config/config_check.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/graph/selector.h"
+#include "engine/training/config/config_keys.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(text.substr(0, end));
+    text = end == std::string_view::npos ? "" : text.substr(end + 1);
+  }
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+unsigned type_of(const ConfigValue& value) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return boolean_value;
+    case Kind::integer:
+      return integer_value | number_value;
+    case Kind::number:
+      return number_value;
+    case Kind::string:
+      return string_value | path_value | duration_value | selector_value;
+    case Kind::table:
+      return table_value;
+    case Kind::list:
+      return list_value;
+    default:
+      return 0;
+  }
+}
+
+// Words that other programs use for keys of this one.
+constexpr std::pair<std::string_view, std::string_view> other_words[] = {
+    {"learning_rate", "lr"},    {"batch", "batch_size"},    {"num_workers", "workers"},
+    {"optim", "optimizer"},     {"max_steps", "steps"},     {"num_epochs", "epochs"},
+    {"max_epochs", "epochs"},   {"grad_clip", "clip_norm"}, {"max_grad_norm", "clip_norm"},
+    {"dataset", "data"},        {"validation", "eval"},     {"max_norm", "clip_norm"},
+    {"param_groups", "groups"}, {"scheduler", "schedule"},  {"type", "kind"},
+    {"warmup_steps", "warmup"}, {"loss_fn", "loss"},        {"onnx", "model"}};
+
+class Checker {
+ public:
+  explicit Checker(std::vector<Diagnostic>& errors) : errors_(errors) {}
+
+  // `pattern` is the path in the table of keys, `shown` the path as the user writes it.
+  void check(ConfigValue& value, const std::string& pattern, const std::string& shown) {
+    if (value.kind == Kind::invalid) return;
+    const KeyInfo* key = pattern.empty() ? nullptr : exact(pattern);
+    if (key && !check_value(value, *key, shown)) {
+      value.kind = Kind::invalid;
+      return;
+    }
+    if (value.kind == Kind::list) {
+      for (std::size_t i = 0; i < value.items.size(); ++i) {
+        check(value.items[i], pattern + "[]", shown + "." + std::to_string(i));
+      }
+    }
+    if (value.kind == Kind::table) check_members(value, pattern, shown);
+  }
+
+ private:
+  static const KeyInfo* exact(std::string_view path) {
+    for (const KeyInfo& key : config_keys()) {
+      if (key.path == path) return &key;
+    }
+    return nullptr;
+  }
+
+  void report(const ConfigValue& value, const std::string& shown, std::string message,
+              std::string expected = "", std::string got = "", std::string fix = "") {
+    Diagnostic d = at(value.where, shown, std::move(message));
+    d.expected = std::move(expected);
+    d.got = std::move(got);
+    d.fix = std::move(fix);
+    errors_.push_back(std::move(d));
+  }
+
+  bool check_value(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
+    if (key.later == "*") {
+      report(value, shown, "this key comes in a later version");
+      return false;
+    }
+    if ((type_of(value) & key.type) == 0) {
+      std::string fix;
+      if (key.type & duration_value && value.kind == Kind::integer) {
+        fix = "write \"" + std::to_string(value.integer) + " steps\"";
+      }
+      report(value, shown, "wrong type", type_text(key.type), describe(value), fix);
+      return false;
+    }
+    if (value.kind == Kind::string) return check_text(value, key, shown);
+    if (value.kind == Kind::integer || value.kind == Kind::number) {
+      if (!std::isfinite(value.number) || value.number < key.low || value.number > key.high) {
+        std::string expected;
+        if (key.low > -1e300) expected = "at least " + toml_number(key.low);
+        if (key.high < 1e300) {
+          expected += (expected.empty() ? "at most " : ", at most ") + toml_number(key.high);
+        }
+        if (expected.empty()) expected = "a finite number";
+        report(value, shown, "out of range", expected, toml_number(value.number));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  bool check_text(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
+    if (!key.allowed.empty()) {
+      const std::vector<std::string> allowed = split(key.allowed, '|'),
+                                     later = split(key.later, '|');
+      if (std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return true;
+      if (std::find(later.begin(), later.end(), value.text) != later.end()) {
+        report(value, shown, "`" + value.text + "` comes in a later version", joined(allowed));
+        return false;
+      }
+      const std::string near = nearest_name(value.text, allowed);
+      report(value, shown, "unknown value", joined(allowed), describe(value),
+             near.empty() ? "" : "did you mean \"" + near + "\"?");
+      return false;
+    }
+    if (key.type & selector_value) {
+      try {
+        (void)Selector(value.text);
+      } catch (const Error& error) {
+        const Diagnostic& inner = error.diagnostics()[0];
+        report(value, shown, inner.message, "", describe(value), inner.fix);
+        return false;
+      }
+    }
+    if (key.type & duration_value && !parse_duration(value.text)) {
+      report(value, shown, "not a duration", "\"500 steps\", \"1 epoch\", \"30 min\" or \"2 h\"",
+             describe(value));
+      return false;
+    }
+    if (key.type & path_value && value.text.empty()) {
+      report(value, shown, "an empty path");
+      return false;
+    }
+    return true;
+  }
+
+  void check_members(ConfigValue& value, const std::string& pattern, const std::string& shown) {
+    const std::string prefix = pattern.empty() ? "" : pattern + ".";
+    const std::string shown_prefix = shown.empty() ? "" : shown + ".";
+    std::vector<std::string> siblings;
+    for (const KeyInfo& key : config_keys()) {
+      if (!key.path.starts_with(prefix)) continue;
+      const std::string_view rest = key.path.substr(prefix.size());
+      if (rest.find_first_of(".[") != std::string_view::npos) continue;
+      if (rest != "*") siblings.emplace_back(rest);
+      if (key.fallback == "required" && rest != "*" && !value.find(rest)) {
+        report(value, shown_prefix + std::string(rest), "this key is missing", type_text(key.type));
+      }
+    }
+    for (ConfigValue::Member& member : value.members) {
+      const std::string named = prefix + member.key, any = prefix + "*";
+      const std::string path = shown_prefix + member.key;
+      if (exact(named)) {
+        check(member.value, named, path);
+      } else if (exact(any)) {
+        check(member.value, any, path);
+      } else {
+        Diagnostic d = at(member.where, path, "unknown key");
+        d.fix = suggestion(member.key, siblings, shown_prefix);
+        errors_.push_back(std::move(d));
+      }
+    }
+  }
+
+  static std::string suggestion(const std::string& key, const std::vector<std::string>& siblings,
+                                const std::string& prefix) {
+    std::string wanted = key;
+    for (const auto& [word, ours] : other_words) {
+      if (word == key) wanted = ours;
+    }
+    const std::string near = nearest_name(wanted, siblings);
+    if (!near.empty()) return "did you mean `" + prefix + near + "`?";
+    for (const KeyInfo& info : config_keys()) {  // a key that stands elsewhere
+      if (info.path.substr(info.path.rfind('.') + 1) == wanted) {
+        return "did you mean `" + std::string(info.path) + "`?";
+      }
+    }
+    return siblings.empty() ? "" : "known here: " + joined(siblings);
+  }
+
+  std::vector<Diagnostic>& errors_;
+};
+
+}  // namespace
+
+void check_config(ConfigValue& root, std::vector<Diagnostic>& errors) {
+  Checker(errors).check(root, "", "");
+}
+
+}  // namespace tandem

@@ -1,0 +1,207 @@
+// What people and editors read of the table of keys: lists, the page in docs/, explanations, the
+// schema.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/training/config/config_keys.h"
+
+namespace tandem {
+namespace {
+
+std::string joined(std::string_view alternatives) {
+  std::string text;
+  for (const char c : alternatives) text += c == '|' ? std::string(", ") : std::string(1, c);
+  return text;
+}
+
+std::string help_with_values(const KeyInfo& key) {
+  std::string text(key.help);
+  if (!key.allowed.empty()) text += fmt::format(": {}", joined(key.allowed));
+  if (key.later == "*") {
+    text += " (later)";
+  } else if (!key.later.empty()) {
+    text += fmt::format(" (later: {})", joined(key.later));
+  }
+  return text;
+}
+
+std::string default_text(const KeyInfo& key) {
+  std::string_view text = key.fallback;
+  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);
+  return std::string(text);
+}
+
+// '|' would end a cell of a table.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+  return result;
+}
+
+std::string one_group_of_options(const KeyInfo& key) {  // the section of the page a key belongs to
+  const std::size_t end = key.path.find('.');
+  const bool whole = end == std::string_view::npos;
+  return whole && !(key.type == table_value) && key.path != "model"
+             ? ""
+             : std::string(key.path.substr(0, end));
+}
+
+}  // namespace
+
+std::string config_keys_text() {
+  std::size_t width = 0;
+  for (const KeyInfo& key : config_keys()) width = std::max(width, key.path.size());
+  std::string text;
+  for (const KeyInfo& key : config_keys()) {
+    text += fmt::format("{:{}}  {}", key.path, width, type_text(key.type));
+    if (!key.fallback.empty() && key.fallback != "required") {
+      text += fmt::format(" [{}]", default_text(key));
+    }
+    if (key.fallback == "required") text += " (required)";
+    text += fmt::format("  {}\n", help_with_values(key));
+  }
+  return text;
+}
+
+std::string config_keys_markdown() {
+  std::string text =
+      "# The keys of train.toml\n\n"
+      "Written by `tandem config keys --markdown` from the table that also checks the file; do not "
+      "edit. `tandem config explain KEY` shows one key.\n\n"
+      "- Paths are relative to the file; those given on the command line, to the current folder "
+      "where "
+      "they exist there.\n"
+      "- `${VAR}` and `${VAR:-default}` work inside strings; `$${` stands for `${`.\n"
+      "- A duration is a string: `\"500 steps\"`, `\"1 epoch\"`, `\"30 min\"`, `\"2 h\"`.\n"
+      "- Every key can be set on the command line: `optimizer.lr=0.01`, "
+      "`optimizer.groups.0.lr=0.1`. The value is TOML, else a bare string.\n"
+      "- `[]` stands for the items of a list, `*` for any name.\n"
+      "- \"later\" marks what this version knows by name and refuses.\n";
+  std::string section = "?";
+  for (const KeyInfo& key : config_keys()) {
+    const std::string of = one_group_of_options(key);
+    if (of != section) {
+      section = of;
+      text += section.empty() ? "\n## The run\n" : fmt::format("\n## {}\n", section);
+      text += "\n| key | type | default | meaning |\n|---|---|---|---|\n";
+    }
+    std::string fallback = default_text(key);
+    const bool literal =
+        !fallback.empty() && !key.fallback.starts_with('(') && fallback != "required";
+    if (literal) fallback = "`" + fallback + "`";
+    text += fmt::format("| `{}` | {} | {} | {} |\n", key.path, type_text(key.type), cell(fallback),
+                        cell(help_with_values(key)));
+  }
+  return text;
+}
+
+std::string explain_config_key(std::string_view path) {
+  const KeyInfo* key = find_config_key(path);
+  if (!key) {
+    std::vector<std::string> names;
+    std::string near;
+    for (const KeyInfo& known : config_keys()) {
+      names.emplace_back(known.path);
+      if (near.empty() && known.path.substr(known.path.rfind('.') + 1) == path) near = known.path;
+    }
+    if (near.empty()) near = nearest_name(path, names);
+    throw Error(ErrorKind::usage, Diagnostic{.message = "unknown key",
+                                             .path = std::string(path),
+                                             .fix = near.empty() ? "`tandem config keys` lists all"
+                                                                 : "did you mean `" + near + "`?"});
+  }
+  std::string text =
+      fmt::format("{}\n  {}\n  type: {}\n", key->path, key->help, type_text(key->type));
+  if (key->fallback == "required") {
+    text += "  required\n";
+  } else if (!key->fallback.empty()) {
+    text += fmt::format("  default: {}\n", default_text(*key));
+  }
+  if (!key->allowed.empty()) text += fmt::format("  values: {}\n", joined(key->allowed));
+  if (key->later == "*") {
+    text += "  comes in a later version\n";
+  } else if (!key->later.empty()) {
+    text += fmt::format("  in a later version: {}\n", joined(key->later));
+  }
+  if (key->low > -1e300) text += fmt::format("  at least {}\n", key->low);
+  if (key->high < 1e300) text += fmt::format("  at most {}\n", key->high);
+  const std::string prefix = std::string(key->path);
+  for (const KeyInfo& child : config_keys()) {
+    const std::string_view rest =
+        child.path.starts_with(prefix) ? child.path.substr(prefix.size()) : "";
+    if (rest.starts_with('.') || rest.starts_with("[].")) {
+      text += fmt::format("  {}: {}\n", child.path, child.help);
+    }
+  }
+  return text;
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json schema_of(const KeyInfo* key, const std::string& path);
+
+Json table_schema(const std::string& path) {
+  Json schema = {{"type", "object"}, {"additionalProperties", false}};
+  const std::string prefix = path.empty() ? "" : path + ".";
+  for (const KeyInfo& child : config_keys()) {
+    if (!child.path.starts_with(prefix)) continue;
+    const std::string_view rest = child.path.substr(prefix.size());
+    if (rest.find_first_of(".[") != std::string_view::npos || child.later == "*") continue;
+    if (rest == "*") {
+      schema["additionalProperties"] = schema_of(&child, std::string(child.path));
+      continue;
+    }
+    schema["properties"][std::string(rest)] = schema_of(&child, std::string(child.path));
+    if (child.fallback == "required") schema["required"].push_back(rest);
+  }
+  return schema;
+}
+
+Json schema_of(const KeyInfo* key, const std::string& path) {
+  std::vector<Json> choices;
+  if (key->type & boolean_value) choices.push_back({{"type", "boolean"}});
+  if (key->type & (integer_value | number_value)) {
+    Json number = {{"type", key->type & number_value ? "number" : "integer"}};
+    if (key->low > -1e300) number["minimum"] = key->low;
+    if (key->high < 1e300) number["maximum"] = key->high;
+    choices.push_back(number);
+  }
+  if (key->type & (string_value | path_value | duration_value | selector_value)) {
+    Json text = {{"type", "string"}};
+    std::string_view rest = key->allowed;
+    while (!rest.empty()) {
+      const std::size_t end = rest.find('|');
+      text["enum"].push_back(rest.substr(0, end));
+      rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
+    }
+    choices.push_back(text);
+  }
+  if (key->type & table_value) choices.push_back(table_schema(path));
+  if (key->type & list_value) {
+    Json list = {{"type", "array"}};
+    for (const KeyInfo& item : config_keys()) {
+      if (item.path == path + "[]") list["items"] = schema_of(&item, path + "[]");
+    }
+    choices.push_back(list);
+  }
+  Json schema = choices.size() == 1 ? choices[0] : Json{{"anyOf", choices}};
+  schema["description"] = key->help;
+  return schema;
+}
+
+}  // namespace
+
+std::string config_json_schema() {
+  Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"title", "train.toml"}};
+  schema.update(table_schema(""));
+  return schema.dump(2) + "\n";
+}
+
+}  // namespace tandem

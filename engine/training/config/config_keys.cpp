@@ -1,0 +1,277 @@
+#include "engine/training/config/config_keys.h"
+
+#include <algorithm>
+#include <deque>
+
+namespace tandem {
+namespace {
+
+constexpr unsigned boolean = boolean_value, integer = integer_value, number = number_value,
+                   string = string_value, path = path_value, duration = duration_value,
+                   selector = selector_value, table = table_value, list = list_value;
+
+// clang-format off: one key a line.
+// Parents before children; the resolved file and the page of keys have this order.
+// path, type, default, allowed, later, help, low, high
+constexpr KeyInfo table_of_keys[] = {
+    {"model", path | table, "required", "", "", "the ONNX file, or a table with the keys below"},
+    {"model.file", path, "required", "", "", "the ONNX file"},
+    {"model.bind", table, "{}", "", "",
+     "extents of free dimensions by name; the batch follows from batch_size"},
+    {"model.bind.*", integer, "", "", "", "extent of this dimension", 1},
+    {"model.batch_norm", string, "\"train\"", "train|inference", "",
+     "BatchNormalization in inference form: train it, or keep its statistics fixed"},
+    {"policy", path, "", "", "", "the policy file: where things run and live"},
+    {"device", string, "\"auto\"", "auto|cpu|gpu", "",
+     "where everything runs that no policy places; auto: the GPU if the plan fits"},
+    {"batch_size", integer, "32", "", "", "samples per optimizer step, over all processes", 1},
+    {"micro_batch", integer, "(batch_size)", "", "",
+     "samples that one pass of the graph takes; divides batch_size, the quotient is accumulation",
+     1},
+    {"epochs", number, "", "", "",
+     "passes through the training data; the first of epochs, steps and max_time ends the run", 0},
+    {"steps", integer, "", "", "", "optimizer steps", 0},
+    {"max_time", duration, "", "", "", "wall-clock time of the run, like \"2h\""},
+    {"seed", integer, "1", "", "", "of shuffling, augmentation, dropout and initial values", 0},
+    {"threads", integer, "0", "", "", "compute threads; 0: all usable cores", 0, 4096},
+    {"name", string, "(the file's name, or its folder's for train.toml)", "", "",
+     "of the run: its directory is runs/NAME-0001, numbered up"},
+    {"run_dir", path, "", "", "", "exactly this run directory"},
+
+    {"parameters", table, "", "", "",
+     "which parameters train, and what they start from; the last rule that covers a parameter "
+     "wins"},
+    {"parameters.freeze", list, "[]", "", "", "parameters that do not train"},
+    {"parameters.freeze[]", table, "", "", "", "one rule"},
+    {"parameters.freeze[].at", selector, "required", "", "", "which parameters"},
+    {"parameters.freeze[].until", duration, "(the whole run)", "", "", "train them after this"},
+    {"parameters.load", list, "[]", "", "", "values from other files"},
+    {"parameters.load[]", table, "", "", "", "one rule"},
+    {"parameters.load[].from", path, "required", "", "",
+     "a .safetensors or .npz file with the parameters' names"},
+    {"parameters.load[].at", selector, "\"**\"", "", "", "which parameters"},
+    {"parameters.load[].missing", string, "\"error\"", "error|keep", "",
+     "a covered parameter that the file lacks: an error, or it keeps its value"},
+    {"parameters.init", list, "[]", "", "", "new initial values"},
+    {"parameters.init[]", table, "", "", "", "one rule"},
+    {"parameters.init[].at", selector, "required", "", "", "which parameters"},
+    {"parameters.init[].kind", string, "required",
+     "zeros|ones|constant|normal|uniform|kaiming_uniform|kaiming_normal|xavier_uniform|xavier_"
+     "normal",
+     "", "the distribution"},
+    {"parameters.init[].mean", number, "0.0", "", "", "of normal"},
+    {"parameters.init[].std", number, "1.0", "", "", "of normal", 0},
+    {"parameters.init[].low", number, "0.0", "", "", "of uniform"},
+    {"parameters.init[].high", number, "1.0", "", "", "of uniform"},
+    {"parameters.init[].value", number, "0.0", "", "", "of constant"},
+    {"parameters.head", list, "", "", "*", "a new last layer"},
+    {"parameters.shape", list, "", "", "*", "shapes that follow from the data"},
+
+    {"loss", table, "", "", "", "the loss; left out where the graph ends in a scalar loss"},
+    {"loss.output", string, "", "", "",
+     "which output of the graph is the loss, where terms are left out and it has several outputs"},
+    {"loss.terms", list, "[]", "", "", "the loss is the weighted sum of these"},
+    {"loss.terms[]", table, "", "", "", "one term"},
+    {"loss.terms[].name", string, "(the kind)", "", "", "its name in metrics and selectors"},
+    {"loss.terms[].kind", string, "required", "softmax_cross_entropy|mse|binary_cross_entropy",
+     "sum_of_squares", "the formula"},
+    {"loss.terms[].logits", string, "", "", "",
+     "value of the graph (cross entropies); never the output of a Softmax or Sigmoid"},
+    {"loss.terms[].labels", string, "", "", "",
+     "data field (cross entropies): class numbers or one-hot; 0 or 1 for binary_cross_entropy"},
+    {"loss.terms[].predictions", string, "", "", "", "value of the graph (mse)"},
+    {"loss.terms[].targets", string, "", "", "", "data field (mse)"},
+    {"loss.terms[].of", string, "", "", "*", "value of the graph (sum_of_squares)"},
+    {"loss.terms[].weight", number, "1.0", "", "", "factor of this term"},
+    {"loss.terms[].reduction", string, "\"mean\"", "mean|sum", "", "over the batch"},
+    {"loss.terms[].ignore_index", integer, "", "", "",
+     "label that does not count (softmax_cross_entropy)"},
+    {"loss.terms[].class_weights", list, "", "", "", "one weight a class (softmax_cross_entropy)"},
+    {"loss.terms[].class_weights[]", number, "", "", "", "weight of this class", 0},
+    {"loss.terms[].label_smoothing", number, "0.0", "", "",
+     "part of the label spread over all classes (softmax_cross_entropy)", 0, 1},
+    {"loss.terms[].pos_weight", number | list, "1.0", "", "",
+     "weight of positive labels, one or one a class (binary_cross_entropy)", 0},
+    {"loss.terms[].pos_weight[]", number, "", "", "", "weight of this class", 0},
+    {"loss.terms[].sample_weights", string, "", "", "*", "data field with one weight a sample"},
+
+    {"optimizer", table, "required", "", "", "how parameters are updated; formulas as in PyTorch"},
+    {"optimizer.kind", string, "required", "sgd|adam|adamw",
+     "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
+    {"optimizer.lr", number, "0.001", "", "", "learning rate", 0},
+    {"optimizer.weight_decay", number, "0.0", "", "",
+     "added to the gradient (sgd, adam); decoupled for adamw, where the default is 0.01", 0},
+    {"optimizer.momentum", number, "0.0", "", "", "sgd", 0, 1},
+    {"optimizer.dampening", number, "0.0", "", "", "sgd", 0, 1},
+    {"optimizer.nesterov", boolean, "false", "", "", "sgd with momentum and without dampening"},
+    {"optimizer.betas", list, "[0.9, 0.999]", "", "", "decay of both moments (adam, adamw)"},
+    {"optimizer.betas[]", number, "", "", "", "below 1", 0, 1},
+    {"optimizer.beta1", number, "(betas)", "", "", "the first of betas", 0, 1},
+    {"optimizer.beta2", number, "(betas)", "", "", "the second of betas", 0, 1},
+    {"optimizer.eps", number, "1e-8", "", "",
+     "added to the root of the second moment (adam, adamw)", 0},
+    {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
+    {"optimizer.epsilon_form", string, "\"pytorch\"", "pytorch|onnx", "",
+     "eps added after (pytorch) or before (onnx) bias correction"},
+    {"optimizer.bias_correction", boolean, "true", "", "", "of both moments (adam, adamw)"},
+    {"optimizer.groups", list, "[]", "", "",
+     "other options for some parameters; the last group that covers one takes it"},
+    {"optimizer.groups[]", table, "", "", "",
+     "a selector and the options that differ, kind included"},
+    {"optimizer.groups[].at", selector, "required", "", "", "which parameters"},
+    {"optimizer.groups[].kind", string, "(optimizer.kind)", "sgd|adam|adamw",
+     "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
+    {"optimizer.schedule", table, "", "", "",
+     "the learning rate over the run; groups follow in proportion"},
+    {"optimizer.schedule.kind", string, "required", "constant|cosine|step|linear", "",
+     "the shape after the warm-up"},
+    {"optimizer.schedule.warmup", duration, "", "", "", "linear rise from 0"},
+    {"optimizer.schedule.final", number, "0.0", "", "",
+     "learning rate at the end of the run (cosine, linear)", 0},
+    {"optimizer.schedule.step_size", duration, "", "", "", "how long one stair lasts (step)"},
+    {"optimizer.schedule.gamma", number, "0.1", "", "", "factor from stair to stair (step)", 0},
+    {"optimizer.clip_norm", number, "", "", "",
+     "the gradient of all parameters together is scaled down to this norm", 1e-30},
+
+    {"precision", table, "", "", "", "element types of the computation"},
+    {"precision.compute", string, "\"float32\"", "float32", "bfloat16|float16",
+     "of products and convolutions"},
+    {"precision.keep_float32", list, "", "", "*", "operators that stay float32"},
+
+    {"data", table, "", "", "", "what is trained on"},
+    {"data.kind", string, "required", "idx|cifar|npz", "csv|tsv|images|tokens|webdataset",
+     "the files' format"},
+    {"data.root", path, "(the folder of this file)", "", "",
+     "folder that file names are relative to"},
+    {"data.columns", list, "", "", "*", "names of the columns (csv, tsv)"},
+    {"data.train", table, "required", "", "", "the training data"},
+    {"data.train.files", path | list | table, "required", "", "",
+     "files in order; a table of array = file for single arrays (idx, .npy)"},
+    {"data.train.files[]", path, "", "", "", "a file; {0..9} and {a,b} stand for several"},
+    {"data.train.files.*", path | list, "", "", "", "the file or files of this array"},
+    {"data.train.files.*[]", path, "", "", "", "a file"},
+    {"data.train.shuffle", string, "\"full\"", "", "",
+     "\"full\", \"none\" or \"buffer N\": a new order every epoch"},
+    {"data.eval", table, "", "", "", "the held-out data"},
+    {"data.eval.files", path | list | table, "", "", "", "as data.train.files"},
+    {"data.eval.files[]", path, "", "", "", "a file; {0..9} and {a,b} stand for several"},
+    {"data.eval.files.*", path | list, "", "", "", "the file or files of this array"},
+    {"data.eval.files.*[]", path, "", "", "", "a file"},
+    {"data.eval.fraction", number, "", "", "",
+     "hold out this part of the training data instead, chosen by the seed", 0, 1},
+    {"data.fields", table, "(every array under its own name)", "", "",
+     "inputs of the graph and of the loss"},
+    {"data.fields.*", string | table, "", "", "",
+     "an array's name, or a table with the keys below"},
+    {"data.fields.*.from", string | list, "required", "", "", "the array it is made of"},
+    {"data.fields.*.from[]", string, "", "", "", "an array"},
+    {"data.fields.*.as", list, "[]", "", "", "functions, in order"},
+    {"data.fields.*.as[]", string, "", "", "",
+     "scale(1/255), normalize(mean, std), flatten, reshape(…), resize(h, w), one_hot(n), float32, "
+     "int64, …"},
+    {"data.fields.*.augment", list, "[]", "", "",
+     "random functions, in training only; before `as`, but after a reshape or resize that it "
+     "starts with"},
+    {"data.fields.*.augment[]", string, "", "", "",
+     "random_crop(size, padding=n), random_flip, resize(h, w)"},
+    {"data.workers", integer, "1", "", "", "threads that read ahead of the step", 1, 256},
+    {"data.drop_last", boolean, "false", "", "",
+     "leave out the partial batch at the end of an epoch"},
+
+    {"eval", table, "", "", "", "evaluation on the held-out data; always after the last step too"},
+    {"eval.every", duration, "(after the last step only)", "", "", "how often"},
+    {"eval.metrics", list, "[]", "", "", "what is measured"},
+    {"eval.metrics[]", string, "", "accuracy|loss|mse", "auc|log_loss", "a metric"},
+    {"eval.best", string, "", "", "", "the metric whose best checkpoint is kept as `best`"},
+    {"eval.patience", integer, "0", "", "",
+     "stop after so many evaluations without a better `best`; 0: never", 0},
+    {"checkpoint", table, "", "", "",
+     "checkpoints; always after the last step and on an interrupt too"},
+    {"checkpoint.every", duration, "(after the last step only)", "", "", "how often"},
+    {"checkpoint.keep", integer, "3", "", "",
+     "how many of the newest are kept, besides the best; 0: all", 0},
+    {"log", table, "", "", "", "metrics.jsonl and the lines on the terminal"},
+    {"log.every", duration, "\"100 steps\"", "", "", "how often"},
+    {"log.also", list, "", "", "*", "other formats of the metrics"},
+};
+
+// clang-format on
+
+std::vector<KeyInfo> all_keys() {
+  static std::deque<std::string> texts;  // of the paths made here
+  constexpr std::string_view options[] = {
+      "lr",    "weight_decay", "momentum", "dampening", "nesterov",     "betas",          "betas[]",
+      "beta1", "beta2",        "eps",      "epsilon",   "epsilon_form", "bias_correction"};
+  std::vector<KeyInfo> keys;
+  for (const KeyInfo& key : table_of_keys) {
+    keys.push_back(key);
+    if (key.path != "optimizer.groups[].kind") continue;
+    for (const std::string_view option : options) {  // a group takes every option
+      const auto* base = std::find_if(
+          std::begin(table_of_keys), std::end(table_of_keys),
+          [&](const KeyInfo& k) { return k.path == "optimizer." + std::string(option); });
+      KeyInfo copy = *base;
+      texts.push_back("optimizer.groups[]." + std::string(option));
+      copy.path = texts.back();
+      if (!option.ends_with("[]")) {
+        texts.push_back("(optimizer." + std::string(option) + ")");
+        copy.fallback = texts.back();
+      }
+      keys.push_back(copy);
+    }
+  }
+  return keys;
+}
+
+// One step of a path; "[]" is a step of its own.
+std::vector<std::string_view> steps_of(std::string_view text) {
+  std::vector<std::string_view> steps;
+  while (!text.empty()) {
+    const std::size_t dot = text.find('.');
+    std::string_view part = text.substr(0, dot);
+    const bool is_list = part.ends_with("[]");
+    if (is_list) part.remove_suffix(2);
+    if (!part.empty()) steps.push_back(part);
+    if (is_list) steps.push_back("[]");
+    text = dot == std::string_view::npos ? "" : text.substr(dot + 1);
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::span<const KeyInfo> config_keys() {
+  static const std::vector<KeyInfo> keys = all_keys();
+  return keys;
+}
+
+const KeyInfo* find_config_key(std::string_view wanted) {
+  const auto steps = steps_of(wanted);
+  const KeyInfo* best = nullptr;
+  for (const KeyInfo& key : config_keys()) {
+    if (key.path == wanted) return &key;
+    const auto pattern = steps_of(key.path);
+    if (pattern.size() != steps.size()) continue;
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < steps.size(); ++i) {
+      const bool index = steps[i].find_first_not_of("0123456789") == std::string_view::npos;
+      fits = pattern[i] == steps[i] || pattern[i] == "*" || (pattern[i] == "[]" && index);
+    }
+    if (fits && !best) best = &key;
+  }
+  return best;
+}
+
+std::string type_text(unsigned type) {
+  constexpr std::pair<unsigned, std::string_view> names[] = {
+      {boolean, "true or false"}, {integer, "integer"}, {number, "number"},
+      {string, "string"},         {path, "path"},       {duration, "duration"},
+      {selector, "selector"},     {table, "table"},     {list, "list"}};
+  std::string text;
+  for (const auto& [bit, name] : names) {
+    if (type & bit) text += (text.empty() ? "" : " or ") + std::string(name);
+  }
+  return text;
+}
+
+}  // namespace tandem

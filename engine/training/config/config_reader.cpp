@@ -1,0 +1,103 @@
+#include "engine/training/config/config_reader.h"
+
+#include <filesystem>
+
+#include "engine/formats/files.h"
+
+namespace tandem {
+
+using Kind = ConfigValue::Kind;
+
+const ConfigValue* TableReader::valid(std::string_view key) const {
+  const ConfigValue* value = find(key);
+  return value && value->kind != Kind::invalid ? value : nullptr;
+}
+
+void TableReader::read(std::string_view key, bool& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->boolean;
+}
+void TableReader::read(std::string_view key, double& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->number;
+}
+void TableReader::read(std::string_view key, std::int64_t& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->integer;
+}
+void TableReader::read(std::string_view key, std::string& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->text;
+}
+void TableReader::read(std::string_view key, std::optional<double>& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->number;
+}
+void TableReader::read(std::string_view key, std::optional<std::int64_t>& to) const {
+  if (const ConfigValue* value = valid(key)) to = value->integer;
+}
+void TableReader::read(std::string_view key, std::optional<Duration>& to) const {
+  if (const ConfigValue* value = valid(key)) to = parse_duration(value->text);
+}
+
+void TableReader::read(std::string_view key, std::vector<double>& to) const {
+  const ConfigValue* value = valid(key);
+  if (!value) return;
+  to.clear();
+  if (value->kind != Kind::list) {
+    to.push_back(value->number);
+    return;
+  }
+  for (const ConfigValue& item : value->items) to.push_back(item.number);
+}
+
+void TableReader::read(std::string_view key, std::vector<std::string>& to) const {
+  const ConfigValue* value = valid(key);
+  if (!value) return;
+  to.clear();
+  for (const ConfigValue& item : value->items) {
+    if (item.kind == Kind::string) to.push_back(item.text);
+  }
+}
+
+void TableReader::read_path(std::string_view key, std::string& to) const {
+  if (const ConfigValue* value = valid(key)) to = resolve(*value);
+}
+
+TableReader TableReader::table(std::string_view key) const {
+  const ConfigValue* value = valid(key);
+  if (value && value->kind != Kind::table) value = nullptr;
+  return {value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_};
+}
+
+std::vector<TableReader> TableReader::tables(std::string_view key) const {
+  std::vector<TableReader> result;
+  const ConfigValue* value = valid(key);
+  if (!value) return result;
+  const std::string path = (path_.empty() ? "" : path_ + ".") + std::string(key);
+  for (std::size_t i = 0; i < value->items.size(); ++i) {
+    if (value->items[i].kind != Kind::table) continue;
+    result.emplace_back(&value->items[i], path + "." + std::to_string(i), folder_, errors_);
+  }
+  return result;
+}
+
+std::string TableReader::resolve(const ConfigValue& text, const std::string& folder) const {
+  namespace fs = std::filesystem;
+  const fs::path path(text.text);
+  std::error_code ignored;
+  if (text.where.file == command_line && path_exists(text.text)) {
+    return fs::absolute(path, ignored).lexically_normal().string();
+  }
+  std::string result = (fs::path(folder) / path).lexically_normal().string();
+  if (result.size() > 1 && result.back() == '/') result.pop_back();
+  return result;
+}
+
+void TableReader::report(const Where& where, std::string_view key, std::string message,
+                         std::string expected, std::string got, std::string fix) const {
+  std::string path = path_;
+  if (!key.empty()) path += (path.empty() ? "" : ".") + std::string(key);
+  Diagnostic d = at(where, std::move(path), std::move(message));
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  errors_.push_back(std::move(d));
+}
+
+}  // namespace tandem

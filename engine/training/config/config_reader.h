@@ -1,0 +1,73 @@
+// Typed access to a checked configuration tree: absent and invalid values keep the default given.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/training/config/config_check.h"
+
+namespace tandem {
+
+/// One table of the tree, with its path for messages. Paths of files are relative to `folder`.
+class TableReader {
+ public:
+  TableReader(const ConfigValue* value, std::string path, const std::string& folder,
+              std::vector<Diagnostic>& errors)
+      : value_(value), path_(std::move(path)), folder_(folder), errors_(errors) {}
+
+  bool exists() const { return value_ != nullptr; }
+  const Where& where() const { return value_->where; }
+  const std::string& path() const { return path_; }
+  const ConfigValue* find(std::string_view key) const {
+    return value_ ? value_->find(key) : nullptr;
+  }
+  /// The value, unless it is absent or an error was reported for it.
+  const ConfigValue* valid(std::string_view key) const;
+
+  void read(std::string_view key, bool& to) const;
+  void read(std::string_view key, double& to) const;
+  void read(std::string_view key, std::int64_t& to) const;
+  void read(std::string_view key, std::string& to) const;
+  void read(std::string_view key, std::optional<double>& to) const;
+  void read(std::string_view key, std::optional<std::int64_t>& to) const;
+  void read(std::string_view key, std::optional<Duration>& to) const;
+  void read(std::string_view key, std::vector<double>& to) const;  // a number or a list
+  void read(std::string_view key, std::vector<std::string>& to) const;
+  void read_path(std::string_view key, std::string& to) const;
+  /// Index of the text in `names`.
+  template <class Enum>
+  void read(std::string_view key, Enum& to, std::initializer_list<std::string_view> names) const {
+    const ConfigValue* value = valid(key);
+    if (!value) return;
+    int index = 0;
+    for (const std::string_view name : names) {
+      if (name == value->text) to = static_cast<Enum>(index);
+      ++index;
+    }
+  }
+
+  TableReader table(std::string_view key) const;
+  /// The tables in a list.
+  std::vector<TableReader> tables(std::string_view key) const;
+
+  /// Absolute: names from the file are relative to its folder; from the command line, to the
+  /// current folder where they exist there.
+  std::string resolve(const ConfigValue& text) const { return resolve(text, folder_); }
+  std::string resolve(const ConfigValue& text, const std::string& folder) const;
+  void report(const Where& where, std::string_view key, std::string message,
+              std::string expected = "", std::string got = "", std::string fix = "") const;
+  std::vector<Diagnostic>& errors() const { return errors_; }
+  const std::string& folder() const { return folder_; }
+
+ private:
+  const ConfigValue* value_;
+  std::string path_;
+  const std::string& folder_;
+  std::vector<Diagnostic>& errors_;
+};
+
+void read_data_config(const TableReader& root, std::optional<DataConfig>& to);
+
+}  // namespace tandem

@@ -1,0 +1,295 @@
+#include "engine/training/config/config_value.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "engine/training/config/config_keys.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+Where where_of(const toml::source_region& region, const std::string& file) {
+  return {file, static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
+}
+
+std::string interpolate(std::string_view text, const Where& where,
+                        std::vector<Diagnostic>& errors) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 3) == "$${") {
+      result += "${";
+      i += 2;
+      continue;
+    }
+    if (text.substr(i, 2) != "${") {
+      result += text[i];
+      continue;
+    }
+    const std::size_t end = text.find('}', i);
+    if (end == std::string_view::npos) {
+      errors.push_back(at(where, "", "a ${ without its }"));
+      return result;
+    }
+    const std::string_view inside = text.substr(i + 2, end - i - 2);
+    const std::size_t separator = inside.find(":-");
+    const std::string name(inside.substr(0, separator));
+    const char* value = std::getenv(name.c_str());
+    if (value && *value) {
+      result += value;
+    } else if (separator != std::string_view::npos) {
+      result += inside.substr(separator + 2);
+    } else if (value) {
+      // set to nothing on purpose
+    } else {
+      Diagnostic d = at(where, "", "the environment variable " + name + " is not set");
+      d.fix = "set it, or write ${" + name + ":-default}";
+      errors.push_back(std::move(d));
+    }
+    i = end;
+  }
+  return result;
+}
+
+struct Converter {
+  std::string file;
+  std::vector<Diagnostic>& errors;
+
+  ConfigValue convert(const toml::node& node) const {
+    ConfigValue value;
+    value.where = where_of(node.source(), file);
+    if (const auto* table = node.as_table()) {
+      value.kind = Kind::table;
+      for (const auto& [key, child] : *table) {
+        value.members.push_back(
+            {std::string(key.str()), where_of(key.source(), file), convert(child)});
+      }
+      std::stable_sort(value.members.begin(), value.members.end(),
+                       [](const auto& a, const auto& b) {
+                         return std::pair(a.where.line, a.where.column) <
+                                std::pair(b.where.line, b.where.column);
+                       });
+    } else if (const auto* list = node.as_array()) {
+      value.kind = Kind::list;
+      for (const toml::node& item : *list) value.items.push_back(convert(item));
+    } else if (const auto* text = node.as_string()) {
+      value.kind = Kind::string;
+      value.text = interpolate(text->get(), value.where, errors);
+    } else if (const auto* integer = node.as_integer()) {
+      value.kind = Kind::integer;
+      value.integer = integer->get();
+      value.number = static_cast<double>(value.integer);
+    } else if (const auto* number = node.as_floating_point()) {
+      value.kind = Kind::number;
+      value.number = number->get();
+    } else if (const auto* boolean = node.as_boolean()) {
+      value.kind = Kind::boolean;
+      value.boolean = boolean->get();
+    } else {
+      value.kind = Kind::other;
+    }
+    return value;
+  }
+};
+
+// "a.b.0" or "a.\"x.y\".0"
+std::vector<std::string> split_path(std::string_view path) {
+  std::vector<std::string> parts(1);
+  bool quoted = false;
+  for (const char c : path) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == '.' && !quoted) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool fits(const ConfigValue& value, unsigned type) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return type & boolean_value;
+    case Kind::integer:
+      return type & (integer_value | number_value);
+    case Kind::number:
+      return type & number_value;
+    case Kind::table:
+      return type & table_value;
+    case Kind::list:
+      return type & list_value;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+const ConfigValue* ConfigValue::find(std::string_view key) const {
+  for (const Member& member : members) {
+    if (member.key == key) return &member.value;
+  }
+  return nullptr;
+}
+
+ConfigValue* ConfigValue::find(std::string_view key) {
+  return const_cast<ConfigValue*>(std::as_const(*this).find(key));
+}
+
+std::string describe(const ConfigValue& value) {
+  switch (value.kind) {
+    case Kind::invalid:
+      return "?";
+    case Kind::boolean:
+      return value.boolean ? "true" : "false";
+    case Kind::integer:
+      return "integer " + std::to_string(value.integer);
+    case Kind::number:
+      return "number " + toml_number(value.number);
+    case Kind::string:
+      return "string " + toml_string(value.text);
+    case Kind::table:
+      return "table";
+    case Kind::list:
+      return "list";
+    case Kind::other:
+      return "date or time";
+  }
+  return "?";
+}
+
+Diagnostic at(const Where& where, std::string path, std::string message) {
+  return {.message = std::move(message),
+          .file = where.file,
+          .line = where.line,
+          .column = where.column,
+          .path = std::move(path)};
+}
+
+ConfigValue parse_toml(std::string_view text, const std::string& file,
+                       std::vector<Diagnostic>& errors) {
+  const toml::parse_result result = toml::parse(text, file);
+  if (!result) {
+    errors.push_back(at(where_of(result.error().source(), file), "",
+                        "not TOML: " + std::string(result.error().description())));
+    return {};
+  }
+  return Converter{file, errors}.convert(result.table());
+}
+
+void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors) {
+  const Where where{std::string(command_line)};
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    Diagnostic d = at(where, text, "not a setting");
+    d.expected = "KEY=VALUE";
+    errors.push_back(std::move(d));
+    return;
+  }
+  const std::string path = text.substr(0, equals), written = text.substr(equals + 1);
+  const std::vector<std::string> parts = split_path(path);
+
+  ConfigValue value;
+  const toml::parse_result parsed = toml::parse("value = " + written);
+  const bool is_toml = parsed && parsed.table().size() == 1 && parsed.table().get("value");
+  if (is_toml) {
+    value = Converter{where.file, errors}.convert(*parsed.table().get("value"));
+  }
+  const KeyInfo* info = find_config_key(path);
+  const bool wants_text =
+      info && (info->type & (string_value | path_value | duration_value | selector_value)) &&
+      !fits(value, info->type);
+  if (!is_toml || value.kind == Kind::other || wants_text) {
+    value = ConfigValue{.kind = Kind::string, .text = interpolate(written, where, errors)};
+  }
+  const auto place = [&](auto&& self, ConfigValue& v) -> void {
+    v.where = where;
+    for (auto& member : v.members) {
+      member.where = where;
+      self(self, member.value);
+    }
+    for (ConfigValue& item : v.items) self(self, item);
+  };
+  place(place, value);
+
+  ConfigValue* at_value = &root;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    if (at_value->kind == Kind::string && (parts[0] == "model" || parts[0] == "data")) {
+      ConfigValue table{.where = at_value->where};  // the short forms of model and data.fields.*
+      table.members.push_back({i == 1 ? "file" : "from", at_value->where, *at_value});
+      *at_value = std::move(table);
+    }
+    if (at_value->kind == Kind::list) {
+      std::size_t index = 0;
+      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
+      if (error != std::errc() || end != part.data() + part.size() ||
+          index > at_value->items.size()) {
+        Diagnostic d = at(where, path, "no such item of the list");
+        d.expected = "0 to " + std::to_string(at_value->items.size());
+        d.got = part;
+        errors.push_back(std::move(d));
+        return;
+      }
+      if (index == at_value->items.size()) at_value->items.push_back({.where = where});
+      at_value = &at_value->items[index];
+    } else if (at_value->kind == Kind::table) {
+      ConfigValue* child = at_value->find(part);
+      if (!child) {
+        ConfigValue fresh{.where = where};
+        const bool index_next = i + 1 < parts.size() && !parts[i + 1].empty() &&
+                                parts[i + 1].find_first_not_of("0123456789") == std::string::npos;
+        if (index_next) fresh.kind = Kind::list;
+        at_value->members.push_back({part, where, std::move(fresh)});
+        child = &at_value->members.back().value;
+      }
+      at_value = child;
+    } else {
+      Diagnostic d = at(where, path, "only tables and lists have parts");
+      d.got = describe(*at_value);
+      errors.push_back(std::move(d));
+      return;
+    }
+  }
+  *at_value = std::move(value);
+}
+
+std::string toml_string(std::string_view text) {
+  std::string result = "\"";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      constexpr std::string_view digits = "0123456789ABCDEF";
+      result += "\\u00";
+      result += digits[static_cast<unsigned char>(c) >> 4];
+      result += digits[c & 15];
+    } else {
+      if (text.substr(i, 2) == "${") result += '$';
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string toml_number(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  char buffer[40];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+  std::string text(buffer, end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,66 @@
+// A configuration file as a tree of values that know where they were written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+struct ConfigValue {
+  enum class Kind : std::uint8_t {
+    invalid,  // an error was reported; stands for "present, value unknown"
+    boolean,
+    integer,
+    number,
+    string,
+    table,
+    list,
+    other,  // a date or time
+  };
+  struct Member;
+
+  Kind kind = Kind::table;
+  bool boolean = false;
+  std::int64_t integer = 0;
+  double number = 0;  // of integers too
+  std::string text;
+  std::vector<Member> members;  // in the file's order
+  std::vector<ConfigValue> items;
+  Where where;
+
+  const ConfigValue* find(std::string_view key) const;
+  ConfigValue* find(std::string_view key);
+};
+
+struct ConfigValue::Member {
+  std::string key;
+  Where where;  // of the key
+  ConfigValue value;
+};
+
+/// The value as a message shows it: `string "adam"`.
+std::string describe(const ConfigValue& value);
+
+/// Parses TOML and replaces ${VAR} and ${VAR:-default} in strings ($${ stands for ${). Syntax
+/// errors and unset variables are appended to `errors`.
+ConfigValue parse_toml(std::string_view text, const std::string& file,
+                       std::vector<Diagnostic>& errors);
+/// Lays `key.path.0=value` over the tree.
+void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors);
+
+/// A diagnostic at a place.
+Diagnostic at(const Where& where, std::string path, std::string message);
+
+// TOML spellings: a quoted string ("${" protected), a number that reads back exactly.
+std::string toml_string(std::string_view text);
+std::string toml_number(double value);
+
+inline constexpr std::string_view command_line = "command line";
+
+}  // namespace tandem

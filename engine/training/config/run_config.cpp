@@ -1,0 +1,369 @@
+#include "engine/training/config/run_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+#include "engine/formats/files.h"
+#include "engine/training/config/config_reader.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+void read_model(const TableReader& root, ModelConfig& to) {
+  const ConfigValue* model = root.valid("model");
+  if (!model) return;
+  to.where = model->where;
+  if (model->kind == Kind::string) {
+    to.file = root.resolve(*model);
+    return;
+  }
+  const TableReader table = root.table("model");
+  table.read_path("file", to.file);
+  if (const ConfigValue* bind = table.valid("bind")) {
+    for (const auto& member : bind->members) {
+      if (member.value.kind == Kind::integer) to.bind[member.key] = member.value.integer;
+    }
+  }
+  std::string batch_norm = "train";
+  table.read("batch_norm", batch_norm);
+  to.train_batch_norm = batch_norm == "train";
+}
+
+void read_parameters(const TableReader& root, ParametersConfig& to) {
+  const TableReader table = root.table("parameters");
+  for (const TableReader& rule : table.tables("freeze")) {
+    FreezeRule& freeze = to.freeze.emplace_back();
+    freeze.where = rule.where();
+    rule.read("at", freeze.at);
+    rule.read("until", freeze.until);
+  }
+  for (const TableReader& rule : table.tables("load")) {
+    LoadRule& load = to.load.emplace_back();
+    load.where = rule.where();
+    rule.read_path("from", load.from);
+    rule.read("at", load.at);
+    std::string missing = "error";
+    rule.read("missing", missing);
+    load.missing_is_error = missing == "error";
+    if (!load.from.empty() && !load.from.ends_with(".safetensors") &&
+        !load.from.ends_with(".npz")) {
+      rule.report(rule.find("from")->where, "from", "unknown kind of file", ".safetensors or .npz",
+                  load.from);
+    }
+  }
+  for (const TableReader& rule : table.tables("init")) {
+    InitRule& init = to.init.emplace_back();
+    init.where = rule.where();
+    rule.read("at", init.at);
+    rule.read("kind", init.kind,
+              {"zeros", "ones", "constant", "normal", "uniform", "kaiming_uniform",
+               "kaiming_normal", "xavier_uniform", "xavier_normal"});
+    rule.read("mean", init.mean);
+    rule.read("std", init.std);
+    rule.read("low", init.low);
+    rule.read("high", init.high);
+    rule.read("value", init.value);
+    if (init.low > init.high) rule.report(rule.where(), "low", "low is above high");
+  }
+}
+
+// Keys of a table that mean something for another kind only.
+void refuse_keys(const TableReader& table, const std::string& kind,
+                 std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    const ConfigValue* value = table.valid(key);
+    if (!value) continue;
+    table.report(value->where, key, "not an option of " + kind);
+  }
+}
+
+void require_key(const TableReader& table, std::string_view key, const std::string& kind) {
+  if (table.find(key)) return;
+  table.report(table.where(), key, "this key is missing: " + kind + " needs it", "string");
+}
+
+void read_loss(const TableReader& root, LossConfig& to) {
+  const TableReader table = root.table("loss");
+  if (!table.exists()) return;
+  to.where = table.where();
+  table.read("output", to.output);
+  std::set<std::string> names;
+  for (const TableReader& term : table.tables("terms")) {
+    LossTerm& loss = to.terms.emplace_back();
+    loss.where = term.where();
+    const ConfigValue* kind_value = term.valid("kind");
+    term.read("kind", loss.kind, {"softmax_cross_entropy", "mse", "binary_cross_entropy"});
+    const std::string kind = kind_value ? kind_value->text : "";
+    loss.name = kind;
+    term.read("name", loss.name);
+    const bool squares = loss.kind == LossKind::mse;
+    const std::string_view input = squares ? "predictions" : "logits";
+    const std::string_view labels = squares ? "targets" : "labels";
+    term.read(input, loss.logits);
+    term.read(labels, loss.labels);
+    term.read("weight", loss.weight);
+    term.read("reduction", loss.reduction, {"mean", "sum"});
+    term.read("ignore_index", loss.ignore_index);
+    term.read("class_weights", loss.class_weights);
+    term.read("label_smoothing", loss.label_smoothing);
+    term.read("pos_weight", loss.pos_weight);
+    if (kind.empty()) continue;
+    require_key(term, input, kind);
+    require_key(term, labels, kind);
+    if (squares) {
+      refuse_keys(term, kind, {"logits", "labels"});
+    } else {
+      refuse_keys(term, kind, {"predictions", "targets"});
+    }
+    if (loss.kind != LossKind::softmax_cross_entropy) {
+      refuse_keys(term, kind, {"ignore_index", "class_weights", "label_smoothing"});
+    }
+    if (loss.kind != LossKind::binary_cross_entropy) refuse_keys(term, kind, {"pos_weight"});
+    if (!names.insert(loss.name).second) {
+      term.report(term.where(), "name", "two terms have the same name", "", loss.name);
+    }
+  }
+  if (!to.output.empty() && !to.terms.empty()) {
+    table.report(table.where(), "output", "the graph has a loss of its own, or terms make one",
+                 "output or terms, not both");
+  }
+}
+
+// Lays the keys of a table over options that hold the defaults of the kind, or another table's
+// values.
+void overlay_options(const TableReader& table, OptimizerOptions& to) {
+  table.read("lr", to.lr);
+  table.read("weight_decay", to.weight_decay);
+  table.read("momentum", to.momentum);
+  table.read("dampening", to.dampening);
+  table.read("nesterov", to.nesterov);
+  std::vector<double> betas;
+  table.read("betas", betas);
+  if (table.valid("betas")) {
+    if (betas.size() == 2) {
+      to.beta1 = betas[0];
+      to.beta2 = betas[1];
+    } else {
+      table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
+                   std::to_string(betas.size()));
+    }
+    refuse_keys(table, "a table that has betas", {"beta1", "beta2"});
+  }
+  table.read("beta1", to.beta1);
+  table.read("beta2", to.beta2);
+  table.read("eps", to.eps);
+  table.read("epsilon", to.eps);
+  if (table.valid("eps")) refuse_keys(table, "a table that has eps", {"epsilon"});
+  table.read("epsilon_form", to.epsilon_form, {"pytorch", "onnx"});
+  table.read("bias_correction", to.bias_correction);
+}
+
+void check_options(const TableReader& table, const OptimizerOptions& options) {
+  const bool sgd = options.kind == OptimizerKind::sgd;
+  constexpr const char* names[] = {"sgd", "adam", "adamw"};
+  const std::string kind = names[static_cast<int>(options.kind)];
+  if (sgd) {
+    refuse_keys(table, kind,
+                {"betas", "beta1", "beta2", "eps", "epsilon", "epsilon_form", "bias_correction"});
+    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
+      table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
+    }
+  } else {
+    refuse_keys(table, kind, {"momentum", "dampening", "nesterov"});
+    if (options.beta1 >= 1 || options.beta2 >= 1) {
+      table.report(table.where(), "betas", "out of range", "below 1",
+                   toml_number(std::max(options.beta1, options.beta2)));
+    }
+  }
+}
+
+void read_schedule(const TableReader& table, const RunConfig& config, ScheduleConfig& to) {
+  if (!table.exists() || !table.valid("kind")) return;
+  table.read("kind", to.kind, {"constant", "cosine", "step", "linear"});
+  table.read("warmup", to.warmup);
+  table.read("final", to.final);
+  table.read("step_size", to.step_size);
+  table.read("gamma", to.gamma);
+  const std::string kind = table.find("kind")->text;
+  if (to.warmup && to.warmup->unit == Duration::Unit::seconds) {
+    table.report(table.find("warmup")->where, "warmup", "a schedule counts steps or epochs");
+  }
+  if (to.kind == ScheduleKind::step) {
+    refuse_keys(table, kind, {"final"});
+    require_key(table, "step_size", kind);
+    if (to.step_size && to.step_size->unit == Duration::Unit::seconds) {
+      table.report(table.find("step_size")->where, "step_size",
+                   "a schedule counts steps or epochs");
+    }
+    return;
+  }
+  refuse_keys(table, kind, {"step_size", "gamma"});
+  if (to.kind == ScheduleKind::constant) {
+    refuse_keys(table, kind, {"final"});
+  } else if (!config.epochs && !config.steps) {
+    table.report(table.where(), "kind", kind + " needs the length of the run", "epochs or steps");
+  }
+}
+
+void read_optimizer(const TableReader& root, const RunConfig& config, OptimizerConfig& to) {
+  const TableReader table = root.table("optimizer");
+  if (!table.exists()) return;
+  to.where = table.where();
+  const auto read_kind = [](const TableReader& from, OptimizerOptions& options) {
+    from.read("kind", options.kind, {"sgd", "adam", "adamw"});
+  };
+  // The decay of weights is the one default that depends on the kind.
+  const auto fill_decay = [](OptimizerOptions& options) {
+    options.weight_decay = options.kind == OptimizerKind::adamw ? 0.01 : 0.0;
+  };
+  read_kind(table, to.base);
+  fill_decay(to.base);
+  overlay_options(table, to.base);
+  check_options(table, to.base);
+  for (const TableReader& rule : table.tables("groups")) {
+    OptimizerGroup& group = to.groups.emplace_back();
+    group.where = rule.where();
+    rule.read("at", group.at);
+    group.options = to.base;
+    read_kind(rule, group.options);
+    if (!table.valid("weight_decay")) fill_decay(group.options);
+    overlay_options(rule, group.options);
+    check_options(rule, group.options);
+  }
+  read_schedule(table.table("schedule"), config, to.schedule);
+  table.read("clip_norm", to.clip_norm);
+}
+
+void read_eval(const TableReader& root, const RunConfig& config, EvalConfig& to) {
+  const TableReader table = root.table("eval");
+  if (!table.exists()) return;
+  table.read("every", to.every);
+  table.read("metrics", to.metrics);
+  table.read("best", to.best);
+  table.read("patience", to.patience);
+  if (!to.best.empty() &&
+      std::find(to.metrics.begin(), to.metrics.end(), to.best) == to.metrics.end()) {
+    std::string known;
+    for (const std::string& metric : to.metrics) known += (known.empty() ? "" : ", ") + metric;
+    table.report(table.find("best")->where, "best", "not one of the metrics", known, to.best,
+                 "add it to `eval.metrics`");
+  }
+  if (to.patience > 0 && to.best.empty()) {
+    table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");
+  }
+  if (config.data && config.data->eval.files.empty() && config.data->eval_fraction == 0 &&
+      !root.table("data").find("eval")) {
+    table.report(table.where(), "", "there is no data to evaluate on", "", "",
+                 "add [data.eval] with files or fraction");
+  }
+}
+
+void check_whole(const TableReader& root, const RunConfig& config) {
+  if (config.micro_batch > 0 && config.batch_size % config.micro_batch != 0) {
+    root.report(root.find("micro_batch")->where, "micro_batch", "does not divide batch_size",
+                "a divisor of " + std::to_string(config.batch_size),
+                std::to_string(config.micro_batch));
+  }
+  if (!root.find("epochs") && !root.find("steps") && !root.find("max_time")) {
+    root.report({config.file, 1, 1}, "", "nothing says when the run ends",
+                "epochs, steps or max_time", "", "write `epochs = 10`");
+  }
+}
+
+}  // namespace
+
+bool RunConfig::operator==(const RunConfig& other) const {
+  const auto all = [](const RunConfig& c) {
+    return std::tie(c.model, c.policy, c.device, c.batch_size, c.micro_batch, c.epochs, c.steps,
+                    c.max_seconds, c.seed, c.threads, c.name, c.run_dir, c.parameters, c.loss,
+                    c.optimizer, c.compute, c.data, c.eval, c.checkpoint, c.log);
+  };
+  return all(*this) == all(other);
+}
+
+RunConfig parse_run_config(std::string_view text, const std::string& path,
+                           const std::vector<std::string>& overrides) {
+  std::vector<Diagnostic> errors;
+  ConfigValue tree = parse_toml(text, path, errors);
+  if (!errors.empty() && tree.members.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  for (const std::string& item : overrides) apply_override(tree, item, errors);
+  check_config(tree, errors);
+
+  namespace fs = std::filesystem;
+  RunConfig config;
+  const fs::path file = fs::absolute(path).lexically_normal();
+  const std::string folder = file.parent_path().string();
+  config.file = file.string();
+  const TableReader root(&tree, "", folder, errors);
+  read_model(root, config.model);
+  root.read_path("policy", config.policy);
+  root.read("device", config.device);
+  root.read("batch_size", config.batch_size);
+  root.read("micro_batch", config.micro_batch);
+  root.read("epochs", config.epochs);
+  root.read("steps", config.steps);
+  if (const ConfigValue* time = root.valid("max_time")) {
+    const auto duration = parse_duration(time->text);
+    if (duration->unit == Duration::Unit::seconds) {
+      config.max_seconds = duration->value;
+    } else {
+      root.report(time->where, "max_time", "not a time", "\"30 min\" or \"2 h\"", describe(*time),
+                  "`epochs` and `steps` count the others");
+    }
+  }
+  std::int64_t seed = 1, threads = 0;
+  root.read("seed", seed);
+  root.read("threads", threads);
+  config.seed = static_cast<std::uint64_t>(seed);
+  config.threads = static_cast<int>(threads);
+  config.name = file.stem().string();
+  if (config.name == "train" && file.parent_path().has_filename()) {
+    config.name = file.parent_path().filename().string();
+  }
+  root.read("name", config.name);
+  if (config.name.empty() || config.name.find('/') != std::string::npos) {
+    root.report(root.find("name") ? root.find("name")->where : Where{path}, "name",
+                "not the name of a folder", "", toml_string(config.name));
+  }
+  root.read_path("run_dir", config.run_dir);
+  read_parameters(root, config.parameters);
+  read_loss(root, config.loss);
+  read_optimizer(root, config, config.optimizer);
+  read_data_config(root, config.data);
+  read_eval(root, config, config.eval);
+  const TableReader checkpoint = root.table("checkpoint");
+  checkpoint.read("every", config.checkpoint.every);
+  checkpoint.read("keep", config.checkpoint.keep);
+  std::optional<Duration> log_every;
+  root.table("log").read("every", log_every);
+  if (log_every) config.log.every = *log_every;
+  check_whole(root, config);
+
+  if (!errors.empty()) {
+    std::stable_sort(errors.begin(), errors.end(), [](const Diagnostic& a, const Diagnostic& b) {
+      const auto key = [](const Diagnostic& d) {
+        return std::tuple(d.file == command_line, d.line, d.column);
+      };
+      return key(a) < key(b);
+    });
+    throw Error(ErrorKind::usage, std::move(errors));
+  }
+  return config;
+}
+
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
+  if (!path_exists(path) || is_directory(path)) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = is_directory(path) ? "this is a folder" : "no such file",
+                           .file = path,
+                           .expected = "a train.toml"});
+  }
+  return parse_run_config(read_file(path, 16 << 20), path, overrides);
+}
+
+}  // namespace tandem

@@ -1,0 +1,275 @@
+// All that train.toml says of a run, checked and resolved: plain values with every default filled
+// in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/types.h"
+
+namespace tandem {
+
+/// Where a value was written; for messages only, so positions never make two configurations differ.
+struct Where {
+  std::string file;  // or "command line"
+  int line = 0;
+  int column = 0;
+  bool operator==(const Where&) const { return true; }
+};
+
+/// "500 steps", "1 epoch", "30 min".
+struct Duration {
+  enum class Unit : std::uint8_t { steps, epochs, seconds };
+  double value = 0;
+  Unit unit = Unit::steps;
+
+  bool operator==(const Duration&) const = default;
+  /// In optimizer steps, at least 1 (rounded to nearest); a time has no steps: 0.
+  std::int64_t steps(std::int64_t steps_per_epoch) const;
+};
+std::string to_string(const Duration& duration);
+
+struct ModelConfig {
+  std::string file;                          // absolute
+  std::map<std::string, std::int64_t> bind;  // free dimensions by name
+  bool train_batch_norm = true;              // batch_norm = "train" | "inference"
+  Where where;
+  bool operator==(const ModelConfig&) const = default;
+};
+
+struct FreezeRule {
+  std::string at;
+  std::optional<Duration> until;  // unset: for the whole run
+  Where where;
+  bool operator==(const FreezeRule&) const = default;
+};
+
+struct LoadRule {
+  std::string from;  // absolute path of a .safetensors or .npz file
+  std::string at = "**";
+  bool missing_is_error = true;  // missing = "error" | "keep"
+  Where where;
+  bool operator==(const LoadRule&) const = default;
+};
+
+enum class InitKind : std::uint8_t {
+  zeros,
+  ones,
+  constant,
+  normal,
+  uniform,
+  kaiming_uniform,
+  kaiming_normal,
+  xavier_uniform,
+  xavier_normal,
+};
+struct InitRule {
+  std::string at;
+  InitKind kind = InitKind::normal;
+  double mean = 0, std = 1;  // normal
+  double low = 0, high = 1;  // uniform
+  double value = 0;          // constant
+  Where where;
+  bool operator==(const InitRule&) const = default;
+};
+
+struct ParametersConfig {
+  std::vector<FreezeRule> freeze;
+  std::vector<LoadRule> load;
+  std::vector<InitRule> init;
+  bool operator==(const ParametersConfig&) const = default;
+};
+
+enum class LossKind : std::uint8_t { softmax_cross_entropy, mse, binary_cross_entropy };
+enum class Reduction : std::uint8_t { mean, sum };
+struct LossTerm {
+  std::string name;
+  LossKind kind = LossKind::softmax_cross_entropy;
+  std::string logits;  // the value of the graph: `logits`, or `predictions` for mse
+  std::string labels;  // the data field: `labels`, or `targets` for mse
+  double weight = 1;   // of this term in the sum
+  Reduction reduction = Reduction::mean;
+  std::optional<std::int64_t> ignore_index;  // softmax_cross_entropy
+  std::vector<double> class_weights;         // softmax_cross_entropy; empty = all 1
+  double label_smoothing = 0;                // softmax_cross_entropy
+  std::vector<double> pos_weight;  // binary_cross_entropy; empty = 1, else one or one per class
+  Where where;
+  bool operator==(const LossTerm&) const = default;
+};
+struct LossConfig {
+  std::vector<LossTerm> terms;  // empty: the graph itself ends in a loss
+  std::string output;           // which output is the loss, where the graph has several; else ""
+  Where where;
+  bool operator==(const LossConfig&) const = default;
+};
+
+enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+enum class EpsilonForm : std::uint8_t {
+  pytorch,  // sqrt(v / (1 - beta2^t)) + eps
+  onnx,     // sqrt(v) + eps, bias correction folded into the learning rate
+};
+/// Options of one kind are ignored by the others.
+struct OptimizerOptions {
+  OptimizerKind kind = OptimizerKind::sgd;
+  double lr = 1e-3;
+  double weight_decay = 0;  // 0.01 by default for adamw
+  double momentum = 0, dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999;
+  double eps = 1e-8;
+  EpsilonForm epsilon_form = EpsilonForm::pytorch;
+  bool bias_correction = true;
+  bool operator==(const OptimizerOptions&) const = default;
+};
+struct OptimizerGroup {
+  std::string at;            // the last group that covers a parameter takes it
+  OptimizerOptions options;  // resolved: the optimizer's own options, overridden
+  Where where;
+  bool operator==(const OptimizerGroup&) const = default;
+};
+enum class ScheduleKind : std::uint8_t { constant, cosine, step, linear };
+/// Of the base learning rate; groups follow in proportion.
+struct ScheduleConfig {
+  ScheduleKind kind = ScheduleKind::constant;
+  std::optional<Duration> warmup;     // linear from 0
+  double final = 0;                   // cosine, linear: the learning rate at the end of the run
+  std::optional<Duration> step_size;  // step: times gamma after every step_size
+  double gamma = 0.1;
+  bool operator==(const ScheduleConfig&) const = default;
+};
+struct OptimizerConfig {
+  OptimizerOptions base;
+  std::vector<OptimizerGroup> groups;
+  ScheduleConfig schedule;
+  std::optional<double> clip_norm;
+  Where where;
+  bool operator==(const OptimizerConfig&) const = default;
+};
+
+enum class DataKind : std::uint8_t { idx, cifar, npz };
+struct ShuffleConfig {
+  enum class Kind : std::uint8_t { none, full, buffer };
+  Kind kind = Kind::full;
+  std::int64_t buffer = 0;  // samples
+  bool operator==(const ShuffleConfig&) const = default;
+};
+
+/// One function of a field's `as` or `augment`; it sees one sample, without the batch axis.
+enum class TransformKind : std::uint8_t {
+  scale,        // x * factor, float32
+  normalize,    // (x - mean) / std, float32; one number, or one per index of axis 0
+  cast,         // to dtype
+  flatten,      // one axis
+  reshape,      // to shape (one extent may be -1)
+  one_hot,      // integer -> float32 with a new last axis of `classes`
+  resize,       // the last two axes to height x width, bilinear (half-pixel centres)
+  random_crop,  // the last two axes, after zero padding on all four sides
+  random_flip,  // the last axis, with probability 1/2
+};
+struct Transform {
+  TransformKind kind = TransformKind::scale;
+  double factor = 1;
+  std::vector<double> mean, std;
+  DType dtype = DType::float32;
+  Shape shape;
+  std::int64_t classes = 0;
+  std::int64_t height = 0, width = 0, padding = 0;
+  std::string text;  // as written
+  Where where;
+  bool operator==(const Transform&) const = default;
+};
+
+struct FieldConfig {
+  std::string name;
+  std::string from;           // the array of the data files
+  std::vector<Transform> as;  // in order
+  std::vector<Transform>
+      augment;  // training only; act after the reshape and resize that `as` starts with
+  Where where;
+  bool operator==(const FieldConfig&) const = default;
+};
+
+/// idx: one entry per array, its name and its files; others: one entry with an empty name.
+struct ArrayFiles {
+  std::string name;
+  std::vector<std::string> paths;  // absolute
+  Where where;
+  bool operator==(const ArrayFiles&) const = default;
+};
+struct SplitConfig {
+  std::vector<ArrayFiles> files;
+  bool operator==(const SplitConfig&) const = default;
+};
+struct DataConfig {
+  DataKind kind = DataKind::npz;
+  SplitConfig train, eval;
+  double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
+  ShuffleConfig shuffle;            // of train
+  std::vector<FieldConfig> fields;  // empty: every array, under its own name
+  int workers = 1;                  // loader threads
+  bool drop_last = false;
+  Where where;
+  bool operator==(const DataConfig&) const = default;
+};
+
+struct EvalConfig {
+  std::optional<Duration> every;     // unset: after the last step only
+  std::vector<std::string> metrics;  // "accuracy", "loss", "mse"
+  std::string best;                  // one of the metrics, or ""
+  std::int64_t patience = 0;         // evaluations without a better `best`; 0 = never stop
+  bool operator==(const EvalConfig&) const = default;
+};
+struct CheckpointConfig {
+  std::optional<Duration> every;  // unset: after the last step and on a signal only
+  std::int64_t keep = 3;          // besides the best one; 0 = all
+  bool operator==(const CheckpointConfig&) const = default;
+};
+struct LogConfig {
+  Duration every{100, Duration::Unit::steps};
+  bool operator==(const LogConfig&) const = default;
+};
+
+struct RunConfig {
+  std::string file;  // train.toml itself, absolute
+  ModelConfig model;
+  std::string policy;           // absolute path, or ""
+  std::string device = "auto";  // "auto" | "cpu" | "gpu"
+  std::int64_t batch_size = 32;
+  std::int64_t micro_batch = 0;  // 0 = batch_size; divides batch_size
+  std::optional<double> epochs;
+  std::optional<std::int64_t> steps;
+  std::optional<double> max_seconds;
+  std::uint64_t seed = 1;
+  int threads = 0;      // 0 = all usable cores
+  std::string name;     // of the run directory: runs/NAME-0001
+  std::string run_dir;  // absolute; exactly this directory; "" = by name
+  ParametersConfig parameters;
+  LossConfig loss;
+  OptimizerConfig optimizer;
+  DType compute = DType::float32;
+  std::optional<DataConfig> data;  // unset where the file has no [data]
+  EvalConfig eval;
+  CheckpointConfig checkpoint;
+  LogConfig log;
+
+  /// Samples in one pass of the graph.
+  std::int64_t pass_size() const { return micro_batch > 0 ? micro_batch : batch_size; }
+  /// `file` and positions aside.
+  bool operator==(const RunConfig& other) const;
+};
+
+/// Reads a file, lays the overrides ("optimizer.lr=0.01", "optimizer.groups.0.lr=0.1") over it,
+/// checks and resolves everything. Throws one Error{usage} with every diagnostic. Opens no data.
+RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides = {});
+/// The same from text; `path` names it in messages and anchors its relative paths.
+RunConfig parse_run_config(std::string_view text, const std::string& path,
+                           const std::vector<std::string>& overrides = {});
+/// Every key with its value, paths absolute: train.resolved.toml. Read again it gives an equal
+/// RunConfig.
+std::string to_toml(const RunConfig& config);
+
+}  // namespace tandem

@@ -1,0 +1,294 @@
+// Writes a resolved configuration as TOML that reads back to an equal one.
+#include <string>
+
+#include "engine/training/config/config_value.h"
+
+namespace tandem {
+namespace {
+
+class TomlWriter {
+ public:
+  std::string finish() { return std::move(text_); }
+
+  void section(std::string_view name) { text_ += "\n[" + std::string(name) + "]\n"; }
+  void raw(std::string_view key, const std::string& value) {
+    text_ += std::string(key) + " = " + value + "\n";
+  }
+  void add(std::string_view key, const std::string& value) { raw(key, toml_string(value)); }
+  void add(std::string_view key, double value) { raw(key, toml_number(value)); }
+  void add(std::string_view key, std::int64_t value) { raw(key, std::to_string(value)); }
+  void add(std::string_view key, bool value) { raw(key, value ? "true" : "false"); }
+  template <class T>
+  void add(std::string_view key, const std::optional<T>& value) {
+    if (value) add(key, *value);
+  }
+  void add(std::string_view key, const Duration& value) { add(key, to_string(value)); }
+  // Not at all where empty: an empty path or name means the key is absent.
+  void add_text(std::string_view key, const std::string& value) {
+    if (!value.empty()) add(key, value);
+  }
+
+ private:
+  std::string text_;
+};
+
+std::string list_of(const std::vector<std::string>& toml_items) {
+  std::string text = "[";
+  for (const std::string& item : toml_items) text += (text.size() == 1 ? " " : ", ") + item;
+  return text + (toml_items.empty() ? "]" : " ]");
+}
+
+std::string numbers(const std::vector<double>& values) {
+  std::vector<std::string> items;
+  for (double value : values) items.push_back(toml_number(value));
+  return list_of(items);
+}
+
+std::string strings(const std::vector<std::string>& values) {
+  std::vector<std::string> items;
+  for (const std::string& value : values) items.push_back(toml_string(value));
+  return list_of(items);
+}
+
+// { key = value, ... } on one line.
+class Inline {
+ public:
+  Inline& raw(const std::string& key, const std::string& value) {
+    text_ += (text_.size() == 1 ? " " : ", ") + key + " = " + value;
+    return *this;
+  }
+  Inline& add(const std::string& key, const std::string& value) {
+    return raw(key, toml_string(value));
+  }
+  Inline& add(const std::string& key, double value) { return raw(key, toml_number(value)); }
+  Inline& flag(const std::string& key, bool value) { return raw(key, value ? "true" : "false"); }
+  std::string finish() const { return text_ + (text_.size() == 1 ? "}" : " }"); }
+
+ private:
+  std::string text_ = "{";
+};
+
+// A key with other characters than letters, digits, _ and - is quoted; no ${ is replaced in keys.
+std::string toml_key(const std::string& key) {
+  const bool bare =
+      !key.empty() &&
+      key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+          std::string::npos;
+  if (bare) return key;
+  std::string quoted = toml_string(key);
+  for (std::size_t i = 0; (i = quoted.find("$${", i)) != std::string::npos;) quoted.erase(i, 1);
+  return quoted;
+}
+
+void write_items(TomlWriter& out, std::string_view key, const std::vector<std::string>& items) {
+  if (items.empty()) return;
+  std::string text = "[\n";
+  for (const std::string& item : items) text += "  " + item + ",\n";
+  out.raw(key, text + "]");
+}
+
+void write_parameters(TomlWriter& out, const ParametersConfig& config) {
+  if (config == ParametersConfig{}) return;
+  out.section("parameters");
+  std::vector<std::string> items;
+  for (const FreezeRule& rule : config.freeze) {
+    Inline item;
+    item.add("at", rule.at);
+    if (rule.until) item.add("until", to_string(*rule.until));
+    items.push_back(item.finish());
+  }
+  write_items(out, "freeze", items);
+  items.clear();
+  for (const LoadRule& rule : config.load) {
+    items.push_back(Inline()
+                        .add("from", rule.from)
+                        .add("at", rule.at)
+                        .add("missing", std::string(rule.missing_is_error ? "error" : "keep"))
+                        .finish());
+  }
+  write_items(out, "load", items);
+  items.clear();
+  constexpr const char* kinds[] = {"zeros",          "ones",           "constant",
+                                   "normal",         "uniform",        "kaiming_uniform",
+                                   "kaiming_normal", "xavier_uniform", "xavier_normal"};
+  for (const InitRule& rule : config.init) {
+    items.push_back(Inline()
+                        .add("at", rule.at)
+                        .add("kind", std::string(kinds[static_cast<int>(rule.kind)]))
+                        .add("mean", rule.mean)
+                        .add("std", rule.std)
+                        .add("low", rule.low)
+                        .add("high", rule.high)
+                        .add("value", rule.value)
+                        .finish());
+  }
+  write_items(out, "init", items);
+}
+
+void write_loss(TomlWriter& out, const LossConfig& config) {
+  if (config.terms.empty() && config.output.empty()) return;
+  out.section("loss");
+  out.add_text("output", config.output);
+  constexpr const char* kinds[] = {"softmax_cross_entropy", "mse", "binary_cross_entropy"};
+  std::vector<std::string> items;
+  for (const LossTerm& term : config.terms) {
+    const bool squares = term.kind == LossKind::mse;
+    Inline item;
+    item.add("name", term.name).add("kind", std::string(kinds[static_cast<int>(term.kind)]));
+    item.add(squares ? "predictions" : "logits", term.logits);
+    item.add(squares ? "targets" : "labels", term.labels);
+    item.add("weight", term.weight);
+    item.add("reduction", std::string(term.reduction == Reduction::mean ? "mean" : "sum"));
+    if (term.ignore_index) item.raw("ignore_index", std::to_string(*term.ignore_index));
+    if (!term.class_weights.empty()) item.raw("class_weights", numbers(term.class_weights));
+    if (term.kind == LossKind::softmax_cross_entropy) {
+      item.add("label_smoothing", term.label_smoothing);
+    }
+    if (!term.pos_weight.empty()) item.raw("pos_weight", numbers(term.pos_weight));
+    items.push_back(item.finish());
+  }
+  write_items(out, "terms", items);
+}
+
+std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOptions& options) {
+  constexpr const char* kinds[] = {"sgd", "adam", "adamw"};
+  std::vector<std::pair<std::string, std::string>> lines = {
+      {"kind", toml_string(kinds[static_cast<int>(options.kind)])},
+      {"lr", toml_number(options.lr)},
+      {"weight_decay", toml_number(options.weight_decay)}};
+  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
+  if (options.kind == OptimizerKind::sgd) {
+    lines.emplace_back("momentum", toml_number(options.momentum));
+    lines.emplace_back("dampening", toml_number(options.dampening));
+    lines.emplace_back("nesterov", flag(options.nesterov));
+  } else {
+    const bool onnx = options.epsilon_form == EpsilonForm::onnx;
+    lines.emplace_back("betas", numbers({options.beta1, options.beta2}));
+    lines.emplace_back("eps", toml_number(options.eps));
+    lines.emplace_back("epsilon_form", toml_string(onnx ? "onnx" : "pytorch"));
+    lines.emplace_back("bias_correction", flag(options.bias_correction));
+  }
+  return lines;
+}
+
+void write_optimizer(TomlWriter& out, const OptimizerConfig& config) {
+  out.section("optimizer");
+  for (const auto& [key, value] : option_lines(config.base)) out.raw(key, value);
+  std::vector<std::string> items;
+  for (const OptimizerGroup& group : config.groups) {
+    Inline item;
+    item.add("at", group.at);
+    for (const auto& [key, value] : option_lines(group.options)) item.raw(key, value);
+    items.push_back(item.finish());
+  }
+  write_items(out, "groups", items);
+  const ScheduleConfig& schedule = config.schedule;
+  constexpr const char* kinds[] = {"constant", "cosine", "step", "linear"};
+  Inline item;
+  item.add("kind", std::string(kinds[static_cast<int>(schedule.kind)]));
+  if (schedule.warmup) item.add("warmup", to_string(*schedule.warmup));
+  if (schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::linear) {
+    item.add("final", schedule.final);
+  }
+  if (schedule.kind == ScheduleKind::step) {
+    if (schedule.step_size) item.add("step_size", to_string(*schedule.step_size));
+    item.add("gamma", schedule.gamma);
+  }
+  out.raw("schedule", item.finish());
+  out.add("clip_norm", config.clip_norm);
+}
+
+void write_files(TomlWriter& out, const SplitConfig& split) {
+  if (split.files.empty()) return;
+  if (split.files.size() == 1 && split.files[0].name.empty()) {
+    out.raw("files", strings(split.files[0].paths));
+    return;
+  }
+  Inline files;
+  for (const ArrayFiles& array : split.files) {
+    files.raw(toml_key(array.name), strings(array.paths));
+  }
+  out.raw("files", files.finish());
+}
+
+std::string functions(const std::vector<Transform>& transforms) {
+  std::vector<std::string> texts;
+  for (const Transform& transform : transforms) texts.push_back(transform.text);
+  return strings(texts);
+}
+
+void write_data(TomlWriter& out, const DataConfig& config) {
+  constexpr const char* kinds[] = {"idx", "cifar", "npz"};
+  out.section("data");
+  out.add("kind", std::string(kinds[static_cast<int>(config.kind)]));
+  out.add("workers", static_cast<std::int64_t>(config.workers));
+  out.add("drop_last", config.drop_last);
+  out.section("data.train");
+  write_files(out, config.train);
+  using Shuffle = ShuffleConfig::Kind;
+  out.add("shuffle", config.shuffle.kind == Shuffle::none ? std::string("none")
+                     : config.shuffle.kind == Shuffle::full
+                         ? std::string("full")
+                         : "buffer " + std::to_string(config.shuffle.buffer));
+  if (!config.eval.files.empty() || config.eval_fraction > 0) {
+    out.section("data.eval");
+    write_files(out, config.eval);
+    if (config.eval_fraction > 0) out.add("fraction", config.eval_fraction);
+  }
+  if (config.fields.empty()) return;
+  out.section("data.fields");
+  for (const FieldConfig& field : config.fields) {
+    Inline item;
+    item.add("from", field.from);
+    if (!field.as.empty()) item.raw("as", functions(field.as));
+    if (!field.augment.empty()) item.raw("augment", functions(field.augment));
+    out.raw(toml_key(field.name), item.finish());
+  }
+}
+
+}  // namespace
+
+std::string to_toml(const RunConfig& config) {
+  TomlWriter out;
+  Inline model, bind;
+  for (const auto& [name, extent] : config.model.bind) {
+    bind.raw(toml_key(name), std::to_string(extent));
+  }
+  model.add("file", config.model.file).raw("bind", bind.finish());
+  model.add("batch_norm", std::string(config.model.train_batch_norm ? "train" : "inference"));
+  out.raw("model", model.finish());
+  out.add_text("policy", config.policy);
+  out.add("device", config.device);
+  out.add("batch_size", config.batch_size);
+  if (config.micro_batch > 0) out.add("micro_batch", config.micro_batch);
+  out.add("epochs", config.epochs);
+  out.add("steps", config.steps);
+  if (config.max_seconds) {
+    out.add("max_time", Duration{*config.max_seconds, Duration::Unit::seconds});
+  }
+  out.add("seed", static_cast<std::int64_t>(config.seed));
+  out.add("threads", static_cast<std::int64_t>(config.threads));
+  out.add("name", config.name);
+  out.add_text("run_dir", config.run_dir);
+  write_parameters(out, config.parameters);
+  write_loss(out, config.loss);
+  write_optimizer(out, config.optimizer);
+  out.section("precision");
+  out.add("compute", std::string(name_of(config.compute)));
+  if (config.data) write_data(out, *config.data);
+  if (!(config.eval == EvalConfig{})) {
+    out.section("eval");
+    out.add("every", config.eval.every);
+    out.raw("metrics", strings(config.eval.metrics));
+    out.add_text("best", config.eval.best);
+    out.add("patience", config.eval.patience);
+  }
+  out.section("checkpoint");
+  out.add("every", config.checkpoint.every);
+  out.add("keep", config.checkpoint.keep);
+  out.section("log");
+  out.add("every", config.log.every);
+  return out.finish();
+}
+
+}  // namespace tandem

@@ -1,0 +1,135 @@
+#include "engine/training/data/array_set.h"
+
+#include <algorithm>
+
+#include "engine/formats/cifar.h"
+#include "engine/formats/files.h"
+#include "engine/formats/idx.h"
+#include "engine/formats/npy.h"
+
+namespace tandem {
+
+void ArrayRows::append(HostTensor rows, std::string file) {
+  const auto* start = static_cast<const std::uint8_t*>(rows.data());
+  const std::int64_t end = rows_ + rows.shape()[0];
+  segments_.push_back({std::move(rows), start, std::move(file), rows_, end});
+  rows_ = end;
+}
+
+const ArrayRows::Segment& ArrayRows::segment(std::int64_t index) const {
+  if (segments_.size() == 1) return segments_[0];
+  return *std::upper_bound(segments_.begin(), segments_.end(), index,
+                           [](std::int64_t i, const Segment& s) { return i < s.end; });
+}
+
+const std::uint8_t* ArrayRows::row(std::int64_t index) const {
+  const Segment& in = segment(index);
+  return in.start + static_cast<std::size_t>(index - in.first) * row_bytes_;
+}
+
+std::pair<std::string, std::int64_t> ArrayRows::place(std::int64_t index) const {
+  const Segment& in = segment(index);
+  return {in.file, index - in.first + 1};
+}
+
+void ArraySet::add(const std::string& name, const HostTensor& tensor, const std::string& file,
+                   std::vector<Diagnostic>& errors) {
+  if (tensor.shape().empty()) {
+    errors.push_back({.message = "a single number has no samples", .file = file, .path = name});
+    return;
+  }
+  const TensorType sample{tensor.dtype(), Shape(tensor.shape().begin() + 1, tensor.shape().end())};
+  const auto found = std::find_if(arrays_.begin(), arrays_.end(),
+                                  [&](const ArrayRows& array) { return array.name() == name; });
+  if (found == arrays_.end()) {
+    arrays_.emplace_back(name, sample).append(tensor, file);
+  } else if (found->sample() != sample) {
+    errors.push_back(
+        {.message = "its samples have another type than those of " + found->place(0).first,
+         .file = file,
+         .path = name,
+         .expected = to_string(found->sample()),
+         .got = to_string(sample)});
+  } else if (tensor.shape()[0] > 0) {
+    found->append(tensor, file);
+  }
+}
+
+void ArraySet::finish(std::vector<Diagnostic>& errors) {
+  if (arrays_.empty()) return;
+  rows_ = arrays_[0].rows();
+  for (const ArrayRows& array : arrays_) {
+    if (array.rows() != rows_) {
+      errors.push_back({.message = "`" + array.name() + "` has another number of samples than `" +
+                                   arrays_[0].name() + "`",
+                        .file = array.place(0).first,
+                        .expected = std::to_string(rows_),
+                        .got = std::to_string(array.rows())});
+    }
+  }
+  if (rows_ == 0) {
+    errors.push_back({.message = "there are no samples", .file = arrays_[0].place(0).first});
+  }
+}
+
+const ArrayRows* ArraySet::find(std::string_view name) const {
+  for (const ArrayRows& array : arrays_) {
+    if (array.name() == name) return &array;
+  }
+  return nullptr;
+}
+
+namespace {
+
+void read_one(DataKind kind, const std::string& name, const std::string& path, ArraySet& to,
+              std::vector<Diagnostic>& errors) {
+  switch (kind) {
+    case DataKind::idx:
+      to.add(name, read_idx(path), path, errors);
+      return;
+    case DataKind::cifar:
+      for (const NamedTensor& array : read_cifar(path)) {
+        to.add(array.name, array.tensor, path, errors);
+      }
+      return;
+    case DataKind::npz:
+      if (!name.empty()) {
+        to.add(name, read_npy(path), path, errors);
+        return;
+      }
+      for (const NamedTensor& array : read_npz(path)) {
+        to.add(array.name, array.tensor, path, errors);
+      }
+      return;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+                                            std::vector<Diagnostic>& errors) {
+  const std::size_t before = errors.size();
+  auto set = std::make_shared<ArraySet>();
+  for (const ArrayFiles& array : split.files) {
+    for (const std::string& path : array.paths) {
+      if (!path_exists(path)) {
+        errors.push_back({.message = "no such file: " + path,
+                          .file = array.where.file,
+                          .line = array.where.line,
+                          .column = array.where.column,
+                          .path = array.name});
+        continue;
+      }
+      try {
+        read_one(kind, array.name, path, *set, errors);
+      } catch (const Error& error) {
+        const auto& found = error.diagnostics();
+        errors.insert(errors.end(), found.begin(), found.end());
+      }
+    }
+  }
+  if (errors.size() == before) set->finish(errors);
+  return errors.size() == before ? set : nullptr;
+}
+
+}  // namespace tandem

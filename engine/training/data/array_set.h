@@ -1,0 +1,67 @@
+// Arrays whose axis 0 counts samples, gathered from one file or several.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/host_tensor.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// One array; its rows may come from several files.
+class ArrayRows {
+ public:
+  ArrayRows(std::string name, TensorType sample)
+      : name_(std::move(name)), sample_(std::move(sample)), row_bytes_(sample_.bytes()) {}
+
+  void append(HostTensor rows, std::string file);
+
+  const std::string& name() const { return name_; }
+  const TensorType& sample() const { return sample_; }
+  std::int64_t rows() const { return rows_; }
+  const std::uint8_t* row(std::int64_t index) const;
+  /// The file and the row in it, from 1.
+  std::pair<std::string, std::int64_t> place(std::int64_t index) const;
+
+ private:
+  struct Segment {
+    HostTensor data;
+    const std::uint8_t* start;
+    std::string file;
+    std::int64_t first, end;  // rows
+  };
+  const Segment& segment(std::int64_t index) const;
+
+  std::string name_;
+  TensorType sample_;
+  std::size_t row_bytes_;
+  std::vector<Segment> segments_;
+  std::int64_t rows_ = 0;
+};
+
+class ArraySet {
+ public:
+  /// Appends rows to the array of that name; reports what does not fit.
+  void add(const std::string& name, const HostTensor& tensor, const std::string& file,
+           std::vector<Diagnostic>& errors);
+  /// Reports arrays of different lengths and empty sets.
+  void finish(std::vector<Diagnostic>& errors);
+
+  const ArrayRows* find(std::string_view name) const;
+  const std::vector<ArrayRows>& arrays() const { return arrays_; }
+  std::int64_t rows() const { return rows_; }
+
+ private:
+  std::vector<ArrayRows> arrays_;
+  std::int64_t rows_ = 0;
+};
+
+/// Reads all files of a split. Null where something was reported.
+std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+                                            std::vector<Diagnostic>& errors);
+
+}  // namespace tandem

@@ -1,0 +1,329 @@
+#include "engine/training/data/data_source.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/training/data/array_set.h"
+#include "engine/training/data/loader.h"
+#include "engine/training/data/transforms.h"
+
+namespace tandem {
+
+int DataSource::find_field(std::string_view name) const {
+  for (std::size_t i = 0; i < fields().size(); ++i) {
+    if (fields()[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+namespace {
+
+bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
+
+struct FieldPlan {
+  std::string name;
+  const ArrayRows* array = nullptr;
+  TransformPlan training, evaluation;  // with and without augmentation
+  bool augments = false;
+};
+
+class ArraySource final : public DataSource {
+ public:
+  ArraySource(std::shared_ptr<const ArraySet> arrays, const std::vector<FieldConfig>& fields,
+              const OpenOptions& options, std::vector<Diagnostic>& errors)
+      : arrays_(std::move(arrays)) {
+    samples_ = arrays_->rows();
+    for (const FieldConfig& field : fields) add(field, options, errors);
+  }
+
+  const std::vector<DataField>& fields() const override { return fields_; }
+  std::int64_t samples() const override { return samples_; }
+
+  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
+            void* to) const override {
+    const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
+    const bool augments = augmentation && plan.augments;
+    const TransformPlan& functions = augments ? plan.training : plan.evaluation;
+    auto* out = static_cast<std::uint8_t*>(to);
+    const std::size_t bytes = functions.to().bytes();
+    for (const std::int64_t sample : samples) {
+      SampleKey key{.sample = sample};
+      if (augments) {
+        key.seed = augmentation->seed;
+        key.epoch = augmentation->epoch;
+      }
+      try {
+        functions.run(plan.array->row(sample), key, out);
+      } catch (const std::invalid_argument& problem) {
+        throw Error(ErrorKind::data, at_row(field, sample, problem.what()));
+      }
+      out += bytes;
+    }
+  }
+
+  std::string describe(int field, std::int64_t sample) const override {
+    const auto [file, row] = plans_[static_cast<std::size_t>(field)].array->place(sample);
+    return file + ":" + std::to_string(row);
+  }
+
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    const DataField& info = fields_[static_cast<std::size_t>(field)];
+    assert(is_integer(info.sample.dtype));
+    constexpr std::int64_t piece = 4096;
+    const std::int64_t each = info.sample.elements();
+    std::vector<std::int64_t> samples;
+    std::vector<Diagnostic> bad;
+    std::int64_t bad_rows = 0;
+    for (std::int64_t first = 0; first < samples_; first += piece) {
+      samples.clear();
+      for (std::int64_t i = first; i < std::min(first + piece, samples_); ++i) samples.push_back(i);
+      HostTensor values(
+          TensorType{info.sample.dtype, {static_cast<std::int64_t>(samples.size()), each}});
+      fill(field, samples, nullptr, values.data());
+      const std::vector<std::int64_t> numbers = values.integers();
+      for (std::size_t i = 0; i < samples.size(); ++i) {
+        const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(i) * each;
+        const auto wrong = std::find_if(begin, begin + each, [&](std::int64_t value) {
+          return (value < 0 || value >= limit) && !(ignore && value == *ignore);
+        });
+        if (wrong == begin + each) continue;
+        ++bad_rows;
+        if (bad.size() == 5) continue;
+        Diagnostic d = at_row(field, samples[i], "out of range");
+        d.expected = "0 to " + std::to_string(limit - 1);
+        d.got = std::to_string(*wrong);
+        bad.push_back(std::move(d));
+      }
+    }
+    if (bad.empty()) return;
+    if (bad_rows > 5) bad[0].message += " (and " + std::to_string(bad_rows - 1) + " rows more)";
+    throw Error(ErrorKind::data, std::move(bad));
+  }
+
+ private:
+  Diagnostic at_row(int field, std::int64_t sample, std::string message) const {
+    const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
+    const auto [file, row] = plan.array->place(sample);
+    return {.message = std::move(message),
+            .file = file,
+            .line = static_cast<int>(row),
+            .path = "data." + plan.name};
+  }
+
+  void add(const FieldConfig& field, const OpenOptions& options, std::vector<Diagnostic>& errors) {
+    const auto report = [&](const Where& where, std::string message) {
+      errors.push_back({.message = std::move(message),
+                        .file = where.file,
+                        .line = where.line,
+                        .column = where.column,
+                        .path = "data.fields." + field.name});
+    };
+    const ArrayRows* array = arrays_->find(field.from);
+    if (!array) {
+      std::vector<std::string> names;
+      for (const ArrayRows& known : arrays_->arrays()) names.push_back(known.name());
+      report(field.where, "no array `" + field.from + "` in the files");
+      for (const std::string& name : names) {
+        errors.back().expected += (errors.back().expected.empty() ? "" : ", ") + name;
+      }
+      const std::string near = nearest_name(field.from, names);
+      if (!near.empty()) errors.back().fix = "did you mean \"" + near + "\"?";
+      return;
+    }
+
+    const auto lead_end = std::find_if(field.as.begin(), field.as.end(), [](const Transform& t) {
+      return t.kind != TransformKind::reshape && t.kind != TransformKind::resize;
+    });
+    auto tail_start = field.as.end();
+    while (options.split_tail && tail_start != lead_end) {
+      const TransformKind kind = std::prev(tail_start)->kind;
+      if (kind != TransformKind::scale && kind != TransformKind::normalize &&
+          kind != TransformKind::cast) {
+        break;
+      }
+      --tail_start;
+    }
+    const auto compile = [&](bool augment) {
+      TransformPlan plan(array->sample());
+      const auto append = [&](auto begin, auto end) {
+        for (auto it = begin; it != end; ++it) {
+          try {
+            plan.append(*it);
+          } catch (const std::invalid_argument& problem) {
+            throw Error(ErrorKind::usage, Diagnostic{.message = it->text + ": " + problem.what(),
+                                                     .file = it->where.file,
+                                                     .line = it->where.line,
+                                                     .column = it->where.column,
+                                                     .path = "data.fields." + field.name});
+          }
+        }
+      };
+      append(field.as.begin(), lead_end);
+      if (augment) append(field.augment.begin(), field.augment.end());
+      append(lead_end, tail_start);
+      const auto wanted = options.integer_types.find(field.name);
+      if (wanted != options.integer_types.end() && is_integer(plan.to().dtype) &&
+          tail_start == field.as.end()) {
+        plan.append_cast(wanted->second);
+      }
+      return plan;
+    };
+    try {
+      FieldPlan plan{field.name, array, compile(true), compile(false), !field.augment.empty()};
+      if (plan.training.to() != plan.evaluation.to()) {
+        report(field.augment.back().where, "augmentation gives " + to_string(plan.training.to()) +
+                                               ", but evaluation sees " +
+                                               to_string(plan.evaluation.to()));
+        errors.back().fix = "crop with padding, or resize";
+        return;
+      }
+      fields_.push_back({field.name, plan.evaluation.to(), {tail_start, field.as.end()}});
+      plans_.push_back(std::move(plan));
+    } catch (const Error& error) {
+      const auto& found = error.diagnostics();
+      errors.insert(errors.end(), found.begin(), found.end());
+    }
+  }
+
+  std::shared_ptr<const ArraySet> arrays_;
+  std::vector<DataField> fields_;
+  std::vector<FieldPlan> plans_;
+  std::int64_t samples_ = 0;
+};
+
+// Some samples of another source, under new numbers.
+class SubsetSource final : public DataSource {
+ public:
+  SubsetSource(std::shared_ptr<const DataSource> whole, std::vector<std::int64_t> samples)
+      : whole_(std::move(whole)), samples_(std::move(samples)) {}
+
+  const std::vector<DataField>& fields() const override { return whole_->fields(); }
+  std::int64_t samples() const override { return static_cast<std::int64_t>(samples_.size()); }
+  void fill(int field, std::span<const std::int64_t> samples, const Augmentation* augmentation,
+            void* to) const override {
+    thread_local std::vector<std::int64_t> numbers;
+    numbers.clear();
+    for (const std::int64_t sample : samples) {
+      numbers.push_back(samples_[static_cast<std::size_t>(sample)]);
+    }
+    whole_->fill(field, numbers, augmentation, to);
+  }
+  std::string describe(int field, std::int64_t sample) const override {
+    return whole_->describe(field, samples_[static_cast<std::size_t>(sample)]);
+  }
+  void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
+    whole_->check_range(field, limit, ignore);
+  }
+
+ private:
+  std::shared_ptr<const DataSource> whole_;
+  std::vector<std::int64_t> samples_;
+};
+
+std::vector<FieldConfig> fields_of(const std::vector<FieldConfig>& fields, const ArraySet& arrays) {
+  if (!fields.empty()) return fields;
+  std::vector<FieldConfig> all;
+  for (const ArrayRows& array : arrays.arrays()) {
+    all.push_back({.name = array.name(), .from = array.name()});
+  }
+  return all;
+}
+
+std::shared_ptr<const DataSource> make_source(std::shared_ptr<const ArraySet> arrays,
+                                              const std::vector<FieldConfig>& fields,
+                                              const OpenOptions& options,
+                                              std::vector<Diagnostic>& errors) {
+  const std::vector<FieldConfig> wanted = fields_of(fields, *arrays);
+  return std::make_shared<ArraySource>(std::move(arrays), wanted, options, errors);
+}
+
+// Held-out samples are chosen by a shuffle of their own and stay in the order of the files.
+DataSets split_off(std::shared_ptr<const DataSource> whole, double fraction, std::uint64_t seed,
+                   const Where& where) {
+  constexpr std::uint64_t split_key = 0x73706c6974;
+  const std::int64_t samples = whole->samples();
+  const std::int64_t held = std::llround(fraction * static_cast<double>(samples));
+  if (held < 1 || held >= samples) {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "the fraction leaves nothing to train or to evaluate on",
+                           .file = where.file,
+                           .line = where.line,
+                           .column = where.column,
+                           .path = "data.eval.fraction",
+                           .got = std::to_string(samples) + " samples"});
+  }
+  std::vector<std::int64_t> order =
+      epoch_order(samples, {ShuffleConfig::Kind::full}, seed ^ split_key, 0);
+  std::vector<std::int64_t> eval(order.begin(), order.begin() + held);
+  std::vector<std::int64_t> train(order.begin() + held, order.end());
+  std::sort(eval.begin(), eval.end());
+  std::sort(train.begin(), train.end());
+  return {std::make_shared<SubsetSource>(whole, std::move(train)),
+          std::make_shared<SubsetSource>(whole, std::move(eval))};
+}
+
+void compare_splits(const DataSource& train, const DataSource& eval, const Where& where,
+                    std::vector<Diagnostic>& errors) {
+  for (const DataField& field : train.fields()) {
+    const int other = eval.find_field(field.name);
+    if (other < 0) continue;  // reported where it was looked for
+    const TensorType& type = eval.fields()[static_cast<std::size_t>(other)].sample;
+    if (type == field.sample) continue;
+    errors.push_back({.message = "the held-out data has another type",
+                      .file = where.file,
+                      .line = where.line,
+                      .column = where.column,
+                      .path = "data.fields." + field.name,
+                      .expected = to_string(field.sample) + " a sample",
+                      .got = to_string(type)});
+  }
+}
+
+}  // namespace
+
+DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+  std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
+  DataSets sets;
+  const auto open = [&](const SplitConfig& split) -> std::shared_ptr<const DataSource> {
+    const auto arrays = read_arrays(config.kind, split, broken);
+    return arrays ? make_source(arrays, config.fields, options, misfits) : nullptr;
+  };
+  sets.train = open(config.train);
+  if (!config.eval.files.empty()) {
+    const std::size_t before = misfits.size();
+    sets.eval = open(config.eval);
+    if (before > 0) misfits.resize(before);  // the same functions do not fit the same arrays twice
+  }
+  if (sets.train && sets.eval && misfits.empty()) {
+    compare_splits(*sets.train, *sets.eval, config.where, broken);
+  }
+  if (!broken.empty()) {
+    broken.insert(broken.end(), misfits.begin(), misfits.end());
+    throw Error(ErrorKind::data, std::move(broken));
+  }
+  if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
+  if (config.eval_fraction > 0) {
+    return split_off(sets.train, config.eval_fraction, options.seed, config.where);
+  }
+  return sets;
+}
+
+std::shared_ptr<const DataSource> make_array_source(
+    const std::vector<std::pair<std::string, HostTensor>>& arrays,
+    const std::vector<FieldConfig>& fields, const OpenOptions& options) {
+  auto set = std::make_shared<ArraySet>();
+  std::vector<Diagnostic> errors;
+  for (const auto& [name, tensor] : arrays) set->add(name, tensor, "memory", errors);
+  set->finish(errors);
+  if (!errors.empty()) throw Error(ErrorKind::data, std::move(errors));
+  auto source = make_source(set, fields, options, errors);
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  return source;
+}
+
+}  // namespace tandem

@@ -1,0 +1,76 @@
+// Samples of a data set as the graph takes them: named fields of fixed type, read in any order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/graph/host_tensor.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+struct DataField {
+  std::string name;
+  TensorType sample;  // of one sample as `fill` writes it, without the batch axis
+  std::vector<Transform>
+      tail;  // left to the graph (OpenOptions::split_tail): scale, normalize, cast
+};
+
+/// Random augmentation is a pure function of (seed, epoch, sample, place in the list of functions):
+/// fields with equal lists are cropped and flipped alike.
+struct Augmentation {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+};
+
+/// Immutable once opened: any number of threads may read it.
+class DataSource {
+ public:
+  virtual ~DataSource() = default;
+
+  virtual const std::vector<DataField>& fields() const = 0;
+  virtual std::int64_t samples() const = 0;
+  /// Writes these samples of a field one behind the other, row-major. `augmentation` null: none
+  /// (evaluation). Throws Error{data} with file:row. Allocates nothing in steady state but
+  /// per-thread scratch.
+  virtual void fill(int field, std::span<const std::int64_t> samples,
+                    const Augmentation* augmentation, void* to) const = 0;
+  /// For messages: "train.npz:17" for a sample.
+  virtual std::string describe(int field, std::int64_t sample) const = 0;
+  /// Checks all values of an integer field once: 0 <= value < limit, or equal to `ignore` where
+  /// that is given. Throws Error{data} with file:row of the first ones (at most 5) and their count.
+  virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
+
+  /// Index into fields(), or -1.
+  int find_field(std::string_view name) const;
+};
+
+struct OpenOptions {
+  /// Leave a tail of scale, normalize and cast in `as` to the graph, so that the raw type is fed.
+  bool split_tail = false;
+  std::uint64_t seed = 1;  // of the held-out fraction
+  /// Integer fields that are converted to this integer type after their functions: what a label or
+  /// index input of the graph takes, whatever the files store.
+  std::map<std::string, DType> integer_types;
+};
+struct DataSets {
+  std::shared_ptr<const DataSource> train;
+  std::shared_ptr<const DataSource> eval;  // null where there is none
+};
+
+/// Opens the files of both splits. Throws Error{data} (broken or missing files, arrays of different
+/// lengths, different types in train and eval, empty sets) or Error{usage} (functions that do not
+/// fit the arrays), all diagnostics of both splits at once.
+DataSets open_data(const DataConfig& config, const OpenOptions& options = {});
+
+/// A source over arrays in memory: name -> [N, ...]. Fields as in the configuration (empty: every
+/// array). For tests and programs that have their data already.
+std::shared_ptr<const DataSource> make_array_source(
+    const std::vector<std::pair<std::string, HostTensor>>& arrays,
+    const std::vector<FieldConfig>& fields = {}, const OpenOptions& options = {});
+
+}  // namespace tandem

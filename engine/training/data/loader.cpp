@@ -1,0 +1,232 @@
+#include "engine/training/data/loader.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "engine/graph/error.h"
+#include "engine/training/data/random.h"
+
+namespace tandem {
+
+std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig& shuffle,
+                                      std::uint64_t seed, std::int64_t epoch) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  RandomStream random(mix(seed, static_cast<std::uint64_t>(epoch)));
+  if (shuffle.kind == ShuffleConfig::Kind::none) return order;
+  if (shuffle.kind == ShuffleConfig::Kind::full || shuffle.buffer >= samples) {
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+    return order;
+  }
+  // A buffer of samples in reading order: each draw leaves a place for the next sample read.
+  std::vector<std::int64_t> buffer(order.begin(), order.begin() + shuffle.buffer);
+  std::int64_t next = shuffle.buffer;
+  for (std::int64_t& drawn : order) {
+    const std::size_t at = random.below(buffer.size());
+    drawn = buffer[at];
+    if (next < samples) {
+      buffer[at] = next++;
+    } else {
+      buffer[at] = buffer.back();
+      buffer.pop_back();
+    }
+  }
+  return order;
+}
+
+std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool drop_last) {
+  return drop_last ? samples / batch_size : (samples + batch_size - 1) / batch_size;
+}
+
+std::optional<Pass> pass_at(DataPosition at, std::int64_t samples, const LoaderOptions& options) {
+  const std::int64_t batch = options.batch_size;
+  // An epoch that is resumed with another batch size has its steps where it was resumed.
+  const auto base_of = [&](std::int64_t epoch) {
+    return epoch == options.start.epoch ? options.start.sample % batch : 0;
+  };
+  const auto usable_of = [&](std::int64_t epoch) {
+    const std::int64_t base = base_of(epoch);
+    return options.drop_last ? base + (samples - base) / batch * batch : samples;
+  };
+  if (at.sample >= usable_of(at.epoch)) at = {at.epoch + 1, 0};
+  if (options.epochs >= 0 && at.epoch >= options.epochs) return std::nullopt;
+  const std::int64_t base = base_of(at.epoch), usable = usable_of(at.epoch);
+  if (at.sample >= usable) return std::nullopt;  // no whole batch in an epoch
+  std::int64_t step_begin = 0, step_end = base;  // before base: what another batch size left
+  if (at.sample >= base) {
+    step_begin = base + (at.sample - base) / batch * batch;
+    step_end = std::min(step_begin + batch, usable);
+  }
+  Pass pass;
+  pass.start = at;
+  pass.count = std::min(options.pass_size, step_end - at.sample);
+  pass.index = (at.sample - step_begin) / options.pass_size;
+  pass.step_count = step_end - step_begin;
+  pass.end = {at.epoch, at.sample + pass.count};
+  pass.end_of_step = pass.end.sample == step_end;
+  pass.end_of_epoch = pass.end.sample >= usable;
+  if (pass.end_of_epoch) pass.end = {at.epoch + 1, 0};
+  return pass;
+}
+
+struct Loader::Impl {
+  struct Slot {
+    Pass pass;
+    bool ready = false;
+    std::exception_ptr error;
+  };
+  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+
+  std::shared_ptr<const DataSource> source;
+  LoaderOptions options;
+  SlotFunction slot_of;
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable filled, freed;
+  std::vector<Slot> ring;
+  DataPosition cursor;
+  std::uint64_t claimed = 0, consumed = 0, released = 0;
+  bool finished = false, stopping = false;
+  double waited = 0;
+
+  std::mutex order_mutex;  // guards the two epochs that may be under way
+  std::int64_t order_epoch[2] = {-1, -1};
+  Order orders[2];
+
+  std::vector<std::thread> threads;
+
+  Order order_of(std::int64_t epoch) {
+    std::lock_guard lock(order_mutex);
+    const int place = static_cast<int>(epoch & 1);
+    if (order_epoch[place] != epoch) {
+      orders[place] = std::make_shared<const std::vector<std::int64_t>>(
+          epoch_order(source->samples(), options.shuffle, options.seed, epoch));
+      order_epoch[place] = epoch;
+    }
+    return orders[place];
+  }
+
+  void fill(const Pass& pass) {
+    const Order order = order_of(pass.start.epoch);
+    const std::span<const std::int64_t> samples(order->data() + pass.start.sample,
+                                                static_cast<std::size_t>(pass.count));
+    const Augmentation augmentation{options.seed, pass.start.epoch};
+    for (std::size_t i = 0; i < options.fields.size(); ++i) {
+      void* to = slot_of(static_cast<int>(i), pass);
+      source->fill(options.fields[i], samples, options.augment ? &augmentation : nullptr, to);
+    }
+  }
+
+  void work() {
+    std::unique_lock lock(mutex);
+    while (true) {
+      freed.wait(lock, [&] { return stopping || finished || claimed - released < ring.size(); });
+      if (stopping || finished) return;
+      std::optional<Pass> pass = pass_at(cursor, source->samples(), options);
+      if (!pass) {
+        finished = true;
+        filled.notify_all();
+        freed.notify_all();
+        return;
+      }
+      pass->ticket = claimed++;
+      cursor = pass->end;
+      std::exception_ptr error;
+      lock.unlock();
+      try {
+        fill(*pass);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      Slot& slot = ring[pass->ticket % ring.size()];
+      slot = {*pass, true, error};
+      if (error) {
+        finished = true;
+        freed.notify_all();
+      }
+      filled.notify_all();
+    }
+  }
+};
+
+Loader::Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot)
+    : impl_(std::make_unique<Impl>()) {
+  assert(options.batch_size > 0 && options.pass_size > 0 && options.ahead > 0);
+  assert(options.threads > 0);
+  Impl& impl = *impl_;
+  impl.source = std::move(source);
+  impl.options = std::move(options);
+  impl.slot_of = std::move(slot);
+  impl.ring.resize(static_cast<std::size_t>(impl.options.ahead));
+  impl.cursor = impl.options.start;
+  if (steps_per_epoch(impl.source->samples(), impl.options.batch_size, impl.options.drop_last) ==
+      0) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "drop_last leaves no batch",
+                                             .path = "data.drop_last",
+                                             .expected = std::to_string(impl.options.batch_size) +
+                                                         " samples at least",
+                                             .got = std::to_string(impl.source->samples())});
+  }
+  try {
+    for (int i = 0; i < impl.options.threads; ++i) {
+      impl.threads.emplace_back([&impl] { impl.work(); });
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Loader::~Loader() { stop(); }
+
+void Loader::stop() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  impl_->freed.notify_all();
+  for (std::thread& thread : impl_->threads) thread.join();
+  impl_->threads.clear();
+}
+
+std::optional<Pass> Loader::next() {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  assert(impl.consumed - impl.released < impl.ring.size());  // else nothing could ever be filled
+  Impl::Slot& slot = impl.ring[impl.consumed % impl.ring.size()];
+  const auto arrived = [&] { return slot.ready && slot.pass.ticket == impl.consumed; };
+  const auto over = [&] { return impl.finished && impl.consumed == impl.claimed; };
+  if (!arrived() && !over()) {
+    const auto start = std::chrono::steady_clock::now();
+    impl.filled.wait(lock, [&] { return arrived() || over(); });
+    impl.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  if (!arrived()) return std::nullopt;
+  if (slot.error) std::rethrow_exception(slot.error);
+  slot.ready = false;
+  ++impl.consumed;
+  return slot.pass;
+}
+
+void Loader::release(std::uint64_t ticket) {
+  {
+    std::lock_guard lock(impl_->mutex);
+    assert(ticket < impl_->consumed);
+    impl_->released = std::max(impl_->released, ticket + 1);
+  }
+  impl_->freed.notify_all();
+}
+
+double Loader::waited() const {
+  std::lock_guard lock(impl_->mutex);
+  return impl_->waited;
+}
+
+}  // namespace tandem

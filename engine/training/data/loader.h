@@ -1,0 +1,84 @@
+// Runs through a data source in batches, ahead of the step, in threads of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// The samples of one epoch in the order in which they are read: a pure function of (seed, epoch).
+std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig& shuffle,
+                                      std::uint64_t seed, std::int64_t epoch);
+
+/// A place in the data; resuming from it continues exactly.
+struct DataPosition {
+  std::int64_t epoch = 0;   // from 0
+  std::int64_t sample = 0;  // samples of this epoch already used
+  bool operator==(const DataPosition&) const = default;
+};
+
+/// One pass of the graph: a micro-batch of an optimizer step.
+struct Pass {
+  std::uint64_t ticket = 0;     // 0, 1, ... in the order of delivery
+  DataPosition start;           // of its first sample
+  DataPosition end;             // after it: what a checkpoint stores when end_of_step
+  std::int64_t count = 0;       // samples; below pass_size in the last one of an epoch
+  std::int64_t index = 0;       // of this pass in its optimizer step
+  std::int64_t step_count = 0;  // samples of its whole optimizer step
+  bool end_of_step = false;
+  bool end_of_epoch = false;
+};
+
+struct LoaderOptions {
+  std::vector<int> fields;      // of the source; the slot function gets positions in this list
+  std::int64_t batch_size = 1;  // samples an optimizer step
+  std::int64_t pass_size = 1;   // samples a pass; divides batch_size
+  bool drop_last = false;       // leave out the partial optimizer step at the end of an epoch
+  ShuffleConfig shuffle;
+  bool augment = true;
+  std::uint64_t seed = 1;
+  DataPosition start;        // at the boundary of an optimizer step
+  std::int64_t epochs = -1;  // ends before this epoch number; -1 = never
+  int threads = 1;
+  int ahead = 3;  // passes filled and not released, at most: the ring of slots
+};
+
+/// Steps in one epoch.
+std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool drop_last);
+/// The pass that starts at a position (ticket 0), a pure function; nothing where the run ends
+/// there.
+std::optional<Pass> pass_at(DataPosition start, std::int64_t samples, const LoaderOptions& options);
+
+class Loader {
+ public:
+  /// Where pass.count samples of options.fields[field] go. Called from loader threads, at most once
+  /// per (field, ticket), only while fewer than `ahead` passes are unreleased.
+  using SlotFunction = std::function<void*(int field, const Pass& pass)>;
+
+  Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot);
+  /// Stops the threads; fills under way are finished first.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  /// The next pass in order, once its slots are filled; nothing after the last. Rethrows what a
+  /// fill threw. Allocates nothing.
+  std::optional<Pass> next();
+  /// Slots of all passes up to this ticket may be written again.
+  void release(std::uint64_t ticket);
+  /// Seconds that `next` has waited so far.
+  double waited() const;
+
+ private:
+  void stop();
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tandem

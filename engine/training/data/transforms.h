@@ -1,0 +1,53 @@
+// The functions of a field's `as` and `augment`, compiled for one sample type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/graph/host_tensor.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// What the random functions of one sample are keyed by.
+struct SampleKey {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;
+};
+
+/// A sequence of functions from one sample type to another.
+class TransformPlan {
+ public:
+  /// The identity.
+  explicit TransformPlan(TensorType from) : from_(from), to_(std::move(from)) {}
+
+  /// Appends a function; throws std::invalid_argument (what is wrong) where it does not fit the
+  /// type so far.
+  void append(const Transform& transform);
+  /// Appends a conversion of the element type, if it is another one.
+  void append_cast(DType dtype);
+
+  const TensorType& from() const { return from_; }
+  const TensorType& to() const { return to_; }
+
+  /// Thread safe. Throws std::invalid_argument where a value does not fit (one_hot). Buffers of the
+  /// calling thread are reused, so that nothing is allocated in steady state.
+  void run(const void* from, const SampleKey& key, void* to) const;
+
+ private:
+  struct Step {
+    Transform transform;
+    TensorType from, to;
+    std::uint64_t place = 0;  // in the list; part of the random key
+  };
+  static void run_step(const Step& step, const void* from, const SampleKey& key, void* to);
+
+  TensorType from_, to_;
+  std::vector<Step> steps_;  // without those that only rename axes
+  std::uint64_t places_ = 0;
+};
+
+}  // namespace tandem

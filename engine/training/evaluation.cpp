@@ -1,0 +1,179 @@
+#include "engine/training/evaluation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "engine/graph/error.h"
+#include "engine/training/metrics.h"
+
+namespace tandem {
+namespace {
+
+bool wants(const RunConfig& config, const std::string& metric) {
+  return std::find(config.eval.metrics.begin(), config.eval.metrics.end(), metric) != config.eval.metrics.end();
+}
+
+const LossTerm* term_for(const RunConfig& config, const std::string& metric) {
+  for (const LossTerm& term : config.loss.terms) {
+    const bool squared = term.kind == LossKind::mse;
+    if ((metric == "mse") == squared) return &term;
+  }
+  return nullptr;
+}
+
+HostTensor view(const void* data, const TensorType& type) {
+  return HostTensor(type, const_cast<void*>(data), nullptr);
+}
+
+}  // namespace
+
+FieldTypes field_types(const DataSource& source, std::int64_t batch) {
+  FieldTypes types;
+  for (const DataField& field : source.fields()) {
+    TensorType type{field.sample.dtype, {batch}};
+    type.shape.insert(type.shape.end(), field.sample.shape.begin(), field.sample.shape.end());
+    types[field.name] = std::move(type);
+  }
+  return types;
+}
+
+void check_metrics(const RunConfig& config) {
+  std::vector<Diagnostic> problems;
+  for (const std::string& metric : config.eval.metrics) {
+    if (metric == "loss" || term_for(config, metric) != nullptr) continue;
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
+    d.expected = metric == "mse" ? "a term of kind mse" : "a term of kind softmax_cross_entropy or binary_cross_entropy";
+    d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
+    d.fix = "give the loss in [loss] terms";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+struct Evaluation::Impl {
+  const RunConfig& config;
+  std::shared_ptr<const DataSource> source;
+  std::vector<std::string> names;
+  std::vector<int> fields;
+  std::map<std::int64_t, BoundProgram> programs;  // by pass size
+  std::map<std::string, double> denominators;     // by term, over all samples
+
+  HostTensor fed(const BoundProgram& bound, const std::string& field, std::uint64_t ticket) const {
+    const Graph& graph = bound.program->lowered().graph;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      if (graph.inputs[i].name == field) {
+        return view(bound.program->input_slot(static_cast<int>(i), ticket), graph.type(graph.inputs[i].value));
+      }
+    }
+    return {};
+  }
+  HostTensor made(const BoundProgram& bound, const std::string& name, std::uint64_t ticket) const {
+    const int index = bound.output(name);
+    const Graph& graph = bound.program->lowered().graph;
+    return view(bound.program->output(index, ticket), graph.type(graph.outputs[index].value));
+  }
+  void sum_denominators();
+};
+
+Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
+                       std::shared_ptr<const DataSource> source, StateStore& states,
+                       std::shared_ptr<Arenas> arenas)
+    : impl_(new Impl{config, std::move(source), {}, {}, {}, {}}) {
+  check_metrics(config);
+  const std::int64_t samples = impl_->source->samples(), pass = config.pass_size();
+  for (const DataField& field : impl_->source->fields()) impl_->names.push_back(field.name);
+  for (const std::int64_t size : {std::min(pass, samples), samples % pass}) {
+    if (size == 0 || impl_->programs.count(size) > 0) continue;
+    TrainingRequest request;
+    request.config = &config;
+    request.fields = field_types(*impl_->source, size);
+    // A loss inside the model has its own reduction: whole passes, weighted by their samples.
+    request.samples = {size, config.loss.terms.empty() ? size : samples};
+    TrainingGraph evaluation;
+    evaluation.graph = build_evaluation_graph(*parts.operators, parts.forward(size, false), request);
+    for (const LossTerm& term : config.loss.terms) {
+      evaluation.terms.push_back(term.name);
+      const std::string input = "loss." + term.name + ".denominator";
+      if (evaluation.graph.find_input(input) != nullptr) evaluation.denominators.push_back({term.name, input});
+    }
+    impl_->programs.emplace(size, bind_program(evaluation, parts, states, arenas, impl_->names));
+  }
+  impl_->fields = fed_fields(impl_->programs.begin()->second);
+  impl_->sum_denominators();
+}
+
+Evaluation::~Evaluation() = default;
+std::int64_t Evaluation::samples() const { return impl_->source->samples(); }
+
+void Evaluation::Impl::sum_denominators() {
+  for (const auto& [size, bound] : programs) {
+    for (const auto& [input, name] : bound.denominators) denominators[name] = 0;
+  }
+  for (auto& [name, sum] : denominators) {
+    const LossTerm& term = *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
+                                         [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
+    const int field = source->find_field(term.labels);
+    const TensorType type = field_types(*source, 1).at(term.labels);
+    HostTensor label(type);
+    for (std::int64_t i = 0; i < source->samples(); ++i) {
+      source->fill(field, std::span(&i, 1), nullptr, label.data());
+      sum += label_weight_sum(term, label);
+    }
+  }
+}
+
+std::vector<std::pair<std::string, double>> Evaluation::run() {
+  Impl& my = *impl_;
+  const RunConfig& config = my.config;
+  LoaderOptions options;
+  options.fields = my.fields;
+  options.pass_size = options.batch_size = std::min(config.pass_size(), samples());
+  options.shuffle.kind = ShuffleConfig::Kind::none;
+  options.augment = false;
+  options.epochs = 1;
+  options.threads = config.data ? config.data->workers : 1;
+  Loader loader(my.source, options, [&](int field, const Pass& pass) -> void* {
+    BoundProgram& bound = my.programs.at(pass.count);
+    return bound.program->input_slot(bound.data_inputs[my.fields[field]], pass.ticket);
+  });
+
+  double loss = 0;
+  std::map<std::string, double> terms;
+  Accuracy accuracy;
+  MeanSquaredError mse;
+  const LossTerm* classes = wants(config, "accuracy") ? term_for(config, "accuracy") : nullptr;
+  const LossTerm* squares = wants(config, "mse") ? term_for(config, "mse") : nullptr;
+  while (const std::optional<Pass> pass = loader.next()) {
+    BoundProgram& bound = my.programs.at(pass->count);
+    for (const auto& [input, name] : bound.denominators) {
+      *static_cast<float*>(bound.program->input_slot(input, pass->ticket)) =
+          static_cast<float>(my.denominators.at(name));
+    }
+    StepContext context;
+    context.seed = config.seed;
+    bound.program->run(context, pass->ticket);
+    const double share = config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
+    loss += share * *static_cast<const float*>(bound.program->output(bound.loss_output, pass->ticket));
+    for (const auto& [output, name] : bound.term_outputs) {
+      terms[name] += *static_cast<const float*>(bound.program->output(output, pass->ticket));
+    }
+    if (classes != nullptr) {
+      accuracy.add(my.made(bound, classes->logits, pass->ticket), my.fed(bound, classes->labels, pass->ticket),
+                   classes->ignore_index);
+    }
+    if (squares != nullptr) {
+      mse.add(my.made(bound, squares->logits, pass->ticket), my.fed(bound, squares->labels, pass->ticket));
+    }
+    loader.release(pass->ticket);
+  }
+  std::vector<std::pair<std::string, double>> values{{"loss", loss}};
+  if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
+  if (classes != nullptr) values.emplace_back("accuracy", accuracy.value());
+  if (squares != nullptr) values.emplace_back("mse", mse.value());
+  return values;
+}
+
+}  // namespace tandem

@@ -1,0 +1,17 @@
+// Initial parameter values from the configuration: init rules, then files to load.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/runtime/program.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// Applies [parameters] init and load to the states of `graph`. Random values depend on (seed,
+/// parameter name) alone. Throws Error{usage|data} with every problem; returns notes for people.
+std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
+                                               const Graph& graph, StateStore& states);
+
+}  // namespace tandem

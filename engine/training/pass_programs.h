@@ -1,0 +1,62 @@
+// The programs of a training run: one per size and place of a pass in its step, all over one State.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/program.h"
+#include "engine/training/data/loader.h"
+#include "engine/training/training_graph.h"
+
+namespace tandem {
+
+/// What a run needs from outside the engine: import and placement are other folders' business.
+struct RunParts {
+  const OperatorSet* operators = nullptr;
+  std::vector<Device*> devices;
+  /// The imported forward graph for a batch, after the forward passes.
+  std::function<Graph(std::int64_t batch, bool training)> forward;
+  std::function<Placement(const Graph&)> place;
+  /// Options for every program; slots are set by the trainer.
+  ProgramOptions options;
+};
+
+/// A program with the indices of what is fed and read.
+struct BoundProgram {
+  std::unique_ptr<Program> program;
+  std::vector<int> data_inputs;  // per loader field: input index, or -1
+  int step_input = -1;
+  std::vector<std::pair<int, LearningRate>> learning_rates;
+  std::vector<std::pair<int, std::string>> denominators;  // input, term
+  int loss_output = -1;
+  std::vector<std::pair<int, std::string>> term_outputs;
+  int norm_output = -1;
+  std::vector<std::string> notes;
+
+  /// Index of a graph output by name, or -1.
+  int output(const std::string& name) const;
+};
+
+struct PassShape {
+  std::int64_t pass = 0, step = 0;
+  PassKind kind = PassKind::whole;
+  auto operator<=>(const PassShape&) const = default;
+};
+
+/// Indices of the data fields that a program is fed.
+std::vector<int> fed_fields(const BoundProgram& bound);
+
+/// Which kind a pass of the loader is.
+PassShape shape_of(const Pass& pass);
+
+/// Every shape that one epoch of so many samples needs; the full steps' come first.
+std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
+                                     std::int64_t pass_size, bool drop_last);
+
+BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
+                          std::shared_ptr<Arenas> arenas, const std::vector<std::string>& data_fields);
+
+}  // namespace tandem

@@ -1,0 +1,118 @@
+#include "engine/training/run_directory.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string numbered(const std::string& name, int number) {
+  char text[16];
+  std::snprintf(text, sizeof text, "-%04d", number);
+  return name + text;
+}
+
+/// The number of a run NAME-0001, or 0.
+int number_of(const std::string& folder, const std::string& name) {
+  const std::string start = name + "-";
+  if (!folder.starts_with(start)) return 0;
+  const std::string digits = folder.substr(start.size());
+  if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) {
+    return 0;
+  }
+  return std::stoi(digits);
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {}
+
+void RunDirectory::open_files() {
+  metrics_ = std::make_unique<OutputFile>(path_ + "/metrics.jsonl", OutputFile::Mode::append);
+  log_ = std::make_unique<OutputFile>(path_ + "/train.log", OutputFile::Mode::append);
+}
+
+RunDirectory RunDirectory::create(const std::string& path, const std::string& parent,
+                                  const std::string& name) {
+  std::string chosen = path;
+  if (chosen.empty()) {
+    make_directories(parent);
+    int highest = 0;
+    for (const std::string& folder : list_directory(parent)) {
+      highest = std::max(highest, number_of(folder, name));
+    }
+    chosen = parent + "/" + numbered(name, highest + 1);
+    make_directory(chosen);
+  } else {
+    if (path_exists(chosen + "/metrics.jsonl")) {
+      Diagnostic d;
+      d.file = chosen;
+      d.message = "this directory holds a run already";
+      d.fix = "choose another run_dir, or continue it with --resume";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+    make_directories(chosen);
+  }
+  RunDirectory run(std::move(chosen));
+  make_directories(run.checkpoints());
+  run.open_files();
+  return run;
+}
+
+std::string RunDirectory::newest_unfinished(const std::string& parent, const std::string& name) {
+  if (!is_directory(parent)) return "";
+  int best = 0;
+  for (const std::string& folder : list_directory(parent)) {
+    const int number = number_of(folder, name);
+    if (number > best && !path_exists(parent + "/" + folder + "/summary.json")) best = number;
+  }
+  return best > 0 ? parent + "/" + numbered(name, best) : "";
+}
+
+RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
+  const std::string metrics = path + "/metrics.jsonl";
+  if (path_exists(metrics)) {
+    const std::string text = read_file(metrics);
+    std::size_t keep = 0, begin = 0;
+    while (begin < text.size()) {
+      const std::size_t end = text.find('\n', begin);
+      if (end == std::string::npos) break;
+      const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
+      if (line.is_discarded() || !line.contains("step") || line["step"].get<std::uint64_t>() > step) break;
+      begin = keep = end + 1;
+    }
+    if (keep < text.size()) truncate_file(metrics, keep);
+  }
+  if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
+  RunDirectory run(path);
+  make_directories(run.checkpoints());
+  run.open_files();
+  return run;
+}
+
+void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values) {
+  Json line;
+  if (!phase.empty()) line["phase"] = phase;
+  line["step"] = step;
+  for (const auto& [name, value] : values) {
+    if (std::isfinite(value)) {
+      line[name] = value;
+    } else {
+      line[name] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+    }
+  }
+  metrics_->write(line.dump() + "\n");
+}
+
+void RunDirectory::log_text(const std::string& line) { log_->write(line + "\n"); }
+
+void RunDirectory::write_file(const std::string& name, const std::string& content) {
+  replace_file(path_ + "/" + name, content);
+}
+
+}  // namespace tandem

@@ -1,0 +1,40 @@
+// The directory of a run: metrics.jsonl, train.log, checkpoints/, summary.json; numbered, never overwritten.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/formats/files.h"
+
+namespace tandem {
+
+class RunDirectory {
+ public:
+  /// Creates `path`, or parent/NAME-0001 with the next free number where `path` is empty.
+  static RunDirectory create(const std::string& path, const std::string& parent, const std::string& name);
+  /// The newest unfinished run NAME-* in `parent` (no summary.json), or "".
+  static std::string newest_unfinished(const std::string& parent, const std::string& name);
+  /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines removed.
+  static RunDirectory resume(const std::string& path, std::uint64_t step);
+
+  const std::string& path() const { return path_; }
+  std::string checkpoints() const { return path_ + "/checkpoints"; }
+
+  using Values = std::vector<std::pair<std::string, double>>;
+  /// One JSON object a line; `phase` "" = a training step. Non-finite numbers are written as strings.
+  void log_metrics(std::uint64_t step, const std::string& phase, const Values& values);
+  void log_text(const std::string& line);
+  void write_file(const std::string& name, const std::string& content);
+
+ private:
+  explicit RunDirectory(std::string path);
+  void open_files();
+
+  std::string path_;
+  std::unique_ptr<OutputFile> metrics_, log_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,217 @@
+#include "engine/training/step_runner.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/graph/error.h"
+#include "engine/training/evaluation.h"
+
+namespace tandem {
+
+struct StepRunner::Impl {
+  const RunConfig& config;
+  RunParts parts;
+  std::shared_ptr<const DataSource> source;
+  Schedule schedule;
+  StateStore& states;
+  std::shared_ptr<Arenas> arenas;
+  std::int64_t steps_per_epoch = 1;
+
+  std::vector<std::string> field_names;
+  std::vector<int> fields;  // those that programs are fed
+  std::map<PassShape, BoundProgram> programs;
+  std::vector<bool> frozen;  // per freeze rule, as the programs were built
+  const BoundProgram* main = nullptr;
+  std::unique_ptr<Loader> loader;
+  std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
+  DataPosition position;
+  ErrorWord errors;
+
+  std::vector<bool> frozen_now() const;
+  void build();
+  void open_loader();
+  double denominator(const LossTerm& term, const Pass& first) const;
+  void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
+  void check_errors(const BoundProgram& bound);
+  const LossTerm& term(const std::string& name) const;
+};
+
+StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
+                       std::shared_ptr<const DataSource> source, const Schedule& schedule,
+                       StateStore& states, std::shared_ptr<Arenas> arenas, std::int64_t steps_per_epoch)
+    : impl_(new Impl{config, parts, std::move(source), schedule, states, std::move(arenas), steps_per_epoch,
+                     {}, {}, {}, {}, nullptr, nullptr, 0, 0, 0, {}, {}}) {
+  for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
+  impl_->build();
+}
+
+StepRunner::~StepRunner() = default;
+const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
+double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loader->waited() : 0; }
+
+std::vector<bool> StepRunner::Impl::frozen_now() const {
+  std::vector<bool> result;
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    result.push_back(!rule.until || static_cast<std::int64_t>(steps_done) < rule.until->steps(steps_per_epoch));
+  }
+  return result;
+}
+
+void StepRunner::Impl::build() {
+  frozen = frozen_now();
+  programs.clear();
+  const bool drop_last = config.data && config.data->drop_last;
+  for (const PassShape& shape :
+       needed_shapes(source->samples(), config.batch_size, config.pass_size(), drop_last)) {
+    TrainingRequest request;
+    request.config = &config;
+    request.fields = field_types(*source, shape.pass);
+    request.kind = shape.kind;
+    request.samples = {shape.pass, shape.step};
+    request.steps_done = static_cast<std::int64_t>(steps_done);
+    request.epochs_done = static_cast<double>(steps_done) / static_cast<double>(steps_per_epoch);
+    const TrainingGraph training =
+        build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
+    const auto made = programs.emplace(shape, bind_program(training, parts, states, arenas, field_names));
+    if (programs.size() == 1) main = &made.first->second;
+  }
+  // The update's program is the one people look at.
+  for (const auto& [shape, bound] : programs) {
+    if (shape.kind == PassKind::whole && shape.step == config.batch_size) main = &bound;
+  }
+  fields = fed_fields(*main);
+}
+
+void StepRunner::prepare(std::uint64_t steps_done) {
+  impl_->steps_done = steps_done;
+  if (impl_->frozen != impl_->frozen_now()) impl_->build();
+}
+
+void StepRunner::Impl::open_loader() {
+  loader.reset();
+  LoaderOptions options;
+  options.fields = fields;
+  options.batch_size = config.batch_size;
+  options.pass_size = config.pass_size();
+  options.drop_last = config.data && config.data->drop_last;
+  if (config.data) {
+    options.shuffle = config.data->shuffle;
+    options.threads = config.data->workers;
+  }
+  options.seed = config.seed;
+  options.start = position;
+  options.ahead = parts.options.input_slots;
+  base_ticket = next_ticket;
+  const std::uint64_t base = base_ticket;
+  loader = std::make_unique<Loader>(source, options, [this, base](int field, const Pass& pass) -> void* {
+    BoundProgram& bound = programs.at(shape_of(pass));
+    return bound.program->input_slot(bound.data_inputs[fields[field]], base + pass.ticket);
+  });
+}
+
+void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
+  prepare(steps_done);
+  impl_->position = position;
+  impl_->open_loader();
+}
+
+void StepRunner::stop() { impl_->loader.reset(); }
+
+const LossTerm& StepRunner::Impl::term(const std::string& name) const {
+  for (const LossTerm& term : config.loss.terms) {
+    if (term.name == name) return term;
+  }
+  assert(false);
+  return config.loss.terms[0];
+}
+
+/// Sum of label weights over all samples of the step that starts with `first`.
+double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) const {
+  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
+  const std::vector<std::int64_t> order =
+      epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
+  const std::span<const std::int64_t> samples(order.data() + first.start.sample, first.step_count);
+  HostTensor labels(field_types(*source, first.step_count).at(term.labels));
+  source->fill(source->find_field(term.labels), samples, nullptr, labels.data());
+  return label_weight_sum(term, labels);
+}
+
+void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first) {
+  Program& program = *bound.program;
+  const std::uint64_t ticket = base_ticket + pass.ticket;
+  if (bound.step_input >= 0) {
+    *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
+        static_cast<std::int64_t>(steps_done + 1);
+  }
+  for (const auto& [input, rate] : bound.learning_rates) {
+    *static_cast<float*>(program.input_slot(input, ticket)) = static_cast<float>(rate.base * factor);
+  }
+  for (const auto& [input, name] : bound.denominators) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(denominator(term(name), first));
+  }
+}
+
+void StepRunner::Impl::check_errors(const BoundProgram& bound) {
+  const std::int64_t packed = errors.packed.load();
+  if (packed == 0) return;
+  const auto kind = static_cast<ErrorWord::Kind>(packed >> 32);
+  const auto index = static_cast<std::int32_t>(packed & 0xffffffff);
+  const Graph& graph = bound.program->lowered().graph;
+  Diagnostic d;
+  if (index >= 0 && index < static_cast<std::int32_t>(graph.nodes.size())) {
+    d.path = graph.nodes[index].path;
+    d.got = graph.nodes[index].op->name + " got " + std::to_string(errors.value.load());
+  }
+  d.message = kind == ErrorWord::bad_label ? "a label is not a class of the logits"
+              : kind == ErrorWord::index_out_of_range ? "an index is out of range"
+                                                      : "a value is not finite";
+  d.message += " at step " + std::to_string(steps_done + 1);
+  d.fix = "check the data, or loss.terms ignore_index";
+  throw Error(ErrorKind::data, std::move(d));
+}
+
+StepResult StepRunner::step() {
+  Impl& my = *impl_;
+  if (!my.config.parameters.freeze.empty() && my.frozen != my.frozen_now()) {
+    my.loader.reset();
+    my.build();
+    my.open_loader();
+  }
+  StepResult result;
+  result.step = my.steps_done + 1;
+  const double factor = my.schedule.factor(static_cast<std::int64_t>(result.step));
+  result.lr = my.config.optimizer.base.lr * factor;
+  Pass first;
+  for (;;) {
+    const std::optional<Pass> pass = my.loader->next();
+    assert(pass && "the loader of a training run never ends");
+    if (pass->index == 0) first = *pass;
+    BoundProgram& bound = my.programs.at(shape_of(*pass));
+    const std::uint64_t ticket = my.base_ticket + pass->ticket;
+    my.feed_scalars(bound, *pass, factor, first);
+    StepContext context;
+    context.seed = my.config.seed;
+    context.step = result.step;
+    context.micro_batch = static_cast<std::uint64_t>(pass->index);
+    context.error = &my.errors;
+    bound.program->run(context, ticket);
+    my.next_ticket = ticket + 1;
+    auto scalar = [&](int output) { return *static_cast<const float*>(bound.program->output(output, ticket)); };
+    result.loss += scalar(bound.loss_output);
+    for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
+      if (pass->index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
+      result.terms[i].second += scalar(bound.term_outputs[i].first);
+    }
+    if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
+    my.loader->release(pass->ticket);
+    my.check_errors(bound);
+    if (!pass->end_of_step) continue;
+    my.steps_done = result.step;
+    my.position = result.end = pass->end;
+    result.samples = pass->step_count;
+    return result;
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,50 @@
+// Runs optimizer steps: the loader fills input slots ahead, programs run passes, results are read.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/training/pass_programs.h"
+#include "engine/training/schedule.h"
+
+namespace tandem {
+
+struct StepResult {
+  std::uint64_t step = 0;  // from 1
+  DataPosition end;        // of the data after this step
+  std::int64_t samples = 0;
+  double loss = 0;
+  std::vector<std::pair<std::string, double>> terms;
+  std::optional<double> gradient_norm;
+  double lr = 0;
+};
+
+class StepRunner {
+ public:
+  StepRunner(const RunConfig& config, const RunParts& parts, std::shared_ptr<const DataSource> source,
+             const Schedule& schedule, StateStore& states, std::shared_ptr<Arenas> arenas,
+             std::int64_t steps_per_epoch);
+  ~StepRunner();
+
+  /// Builds the programs that are due after `steps_done` (freeze rules may end); before `start`.
+  void prepare(std::uint64_t steps_done);
+  /// Starts the loader threads.
+  void start(std::uint64_t steps_done, const DataPosition& position);
+  /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the
+  /// operator's path).
+  StepResult step();
+  void stop();
+
+  const BoundProgram& main_program() const;
+  double waited_for_data() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,322 @@
+#include "engine/training/trainer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "engine/graph/error.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/evaluation.h"
+#include "engine/training/initialise.h"
+#include "engine/training/metrics.h"
+#include "engine/training/run_directory.h"
+#include "engine/training/schedule.h"
+#include "engine/training/step_runner.h"
+
+namespace tandem {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string base_name(const RunConfig& config) {
+  return config.name.empty() ? std::filesystem::path(config.file).stem().string() : config.name;
+}
+
+std::string runs_folder(const RunConfig& config) {
+  return (std::filesystem::path(config.file).parent_path() / "runs").string();
+}
+
+/// Says whether something that happens every `duration` is due after a step.
+class Every {
+ public:
+  Every(const std::optional<Duration>& duration, std::int64_t steps_per_epoch)
+      : duration_(duration), last_(Clock::now()) {
+    if (duration_) steps_ = duration_->steps(steps_per_epoch);
+  }
+  bool due(std::uint64_t step) {
+    if (!duration_) return false;
+    if (duration_->unit != Duration::Unit::seconds) return step % steps_ == 0;
+    if (seconds_since(last_) < duration_->value) return false;
+    last_ = Clock::now();
+    return true;
+  }
+
+ private:
+  std::optional<Duration> duration_;
+  std::int64_t steps_ = 0;
+  Clock::time_point last_;
+};
+
+}  // namespace
+
+struct Training::Impl {
+  RunConfig config;
+  RunParts parts;
+  DataSets data;
+  TrainingHooks hooks;
+  StateStore states;
+  std::shared_ptr<Arenas> arenas = make_arenas();
+  std::int64_t steps_per_epoch = 1, total_steps = 1;
+  std::unique_ptr<StepRunner> runner;
+  std::unique_ptr<Evaluation> evaluation;
+  std::unique_ptr<RunDirectory> directory;
+  TrainingPosition position;
+  std::vector<std::pair<std::string, double>> last_evaluation;
+  double last_loss = 0;
+  std::uint64_t saved_step = 0, logged_step = 0;
+  Clock::time_point started = Clock::now(), logged_at = started;
+  std::uint64_t logged_samples = 0;
+
+  void say(const std::string& text) {
+    if (directory) directory->log_text(text);
+    if (hooks.on_message) hooks.on_message(text);
+  }
+  void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values, double rate) {
+    if (!hooks.on_progress) return;
+    TrainingProgress progress;
+    progress.step = position.step;
+    progress.steps = total_steps;
+    progress.epoch = static_cast<double>(position.step) / steps_per_epoch;
+    progress.epochs = static_cast<double>(total_steps) / steps_per_epoch;
+    progress.evaluation = is_evaluation;
+    progress.values = values;
+    progress.samples_per_second = rate;
+    progress.seconds = seconds_since(started);
+    hooks.on_progress(progress);
+  }
+  void log_step(const StepResult& result);
+  bool evaluate();
+  void save(bool finished);
+  void resume(const std::string& run_dir);
+  void start(const std::string& resume_from, const std::vector<std::pair<std::string, std::string>>& files);
+  TrainingResult finish(bool interrupted);
+  std::vector<std::pair<std::string, std::string>> tied_names() const;
+};
+
+Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHooks hooks)
+    : impl_(new Impl) {
+  Impl& my = *impl_;
+  my.config = std::move(config);
+  my.parts = std::move(parts);
+  my.data = std::move(data);
+  my.hooks = std::move(hooks);
+  const std::int64_t samples = my.data.train->samples();
+  const bool drop_last = my.config.data && my.config.data->drop_last;
+  my.steps_per_epoch = tandem::steps_per_epoch(samples, my.config.batch_size, drop_last);
+  if (my.steps_per_epoch < 1) {
+    Diagnostic d;
+    d.file = my.config.file;
+    d.message = "there are fewer samples than one batch, and drop_last leaves them out";
+    d.expected = "at least " + std::to_string(my.config.batch_size) + " samples";
+    d.got = std::to_string(samples);
+    d.fix = "lower batch_size, or set data.drop_last = false";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  if (my.config.steps) {
+    my.total_steps = *my.config.steps;
+  } else {
+    my.total_steps = std::llround(my.config.epochs.value_or(1) * static_cast<double>(my.steps_per_epoch));
+  }
+  my.position.seed = my.config.seed;
+  my.position.batch_size = my.config.batch_size;
+  const Schedule schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, my.total_steps,
+                          my.steps_per_epoch);
+  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states, my.arenas,
+                                           my.steps_per_epoch);
+  for (const std::string& note : my.runner->main_program().notes) my.say(note);
+  const Graph& graph = my.runner->main_program().program->lowered().graph;
+  for (const std::string& note :
+       initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
+    my.say(note);
+  }
+  if (my.data.eval) {
+    my.evaluation = std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
+  }
+}
+
+Training::~Training() = default;
+const BoundProgram& Training::main_program() const { return impl_->runner->main_program(); }
+StateStore& Training::states() { return impl_->states; }
+std::int64_t Training::total_steps() const { return impl_->total_steps; }
+std::int64_t Training::steps_per_epoch() const { return impl_->steps_per_epoch; }
+
+void Training::Impl::log_step(const StepResult& result) {
+  const double interval = seconds_since(logged_at);
+  const double rate = interval > 0 ? static_cast<double>(position.samples - logged_samples) / interval : 0;
+  logged_at = Clock::now();
+  logged_samples = position.samples;
+  logged_step = position.step;
+  std::vector<std::pair<std::string, double>> values{{"loss", result.loss}};
+  if (result.terms.size() > 1) values.insert(values.end(), result.terms.begin(), result.terms.end());
+  if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
+  values.emplace_back("lr", result.lr);
+  report(false, values, rate);
+  values.emplace_back("wall", seconds_since(started));
+  values.emplace_back("samples_per_second", rate);
+  directory->log_metrics(position.step, "", values);
+}
+
+/// False where patience has run out.
+bool Training::Impl::evaluate() {
+  if (!evaluation) return true;
+  const Clock::time_point start = Clock::now();
+  last_evaluation = evaluation->run();
+  report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
+  std::vector<std::pair<std::string, double>> values = last_evaluation;
+  values.emplace_back("wall", seconds_since(started));
+  directory->log_metrics(position.step, "eval", values);
+  if (config.eval.best.empty()) return true;
+  for (const auto& [name, value] : last_evaluation) {
+    if (name != config.eval.best) continue;
+    const bool better = !position.best || (larger_is_better(name) ? value > *position.best : value < *position.best);
+    if (better) {
+      position.best = value;
+      position.best_step = position.step;
+      position.evaluations_without_better = 0;
+      save(false);
+      directory->write_file("checkpoints/best", checkpoint_name(position.step) + "\n");
+    } else {
+      ++position.evaluations_without_better;
+    }
+  }
+  return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
+}
+
+void Training::Impl::save(bool finished) {
+  if (saved_step == position.step && position.step > 0) return;
+  CheckpointContent content;
+  position.finished = finished;
+  content.position = position;
+  collect_states(states, content);
+  write_checkpoint(directory->checkpoints(), content);
+  prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
+  saved_step = position.step;
+}
+
+void Training::Impl::resume(const std::string& run_dir) {
+  std::vector<std::string> messages;
+  const std::optional<CheckpointContent> content = newest_checkpoint(run_dir + "/checkpoints", messages);
+  directory = std::make_unique<RunDirectory>(
+      RunDirectory::resume(run_dir, content ? content->position.step : 0));
+  for (const std::string& message : messages) say(message);
+  if (!content) {
+    say("no whole checkpoint in " + run_dir + ": starting from the beginning");
+    return;
+  }
+  runner->prepare(content->position.step);  // states that appear when frozen parameters thaw
+  restore_states(states, *content);
+  if (content->position.batch_size != config.batch_size) {
+    say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
+        std::to_string(config.batch_size));
+  }
+  position = content->position;
+  position.seed = config.seed;
+  position.batch_size = config.batch_size;
+  saved_step = logged_step = position.step;
+  logged_samples = position.samples;
+  say("resumed at step " + std::to_string(position.step));
+}
+
+void Training::Impl::start(const std::string& resume_from,
+                           const std::vector<std::pair<std::string, std::string>>& files) {
+  if (resume_from.empty()) {
+    directory = std::make_unique<RunDirectory>(
+        RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
+  } else {
+    resume(resume_from);
+  }
+  for (const auto& [name, content] : files) directory->write_file(name, content);
+}
+
+TrainingResult Training::Impl::finish(bool interrupted) {
+  TrainingResult result;
+  result.run_dir = directory->path();
+  result.steps = position.step;
+  result.loss = last_loss;
+  result.evaluation = last_evaluation;
+  result.interrupted = interrupted;
+  if (!interrupted) {
+    nlohmann::ordered_json summary{{"steps", position.step},
+                                   {"samples", position.samples},
+                                   {"loss", last_loss},
+                                   {"wall", seconds_since(started)}};
+    for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
+    if (position.best) summary["best"] = {{"metric", config.eval.best}, {"value", *position.best}, {"step", position.best_step}};
+    directory->write_file("summary.json", summary.dump(2) + "\n");
+  }
+  return result;
+}
+
+TrainingResult Training::run(const std::string& resume_from,
+                             const std::vector<std::pair<std::string, std::string>>& files) {
+  Impl& my = *impl_;
+  my.start(resume_from, files);
+  my.started = my.logged_at = Clock::now();
+  Every log_every(my.config.log.every, my.steps_per_epoch);
+  Every eval_every(my.config.eval.every, my.steps_per_epoch);
+  Every save_every(my.config.checkpoint.every, my.steps_per_epoch);
+  std::uint64_t evaluated_step = 0;
+  bool interrupted = false;
+  my.runner->start(my.position.step, my.position.data);
+  while (my.position.step < static_cast<std::uint64_t>(my.total_steps)) {
+    const StepResult result = my.runner->step();
+    my.position.step = result.step;
+    my.position.data = result.end;
+    my.position.samples += result.samples;
+    my.last_loss = result.loss;
+    const bool last = my.position.step == static_cast<std::uint64_t>(my.total_steps);
+    if (!std::isfinite(result.loss)) {
+      my.log_step(result);
+      Diagnostic d;
+      d.message = "the loss is not finite at step " + std::to_string(my.position.step);
+      d.expected = "a number";
+      d.got = std::to_string(result.loss);
+      d.fix = "lower optimizer.lr, or set optimizer.clip_norm; the last checkpoint is kept";
+      throw Error(ErrorKind::diverged, std::move(d));
+    }
+    if (log_every.due(my.position.step) || last || my.position.step == 1) my.log_step(result);
+    if (eval_every.due(my.position.step)) {
+      evaluated_step = my.position.step;
+      if (!my.evaluate()) {
+        my.say("stopped early: " + my.config.eval.best + " has not improved for " +
+               std::to_string(my.config.eval.patience) + " evaluations");
+        break;
+      }
+    }
+    if (save_every.due(my.position.step)) my.save(false);
+    if (my.hooks.stop_requested && my.hooks.stop_requested()) {
+      interrupted = true;
+      break;
+    }
+    if (my.config.max_seconds && seconds_since(my.started) > *my.config.max_seconds) {
+      my.say("stopped: max_time has passed");
+      break;
+    }
+  }
+  my.runner->stop();
+  if (!interrupted && evaluated_step != my.position.step) my.evaluate();
+  my.save(!interrupted);
+  return my.finish(interrupted);
+}
+
+void Training::run_steps(std::int64_t count, const std::function<void(double)>& after) {
+  Impl& my = *impl_;
+  my.runner->start(my.position.step, my.position.data);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const Clock::time_point start = Clock::now();
+    const StepResult result = my.runner->step();
+    after(seconds_since(start));
+    my.position.step = result.step;
+    my.position.data = result.end;
+  }
+  my.runner->stop();
+}
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// The training loop: passes, learning rates, logging, evaluation, checkpoints, resume.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/training/pass_programs.h"
+
+namespace tandem {
+
+struct TrainingProgress {
+  std::uint64_t step = 0, steps = 0;
+  double epoch = 0, epochs = 0;
+  bool evaluation = false;
+  std::vector<std::pair<std::string, double>> values;
+  double samples_per_second = 0, seconds = 0;
+};
+
+struct TrainingHooks {
+  std::function<void(const TrainingProgress&)> on_progress;
+  std::function<void(const std::string&)> on_message;
+  std::function<bool()> stop_requested;  // asked after each step
+};
+
+struct TrainingResult {
+  std::string run_dir;
+  std::uint64_t steps = 0;
+  double loss = 0;
+  std::vector<std::pair<std::string, double>> evaluation;
+  bool interrupted = false;
+};
+
+class Training {
+ public:
+  /// Builds all programs and initialises the parameters. Throws Error with everything that is wrong.
+  Training(RunConfig config, RunParts parts, DataSets data, TrainingHooks hooks);
+  ~Training();
+
+  /// Runs from the start, or from the newest whole checkpoint of `resume_from` (a run directory).
+  /// Files other than metrics and checkpoints (name, content) are written at the start.
+  TrainingResult run(const std::string& resume_from,
+                     const std::vector<std::pair<std::string, std::string>>& files);
+
+  /// The program of a whole step (or of its first pass), for inspection and benches.
+  const BoundProgram& main_program() const;
+  StateStore& states();
+  std::int64_t total_steps() const;
+  std::int64_t steps_per_epoch() const;
+  /// Runs `count` optimizer steps without logging or checkpoints, calling `after` with each one's
+  /// seconds; for benches.
+  void run_steps(std::int64_t count, const std::function<void(double seconds)>& after);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tandem

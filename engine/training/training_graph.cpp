@@ -1,0 +1,220 @@
+#include "engine/training/training_graph.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/gradient/gradient.h"
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/training/optimizers/optimizer.h"
+
+namespace tandem {
+namespace {
+
+Diagnostic at(const Where& where, std::string message, std::string fix = "") {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.file = where.file;
+  d.line = where.line;
+  d.column = where.column;
+  d.fix = std::move(fix);
+  return d;
+}
+
+bool covers(const Selector& selector, const State& parameter) {
+  return selector.covers_parameter(parameter.path, parameter.name);
+}
+
+/// Every selector must cover at least one parameter.
+class Selectors {
+ public:
+  explicit Selectors(const Graph& graph) : graph_(graph) {}
+
+  Selector parse(const std::string& text, const Where& where) {
+    Selector selector(text);
+    std::vector<std::string> names;
+    for (const State& state : graph_.states) {
+      if (state.kind != StateKind::parameter) continue;
+      if (covers(selector, state)) return selector;
+      names.push_back(state.path);
+      names.push_back(state.name);
+    }
+    const std::string nearest = nearest_name(text, names);
+    problems.push_back(at(where, "\"" + text + "\" matches no parameter",
+                          nearest.empty() ? "`tandem inspect MODEL` lists them"
+                                          : "did you mean \"" + nearest + "\"?"));
+    return selector;
+  }
+
+  std::vector<Diagnostic> problems;
+
+ private:
+  const Graph& graph_;
+};
+
+struct Chosen {
+  State parameter;
+  OptimizerOptions options;
+};
+
+bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
+  if (!rule.until) return true;
+  switch (rule.until->unit) {
+    case Duration::Unit::steps: return request.steps_done < rule.until->value;
+    case Duration::Unit::epochs: return request.epochs_done < rule.until->value;
+    case Duration::Unit::seconds: return true;
+  }
+  return true;
+}
+
+std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
+  const RunConfig& config = *request.config;
+  Selectors selectors(graph);
+  std::vector<Selector> frozen;
+  std::vector<std::pair<Selector, const OptimizerGroup*>> groups;
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    Selector selector = selectors.parse(rule.at, rule.where);
+    if (still_frozen(rule, request)) frozen.push_back(std::move(selector));
+  }
+  for (const OptimizerGroup& group : config.optimizer.groups) {
+    groups.emplace_back(selectors.parse(group.at, group.where), &group);
+  }
+  if (!selectors.problems.empty()) throw Error(ErrorKind::usage, std::move(selectors.problems));
+
+  std::vector<Chosen> chosen;
+  for (const State& state : graph.states) {
+    if (state.kind != StateKind::parameter || !state.trainable) continue;
+    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
+                                       [&](const Selector& s) { return covers(s, state); });
+    if (is_frozen) continue;
+    Chosen next{state, config.optimizer.base};
+    for (const auto& [selector, group] : groups) {
+      if (covers(selector, state)) {
+        next.options = group->options;
+        break;
+      }
+    }
+    chosen.push_back(std::move(next));
+  }
+  if (chosen.empty()) {
+    throw Error(ErrorKind::usage, at(config.model.where, "nothing to train: no parameter is trainable",
+                                     "see `tandem inspect`, and the freeze rules"));
+  }
+  return chosen;
+}
+
+ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, PassKind kind) {
+  if (kind == PassKind::whole) return gradient;
+  g.set_scope({"optimizer." + parameter.name, Phase::update, {}});
+  const ValueId sum = add_moment(g, parameter, "gradient_sum");
+  const ValueId total = g.add_node("Accumulate", {sum, gradient},
+                                   {{"first", std::int64_t{kind == PassKind::first}}});
+  g.write_state(sum, total);
+  return total;
+}
+
+class LearningRates {
+ public:
+  explicit LearningRates(GraphBuilder& g) : g_(g) {}
+  ValueId of(double base) {
+    const auto found = inputs_.find(base);
+    if (found != inputs_.end()) return found->second;
+    const std::string name =
+        inputs_.empty() ? "optimizer.lr" : "optimizer.lr." + std::to_string(inputs_.size());
+    const ValueId input = g_.input(name, TensorType{DType::float32, {}});
+    inputs_.emplace(base, input);
+    list.push_back({name, base});
+    return input;
+  }
+  std::vector<LearningRate> list;
+
+ private:
+  GraphBuilder& g_;
+  std::map<double, ValueId> inputs_;
+};
+
+void drop_outputs(Graph& graph) { graph.outputs.clear(); }
+
+void name_loss(GraphBuilder& g, const Loss& loss) {
+  g.output("loss", loss.total);
+  for (const auto& [name, value] : loss.terms) g.output("loss." + name, value);
+}
+
+}  // namespace
+
+TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
+                                   const TrainingRequest& request) {
+  const RunConfig& config = *request.config;
+  GraphBuilder g(operators, forward);
+  TrainingGraph result;
+  const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
+  result.denominators = loss.denominators;
+  for (const auto& [name, value] : loss.terms) result.terms.push_back(name);
+  drop_outputs(g.graph());
+  name_loss(g, loss);
+
+  std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
+  std::vector<ValueId> wanted;
+  for (const Chosen& c : chosen) wanted.push_back(c.parameter.initial);
+  g.set_scope({"loss.gradient", Phase::backward, {}});
+  const GradientSeed seed{loss.total, g.scalar(1.0, DType::float32)};
+  std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
+
+  std::vector<std::size_t> reached;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (gradients[i]) {
+      gradients[i] = accumulate(g, chosen[i].parameter, gradients[i], request.kind);
+      reached.push_back(i);
+    } else {
+      result.notes.push_back(chosen[i].parameter.path + " does not reach the loss and stays as it is");
+    }
+  }
+  if (request.kind == PassKind::first || request.kind == PassKind::middle) {
+    result.graph = g.finish();
+    return result;
+  }
+
+  g.set_scope({"optimizer.scale", Phase::update, {}});
+  UpdateScalars scalars;
+  scalars.step = g.input(step_input, TensorType{DType::int64, {}});
+  scalars.skip = g.scalar(0, DType::boolean);
+  if (config.optimizer.clip_norm) {
+    std::vector<ValueId> squares;
+    for (std::size_t i : reached) squares.push_back(g.add_node("SumOfSquares", {gradients[i]}));
+    const std::vector<ValueId> clip =
+        g.node("ClipScale", squares, {{"max_norm", *config.optimizer.clip_norm}});
+    scalars.scale = clip[0];
+    g.output("gradient_norm", clip[1]);
+  } else {
+    scalars.scale = g.scalar(1.0, DType::float32);
+  }
+  LearningRates rates(g);
+  rates.of(config.optimizer.base.lr);
+  for (std::size_t i : reached) {
+    const ValueId lr = rates.of(chosen[i].options.lr);
+    add_update(g, {chosen[i].parameter, gradients[i], lr, chosen[i].options}, scalars);
+  }
+  result.learning_rates = std::move(rates.list);
+  result.graph = g.finish();
+  return result;
+}
+
+Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
+                             const TrainingRequest& request) {
+  GraphBuilder g(operators, forward);
+  const Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
+  name_loss(g, loss);
+  return g.finish();
+}
+
+Graph keep_named_values(Graph forward, const RunConfig& config) {
+  for (const LossTerm& term : config.loss.terms) {
+    if (forward.find_output(term.logits) != nullptr) continue;
+    if (const ValueId value = forward.find_value(term.logits)) {
+      forward.outputs.push_back({term.logits, value});
+    }
+  }
+  return forward;
+}
+
+}  // namespace tandem

@@ -1,0 +1,57 @@
+// From a forward graph to a training graph: loss, gradients, accumulation, clipping and updates.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/training/losses.h"
+
+namespace tandem {
+
+/// Where a pass stands in its optimizer step.
+enum class PassKind : std::uint8_t {
+  whole,   // the step is this one pass
+  first,   // gradients start the sums
+  middle,  // gradients are added
+  last,    // gradients are added, then the update
+};
+
+struct TrainingRequest {
+  const RunConfig* config = nullptr;
+  FieldTypes fields;
+  PassKind kind = PassKind::whole;
+  StepSamples samples;
+  double epochs_done = 0;       // freeze rules with `until` end there
+  std::int64_t steps_done = 0;
+};
+
+/// A learning rate that is fed each step: the schedule's factor times `base`.
+struct LearningRate {
+  std::string input;
+  double base = 0;
+};
+
+struct TrainingGraph {
+  Graph graph;  // outputs: "loss", "loss.NAME" per term, "gradient_norm" where clipped
+  std::vector<std::string> terms;
+  std::vector<LearningRate> learning_rates;
+  std::vector<FedDenominator> denominators;
+  std::vector<std::string> notes;  // "fc9:weight gets no gradient", ...
+};
+
+/// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators.
+inline constexpr const char* step_input = "optimizer.step";
+
+/// Throws Error{usage}: nothing trainable, missing gradients, unknown selectors (nearest name given).
+TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
+                                   const TrainingRequest& request);
+
+/// The forward graph with its loss as outputs "loss" and "loss.NAME"; for evaluation. Terms whose
+/// fields are missing are an error. `forward` was imported in inference form.
+Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
+                             const TrainingRequest& request);
+
+/// Makes values that the configuration names survive the passes: they become outputs.
+Graph keep_named_values(Graph forward, const RunConfig& config);
+
+}  // namespace tandem

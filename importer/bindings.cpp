@@ -1,0 +1,168 @@
+#include "importer/bindings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "importer/tensor_data.h"
+
+namespace tandem::importer {
+namespace {
+
+constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
+
+class Binder {
+ public:
+  explicit Binder(Session& session) : session_(session) {}
+
+  Bindings run() {
+    const onnx::GraphProto& graph = session_.file.model->graph();
+    std::set<std::string> known{"batch"};
+    for (const onnx::ValueInfoProto& info : graph.input()) {
+      if (!is_fed(info.name())) continue;
+      for (const auto& dim : info.type().tensor_type().shape().dim()) {
+        if (!dim.dim_param().empty()) known.insert(dim.dim_param());
+      }
+    }
+    check_names(known);
+    result_.batch = session_.options.batch;
+    if (result_.batch == 0) {
+      if (const std::int64_t* named = find("batch")) result_.batch = *named;
+    }
+    if (result_.batch < 0 || result_.batch > largest_extent) wrong("batch", result_.batch);
+    for (const onnx::ValueInfoProto& info : graph.input()) {
+      if (is_fed(info.name())) bind(info);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool is_fed(const std::string& name) const {
+    if (session_.file.initializers.count(name) > 0) return false;
+    const auto& constants = session_.options.constants;
+    return std::none_of(constants.begin(), constants.end(), [&](const auto& c) { return c.first == name; });
+  }
+
+  const std::int64_t* find(const std::string& name) const {
+    for (const auto& [bound, extent] : session_.options.bind) {
+      if (bound == name) return &extent;
+    }
+    return nullptr;
+  }
+
+  [[noreturn]] void wrong(const std::string& name, std::int64_t extent) const {
+    refuse(session_.file.path, name, "a dimension is bound to a bad extent", "1 or more", std::to_string(extent));
+  }
+
+  void check_names(const std::set<std::string>& known) const {
+    for (const auto& [name, extent] : session_.options.bind) {
+      if (extent < 1 || extent > largest_extent) wrong(name, extent);
+      if (known.count(name) > 0) continue;
+      std::string all;
+      for (const std::string& other : known) all += (all.empty() ? "" : ", ") + other;
+      refuse(session_.file.path, name, "the model has no free dimension of this name", "one of " + all);
+    }
+  }
+
+  void problem(const char* kind, const std::string& input, std::string message, std::string expected,
+               std::string got, std::string fix) {
+    Diagnostic d;
+    d.message = std::move(message);
+    d.path = input;
+    d.expected = std::move(expected);
+    d.got = std::move(got);
+    d.fix = std::move(fix);
+    session_.report(kind, "", std::move(d));
+  }
+
+  void bind(const onnx::ValueInfoProto& info) {
+    BoundInput input;
+    input.info = &info;
+    input.dims = dims_of(info);
+    input.is_bound = bind_type(info, input.type);
+    result_.inputs.push_back(std::move(input));
+  }
+
+  bool bind_type(const onnx::ValueInfoProto& info, TensorType& type) {
+    const std::string& name = info.name();
+    if (!info.type().has_tensor_type()) {
+      problem("unsupported_type", name, "the input is not a tensor", "", "", "");
+      return false;
+    }
+    const onnx::TypeProto_Tensor& tensor = info.type().tensor_type();
+    const auto dtype = dtype_from_onnx(tensor.elem_type());
+    if (!dtype) {
+      problem("unsupported_type", name, "element type of the input is not supported",
+              "float16, bfloat16, float32, float64, integers of 8 to 64 bits or bool",
+              onnx_type_name(tensor.elem_type()), "");
+      return false;
+    }
+    type.dtype = *dtype;
+    if (!tensor.has_shape()) {
+      problem("free_dimension", name, "the file does not say the input's shape", "", "",
+              "export it with shapes");
+      return false;
+    }
+    if (tensor.shape().dim_size() > session_.file.limits.rank) {
+      problem("unsupported_type", name, "too many axes", std::to_string(session_.file.limits.rank),
+              std::to_string(tensor.shape().dim_size()), "");
+      return false;
+    }
+    bool all = true;
+    for (int i = 0; i < tensor.shape().dim_size(); ++i) {
+      type.shape.push_back(extent(name, tensor.shape().dim(i), i));
+      all = all && type.shape.back() >= 0;
+    }
+    return all;
+  }
+
+  // -1 where it stays free; that is reported.
+  std::int64_t extent(const std::string& input, const onnx::TensorShapeProto_Dimension& dim, int axis) {
+    if (dim.has_dim_value()) {
+      const std::int64_t fixed = dim.dim_value();
+      if (fixed < 0 || fixed > largest_extent) {
+        problem("free_dimension", input, fmt::format("bad extent of axis {}", axis), "0 or more",
+                std::to_string(fixed), "");
+        return -1;
+      }
+      if (axis != 0) return fixed;
+      if (result_.file_batch == 0) result_.file_batch = fixed;
+      return result_.batch > 0 ? result_.batch : fixed;
+    }
+    const std::int64_t* bound = dim.dim_param().empty() ? nullptr : find(dim.dim_param());
+    if (axis == 0) {
+      const std::int64_t wanted = result_.batch > 0 ? result_.batch : bound != nullptr ? *bound : 1;
+      if (bound != nullptr && *bound != wanted) {
+        refuse(session_.file.path, input, "the first axis is bound twice", std::to_string(wanted),
+               fmt::format("{} = {}", dim.dim_param(), *bound));
+      }
+      return wanted;
+    }
+    if (bound != nullptr) return *bound;
+    const std::string name = dim.dim_param().empty() ? "?" : dim.dim_param();
+    problem("free_dimension", input, fmt::format("axis {} ('{}') is free", axis, name), "", "",
+            dim.dim_param().empty() ? "export it with a name or an extent for this axis"
+                                    : fmt::format("bind it: --bind {}=N, or bind = {{ {} = N }}", name, name));
+    return -1;
+  }
+
+  Session& session_;
+  Bindings result_;
+};
+
+}  // namespace
+
+std::vector<std::string> dims_of(const onnx::ValueInfoProto& info) {
+  std::vector<std::string> dims;
+  for (const auto& dim : info.type().tensor_type().shape().dim()) {
+    dims.push_back(dim.has_dim_value()         ? std::to_string(dim.dim_value())
+                   : dim.dim_param().empty() ? "?"
+                                             : dim.dim_param());
+  }
+  return dims;
+}
+
+Bindings bind_inputs(Session& session) { return Binder(session).run(); }
+
+}  // namespace tandem::importer

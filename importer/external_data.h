@@ -1,0 +1,36 @@
+// Tensors kept in files beside the model: opened without ever leaving the model's folder.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/graph/host_tensor.h"
+#include "onnx/onnx_pb.h"
+
+namespace tandem::importer {
+
+class ExternalFiles {
+ public:
+  ExternalFiles(std::filesystem::path model, std::filesystem::path folder)
+      : model_(std::move(model)), folder_(std::move(folder)) {}
+
+  /// The tensor's elements, viewing the mapped file (copied where they are not aligned).
+  /// Throws Error for a location outside the folder, a link, anything but a regular file, or a
+  /// range that the file does not have.
+  HostTensor read(const onnx::TensorProto& tensor, const TensorType& type);
+
+ private:
+  struct Mapping {
+    std::shared_ptr<void> memory;
+    std::size_t size = 0;
+  };
+  const Mapping& open(const std::string& location, const std::string& tensor);
+
+  std::filesystem::path model_;
+  std::filesystem::path folder_;
+  std::map<std::string, Mapping> files_;
+};
+
+}  // namespace tandem::importer

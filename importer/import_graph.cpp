@@ -1,0 +1,274 @@
+#include "importer/import_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/graph/rewrite.h"
+#include "importer/bindings.h"
+#include "importer/initializers.h"
+#include "importer/tensor_data.h"
+#include "importer/walk.h"
+
+namespace tandem {
+namespace importer {
+namespace {
+
+using Roles = std::unordered_map<std::string, Role>;
+
+std::vector<std::string> output_names(const onnx::GraphProto& graph) {
+  std::vector<std::string> names;
+  for (const onnx::ValueInfoProto& output : graph.output()) names.push_back(output.name());
+  return names;
+}
+
+class Import {
+ public:
+  Import(const OnnxFile::Content& file, const OperatorSet& operators, const ImportOptions& options)
+      : file_(file), graph_(file.model->graph()), session_(file, operators, options) {
+    needed_ = needed_nodes(graph_, output_names(graph_));
+    roles_ = initializer_roles(file_, needed_);
+    bindings_ = bind_inputs(session_);
+  }
+
+  const Bindings& bindings() const { return bindings_; }
+  Session& session() { return session_; }
+
+  void lower() {
+    scope_.opsets = &file_.opsets;
+    scope_.main = true;
+    session_.builder.set_scope({});
+    place_inputs();
+    place_initializers();
+    for (int n = 0; n < graph_.node_size(); ++n) {
+      if (needed_[static_cast<std::size_t>(n)]) lower_node(session_, scope_, graph_.node(n));
+    }
+    for (const onnx::ValueInfoProto& output : graph_.output()) {
+      const Term* term = scope_.find(output.name());
+      if (term == nullptr || term->bad) continue;
+      if (term->sequence) {
+        Diagnostic d;
+        d.message = "the output is a sequence of tensors";
+        d.path = output.name();
+        session_.report("unsupported_type", "", std::move(d));
+        continue;
+      }
+      outputs_.emplace_back(output.name(), term->type);
+      session_.builder.output(output.name(), session_.place(*term));
+    }
+  }
+
+  ImportResult finish() {
+    ImportResult result;
+    result.rewrites = session_.rewrites;
+    result.file_batch = bindings_.file_batch;
+    result.graph = remove_dead(session_.builder.finish(), session_.operators);
+    if (session_.reports.empty()) verify(result.graph);
+    settle_states(result.graph);
+    summarize(result);
+    return result;
+  }
+
+ private:
+  void place_inputs() {
+    for (const BoundInput& input : bindings_.inputs) {
+      const std::string& name = input.info->name();
+      Term term;
+      term.bad = !input.is_bound;
+      if (input.is_bound) {
+        const auto most = file_.limits.tensor_bytes / static_cast<std::int64_t>(size_of(input.type.dtype));
+        if (!checked_elements(input.type.shape, most)) {
+          refuse(file_.path, name, "the input is too large", "", to_string(input.type));
+        }
+        term = session_.value(session_.builder.input(name, input.type));
+      }
+      session_.record.shapes[name] = input.type.shape;
+      scope_.names[name] = std::move(term);
+    }
+    for (const auto& [name, value] : session_.options.constants) {
+      scope_.names[name] = session_.constant(value);
+      session_.record.shapes[name] = value.shape();
+    }
+  }
+
+  void place_initializers() {
+    for (const onnx::TensorProto& tensor : graph_.initializer()) {
+      const auto value = file_.initializers.find(tensor.name());
+      if (value == file_.initializers.end()) {
+        place_unsupported(tensor);
+        continue;
+      }
+      const Role& role = roles_.at(tensor.name());
+      session_.record.shapes[tensor.name()] = value->second.shape();
+      if (!role.is_state) {
+        scope_.names[tensor.name()] = session_.constant(value->second);
+        continue;
+      }
+      State state;
+      state.name = tensor.name();
+      state.path = role.kind == StateKind::parameter ? parameter_path(tensor.name()) : "";
+      state.kind = role.kind;
+      state.trainable = role.trainable;
+      state.reason = role.reason;
+      state.start = value->second;
+      scope_.names[tensor.name()] = session_.value(session_.builder.state(std::move(state)));
+    }
+  }
+
+  void place_unsupported(const onnx::TensorProto& tensor) {
+    scope_.names[tensor.name()].bad = true;
+    bool is_read = false;
+    for (int n = 0; n < graph_.node_size() && !is_read; ++n) {
+      if (!needed_[static_cast<std::size_t>(n)]) continue;
+      const std::vector<std::string> reads = reads_of(graph_.node(n));
+      is_read = std::find(reads.begin(), reads.end(), tensor.name()) != reads.end();
+    }
+    if (!is_read) return;
+    Diagnostic d;
+    d.message = "element type of the initializer is not supported";
+    d.path = tensor.name();
+    d.got = onnx_type_name(tensor.data_type());
+    session_.report("unsupported_type", "", std::move(d));
+  }
+
+  // States that no node reads go; parameters that reach an output only through integers do not train.
+  void settle_states(Graph& graph) {
+    std::vector<bool> reaches(graph.values.size(), false);
+    for (const NamedValue& output : graph.outputs) reaches[static_cast<std::size_t>(output.value.index)] = true;
+    for (std::size_t n = graph.nodes.size(); n-- > 0;) {
+      const Node& node = graph.nodes[n];
+      const bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
+        return reaches[static_cast<std::size_t>(id.index)] && is_float(graph.type(id).dtype);
+      });
+      if (!any) continue;
+      for (ValueId id : node.inputs) {
+        if (id && is_float(graph.type(id).dtype)) reaches[static_cast<std::size_t>(id.index)] = true;
+      }
+    }
+    for (State& state : graph.states) {
+      if (!state.trainable || reaches[static_cast<std::size_t>(state.initial.index)]) continue;
+      state.trainable = false;
+      state.reason = "reaches no output";
+    }
+  }
+
+  void summarize(ImportResult& result) {
+    const onnx::ModelProto& model = *file_.model;
+    ModelSummary& summary = result.summary;
+    summary.ir_version = model.ir_version();
+    const auto opset = file_.opsets.find("");
+    summary.opset = opset == file_.opsets.end() ? 0 : opset->second;
+    summary.producer = model.producer_name();
+    if (!model.producer_version().empty()) summary.producer += " " + model.producer_version();
+    for (const BoundInput& input : bindings_.inputs) {
+      summary.inputs.push_back({input.info->name(), std::string(name_of(input.type.dtype)), input.dims,
+                                input.type.shape, input.is_bound});
+    }
+    for (const onnx::ValueInfoProto& output : graph_.output()) {
+      PortSummary port{output.name(), "", dims_of(output), {}, false};
+      for (const auto& [name, type] : outputs_) {
+        if (name != output.name()) continue;
+        port.dtype = std::string(name_of(type.dtype));
+        port.bound = type.shape;
+        port.has_bound = true;
+      }
+      summary.outputs.push_back(std::move(port));
+    }
+    for (const onnx::TensorProto& tensor : graph_.initializer()) {
+      const auto value = file_.initializers.find(tensor.name());
+      if (value == file_.initializers.end() || !is_float(value->second.dtype())) continue;
+      const Role& role = roles_.at(tensor.name());
+      ParameterSummary parameter{tensor.name(), parameter_path(tensor.name()), value->second.type(),
+                                 role.kind, false, false, role.reason};
+      if (const State* state = result.graph.find_state(tensor.name())) {
+        parameter.in_graph = true;
+        parameter.trainable = state->trainable;
+        parameter.reason = state->reason;
+      } else if (role.is_state && session_.reports.empty()) {
+        parameter.reason = "reaches no output";
+      } else {
+        parameter.trainable = role.trainable;
+      }
+      summary.parameters.push_back(std::move(parameter));
+    }
+    for (const onnx::NodeProto& node : graph_.node()) {
+      const std::string domain = domain_of(node.domain());
+      ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];
+    }
+    summary.problems = merged_problems();
+  }
+
+  // One problem for all nodes of a type that is not supported at all.
+  std::vector<Problem> merged_problems() const {
+    std::vector<Problem> problems;
+    std::vector<int> more;
+    for (const Report& report : session_.reports) {
+      const auto same = std::find_if(problems.begin(), problems.end(), [&](const Problem& p) {
+        return p.kind == report.problem.kind && p.op == report.problem.op && !p.op.empty() &&
+               p.reason == report.problem.reason;
+      });
+      if (same == problems.end()) {
+        problems.push_back(report.problem);
+        more.push_back(0);
+      } else {
+        ++more[static_cast<std::size_t>(same - problems.begin())];
+      }
+    }
+    for (std::size_t i = 0; i < problems.size(); ++i) {
+      if (more[i] > 0) problems[i].reason += fmt::format(" (and {} more of them)", more[i]);
+    }
+    return problems;
+  }
+
+  const OnnxFile::Content& file_;
+  const onnx::GraphProto& graph_;
+  Session session_;
+  std::vector<bool> needed_;
+  Roles roles_;
+  Bindings bindings_;
+  Scope scope_;
+  std::vector<std::pair<std::string, TensorType>> outputs_;
+};
+
+void check_options(const ImportOptions& options) {
+  if (options.batch_norm == "train" || options.batch_norm == "inference" || options.batch_norm == "file") return;
+  Diagnostic d;
+  d.message = "batch_norm";
+  d.expected = "train, inference or file";
+  d.got = options.batch_norm;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+}  // namespace importer
+
+ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
+                          const ImportOptions& options) {
+  importer::check_options(options);
+  importer::BatchRecord old_batch;
+  importer::Import import(file.content(), operators, options);
+  const std::int64_t fixed = import.bindings().file_batch, wanted = import.bindings().batch;
+  if (fixed > 0 && wanted > 0 && fixed != wanted) {
+    // Once with the file's own batch: where constants hold it shows in what the nodes see.
+    ImportOptions own = options;
+    own.batch = fixed;
+    own.bind.erase(std::remove_if(own.bind.begin(), own.bind.end(),
+                                  [](const auto& b) { return b.first == "batch"; }),
+                   own.bind.end());
+    importer::Import first(file.content(), operators, own);
+    first.lower();
+    old_batch = std::move(first.session().record);
+    import.session().old_batch = &old_batch;
+  }
+  import.lower();
+  ImportResult result = import.finish();
+  const auto& reports = import.session().reports;
+  if (!reports.empty() && !options.collect_problems) {
+    std::vector<Diagnostic> all;
+    for (const importer::Report& report : reports) all.push_back(report.diagnostic);
+    throw Error(ErrorKind::usage, std::move(all));
+  }
+  return result;
+}
+
+}  // namespace tandem

@@ -1,0 +1,99 @@
+// ONNX model → Graph in normal form, with the user's dimensions bound; and what `inspect` says of it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/graph.h"
+#include "engine/operators/operator.h"
+#include "importer/onnx_file.h"
+
+namespace tandem {
+
+/// Computes one node on constants: all its outputs, row-major. `inputs` has one tensor per input of
+/// the node; an absent optional one is default-constructed. An exception means: cannot be folded.
+using Evaluator = std::function<std::vector<HostTensor>(const Graph& graph, const Node& node,
+                                                        const std::vector<HostTensor>& inputs)>;
+
+struct ImportOptions {
+  /// Extents of free dimensions, by the names that the file gives them.
+  std::vector<std::pair<std::string, std::int64_t>> bind;
+  /// Axis 0 of every fed input. 0: as the file says; 1 where the file leaves it free.
+  std::int64_t batch = 0;
+  /// "train": normalise by the batch in training, whatever the file says; "inference": by the
+  /// running statistics; "file": as each node says.
+  std::string batch_norm = "train";
+  /// False: Dropout passes its input on and BatchNormalization reads the running statistics.
+  bool training = true;
+  /// Without it nothing folds, and computed shapes are errors.
+  Evaluator evaluate;
+  /// Inputs of the graph that are not fed but always have this value.
+  std::vector<std::pair<std::string, HostTensor>> constants;
+  /// Nodes that cannot be imported: false throws all of them as one Error at the end, true returns
+  /// them in `problems` together with what could be imported.
+  bool collect_problems = false;
+};
+
+/// Something that keeps a model from being trained.
+struct Problem {
+  std::string kind;  // "unsupported_operator", "bad_operator", "free_dimension", "unsupported_type"
+  std::string op;    // as the file calls it
+  std::string path;
+  std::string reason;
+  std::string fix;
+};
+
+struct PortSummary {
+  std::string name;
+  std::string dtype;
+  std::vector<std::string> dims;  // as in the file: "batch", "784", "?"
+  Shape bound;                    // what they are in the graph
+  bool has_bound = false;
+};
+
+struct ParameterSummary {
+  std::string name;  // the initializer's
+  std::string path;  // "fc1:weight"
+  TensorType type;
+  StateKind kind = StateKind::parameter;
+  bool in_graph = false;  // a State of the graph; false: a constant, or read by nothing
+  bool trainable = false;
+  std::string reason;
+};
+
+struct ModelSummary {
+  std::int64_t ir_version = 0;
+  int opset = 0;
+  std::string producer;
+  std::vector<PortSummary> inputs;  // fed ones
+  std::vector<PortSummary> outputs;
+  std::vector<ParameterSummary> parameters;       // all float initializers, in the file's order
+  std::map<std::string, std::int64_t> operators;  // by type, functions not expanded
+  std::vector<Problem> problems;
+};
+
+/// A Reshape or Expand whose constant target held the file's fixed batch and was changed.
+struct BatchRewrite {
+  std::string output;  // the ONNX value that the operator makes
+  Shape old_target;    // all extents known
+  std::size_t axis = 0;
+  bool in_main_graph = true;
+};
+
+struct ImportResult {
+  Graph graph;
+  ModelSummary summary;
+  std::vector<BatchRewrite> rewrites;
+  std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free
+};
+
+/// Parameters and running statistics become states; integer initializers and small computed values
+/// constants. The graph is verified and holds nothing that reaches no output.
+ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
+                          const ImportOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,127 @@
+#include "importer/onnx_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/stubs/logging.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "importer/check_file.h"
+#include "importer/external_data.h"
+#include "importer/onnx_content.h"
+#include "importer/tensor_data.h"
+
+namespace tandem {
+namespace importer {
+
+void refuse(const std::filesystem::path& file, std::string where, std::string message,
+            std::string expected, std::string got, std::string fix) {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.file = file.string();
+  d.path = std::move(where);
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+namespace {
+
+// The bytes of a file, mapped while they are parsed.
+class MappedFile {
+ public:
+  MappedFile(const std::filesystem::path& path, const FileLimits& limits) {
+    fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd_ < 0) refuse(path, "", "cannot open the model", "", std::strerror(errno));
+    struct stat facts {};
+    if (::fstat(fd_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+      close();
+      refuse(path, "", "the model is not a regular file");
+    }
+    size_ = static_cast<std::size_t>(facts.st_size);
+    if (size_ == 0 || size_ > limits.file_bytes) {
+      close();
+      refuse(path, "", size_ == 0 ? "the file is empty" : "the file is too large",
+             fmt::format("1 to {} bytes", limits.file_bytes), std::to_string(size_),
+             size_ == 0 ? "" : "save it with external data");
+    }
+    data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd_, 0);
+    if (data_ == MAP_FAILED) {
+      close();
+      refuse(path, "", "cannot read the model", "", std::strerror(errno));
+    }
+  }
+  ~MappedFile() {
+    ::munmap(data_, size_);
+    close();
+  }
+  MappedFile(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {static_cast<const char*>(data_), size_}; }
+
+ private:
+  void close() { ::close(fd_); }
+
+  int fd_ = -1;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::filesystem::path path,
+                                              std::filesystem::path folder,
+                                              const FileLimits& limits) {
+  auto content = std::make_shared<OnnxFile::Content>();
+  content->path = std::move(path);
+  content->folder = std::move(folder);
+  content->limits = limits;
+  if (bytes.empty() || bytes.size() > limits.file_bytes) {
+    refuse(content->path, "", bytes.empty() ? "the file is empty" : "the file is too large");
+  }
+  if (count_messages(bytes, limits.messages) > limits.messages) {
+    refuse(content->path, "", "the file has too many parts",
+           fmt::format("at most {}", limits.messages));
+  }
+  content->model = std::make_shared<onnx::ModelProto>();
+  google::protobuf::LogSilencer quiet;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(static_cast<int>(bytes.size()));
+  if (!content->model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    refuse(content->path, "", "the file is not an ONNX model, or it is damaged");
+  }
+  check_file(*content);
+  content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
+  for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
+    // Tensors of other types are refused where a node reads them.
+    if (!dtype_from_onnx(tensor.data_type())) continue;
+    content->initializers.emplace(tensor.name(), read_tensor(tensor, *content, tensor.name()));
+  }
+  return content;
+}
+
+}  // namespace
+}  // namespace importer
+
+OnnxFile OnnxFile::open(const std::filesystem::path& path, const FileLimits& limits) {
+  const importer::MappedFile file(path, limits);
+  OnnxFile result;
+  const std::filesystem::path folder = path.parent_path();
+  result.content_ = importer::read(file.bytes(), path, folder.empty() ? "." : folder, limits);
+  return result;
+}
+
+OnnxFile OnnxFile::from_bytes(std::string_view bytes, const std::filesystem::path& folder,
+                              const FileLimits& limits) {
+  OnnxFile result;
+  result.content_ = importer::read(bytes, {}, folder, limits);
+  return result;
+}
+
+const std::filesystem::path& OnnxFile::path() const { return content_->path; }
+
+}  // namespace tandem

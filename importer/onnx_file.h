@@ -1,0 +1,40 @@
+// An ONNX file that was read and checked: what import reads from and export writes back.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+namespace tandem {
+
+/// What a file may ask for. Exceeding one is an Error, before anything of that size is allocated.
+struct FileLimits {
+  std::uint64_t file_bytes = (std::uint64_t{1} << 31) - 1;  // of the model without external data
+  std::int64_t messages = 20'000'000;  // parts of the file: nodes, attributes, tensors, names
+  std::int64_t nodes = 1'000'000;      // with all functions expanded
+  int nesting = 32;                    // graphs inside nodes, functions inside functions
+  int rank = 32;
+  std::int64_t tensor_bytes = std::int64_t{1} << 40;
+};
+
+/// Opaque; the parsed message is for the importer alone. Copies share it.
+class OnnxFile {
+ public:
+  /// Reads the model, checks its structure and opens external data beside it.
+  /// Throws Error{usage} naming the file and the node or tensor that is wrong.
+  static OnnxFile open(const std::filesystem::path& path, const FileLimits& limits = {});
+  /// The same from memory; external data is looked for in `folder` (refused where it is empty).
+  static OnnxFile from_bytes(std::string_view bytes, const std::filesystem::path& folder = {},
+                             const FileLimits& limits = {});
+
+  const std::filesystem::path& path() const;  // empty where it came from memory
+
+  struct Content;
+  const Content& content() const { return *content_; }
+
+ private:
+  std::shared_ptr<const Content> content_;
+};
+
+}  // namespace tandem

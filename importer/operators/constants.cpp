@@ -1,0 +1,197 @@
+// What is known before the run: constants, shapes, ranges, and arithmetic that only shapes need.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "importer/operators/all.h"
+#include "importer/tensor_data.h"
+
+namespace tandem::importer {
+namespace {
+
+constexpr std::int64_t largest = std::int64_t{64} << 20;  // bytes of a constant made here
+
+void constant(NodeContext& node) {
+  if (const auto* value = node.attribute("value")) {
+    if (!value->has_t()) node.fail("attribute 'value'", "a tensor");
+    const HostTensor tensor = read_tensor(value->t(), node.session().file, node.path());
+    // Bodies of functions may be gone before the graph is; their tensors cannot be viewed.
+    node.out(0, node.constant(node.scope().in_function ? tensor.clone() : tensor));
+  } else if (const auto* number = node.attribute("value_float")) {
+    node.out(0, node.constant(HostTensor::from<float>({}, {number->f()})));
+  } else if (const auto* numbers = node.attribute("value_floats")) {
+    const std::vector<float> values(numbers->floats().begin(), numbers->floats().end());
+    node.out(0, node.constant(HostTensor::from({numbers->floats_size()}, values)));
+  } else if (const auto* integer = node.attribute("value_int")) {
+    node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {integer->i()})));
+  } else if (const auto integers = node.integers("value_ints")) {
+    node.out(0, node.constant(HostTensor::from({static_cast<std::int64_t>(integers->size())}, *integers)));
+  } else {
+    node.unsupported("only tensors and numbers are supported as its value");
+  }
+}
+
+void constant_of_shape(NodeContext& node) {
+  HostTensor value = HostTensor::from<float>({1}, {0.0f});
+  if (const auto* given = node.attribute("value")) {
+    if (!given->has_t()) node.fail("attribute 'value'", "a tensor");
+    value = read_tensor(given->t(), node.session().file, node.path());
+    if (value.type().elements() != 1) node.fail("value", "one element", to_string(value.type()));
+  }
+  const Shape shape = node.static_integers(0, "shape");
+  if (!checked_elements(shape, std::int64_t{1} << 40)) {
+    node.fail("shape", "extents >= 0", to_string(shape));
+  }
+  // Repeated by strides, so that a large one takes no memory here.
+  node.out(0, node.expand(node.constant(value.reshaped({})), shape));
+}
+
+void shape(NodeContext& node) {
+  const Shape& extents = node.shape(0);
+  const auto rank = static_cast<std::int64_t>(extents.size());
+  const auto place = [&](std::int64_t value) {
+    return std::clamp<std::int64_t>(value < 0 ? value + rank : value, 0, rank);
+  };
+  const std::int64_t first = place(node.integer("start", 0));
+  const std::int64_t last = std::max(first, place(node.integer("end", rank)));
+  const std::vector<std::int64_t> part(extents.begin() + first, extents.begin() + last);
+  node.out(0, node.constant(HostTensor::from({last - first}, part)));
+}
+
+void size(NodeContext& node) {
+  node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {element_count(node.shape(0))})));
+}
+
+template <class T>
+void make_range(NodeContext& node) {
+  const auto number = [&](std::size_t i, const char* role) {
+    if (node.in(i).type.elements() != 1) node.fail(role, "one number");
+    return node.static_tensor(i, role).template as<T>()[0];
+  };
+  const T start = number(0, "start"), limit = number(1, "limit"), delta = number(2, "delta");
+  if (!(delta != T{0})) node.fail("delta", "a number other than 0", "0");
+  const double wanted = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
+                                  static_cast<double>(delta));
+  if (!(wanted < static_cast<double>(largest / static_cast<std::int64_t>(sizeof(T))))) {
+    node.fail("the range is too long", "", std::to_string(wanted));
+  }
+  const auto count = static_cast<std::int64_t>(std::max(0.0, wanted));
+  std::vector<T> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(start + i * delta));
+  node.out(0, node.constant(HostTensor::from({count}, values)));
+}
+
+void range(NodeContext& node) {
+  switch (node.dtype(0)) {
+    case DType::float32: return make_range<float>(node);
+    case DType::float64: return make_range<double>(node);
+    case DType::int16: return make_range<std::int16_t>(node);
+    case DType::int32: return make_range<std::int32_t>(node);
+    case DType::int64: return make_range<std::int64_t>(node);
+    default: node.fail("element type", "float32, float64, int16, int32 or int64",
+                       std::string(name_of(node.dtype(0))));
+  }
+}
+
+// The rest works on constants alone: exporters compute shapes with it.
+const HostTensor& known(NodeContext& node, std::size_t i) {
+  const Term& term = node.in(i);
+  if (!term.constant) {
+    node.unsupported("is only supported on values that are known before the run");
+  }
+  return *term.constant;
+}
+
+template <class F>
+HostTensor map_numbers(const HostTensor& x, F&& f) {
+  HostTensor result(TensorType{DType::float64, x.shape()});
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
+    result.as<double>()[static_cast<std::size_t>(i)] = f(x.number(i));
+  }
+  return result.converted(x.dtype());
+}
+
+void floor(NodeContext& node) {
+  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::floor(x); })));
+}
+void ceil(NodeContext& node) {
+  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::ceil(x); })));
+}
+void round(NodeContext& node) {  // halves to even
+  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::nearbyint(x); })));
+}
+
+// The remainder has the sign of the divisor; with fmod = 1 that of the dividend.
+void mod(NodeContext& node) {
+  const HostTensor a = known(node, 0), b = known(node, 1);
+  const bool c_like = node.integer("fmod", 0) != 0;
+  if (is_float(a.dtype()) && !c_like) node.fail("fmod", "1 for floating-point numbers", "0");
+  if (b.type().elements() != 1 && a.shape() != b.shape()) {
+    node.unsupported("operands of different shapes");
+  }
+  std::vector<std::int64_t> index(static_cast<std::size_t>(a.type().elements()));
+  if (is_float(a.dtype())) {
+    std::int64_t i = 0;
+    node.out(0, node.constant(map_numbers(a, [&](double x) {
+      return std::fmod(x, b.number(b.type().elements() == 1 ? 0 : i++));
+    })));
+    return;
+  }
+  const std::vector<std::int64_t> x = a.integers(), y = b.integers();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::int64_t divisor = y[y.size() == 1 ? 0 : i];
+    if (divisor == 0) node.fail("division by 0");
+    const std::int64_t rest = divisor == -1 ? 0 : x[i] % divisor;
+    index[i] = !c_like && rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
+  }
+  node.out(0, node.constant(HostTensor::from(a.shape(), index).converted(a.dtype())));
+}
+
+void non_zero(NodeContext& node) {
+  const HostTensor& x = known(node, 0);
+  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  std::vector<std::vector<std::int64_t>> places(static_cast<std::size_t>(std::max<std::int64_t>(rank, 0)));
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
+    if (x.number(i) == 0) continue;
+    ++count;
+    std::int64_t rest = i;
+    for (std::int64_t d = rank; d-- > 0;) {
+      const std::int64_t extent = x.shape()[static_cast<std::size_t>(d)];
+      places[static_cast<std::size_t>(d)].push_back(rest % extent);
+      rest /= extent;
+    }
+  }
+  std::vector<std::int64_t> flat;
+  for (const auto& axis : places) flat.insert(flat.end(), axis.begin(), axis.end());
+  node.out(0, node.constant(HostTensor::from({rank, count}, flat)));
+}
+
+void reduce_prod(NodeContext& node) {
+  const HostTensor& x = known(node, 0);
+  const bool whole = !node.has(1) && !node.has_attribute("axes");
+  if (x.shape().size() != 1 && !whole) node.unsupported("over some of several axes");
+  double product = 1;
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) product *= x.number(i);
+  const Shape shape(node.integer("keepdims", 1) != 0 ? x.shape().size() : 0, 1);
+  node.out(0, node.constant(HostTensor::from<double>(shape, {product}).converted(x.dtype())));
+}
+
+}  // namespace
+
+void add_constants(std::vector<Lowering>& list) {
+  list.push_back({"Constant", constant});
+  list.push_back({"ConstantOfShape", constant_of_shape});
+  list.push_back({"Shape", shape});
+  list.push_back({"Size", size});
+  list.push_back({"Range", range});
+  list.push_back({"Floor", floor});
+  list.push_back({"Ceil", ceil});
+  list.push_back({"Round", round});
+  list.push_back({"Mod", mod});
+  list.push_back({"NonZero", non_zero});
+  list.push_back({"ReduceProd", reduce_prod});
+}
+
+}  // namespace tandem::importer

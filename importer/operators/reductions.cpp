@@ -1,0 +1,62 @@
+// Reductions of every version: axes as attribute or input, absent or empty.
+#include "importer/operators/all.h"
+
+namespace tandem::importer {
+namespace {
+
+Ints all_axes(std::int64_t rank) {
+  Ints axes;
+  for (std::int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+// An input since version 13 (ReduceSum) or 18 (the others).
+Attributes reduction(NodeContext& node) {
+  std::optional<Ints> given = node.integers("axes");
+  if (node.has(1)) given = node.static_integers(1, "axes");
+  Ints axes;
+  if (given && !given->empty()) {
+    axes = node.axes(*given, node.rank(0));
+  } else if (node.integer("noop_with_empty_axes", 0) == 0) {
+    axes = all_axes(node.rank(0));
+  }
+  return {{"axes", axes}, {"keepdims", std::int64_t{node.integer("keepdims", 1) != 0}}};
+}
+
+void same(NodeContext& node) {
+  node.out(0, node.make(node.node().op_type(), {node.in(0)}, reduction(node)));
+}
+
+void reduce_min(NodeContext& node) {
+  if (!is_float(node.dtype(0))) node.unsupported("on integers");
+  const Term negative = node.make("Neg", {node.in(0)});
+  node.out(0, node.make("Neg", {node.make("ReduceMax", {negative}, reduction(node))}));
+}
+
+void sum_of_squares(NodeContext& node) {
+  const Term squares = node.make("Mul", {node.in(0), node.in(0)});
+  node.out(0, node.make("ReduceSum", {squares}, reduction(node)));
+}
+
+void over_space(NodeContext& node, std::string_view op) {
+  if (node.rank(0) < 3) node.fail("rank of the input", "3 or more", std::to_string(node.rank(0)));
+  Ints axes = all_axes(node.rank(0));
+  axes.erase(axes.begin(), axes.begin() + 2);
+  node.out(0, node.make(op, {node.in(0)}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}));
+}
+void global_average_pool(NodeContext& node) { over_space(node, "ReduceMean"); }
+void global_max_pool(NodeContext& node) { over_space(node, "ReduceMax"); }
+
+}  // namespace
+
+void add_reductions(std::vector<Lowering>& list) {
+  list.push_back({"ReduceSum", same});
+  list.push_back({"ReduceMean", same});
+  list.push_back({"ReduceMax", same});
+  list.push_back({"ReduceMin", reduce_min});
+  list.push_back({"ReduceSumSquare", sum_of_squares});
+  list.push_back({"GlobalAveragePool", global_average_pool});
+  list.push_back({"GlobalMaxPool", global_max_pool});
+}
+
+}  // namespace tandem::importer

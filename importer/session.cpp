@@ -1,0 +1,112 @@
+#include "importer/session.h"
+
+#include <fmt/format.h>
+
+#include "importer/tensor_data.h"
+
+namespace tandem::importer {
+namespace {
+
+constexpr std::size_t fold_bytes = std::size_t{64} << 20;
+constexpr double fold_flops = 1e8;
+
+}  // namespace
+
+ValueId Session::place(const Term& term) {
+  if (term.id) return term.id;
+  assert(term.constant && "a sequence is not a value");
+  auto [at, is_new] = placed.try_emplace(term.constant.get());
+  if (is_new) at->second = {term.constant, builder.constant(*term.constant)};
+  return at->second.second;
+}
+
+Term Session::constant(HostTensor tensor) const {
+  Term term;
+  term.type = tensor.type();
+  term.constant = std::make_shared<const HostTensor>(std::move(tensor));
+  return term;
+}
+
+Term Session::value(ValueId id) const {
+  Term term;
+  term.type = builder.type(id);
+  term.id = id;
+  return term;
+}
+
+void Session::check_size(const TensorType& type, std::string_view op) const {
+  const auto most = file.limits.tensor_bytes / static_cast<std::int64_t>(size_of(type.dtype));
+  if (checked_elements(type.shape, most)) return;
+  Diagnostic d;
+  d.message = fmt::format("{}: the result is too large", op);
+  d.path = builder.scope().path;
+  d.expected = fmt::format("at most {} bytes", file.limits.tensor_bytes);
+  d.got = to_string(type);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::vector<Term> Session::apply(std::string_view op, const std::vector<Term>& inputs,
+                                 const Attributes& attributes) {
+  std::vector<Term> outputs;
+  if (fold(op, inputs, attributes, outputs)) return outputs;
+  std::vector<ValueId> ids;
+  for (const Term& input : inputs) {
+    ids.push_back(input.id || input.constant ? place(input) : ValueId{});
+  }
+  for (ValueId id : builder.node(op, std::move(ids), attributes)) outputs.push_back(value(id));
+  for (const Term& output : outputs) check_size(output.type, op);
+  return outputs;
+}
+
+// The node is made in a graph of its own, which infers its types, and thrown away with it.
+bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
+                   const Attributes& attributes, std::vector<Term>& outputs) {
+  if (!options.evaluate || operators.get(op).random) return false;
+  std::size_t bytes = 0;
+  for (const Term& input : inputs) {
+    if (input.id && !input.constant) return false;
+    if (input.constant) bytes += input.constant->bytes();
+  }
+  if (bytes > fold_bytes) return false;
+  GraphBuilder scratch(operators);
+  scratch.set_scope(builder.scope());
+  std::vector<ValueId> ids;
+  std::vector<HostTensor> values;
+  for (const Term& input : inputs) {
+    ids.push_back(input.constant ? scratch.constant(*input.constant) : ValueId{});
+    values.push_back(input.constant ? *input.constant : HostTensor());
+  }
+  for (ValueId id : scratch.node(op, std::move(ids), attributes)) {
+    check_size(scratch.type(id), op);
+    bytes += scratch.type(id).bytes();
+  }
+  const Node& node = scratch.graph().nodes.back();
+  if (bytes > fold_bytes || cost_of(scratch.graph(), node).flops > fold_flops) return false;
+  values.resize(node.inputs.size());
+  std::vector<HostTensor> results;
+  try {
+    results = options.evaluate(scratch.graph(), node, values);
+  } catch (const std::exception&) {
+    return false;  // no reference kernel for these types: a node then, which says so later
+  }
+  for (HostTensor& result : results) outputs.push_back(constant(std::move(result)));
+  return true;
+}
+
+void Session::report(const char* kind, const std::string& op, Diagnostic diagnostic) {
+  Report report;
+  report.problem.kind = kind;
+  report.problem.op = op;
+  report.problem.path = diagnostic.path;
+  report.problem.reason = diagnostic.message;
+  if (!diagnostic.expected.empty()) report.problem.reason += ": expected " + diagnostic.expected;
+  if (!diagnostic.got.empty()) {
+    report.problem.reason += (diagnostic.expected.empty() ? ": got " : ", got ") + diagnostic.got;
+  }
+  report.problem.fix = diagnostic.fix;
+  if (diagnostic.file.empty()) diagnostic.file = file.path.string();
+  report.diagnostic = std::move(diagnostic);
+  reports.push_back(std::move(report));
+}
+
+}  // namespace tandem::importer

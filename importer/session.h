@@ -1,0 +1,98 @@
+// What one import knows while it goes through the file.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/graph/builder.h"
+#include "importer/import_graph.h"
+#include "importer/onnx_content.h"
+#include "importer/paths.h"
+
+namespace tandem::importer {
+
+/// What the name of an ONNX value stands for.
+struct Term {
+  TensorType type;
+  ValueId id;                                         // -1: not placed in the graph (yet)
+  std::shared_ptr<const HostTensor> constant;         // known before the run
+  std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
+  bool bad = false;  // made by a node that could not be imported
+
+  bool is_constant() const { return constant != nullptr; }
+};
+
+/// Shapes and reshape targets of an import with another batch, by value name.
+struct BatchRecord {
+  std::unordered_map<std::string, Shape> shapes;
+  std::unordered_map<std::string, Ints> targets;
+};
+
+/// One problem with the Error's parts kept.
+struct Report {
+  Problem problem;
+  Diagnostic diagnostic;
+};
+
+struct Session {
+  const OnnxFile::Content& file;
+  const OperatorSet& operators;
+  const ImportOptions& options;
+  GraphBuilder builder;
+
+  ModulePaths modules;
+  PathCounter paths;
+  std::function<void()> next_part;  // the nodes made from here on are another operator of the same scope
+  std::vector<Report> reports;
+  std::vector<BatchRewrite> rewrites;
+  BatchRecord record;                      // of this import
+  const BatchRecord* old_batch = nullptr;  // of the file's own batch, where it is re-bound
+  std::int64_t nodes = 0;                  // lowered so far
+  int scopes = 0;                          // numbers the names inside function calls
+  std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
+      placed;                              // constants that are in the graph
+  std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
+
+  Session(const OnnxFile::Content& content, const OperatorSet& set, const ImportOptions& wishes)
+      : file(content), operators(set), options(wishes), builder(set), modules(*content.model) {}
+
+  /// The value in the graph; constants are placed on first use.
+  ValueId place(const Term& term);
+  Term constant(HostTensor tensor) const;
+  Term value(ValueId id) const;
+  /// Runs an operator: on constants now where that is cheap enough, else as a node of the graph.
+  std::vector<Term> apply(std::string_view op, const std::vector<Term>& inputs,
+                          const Attributes& attributes);
+  void report(const char* kind, const std::string& op, Diagnostic diagnostic);
+
+ private:
+  bool fold(std::string_view op, const std::vector<Term>& inputs, const Attributes& attributes,
+            std::vector<Term>& outputs);
+  void check_size(const TensorType& type, std::string_view op) const;
+};
+
+/// Names visible to a list of nodes.
+struct Scope {
+  const Scope* outer = nullptr;  // of a graph inside a node; functions see nothing outside
+  const Opsets* opsets = nullptr;
+  std::unordered_map<std::string, Term> names;
+  std::unordered_map<std::string, const onnx::AttributeProto*> attributes;  // of the function call
+  std::string path;    // of the function call; "" in the main graph
+  std::string prefix;  // makes value names of this scope unique in records
+  bool main = false;
+  bool in_function = false;
+  bool fixed_path = false;  // ONNX's own definition of an operator: all its parts have its path
+  int depth = 0;
+
+  const Term* find(const std::string& name) const {
+    const auto at = names.find(name);
+    if (at != names.end()) return &at->second;
+    return outer != nullptr ? outer->find(name) : nullptr;
+  }
+};
+
+}  // namespace tandem::importer

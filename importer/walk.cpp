@@ -1,0 +1,283 @@
+#include "importer/walk.h"
+
+#include <fmt/format.h>
+
+#include "importer/initializers.h"
+#include "importer/node_context.h"
+#include "importer/operators/all.h"
+#include "importer/tensor_data.h"
+#include "onnx/defs/schema.h"
+
+namespace tandem::importer {
+namespace {
+
+Term bad_term() {
+  Term term;
+  term.bad = true;
+  return term;
+}
+
+bool reads_bad(const Scope& scope, const onnx::NodeProto& node) {
+  for (const std::string& name : reads_of(node)) {
+    const Term* term = scope.find(name);
+    if (term == nullptr) continue;
+    if (term->bad) return true;
+    if (!term->sequence) continue;
+    for (const Term& part : *term->sequence) {
+      if (part.bad) return true;
+    }
+  }
+  return false;
+}
+
+void mark_bad(Scope& scope, const onnx::NodeProto& node) {
+  for (const std::string& output : node.output()) {
+    if (!output.empty() && scope.names.count(output) == 0) scope.names[output] = bad_term();
+  }
+}
+
+[[noreturn]] void unsupported(const std::string& path, std::string message, std::string fix = "") {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.path = path;
+  d.fix = std::move(fix);
+  throw Unsupported(ErrorKind::usage, std::move(d));
+}
+
+// Arity, attribute names and attribute types, by ONNX's own description of the operator.
+void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& node, const std::string& path) {
+  try {
+    schema.Verify(node);
+  } catch (const std::exception& error) {
+    Diagnostic d;
+    d.message = fmt::format("{}: {}", node.op_type(), error.what());
+    d.path = path;
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
+// A node of a function's body as it is in this call: attributes that refer to the call's are filled in
+// or left out, inputs that the call does not give are absent.
+onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
+  onnx::NodeProto result = node;
+  for (int i = 0; i < result.input_size(); ++i) {
+    if (scope.find(result.input(i)) == nullptr) result.set_input(i, "");
+  }
+  result.clear_attribute();
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.ref_attr_name().empty()) {
+      *result.add_attribute() = attribute;
+    } else if (const auto given = scope.attributes.find(attribute.ref_attr_name());
+               given != scope.attributes.end()) {
+      onnx::AttributeProto& filled = *result.add_attribute();
+      filled = *given->second;
+      filled.set_name(attribute.name());
+    }
+  }
+  return result;
+}
+
+// A call: its own names, its operands under the names of the formal inputs.
+void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call,
+                    const onnx::FunctionProto& function, const Opsets& opsets,
+                    const std::string& path, bool fixed_path) {
+  if (caller.depth >= session.file.limits.nesting) {
+    unsupported(path, fmt::format("functions call each other more than {} deep", session.file.limits.nesting));
+  }
+  Scope scope;
+  scope.opsets = &opsets;
+  scope.path = path;
+  scope.fixed_path = fixed_path;
+  scope.in_function = true;
+  scope.depth = caller.depth + 1;
+  scope.prefix = fmt::format("{}:", ++session.scopes);
+  if (call.input_size() > function.input_size()) unsupported(path, "a call with too many inputs");
+  for (int i = 0; i < call.input_size(); ++i) {
+    if (call.input(i).empty()) continue;
+    const Term* term = caller.find(call.input(i));
+    if (term != nullptr) scope.names[function.input(i)] = *term;
+  }
+  for (const onnx::AttributeProto& attribute : function.attribute_proto()) {
+    scope.attributes[attribute.name()] = &attribute;
+  }
+  for (const onnx::AttributeProto& attribute : call.attribute()) {
+    if (attribute.ref_attr_name().empty()) {
+      scope.attributes[attribute.name()] = &attribute;
+    } else if (const auto given = caller.attributes.find(attribute.ref_attr_name());
+               given != caller.attributes.end()) {
+      scope.attributes[attribute.name()] = given->second;
+    }
+  }
+  for (const onnx::NodeProto& node : function.node()) {
+    lower_node(session, scope, settled(node, scope));
+  }
+  for (int i = 0; i < call.output_size() && i < function.output_size(); ++i) {
+    if (call.output(i).empty()) continue;
+    const Term* term = scope.find(function.output(i));
+    if (term == nullptr) continue;
+    caller.names[call.output(i)] = *term;
+    session.record.shapes[caller.prefix + call.output(i)] = term->type.shape;
+    if (caller.main && term->id &&
+        session.builder.graph().value(term->id).kind == ValueKind::computed) {
+      session.builder.rename(term->id, call.output(i));
+    }
+  }
+}
+
+onnx::TypeProto type_proto(const Term& term) {
+  onnx::TypeProto type;
+  auto* tensor = type.mutable_tensor_type();
+  tensor->set_elem_type(dtype_to_onnx(term.type.dtype));
+  for (std::int64_t extent : term.type.shape) tensor->mutable_shape()->add_dim()->set_dim_value(extent);
+  return type;
+}
+
+// ONNX defines many operators by others; those definitions serve where there is no own lowering.
+bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& node,
+                         const onnx::OpSchema& schema, int version, const std::string& path) {
+  onnx::FunctionProto body;
+  if (schema.HasFunction()) {
+    const onnx::FunctionProto* fixed = schema.GetFunction(version);
+    if (fixed == nullptr) return false;
+    body = *fixed;
+  } else if (schema.HasContextDependentFunction()) {
+    std::vector<onnx::TypeProto> types;
+    for (const std::string& input : node.input()) {
+      const Term* term = input.empty() ? nullptr : scope.find(input);
+      const bool known = term != nullptr && !term->sequence;
+      types.push_back(known ? type_proto(*term) : onnx::TypeProto());
+    }
+    try {
+      const onnx::FunctionBodyBuildContextImpl context(node, types);
+      if (!schema.BuildContextDependentFunction(context, body, version)) return false;
+    } catch (const std::exception&) {
+      return false;
+    }
+  } else {
+    return false;
+  }
+  Opsets opsets{{"", version}};
+  for (const onnx::OperatorSetIdProto& import : body.opset_import()) {
+    opsets[domain_of(import.domain())] = static_cast<int>(import.version());
+  }
+  // Defaults that the schema knows and the body refers to.
+  for (const auto& [name, attribute] : schema.attributes()) {
+    if (attribute.default_value.has_type() && !attribute.default_value.name().empty()) {
+      *body.add_attribute_proto() = attribute.default_value;
+    }
+  }
+  lower_function(session, scope, node, body, opsets, path, true);
+  return true;
+}
+
+// If with a condition that is known: the nodes of the branch taken.
+void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path) {
+  const Term* condition = node.input_size() == 1 ? scope.find(node.input(0)) : nullptr;
+  if (condition == nullptr || !condition->constant || condition->type.elements() != 1) {
+    unsupported(path, "If: only conditions that are known before the run are supported",
+                "export the model with static control flow");
+  }
+  const char* wanted = condition->constant->number(0) != 0 ? "then_branch" : "else_branch";
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() != wanted || !attribute.has_g()) continue;
+    const onnx::GraphProto& graph = attribute.g();
+    Scope inner;
+    inner.outer = &scope;
+    inner.opsets = scope.opsets;
+    inner.attributes = scope.attributes;
+    inner.path = scope.path;
+    inner.in_function = scope.in_function;
+    inner.fixed_path = scope.fixed_path;
+    inner.depth = scope.depth + 1;
+    inner.prefix = fmt::format("{}:", ++session.scopes);
+    for (const onnx::TensorProto& tensor : graph.initializer()) {
+      inner.names[tensor.name()] = session.constant(read_tensor(tensor, session.file, tensor.name()));
+    }
+    for (const onnx::NodeProto& each : graph.node()) lower_node(session, inner, each);
+    for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
+      const Term* term = inner.find(graph.output(i).name());
+      if (term != nullptr && !node.output(i).empty()) scope.names[node.output(i)] = *term;
+    }
+    return;
+  }
+  unsupported(path, "If: a branch is missing");
+}
+
+void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path) {
+  const std::string domain = domain_of(node.domain());
+  const auto function = session.file.functions.find({domain, node.op_type(), node.overload()});
+  if (function != session.file.functions.end()) {
+    Opsets opsets;
+    for (const onnx::OperatorSetIdProto& import : function->second->opset_import()) {
+      opsets[domain_of(import.domain())] = static_cast<int>(import.version());
+    }
+    lower_function(session, scope, node, *function->second, opsets, path, false);
+    return;
+  }
+  if (!domain.empty()) {
+    unsupported(path, fmt::format("operators of domain '{}' are not supported", domain),
+                "export the model with operators of ai.onnx");
+  }
+  const auto version = scope.opsets->find("");
+  if (version == scope.opsets->end()) unsupported(path, "the file imports no version of ai.onnx's operators");
+  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, "");
+  if (schema == nullptr || schema->deprecated()) {
+    unsupported(path, fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
+  }
+  check_against_schema(*schema, node, path);
+  if (node.op_type() == "If") return lower_if(session, scope, node, path);
+  const Lower lower = find_lowering(node.op_type());
+  if (lower == nullptr) {
+    if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;
+    unsupported(path, fmt::format("{} is not supported", node.op_type()));
+  }
+  NodeContext context(session, scope, node, version->second, path);
+  try {
+    lower(context);
+  } catch (const Unsupported&) {
+    // Attention and others have a definition that covers the forms without an own lowering.
+    if (!lower_by_definition(session, scope, node, *schema, version->second, path)) throw;
+  }
+  for (const std::string& output : node.output()) {
+    if (!output.empty() && scope.names.count(output) == 0) {
+      context.unsupported(fmt::format("output '{}' is not offered", output));
+    }
+  }
+}
+
+}  // namespace
+
+void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
+  if (++session.nodes > session.file.limits.nodes) {
+    refuse(session.file.path, "", "the graph is too large with its functions expanded",
+           fmt::format("at most {} nodes", session.file.limits.nodes));
+  }
+  if (reads_bad(scope, node)) return mark_bad(scope, node);
+  std::string base = scope.fixed_path ? scope.path : session.modules.operator_path(node);
+  if (!scope.path.empty() && !scope.fixed_path) base = scope.path + "." + (base.empty() ? node.op_type() : base);
+  const std::string path = scope.fixed_path ? base : session.paths.next(base, node.op_type());
+  const GraphBuilder::Scope outer = session.builder.scope();
+  session.builder.set_scope({path, Phase::forward, {}});
+  session.next_part = [&session, &scope, &base, &node] {
+    if (scope.fixed_path) return;
+    session.paths.commit(base, node.op_type());
+    session.builder.set_scope({session.paths.next(base, node.op_type()), Phase::forward, {}});
+  };
+  const std::size_t before = session.builder.graph().nodes.size();
+  try {
+    lower_operator(session, scope, node, path);
+  } catch (const Unsupported& error) {
+    session.report("unsupported_operator", node.op_type(), error.diagnostics()[0]);
+    mark_bad(scope, node);
+  } catch (const Error& error) {
+    session.report("bad_operator", node.op_type(), error.diagnostics()[0]);
+    mark_bad(scope, node);
+  }
+  // Nodes that fold away take no number, so that exporters' shape arithmetic does not shift others.
+  if (session.builder.graph().nodes.size() > before && !scope.fixed_path) {
+    session.paths.commit(base, node.op_type());
+  }
+  session.builder.set_scope(outer);
+}
+
+}  // namespace tandem::importer

@@ -1,0 +1,50 @@
+// The one error form of Tandem: everything that is wrong with a model, option or data file, at once.
+#pragma once
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+/// One thing that is wrong: where it is, what was expected, what was found, and how to mend it.
+struct Diagnostic {
+  std::string message;
+  std::string file;      // of a configuration, model or data file; empty if none
+  int line = 0;          // 1-based; 0 = unknown (a row for data files)
+  int column = 0;        // 1-based; 0 = unknown
+  std::string path;      // operator or parameter path
+  std::string expected;
+  std::string got;
+  std::string fix;
+};
+
+/// The kind decides the exit code of the command-line tool.
+enum class ErrorKind {
+  runtime = 1,       // failure while running (disk full, ...)
+  usage = 2,         // bad usage, model, configuration or policy
+  does_not_fit = 3,  // the plan exceeds a memory limit
+  data = 4,          // bad data
+  diverged = 5,      // a non-finite loss
+};
+
+/// Thrown before a run or between steps, never inside a step.
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, Diagnostic diagnostic);
+  Error(ErrorKind kind, std::vector<Diagnostic> diagnostics);
+
+  ErrorKind kind() const { return kind_; }
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  /// All diagnostics, one a line: `file:line:column: path: message: expected ..., got ...; fix`.
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  ErrorKind kind_;
+  std::vector<Diagnostic> diagnostics_;
+  std::string text_;
+};
+
+std::string to_string(const Diagnostic& diagnostic);
+
+}  // namespace tandem

@@ -1,0 +1,143 @@
+// The public C++ library: open a model, see what is in it, train it, export it. Standard types only.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tandem/error.h"
+
+namespace tandem::api {
+
+/// Version of the library, "0.1.0".
+std::string version();
+
+// ---------------------------------------------------------------- what is in a model
+
+struct InspectOptions {
+  std::vector<std::pair<std::string, std::int64_t>> bind;  // free dimensions, e.g. {"batch", 32}
+  /// "" = summary; "graph" | "training" | "lowered" | "plan": that stage as text.
+  std::string stage;
+  std::string batch_norm = "train";
+};
+
+struct InspectReport {
+  std::string text;              // for people
+  std::string json;              // one object, as docs/formats.md says
+  bool blocks_training = false;  // some operator or gradient is missing
+};
+
+/// Throws Error{usage} where the file cannot be read as a model at all.
+InspectReport inspect(const std::string& model_path, const InspectOptions& options = {});
+
+// ---------------------------------------------------------------- training
+
+/// What a logged step or an evaluation tells.
+struct Progress {
+  std::uint64_t step = 0, steps = 0;  // steps = 0: unknown
+  double epoch = 0, epochs = 0;
+  bool evaluation = false;
+  std::vector<std::pair<std::string, double>> values;  // loss, terms, accuracy, lr
+  double samples_per_second = 0;
+  double seconds = 0;
+};
+
+struct TrainOptions {
+  std::vector<std::string> overrides;  // "optimizer.lr=0.01"
+  std::string run_dir;                 // empty: runs/NAME-0001, numbered up
+  bool resume = false;
+  bool dry_run = false;                // everything up to the first step
+  std::function<void(const Progress&)> on_progress;
+  std::function<void(const std::string&)> on_message;  // notes for people
+};
+
+struct TrainResult {
+  std::string run_dir;
+  std::uint64_t steps = 0;
+  double loss = 0;                           // of the last step
+  std::map<std::string, double> evaluation;  // last values of the metrics
+  bool interrupted = false;                  // saved after request_stop
+};
+
+/// A run described by a train.toml.
+class Trainer {
+ public:
+  /// Reads and checks the configuration, the model and the data. Throws Error with all that is wrong.
+  Trainer(const std::string& config_path, TrainOptions options);
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  TrainResult run();
+  /// From any thread or a signal handler: save after the current step and return.
+  static void request_stop();
+  /// One paragraph: model, parameters, memory plan, placement.
+  std::string summary() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// ---------------------------------------------------------------- without files: the library's core
+
+/// A row-major array in host memory; float32, int64, ... by name.
+struct Array {
+  std::string dtype = "float32";
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  static Array of(std::vector<std::int64_t> shape, const std::vector<float>& values);
+  static Array of(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& values);
+  std::vector<float> floats() const;
+};
+
+/// A model in training, fed by the caller: `step` runs forward, backward and update.
+class Session {
+ public:
+  /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
+  Session(const std::string& model_path, std::int64_t batch_size,
+          const std::vector<std::string>& settings);
+  ~Session();
+  Session(Session&&) noexcept;
+  /// One array per fed input of the model and the loss, by name, batch on axis 0. Returns the loss.
+  double step(const std::map<std::string, Array>& feeds);
+  /// Outputs of the model in inference form.
+  std::map<std::string, Array> predict(const std::map<std::string, Array>& feeds);
+  std::map<std::string, Array> parameters() const;
+  void set_parameter(const std::string& name, const Array& value);
+  void save(const std::string& path) const;  // .onnx, .safetensors or .npz
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// ---------------------------------------------------------------- tools
+
+/// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
+/// form), .safetensors or .npz. `checkpoint`: "best", "latest" or a step. Returns what was written.
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const std::string& checkpoint = "");
+
+struct BenchOptions {
+  std::vector<std::string> overrides;
+  double seconds = 3;      // of timed steps after warm-up
+  std::string trace_path;  // Chrome trace; empty = none
+};
+struct Report {
+  std::string text, json;
+};
+Report bench(const std::string& config_path, const BenchOptions& options);
+/// One kernel alone: "adamw" on that many elements.
+Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
+Report doctor();
+
+/// All keys of train.toml with type, default and help; or one of them.
+std::string config_keys(bool json);
+std::string config_explain(const std::string& key);
+std::string config_schema();
+
+}  // namespace tandem::api

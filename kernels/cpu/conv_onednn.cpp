@@ -1,0 +1,186 @@
+// Convolutions by oneDNN. Weights lie in the tap layout; where the primitive wants blocks of its own they
+// are reordered into the workspace, which costs little beside the products of maps that are not tiny.
+#include <string_view>
+
+#include "kernels/cpu/convolution.h"
+#include "kernels/cpu/onednn.h"
+
+namespace tandem {
+namespace {
+
+using dnnl::memory;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+struct Descs {
+  memory::desc x, y, weight, bias;
+  memory::desc any_weight;
+  memory::dims strides, dilations, pads_begin, pads_end;
+};
+
+Descs describe(const Convolution& c, const Layout& x, const Layout& y) {
+  Descs d;
+  d.x = onednn_desc(c.x, x);
+  d.y = onednn_desc(c.y, y);
+  Shape shape = c.weight;
+  Layout layout = tap_layout(c.weight);
+  if (c.group > 1) {
+    shape[0] /= c.group;
+    shape.insert(shape.begin(), c.group);
+    layout.strides.insert(layout.strides.begin(), shape[1]);
+  }
+  const memory::dims dims(shape.begin(), shape.end());
+  d.weight = memory::desc(dims, memory::data_type::f32,
+                          memory::dims(layout.strides.begin(), layout.strides.end()));
+  d.any_weight = memory::desc(dims, memory::data_type::f32, memory::format_tag::any);
+  if (c.has_bias) d.bias = memory::desc({c.y[1]}, memory::data_type::f32, memory::format_tag::a);
+  d.strides.assign(c.strides.begin(), c.strides.end());
+  for (const std::int64_t dilation : c.dilations) d.dilations.push_back(dilation - 1);
+  d.pads_begin.assign(c.pads_begin.begin(), c.pads_begin.end());
+  d.pads_end.assign(c.pads_end.begin(), c.pads_end.end());
+  return d;
+}
+
+dnnl::convolution_forward::primitive_desc forward_desc(const dnnl::engine& engine, const Descs& d,
+                                                       const memory::desc& weight,
+                                                       const dnnl::primitive_attr& attributes) {
+  constexpr auto kind = dnnl::prop_kind::forward_training;
+  constexpr auto direct = dnnl::algorithm::convolution_direct;
+  if (d.bias.get_ndims() > 0) {
+    return {engine,    kind,        direct,       d.x,        weight,
+            d.bias,    d.y,         d.strides,    d.dilations, d.pads_begin,
+            d.pads_end, attributes};
+  }
+  return {engine,    kind,        direct,       d.x,        weight, d.y,
+          d.strides, d.dilations, d.pads_begin, d.pads_end, attributes};
+}
+
+class OneDnnConvolution final : public PreparedKernel {
+ public:
+  OneDnnConvolution(const KernelRequest& request, const Convolution& c, const Layout& x, const Layout& y)
+      : pass_(c.pass), threads_(request.facts->threads), has_bias_(c.has_bias),
+        has_residual_(c.has_residual) {
+    const OneDnnTeam team(threads_);
+    const Descs d = describe(c, x, y);
+    switch (c.pass) {
+      case ConvolutionPass::forward: make_forward(c, d); break;
+      case ConvolutionPass::input: make_input(d); break;
+      case ConvolutionPass::weight: make_weight(d); break;
+    }
+    const std::size_t scratchpad = std::max(call_.scratchpad_bytes(), reorder_.scratchpad_bytes());
+    weight_at_ = aligned(scratchpad);
+    workspace_bytes = weight_at_ + (reorder_.empty() ? 0 : weight_bytes_);
+  }
+
+  void run(const KernelArguments& arguments) noexcept override {
+    const OneDnnTeam team(threads_);
+    const auto in = arguments.inputs;
+    void* const out = arguments.outputs[0];
+    void* const scratchpad = arguments.workspace;
+    void* const own = static_cast<char*>(arguments.workspace) + weight_at_;
+    if (pass_ == ConvolutionPass::weight) {
+      call_.run({in[0], in[1], reorder_.empty() ? out : own}, scratchpad);
+      if (!reorder_.empty()) reorder_.run({own, out}, scratchpad);
+      return;
+    }
+    const void* weight = in[1];
+    if (!reorder_.empty()) {
+      reorder_.run({weight, own}, scratchpad);
+      weight = own;
+    }
+    if (has_bias_ && has_residual_) {
+      call_.run({in[0], weight, out, in[2], in[3]}, scratchpad);
+    } else if (has_bias_) {
+      call_.run({in[0], weight, out, in[2]}, scratchpad);
+    } else if (has_residual_) {
+      call_.run({in[0], weight, out, in[3]}, scratchpad);
+    } else {
+      call_.run({in[0], weight, out}, scratchpad);
+    }
+  }
+
+ private:
+  void make_forward(const Convolution& c, const Descs& d) {
+    dnnl::primitive_attr attributes = onednn_attributes();
+    dnnl::post_ops then;
+    int residual = -1;
+    if (c.has_residual) {
+      residual = then.len();
+      then.append_binary(dnnl::algorithm::binary_add, d.y);
+    }
+    if (c.relu) then.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(then);
+    auto desc = forward_desc(engine_, d, d.any_weight, attributes);
+    // The batched-product kernels read the tap layout as fast as their own blocks.
+    if (c.group == 1 && c.weight[1] % 16 == 0) {
+      const auto plain = forward_desc(engine_, d, d.weight, attributes);
+      if (std::string_view(plain.impl_info_str()).starts_with("brgconv")) desc = plain;
+    }
+    std::vector<OneDnnCall::Slot> slots{{DNNL_ARG_SRC, d.x},
+                                        {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                                        {DNNL_ARG_DST, d.y}};
+    if (c.has_bias) slots.push_back({DNNL_ARG_BIAS, d.bias});
+    if (residual >= 0) {
+      slots.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual) | DNNL_ARG_SRC_1, d.y});
+    }
+    call_ = {engine_, dnnl::convolution_forward(desc), desc.scratchpad_desc(), std::move(slots)};
+    to_blocks(d.weight, desc.weights_desc());
+  }
+
+  void make_input(const Descs& d) {
+    const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
+    const dnnl::convolution_backward_data::primitive_desc desc(
+        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides, d.dilations,
+        d.pads_begin, d.pads_end, hint, onednn_attributes());
+    call_ = {engine_, dnnl::convolution_backward_data(desc), desc.scratchpad_desc(),
+             {{DNNL_ARG_DIFF_DST, d.y},
+              {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+              {DNNL_ARG_DIFF_SRC, d.x}}};
+    to_blocks(d.weight, desc.weights_desc());
+  }
+
+  void make_weight(const Descs& d) {
+    const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
+    const dnnl::convolution_backward_weights::primitive_desc desc(
+        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides, d.dilations,
+        d.pads_begin, d.pads_end, hint, onednn_attributes());
+    call_ = {engine_, dnnl::convolution_backward_weights(desc), desc.scratchpad_desc(),
+             {{DNNL_ARG_SRC, d.x},
+              {DNNL_ARG_DIFF_DST, d.y},
+              {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()}}};
+    weight_bytes_ = aligned(desc.diff_weights_desc().get_size());
+    if (desc.diff_weights_desc() != d.weight) {
+      reorder_ = onednn_reorder(engine_, desc.diff_weights_desc(), d.weight);
+    }
+  }
+
+  void to_blocks(const memory::desc& tap, const memory::desc& blocks) {
+    weight_bytes_ = aligned(blocks.get_size());
+    if (blocks != tap) reorder_ = onednn_reorder(engine_, tap, blocks);
+  }
+
+  ConvolutionPass pass_;
+  int threads_;
+  bool has_bias_, has_residual_;
+  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  OneDnnCall call_, reorder_;  // reorder_: of the weights, where needed
+  std::size_t weight_at_ = 0, weight_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_onednn_convolution(const KernelRequest& request) {
+  const Convolution c = convolution_of(request);
+  const Operand& out = request.outputs[0];
+  switch (c.pass) {
+    case ConvolutionPass::forward:
+      return std::make_unique<OneDnnConvolution>(request, c, request.inputs[0].layout, out.layout);
+    case ConvolutionPass::input:
+      return std::make_unique<OneDnnConvolution>(request, c, out.layout, request.inputs[0].layout);
+    case ConvolutionPass::weight: break;
+  }
+  return std::make_unique<OneDnnConvolution>(request, c, request.inputs[0].layout,
+                                             request.inputs[1].layout);
+}
+
+}  // namespace tandem

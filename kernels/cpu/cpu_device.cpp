@@ -1,0 +1,210 @@
+#include "kernels/cpu/cpu_device.h"
+
+#include <omp.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "engine/graph/error.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/isa.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+constexpr std::size_t small_block = std::size_t{1} << 20;  // below: from the heap
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+[[noreturn]] void no_memory(std::size_t bytes) {
+  Diagnostic d;
+  d.message = "the host has no memory left";
+  d.got = std::to_string(bytes) + " bytes wanted";
+  d.fix = "use a smaller batch or more micro-batches";
+  throw Error(ErrorKind::does_not_fit, std::move(d));
+}
+
+class HeapMemory final : public Memory {
+ public:
+  explicit HeapMemory(std::size_t bytes)
+      : address_(std::aligned_alloc(64, std::max<std::size_t>(round_up(bytes, 64), 64))), bytes_(bytes) {
+    if (address_ == nullptr) no_memory(bytes);
+    std::memset(address_, 0, round_up(bytes, 64));
+  }
+  ~HeapMemory() override { std::free(address_); }
+  void* address() override { return address_; }
+  std::size_t bytes() const override { return bytes_; }
+
+ private:
+  void* address_;
+  std::size_t bytes_;
+};
+
+// Pages of its own, huge where the system offers them; reserved ranges hold nothing until they grow.
+class MappedMemory final : public Memory {
+ public:
+  MappedMemory(std::size_t bytes, bool reserve_only) : reserved_(round_up(bytes, huge_page) + huge_page) {
+    const int protection = reserve_only ? PROT_NONE : PROT_READ | PROT_WRITE;
+    mapping_ = ::mmap(nullptr, reserved_, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping_ == MAP_FAILED) no_memory(bytes);
+    const auto start = round_up(reinterpret_cast<std::uintptr_t>(mapping_), huge_page);
+    address_ = reinterpret_cast<void*>(start);
+    capacity_ = round_up(bytes, huge_page);
+    if (!reserve_only) {
+      bytes_ = bytes;
+      ::madvise(address_, capacity_, MADV_HUGEPAGE);
+    }
+  }
+  ~MappedMemory() override { ::munmap(mapping_, reserved_); }
+
+  void* address() override { return address_; }
+  std::size_t bytes() const override { return bytes_; }
+  bool grow(std::size_t bytes) override {
+    if (bytes <= bytes_) return true;
+    const std::size_t wanted = round_up(bytes, huge_page);
+    if (wanted > capacity_) return false;
+    if (::mprotect(address_, wanted, PROT_READ | PROT_WRITE) != 0) return false;
+    ::madvise(address_, wanted, MADV_HUGEPAGE);
+    bytes_ = wanted;
+    return true;
+  }
+
+ private:
+  std::size_t reserved_;
+  void* mapping_ = nullptr;
+  void* address_ = nullptr;  // the first huge page boundary
+  std::size_t capacity_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+// Denormal numbers count as zero: they cost a hundred cycles each and carry no training signal.
+void flush_denormals() {
+#if defined(__x86_64__)
+  constexpr unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
+  _mm_setcsr(_mm_getcsr() | flush_to_zero | denormals_are_zero);
+#endif
+}
+
+class CpuEvent final : public Event {};
+
+// The lane's own queue: everything runs where it is enqueued.
+class CpuStream final : public Stream {
+ public:
+  void run(PreparedKernel& kernel, const KernelArguments& arguments) override { kernel.run(arguments); }
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void record(Event&) override {}
+  void wait(Event&) override {}
+  void synchronize() override {}
+};
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(int threads) : kernels_(cpu_kernels()) {
+    facts_.kind = "cpu";
+    facts_.features = processor_features();
+    const int cores = usable_cores();
+    facts_.threads = threads <= 0 ? cores : std::min(threads, cores);
+  }
+
+  const std::string& name() const override { return name_; }
+  const DeviceFacts& facts() const override { return facts_; }
+  const KernelList& kernels() const override { return kernels_; }
+  std::size_t memory_bytes() const override {
+    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  }
+
+  std::unique_ptr<Memory> allocate(std::size_t bytes) override {
+    if (bytes < small_block) return std::make_unique<HeapMemory>(bytes);
+    return std::make_unique<MappedMemory>(bytes, false);
+  }
+  std::unique_ptr<Memory> reserve(std::size_t bytes) override {
+    return std::make_unique<MappedMemory>(bytes, true);
+  }
+  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
+  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  void to_device(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void to_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+
+  void on_lane(const std::function<void()>& f) override {
+    omp_set_num_threads(facts_.threads);
+    flush_denormals();
+    if (facts_.threads > 1) {
+#pragma omp parallel num_threads(facts_.threads)
+      flush_denormals();
+    }
+    f();
+  }
+
+ private:
+  std::string name_ = "cpu";
+  DeviceFacts facts_;
+  KernelList kernels_;
+};
+
+// CPUs' worth of time that a quota file grants, or infinity.
+double quota(const std::string& folder) {
+  double limit = std::numeric_limits<double>::infinity();
+  std::string first;
+  double period = 0;
+  if (std::ifstream file(folder + "/cpu.max"); file >> first >> period) {
+    if (first != "max" && period > 0) limit = std::atof(first.c_str()) / period;
+    return limit;
+  }
+  double us = 0;
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+  if (quota_file >> us && period_file >> period && us > 0 && period > 0) limit = us / period;
+  return limit;
+}
+
+// The tightest quota of the process's control group and all groups around it.
+double smallest_quota() {
+  double limit = std::numeric_limits<double>::infinity();
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string id, controllers, group;
+    std::getline(fields, id, ':');
+    std::getline(fields, controllers, ':');
+    std::getline(fields, group);
+    std::string root = "/sys/fs/cgroup";
+    if (!controllers.empty()) {
+      if (("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+      root += "/" + controllers;
+    }
+    for (;;) {
+      limit = std::min(limit, quota(root + group));
+      const std::size_t slash = group.rfind('/');
+      if (group.empty() || group == "/" || slash == std::string::npos) break;
+      group.resize(slash);
+    }
+  }
+  return std::min(limit, quota("/sys/fs/cgroup"));
+}
+
+}  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int allowed = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  const double limit = smallest_quota();
+  const int granted = limit < allowed ? static_cast<int>(std::ceil(limit - 0.01)) : allowed;
+  return std::max(1, granted);
+}
+
+std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
+
+}  // namespace tandem

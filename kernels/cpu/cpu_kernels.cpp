@@ -1,0 +1,21 @@
+#include "kernels/cpu/cpu_kernels.h"
+
+#include <iterator>
+
+#include "kernels/reference/reference_kernels.h"
+
+namespace tandem {
+
+KernelList cpu_kernels() {
+  KernelList list;
+  add_product_kernels(list);
+  add_elementwise_kernels(list);
+  add_network_kernels(list);
+  add_update_kernels(list);
+  KernelList reference = reference_kernels();
+  list.insert(list.end(), std::make_move_iterator(reference.begin()),
+              std::make_move_iterator(reference.end()));
+  return list;
+}
+
+}  // namespace tandem

@@ -1,0 +1,15 @@
+// Runs a TileProgram over an index space: scalar operators, fused bodies and reductions.
+#pragma once
+
+#include "engine/runtime/kernel.h"
+
+namespace tandem {
+
+std::optional<std::string> refuse_tiles(const KernelRequest& request);
+std::vector<Proposal> propose_tiles(const KernelRequest& request);
+std::unique_ptr<PreparedKernel> prepare_tiles(const KernelRequest& request);
+
+/// "cpu.NAME" for operator `op`, run by the interpreter.
+Kernel tile_kernel(std::string name, std::string op);
+
+}  // namespace tandem

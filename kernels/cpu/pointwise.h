@@ -1,0 +1,41 @@
+// What the lists of element-wise, network and update kernels are made of, and what their files share.
+#pragma once
+
+#include "engine/runtime/kernel.h"
+
+namespace tandem {
+
+void add_move_kernels(KernelList& list);                 // moves.cpp
+void add_gather_kernels(KernelList& list);               // gather.cpp
+void add_softmax_kernels(KernelList& list);              // softmax.cpp
+void add_loss_kernels(KernelList& list);                 // losses.cpp
+void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.cpp
+void add_batch_normalization_kernels(KernelList& list);  // batch_normalization.cpp
+void add_dropout_kernels(KernelList& list);              // dropout.cpp
+void add_attention_kernels(KernelList& list);            // attention.cpp
+
+inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
+  Proposal proposal;
+  proposal.inputs.resize(request.inputs.size());
+  proposal.outputs.resize(request.outputs.size());
+  return {proposal};
+}
+
+inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
+
+inline bool is_present(const KernelRequest& request, std::size_t input) {
+  return input < request.inputs.size() && request.inputs[input].present;
+}
+
+/// A reason where one of these inputs is there and not float32.
+inline std::optional<std::string> refuse_but_float32(const KernelRequest& request,
+                                                     std::initializer_list<std::size_t> inputs) {
+  for (std::size_t i : inputs) {
+    if (is_present(request, i) && request.inputs[i].type.dtype != DType::float32) {
+      return "element type " + std::string(name_of(request.inputs[i].type.dtype));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace tandem

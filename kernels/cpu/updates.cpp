@@ -1,0 +1,215 @@
+// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate and ClipScale. An update is a stream of
+// memory: one plain loop, cut into equal parts before it starts.
+#include <cmath>
+
+#include "engine/operators/grouped_update.h"
+#include "engine/operators/operator.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/strided.h"
+#include "kernels/cpu/strided_copy.h"
+#include "kernels/cpu/vector_functions.h"
+
+namespace tandem {
+namespace {
+
+SgdSettings sgd_settings(const Attributes& attributes) {
+  return {attributes.number("momentum"), attributes.number("dampening"), attributes.number("weight_decay"),
+          attributes.flag("nesterov")};
+}
+
+AdamSettings adam_settings(const Attributes& attributes) {
+  return {attributes.number("beta1"),        attributes.number("beta2"),
+          attributes.number("epsilon"),      attributes.number("weight_decay"),
+          attributes.flag("decoupled"),      attributes.flag("bias_correction"),
+          attributes.text("epsilon_form") == "onnx"};
+}
+
+// Group i reads inputs [i * inputs, ...) and writes outputs [i * outputs, ...).
+class Update final : public PreparedKernel {
+ public:
+  Update(const KernelRequest& r, std::string_view op, std::int64_t count)
+      : adam_(op == "AdamUpdate"), sizes_(update_group(op)), functions_(vector_functions(r)),
+        scalars_(r.inputs.size() - 4) {
+    if (adam_) adam_settings_ = adam_settings(r.attributes());
+    else sgd_settings_ = sgd_settings(r.attributes());
+    std::int64_t total = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::size_t first = static_cast<std::size_t>(i) * sizes_.inputs;
+      starts_.push_back(total);
+      total += r.inputs[first].type.elements();
+      has_buffer_ = has_buffer_ || (!adam_ && is_present(r, first + 2));
+    }
+    starts_.push_back(total);
+    parts_ = parts_for(r.facts->threads, total * (adam_ ? 28 : has_buffer_ ? 20 : 12), grain_bytes);
+  }
+
+  void run(const KernelArguments& a) noexcept override {
+    const void* const* scalars = a.inputs + scalars_;
+    const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
+    const std::int64_t step = *static_cast<const std::int64_t*>(scalars[1]);
+    const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
+    const bool skip = *static_cast<const bool*>(scalars[3]);
+    SgdStep<float> sgd{};
+    AdamStep<float> adam{};
+    if (adam_) adam = adam_step<float>(adam_settings_, lr, step, scale);
+    else sgd = sgd_step<float>(sgd_settings_, lr, step, scale);
+    parallel_parts(parts_, [&](int part) {
+      const Range range = part_of(starts_.back(), part, parts_, 1024);
+      // The group in which the range begins, then all that it reaches.
+      std::size_t group = static_cast<std::size_t>(
+          std::upper_bound(starts_.begin(), starts_.end(), range.begin) - starts_.begin() - 1);
+      for (std::int64_t at = range.begin; at < range.end; ++group) {
+        const std::int64_t end = std::min(range.end, starts_[group + 1]);
+        if (end > at) run_range(a, group, at - starts_[group], end - at, skip, sgd, adam);
+        at = std::max(at, end);
+      }
+    });
+  }
+
+ private:
+  void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n, bool skip,
+                 const SgdStep<float>& sgd, const AdamStep<float>& adam) const {
+    const auto in = [&](std::size_t i) {
+      return static_cast<const float*>(a.inputs[group * sizes_.inputs + i]) + begin;
+    };
+    const auto out = [&](std::size_t i) {
+      return static_cast<float*>(a.outputs[group * sizes_.outputs + i]) + begin;
+    };
+    if (skip) {
+      keep(in(0), out(0), n);
+      if (adam_ || has_buffer_) keep(in(2), out(1), n);
+      if (adam_) keep(in(3), out(2), n);
+    } else if (adam_) {
+      functions_.adam(adam, in(0), in(1), in(2), in(3), out(0), out(1), out(2), n);
+    } else if (has_buffer_) {
+      functions_.sgd_momentum(sgd, in(0), in(1), in(2), out(0), out(1), n);
+    } else {
+      functions_.sgd(sgd, in(0), in(1), out(0), n);
+    }
+  }
+
+  void keep(const float* from, float* to, std::int64_t n) const {
+    if (from == to) return;
+    functions_.tile[static_cast<int>(TileOp::copy)]({from, nullptr, nullptr, to, n, 0, 0});
+  }
+
+  bool adam_, has_buffer_ = false;
+  UpdateGroup sizes_;
+  const VectorFunctions& functions_;
+  std::size_t scalars_;
+  SgdSettings sgd_settings_;
+  AdamSettings adam_settings_;
+  std::vector<std::int64_t> starts_;  // of the groups, in elements
+  int parts_ = 1;
+};
+
+std::optional<std::string> refuse_update(const KernelRequest& r, std::string_view op) {
+  const std::size_t tensors = r.inputs.size() - 4;
+  for (std::size_t i = 0; i < tensors; ++i) {
+    if (r.inputs[i].present && r.inputs[i].type.dtype != DType::float32) {
+      return "element type " + std::string(name_of(r.inputs[i].type.dtype));
+    }
+  }
+  for (std::size_t i : {tensors, tensors + 2}) {
+    if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
+  }
+  for (const Operand& y : r.outputs) {
+    // An absent momentum buffer has an empty output, which nobody reads.
+    if (!y.present && op == "AdamUpdate") return "a result that nobody reads";
+  }
+  return std::nullopt;
+}
+
+// All tensors of one update lie alike: as the master does where that is dense, else row-major.
+std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op, std::int64_t count) {
+  const UpdateGroup sizes = update_group(op);
+  Proposal proposal;
+  proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
+  proposal.outputs.resize(r.outputs.size(), {LayoutWish::Kind::row_major, {}});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Operand& master = r.inputs[i * sizes.inputs];
+    LayoutWish wish{LayoutWish::Kind::row_major, {}};
+    if (is_dense(master.layout, master.type.shape)) wish = {LayoutWish::Kind::exact, master.layout};
+    for (std::size_t k = 0; k < sizes.inputs; ++k) proposal.inputs[i * sizes.inputs + k] = wish;
+    for (std::size_t k = 0; k < sizes.outputs; ++k) {
+      const std::size_t at = i * sizes.outputs + k;
+      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
+    }
+  }
+  return {proposal};
+}
+
+std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
+  const bool first = r.attributes().flag("first");
+  const std::int64_t count = r.inputs[0].type.elements();
+  return prepared([=, threads = r.facts->threads, &functions = vector_functions(r)](const KernelArguments& a) {
+    const TileFunction add = functions.tile[static_cast<int>(first ? TileOp::copy : TileOp::add)];
+    const float *sum = static_cast<const float*>(a.inputs[0]), *grad = static_cast<const float*>(a.inputs[1]);
+    float* y = static_cast<float*>(a.outputs[0]);
+    parallel_ranges(threads, count, count * 12, [&](std::int64_t begin, std::int64_t end) {
+      add({grad + begin, sum + begin, nullptr, y + begin, end - begin, 0, 0});
+    }, 1024);
+  });
+}
+
+std::unique_ptr<PreparedKernel> prepare_clip_scale(const KernelRequest& r) {
+  const std::size_t count = r.inputs.size();
+  const double max_norm = r.attributes().number("max_norm");
+  return prepared([=](const KernelArguments& a) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(*static_cast<const float*>(a.inputs[i]));
+    const double norm = std::sqrt(sum), ratio = max_norm / (norm + 1e-6);
+    // A norm that is not a number stays one: the comparison is false for it.
+    if (a.outputs[0] != nullptr) *static_cast<float*>(a.outputs[0]) = static_cast<float>(ratio > 1 ? 1 : ratio);
+    if (a.outputs[1] != nullptr) *static_cast<float*>(a.outputs[1]) = static_cast<float>(norm);
+  });
+}
+
+std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
+  Proposal proposal;
+  LayoutWish wish{LayoutWish::Kind::row_major, {}};
+  const Operand& sum = r.inputs[0];
+  if (is_dense(sum.layout, sum.type.shape)) wish = {LayoutWish::Kind::exact, sum.layout};
+  proposal.inputs = {wish, wish};
+  proposal.outputs = {wish};
+  return {proposal};
+}
+
+}  // namespace
+
+void add_update_kernels(KernelList& list) {
+  for (const std::string op : {"SgdUpdate", "AdamUpdate"}) {
+    list.push_back({.name = op == "SgdUpdate" ? "cpu.sgd_update" : "cpu.adam_update",
+                    .op = op,
+                    .refuse = [op](const KernelRequest& r) { return refuse_update(r, op); },
+                    .propose = [op](const KernelRequest& r) { return propose_update(r, op, 1); },
+                    .prepare = [op](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                      return std::make_unique<Update>(r, op, 1);
+                    }});
+  }
+  list.push_back(
+      {.name = "cpu.grouped_update",
+       .op = "GroupedUpdate",
+       .refuse = [](const KernelRequest& r) { return refuse_update(r, r.attributes().text("op")); },
+       .propose =
+           [](const KernelRequest& r) {
+             return propose_update(r, r.attributes().text("op"), r.attributes().integer("count"));
+           },
+       .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+         return std::make_unique<Update>(r, r.attributes().text("op"), r.attributes().integer("count"));
+       }});
+  list.push_back({.name = "cpu.accumulate",
+                  .op = "Accumulate",
+                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0, 1}); },
+                  .propose = propose_accumulate,
+                  .prepare = prepare_accumulate});
+  list.push_back({.name = "cpu.clip_scale",
+                  .op = "ClipScale",
+                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
+                  .propose = propose_row_major,
+                  .prepare = prepare_clip_scale});
+}
+
+}  // namespace tandem

@@ -1,0 +1,38 @@
+// The pointwise inner loops for the instruction set avx512.
+#pragma GCC diagnostic ignored "-Wuninitialized"        // of the headers' "undefined" registers
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+#include <immintrin.h>
+
+#include "kernels/cpu/vector_functions.h"
+#include "kernels/shared/philox.h"
+
+#define TANDEM_VECTOR_WIDTH 16
+#define TANDEM_VECTOR_TABLE vector_functions_avx512
+
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
+
+namespace tandem {
+namespace pointwise_avx512 {
+namespace {
+
+#include "kernels/cpu/vector_math.h"
+
+TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm512_sqrt_ps(x)); }
+
+#include "kernels/cpu/tile_functions.inl"
+#include "kernels/cpu/row_functions.inl"
+#include "kernels/cpu/channel_functions.inl"
+#include "kernels/cpu/update_functions.inl"
+
+}  // namespace
+}  // namespace pointwise_avx512
+
+namespace { using namespace pointwise_avx512; }
+#include "kernels/cpu/vector_table.inl"
+
+}  // namespace tandem
+
+#pragma GCC pop_options

@@ -1,0 +1,37 @@
+// The pointwise inner loops for the instruction set baseline.
+#pragma GCC diagnostic ignored "-Wuninitialized"        // of the headers' "undefined" registers
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+#include <immintrin.h>
+
+#include "kernels/cpu/vector_functions.h"
+#include "kernels/shared/philox.h"
+
+#define TANDEM_VECTOR_WIDTH 4
+#define TANDEM_VECTOR_TABLE vector_functions_base
+
+#pragma GCC push_options
+
+namespace tandem {
+namespace pointwise_baseline {
+namespace {
+
+#include "kernels/cpu/vector_math.h"
+
+TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm_sqrt_ps(x)); }
+
+#include "kernels/cpu/tile_functions.inl"
+#include "kernels/cpu/row_functions.inl"
+#include "kernels/cpu/channel_functions.inl"
+#include "kernels/cpu/update_functions.inl"
+
+}  // namespace
+}  // namespace pointwise_baseline
+
+namespace { using namespace pointwise_baseline; }
+#include "kernels/cpu/vector_table.inl"
+
+}  // namespace tandem
+
+#pragma GCC pop_options

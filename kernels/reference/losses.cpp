@@ -1,0 +1,183 @@
+// LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the classes is an
+// error unless its weight is 0; it is reported, and the nearest class stands in for it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/reference/network_list.h"
+#include "kernels/reference/network_support.h"
+
+namespace tandem::reference {
+namespace {
+
+/// Class scores [N, C, d...] by (label index in row-major order, class).
+class Scores {
+ public:
+  explicit Scores(const Operand& operand) {
+    const Places places(operand);
+    starts_ = places.without(1, 2);
+    stride_ = places.stride(1);
+    classes_ = operand.type.shape[1];
+  }
+  std::int64_t labels() const { return starts_.count(); }
+  std::int64_t classes() const { return classes_; }
+  std::int64_t operator()(std::int64_t label, std::int64_t c) const {
+    return starts_(label) + c * stride_;
+  }
+
+ private:
+  Places starts_;
+  std::int64_t stride_ = 0, classes_ = 0;
+};
+
+struct Label {
+  std::int64_t at = 0;  // inside the classes
+  double weight = 1;
+};
+
+/// Labels and their optional weights.
+struct Labels {
+  Reader label, weight;
+  std::size_t label_input, weight_input;
+  bool weighted;
+  std::int32_t node;
+
+  Labels(const KernelRequest& r, std::size_t labels, std::size_t weights)
+      : label(r.inputs[labels]),
+        weight(given(r, weights) ? Reader(r.inputs[weights]) : Reader()),
+        label_input(labels),
+        weight_input(weights),
+        weighted(given(r, weights)),
+        node(r.node_index) {}
+
+  Label get(const KernelArguments& a, std::int64_t i, std::int64_t classes) const {
+    Label result;
+    if (weighted) result.weight = weight.number(a.inputs[weight_input], i);
+    const std::int64_t value = label.integer(a.inputs[label_input], i);
+    result.at = std::clamp<std::int64_t>(value, 0, classes - 1);
+    if (result.at != value && result.weight != 0) report(a, ErrorWord::bad_label, node, value);
+    return result;
+  }
+};
+
+std::unique_ptr<PreparedKernel> label_weights(const KernelRequest& r) {
+  const Reader labels(r.inputs[0]);
+  const bool weighted = given(r, 1);
+  const Reader class_weights = weighted ? Reader(r.inputs[1]) : Reader();
+  const Writer out(r.outputs[0]);
+  const std::int64_t count = r.inputs[0].type.elements(), node = r.node_index;
+  const std::int64_t classes = r.attributes().integer("classes");
+  const std::int64_t ignore_index = r.attributes().integer("ignore_index");
+  const bool ignore = r.attributes().flag("ignore");
+  return prepared([=](const KernelArguments& a) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t label = labels.integer(a.inputs[0], i);
+      if (ignore && label == ignore_index) {
+        out(a.outputs[0], i, 0.0);
+        continue;
+      }
+      const std::int64_t at = std::clamp<std::int64_t>(label, 0, classes - 1);
+      if (at != label) report(a, ErrorWord::bad_label, static_cast<std::int32_t>(node), label);
+      out(a.outputs[0], i, weighted ? class_weights.number(a.inputs[1], at) : 1.0);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r, T) {
+  const Scores logits(r.inputs[0]);
+  const Labels labels(r, 1, 2);
+  const Writer losses(r.outputs[0]), log_sum_exp(r.outputs[1]);
+  const double smoothing = r.attributes().number("label_smoothing");
+  return prepared([=](const KernelArguments& a) {
+    const T* x = static_cast<const T*>(a.inputs[0]);
+    for (std::int64_t i = 0; i < logits.labels(); ++i) {
+      const auto logit = [&](std::int64_t c) { return static_cast<double>(x[logits(i, c)]); };
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
+      for (std::int64_t c = 0; c < logits.classes(); ++c) largest = std::max(largest, logit(c));
+      for (std::int64_t c = 0; c < logits.classes(); ++c) {
+        sum += std::exp(logit(c) - largest);
+        total += logit(c);
+      }
+      const double lse = largest + std::log(sum);
+      const Label label = labels.get(a, i, logits.classes());
+      double loss = lse - (1 - smoothing) * logit(label.at);
+      if (smoothing != 0) loss -= smoothing * total / static_cast<double>(logits.classes());
+      losses(a.outputs[0], i, label.weight == 0 ? 0.0 : label.weight * loss);
+      log_sum_exp(a.outputs[1], i, lse);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> cross_entropy_grad(const KernelRequest& r, T) {
+  const Reader dlosses(r.inputs[0]), log_sum_exp(r.inputs[4]);
+  const Scores logits(r.inputs[1]), dlogits(r.outputs[0]);
+  const Labels labels(r, 2, 3);
+  const double smoothing = r.attributes().number("label_smoothing");
+  return prepared([=](const KernelArguments& a) {
+    const T* x = static_cast<const T*>(a.inputs[1]);
+    T* dx = static_cast<T*>(a.outputs[0]);
+    for (std::int64_t i = 0; i < logits.labels(); ++i) {
+      const Label label = labels.get(a, i, logits.classes());
+      const double factor = dlosses.number(a.inputs[0], i) * label.weight;
+      const double lse = log_sum_exp.number(a.inputs[4], i);
+      for (std::int64_t c = 0; c < logits.classes(); ++c) {
+        double slope = std::exp(static_cast<double>(x[logits(i, c)]) - lse) -
+                       smoothing / static_cast<double>(logits.classes());
+        if (c == label.at) slope -= 1 - smoothing;
+        dx[dlogits(i, c)] = rounded<T>(label.weight == 0 ? 0.0 : factor * slope);
+      }
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> likelihood(const KernelRequest& r, T) {
+  const Scores log_probs(r.inputs[0]);
+  const Labels labels(r, 1, 2);
+  const Writer losses(r.outputs[0]);
+  return prepared([=](const KernelArguments& a) {
+    const T* x = static_cast<const T*>(a.inputs[0]);
+    for (std::int64_t i = 0; i < log_probs.labels(); ++i) {
+      const Label label = labels.get(a, i, log_probs.classes());
+      const double loss = -label.weight * static_cast<double>(x[log_probs(i, label.at)]);
+      losses(a.outputs[0], i, label.weight == 0 ? 0.0 : loss);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
+  const Reader dlosses(r.inputs[0]);
+  const Labels labels(r, 1, 2);
+  const Scores dlog_probs(r.outputs[0]);
+  return prepared([=](const KernelArguments& a) {
+    T* dx = static_cast<T*>(a.outputs[0]);
+    for (std::int64_t i = 0; i < dlog_probs.labels(); ++i) {
+      const Label label = labels.get(a, i, dlog_probs.classes());
+      const double slope = label.weight == 0 ? 0.0 : -label.weight * dlosses.number(a.inputs[0], i);
+      for (std::int64_t c = 0; c < dlog_probs.classes(); ++c) {
+        dx[dlog_probs(i, c)] = rounded<T>(c == label.at ? slope : 0.0);
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void add_loss_kernels(KernelList& list) {
+  list.push_back(untyped_kernel("reference.label_weights", "LabelWeights", label_weights));
+  list.push_back(float_kernel("reference.softmax_cross_entropy", "SoftmaxCrossEntropy",
+                              [](const KernelRequest& r, auto tag) { return cross_entropy(r, tag); }));
+  list.push_back(
+      float_kernel("reference.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
+                   [](const KernelRequest& r, auto tag) { return cross_entropy_grad(r, tag); }, 1));
+  list.push_back(float_kernel("reference.negative_log_likelihood", "NegativeLogLikelihood",
+                              [](const KernelRequest& r, auto tag) { return likelihood(r, tag); }));
+  list.push_back(
+      float_kernel("reference.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+                   [](const KernelRequest& r, auto tag) { return likelihood_grad(r, tag); }));
+}
+
+}  // namespace tandem::reference

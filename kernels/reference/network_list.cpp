@@ -1,0 +1,20 @@
+// The list of reference kernels for convolution, pooling, normalisation, losses, attention and updates.
+#include "kernels/reference/network_list.h"
+
+#include "kernels/reference/reference_kernels.h"
+
+namespace tandem {
+
+void add_network_reference_kernels(KernelList& list) {
+  reference::add_convolution_kernels(list);
+  reference::add_pooling_kernels(list);
+  reference::add_batch_normalization_kernels(list);
+  reference::add_layer_normalization_kernels(list);
+  reference::add_softmax_kernels(list);
+  reference::add_loss_kernels(list);
+  reference::add_dropout_kernels(list);
+  reference::add_attention_kernels(list);
+  reference::add_update_kernels(list);
+}
+
+}  // namespace tandem

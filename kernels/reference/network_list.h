@@ -1,0 +1,18 @@
+// The parts of the network operators' reference list, one function for each file.
+#pragma once
+
+#include "engine/runtime/kernel.h"
+
+namespace tandem::reference {
+
+void add_convolution_kernels(KernelList& list);          // convolution.cpp
+void add_pooling_kernels(KernelList& list);              // pooling.cpp
+void add_batch_normalization_kernels(KernelList& list);  // batch_normalization.cpp
+void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.cpp
+void add_softmax_kernels(KernelList& list);              // softmax.cpp
+void add_loss_kernels(KernelList& list);                 // losses.cpp
+void add_dropout_kernels(KernelList& list);              // dropout.cpp
+void add_attention_kernels(KernelList& list);            // attention.cpp
+void add_update_kernels(KernelList& list);               // updates.cpp
+
+}  // namespace tandem::reference

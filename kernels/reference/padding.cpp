@@ -1,0 +1,76 @@
+// Pad in every type; its gradient in float and double.
+#include "kernels/reference/padding.h"
+
+#include "kernels/reference/basic_parts.h"
+
+namespace tandem::reference {
+namespace {
+
+std::int64_t wrapped(std::int64_t i, std::int64_t extent) { return ((i % extent) + extent) % extent; }
+
+// The index in [0, extent) that i, relative to x's begin, stands for.
+std::int64_t source_index(const std::string& mode, std::int64_t i, std::int64_t extent) {
+  if (i >= 0 && i < extent) return i;
+  if (mode == "edge") return i < 0 ? 0 : extent - 1;
+  if (mode == "wrap") return wrapped(i, extent);
+  if (mode == "reflect") {
+    if (extent == 1) return 0;
+    const std::int64_t j = wrapped(i, 2 * (extent - 1));
+    return j < extent ? j : 2 * (extent - 1) - j;
+  }
+  return -1;
+}
+
+template <class T>
+std::uint64_t bits_of(double value) {
+  const T number = T(scalar::cast<Computed<T>>(value));
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &number, sizeof number);
+  return bits;
+}
+
+std::unique_ptr<PreparedKernel> pad(const KernelRequest& request) {
+  const DType dtype = request.outputs[0].type.dtype;
+  const std::uint64_t border = with_type(dtype, [&](auto tag) {
+    return bits_of<decltype(tag)>(request.attributes().number("value"));
+  });
+  return prepared([border, size = size_of(dtype),
+                   table = pad_table(request.attributes(), request.inputs[0].type.shape),
+                   strides = request.inputs[0].layout.strides, y_walk = walk(request.outputs[0])](
+                      const KernelArguments& arguments) mutable {
+    const char* x = static_cast<const char*>(arguments.inputs[0]);
+    char* y = static_cast<char*>(arguments.outputs[0]);
+    const auto bytes = static_cast<std::int64_t>(size);
+    for (std::int64_t i = 0; i < y_walk.count(); ++i, y_walk.next()) {
+      const auto place = padded_source(table, strides, y_walk);
+      const void* from = place ? static_cast<const void*>(x + *place * bytes) : &border;
+      std::memcpy(y + y_walk.at() * bytes, from, size);
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> pad_grad(const KernelRequest& request) {
+  return with_main_type(request.inputs[0].type.dtype,
+                        [&](auto tag) { return prepare_pad_grad<decltype(tag)>(request); });
+}
+
+}  // namespace
+
+PadTable pad_table(const Attributes& attributes, const Shape& x) {
+  const Ints& pads = attributes.integers("pads");
+  const std::string& mode = attributes.text("mode");
+  PadTable table(x.size());
+  for (std::size_t axis = 0; axis < x.size(); ++axis) {
+    for (std::int64_t i = -pads[axis]; i < x[axis] + pads[x.size() + axis]; ++i) {
+      table[axis].push_back(source_index(mode, i, x[axis]));
+    }
+  }
+  return table;
+}
+
+void add_padding(KernelList& list) {
+  list.push_back(reference_kernel("pad", "Pad", refuse_nothing, pad));
+  list.push_back(reference_kernel("pad_grad", "PadGrad", refuse_other_types<0>, pad_grad));
+}
+
+}  // namespace tandem::reference

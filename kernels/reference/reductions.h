@@ -1,0 +1,95 @@
+// Sum, mean and maximum over axes: for each result, one pass over what it is made of.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/reference/support.h"
+#include "kernels/shared/scalar.h"
+
+namespace tandem::reference {
+
+/// The results of a reduction, and the elements that go into one of them.
+struct ReductionWalk {
+  Position results;  // in y
+  Position firsts;   // in x, where each result's elements begin
+  Position inner;    // in x, from there
+};
+
+inline ReductionWalk reduction_walk(const KernelRequest& request) {
+  const Operand& x = request.inputs[0];
+  const Ints& axes = request.attributes().integers("axes");
+  Shape kept, reduced;
+  Ints kept_strides, reduced_strides, y_strides;
+  const bool keepdims = request.attributes().flag("keepdims");
+  std::size_t y_axis = 0;
+  for (std::size_t i = 0; i < x.type.rank(); ++i) {
+    if (std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) != axes.end()) {
+      reduced.push_back(x.type.shape[i]);
+      reduced_strides.push_back(x.layout.strides[i]);
+      if (keepdims) ++y_axis;
+    } else {
+      kept.push_back(x.type.shape[i]);
+      kept_strides.push_back(x.layout.strides[i]);
+      y_strides.push_back(request.outputs[0].layout.strides[y_axis++]);
+    }
+  }
+  return {Position(kept, y_strides), Position(kept, kept_strides), Position(reduced, reduced_strides)};
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& request) {
+  const bool mean = request.node->op->name == "ReduceMean";
+  return prepared([mean, w = reduction_walk(request)](const KernelArguments& arguments) mutable {
+    const T* x = static_cast<const T*>(arguments.inputs[0]);
+    T* y = static_cast<T*>(arguments.outputs[0]);
+    for (std::int64_t i = 0; i < w.results.count(); ++i) {
+      Accumulator<T> sum = 0;
+      for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
+        sum += widened(x[w.firsts.at() + w.inner.at()]);
+      }
+      if constexpr (std::is_same_v<Accumulator<T>, double>) {
+        if (mean) sum /= static_cast<double>(w.inner.count());
+      } else if (mean) {
+        const auto total = static_cast<std::int64_t>(sum);
+        sum = static_cast<std::uint64_t>(scalar::div(total, w.inner.count()));
+      }
+      y[w.results.at()] = narrowed<T>(sum);
+      w.results.next();
+      w.firsts.next();
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_max(const KernelRequest& request) {
+  return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
+    using C = Computed<T>;
+    using Limits = std::numeric_limits<C>;
+    const T* x = static_cast<const T*>(arguments.inputs[0]);
+    T* y = static_cast<T*>(arguments.outputs[0]);
+    for (std::int64_t i = 0; i < w.results.count(); ++i) {
+      C largest = Limits::has_infinity ? static_cast<C>(-Limits::infinity()) : Limits::lowest();
+      for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
+        largest = scalar::maximum(largest, static_cast<C>(x[w.firsts.at() + w.inner.at()]));
+      }
+      y[w.results.at()] = stored<T>(largest);
+      w.results.next();
+      w.firsts.next();
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& request) {
+  return prepared([x_walk = walk(request.inputs[0])](const KernelArguments& arguments) mutable {
+    const T* x = static_cast<const T*>(arguments.inputs[0]);
+    double sum = 0;
+    for (std::int64_t i = 0; i < x_walk.count(); ++i, x_walk.next()) {
+      const double value = widened(x[x_walk.at()]);
+      sum += value * value;
+    }
+    *static_cast<float*>(arguments.outputs[0]) = static_cast<float>(sum);
+  });
+}
+
+}  // namespace tandem::reference

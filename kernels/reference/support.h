@@ -1,0 +1,146 @@
+// What the reference kernels share: their frame, operand walks, and arithmetic types.
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "engine/graph/host_tensor.h"
+#include "engine/operators/broadcast.h"
+#include "engine/runtime/kernel.h"
+#include "kernels/reference/position.h"
+
+namespace tandem::reference {
+
+using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&);
+using Refuse = std::optional<std::string> (*)(const KernelRequest&);
+
+inline std::vector<Proposal> propose_any(const KernelRequest& request) {
+  Proposal proposal;
+  proposal.inputs.resize(request.inputs.size());
+  proposal.outputs.resize(request.outputs.size());
+  return {proposal};
+}
+
+/// A kernel that takes any strides.
+inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, Prepare prepare) {
+  Kernel kernel;
+  kernel.name = "reference." + std::move(name);
+  kernel.op = std::move(op);
+  kernel.refuse = refuse;
+  kernel.propose = propose_any;
+  kernel.prepare = prepare;
+  kernel.reference = true;
+  return kernel;
+}
+
+inline std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
+
+/// float32 and float64 only, by the type of that input.
+template <std::size_t input>
+std::optional<std::string> refuse_other_types(const KernelRequest& request) {
+  const DType dtype = request.inputs[input].type.dtype;
+  if (dtype == DType::float32 || dtype == DType::float64) return std::nullopt;
+  return "element type " + std::string(name_of(dtype));
+}
+
+/// All but float32 and float64.
+template <std::size_t input>
+std::optional<std::string> refuse_main_types(const KernelRequest& request) {
+  const DType dtype = request.inputs[input].type.dtype;
+  if (dtype != DType::float32 && dtype != DType::float64) return std::nullopt;
+  return "element type " + std::string(name_of(dtype));
+}
+
+/// Calls f with a value of float or double.
+template <class F>
+auto with_main_type(DType dtype, F&& f) {
+  return dtype == DType::float64 ? f(double{}) : f(float{});
+}
+
+/// Calls f with a value of any other number type.
+template <class F>
+auto with_other_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::float16: return f(Float16{});
+    case DType::bfloat16: return f(BFloat16{});
+    case DType::int8: return f(std::int8_t{});
+    case DType::int16: return f(std::int16_t{});
+    case DType::int32: return f(std::int32_t{});
+    case DType::int64: return f(std::int64_t{});
+    case DType::uint8: return f(std::uint8_t{});
+    case DType::uint16: return f(std::uint16_t{});
+    case DType::uint32: return f(std::uint32_t{});
+    case DType::uint64: return f(std::uint64_t{});
+    default: return f(bool{});
+  }
+}
+
+template <class T>
+inline constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+/// What a stored type computes in: the 16-bit floats in float, all others in themselves.
+template <class T>
+using Computed = std::conditional_t<is_half<T>, float, T>;
+
+/// What sums of a stored type are kept in: double, or 64 bits that wrap around.
+template <class T>
+using Accumulator =
+    std::conditional_t<is_half<T> || std::is_floating_point_v<T>, double, std::uint64_t>;
+
+template <class T>
+Accumulator<T> widened(T x) {
+  return static_cast<Accumulator<T>>(static_cast<Computed<T>>(x));
+}
+
+template <class T>
+T stored(Computed<T> x) {
+  return T(x);
+}
+
+/// An accumulated sum as the stored type.
+template <class T>
+T narrowed(Accumulator<T> sum) {
+  return T(static_cast<Computed<T>>(sum));
+}
+
+inline Position walk(const Operand& operand) {
+  return Position(operand.type.shape, operand.layout.strides);
+}
+
+/// The operand as one of a larger shape that it is broadcast to.
+inline Position walk_broadcast(const Operand& operand, const Shape& shape) {
+  return Position(shape, broadcast_strides(operand.layout.strides, operand.type.shape, shape));
+}
+
+/// Copies elements of `size` bytes from one walk to another of equal count.
+inline void copy_elements(const void* from, Position& source, void* to, Position& target,
+                          std::size_t size) {
+  const auto run = [&](auto tag) {
+    using T = decltype(tag);
+    const T* x = static_cast<const T*>(from);
+    T* y = static_cast<T*>(to);
+    source.reset();
+    target.reset();
+    for (std::int64_t i = 0; i < target.count(); ++i) {
+      y[target.at()] = x[source.at()];
+      source.next();
+      target.next();
+    }
+  };
+  switch (size) {
+    case 1: return run(std::uint8_t{});
+    case 2: return run(std::uint16_t{});
+    case 4: return run(std::uint32_t{});
+    default: return run(std::uint64_t{});
+  }
+}
+
+inline void zero_elements(void* to, Position& target, std::size_t size) {
+  char* bytes = static_cast<char*>(to);
+  target.reset();
+  for (std::int64_t i = 0; i < target.count(); ++i, target.next()) {
+    std::memset(bytes + target.at() * static_cast<std::int64_t>(size), 0, size);
+  }
+}
+
+}  // namespace tandem::reference

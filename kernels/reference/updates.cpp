@@ -1,0 +1,201 @@
+// SgdUpdate, AdamUpdate, GroupedUpdate, ClipScale and Accumulate; the formulas are those of kernels/shared.
+#include <cmath>
+
+#include "engine/operators/grouped_update.h"
+#include "kernels/reference/network_list.h"
+#include "kernels/reference/network_support.h"
+#include "kernels/shared/optimizer.h"
+
+namespace tandem::reference {
+namespace {
+
+/// The inputs lr, step, scale, skip, from `first` on.
+struct Scalars {
+  Reader lr, step, scale, skip;
+  std::size_t first;
+
+  Scalars(const KernelRequest& r, std::size_t first_input)
+      : lr(r.inputs[first_input]),
+        step(r.inputs[first_input + 1]),
+        scale(r.inputs[first_input + 2]),
+        skip(r.inputs[first_input + 3]),
+        first(first_input) {}
+
+  bool skipped(const KernelArguments& a) const { return skip.integer(a.inputs[first + 3], 0) != 0; }
+  /// f(lr, step, scale)
+  template <class F>
+  auto with(const KernelArguments& a, F f) const {
+    return f(lr.number(a.inputs[first], 0), step.integer(a.inputs[first + 1], 0),
+             scale.number(a.inputs[first + 2], 0));
+  }
+};
+
+/// The operands of one update: `states` inputs follow master and gradient, as many outputs the new master.
+struct Tensors {
+  Places master, new_master;
+  Reader grad;
+  std::vector<Places> states, new_states;
+  std::size_t input, output;
+
+  Tensors(const KernelRequest& r, std::size_t first_input, std::size_t first_output,
+          std::size_t state_count)
+      : master(r.inputs[first_input]),
+        new_master(r.outputs[first_output]),
+        grad(r.inputs[first_input + 1]),
+        input(first_input),
+        output(first_output) {
+    for (std::size_t k = 0; k < state_count; ++k) {
+      states.emplace_back(r.inputs[first_input + 2 + k]);
+      new_states.emplace_back(r.outputs[first_output + 1 + k]);
+    }
+  }
+
+  /// Every element of master and states is read, given to f(master, grad, states) and written. The
+  /// new values may lie in the same storage as the old.
+  template <class T, class F>
+  void update(const KernelArguments& a, F f) const {
+    for (std::int64_t i = 0; i < master.count(); ++i) {
+      T state[2] = {};
+      for (std::size_t k = 0; k < states.size(); ++k) {
+        state[k] = static_cast<const T*>(a.inputs[input + 2 + k])[states[k](i)];
+      }
+      const T old = static_cast<const T*>(a.inputs[input])[master(i)];
+      const T grad_i = static_cast<T>(grad.number(a.inputs[input + 1], i));
+      const auto put = [&](std::size_t k, const Places& places, T value) {
+        if (a.outputs[k] != nullptr) static_cast<T*>(a.outputs[k])[places(i)] = value;
+      };
+      put(output, new_master, f(old, grad_i, state));
+      for (std::size_t k = 0; k < states.size(); ++k) put(output + 1 + k, new_states[k], state[k]);
+    }
+  }
+
+  template <class T>
+  void keep(const KernelArguments& a) const {
+    update<T>(a, [](T old, T, T*) { return old; });
+  }
+};
+
+SgdSettings sgd_settings(const Attributes& attributes) {
+  return {attributes.number("momentum"), attributes.number("dampening"),
+          attributes.number("weight_decay"), attributes.flag("nesterov")};
+}
+
+AdamSettings adam_settings(const Attributes& attributes) {
+  return {attributes.number("beta1"),
+          attributes.number("beta2"),
+          attributes.number("epsilon"),
+          attributes.number("weight_decay"),
+          attributes.flag("decoupled"),
+          attributes.flag("bias_correction"),
+          attributes.text("epsilon_form") == "onnx"};
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> sgd(const KernelRequest& r, std::vector<Tensors> groups) {
+  const Scalars scalars(r, r.inputs.size() - 4);
+  const SgdSettings settings = sgd_settings(r.attributes());
+  return prepared([=](const KernelArguments& a) {
+    const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
+      return sgd_step<T>(settings, lr, number, scale);
+    });
+    for (const Tensors& group : groups) {
+      if (scalars.skipped(a)) {
+        group.keep<T>(a);
+      } else if (group.states.empty()) {
+        group.update<T>(a, [&](T old, T grad, T*) { return sgd_element(step, old, grad); });
+      } else {
+        group.update<T>(
+            a, [&](T old, T grad, T* state) { return sgd_element(step, old, grad, state[0]); });
+      }
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> adam(const KernelRequest& r, std::vector<Tensors> groups) {
+  const Scalars scalars(r, r.inputs.size() - 4);
+  const AdamSettings settings = adam_settings(r.attributes());
+  return prepared([=](const KernelArguments& a) {
+    const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
+      return adam_step<T>(settings, lr, number, scale);
+    });
+    for (const Tensors& group : groups) {
+      if (scalars.skipped(a)) {
+        group.keep<T>(a);
+      } else {
+        group.update<T>(a, [&](T old, T grad, T* state) {
+          return adam_element(step, old, grad, state[0], state[1]);
+        });
+      }
+    }
+  });
+}
+
+/// `count` updates of one kind, `op`, whose tensors lie one group after the other.
+template <class T>
+std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, const std::string& op,
+                                        std::int64_t count) {
+  const UpdateGroup sizes = update_group(op);
+  std::vector<Tensors> groups;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const std::size_t first = i * sizes.inputs;
+    const bool has_states = given(r, first + 2);
+    groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.inputs - 2 : 0);
+  }
+  return op == "SgdUpdate" ? sgd<T>(r, std::move(groups)) : adam<T>(r, std::move(groups));
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> clip_scale(const KernelRequest& r, T) {
+  const std::size_t count = r.inputs.size();
+  const double max_norm = r.attributes().number("max_norm");
+  return prepared([=](const KernelArguments& a) {
+    double sum = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      sum += static_cast<double>(*static_cast<const T*>(a.inputs[i]));
+    }
+    const double norm = std::sqrt(sum);
+    const double ratio = max_norm / (norm + 1e-6);
+    // A norm that is not a number stays one: the comparison is false for it.
+    if (a.outputs[0] != nullptr) *static_cast<T*>(a.outputs[0]) = rounded<T>(ratio > 1 ? 1 : ratio);
+    if (a.outputs[1] != nullptr) *static_cast<T*>(a.outputs[1]) = rounded<T>(norm);
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
+  const Places sum(r.inputs[0]), new_sum(r.outputs[0]);
+  const Reader grad(r.inputs[1]);
+  const bool first = r.attributes().flag("first");
+  return prepared([=](const KernelArguments& a) {
+    for (std::int64_t i = 0; i < sum.count(); ++i) {
+      const double before =
+          first ? 0.0 : static_cast<double>(static_cast<const T*>(a.inputs[0])[sum(i)]);
+      static_cast<T*>(a.outputs[0])[new_sum(i)] =
+          rounded<T>(before + grad.number(a.inputs[1], i));
+    }
+  });
+}
+
+}  // namespace
+
+void add_update_kernels(KernelList& list) {
+  list.push_back(
+      float_kernel("reference.sgd_update", "SgdUpdate", [](const KernelRequest& r, auto tag) {
+        return updates<decltype(tag)>(r, "SgdUpdate", 1);
+      }));
+  list.push_back(
+      float_kernel("reference.adam_update", "AdamUpdate", [](const KernelRequest& r, auto tag) {
+        return updates<decltype(tag)>(r, "AdamUpdate", 1);
+      }));
+  list.push_back(float_kernel(
+      "reference.grouped_update", "GroupedUpdate", [](const KernelRequest& r, auto tag) {
+        return updates<decltype(tag)>(r, r.attributes().text("op"), r.attributes().integer("count"));
+      }));
+  list.push_back(float_kernel("reference.clip_scale", "ClipScale",
+                              [](const KernelRequest& r, auto tag) { return clip_scale(r, tag); }));
+  list.push_back(float_kernel("reference.accumulate", "Accumulate",
+                              [](const KernelRequest& r, auto tag) { return accumulate(r, tag); }));
+}
+
+}  // namespace tandem::reference

@@ -1,0 +1,205 @@
+// The mathematics of all scalar functions, once, for g++, nvcc and NVRTC: plain functions of numbers.
+// Integers wrap around, x / 0 is 0 for them, and casts to them truncate and saturate (NaN gives 0).
+#pragma once
+
+#if !defined(__CUDACC_RTC__)
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#endif
+
+#include "kernels/shared/host_device.h"
+
+namespace tandem::scalar {
+
+template <class T>
+inline constexpr bool floating = std::is_floating_point_v<T>;
+
+// Integer arithmetic goes through 64 unsigned bits, where wrapping around is defined.
+template <class T>
+TANDEM_HOST_DEVICE inline std::uint64_t wide(T x) { return static_cast<std::uint64_t>(x); }
+
+template <class To, class From>
+TANDEM_HOST_DEVICE inline To cast(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (!floating<To> && floating<From>) {
+    using Limits = std::numeric_limits<To>;
+    constexpr From one_past = static_cast<From>(To(1) << (Limits::digits - 1)) * 2;
+    if (x != x) return To(0);
+    if (x >= one_past) return Limits::max();
+    if (x <= static_cast<From>(Limits::min())) return Limits::min();
+    return static_cast<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// One operand
+
+template <class T>
+TANDEM_HOST_DEVICE inline T neg(T x) {
+  if constexpr (floating<T>) return -x;
+  else return static_cast<T>(0 - wide(x));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T abs(T x) {
+  if constexpr (floating<T>) return std::fabs(x);
+  else return x < T(0) ? neg(x) : x;
+}
+
+// -1, 0 or 1; NaN stays NaN
+template <class T>
+TANDEM_HOST_DEVICE inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x; }
+
+template <class T>
+TANDEM_HOST_DEVICE inline T exp(T x) { return std::exp(x); }
+template <class T>
+TANDEM_HOST_DEVICE inline T log(T x) { return std::log(x); }
+template <class T>
+TANDEM_HOST_DEVICE inline T sqrt(T x) { return std::sqrt(x); }
+template <class T>
+TANDEM_HOST_DEVICE inline T reciprocal(T x) { return T(1) / x; }
+template <class T>
+TANDEM_HOST_DEVICE inline T erf(T x) { return std::erf(x); }
+template <class T>
+TANDEM_HOST_DEVICE inline T tanh(T x) { return std::tanh(x); }
+template <class T>
+TANDEM_HOST_DEVICE inline T sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
+
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
+template <class T>
+TANDEM_HOST_DEVICE inline T softplus(T x) { return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x))); }
+
+// NaN stays NaN, so that a diverging run is seen.
+template <class T>
+TANDEM_HOST_DEVICE inline T relu(T x) { return x < T(0) ? T(0) : x; }
+template <class T>
+TANDEM_HOST_DEVICE inline T leaky_relu(T x, T alpha) { return x > T(0) ? x : alpha * x; }
+
+// min(max(x, low), high)
+template <class T>
+TANDEM_HOST_DEVICE inline T clip(T x, T low, T high) {
+  const T raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
+inline constexpr double sqrt_half = 0.70710678118654752440;           // 1 / sqrt(2)
+inline constexpr double sqrt_two_over_pi = 0.79788456080286535588;    // sqrt(2 / pi)
+inline constexpr double inv_sqrt_two_pi = 0.39894228040143267794;     // 1 / sqrt(2 pi)
+inline constexpr double gelu_cubic = 0.044715;
+
+// x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu(T x) { return T(0.5) * x * (T(1) + std::erf(x * T(sqrt_half))); }
+
+// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu_tanh(T x) {
+  const T inner = T(sqrt_two_over_pi) * (x + T(gelu_cubic) * x * x * x);
+  return T(0.5) * x * (T(1) + std::tanh(inner));
+}
+
+// Two operands
+
+template <class T>
+TANDEM_HOST_DEVICE inline T add(T a, T b) {
+  if constexpr (floating<T>) return a + b;
+  else return static_cast<T>(wide(a) + wide(b));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T sub(T a, T b) {
+  if constexpr (floating<T>) return a - b;
+  else return static_cast<T>(wide(a) - wide(b));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T mul(T a, T b) {
+  if constexpr (floating<T>) return a * b;
+  else return static_cast<T>(wide(a) * wide(b));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T div(T a, T b) {
+  if constexpr (floating<T>) {
+    return a / b;
+  } else {
+    if (b == T(0)) return T(0);
+    if (std::is_signed_v<T> && b == static_cast<T>(-1)) return neg(a);  // lowest / -1 wraps around
+    return static_cast<T>(a / b);
+  }
+}
+
+// The exponent may have a type of its own. Integer powers of integers are exact (and wrap around);
+// negative ones truncate towards 0.
+template <class T, class E>
+TANDEM_HOST_DEVICE inline T pow(T x, E exponent) {
+  if constexpr (floating<T>) {
+    return std::pow(x, static_cast<T>(exponent));
+  } else if constexpr (floating<E>) {
+    return cast<T>(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
+  } else {
+    if (exponent < E(0)) {
+      if (x == T(1)) return x;
+      if (std::is_signed_v<T> && x == static_cast<T>(-1)) return exponent % 2 == 0 ? T(1) : x;
+      return T(0);
+    }
+    std::uint64_t result = 1, base = wide(x);
+    for (std::uint64_t left = wide(exponent); left != 0; left >>= 1) {
+      if (left & 1) result *= base;
+      base *= base;
+    }
+    return static_cast<T>(result);
+  }
+}
+
+// NaN wins, as in numpy.
+template <class T>
+TANDEM_HOST_DEVICE inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
+template <class T>
+TANDEM_HOST_DEVICE inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
+
+template <class T>
+TANDEM_HOST_DEVICE inline bool equal(T a, T b) { return a == b; }
+template <class T>
+TANDEM_HOST_DEVICE inline bool less(T a, T b) { return a < b; }
+template <class T>
+TANDEM_HOST_DEVICE inline bool greater(T a, T b) { return a > b; }
+template <class T>
+TANDEM_HOST_DEVICE inline bool less_or_equal(T a, T b) { return a <= b; }
+template <class T>
+TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) { return a >= b; }
+
+// Gradients
+
+template <class T>
+TANDEM_HOST_DEVICE inline T relu_grad(T dy, T y) { return y > T(0) ? dy : T(0); }
+template <class T>
+TANDEM_HOST_DEVICE inline T leaky_relu_grad(T dy, T x, T alpha) { return x > T(0) ? dy : alpha * dy; }
+template <class T>
+TANDEM_HOST_DEVICE inline T clip_grad(T dy, T x, T low, T high) { return x >= low && x <= high ? dy : T(0); }
+
+// d/dx x Phi(x) = Phi(x) + x phi(x)
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu_grad(T dy, T x) {
+  const T below = T(0.5) * (T(1) + std::erf(x * T(sqrt_half)));
+  return dy * (below + x * T(inv_sqrt_two_pi) * std::exp(T(-0.5) * x * x));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu_tanh_grad(T dy, T x) {
+  const T inner = T(sqrt_two_over_pi) * (x + T(gelu_cubic) * x * x * x);
+  const T t = std::tanh(inner);
+  const T slope = T(sqrt_two_over_pi) * (T(1) + T(3 * gelu_cubic) * x * x);
+  return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T tanh_grad(T dy, T y) { return dy * (T(1) - y * y); }
+template <class T>
+TANDEM_HOST_DEVICE inline T sigmoid_grad(T dy, T y) { return dy * y * (T(1) - y); }
+
+}  // namespace tandem::scalar

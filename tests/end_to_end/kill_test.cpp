@@ -1,0 +1,110 @@
+// kill -9 at any moment: resume gives the same weights, bit for bit, and no metrics line twice.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+
+pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  if (kill_at_operation > 0) setenv("TANDEM_KILL_AT_FILE_OPERATION", std::to_string(kill_at_operation).c_str(), 1);
+  const std::string log = run.string() + ".log";
+  if (freopen(log.c_str(), "a", stderr) == nullptr || freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
+  std::vector<std::string> words{program, "train", config, "steps=40", "log.every=5 steps", "eval.every=20 steps",
+                                 "checkpoint.every=8 steps", "checkpoint.keep=2", "optimizer.kind=adamw",
+                                 "--run-dir", run.string()};
+  if (resume) words.push_back("--resume");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
+  _exit(98);
+}
+
+int finish(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class KillTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("tandem-kill-" + std::to_string(getpid()));
+    fs::create_directories(root_);
+    ASSERT_EQ(finish(start(root_ / "whole", false, 0)), 0) << contents(root_ / "whole.log");
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+
+  /// Resumes (or starts again, where nothing was written) until the run is done; then compares.
+  static void finish_and_compare(const fs::path& run) {
+    for (int attempt = 0; attempt < 3 && !fs::exists(run / "summary.json"); ++attempt) {
+      const bool begun = fs::exists(run / "metrics.jsonl");
+      if (!begun) fs::remove_all(run);
+      ASSERT_EQ(finish(start(run, begun, 0)), 0) << contents(run.string() + ".log");
+    }
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      const fs::path name = fs::path("checkpoints") / "step-00000040" / file;
+      ASSERT_EQ(contents(run / name), contents(root_ / "whole" / name)) << file;
+    }
+    std::set<std::string> seen;
+    std::ifstream metrics(run / "metrics.jsonl");
+    for (std::string line; std::getline(metrics, line);) {
+      const auto json = nlohmann::json::parse(line);
+      const std::string key = json.value("phase", "train") + json["step"].dump();
+      EXPECT_TRUE(seen.insert(key).second) << "twice: " << line;
+    }
+    for (const char* key : {"train1", "train20", "train40", "eval20", "eval40"}) EXPECT_EQ(seen.count(key), 1u) << key;
+  }
+  static inline fs::path root_;
+};
+
+TEST_F(KillTest, AtEveryFileOperation) {
+  int operation = 1;
+  for (;; ++operation) {
+    const fs::path run = root_ / ("operation-" + std::to_string(operation));
+    const int status = finish(start(run, false, operation));
+    if (status == 0) break;  // the run has fewer operations
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << contents(run.string() + ".log");
+    finish_and_compare(run);
+    if (HasFatalFailure()) return;
+    fs::remove_all(run);
+  }
+  EXPECT_GT(operation, 40);
+}
+
+TEST_F(KillTest, AtRandomTimes) {
+  std::mt19937 random(20);
+  for (int i = 0; i < 20; ++i) {
+    const fs::path run = root_ / ("random-" + std::to_string(i));
+    const pid_t child = start(run, false, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 300));
+    kill(child, SIGKILL);
+    finish(child);
+    finish_and_compare(run);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,147 @@
+// Twenty training steps of small networks, exported by both PyTorch exporters, against PyTorch's losses.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/npy.h"
+#include "tandem/tandem.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+
+struct ParityCase {
+  std::string network;   // "mlp"
+  std::string graph;     // "logits" | "loss": what the file ends in
+  std::string exporter;  // "torchscript" | "dynamo"
+  std::size_t optimizer = 0;
+};
+
+Json read_fixture(const std::string& network) {
+  std::ifstream file(folder + network + ".json");
+  return Json::parse(file);
+}
+
+std::vector<ParityCase> parity_cases() {
+  std::vector<ParityCase> cases;
+  for (const char* network : {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
+    const Json fixture = read_fixture(network);
+    for (const auto& [graph, files] : fixture["files"].items()) {
+      for (const auto& [exporter, file] : files.items()) {
+        for (std::size_t i = 0; i < fixture["optimizers"].size(); ++i) {
+          if (graph == "loss" && i > 0) continue;
+          cases.push_back({network, graph, exporter, i});
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
+  api::Array array;
+  array.dtype = std::string(name_of(tensor.dtype()));
+  array.shape = tensor.shape();
+  array.shape[0] = count;
+  const std::size_t row = tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
+  const auto* from = static_cast<const std::byte*>(tensor.data()) + begin * row;
+  array.bytes.assign(from, from + count * row);
+  return array;
+}
+
+/// All 20 batches in the type that the model takes.
+std::map<std::string, HostTensor> read_feeds(const Json& fixture) {
+  std::map<std::string, HostTensor> feeds;
+  for (const NamedTensor& stored : read_npz(folder + fixture["batches"].get<std::string>())) {
+    const Json& feed = fixture["feeds"][stored.name];
+    HostTensor tensor = stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>()));
+    if (feed.contains("scale")) {
+      for (float& x : tensor.as<float>()) x = x * feed["scale"].get<float>() + feed["offset"].get<float>();
+    }
+    feeds[stored.name] = tensor;
+  }
+  return feeds;
+}
+
+std::vector<std::string> settings_of(const Json& optimizer, const Json& fixture, bool own_loss) {
+  std::vector<std::string> settings;
+  for (const auto& [key, value] : optimizer.items()) {
+    if (key == "name" || key == "losses" || key == "float64_difference" || key == "final") continue;
+    settings.push_back("optimizer." + key + "=" + value.dump());
+  }
+  if (!own_loss) {
+    const Json& loss = fixture["loss"];
+    settings.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" + loss["logits"].dump() +
+                       ", labels=" + loss["labels"].dump() + "}]");
+  }
+  return settings;
+}
+
+class ParityTest : public ::testing::TestWithParam<ParityCase> {};
+
+TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
+  const ParityCase& c = GetParam();
+  const Json fixture = read_fixture(c.network);
+  const Json& optimizer = fixture["optimizers"][c.optimizer];
+  const std::int64_t batch = fixture["batch"];
+  const auto feeds = read_feeds(fixture);
+  api::Session session(folder + fixture["files"][c.graph][c.exporter].get<std::string>(), batch,
+                       settings_of(optimizer, fixture, c.graph == "loss"));
+  for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
+    std::map<std::string, api::Array> fed;
+    for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
+    const double loss = session.step(fed);
+    const double expected = optimizer["losses"][step];
+    ASSERT_NEAR(loss, expected, 1e-3 * std::abs(expected)) << "step " << step + 1;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, ParityTest, ::testing::ValuesIn(parity_cases()), [](const auto& info) {
+  const ParityCase& c = info.param;
+  const std::string optimizer = read_fixture(c.network)["optimizers"][c.optimizer]["name"];
+  return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
+});
+
+class FinalParametersTest : public ::testing::TestWithParam<const char*> {};
+
+/// After 20 steps: sums and sums of squares of all parameters.
+TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
+  const Json fixture = read_fixture(GetParam());
+  const auto final = fixture["final"].items().begin();
+  const Json* optimizer = nullptr;
+  for (const Json& o : fixture["optimizers"]) {
+    if (o["name"] == final.key()) optimizer = &o;
+  }
+  ASSERT_NE(optimizer, nullptr);
+  const std::int64_t batch = fixture["batch"];
+  const auto feeds = read_feeds(fixture);
+  const std::string model = folder + fixture["files"]["logits"]["dynamo"].get<std::string>();
+  api::Session session(model, batch, settings_of(*optimizer, fixture, false));
+  for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
+    std::map<std::string, api::Array> fed;
+    for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
+    session.step(fed);
+  }
+  const auto parameters = session.parameters();
+  for (const auto& [name, sums] : final.value().items()) {
+    double sum = 0, squares = 0;
+    ASSERT_TRUE(parameters.count(name)) << name;
+    for (const float x : parameters.at(name).floats()) {
+      sum += x;
+      squares += static_cast<double>(x) * x;
+    }
+    EXPECT_NEAR(sum, sums[0].get<double>(), 1e-3 * std::sqrt(squares) + 1e-4) << name;
+    EXPECT_NEAR(squares, sums[1].get<double>(), 1e-3 * squares + 1e-5) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, FinalParametersTest, ::testing::Values("mlp", "gpt", "lenet5"));
+
+}  // namespace
+}  // namespace tandem

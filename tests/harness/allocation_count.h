@@ -1,0 +1,21 @@
+// Counts calls of the heap, by any thread, between two moments: the proof that a step allocates nothing.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem::testing {
+
+/// False under the sanitizers, which bring a heap of their own: then every count is 0.
+bool counts_allocations();
+
+/// Calls of malloc, calloc, realloc and their kin (operator new included) since construction.
+class AllocationCount {
+ public:
+  AllocationCount();
+  std::int64_t calls() const;
+
+ private:
+  std::int64_t start_;
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,30 @@
+// Runs a graph as a program and compares every output and state with a node-by-node evaluation.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/runtime/program.h"
+#include "tests/harness/test_graphs.h"
+
+namespace tandem::testing {
+
+/// All nodes and states on device 0.
+Placement on_one_device(const Graph& graph);
+
+/// A program with the state and arenas that it runs on.
+struct OwnProgram {
+  StateStore states;
+  std::unique_ptr<Program> program;
+};
+OwnProgram make_program(const Graph& graph, const OperatorSet& operators, Device& device,
+                        const ProgramOptions& options = {});
+
+/// Fills the slots of `ticket` and runs the step.
+void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
+
+/// Runs `steps` steps; returns what differs first by more than `tolerance`, or "".
+std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device, int steps,
+                               double tolerance, const ProgramOptions& options = {});
+
+}  // namespace tandem::testing

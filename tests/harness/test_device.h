@@ -1,0 +1,20 @@
+// A device for tests of lowering, plan and executor: host memory and any kernel list.
+#pragma once
+
+#include <memory>
+
+#include "engine/runtime/device.h"
+
+namespace tandem::testing {
+
+/// `kernels` as they are, on a device named "cpu" with one thread.
+std::unique_ptr<Device> make_test_device(KernelList kernels);
+
+/// The reference kernels under the flag of fast ones, so that lowering makes Gemm, Fused and the other
+/// operators that it makes only where a device has kernels of its own.
+KernelList reference_kernels_as_fast();
+
+/// As above, but convolutions and what goes with them want channels-last activations and weights.
+KernelList channels_last_kernels();
+
+}  // namespace tandem::testing

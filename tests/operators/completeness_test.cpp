@@ -1,0 +1,168 @@
+// Every operator has a gradient or a reason against one, a reference kernel, and cases that try all of it;
+// and docs/operators.md says what is so.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tests/harness/operator_case.h"
+
+namespace tandem::testing {
+namespace {
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+std::vector<OperatorCase> cases_of(const Operator& op) {
+  std::vector<OperatorCase> result;
+  for (const OperatorCase& c : all_cases()) {
+    if (c.op == op.name) result.push_back(c);
+  }
+  return result;
+}
+
+std::vector<std::string> kernels_of(const KernelList& list, const std::string& op, bool reference) {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : list) {
+    if (kernel.op == op && kernel.reference == reference) names.push_back(kernel.name);
+  }
+  return names;
+}
+
+TEST(Completeness, GradientOrReason) {
+  for (const Operator& op : operators().all()) {
+    EXPECT_NE(op.gradient == nullptr, op.not_differentiable.empty())
+        << op.name << " needs a gradient or a reason in not_differentiable, and not both";
+  }
+}
+
+TEST(Completeness, ReferenceKernel) {
+  for (const Operator& op : operators().all()) {
+    EXPECT_FALSE(kernels_of(reference_list(), op.name, true).empty()) << op.name;
+  }
+}
+
+TEST(Completeness, KernelsOfKnownOperators) {
+  for (const Kernel& kernel : cpu_list()) {
+    EXPECT_NE(operators().find(kernel.op), nullptr) << kernel.name << " is for " << kernel.op;
+    EXPECT_TRUE(kernel.propose != nullptr && kernel.prepare != nullptr) << kernel.name;
+  }
+}
+
+TEST(Completeness, CasesHaveUniqueNamesAndKnownOperators) {
+  std::set<std::string> names;
+  for (const OperatorCase& c : all_cases()) {
+    EXPECT_TRUE(names.insert(c.op + ": " + c.name).second) << c.op << ": " << c.name;
+    EXPECT_NE(operators().find(c.op), nullptr) << c.op;
+  }
+}
+
+// Each attribute with at least two values, defaults included.
+TEST(Completeness, AttributesAreTried) {
+  for (const Operator& op : operators().all()) {
+    const std::vector<OperatorCase> cases = cases_of(op);
+    EXPECT_FALSE(cases.empty()) << op.name << " has no case";
+    for (const AttributeSpec& spec : op.attributes) {
+      std::set<std::string> tried;
+      for (const OperatorCase& c : cases) {
+        const AttributeValue* value = c.attributes.find(spec.name);
+        tried.insert(to_string(value != nullptr ? *value : spec.value));
+      }
+      EXPECT_GE(tried.size(), 2u) << op.name << " is tried with one value of '" << spec.name << "'";
+    }
+  }
+}
+
+TEST(Completeness, OptionalInputsAreTried) {
+  for (const Operator& op : operators().all()) {
+    const std::vector<OperatorCase> cases = cases_of(op);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!op.inputs[i].optional) continue;
+      bool with = false, without = false;
+      for (const OperatorCase& c : cases) {
+        const bool present = i < c.inputs.size() && !c.inputs[i].absent;
+        (present ? with : without) = true;
+      }
+      EXPECT_TRUE(with) << op.name << " is never tried with '" << op.inputs[i].name << "'";
+      EXPECT_TRUE(without) << op.name << " is never tried without '" << op.inputs[i].name << "'";
+    }
+  }
+}
+
+// The names of inputs or outputs with their marks.
+std::string signature(const std::vector<Port>& ports) {
+  std::string text;
+  for (const Port& port : ports) {
+    text += (text.empty() ? "" : ", ") + port.name + (port.optional ? "?" : "") + (port.variadic ? "*" : "");
+  }
+  return text;
+}
+
+std::string attribute_list(const Operator& op) {
+  std::string text;
+  for (const AttributeSpec& spec : op.attributes) {
+    text += (text.empty() ? "" : ", ") + spec.name;
+    if (!spec.required) text += " = " + to_string(spec.value);
+  }
+  return text;
+}
+
+std::string kernel_list(const std::string& op) {
+  std::string text;
+  for (const std::string& name : kernels_of(cpu_list(), op, false)) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text.empty() ? "reference" : text;
+}
+
+std::string traits(const Operator& op) {
+  std::string text;
+  const auto add = [&](bool has, const char* trait) {
+    if (has) text += (text.empty() ? "" : ", ") + std::string(trait);
+  };
+  add(op.view != nullptr, "view");
+  add(op.scalar != ScalarFunction::none, "element-wise");
+  add(!op.aliases.empty(), "in place");
+  add(op.random, "random");
+  add(op.engine_only, "engine only");
+  return text;
+}
+
+std::string operators_page() {
+  std::string page =
+      "# Operators\n\n"
+      "Written by `tests/operators/completeness_test.cpp` from the operators themselves; run it with\n"
+      "`TANDEM_UPDATE_DOCS=1` to write this page again. What each computes is in\n"
+      "[normal_form.md](normal_form.md). `?` optional, `*` variadic. Kernels are the CPU's, best first, in\n"
+      "front of the reference kernel that every operator has.\n\n"
+      "| operator | inputs → outputs | attributes | gradient | traits | CPU kernels | cases |\n"
+      "|---|---|---|---|---|---|---|\n";
+  for (const Operator& op : operators().all()) {
+    page += fmt::format("| {} | {} → {} | {} | {} | {} | {} | {} |\n", op.name, signature(op.inputs),
+                        signature(op.outputs), attribute_list(op),
+                        op.gradient != nullptr ? "yes" : "no: " + op.not_differentiable, traits(op),
+                        kernel_list(op.name), cases_of(op).size());
+  }
+  return page;
+}
+
+TEST(Completeness, OperatorsPage) {
+  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/docs/operators.md";
+  const std::string page = operators_page();
+  if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) {
+    std::ofstream(path) << page;
+    return;
+  }
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), page) << "docs/operators.md is old: run with TANDEM_UPDATE_DOCS=1";
+}
+
+}  // namespace
+}  // namespace tandem::testing

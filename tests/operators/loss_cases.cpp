@@ -1,0 +1,153 @@
+// Cases of softmax, losses over labels, and dropout.
+#include <cmath>
+
+#include "tests/operators/network_cases.h"
+
+namespace tandem::testing {
+namespace {
+
+CaseInput magnitudes(Shape shape, int k) {
+  CaseInput input = patterned(std::move(shape), k);
+  for (double& v : input.values) v = std::fabs(v);
+  return fixed(std::move(input));
+}
+
+const Shape scores{2, 5, 3}, marks{2, 3};
+
+CaseInput torch_labels(DType dtype = DType::int64) {
+  return valued(marks, {0, 4, 2, 1, 1, 3}, dtype);
+}
+
+void add_label_weights(Cases& cases) {
+  const auto add = [&](const char* name, const CaseInput& labels, const CaseInput& weights,
+                       std::int64_t ignore_index, std::int64_t ignore) {
+    add_case(cases, "LabelWeights", name, {labels, weights},
+             {{"ignore_index", ignore_index}, {"ignore", ignore}, {"classes", 5}});
+  };
+  add("torch_weighted", torch_labels(), magnitudes({5}, 6), 1, 1);
+  add("weighted_int32", torch_labels(DType::int32), magnitudes({5}, 6), 1, 0);
+  add("ignored", valued({4}, {-100, 2, 0, -100}, DType::int64), absent(), -100, 1);
+  cases.back().expected = {0, 1, 1, 0};
+  add("ignored_above", valued({2, 2}, {9, 2, 0, 9}, DType::int32), magnitudes({5}, 0), 9, 1);
+  add("ones", torch_labels(), absent(), 0, 0);
+  cases.back().expected = {1, 1, 1, 1, 1, 1};
+}
+
+void add_cross_entropy(Cases& cases) {
+  for (const double smoothing : {0.0, 0.1}) {
+    const std::string name = smoothing == 0.0 ? "torch_sharp" : "torch_smooth";
+    const Attributes attributes{{"label_smoothing", smoothing}};
+    const std::vector<CaseInput> inputs{patterned(scores), torch_labels(), magnitudes(marks, 5)};
+    add_case(cases, "SoftmaxCrossEntropy", name, inputs, attributes);
+    const std::vector<CaseInput> y = outputs_of("SoftmaxCrossEntropy", inputs, attributes);
+    add_case(cases, "SoftmaxCrossEntropyGrad", name,
+             {patterned(marks, 3), inputs[0], inputs[1], inputs[2], y[1]}, attributes);
+  }
+  struct Case {
+    const char* name;
+    Shape logits;
+    DType labels;
+    bool weighted;
+    double smoothing;
+  };
+  const std::vector<Case> more{{"matrix", {4, 7}, DType::int64, false, 0.0},
+                               {"matrix_int32", {4, 7}, DType::int32, false, 0.25},
+                               {"matrix_weighted", {4, 7}, DType::int64, true, 0.0},
+                               {"batch_one", {1, 10}, DType::int64, false, 0.0},
+                               {"two_classes", {9, 2}, DType::int64, true, 1.0},
+                               {"one_class", {3, 1}, DType::int64, false, 0.0},
+                               {"maps", {2, 3, 2, 3}, DType::int32, true, 0.1},
+                               {"six_axes", {1, 3, 2, 1, 2, 2}, DType::int64, false, 0.0},
+                               {"wide", {5, 67}, DType::int64, false, 0.0},
+                               {"empty_batch", {0, 4}, DType::int64, false, 0.0}};
+  for (const Case& c : more) {
+    Shape labels = c.logits;
+    labels.erase(labels.begin() + 1);
+    const Attributes attributes{{"label_smoothing", c.smoothing}};
+    CaseInput logits = random_input(c.logits);
+    logits.low = -4, logits.high = 4;
+    const CaseInput weights = c.weighted ? magnitudes(labels, 5) : absent();
+    const CaseInput label = indices(labels, static_cast<double>(c.logits[1]), c.labels);
+    add_case(cases, "SoftmaxCrossEntropy", c.name, {logits, label, weights}, attributes);
+    const std::vector<CaseInput> y =
+        outputs_of("SoftmaxCrossEntropy", {patterned(c.logits), label, weights}, attributes);
+    add_case(cases, "SoftmaxCrossEntropyGrad", c.name,
+             {patterned(labels, 3), patterned(c.logits), label, weights, y[1]}, attributes);
+
+    add_case(cases, "NegativeLogLikelihood", c.name, {logits, label, weights});
+    add_case(cases, "NegativeLogLikelihoodGrad", c.name, {patterned(labels, 3), label, weights},
+             {{"shape", c.logits}});
+  }
+  // Logits so large that exp overflows.
+  add_case(cases, "SoftmaxCrossEntropy", "large",
+           {valued({2, 2}, {1000, 0, -1000, 500}), valued({2}, {0, 0}, DType::int64), absent()});
+  cases.back().expected = {0, 1500};
+  cases.back().gradient_tolerance = 1e-4;
+  add_case(cases, "NegativeLogLikelihood", "torch_weighted",
+           {patterned(scores), torch_labels(), magnitudes(marks, 5)});
+  add_case(cases, "NegativeLogLikelihoodGrad", "torch_weighted",
+           {patterned(marks, 3), torch_labels(), magnitudes(marks, 5)}, {{"shape", scores}});
+  // A label that is no class but has weight 0 counts as nothing.
+  const CaseInput bad = valued({3}, {1, -100, 7}, DType::int64);
+  const CaseInput weight = fixed(valued({3}, {2, 0, 0}));
+  add_case(cases, "SoftmaxCrossEntropy", "ignored",
+           {valued({3, 2}, {0, 0, 5, 1, 2, 3}), bad, weight});
+  cases.back().expected = {2 * std::log(2.0), 0, 0};
+  add_case(cases, "NegativeLogLikelihood", "ignored",
+           {valued({3, 2}, {-1, -3, 5, 1, 2, 3}), bad, weight});
+  cases.back().expected = {6, 0, 0};
+}
+
+void add_dropout(Cases& cases) {
+  add_case(cases, "Dropout", "nothing_dropped", {patterned({3, 5})}, {{"ratio", 0.0}});
+  cases.back().expected = pattern(15);
+  add_case(cases, "Dropout", "half", {random_input({7, 9})}, {{"ratio", 0.5}});
+  add_case(cases, "Dropout", "most", {random_input({2, 3, 5})}, {{"ratio", 0.9}});
+  add_case(cases, "Dropout", "one_element", {random_input({1})}, {{"ratio", 0.1}});
+  add_case(cases, "Dropout", "many", {random_input({5, 1027})}, {{"ratio", 0.25}});
+  cases.back().check_gradient = false;
+  cases.back().why = "too many differences; the smaller cases check the gradient";
+  const CaseInput mask = valued({2, 3}, {1, 0, 0, 1, 1, 0}, DType::boolean);
+  add_case(cases, "DropoutGrad", "half", {valued({2, 3}, {1, 2, 3, 4, 5, 6}), mask},
+           {{"ratio", 0.5}});
+  cases.back().expected = {2, 0, 0, 8, 10, 0};
+  add_case(cases, "DropoutGrad", "quarter",
+           {patterned({9, 11}), {.shape = {9, 11}, .dtype = DType::boolean, .fill = Fill::booleans}},
+           {{"ratio", 0.25}});
+}
+
+}  // namespace
+
+void add_softmax_cases(Cases& cases) {
+  for (const std::string op : {"Softmax", "LogSoftmax"}) {
+    const auto add = [&](const std::string& name, const Shape& shape, std::int64_t axis) {
+      const Attributes attributes{{"axis", axis}};
+      const bool torch = name.starts_with("torch_");
+      CaseInput x = torch ? patterned(shape) : random_input(shape);
+      if (!torch) x.low = -5, x.high = 5;
+      add_case(cases, op, name, {x}, attributes);
+      const std::vector<CaseInput> y = outputs_of(op, {patterned(shape)}, attributes);
+      add_case(cases, op + "Grad", name, {patterned(shape, 3), y[0]}, attributes);
+    };
+    add("torch_middle", scores, 1);
+    add("torch_last", scores, 2);
+    add("first", {4, 3, 2}, 0);
+    add("vector", {9}, 0);
+    add("one_element", {3, 1}, 1);
+    add("wide", {3, 131}, 1);
+    add("four_axes", {2, 2, 3, 17}, 3);
+    add("channels", {2, 5, 3, 3}, 1);
+    add("no_rows", {0, 4}, 1);
+    add_case(cases, op, "large", {valued({1, 3}, {-1e4, 0, 1e4})}, {{"axis", 1}});
+    cases.back().expected =
+        op == "Softmax" ? std::vector<double>{0, 0, 1} : std::vector<double>{-2e4, -1e4, 0};
+  }
+}
+
+void add_loss_cases(Cases& cases) {
+  add_label_weights(cases);
+  add_cross_entropy(cases);
+  add_dropout(cases);
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,110 @@
+// Cases of the optimizers' updates, clipping and accumulation.
+#include <cmath>
+
+#include "tests/operators/network_cases.h"
+
+namespace tandem::testing {
+namespace {
+
+const Shape shape{3, 5};
+
+CaseInput scalar(double value, DType dtype = DType::float32) { return valued({}, {value}, dtype); }
+
+/// lr 0.25, scale 0.5, as in operator_expectations.py.
+std::vector<CaseInput> with_scalars(std::vector<CaseInput> tensors, double step, bool skip = false) {
+  tensors.push_back(scalar(0.25));
+  tensors.push_back(scalar(step, DType::int64));
+  tensors.push_back(scalar(0.5));
+  tensors.push_back(scalar(skip ? 1 : 0, DType::boolean));
+  return tensors;
+}
+
+CaseInput squares(Shape of, int k) {
+  CaseInput input = patterned(std::move(of), k);
+  for (double& v : input.values) v = std::fabs(v);
+  return input;
+}
+
+void add_sgd(Cases& cases) {
+  const CaseInput master = patterned(shape), grad = patterned(shape, 1), buffer = patterned(shape, 2);
+  const Attributes nesterov{{"momentum", 0.9}, {"nesterov", 1}, {"weight_decay", 0.1}};
+  const auto add = [&](const char* name, const CaseInput& momentum_buffer, double step,
+                       const Attributes& attributes) {
+    add_case(cases, "SgdUpdate", name, with_scalars({master, grad, momentum_buffer}, step), attributes);
+  };
+  add("torch_plain", absent(), 3, {{"weight_decay", 0.1}});
+  add("no_decay", absent(), 1, {});
+  add("torch_momentum", buffer, 3, {{"momentum", 0.9}, {"dampening", 0.5}});
+  add("torch_nesterov", buffer, 3, nesterov);
+  add("torch_first_step", patterned(shape, 4), 1, {{"momentum", 0.9}, {"dampening", 0.5}});
+  add_case(cases, "SgdUpdate", "skipped", with_scalars({master, grad, buffer}, 3, true), nesterov);
+  cases.back().expected = pattern(15);
+  add_case(cases, "SgdUpdate", "skipped_plain", with_scalars({master, grad, absent()}, 3, true));
+  cases.back().expected = pattern(15);
+
+  Attributes grouped = nesterov;
+  grouped.set("op", std::string("SgdUpdate"));
+  grouped.set("count", std::int64_t{3});
+  add_case(cases, "GroupedUpdate", "torch_sgd",
+           with_scalars({master, grad, buffer, patterned({7}), patterned({7}, 1), patterned({7}, 2),
+                         patterned({2, 1, 2}, 5), patterned({2, 1, 2}, 6), patterned({2, 1, 2}, 7)},
+                        3),
+           grouped);
+  add_case(cases, "GroupedUpdate", "sgd_skipped", with_scalars({master, grad, absent()}, 3, true),
+           {{"op", std::string("SgdUpdate")}, {"count", 1}});
+  cases.back().expected = pattern(15);
+  add_case(cases, "GroupedUpdate", "sgd_plain",
+           with_scalars({master, grad, absent(), patterned({7}), patterned({7}, 1), absent()}, 3),
+           {{"op", std::string("SgdUpdate")}, {"count", 2}});
+}
+
+void add_adam(Cases& cases) {
+  const CaseInput master = patterned(shape), grad = patterned(shape, 1);
+  const CaseInput mean = patterned(shape, 2), square = squares(shape, 3);
+  const CaseInput zeros = valued(shape, std::vector<double>(15, 0.0));
+  const auto add = [&](const char* name, double step, const Attributes& attributes, bool skip = false) {
+    add_case(cases, "AdamUpdate", name, with_scalars({master, grad, mean, square}, step, skip),
+             attributes);
+  };
+  add("torch_plain", 3, {});
+  add("torch_decayed", 3,
+      {{"beta1", 0.8}, {"beta2", 0.95}, {"weight_decay", 0.1}, {"epsilon", 1e-3}});
+  add("torch_decoupled", 7, {{"weight_decay", 0.1}, {"decoupled", 1}});
+  add_case(cases, "AdamUpdate", "torch_first_step", with_scalars({master, grad, zeros, zeros}, 1));
+  add("onnx", 3, {{"epsilon", 1e-2}, {"epsilon_form", std::string("onnx")}});
+  add("uncorrected", 3, {{"bias_correction", 0}});
+  add("uncorrected_onnx", 3, {{"bias_correction", 0}, {"epsilon_form", std::string("onnx")}});
+  add("skipped", 3, {{"weight_decay", 0.1}, {"decoupled", 1}}, true);
+  cases.back().expected = pattern(15);
+
+  const Shape line{2, 4};
+  add_case(cases, "GroupedUpdate", "torch_adam",
+           with_scalars({master, grad, mean, square, patterned(line), patterned(line, 1),
+                         patterned(line, 2), squares(line, 3)},
+                        7),
+           {{"op", std::string("AdamUpdate")},
+            {"count", 2},
+            {"weight_decay", 0.1},
+            {"decoupled", 1}});
+}
+
+}  // namespace
+
+void add_update_cases(Cases& cases) {
+  add_sgd(cases);
+  add_adam(cases);
+  double sum = 0, other = 0;
+  for (double v : pattern(4)) sum += v * v;
+  for (double v : pattern(4, 1)) other += v * v;
+  add_case(cases, "ClipScale", "torch_clips", {scalar(sum), scalar(other)}, {{"max_norm", 0.25}});
+  cases.back().expected.resize(1);
+  add_case(cases, "ClipScale", "leaves", {scalar(0.5), scalar(0.0), scalar(1.75)}, {{"max_norm", 10.0}});
+  cases.back().expected = {1};
+  add_case(cases, "ClipScale", "zero", {scalar(0)}, {{"max_norm", 1.0}});
+  cases.back().expected = {1};
+  add_case(cases, "Accumulate", "torch_sum", {patterned(shape), patterned(shape, 1)});
+  add_case(cases, "Accumulate", "first", {patterned(shape), patterned(shape, 1)}, {{"first", 1}});
+  cases.back().expected = pattern(15, 1);
+}
+
+}  // namespace tandem::testing

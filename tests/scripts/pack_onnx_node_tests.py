@@ -1,0 +1,81 @@
+"""Packs the node tests that concern us into tests/data/onnx_node/NN.tar.gz, each below 200 KiB.
+
+    python tests/scripts/pack_onnx_node_tests.py [--to FOLDER]
+
+A case belongs to it where every operator of its graph is one that the project implements (OPERATORS) and its files are below 100 KB
+together. What is left out for its size is in left_out.txt: dump_onnx_node_tests.py writes everything.
+`cmake -E tar xzf NN.tar.gz` unpacks one to CASE/{model.onnx, test_data_set_0/…}.
+"""
+
+import argparse
+import gzip
+import io
+import pathlib
+import tarfile
+
+from dump_onnx_node_tests import case_files, cases
+
+OPERATORS = set("""
+Add Sub Mul Div Neg Exp Log Sqrt Pow Erf Tanh Sigmoid Relu LeakyRelu Clip Gelu Where
+Equal Greater GreaterOrEqual Less LessOrEqual MatMul Gemm Conv MaxPool AveragePool GlobalAveragePool
+BatchNormalization LayerNormalization Softmax LogSoftmax SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss
+ReduceSum ReduceMean ReduceMax Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Pad Expand Gather
+Cast CastLike Shape Constant ConstantOfShape Range Trilu Dropout Identity Attention
+""".split())
+LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
+
+
+def pack(entries):
+    """A reproducible tar.gz of [(name, bytes)]."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in entries:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return gzip.compress(raw.getvalue(), 9, mtime=0)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--to",
+        type=pathlib.Path,
+        default=pathlib.Path(__file__).resolve().parents[1] / "data" / "onnx_node",
+    )
+    folder = parser.parse_args().to
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.tar.gz"):
+        old.unlink()
+    chosen, left_out = [], []
+    # Cases of one operator side by side compress best.
+    for case in sorted(cases(), key=lambda c: c.name):
+        if {n.op_type for n in case.model.graph.node} <= OPERATORS:
+            files = [(f"{case.name}/{name}", data) for name, data in case_files(case)]
+            size = sum(len(data) for _, data in files)
+            (chosen if size < LARGEST_CASE else left_out).append((case.name, size, files))
+    archives, start = [], 0
+    while start < len(chosen):
+        count, step = 0, 64
+        while step:
+            if start + count + step <= len(chosen):
+                data = pack([f for c in chosen[start : start + count + step] for f in c[2]])
+                if len(data) <= LARGEST_FILE:
+                    count += step
+                    best = data
+                    continue
+            step //= 2
+        archives.append(best)
+        start += count
+    for i, data in enumerate(archives):
+        (folder / f"{i:02d}.tar.gz").write_bytes(data)
+    (folder / "left_out.txt").write_text("".join(f"{name} {size}\n" for name, size, _ in left_out))
+    print(
+        f"{len(chosen)} cases in {len(archives)} files, {sum(map(len, archives))} bytes; {len(left_out)} left out for their size"
+    )
+
+
+if __name__ == "__main__":
+    main()

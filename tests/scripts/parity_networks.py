@@ -1,0 +1,149 @@
+"""The networks of the parity fixtures: narrow ones that are committed, and the full-size ones of models/."""
+
+import dataclasses
+import pathlib
+import sys
+from typing import Callable
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+import torchvision
+from torchvision.models.resnet import BasicBlock, ResNet
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models"))
+from export import load  # noqa: E402
+
+
+class NarrowResNet(ResNet):
+    """torchvision's ResNet-18 with `width` instead of 64 channels in its first stage."""
+
+    def __init__(self, width, classes=10):
+        nn.Module.__init__(self)
+        self._norm_layer, self.inplanes, self.dilation, self.groups, self.base_width = (
+            nn.BatchNorm2d,
+            width,
+            1,
+            1,
+            64,
+        )
+        self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
+        self.bn1, self.relu = nn.BatchNorm2d(width), nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        self.layer1 = self._make_layer(BasicBlock, width, 2)
+        self.layer2 = self._make_layer(BasicBlock, 2 * width, 2, stride=2)
+        self.layer3 = self._make_layer(BasicBlock, 4 * width, 2, stride=2)
+        self.layer4 = self._make_layer(BasicBlock, 8 * width, 2, stride=2)
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(8 * width, classes)
+
+
+def conv_bn():
+    """Convolutions (strided, grouped, with and without bias), BatchNorm, LeakyReLU, average pooling: [B, 3, 16, 16]."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),
+        nn.BatchNorm2d(8),
+        nn.LeakyReLU(0.1),
+        nn.Conv2d(8, 16, 3, stride=2, padding=1),
+        nn.BatchNorm2d(16),
+        nn.LeakyReLU(0.2),
+        nn.AvgPool2d(2),
+        nn.Conv2d(16, 16, 3, padding=1, groups=2, bias=False),
+        nn.BatchNorm2d(16, momentum=0.2),
+        nn.LeakyReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(16, 10),
+    )
+
+
+class Encoder(nn.Module):
+    """Two nn.TransformerEncoderLayer with (erf) GELU over embedded tokens, then the mean over positions."""
+
+    def __init__(self, vocabulary=50, length=12, width=32, heads=2, classes=5):
+        super().__init__()
+        self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        layer = nn.TransformerEncoderLayer(
+            width, heads, 2 * width, dropout=0.0, activation="gelu", batch_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, tokens):
+        x = self.token(tokens) + self.position.weight[: tokens.shape[1]]
+        return self.head(self.encoder(x).mean(1))
+
+
+class WithLoss(nn.Module):
+    """The network with the mean cross entropy in the graph: (input, labels) -> scalar loss."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, x, labels):
+        logits = self.net(x)
+        return F.cross_entropy(logits.flatten(0, -2), labels.flatten())
+
+
+OPTIMIZER_NAMES = ("sgd", "sgd_momentum", "sgd_nesterov", "adam", "adamw")
+
+
+@dataclasses.dataclass
+class Case:
+    """One network and how it is trained.
+
+    shape: of one sample of the input `feed`; images have values, tokens are class numbers.
+    lr: learning rates in the order of OPTIMIZER_NAMES.
+    gain: factor on matrices and filters, where PyTorch's initial values let the signal fade.
+    stable: how far a float64 run may differ (relative), so that 1e-3 is a fair tolerance.
+    """
+
+    name: str
+    build: Callable
+    feed: str
+    shape: tuple
+    batch: int
+    classes: int
+    lr: tuple
+    loss_in_graph: bool = False
+    gain: float = 1.0
+    stable: float = 1e-5
+
+
+def narrow_gpt(tied=False):
+    return load("gpt").build(65, 16, 32, 2, 2, tied=tied)
+
+
+def full_resnet18():
+    return torchvision.models.resnet18(num_classes=10)
+
+
+# fmt: off
+NARROW = [
+    Case("mlp", lambda: load("mlp").build(64, 32), "image", (64,), 16, 10,
+         (3e-1, 1e-1, 1e-1, 1e-2, 1e-2), loss_in_graph=True),
+    Case("lenet5", lambda: load("lenet5").build((3, 6), (32, 24)), "image", (1, 28, 28), 16, 10,
+         (1e-1, 3e-2, 3e-2, 5e-3, 5e-3), gain=2.0),
+    Case("resnet18", lambda: NarrowResNet(3), "image", (3, 48, 48), 8, 10,
+         (1e-2, 3e-3, 3e-3, 1e-3, 1e-3)),
+    Case("gpt", narrow_gpt, "tokens", (16,), 8, 65,
+         (2e-1, 5e-2, 5e-2, 3e-3, 3e-3), loss_in_graph=True),
+    Case("conv_bn", conv_bn, "image", (3, 16, 16), 16, 10, (1e-1, 3e-2, 3e-2, 5e-3, 5e-3)),
+    Case("encoder", Encoder, "tokens", (12,), 16, 5, (1e-1, 3e-2, 3e-2, 3e-3, 3e-3)),
+    Case("tied_decoder", lambda: narrow_gpt(tied=True), "tokens", (16,), 8, 65,
+         (5e-2, 1e-2, 1e-2, 2e-3, 2e-3)),
+]
+# ResNet-18 at 32x32 amplifies rounding (maps of one pixel, statistics over 32 values): from
+# lr 1e-3 on, PyTorch's own float32 and float64 runs differ by 1e-3 within ten steps, so its
+# learning rates are small.
+FULL = [
+    Case("mlp", lambda: load("mlp").build(), "image", (784,), 32, 10,
+         (2e-2, 5e-3, 5e-3, 2e-4, 2e-4)),
+    Case("lenet5", lambda: load("lenet5").build(), "image", (1, 28, 28), 64, 10,
+         (5e-2, 1e-2, 1e-2, 1e-3, 1e-3), gain=2.0),
+    Case("resnet18", full_resnet18, "image", (3, 32, 32), 32, 10,
+         (1e-4, 3e-5, 3e-5, 1e-5, 1e-5), stable=3e-4),
+    Case("gpt", lambda: load("gpt").build(), "tokens", (128,), 16, 65,
+         (1e-1, 1e-2, 1e-2, 3e-4, 3e-4)),
+]

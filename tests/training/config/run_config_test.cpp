@@ -1,0 +1,345 @@
+// train.toml: values, defaults, overrides, and every kind of error at its line and column.
+#include "engine/training/config/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "engine/graph/error.h"
+#include "engine/training/config/config_keys.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char* const minimal = R"(model = "m.onnx"
+epochs = 2
+[optimizer]
+kind = "sgd"
+)";
+
+RunConfig parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return parse_run_config(text, "/folder/train.toml", overrides);
+}
+
+std::vector<Diagnostic> errors_of(const std::string& text,
+                                  const std::vector<std::string>& overrides = {}) {
+  try {
+    parse(text, overrides);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.diagnostics();
+  }
+  return {};
+}
+
+std::string first_error(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  const auto errors = errors_of(text, overrides);
+  return errors.empty() ? "no error" : to_string(errors[0]);
+}
+
+const char* const full = R"toml(# everything at once
+model  = { file = "net.onnx", bind = { sequence = 128 }, batch_norm = "inference" }
+policy = "policy.toml"
+device = "cpu"
+batch_size  = 16
+micro_batch = 4
+epochs = 1.5
+steps = 1000
+max_time = "2h"
+seed = 7
+threads = 2
+name = "wide"
+run_dir = "out/run"
+
+[parameters]
+freeze = [ { at = "conv*.**", until = "1 epoch" }, { at = "fc1" } ]
+load   = [ { from = "pre.safetensors", at = "mlp.**", missing = "keep" } ]
+init   = [ { at = "wide:weight", kind = "normal", std = 0.01 } ]
+
+[loss]
+terms = [
+  { name = "ce", kind = "softmax_cross_entropy", logits = "logits", labels = "label", weight = 0.5, ignore_index = -100, class_weights = [ 1, 2.5 ], label_smoothing = 0.1 },
+  { kind = "mse", predictions = "y", targets = "t", reduction = "sum" },
+  { kind = "binary_cross_entropy", logits = "z", labels = "b", pos_weight = 3 },
+]
+
+[optimizer]
+kind = "adam"
+lr   = 3.5e-4
+betas = [ 0.8, 0.99 ]
+epsilon = 1e-6
+epsilon_form = "onnx"
+bias_correction = false
+groups = [
+  { at = "**:bias", weight_decay = 0.0 },
+  { at = "head.**", kind = "sgd", lr = 0.05, momentum = 0.9, nesterov = true },
+]
+schedule  = { kind = "cosine", warmup = "100 steps", final = 1e-5 }
+clip_norm = 1.0
+
+[precision]
+compute = "float32"
+
+[data]
+kind = "idx"
+root = "${TANDEM_TEST_ROOT:-mnist}"
+workers = 3
+drop_last = true
+[data.train]
+files = { images = "images.gz", labels = [ "labels_{0..1}.gz" ] }
+shuffle = "buffer 5000"
+[data.eval]
+files = { images = "/abs/i.gz", labels = "l.gz" }
+[data.fields]
+image = { from = "images", as = [ "scale(1/255)", "normalize([0.1, 0.2], [0.3, 0.4])" ], augment = [ "random_crop(28, padding=2)", "random_flip" ] }
+label = "labels"
+
+[eval]
+every = "1000 steps"
+metrics = [ "accuracy", "loss" ]
+best = "accuracy"
+patience = 5
+[checkpoint]
+every = "30 min"
+keep = 2
+[log]
+every = "50 steps"
+)toml";
+
+TEST(RunConfig, ReadsEveryKey) {
+  ::unsetenv("TANDEM_TEST_ROOT");
+  const RunConfig c = parse(full);
+  EXPECT_EQ(c.model.file, "/folder/net.onnx");
+  EXPECT_EQ(c.model.bind.at("sequence"), 128);
+  EXPECT_FALSE(c.model.train_batch_norm);
+  EXPECT_EQ(c.policy, "/folder/policy.toml");
+  EXPECT_EQ(c.device, "cpu");
+  EXPECT_EQ(c.batch_size, 16);
+  EXPECT_EQ(c.pass_size(), 4);
+  EXPECT_EQ(c.epochs, 1.5);
+  EXPECT_EQ(c.steps, 1000);
+  EXPECT_EQ(c.max_seconds, 7200);
+  EXPECT_EQ(c.seed, 7u);
+  EXPECT_EQ(c.run_dir, "/folder/out/run");
+  ASSERT_EQ(c.parameters.freeze.size(), 2u);
+  EXPECT_EQ(c.parameters.freeze[0].until, (Duration{1, Duration::Unit::epochs}));
+  EXPECT_FALSE(c.parameters.load[0].missing_is_error);
+  EXPECT_EQ(c.parameters.init[0].std, 0.01);
+  ASSERT_EQ(c.loss.terms.size(), 3u);
+  EXPECT_EQ(c.loss.terms[0].ignore_index, -100);
+  EXPECT_EQ(c.loss.terms[0].class_weights, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(c.loss.terms[1].name, "mse");
+  EXPECT_EQ(c.loss.terms[1].logits, "y");
+  EXPECT_EQ(c.loss.terms[1].labels, "t");
+  EXPECT_EQ(c.loss.terms[1].reduction, Reduction::sum);
+  EXPECT_EQ(c.loss.terms[2].pos_weight, std::vector<double>{3});
+  EXPECT_EQ(c.optimizer.base.beta1, 0.8);
+  EXPECT_EQ(c.optimizer.base.eps, 1e-6);
+  EXPECT_EQ(c.optimizer.base.epsilon_form, EpsilonForm::onnx);
+  ASSERT_EQ(c.optimizer.groups.size(), 2u);
+  EXPECT_EQ(c.optimizer.groups[0].options.lr, 3.5e-4);
+  EXPECT_EQ(c.optimizer.groups[0].options.beta2, 0.99);
+  EXPECT_EQ(c.optimizer.groups[1].options.kind, OptimizerKind::sgd);
+  EXPECT_TRUE(c.optimizer.groups[1].options.nesterov);
+  EXPECT_EQ(c.optimizer.schedule.kind, ScheduleKind::cosine);
+  EXPECT_EQ(c.optimizer.schedule.warmup, (Duration{100, Duration::Unit::steps}));
+  EXPECT_EQ(c.optimizer.clip_norm, 1.0);
+  ASSERT_TRUE(c.data);
+  EXPECT_EQ(c.data->train.files[0].paths[0], "/folder/mnist/images.gz");
+  EXPECT_EQ(c.data->train.files[1].paths,
+            (std::vector<std::string>{"/folder/mnist/labels_0.gz", "/folder/mnist/labels_1.gz"}));
+  EXPECT_EQ(c.data->eval.files[0].paths[0], "/abs/i.gz");
+  EXPECT_EQ(c.data->shuffle.buffer, 5000);
+  ASSERT_EQ(c.data->fields.size(), 2u);
+  EXPECT_EQ(c.data->fields[0].name, "image");
+  EXPECT_DOUBLE_EQ(c.data->fields[0].as[0].factor, 1.0 / 255);
+  EXPECT_EQ(c.data->fields[0].as[1].std, (std::vector<double>{0.3, 0.4}));
+  EXPECT_EQ(c.data->fields[0].augment[0].padding, 2);
+  EXPECT_EQ(c.data->fields[1].from, "labels");
+  EXPECT_EQ(c.eval.best, "accuracy");
+  EXPECT_EQ(c.checkpoint.every, (Duration{1800, Duration::Unit::seconds}));
+  EXPECT_EQ(c.log.every, (Duration{50, Duration::Unit::steps}));
+}
+
+TEST(RunConfig, TheResolvedFileReadsBackEqual) {
+  for (const std::string text : {full, minimal}) {
+    const RunConfig config = parse(text);
+    const std::string resolved = to_toml(config);
+    const RunConfig again = parse_run_config(resolved, "/elsewhere/runs/x/train.resolved.toml");
+    EXPECT_EQ(again, config) << resolved;
+    EXPECT_EQ(to_toml(again), resolved);
+  }
+}
+
+TEST(RunConfig, OddTextsSurviveTheResolvedFile) {
+  RunConfig config = parse(minimal, {"name=a\"b\\c"});
+  config.model.bind["odd name.x"] = 3;
+  config.loss.terms.push_back({.name = "${HOME} $${x} \t$", .logits = "a", .labels = "ü"});
+  EXPECT_EQ(parse(to_toml(config)), config) << to_toml(config);
+}
+
+// The defaults in the table of keys are those of the structs.
+TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
+  const RunConfig plain = parse(minimal);
+  for (const KeyInfo& key : config_keys()) {
+    if (key.fallback.empty() || key.fallback == "required" || key.fallback.starts_with('('))
+      continue;
+    if (key.path.find_first_of("[*") != std::string_view::npos) continue;
+    const std::string_view top = key.path.substr(0, key.path.find('.'));
+    if (top == "data" || key.path.starts_with("optimizer.schedule.")) continue;
+    // sgd refuses the options of adam, and adam those of sgd
+    const bool sgd = key.path != "optimizer.betas" && key.path != "optimizer.eps" &&
+                     key.path != "optimizer.epsilon_form" &&
+                     key.path != "optimizer.bias_correction";
+    const std::vector<std::string> kind = {sgd ? "optimizer.kind=sgd" : "optimizer.kind=adam"};
+    std::vector<std::string> with = kind;
+    with.push_back(std::string(key.path) + "=" + std::string(key.fallback));
+    EXPECT_EQ(parse(minimal, with), parse(minimal, kind)) << key.path;
+  }
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=adamw"}).optimizer.base.weight_decay, 0.01);
+  OptimizerOptions defaults;
+  EXPECT_EQ(plain.optimizer.base, defaults);
+  EXPECT_EQ(plain.name, "folder");
+  EXPECT_EQ(parse_run_config(minimal, "/folder/mnist.toml").name, "mnist");
+}
+
+TEST(RunConfig, OverridesReachEverything) {
+  const std::string text = full;
+  const RunConfig c = parse(
+      text, {"optimizer.lr=0.01", "optimizer.groups.0.lr=0.1", "name=2024",
+             "data.fields.label.as.0=int64", "optimizer.groups.2={at='x', lr=1}",
+             "model.bind.batch=8", "eval.every=1 epoch", "seed=9", "data.fields.image.augment=[]"});
+  EXPECT_EQ(c.optimizer.base.lr, 0.01);
+  EXPECT_EQ(c.optimizer.groups[0].options.lr, 0.1);
+  EXPECT_EQ(c.optimizer.groups[2].options.lr, 1);
+  EXPECT_EQ(c.name, "2024");
+  EXPECT_EQ(c.data->fields[1].from, "labels");
+  EXPECT_EQ(c.data->fields[1].as[0].dtype, DType::int64);
+  EXPECT_TRUE(c.data->fields[0].augment.empty());
+  EXPECT_EQ(c.model.bind.at("batch"), 8);
+  EXPECT_EQ(c.eval.every, (Duration{1, Duration::Unit::epochs}));
+  EXPECT_EQ(parse(minimal, {"model.bind.batch=8"}).model.file, "/folder/m.onnx");
+
+  EXPECT_THAT(first_error(minimal, {"optimizer.rl=1"}),
+              AllOf(HasSubstr("command line"), HasSubstr("did you mean `optimizer.lr`")));
+  EXPECT_THAT(first_error(minimal, {"steps"}), HasSubstr("KEY=VALUE"));
+  EXPECT_THAT(first_error(text, {"optimizer.groups.7.lr=1"}), HasSubstr("no such item"));
+  EXPECT_THAT(first_error(minimal, {"epochs.x=1"}), HasSubstr("only tables and lists"));
+}
+
+TEST(RunConfig, EnvironmentVariables) {
+  ::setenv("TANDEM_TEST_ROOT", "/data", 1);
+  EXPECT_EQ(parse(full).data->train.files[0].paths[0], "/data/images.gz");
+  ::unsetenv("TANDEM_TEST_ROOT");
+  EXPECT_THAT(
+      first_error("model = '${TANDEM_TEST_ROOT}/m.onnx'\nsteps = 1\noptimizer = { kind = 'sgd' }"),
+      AllOf(HasSubstr("train.toml:1:9"), HasSubstr("TANDEM_TEST_ROOT is not set")));
+}
+
+TEST(RunConfig, ReportsAllErrorsAtOnceWithTheirPlaces) {
+  const auto errors = errors_of(R"(model = 3
+epoch = 2
+batch_size = 0
+micro_batch = "4"
+[optimizer]
+kind = "adma"
+learning_rate = 1
+[checkpoint]
+every = 500
+[precision]
+compute = "bfloat16"
+[data]
+kind = "csv"
+[data.train]
+files = "x"
+)");
+  std::string all;
+  for (const Diagnostic& error : errors) all += to_string(error) + "\n";
+  for (const char* text :
+       {"train.toml:1:9: model: wrong type: expected path or table, got integer 3",
+        "train.toml:2:1: epoch: unknown key (did you mean `epochs`?)",
+        "train.toml:3:14: batch_size: out of range: expected at least 1",
+        "train.toml:4:15: micro_batch", "did you mean \"adam\"?",
+        "learning_rate: unknown key (did you mean `optimizer.lr`?)", "write \"500 steps\"",
+        "`bfloat16` comes in a later version", "`csv` comes in a later version",
+        "nothing says when the run ends"}) {
+    EXPECT_THAT(all, HasSubstr(text));
+  }
+  EXPECT_EQ(errors.size(), 10u) << all;
+}
+
+TEST(RunConfig, ErrorsByKind) {
+  const std::string text = minimal;
+  EXPECT_THAT(first_error("model = "), HasSubstr("not TOML"));
+  EXPECT_THAT(first_error("epochs = 1\n[optimizer]\nkind='sgd'\n"),
+              HasSubstr("model: this key is missing"));
+  EXPECT_THAT(first_error(text + "betas = [0.9, 0.99]\n"), HasSubstr("not an option of sgd"));
+  EXPECT_THAT(first_error(text + "nesterov = true\n"), HasSubstr("Nesterov needs momentum"));
+  EXPECT_THAT(first_error(text, {"batch_size=6", "micro_batch=4"}), HasSubstr("does not divide"));
+  EXPECT_THAT(first_error(text, {"max_time=5 steps"}), HasSubstr("not a time"));
+  EXPECT_THAT(first_error(text + "groups = [ { at = 'a**' } ]\n"), HasSubstr("whole parts"));
+  EXPECT_THAT(first_error(text + "schedule = { kind = 'step' }\n"), HasSubstr("step needs it"));
+  EXPECT_THAT(first_error(text + "schedule = { kind = 'cosine', gamma = 2 }\n"),
+              HasSubstr("not an option of cosine"));
+  EXPECT_THAT(first_error(text + "[loss]\nterms = [ { kind = 'mse', logits = 'y' } ]\n"),
+              HasSubstr("predictions: this key is missing"));
+  EXPECT_THAT(first_error(text + "[parameters]\nhead = [ { at = 'fc' } ]\n"),
+              HasSubstr("comes in a later version"));
+  EXPECT_THAT(first_error(text + "[eval]\nmetrics = ['loss']\nbest = 'accuracy'\n"),
+              HasSubstr("not one of the metrics"));
+  EXPECT_THAT(first_error(text + "[drop]\nlast = 1\n"), HasSubstr("unknown key"));
+
+  const std::string data = text + "[data]\nkind = 'npz'\n[data.train]\nfiles = ['a.npz']\n";
+  EXPECT_EQ(first_error(data), "no error");
+  EXPECT_THAT(first_error(data + "shuffle = 'some'\n"), HasSubstr("not a way to shuffle"));
+  EXPECT_THAT(first_error(data + "[eval]\nmetrics=['loss']\n"),
+              HasSubstr("no data to evaluate on"));
+  EXPECT_THAT(first_error(data + "drop_last = true\n"), HasSubstr("did you mean `data.drop_last`"));
+  EXPECT_THAT(first_error(data + "[data.eval]\nfraction = 1.0\n"), HasSubstr("below 1"));
+  const std::string fields = data + "[data.fields]\nx = { from = 'a', ";
+  EXPECT_THAT(first_error(fields + "as = ['scale(1/0)'] }\n"), HasSubstr("division by zero"));
+  EXPECT_THAT(first_error(fields + "as = ['scal(2)'] }\n"), HasSubstr("did you mean `scale`"));
+  EXPECT_THAT(first_error(fields + "as = ['random_flip'] }\n"), HasSubstr("move it to `augment`"));
+  EXPECT_THAT(first_error(fields + "augment = ['scale(2)'] }\n"), HasSubstr("move it to `as`"));
+  EXPECT_THAT(first_error(fields + "as = ['normalize(1, 0)'] }\n"),
+              HasSubstr("std must be above 0"));
+  EXPECT_THAT(first_error(fields + "as = ['reshape(-1, -1)'] }\n"), HasSubstr("only one extent"));
+  EXPECT_THAT(first_error(fields + "as = ['flatten)'] }\n"), HasSubstr("does not belong there"));
+  EXPECT_THAT(first_error(text + "[data]\nkind='idx'\n[data.train]\nfiles=['a']\n"),
+              HasSubstr("one array each"));
+  EXPECT_THAT(first_error(text + "[data]\nkind='idx'\n[data.train]\nfiles={images='a'}\n"
+                                 "[data.fields]\nx='image'\n"),
+              HasSubstr("did you mean \"images\"?"));
+}
+
+TEST(RunConfig, Durations) {
+  EXPECT_EQ((Duration{2.5, Duration::Unit::epochs}.steps(10)), 25);
+  EXPECT_EQ((Duration{0.001, Duration::Unit::epochs}.steps(10)), 1);
+  EXPECT_EQ((Duration{500, Duration::Unit::steps}.steps(10)), 500);
+  EXPECT_EQ(to_string(Duration{1, Duration::Unit::epochs}), "1 epoch");
+  EXPECT_EQ(to_string(Duration{1.5, Duration::Unit::epochs}), "1.5 epochs");
+}
+
+TEST(RunConfig, TheModelsInTheRepositoryAreValid) {
+  const RunConfig digits =
+      read_run_config(std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml");
+  EXPECT_EQ(digits.name, "digits");
+  EXPECT_THROW(read_run_config("/no/such/train.toml"), Error);
+}
+
+TEST(ConfigKeys, TextsComeFromTheTable) {
+  EXPECT_THAT(config_keys_text(), HasSubstr("optimizer.groups[].lr"));
+  EXPECT_THAT(explain_config_key("optimizer.lr"), HasSubstr("default: 0.001"));
+  EXPECT_THAT(explain_config_key("optimizer.groups.0.lr"), HasSubstr("optimizer.groups[].lr"));
+  EXPECT_THAT(explain_config_key("data.fields.image.as"), HasSubstr("functions"));
+  EXPECT_THROW(explain_config_key("optimizer.rl"), Error);
+  EXPECT_THAT(config_json_schema(), HasSubstr("\"additionalProperties\": false"));
+  EXPECT_THAT(config_keys_markdown(), HasSubstr("| `batch_size` | integer | `32` |"));
+  for (const KeyInfo& key : config_keys()) EXPECT_FALSE(key.help.empty()) << key.path;
+}
+
+}  // namespace
+}  // namespace tandem

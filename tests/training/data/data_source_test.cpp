@@ -1,0 +1,231 @@
+// Sources: functions of fields, splits, errors with file and row.
+#include "engine/training/data/data_source.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <set>
+
+#include "engine/formats/npy.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/config_check.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+FieldConfig field(const std::string& from, const std::vector<std::string>& as,
+                  const std::vector<std::string>& augment = {}) {
+  FieldConfig result{.name = "x", .from = from};
+  for (const std::string& text : as) result.as.push_back(parse_transform(text));
+  for (const std::string& text : augment) result.augment.push_back(parse_transform(text));
+  return result;
+}
+
+HostTensor apply(const HostTensor& samples, const std::vector<std::string>& as,
+                 const std::vector<std::string>& augment = {},
+                 const Augmentation* random = nullptr) {
+  const auto source = make_array_source({{"a", samples}}, {field("a", as, augment)});
+  TensorType type = source->fields()[0].sample;
+  std::vector<std::int64_t> all(static_cast<std::size_t>(source->samples()));
+  std::iota(all.begin(), all.end(), 0);
+  type.shape.insert(type.shape.begin(), source->samples());
+  HostTensor result(type);
+  source->fill(0, all, random, result.data());
+  return result;
+}
+
+std::vector<double> numbers(const HostTensor& tensor) {
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < tensor.type().elements(); ++i) result.push_back(tensor.number(i));
+  return result;
+}
+
+template <class F>
+std::string error_of(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Transforms, ComputeWhatTheySay) {
+  const HostTensor bytes = HostTensor::from<std::uint8_t>({1, 2, 1, 2}, {0, 51, 102, 255});
+  EXPECT_EQ(numbers(apply(bytes, {"scale(1/255)"})),
+            (std::vector<double>{0, 51 * (1.0f / 255), 102 * (1.0f / 255), 255 * (1.0f / 255)}));
+  EXPECT_EQ(numbers(apply(bytes, {"normalize(51, 2)"})),
+            (std::vector<double>{-25.5, 0, 25.5, 102}));
+  EXPECT_EQ(numbers(apply(bytes, {"normalize([0, 102], [51, 153])"})),
+            (std::vector<double>{0, 1, 0, 1}));
+  EXPECT_EQ(apply(bytes, {"flatten"}).shape(), (Shape{1, 4}));
+  EXPECT_EQ(apply(bytes, {"reshape(4, -1)"}).shape(), (Shape{1, 4, 1}));
+  EXPECT_EQ(apply(bytes, {"int64"}).type(), (TensorType{DType::int64, {1, 2, 1, 2}}));
+  const HostTensor labels = HostTensor::from<std::int64_t>({2}, {2, 0});
+  EXPECT_EQ(numbers(apply(labels, {"one_hot(3)"})), (std::vector<double>{0, 0, 1, 1, 0, 0}));
+  EXPECT_EQ(apply(labels, {"one_hot(3)"}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(numbers(apply(HostTensor::from<float>({1, 2}, {0.5f, -3}), {"bool"})),
+            (std::vector<double>{1, 1}));
+}
+
+TEST(Transforms, ResizeIsBilinearWithHalfPixelCentres) {
+  const HostTensor image = HostTensor::from<float>({1, 2, 2}, {0, 4, 8, 12});
+  EXPECT_EQ(numbers(apply(image, {"resize(1, 1)"})), std::vector<double>{6});
+  EXPECT_EQ(numbers(apply(image, {"resize(2, 4)"})),
+            (std::vector<double>{0, 1, 3, 4, 8, 9, 11, 12}));
+  EXPECT_EQ(numbers(apply(image, {"resize(2)"})), numbers(image));
+  const HostTensor bytes = HostTensor::from<std::uint8_t>({1, 1, 2}, {0, 255});
+  EXPECT_EQ(numbers(apply(bytes, {"resize(1, 1)"})), std::vector<double>{128});
+}
+
+TEST(Transforms, AugmentationIsSeededAndRandom) {
+  std::vector<std::uint8_t> pixels(64 * 4 * 4);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i % 16 + 1);
+  const HostTensor images = HostTensor::from<std::uint8_t>({64, 1, 4, 4}, pixels);
+  const std::vector<std::string> augment = {"random_crop(4, padding=1)", "random_flip"};
+  const Augmentation first{1, 0}, same{1, 0}, later{1, 1}, other{2, 0};
+  const auto run = [&](const Augmentation* a) { return numbers(apply(images, {}, augment, a)); };
+  EXPECT_EQ(run(&first), run(&same));
+  EXPECT_NE(run(&first), run(&later));
+  EXPECT_NE(run(&first), run(&other));
+  EXPECT_EQ(run(nullptr), numbers(images));
+
+  // All 9 places times 2 sides come up, each sample is a window of the padded image.
+  std::set<std::vector<double>> variants;
+  const std::vector<double> all = run(&first);
+  for (std::size_t i = 0; i < 64; ++i) {
+    const std::vector<double> sample(all.begin() + static_cast<long>(i) * 16,
+                                     all.begin() + static_cast<long>(i + 1) * 16);
+    variants.insert(sample);
+    EXPECT_EQ(sample[5] > 0 && sample[10] > 0, true);  // the middle never comes from the padding
+  }
+  EXPECT_GT(variants.size(), 12u);
+  EXPECT_LE(variants.size(), 18u);
+}
+
+TEST(Transforms, ErrorsNameTheFunction) {
+  const HostTensor image = HostTensor::from<std::uint8_t>({1, 4}, {1, 2, 3, 4});
+  EXPECT_THAT(error_of([&] { apply(image, {"resize(2)"}); }),
+              HasSubstr("resize(2): an image has two"));
+  EXPECT_THAT(error_of([&] { apply(image, {"reshape(3, -1)"}); }), HasSubstr("do not make"));
+  EXPECT_THAT(error_of([&] { apply(image, {"normalize([1, 2], [1, 1])"}); }), HasSubstr("2 means"));
+  EXPECT_THAT(error_of([&] {
+                apply(image, {"float32", "one_hot(3)"});
+              }),
+              HasSubstr("takes integers"));
+  EXPECT_THAT(error_of([&] { apply(image, {"one_hot(4)"}); }),
+              HasSubstr("memory:1: data.x: class 4"));
+  EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(1)"}); }),
+              HasSubstr("augmentation gives"));
+  EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(3)"}); }),
+              HasSubstr("larger than"));
+}
+
+TEST(DataSource, SplitsTheTailOffForTheGraph) {
+  OpenOptions options;
+  options.split_tail = true;
+  const HostTensor bytes = HostTensor::from<std::uint8_t>({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+  const auto source = make_array_source(
+      {{"a", bytes}}, {field("a", {"reshape(2, 2)", "flatten", "scale(2)", "normalize(1, 2)"})},
+      options);
+  const DataField& x = source->fields()[0];
+  EXPECT_EQ(x.sample, (TensorType{DType::uint8, {4}}));
+  ASSERT_EQ(x.tail.size(), 2u);
+  EXPECT_EQ(x.tail[0].kind, TransformKind::scale);
+}
+
+TEST(DataSource, IntegersTakeTheTypeThatTheGraphWants) {
+  OpenOptions options;
+  options.integer_types["x"] = DType::int64;
+  const auto source = make_array_source({{"a", HostTensor::from<std::uint8_t>({2}, {3, 200})}},
+                                        {field("a", {})}, options);
+  EXPECT_EQ(source->fields()[0].sample, (TensorType{DType::int64, {}}));
+  std::int64_t values[2];
+  source->fill(0, std::vector<std::int64_t>{1, 0}, nullptr, values);
+  EXPECT_EQ(values[0], 200);
+  EXPECT_EQ(values[1], 3);
+}
+
+DataConfig npz_config(std::vector<std::string> train, std::vector<std::string> eval = {}) {
+  DataConfig config;
+  config.train.files.push_back({"", std::move(train), {"train.toml", 3, 1}});
+  if (!eval.empty()) config.eval.files.push_back({"", std::move(eval), {"train.toml", 5, 1}});
+  return config;
+}
+
+TEST(OpenData, JoinsFilesAndNamesBadRows) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, std::vector<std::int64_t> labels) {
+    const auto rows = static_cast<std::int64_t>(labels.size());
+    write_npz(folder / name, {{"x", HostTensor(TensorType{DType::float32, {rows, 2}})},
+                              {"y", HostTensor::from<std::int64_t>({rows}, labels)}});
+  };
+  write("a.npz", {0, 1, 2});
+  write("b.npz", {3, -1, 7, 4});
+  const DataSets sets =
+      open_data(npz_config({folder / "a.npz", folder / "b.npz"}, {folder / "a.npz"}));
+  EXPECT_EQ(sets.train->samples(), 7);
+  EXPECT_EQ(sets.eval->samples(), 3);
+  const int y = sets.train->find_field("y");
+  EXPECT_EQ(sets.train->find_field("z"), -1);
+  EXPECT_EQ(sets.train->describe(y, 2), (folder / "a.npz") + ":3");
+  EXPECT_EQ(sets.train->describe(y, 3), (folder / "b.npz") + ":1");
+  sets.eval->check_range(y, 3, nullptr);
+  const std::string text = error_of([&] { sets.train->check_range(y, 5, nullptr); });
+  EXPECT_THAT(text, HasSubstr("b.npz:2: data.y: out of range: expected 0 to 4, got -1"));
+  EXPECT_THAT(text, HasSubstr("b.npz:3: data.y: out of range: expected 0 to 4, got 7"));
+  const std::int64_t ignore = -1;
+  sets.train->check_range(y, 8, &ignore);
+}
+
+TEST(OpenData, ReportsEverythingAtOnce) {
+  const TemporaryFolder folder;
+  write_npz(folder / "a.npz", {{"x", HostTensor(TensorType{DType::float32, {4, 2}})},
+                               {"y", HostTensor(TensorType{DType::int64, {3}})}});
+  write_npz(folder / "wide.npz", {{"x", HostTensor(TensorType{DType::float32, {4, 3}})}});
+  write_npz(folder / "b.npz", {{"x", HostTensor(TensorType{DType::float32, {4, 2}})}});
+  std::string text =
+      error_of([&] { open_data(npz_config({folder / "a.npz"}, {folder / "gone.npz"})); });
+  EXPECT_THAT(text, HasSubstr("another number of samples"));
+  EXPECT_THAT(text, HasSubstr("train.toml:5:1: no such file"));
+  text = error_of([&] { open_data(npz_config({folder / "b.npz", folder / "wide.npz"})); });
+  EXPECT_THAT(text, HasSubstr("expected float32[2], got float32[3]"));
+  text = error_of([&] { open_data(npz_config({folder / "b.npz"}, {folder / "wide.npz"})); });
+  EXPECT_THAT(text, HasSubstr("the held-out data has another type"));
+  DataConfig config = npz_config({folder / "b.npz"});
+  config.fields = {field("xs", {})};
+  EXPECT_THAT(error_of([&] { open_data(config); }), HasSubstr("did you mean \"x\"?"));
+}
+
+TEST(OpenData, HoldsAFractionOut) {
+  const TemporaryFolder folder;
+  std::vector<std::int64_t> rows(100);
+  std::iota(rows.begin(), rows.end(), 0);
+  write_npz(folder / "a.npz", {{"x", HostTensor::from<std::int64_t>({100}, rows)}});
+  DataConfig config = npz_config({folder / "a.npz"});
+  config.eval_fraction = 0.2;
+  const auto values = [](const DataSource& source) {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(source.samples())), result(all.size());
+    std::iota(all.begin(), all.end(), 0);
+    source.fill(0, all, nullptr, result.data());
+    return result;
+  };
+  const DataSets sets = open_data(config), again = open_data(config);
+  EXPECT_EQ(sets.eval->samples(), 20);
+  std::vector<std::int64_t> both = values(*sets.train), eval = values(*sets.eval);
+  EXPECT_EQ(eval, values(*again.eval));
+  both.insert(both.end(), eval.begin(), eval.end());
+  std::sort(both.begin(), both.end());
+  EXPECT_EQ(both, rows);
+  OpenOptions other;
+  other.seed = 2;
+  EXPECT_NE(eval, values(*open_data(config, other).eval));
+}
+
+}  // namespace
+}  // namespace tandem

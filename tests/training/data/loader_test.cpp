@@ -1,0 +1,219 @@
+// The loader: order, partial batches, micro-batches, resuming, errors, threads.
+#include "engine/training/data/loader.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "engine/graph/error.h"
+#include "engine/training/config/config_check.h"
+
+namespace tandem {
+namespace {
+
+std::shared_ptr<const DataSource> counting_source(std::int64_t samples) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(samples));
+  std::iota(rows.begin(), rows.end(), 0);
+  return make_array_source({{"x", HostTensor::from<std::int64_t>({samples}, rows)}});
+}
+
+struct Delivered {
+  Pass pass;
+  std::vector<std::int64_t> samples;
+};
+
+// Runs a loader to its end, or for `limit` passes, over a ring of slots of its own.
+std::vector<Delivered> deliver(const std::shared_ptr<const DataSource>& source,
+                               LoaderOptions options, std::size_t limit = 1000) {
+  options.fields = {0};
+  std::vector<std::vector<std::int64_t>> ring(
+      static_cast<std::size_t>(options.ahead),
+      std::vector<std::int64_t>(static_cast<std::size_t>(options.pass_size)));
+  Loader loader(source, options,
+                [&](int, const Pass& pass) { return ring[pass.ticket % ring.size()].data(); });
+  std::vector<Delivered> result;
+  while (result.size() < limit) {
+    const std::optional<Pass> pass = loader.next();
+    if (!pass) break;
+    EXPECT_EQ(pass->ticket, result.size());
+    const auto& slot = ring[pass->ticket % ring.size()];
+    result.push_back({*pass, {slot.begin(), slot.begin() + pass->count}});
+    loader.release(pass->ticket);
+  }
+  return result;
+}
+
+std::vector<std::int64_t> all_samples(const std::vector<Delivered>& passes) {
+  std::vector<std::int64_t> samples;
+  for (const Delivered& d : passes)
+    samples.insert(samples.end(), d.samples.begin(), d.samples.end());
+  return samples;
+}
+
+TEST(EpochOrder, IsAPermutationOfSeedAndEpoch) {
+  using Kind = ShuffleConfig::Kind;
+  for (const ShuffleConfig shuffle :
+       {ShuffleConfig{Kind::full}, ShuffleConfig{Kind::buffer, 10}, ShuffleConfig{Kind::none}}) {
+    const auto order = epoch_order(1000, shuffle, 1, 0);
+    EXPECT_EQ(order, epoch_order(1000, shuffle, 1, 0));
+    std::vector<std::int64_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::int64_t i = 0; i < 1000; ++i) ASSERT_EQ(sorted[static_cast<std::size_t>(i)], i);
+    if (shuffle.kind == Kind::none) {
+      EXPECT_EQ(order, sorted);
+    } else {
+      EXPECT_NE(order, epoch_order(1000, shuffle, 1, 1));
+      EXPECT_NE(order, epoch_order(1000, shuffle, 2, 0));
+    }
+    if (shuffle.kind == Kind::buffer) {  // a sample leaves the buffer at most 9 places early
+      for (std::size_t i = 0; i < order.size(); ++i) ASSERT_LT(order[i], static_cast<long>(i) + 10);
+    }
+  }
+}
+
+// Chi-square over the place of sample 0: 99 degrees of freedom, 1e-6 quantile about 180.
+TEST(EpochOrder, IsUniform) {
+  std::vector<int> count(100);
+  for (int epoch = 0; epoch < 10000; ++epoch) {
+    const auto order = epoch_order(100, {ShuffleConfig::Kind::full}, 3, epoch);
+    ++count[static_cast<std::size_t>(std::find(order.begin(), order.end(), 0) - order.begin())];
+  }
+  double chi = 0;
+  for (const int c : count) chi += (c - 100.0) * (c - 100.0) / 100;
+  EXPECT_LT(chi, 180);
+}
+
+TEST(Loader, CoversEachEpochOnceWithAPartialLastBatch) {
+  const auto source = counting_source(10);
+  for (const int threads : {1, 3}) {
+    const auto passes =
+        deliver(source, {.batch_size = 4, .pass_size = 4, .epochs = 2, .threads = threads});
+    ASSERT_EQ(passes.size(), 6u);
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      std::vector<std::int64_t> samples;
+      for (int i = 0; i < 3; ++i) {
+        const Delivered& d = passes[static_cast<std::size_t>(3 * epoch + i)];
+        EXPECT_EQ(d.pass.start, (DataPosition{epoch, 4 * i}));
+        EXPECT_EQ(d.pass.count, i < 2 ? 4 : 2);
+        EXPECT_EQ(d.pass.step_count, d.pass.count);
+        EXPECT_TRUE(d.pass.end_of_step);
+        EXPECT_EQ(d.pass.end_of_epoch, i == 2);
+        samples.insert(samples.end(), d.samples.begin(), d.samples.end());
+      }
+      EXPECT_EQ(samples, epoch_order(10, {}, 1, epoch));
+    }
+    EXPECT_EQ(passes[2].pass.end, (DataPosition{1, 0}));
+  }
+}
+
+TEST(Loader, DropsThePartialBatch) {
+  const auto passes = deliver(counting_source(10),
+                              {.batch_size = 4, .pass_size = 2, .drop_last = true, .epochs = 2});
+  ASSERT_EQ(passes.size(), 8u);
+  EXPECT_TRUE(passes[3].pass.end_of_epoch);
+  EXPECT_EQ(passes[3].pass.end, (DataPosition{1, 0}));
+  EXPECT_THROW(deliver(counting_source(3), {.batch_size = 4, .pass_size = 4, .drop_last = true}),
+               Error);
+}
+
+TEST(Loader, MicroBatchesKnowTheirStep) {
+  const auto passes = deliver(counting_source(11), {.batch_size = 6, .pass_size = 2, .epochs = 1});
+  ASSERT_EQ(passes.size(), 6u);
+  const std::int64_t counts[] = {2, 2, 2, 2, 2, 1}, steps[] = {6, 6, 6, 5, 5, 5};
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(passes[i].pass.count, counts[i]);
+    EXPECT_EQ(passes[i].pass.step_count, steps[i]);
+    EXPECT_EQ(passes[i].pass.index, static_cast<std::int64_t>(i % 3));
+    EXPECT_EQ(passes[i].pass.end_of_step, i % 3 == 2);
+  }
+}
+
+TEST(Loader, ResumesExactlyAtEveryStep) {
+  const auto source = counting_source(23);
+  const LoaderOptions options{.batch_size = 6, .pass_size = 3, .epochs = 3, .threads = 2};
+  const auto whole = deliver(source, options);
+  for (std::size_t stop = 0; stop < whole.size(); ++stop) {
+    if (!whole[stop].pass.end_of_step) continue;
+    LoaderOptions rest = options;
+    rest.start = whole[stop].pass.end;
+    const auto resumed = deliver(source, rest);
+    ASSERT_EQ(resumed.size(), whole.size() - stop - 1);
+    for (std::size_t i = 0; i < resumed.size(); ++i) {
+      EXPECT_EQ(resumed[i].samples, whole[stop + 1 + i].samples);
+      EXPECT_EQ(resumed[i].pass.step_count, whole[stop + 1 + i].pass.step_count);
+    }
+  }
+  // Another batch size goes on from the same sample and still covers the epoch once.
+  LoaderOptions other{.batch_size = 5, .pass_size = 5, .start = {0, 12}, .epochs = 1};
+  const auto rest = deliver(source, other);
+  const auto order = epoch_order(23, {}, 1, 0);
+  EXPECT_EQ(all_samples(rest), std::vector<std::int64_t>(order.begin() + 12, order.end()));
+}
+
+TEST(Loader, EvaluationReadsEverySampleOnceInOrder) {
+  const auto passes = deliver(counting_source(7), {.batch_size = 3,
+                                                   .pass_size = 3,
+                                                   .shuffle = {ShuffleConfig::Kind::none},
+                                                   .augment = false,
+                                                   .epochs = 1});
+  EXPECT_EQ(all_samples(passes), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
+TEST(Loader, ManyThreadsDeliverTheSame) {
+  const auto source = counting_source(1001);
+  const LoaderOptions one{.batch_size = 8, .pass_size = 8, .epochs = 3};
+  LoaderOptions many = one;
+  many.threads = 4;
+  many.ahead = 7;
+  EXPECT_EQ(all_samples(deliver(source, one)), all_samples(deliver(source, many)));
+}
+
+TEST(Loader, NeverTouchesUnreleasedSlots) {
+  const auto source = counting_source(100);
+  std::vector<std::int64_t> ring(2, -1);
+  Loader loader(source, {.fields = {0}, .threads = 2, .ahead = 2},
+                [&](int, const Pass& pass) { return &ring[pass.ticket % 2]; });
+  const auto first = loader.next(), second = loader.next();
+  const std::int64_t held[] = {ring[0], ring[1]};
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(ring[0], held[0]);
+  EXPECT_EQ(ring[1], held[1]);
+  loader.release(second->ticket);
+  EXPECT_EQ(loader.next()->ticket, 2u);
+  EXPECT_GE(loader.waited(), 0);
+}
+
+TEST(Loader, StopsWhileThreadsWait) {
+  const auto source = counting_source(100);
+  std::vector<std::int64_t> ring(3);
+  for (int i = 0; i < 20; ++i) {
+    Loader loader(source, {.fields = {0}, .threads = 3},
+                  [&](int, const Pass& pass) { return &ring[pass.ticket % 3]; });
+    if (i % 2) loader.next();
+  }
+}
+
+TEST(Loader, CarriesErrorsToTheStepTheyBelongTo) {
+  FieldConfig field{.name = "y", .from = "x"};
+  field.as.push_back(parse_transform("one_hot(5)"));
+  const auto source =
+      make_array_source({{"x", HostTensor::from<std::int64_t>({6}, {0, 1, 2, 3, 4, 5})}}, {field});
+  std::vector<float> ring(3 * 5);
+  Loader loader(source, {.fields = {0}, .shuffle = {ShuffleConfig::Kind::none}, .threads = 2},
+                [&](int, const Pass& pass) { return &ring[pass.ticket % 3 * 5]; });
+  for (int i = 0; i < 5; ++i) loader.release(loader.next()->ticket);
+  for (int i = 0; i < 2; ++i) {
+    try {
+      loader.next();
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_EQ(error.diagnostics()[0].line, 6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem

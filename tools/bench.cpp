@@ -1,0 +1,42 @@
+// tandem bench TRAIN.toml, or one kernel alone.
+#include <memory>
+
+#include "tandem/tandem.h"
+#include "tools/command.h"
+
+namespace tandem::tool {
+
+void add_bench(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    std::string config, kernel;
+    std::int64_t elements = std::int64_t{64} << 20;
+    api::BenchOptions bench;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("bench", "Measure the training step: median time, per operator, memory");
+  command->add_option("config", options->config, "The train.toml");
+  command->add_option("overrides", options->bench.overrides, "Keys to set: batch_size=256");
+  command->add_option("--kernel", options->kernel, "One kernel alone instead: adamw, adam, sgd");
+  command->add_option("--elements", options->elements, "Elements for --kernel");
+  command->add_option("--seconds", options->bench.seconds, "Time to measure for");
+  command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
+  command->add_flag("--json", invocation.json, "One JSON object on standard output");
+  command->footer("Examples: tandem bench train.toml --json\n          tandem bench --kernel adamw --elements 67108864");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      if (options->config.empty() == options->kernel.empty()) {
+        Diagnostic d;
+        d.message = "bench";
+        d.expected = "a train.toml, or --kernel NAME";
+        d.got = options->config.empty() ? "neither" : "both";
+        throw Error(ErrorKind::usage, std::move(d));
+      }
+      const api::Report report = options->kernel.empty()
+                                     ? api::bench(options->config, options->bench)
+                                     : api::bench_kernel(options->kernel, options->elements, options->bench.seconds);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+}  // namespace tandem::tool

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Checks what the compiler cannot: include borders, file sizes, fixtures, machine paths.
+
+    tools/check_tree.py                 exit 1 and one line per violation; long files are listed as a notice
+    tools/check_tree.py --list-sources  the C++ files that clang-format is responsible for, NUL-separated
+"""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SOURCE = (".h", ".cpp", ".cu", ".cuh")
+SCRIPT = (".py", ".sh", ".cmake")
+
+LINES_NOTICE, LINES_LIMIT = 300, 600
+FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
+
+# Which of our own folders a folder may include. The longest matching folder decides.
+BORDERS = {
+    "engine": ["engine", "include/tandem/error.h"],  # errors are one type, inside and outside
+    "importer": ["engine", "importer"],
+    "placement": ["engine", "placement"],
+    "kernels": ["engine", "kernels"],
+    "kernels/reference": ["engine", "kernels/reference", "kernels/shared"],
+    "kernels/shared": ["engine/graph", "kernels/shared"],
+    "kernels/cpu": ["engine", "kernels/cpu", "kernels/shared", "kernels/reference"],
+    "kernels/cuda": ["engine", "kernels/cuda", "kernels/shared"],
+    "api": ["engine", "importer", "placement", "kernels", "api", "include"],
+    "include": ["include"],
+    "tools": ["include", "tools"],
+    "tests": ["engine", "importer", "placement", "kernels", "api", "include", "tests"],
+    "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
+}
+
+# Third parties that only some folders may see.
+THIRD_PARTIES = [
+    ("ONNX and protobuf", r"onnx/|onnx\.pb\.h|onnx-ml\.pb\.h|google/protobuf/", ["importer", "tests/importer"]),
+    ("oneDNN", r"(oneapi/dnnl/)?dnnl", ["kernels/cpu"]),
+    ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|cub/|thrust/|cooperative_groups", ["kernels/cuda"]),
+    ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
+    ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
+    ("CLI11", r"CLI/", ["tools"]),
+    ("GoogleTest", r"(gtest|gmock)/", ["tests"]),
+    ("Google Benchmark", r"benchmark/", ["bench"]),
+]
+# Headers that many files include stay cheap to compile, and the public ones free of third parties.
+SLOW_IN_HEADERS = r"fmt/|iostream$|regex$|nlohmann/|toml\+\+/|(gtest|gmock)/"
+LEAN_HEADERS = ["engine", "include"]
+
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+DEVICE_CONDITION = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif)\b.*(CUDA|CUDNN|NCCL|ONEDNN|DNNL)")
+UNSAFE_FLAG = re.compile(r"-ffast-math|-Ofast|-march=|-mavx|-mfma|-mamx")
+MACHINE_PATH = re.compile(r"(?<![\w.$}/])/(work|root|home|Users)/\w")
+
+
+def files():
+    """All files that git tracks or would track; without git, all that are not build products."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT, check=True, capture_output=True).stdout.decode()
+        names = [name for name in listed.split("\0") if name]
+    except (OSError, subprocess.CalledProcessError):
+        names = []
+        for folder, subfolders, here in os.walk(ROOT):
+            subfolders[:] = [s for s in subfolders if not re.match(r"\.git$|build|runs$|\.venv$|__pycache__$", s)]
+            names += [os.path.relpath(os.path.join(folder, name), ROOT) for name in here]
+    return sorted(name for name in set(names) if os.path.isfile(os.path.join(ROOT, name)))
+
+
+def inside(name, folders):
+    return any(name == folder or name.startswith(folder + "/") for folder in folders)
+
+
+def our_path(name, included):
+    """The path in this repository that `included` in file `name` means, or None if it is not ours."""
+    for candidate in (included, "include/" + included, os.path.normpath(os.path.join(os.path.dirname(name), included))):
+        if candidate.split("/")[0] in BORDERS and os.path.isfile(os.path.join(ROOT, candidate)):
+            return candidate
+    return included if included.split("/")[0] in BORDERS else None
+
+
+def check_include(name, quote, included):
+    owner = max((folder for folder in BORDERS if inside(name, [folder])), key=len, default=None)
+    ours = our_path(name, included) if quote == '"' else None
+    if ours is None and quote == "<" and included.startswith("tandem/"):
+        ours = "include/" + included
+    if ours and owner:
+        if not inside(ours, BORDERS[owner]):
+            yield f"{owner}/ must not include {ours}"
+        return
+    for party, pattern, allowed in THIRD_PARTIES:
+        if re.match(pattern, included) and not inside(name, allowed):
+            yield f"{party} may be included in {', '.join(allowed)} only"
+    if name.endswith(".h") and inside(name, LEAN_HEADERS) and re.match(SLOW_IN_HEADERS, included):
+        yield f"<{included}> does not belong in this header: use it in a .cpp file"
+
+
+def check_source(name, lines):
+    explained_by_header = name.endswith(".cpp") and os.path.isfile(os.path.join(ROOT, name[:-4] + ".h"))
+    if not explained_by_header and not (lines and re.match(r"//|/\*", lines[0])):
+        yield 1, "the first line says in a comment what the file is for"
+    if name.endswith((".h", ".cuh")) and "#pragma once" not in lines:
+        yield 1, "#pragma once is missing"
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match:
+            for message in check_include(name, *match.groups()):
+                yield number, message
+        if DEVICE_CONDITION.match(line) and not inside(name, ["kernels/shared", "kernels/cuda"]):
+            yield number, "devices are chosen in CMake, by file, not by #if"
+
+
+def check_text(name, lines):
+    if os.path.basename(name) == "CMakeLists.txt" or name.endswith((".cmake", ".json")):
+        for number, line in enumerate(lines, 1):
+            if UNSAFE_FLAG.search(line.split("#")[0]):
+                yield number, "the build is for baseline x86-64: instruction sets belong in #pragma GCC target"
+    for number, line in enumerate(lines, 1):
+        if MACHINE_PATH.search(line):
+            yield number, "a path of one machine"
+
+
+def main():
+    names = files()
+    sources = [name for name in names if name.endswith(SOURCE)]
+    if sys.argv[1:] == ["--list-sources"]:
+        sys.stdout.write("".join(name + "\0" for name in sources))
+        return 0
+
+    violations, long_files, fixture_bytes = [], [], 0
+    for name in names:
+        with open(os.path.join(ROOT, name), "rb") as file:
+            content = file.read()
+        is_code = name.endswith(SOURCE + SCRIPT) or os.path.basename(name) in ("CMakeLists.txt", "run")
+        if not is_code and inside(name, ["tests", "models", "bench"]) and not name.endswith(".md"):
+            fixture_bytes += len(content)
+            if len(content) > FIXTURE_LIMIT:
+                violations.append(f"{name}: {len(content) >> 10} KiB, fixtures may have {FIXTURE_LIMIT >> 10}")
+        if b"\0" in content:
+            continue
+        lines = content.decode("utf-8", "replace").splitlines()
+        found = list(check_text(name, lines))
+        if name.endswith(SOURCE):
+            found += check_source(name, lines)
+        violations += [f"{name}:{number}: {message}" for number, message in found]
+        if is_code:
+            if len(lines) > LINES_LIMIT:
+                violations.append(f"{name}: {len(lines)} lines, the limit is {LINES_LIMIT}")
+            elif len(lines) > LINES_NOTICE:
+                long_files.append(f"{name}: {len(lines)} lines (aim: {LINES_NOTICE})")
+    if fixture_bytes > FIXTURES_LIMIT:
+        violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")
+
+    for line in long_files:
+        print(f"notice: {line}")
+    for line in violations:
+        print(line)
+    print(f"check_tree: {len(names)} files, {len(sources)} C++, {fixture_bytes >> 10} KiB of fixtures, "
+          f"{len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# Installs what Tandem's build needs and is not there yet. A second run does nothing.
+#
+#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library
+#   tools/setup.sh --developer  also clang-format and clang-tidy (for `make check` and `make tidy`)
+#   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
+#   tools/setup.sh --prefixes   print where the two libraries are (CMake reads this)
+#
+# TANDEM_DEPS    folder for the two libraries     default: ${XDG_CACHE_HOME:-~/.cache}/tandem/deps
+# TANDEM_WHEELS  folder with the downloads, for machines without a network
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=${XDG_CACHE_HOME:-}
+[[ -n $cache ]] || cache=~/.cache # works without HOME, too
+deps=${TANDEM_DEPS:-$cache/tandem/deps}
+
+packages=(g++ make cmake ninja-build ccache python3 python3-pip python3-venv
+          protobuf-compiler libprotobuf-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
+          libfmt-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
+developer_packages=(clang-format clang-tidy)
+
+onednn_version=3.2
+onednn_release=2023.2.0
+onednn_hash=2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb
+onednn_headers_hash=9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284
+onnx_version=1.23.2
+onnx_hash=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || printf '%s\n' "$package"
+  done
+}
+
+install_packages() {
+  command -v dpkg-query >/dev/null || die "not Debian or Ubuntu: install the equivalents of: $*"
+  local missing run=()
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  say "installing ${missing[*]}"
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || die "run as root, or install these yourself: ${missing[*]}"
+    run=(sudo)
+  fi
+  "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q update >&2
+  "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qy install --no-install-recommends "${missing[@]}" >&2
+}
+
+# The system's own oneDNN is used where it is version 3 or newer and comes with its CMake package.
+system_onednn() {
+  local header config
+  for header in /usr/local/include /usr/include; do
+    header+=/oneapi/dnnl/dnnl_version.h
+    [[ -f $header ]] || continue
+    (($(sed -n 's/^#define DNNL_VERSION_MAJOR \([0-9]*\).*/\1/p' "$header") == 3)) || continue
+    for config in /usr/local/lib /usr/local/lib/*-linux-gnu /usr/lib/*-linux-gnu /usr/lib; do
+      [[ -f $config/cmake/dnnl/dnnl-config.cmake ]] && return 0
+    done
+  done
+  return 1
+}
+
+onednn_prefix() { printf '%s/onednn-%s\n' "$deps" "$onednn_version"; }
+
+# One folder per compiler, protobuf and recipe: an upgrade of any of them builds the library again.
+onnx_prefix() {
+  local compiler protobuf recipe
+  compiler=$(g++ -dumpfullversion 2>/dev/null || echo none)
+  protobuf=$(protoc --version 2>/dev/null || echo none)
+  recipe=$(sha256sum <"$root/cmake/onnx/CMakeLists.txt")
+  printf '%s/onnx-%s-gcc%s-protobuf%s-%s\n' "$deps" "$onnx_version" "$compiler" "${protobuf##* }" "${recipe:0:8}"
+}
+
+# download FOLDER FILE SHA256 PIP-ARGUMENTS…: FILE from the Python package index, or from TANDEM_WHEELS.
+download() {
+  local folder=$1 file=$2 hash=$3
+  shift 3
+  if [[ -n ${TANDEM_WHEELS:-} && -f $TANDEM_WHEELS/$file ]]; then
+    cp "$TANDEM_WHEELS/$file" "$folder/$file"
+  else
+    say "downloading $file"
+    python3 -m pip download --quiet --disable-pip-version-check --no-deps --dest "$folder" \
+      ${TANDEM_WHEELS:+--find-links "$TANDEM_WHEELS"} "$@" >&2 || die "could not download $file"
+  fi
+  echo "$hash  $folder/$file" | sha256sum --check --quiet >&2 || die "$file is not the file this project was built with"
+}
+
+install_onednn() {
+  local prefix work wheels
+  prefix=$(onednn_prefix)
+  [[ -d $prefix ]] && return 0
+  work=$1/onednn
+  wheels=$work/wheels
+  mkdir -p "$wheels" "$work/unpacked" "$work/prefix"
+  local library=onednn_cpu_gomp-$onednn_release-py2.py3-none-manylinux1_x86_64.whl
+  local headers=onednn_devel_cpu_gomp-$onednn_release-py2.py3-none-manylinux1_x86_64.whl
+  download "$wheels" "$library" "$onednn_hash" --only-binary :all: "onednn-cpu-gomp==$onednn_release"
+  download "$wheels" "$headers" "$onednn_headers_hash" --only-binary :all: "onednn-devel-cpu-gomp==$onednn_release"
+  local wheel
+  for wheel in "$library" "$headers"; do
+    python3 -m zipfile -e "$wheels/$wheel" "$work/unpacked"
+  done
+  # oneDNN's CMake package looks for the library beside itself, so both wheels go into one prefix;
+  # the wheel holds the library three times where a link is meant.
+  cp -r "$work"/unpacked/*.data/data/. "$work/prefix/"
+  chmod -R u+rwX,go+rX "$work/prefix"
+  ln -sf libdnnl.so.$onednn_version "$work/prefix/lib/libdnnl.so.3"
+  ln -sf libdnnl.so.3 "$work/prefix/lib/libdnnl.so"
+  mv -T "$work/prefix" "$prefix"
+  say "oneDNN $onednn_version is in $prefix"
+}
+
+install_onnx() {
+  local prefix work
+  prefix=$(onnx_prefix)
+  [[ -d $prefix ]] && return 0
+  work=$1/onnx
+  mkdir -p "$work/source"
+  download "$work" "onnx-$onnx_version.tar.gz" "$onnx_hash" --no-binary onnx "onnx==$onnx_version"
+  tar -xzf "$work/onnx-$onnx_version.tar.gz" -C "$work/source" --strip-components=1
+  say "building the ONNX library (about two minutes, once)"
+  local log=$work/build.log
+  {
+    cmake -S "$root/cmake/onnx" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      -DONNX_SOURCE="$work/source" -DCMAKE_INSTALL_PREFIX="$work/prefix" &&
+      cmake --build "$work/build" && cmake --install "$work/build"
+  } >"$log" 2>&1 || { tail -n 40 "$log" >&2; die "the ONNX library did not build"; }
+  mv -T "$work/prefix" "$prefix"
+  say "ONNX $onnx_version is in $prefix"
+}
+
+check() {
+  local missing
+  mapfile -t missing < <(missing_packages "${packages[@]}")
+  ((${#missing[@]})) && say "missing packages: ${missing[*]}"
+  system_onednn || [[ -d $(onednn_prefix) ]] || { say "missing: oneDNN $onednn_version"; missing+=(onednn); }
+  [[ -d $(onnx_prefix) ]] || { say "missing: ONNX $onnx_version C++ library"; missing+=(onnx); }
+  ((${#missing[@]} == 0))
+}
+
+case ${1:-} in
+  --prefixes)
+    system_onednn && echo "onednn=system" || echo "onednn=$(onednn_prefix)"
+    echo "onnx=$(onnx_prefix)"
+    exit 0
+    ;;
+  --check) check; exit ;;
+  --developer) packages+=("${developer_packages[@]}") ;;
+  "") ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 2 ;;
+esac
+
+[[ $(uname -m) == x86_64 ]] || system_onednn || die "the packaged oneDNN is for x86-64 only: install oneDNN 3 first"
+install_packages "${packages[@]}"
+mkdir -p "$deps"
+exec 9>"$deps/.lock"
+flock 9 # two setups at once: the second waits and then finds everything there
+work=$(mktemp -d "$deps/.work-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+system_onednn || install_onednn "$work"
+install_onnx "$work"

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the quick tests.
+#
+#   tools/test.sh [PRESET] [ctest arguments…]     PRESET: cpu (default), ci, debug, asan, ubsan, tsan
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+preset=cpu
+if (($#)) && [[ $1 != -* ]]; then
+  preset=$1
+  shift
+fi
+tools/build.sh "$preset"
+exec ctest --preset "$preset" -j "$(nproc)" "$@"

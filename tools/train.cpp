@@ -1,0 +1,116 @@
+// tandem train TRAIN.toml: progress on a terminal, plain lines elsewhere, all on standard error.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tandem/tandem.h"
+#include "tools/command.h"
+
+namespace tandem::tool {
+namespace {
+
+volatile std::sig_atomic_t received_signal = 0;
+
+/// The first signal saves and stops; the second one ends the process at once.
+void on_signal(int signal) {
+  if (received_signal != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  received_signal = signal;
+  api::Trainer::request_stop();
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+class Display {
+ public:
+  Display() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+  void progress(const api::Progress& p) {
+    std::string line = p.evaluation ? fmt::format("eval  step {}", p.step)
+                                    : fmt::format("step {}/{}  epoch {:.2f}/{:g}", p.step, p.steps, p.epoch, p.epochs);
+    for (const auto& [name, value] : p.values) line += fmt::format("  {} {:.5g}", name, value);
+    line += fmt::format("  {:.0f} samples/s", p.samples_per_second);
+    if (!terminal_) {
+      std::fprintf(stderr, "%s\n", line.c_str());
+      return;
+    }
+    if (p.evaluation) {
+      std::fprintf(stderr, "\r\033[K%s\n", line.c_str());
+      return;
+    }
+    const double done = p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
+    constexpr int width = 24;
+    const int full = static_cast<int>(done * width);
+    const double left = done > 0 ? p.seconds * (1 - done) / done : 0;
+    std::fprintf(stderr, "\r\033[K[%s%s] %s  left %s", std::string(full, '#').c_str(),
+                 std::string(width - full, '.').c_str(), line.c_str(), duration_text(left).c_str());
+    open_line_ = true;
+    if (p.step == p.steps) end_line();
+  }
+  void message(const std::string& text) {
+    end_line();
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  void end_line() {
+    if (open_line_) std::fputc('\n', stderr);
+    open_line_ = false;
+  }
+
+ private:
+  bool terminal_;
+  bool open_line_ = false;
+};
+
+}  // namespace
+
+void add_train(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    std::string config;
+    api::TrainOptions train;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
+  command->add_option("config", options->config, "The train.toml")->required();
+  command->add_option("overrides", options->train.overrides, "Keys to set: optimizer.lr=0.01 epochs=3");
+  command->add_option("--run-dir", options->train.run_dir, "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
+  command->add_flag("--resume", options->train.resume, "Go on with --run-dir or with the newest unfinished run");
+  command->add_flag("--dry-run", options->train.dry_run, "Check everything, build the plan, print the summary, train nothing");
+  command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
+  command->footer(
+      "Writes metrics.jsonl, train.log, checkpoints/ and the resolved configuration into the run directory.\n"
+      "Ctrl-C saves a checkpoint and stops (exit code 130).\n"
+      "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3");
+  command->callback([options, &invocation] {
+    invocation.action = [options] {
+      Display display;
+      options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
+      options->train.on_message = [&](const std::string& text) { display.message(text); };
+      std::signal(SIGINT, on_signal);
+      std::signal(SIGTERM, on_signal);
+      api::Trainer trainer(options->config, options->train);
+      display.message(trainer.summary());
+      const api::TrainResult result = trainer.run();
+      display.end_line();
+      if (options->train.dry_run) {
+        display.message("dry run: nothing was trained or written");
+        return 0;
+      }
+      std::string last = fmt::format("loss {:.5g}", result.loss);
+      for (const auto& [name, value] : result.evaluation) last += fmt::format("  held-out {} {:.5g}", name, value);
+      display.message(fmt::format("{} after {} steps: {}\nrun directory {}", result.interrupted ? "interrupted and saved" : "done",
+                                  result.steps, last, result.run_dir));
+      return result.interrupted ? 128 + received_signal : 0;
+    };
+  });
+}
+
+}  // namespace tandem::tool
