@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "api/engine.h"
 #include "engine/formats/named_tensor.h"
-#include "importer/onnx_file.h"
 
 namespace tandem::api {
 
-/// Returns a line for people. Throws Error{usage} for another ending.
-std::string export_weights(const OnnxFile& file, const std::vector<NamedTensor>& weights,
-                           const std::string& to);
+/// Returns lines for people: what was written. Throws Error{usage} for another ending.
+std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                           const std::vector<NamedTensor>& weights, const std::string& to);
 
 }  // namespace tandem::api

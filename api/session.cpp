@@ -44,6 +44,8 @@ struct Session::Impl {
   /// Fields that the loss reads and the model does not: their types come from the first feeds.
   void build(const std::map<std::string, Array>& feeds);
   Program& predictor(std::int64_t batch);
+  /// Throws what kernels reported in the last step; the session stays usable.
+  void check_errors(const Program& program);
 };
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
@@ -111,13 +113,21 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   context.error = &my.errors;
   program.run(context, ticket);
   ++my.steps;
-  if (my.errors.packed.load() != 0) {
-    Diagnostic d;
-    d.message = "an index or label is out of range";
-    d.got = std::to_string(my.errors.value.load());
-    throw Error(ErrorKind::data, std::move(d));
-  }
+  my.check_errors(program);
   return *static_cast<const float*>(program.output(my.training.loss_output, ticket));
+}
+
+void Session::Impl::check_errors(const Program& program) {
+  const std::optional<Program::StepError> error = program.error_in(errors);
+  if (!error) return;
+  errors.packed = 0;
+  Diagnostic d;
+  d.path = error->path;
+  d.message = error->kind == ErrorWord::bad_label            ? "a label is not a class of the logits"
+              : error->kind == ErrorWord::index_out_of_range ? "an index is out of range"
+                                                             : "a value is not finite";
+  d.got = std::to_string(error->value);
+  throw Error(ErrorKind::data, std::move(d));
 }
 
 Program& Session::Impl::predictor(std::int64_t batch) {
@@ -143,6 +153,7 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
   StepContext context;
   context.error = &my.errors;
   program.run(context, ticket);
+  my.check_errors(program);
   std::map<std::string, Array> result;
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
@@ -178,7 +189,7 @@ void Session::set_parameter(const std::string& name, const Array& value) {
 void Session::save(const std::string& path) const {
   CheckpointContent content;
   collect_states(impl_->states, content);
-  export_weights(impl_->model.file(), content.model, path);
+  export_weights(impl_->engine, impl_->model.file(), impl_->config, content.model, path);
 }
 
 }  // namespace tandem::api

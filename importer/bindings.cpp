@@ -41,7 +41,8 @@ class Binder {
   bool is_fed(const std::string& name) const {
     if (session_.file.initializers.count(name) > 0) return false;
     const auto& constants = session_.options.constants;
-    return std::none_of(constants.begin(), constants.end(), [&](const auto& c) { return c.first == name; });
+    return std::none_of(constants.begin(), constants.end(),
+                        [&](const auto& c) { return c.first == name; });
   }
 
   const std::int64_t* find(const std::string& name) const {
@@ -52,7 +53,8 @@ class Binder {
   }
 
   [[noreturn]] void wrong(const std::string& name, std::int64_t extent) const {
-    refuse(session_.file.path, name, "a dimension is bound to a bad extent", "1 or more", std::to_string(extent));
+    refuse(session_.file.path, name, "a dimension is bound to a bad extent", "1 or more",
+           std::to_string(extent));
   }
 
   void check_names(const std::set<std::string>& known) const {
@@ -61,12 +63,13 @@ class Binder {
       if (known.count(name) > 0) continue;
       std::string all;
       for (const std::string& other : known) all += (all.empty() ? "" : ", ") + other;
-      refuse(session_.file.path, name, "the model has no free dimension of this name", "one of " + all);
+      refuse(session_.file.path, name, "the model has no free dimension of this name",
+             "one of " + all);
     }
   }
 
-  void problem(const char* kind, const std::string& input, std::string message, std::string expected,
-               std::string got, std::string fix) {
+  void problem(const char* kind, const std::string& input, std::string message,
+               std::string expected, std::string got, std::string fix) {
     Diagnostic d;
     d.message = std::move(message);
     d.path = input;
@@ -118,7 +121,8 @@ class Binder {
   }
 
   // -1 where it stays free; that is reported.
-  std::int64_t extent(const std::string& input, const onnx::TensorShapeProto_Dimension& dim, int axis) {
+  std::int64_t extent(const std::string& input, const onnx::TensorShapeProto_Dimension& dim,
+                      int axis) {
     if (dim.has_dim_value()) {
       const std::int64_t fixed = dim.dim_value();
       if (fixed < 0 || fixed > largest_extent) {
@@ -142,8 +146,9 @@ class Binder {
     if (bound != nullptr) return *bound;
     const std::string name = dim.dim_param().empty() ? "?" : dim.dim_param();
     problem("free_dimension", input, fmt::format("axis {} ('{}') is free", axis, name), "", "",
-            dim.dim_param().empty() ? "export it with a name or an extent for this axis"
-                                    : fmt::format("bind it: --bind {}=N, or bind = {{ {} = N }}", name, name));
+            dim.dim_param().empty()
+                ? "export it with a name or an extent for this axis"
+                : fmt::format("bind it: --bind {}=N, or bind = {{ {} = N }}", name, name));
     return -1;
   }
 
@@ -156,7 +161,7 @@ class Binder {
 std::vector<std::string> dims_of(const onnx::ValueInfoProto& info) {
   std::vector<std::string> dims;
   for (const auto& dim : info.type().tensor_type().shape().dim()) {
-    dims.push_back(dim.has_dim_value()         ? std::to_string(dim.dim_value())
+    dims.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
                    : dim.dim_param().empty() ? "?"
                                              : dim.dim_param());
   }

@@ -21,8 +21,8 @@ struct Bindings {
   std::int64_t batch = 0;          // axis 0 in this import
 };
 
-/// Reports (kind "free_dimension", "unsupported_type") what cannot be bound. Throws Error for names in
-/// `bind` that the file does not have.
+/// Reports (kind "free_dimension", "unsupported_type") what cannot be bound. Throws Error for names
+/// in `bind` that the file does not have.
 Bindings bind_inputs(Session& session);
 
 /// Dimensions as text: "batch", "784", "?".

@@ -13,10 +13,15 @@ namespace {
 bool is_utf8(const std::string& text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
-    const int more = lead < 0x80 ? 0 : lead >> 5 == 6 ? 1 : lead >> 4 == 14 ? 2 : lead >> 3 == 30 ? 3 : -1;
+    const int more = lead < 0x80       ? 0
+                     : lead >> 5 == 6  ? 1
+                     : lead >> 4 == 14 ? 2
+                     : lead >> 3 == 30 ? 3
+                                       : -1;
     if (more < 0 || lead < 0x20 || i + static_cast<std::size_t>(more) >= text.size()) return false;
     for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xc0) != 0x80) return false;
+      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xc0) != 0x80)
+        return false;
     }
     i += static_cast<std::size_t>(more) + 1;
   }
@@ -77,7 +82,8 @@ class Check {
       const auto range = known.find(domain);
       const std::int64_t newest = range == known.end() ? 1'000'000 : range->second.second;
       if (import.version() < 1 || import.version() > newest) {
-        fail(where, fmt::format("version of operator set '{}'", domain.empty() ? "ai.onnx" : domain),
+        fail(where,
+             fmt::format("version of operator set '{}'", domain.empty() ? "ai.onnx" : domain),
              fmt::format("1 to {}", newest), std::to_string(import.version()),
              "convert the model to an older operator set");
       }
@@ -130,7 +136,8 @@ class Check {
       }
       if (!attribute.ref_attr_name().empty() && !in_function) {
         fail(where, fmt::format("attribute '{}' refers to a function's attribute outside of a "
-                                "function", attribute.name()));
+                                "function",
+                                attribute.name()));
       }
       if (attribute.has_g()) check_subgraph(attribute.g(), names, depth, in_function, where);
       for (const onnx::GraphProto& graph : attribute.graphs()) {
@@ -229,7 +236,8 @@ class Check {
       add({1, 0});
       for (const onnx::AttributeProto& attribute : node.attribute()) {
         if (attribute.has_g()) add(expansion_of(attribute.g().node(), depth));
-        for (const onnx::GraphProto& graph : attribute.graphs()) add(expansion_of(graph.node(), depth));
+        for (const onnx::GraphProto& graph : attribute.graphs())
+          add(expansion_of(graph.node(), depth));
       }
       const FunctionKey key{domain_of(node.domain()), node.op_type(), node.overload()};
       const auto function = content_.functions.find(key);

@@ -76,7 +76,8 @@ class Import {
       Term term;
       term.bad = !input.is_bound;
       if (input.is_bound) {
-        const auto most = file_.limits.tensor_bytes / static_cast<std::int64_t>(size_of(input.type.dtype));
+        const auto most =
+            file_.limits.tensor_bytes / static_cast<std::int64_t>(size_of(input.type.dtype));
         if (!checked_elements(input.type.shape, most)) {
           refuse(file_.path, name, "the input is too large", "", to_string(input.type));
         }
@@ -131,10 +132,12 @@ class Import {
     session_.report("unsupported_type", "", std::move(d));
   }
 
-  // States that no node reads go; parameters that reach an output only through integers do not train.
+  // States that no node reads go; parameters that reach an output only through integers do not
+  // train.
   void settle_states(Graph& graph) {
     std::vector<bool> reaches(graph.values.size(), false);
-    for (const NamedValue& output : graph.outputs) reaches[static_cast<std::size_t>(output.value.index)] = true;
+    for (const NamedValue& output : graph.outputs)
+      reaches[static_cast<std::size_t>(output.value.index)] = true;
     for (std::size_t n = graph.nodes.size(); n-- > 0;) {
       const Node& node = graph.nodes[n];
       const bool any = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId id) {
@@ -142,7 +145,8 @@ class Import {
       });
       if (!any) continue;
       for (ValueId id : node.inputs) {
-        if (id && is_float(graph.type(id).dtype)) reaches[static_cast<std::size_t>(id.index)] = true;
+        if (id && is_float(graph.type(id).dtype))
+          reaches[static_cast<std::size_t>(id.index)] = true;
       }
     }
     for (State& state : graph.states) {
@@ -161,8 +165,8 @@ class Import {
     summary.producer = model.producer_name();
     if (!model.producer_version().empty()) summary.producer += " " + model.producer_version();
     for (const BoundInput& input : bindings_.inputs) {
-      summary.inputs.push_back({input.info->name(), std::string(name_of(input.type.dtype)), input.dims,
-                                input.type.shape, input.is_bound});
+      summary.inputs.push_back({input.info->name(), std::string(name_of(input.type.dtype)),
+                                input.dims, input.type.shape, input.is_bound});
     }
     for (const onnx::ValueInfoProto& output : graph_.output()) {
       PortSummary port{output.name(), "", dims_of(output), {}, false};
@@ -178,8 +182,13 @@ class Import {
       const auto value = file_.initializers.find(tensor.name());
       if (value == file_.initializers.end() || !is_float(value->second.dtype())) continue;
       const Role& role = roles_.at(tensor.name());
-      ParameterSummary parameter{tensor.name(), parameter_path(tensor.name()), value->second.type(),
-                                 role.kind, false, false, role.reason};
+      ParameterSummary parameter{tensor.name(),
+                                 parameter_path(tensor.name()),
+                                 value->second.type(),
+                                 role.kind,
+                                 false,
+                                 false,
+                                 role.reason};
       if (const State* state = result.graph.find_state(tensor.name())) {
         parameter.in_graph = true;
         parameter.trainable = state->trainable;
@@ -231,7 +240,9 @@ class Import {
 };
 
 void check_options(const ImportOptions& options) {
-  if (options.batch_norm == "train" || options.batch_norm == "inference" || options.batch_norm == "file") return;
+  if (options.batch_norm == "train" || options.batch_norm == "inference" ||
+      options.batch_norm == "file")
+    return;
   Diagnostic d;
   d.message = "batch_norm";
   d.expected = "train, inference or file";

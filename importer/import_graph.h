@@ -1,4 +1,5 @@
-// ONNX model → Graph in normal form, with the user's dimensions bound; and what `inspect` says of it.
+// ONNX model → Graph in normal form, with the user's dimensions bound; and what `inspect` says of
+// it.
 #pragma once
 
 #include <functional>

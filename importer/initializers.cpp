@@ -54,7 +54,8 @@ bool is_weight(const std::string& op, int input, const HostTensor& value) {
   return false;
 }
 
-std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file, const std::vector<bool>& needed) {
+std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
+                                               const std::vector<bool>& needed) {
   std::unordered_map<std::string, Uses> uses;
   const onnx::GraphProto& graph = file.model->graph();
   const ModulePaths modules(*file.model);
@@ -74,7 +75,8 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file, co
         use.statistics_of = path;
       } else if (standard && is_weight(node.op_type(), i, value->second)) {
         use.weight_of = path;
-      } else if (node.op_type() != "Shape" && node.op_type() != "Size" && node.op_type() != "CastLike") {
+      } else if (node.op_type() != "Shape" && node.op_type() != "Size" &&
+                 node.op_type() != "CastLike") {
         use.other = path;
       }
     }
@@ -88,34 +90,41 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file, co
 Role state(StateKind kind, bool trainable, std::string reason) {
   return {true, kind, trainable, std::move(reason)};
 }
-Role constant(std::string reason) { return {false, StateKind::parameter, false, std::move(reason)}; }
+Role constant(std::string reason) {
+  return {false, StateKind::parameter, false, std::move(reason)};
+}
 
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
              const std::string& output) {
-  if (!is_float(value.dtype())) return constant(fmt::format("{} is not trained", name_of(value.dtype())));
+  if (!is_float(value.dtype()))
+    return constant(fmt::format("{} is not trained", name_of(value.dtype())));
   if (!use.setting_of.empty()) return constant(fmt::format("a setting of {}", use.setting_of));
   if (!use.statistics_of.empty()) {
-    return state(StateKind::buffer, false, fmt::format("running statistics of {}", use.statistics_of));
+    return state(StateKind::buffer, false,
+                 fmt::format("running statistics of {}", use.statistics_of));
   }
   const auto kind = kinds.kind.find(name);
   if (kind != kinds.kind.end()) {
     if (kind->second == "BUFFER" && kinds.transient.count(name) > 0) {
       return constant("the file calls it a buffer that is not saved");
     }
-    if (kind->second == "BUFFER") return state(StateKind::buffer, false, "the file calls it a buffer");
+    if (kind->second == "BUFFER")
+      return state(StateKind::buffer, false, "the file calls it a buffer");
     if (kind->second == "CONSTANT_TENSOR") return constant("the file calls it a constant");
     if (kind->second == "PARAMETER") {
       return state(StateKind::parameter, true,
                    fmt::format("the file calls it a parameter, and it reaches '{}'", output));
     }
   }
-  // Names that the exporter made up belong to weights that it moved, or to constants that it computed.
+  // Names that the exporter made up belong to weights that it moved, or to constants that it
+  // computed.
   if ((is_generated_name(name) || !kinds.kind.empty()) && use.weight_of.empty()) {
     const bool listed = is_generated_name(name);
     return constant(listed ? "computed by the exporter, and not in the place of a weight"
                            : "the file lists its parameters, and this is none of them");
   }
-  return state(StateKind::parameter, true, fmt::format("a {} initializer that reaches '{}'", name_of(value.dtype()), output));
+  return state(StateKind::parameter, true,
+               fmt::format("a {} initializer that reaches '{}'", name_of(value.dtype()), output));
 }
 
 }  // namespace
@@ -132,13 +141,15 @@ std::vector<std::string> reads_of(const onnx::NodeProto& node) {
   return names;
 }
 
-std::vector<bool> needed_nodes(const onnx::GraphProto& graph, const std::vector<std::string>& outputs) {
+std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
+                               const std::vector<std::string>& outputs) {
   std::unordered_set<std::string> wanted(outputs.begin(), outputs.end());
   std::vector<bool> needed(static_cast<std::size_t>(graph.node_size()), false);
   for (int n = graph.node_size(); n-- > 0;) {
     const onnx::NodeProto& node = graph.node(n);
-    const bool is_needed = std::any_of(node.output().begin(), node.output().end(),
-                                       [&](const std::string& name) { return wanted.count(name) > 0; });
+    const bool is_needed =
+        std::any_of(node.output().begin(), node.output().end(),
+                    [&](const std::string& name) { return wanted.count(name) > 0; });
     if (!is_needed) continue;
     needed[static_cast<std::size_t>(n)] = true;
     for (std::string& name : reads_of(node)) wanted.insert(std::move(name));

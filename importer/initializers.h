@@ -22,7 +22,8 @@ struct Role {
 std::vector<std::string> reads_of(const onnx::NodeProto& node);
 
 /// The nodes of the main graph from which one of `outputs` is reached.
-std::vector<bool> needed_nodes(const onnx::GraphProto& graph, const std::vector<std::string>& outputs);
+std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
+                               const std::vector<std::string>& outputs);
 
 /// A role for each initializer of the main graph that was read from the file.
 std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content& file,

@@ -36,7 +36,8 @@ bool NodeContext::has(std::size_t i) const {
 const Term& NodeContext::in(std::size_t i) const {
   if (!has(i)) fail(fmt::format("input {} is missing", i));
   const Term* term = scope_.find(node_.input(static_cast<int>(i)));
-  if (term == nullptr) fail(fmt::format("input '{}' is not known", node_.input(static_cast<int>(i))));
+  if (term == nullptr)
+    fail(fmt::format("input '{}' is not known", node_.input(static_cast<int>(i))));
   if (term->sequence) fail(fmt::format("input {} is a sequence of tensors", i), "a tensor");
   return *term;
 }
@@ -56,7 +57,8 @@ std::vector<Term> NodeContext::inputs() const {
 const HostTensor& NodeContext::static_tensor(std::size_t i, const char* role) const {
   const Term& term = in(i);
   if (!term.constant) {
-    fail(fmt::format("{} ('{}') must be known before the run", role, node_.input(static_cast<int>(i))),
+    fail(fmt::format("{} ('{}') must be known before the run", role,
+                     node_.input(static_cast<int>(i))),
          "a constant or a value computed from shapes", "a value computed from inputs or parameters",
          "export the model with static shapes");
   }
@@ -98,7 +100,8 @@ const onnx::AttributeProto* NodeContext::attribute(const char* name) const {
 std::int64_t NodeContext::integer(const char* name, std::int64_t missing) const {
   const onnx::AttributeProto* given = attribute(name);
   if (given == nullptr) return missing;
-  if (!given->has_i() && given->type() != onnx::AttributeProto::INT) fail(fmt::format("attribute '{}'", name), "an integer");
+  if (!given->has_i() && given->type() != onnx::AttributeProto::INT)
+    fail(fmt::format("attribute '{}'", name), "an integer");
   return given->i();
 }
 
@@ -110,14 +113,16 @@ std::int64_t NodeContext::integer(const char* name) const {
 double NodeContext::number(const char* name, double missing) const {
   const onnx::AttributeProto* given = attribute(name);
   if (given == nullptr) return missing;
-  if (!given->has_f() && given->type() != onnx::AttributeProto::FLOAT) fail(fmt::format("attribute '{}'", name), "a number");
+  if (!given->has_f() && given->type() != onnx::AttributeProto::FLOAT)
+    fail(fmt::format("attribute '{}'", name), "a number");
   return given->f();
 }
 
 std::string NodeContext::text(const char* name, const std::string& missing) const {
   const onnx::AttributeProto* given = attribute(name);
   if (given == nullptr) return missing;
-  if (!given->has_s() && given->type() != onnx::AttributeProto::STRING) fail(fmt::format("attribute '{}'", name), "text");
+  if (!given->has_s() && given->type() != onnx::AttributeProto::STRING)
+    fail(fmt::format("attribute '{}'", name), "text");
   return given->s();
 }
 
@@ -151,6 +156,11 @@ Term NodeContext::filled(double value, TensorType type) const {
 Term NodeContext::cast(const Term& x, DType dtype) {
   if (x.type.dtype == dtype) return x;
   return make("Cast", {x}, {{"to", std::string(name_of(dtype))}});
+}
+
+Term NodeContext::widen(const Term& x) {
+  const bool half = x.type.dtype == DType::float16 || x.type.dtype == DType::bfloat16;
+  return half ? cast(x, DType::float32) : x;
 }
 
 Term NodeContext::reshape(const Term& x, Shape shape) {

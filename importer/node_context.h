@@ -1,4 +1,5 @@
-// One ONNX node while it is taken apart into operators of the engine: its operands, attributes and results.
+// One ONNX node while it is taken apart into operators of the engine: its operands, attributes and
+// results.
 #pragma once
 
 #include <optional>
@@ -57,6 +58,7 @@ class NodeContext {
   Term scalar(double value, DType dtype) const;
   Term filled(double value, TensorType type) const;
   Term cast(const Term& x, DType dtype);            // x itself where it has that type
+  Term widen(const Term& x);                        // the 16-bit storage types to float32
   Term reshape(const Term& x, Shape shape);         // x itself where it has that shape
   Term expand(const Term& x, const Shape& shape);   // x itself where it has that shape
   Term transpose(const Term& x, const Ints& perm);  // x itself where nothing moves

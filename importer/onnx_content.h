@@ -17,7 +17,7 @@ namespace importer {
 
 class ExternalFiles;
 
-using Opsets = std::map<std::string, int>;  // by domain; "" is ai.onnx
+using Opsets = std::map<std::string, int>;                              // by domain; "" is ai.onnx
 using FunctionKey = std::tuple<std::string, std::string, std::string>;  // domain, name, overload
 
 /// "ai.onnx" and "" are the same domain.
@@ -37,7 +37,8 @@ struct OnnxFile::Content {
   importer::Opsets opsets;
   std::map<importer::FunctionKey, const onnx::FunctionProto*> functions;
   std::shared_ptr<importer::ExternalFiles> external;
-  std::unordered_map<std::string, HostTensor> initializers;  // of the main graph; they view the file
+  std::unordered_map<std::string, HostTensor>
+      initializers;  // of the main graph; they view the file
 };
 
 }  // namespace tandem

@@ -36,11 +36,12 @@ std::vector<std::string> split(const std::string& text, char separator) {
 }
 
 bool all_digits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
 }
 
-// "/blocks/blocks.0/norm1/LayerNormalization": a part that begins with the one before it (a member of
-// a container) stands for both.
+// "/blocks/blocks.0/norm1/LayerNormalization": a part that begins with the one before it (a member
+// of a container) stands for both.
 std::string torchscript_scope(const std::string& name) {
   std::vector<std::string> parts = split(name.substr(1), '/');
   parts.pop_back();
@@ -60,9 +61,9 @@ std::string torchscript_scope(const std::string& name) {
 
 const std::string& common_type(const std::string& op_type) {
   static const std::unordered_map<std::string, std::string> names{
-      {"Flatten", "Reshape"},           {"Squeeze", "Reshape"},   {"Unsqueeze", "Reshape"},
-      {"GlobalAveragePool", "ReduceMean"}, {"CastLike", "Cast"},
-      {"SplitToSequence", "Slice"}};
+      {"Flatten", "Reshape"},   {"Squeeze", "Reshape"},
+      {"Unsqueeze", "Reshape"}, {"GlobalAveragePool", "ReduceMean"},
+      {"CastLike", "Cast"},     {"SplitToSequence", "Slice"}};
   const auto at = names.find(op_type);
   return at == names.end() ? op_type : at->second;
 }
@@ -77,7 +78,8 @@ std::optional<std::string> scope_in_name(const onnx::NodeProto& node) {
   if (name.size() < 2 || name[0] != '/') return std::nullopt;
   const std::string last = name.substr(name.rfind('/') + 1);
   const std::string& op = node.op_type();
-  const bool numbered = last.size() > op.size() + 1 && last.compare(0, op.size() + 1, op + "_") == 0 &&
+  const bool numbered = last.size() > op.size() + 1 &&
+                        last.compare(0, op.size() + 1, op + "_") == 0 &&
                         all_digits(std::string_view(last).substr(op.size() + 1));
   if (last != op && !numbered) return std::nullopt;
   return torchscript_scope(name);

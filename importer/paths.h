@@ -19,8 +19,8 @@ class ModulePaths {
   /// module; nothing where the file records none for this node.
   std::optional<std::string> module_scope(const onnx::NodeProto& node) const;
 
-  /// "SCOPE.OpType", else the node's own name with `/` as `.`, else "". Operators that exporters use
-  /// for the same thing have one OpType: Flatten, Squeeze and Unsqueeze are Reshape.
+  /// "SCOPE.OpType", else the node's own name with `/` as `.`, else "". Operators that exporters
+  /// use for the same thing have one OpType: Flatten, Squeeze and Unsqueeze are Reshape.
   std::string operator_path(const onnx::NodeProto& node) const;
 
  private:

@@ -21,7 +21,7 @@ struct Term {
   ValueId id;                                         // -1: not placed in the graph (yet)
   std::shared_ptr<const HostTensor> constant;         // known before the run
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
-  bool bad = false;  // made by a node that could not be imported
+  bool bad = false;                                   // made by a node that could not be imported
 
   bool is_constant() const { return constant != nullptr; }
 };
@@ -46,7 +46,8 @@ struct Session {
 
   ModulePaths modules;
   PathCounter paths;
-  std::function<void()> next_part;  // the nodes made from here on are another operator of the same scope
+  std::function<void()>
+      next_part;  // the nodes made from here on are another operator of the same scope
   std::vector<Report> reports;
   std::vector<BatchRewrite> rewrites;
   BatchRecord record;                      // of this import
@@ -54,7 +55,7 @@ struct Session {
   std::int64_t nodes = 0;                  // lowered so far
   int scopes = 0;                          // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
-      placed;                              // constants that are in the graph
+      placed;                                           // constants that are in the graph
   std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
 
   Session(const OnnxFile::Content& content, const OperatorSet& set, const ImportOptions& wishes)

@@ -14,12 +14,18 @@ namespace {
 using Proto = onnx::TensorProto;
 
 constexpr std::array<std::pair<std::int32_t, DType>, 13> types{{
-    {Proto::FLOAT, DType::float32},     {Proto::DOUBLE, DType::float64},
-    {Proto::FLOAT16, DType::float16},   {Proto::BFLOAT16, DType::bfloat16},
-    {Proto::INT8, DType::int8},         {Proto::INT16, DType::int16},
-    {Proto::INT32, DType::int32},       {Proto::INT64, DType::int64},
-    {Proto::UINT8, DType::uint8},       {Proto::UINT16, DType::uint16},
-    {Proto::UINT32, DType::uint32},     {Proto::UINT64, DType::uint64},
+    {Proto::FLOAT, DType::float32},
+    {Proto::DOUBLE, DType::float64},
+    {Proto::FLOAT16, DType::float16},
+    {Proto::BFLOAT16, DType::bfloat16},
+    {Proto::INT8, DType::int8},
+    {Proto::INT16, DType::int16},
+    {Proto::INT32, DType::int32},
+    {Proto::INT64, DType::int64},
+    {Proto::UINT8, DType::uint8},
+    {Proto::UINT16, DType::uint16},
+    {Proto::UINT32, DType::uint32},
+    {Proto::UINT64, DType::uint64},
     {Proto::BOOL, DType::boolean},
 }};
 

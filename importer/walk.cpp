@@ -45,7 +45,8 @@ void mark_bad(Scope& scope, const onnx::NodeProto& node) {
 }
 
 // Arity, attribute names and attribute types, by ONNX's own description of the operator.
-void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& node, const std::string& path) {
+void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& node,
+                          const std::string& path) {
   try {
     schema.Verify(node);
   } catch (const std::exception& error) {
@@ -56,8 +57,8 @@ void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& n
   }
 }
 
-// A node of a function's body as it is in this call: attributes that refer to the call's are filled in
-// or left out, inputs that the call does not give are absent.
+// A node of a function's body as it is in this call: attributes that refer to the call's are filled
+// in or left out, inputs that the call does not give are absent.
 onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
   onnx::NodeProto result = node;
   for (int i = 0; i < result.input_size(); ++i) {
@@ -82,7 +83,8 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
                     const onnx::FunctionProto& function, const Opsets& opsets,
                     const std::string& path, bool fixed_path) {
   if (caller.depth >= session.file.limits.nesting) {
-    unsupported(path, fmt::format("functions call each other more than {} deep", session.file.limits.nesting));
+    unsupported(path, fmt::format("functions call each other more than {} deep",
+                                  session.file.limits.nesting));
   }
   Scope scope;
   scope.opsets = &opsets;
@@ -128,7 +130,8 @@ onnx::TypeProto type_proto(const Term& term) {
   onnx::TypeProto type;
   auto* tensor = type.mutable_tensor_type();
   tensor->set_elem_type(dtype_to_onnx(term.type.dtype));
-  for (std::int64_t extent : term.type.shape) tensor->mutable_shape()->add_dim()->set_dim_value(extent);
+  for (std::int64_t extent : term.type.shape)
+    tensor->mutable_shape()->add_dim()->set_dim_value(extent);
   return type;
 }
 
@@ -171,7 +174,8 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
 }
 
 // If with a condition that is known: the nodes of the branch taken.
-void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path) {
+void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node,
+              const std::string& path) {
   const Term* condition = node.input_size() == 1 ? scope.find(node.input(0)) : nullptr;
   if (condition == nullptr || !condition->constant || condition->type.elements() != 1) {
     unsupported(path, "If: only conditions that are known before the run are supported",
@@ -191,7 +195,8 @@ void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node, const
     inner.depth = scope.depth + 1;
     inner.prefix = fmt::format("{}:", ++session.scopes);
     for (const onnx::TensorProto& tensor : graph.initializer()) {
-      inner.names[tensor.name()] = session.constant(read_tensor(tensor, session.file, tensor.name()));
+      inner.names[tensor.name()] =
+          session.constant(read_tensor(tensor, session.file, tensor.name()));
     }
     for (const onnx::NodeProto& each : graph.node()) lower_node(session, inner, each);
     for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
@@ -203,7 +208,8 @@ void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node, const
   unsupported(path, "If: a branch is missing");
 }
 
-void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path) {
+void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
+                    const std::string& path) {
   const std::string domain = domain_of(node.domain());
   const auto function = session.file.functions.find({domain, node.op_type(), node.overload()});
   if (function != session.file.functions.end()) {
@@ -219,10 +225,13 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
                 "export the model with operators of ai.onnx");
   }
   const auto version = scope.opsets->find("");
-  if (version == scope.opsets->end()) unsupported(path, "the file imports no version of ai.onnx's operators");
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, "");
+  if (version == scope.opsets->end())
+    unsupported(path, "the file imports no version of ai.onnx's operators");
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, "");
   if (schema == nullptr || schema->deprecated()) {
-    unsupported(path, fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
+    unsupported(path,
+                fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
   }
   check_against_schema(*schema, node, path);
   if (node.op_type() == "If") return lower_if(session, scope, node, path);
@@ -254,7 +263,8 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
   }
   if (reads_bad(scope, node)) return mark_bad(scope, node);
   std::string base = scope.fixed_path ? scope.path : session.modules.operator_path(node);
-  if (!scope.path.empty() && !scope.fixed_path) base = scope.path + "." + (base.empty() ? node.op_type() : base);
+  if (!scope.path.empty() && !scope.fixed_path)
+    base = scope.path + "." + (base.empty() ? node.op_type() : base);
   const std::string path = scope.fixed_path ? base : session.paths.next(base, node.op_type());
   const GraphBuilder::Scope outer = session.builder.scope();
   session.builder.set_scope({path, Phase::forward, {}});

@@ -9,12 +9,13 @@ enum class Part { model, graph, node, attribute, tensor, function, message, text
 Part child(Part parent, std::uint64_t field) {
   switch (parent) {
     case Part::model:
-      return field == 7 ? Part::graph : field == 25 ? Part::function
-                                    : field == 8 || field >= 14 ? Part::message
-                                                                : Part::text;
+      return field == 7                  ? Part::graph
+             : field == 25               ? Part::function
+             : field == 8 || field >= 14 ? Part::message
+                                         : Part::text;
     case Part::graph:
-      return field == 1   ? Part::node
-             : field == 5 ? Part::tensor
+      return field == 1    ? Part::node
+             : field == 5  ? Part::tensor
              : field >= 11 ? Part::message
                            : Part::text;
     case Part::node:
@@ -25,8 +26,10 @@ Part child(Part parent, std::uint64_t field) {
              : field >= 14               ? Part::message
                                          : Part::text;
     case Part::function:
-      return field == 7 ? Part::node : field == 11 ? Part::attribute : field >= 9 ? Part::message
-                                                                                  : Part::text;
+      return field == 7    ? Part::node
+             : field == 11 ? Part::attribute
+             : field >= 9  ? Part::message
+                           : Part::text;
     case Part::tensor:
       return field == 13 ? Part::message : Part::text;
     case Part::message:
@@ -51,12 +54,17 @@ class Scan {
         case 0:
           if (!varint(bytes, at, length)) return false;
           continue;
-        case 1: length = 8; break;
-        case 5: length = 4; break;
+        case 1:
+          length = 8;
+          break;
+        case 5:
+          length = 4;
+          break;
         case 2:
           if (!varint(bytes, at, length)) return false;
           break;
-        default: return false;
+        default:
+          return false;
       }
       if (length > bytes.size() - at) return false;
       if ((key & 7) == 2) {

@@ -112,6 +112,7 @@ void compress(std::uint32_t* state, const std::uint8_t* data, std::size_t blocks
 }  // namespace
 
 void Sha256::update(const void* data, std::size_t bytes) {
+  if (bytes == 0) return;
   const auto* from = static_cast<const std::uint8_t*>(data);
   bytes_ += bytes;
   if (filled_ > 0) {

@@ -4,6 +4,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
+#include "engine/operators/grouped_update.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -103,8 +104,8 @@ void check_attributes(const Node& node, const std::string& where) {
     const AttributeValue* value = node.attributes.find(spec.name);
     if (value == nullptr) breach(where, "attribute '" + spec.name + "' is missing");
     if (value->index() != spec.value.index()) {
-      breach(where, "attribute '" + spec.name + "' has another type", "like " + to_string(spec.value),
-             to_string(*value));
+      breach(where, "attribute '" + spec.name + "' has another type",
+             "like " + to_string(spec.value), to_string(*value));
     }
   }
   for (const auto& [name, value] : node.attributes.entries()) {
@@ -130,12 +131,11 @@ void check_types(const Graph& graph, const Node& node, const std::string& where)
 
 // Whether `node` overwrites the storage of `initial` with output `output`.
 bool overwrites(const Node& node, int output, ValueId initial) {
-  for (const Alias& alias : node.op->aliases) {
+  const bool grouped = node.op->name == "GroupedUpdate";
+  for (const Alias& alias : grouped ? grouped_update_aliases(node) : node.op->aliases) {
     if (alias.output == output && node.inputs[alias.input] == initial) return true;
   }
-  // A group of updates: its pairs follow from its settings, not from a fixed list.
-  return node.op->engine_only && node.op->aliases.empty() && node.op->outputs.back().variadic &&
-         std::find(node.inputs.begin(), node.inputs.end(), initial) != node.inputs.end();
+  return false;
 }
 
 void check_states(const Graph& graph) {

@@ -2,6 +2,7 @@
 // nothing, and copies stand only where a consumer cannot take what comes.
 #include <cassert>
 #include <map>
+#include <set>
 
 #include "engine/graph/error.h"
 #include "engine/lower/kernel_choice.h"
@@ -238,18 +239,22 @@ class LayoutWalk {
     return state >= 0 && graph_.states[state].final == output;
   }
 
-  // A result as the host reads it: row-major, in a buffer of its own.
+  // A result as the host reads it: row-major, in a buffer that holds nothing else.
   ValueId plain(ValueId value, const std::string& name) {
     const LoweredValue& lowered = at(value);
     const Shape shape = to_.graph.type(value).shape;
-    if (lowered.storage == value && lowered.layout.offset == 0 && is_row_major(lowered.layout, shape)) {
+    const Value& owner = to_.graph.value(lowered.storage);
+    if (lowered.layout.offset == 0 && is_row_major(lowered.layout, shape) &&
+        owner.type.bytes() == to_.graph.type(value).bytes() && owner.kind == ValueKind::computed &&
+        span_elements(at(lowered.storage).layout, owner.type.shape) == owner.type.elements() &&
+        output_buffers_.insert(lowered.storage.index).second) {
       return value;
     }
     Node like;
     like.path = name;
     const NodeId producer = to_.graph.value(value).producer;
     if (producer) like = to_.graph.node(producer);
-    return copied(value, row_major(shape), like);
+    return add_copy(value, row_major(shape), like);
   }
 
   void note_reference_kernels() {
@@ -274,6 +279,7 @@ class LayoutWalk {
   std::vector<ValueId> map_;
   std::map<std::pair<std::int32_t, std::string>, ValueId> copies_;
   int copy_count_ = 0;
+  std::set<std::int32_t> output_buffers_;
   Lowered to_;
 };
 

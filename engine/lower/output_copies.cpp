@@ -4,6 +4,17 @@
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {
+namespace {
+
+ValueId seen_through_views(const Graph& graph, ValueId value) {
+  for (;;) {
+    const NodeId producer = graph.value(value).producer;
+    if (!producer || !is_view(graph.node(producer))) return value;
+    value = graph.node(producer).inputs[0];
+  }
+}
+
+}  // namespace
 
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
@@ -12,11 +23,12 @@ PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context) {
   for (std::size_t i = 0; i < count; ++i) {
     const ValueId value = edit.graph().outputs[i].value;
     const NodeId producer = edit.graph().value(value).producer;
-    bool own = static_cast<bool>(producer) && taken.insert(value.index).second;
-    if (producer) {
-      const Node& node = edit.graph().node(producer);
-      const int output = edit.graph().value(value).output_index;
-      own = own && !is_view(node) && overwritten_inputs(node)[output] < 0;
+    const ValueId base = seen_through_views(edit.graph(), value);
+    const NodeId maker = edit.graph().value(base).producer;
+    bool own = static_cast<bool>(maker) && taken.insert(base.index).second;
+    if (own) {
+      const int output = edit.graph().value(base).output_index;
+      own = overwritten_inputs(edit.graph().node(maker))[output] < 0;
     }
     if (own) continue;
     // Beside its producer, so that a later writer of the storage comes after it.

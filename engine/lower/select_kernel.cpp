@@ -79,32 +79,42 @@ class Evaluator {
   }
 
   // The one permutation of all operands of a group that are wished dense: that of a state that the
-  // node overwrites, else the one wished for its output, else that of its first dense input.
+  // node overwrites, else the one that leaves the fewest operands to be copied.
   const Layout& dense_layout(const Proposal& proposal, int group, const Shape& shape) {
     const auto found = dense_.find(group);
     if (found != dense_.end()) return found->second;
-    std::optional<Layout> layout;
     const LayoutWish dense{Kind::dense, {}};
+    std::optional<Layout> fixed;
+    std::vector<Layout> operands;  // where each dense operand of the group lies or should lie
     for (int input : operands_.overwritten) {
-      if (!layout && input >= 0 && input_groups_[input] == group) layout = operands_.inputs[input];
+      if (!fixed && input >= 0 && input_groups_[input] == group) fixed = operands_.inputs[input];
     }
-    for (std::size_t i = 0; i < node_.outputs.size() && !layout; ++i) {
+    for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
       const auto& want = operands_.wants[i];
-      if (output_groups_[i] == group && wish_of(proposal.outputs, i).kind == Kind::dense && want &&
-          satisfies(dense, want->layout, shape) && !is_row_major(want->layout, shape)) {
-        layout = want->layout;
+      if (output_groups_[i] == group && wish_of(proposal.outputs, i).kind == Kind::dense && want) {
+        operands.push_back(want->layout);
       }
     }
-    for (std::size_t i = 0; i < node_.inputs.size() && !layout; ++i) {
-      if (node_.inputs[i] && input_groups_[i] == group &&
-          wish_of(proposal.inputs, i).kind == Kind::dense &&
-          satisfies(dense, operands_.inputs[i], shape)) {
-        layout = operands_.inputs[i];
+    for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
+      if (node_.inputs[i] && input_groups_[i] == group && wish_of(proposal.inputs, i).kind == Kind::dense) {
+        operands.push_back(operands_.inputs[i]);
       }
     }
-    if (!layout) layout = row_major(shape);
-    layout->offset = 0;
-    return dense_.emplace(group, *layout).first->second;
+    Layout best = row_major(shape);
+    std::ptrdiff_t most = 0;
+    for (const Layout& candidate : operands) {
+      if (!satisfies(dense, candidate, shape)) continue;
+      const auto same = std::count_if(operands.begin(), operands.end(), [&](const Layout& other) {
+        return other.is_strided() && same_but_offset(candidate, other, shape);
+      });
+      if (same > most) {
+        most = same;
+        best = candidate;
+      }
+    }
+    if (fixed) best = *fixed;
+    best.offset = 0;
+    return dense_.emplace(group, std::move(best)).first->second;
   }
 
   Layout copied_layout(const LayoutWish& wish, const Proposal& proposal, const Shape& shape, int group) {

@@ -1,4 +1,5 @@
-// new_sum = sum + grad, or grad where `first` is 1: the gradient of several micro-batches, in place.
+// new_sum = sum + grad, or grad where `first` is 1: the gradient of several micro-batches, in
+// place.
 #include "engine/operators/operators.h"
 #include "engine/operators/update.h"
 

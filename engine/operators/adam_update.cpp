@@ -1,5 +1,6 @@
 // PyTorch's Adam and (decoupled) AdamW with g = scale * grad: m = beta1 * m + (1 - beta1) * g,
-// v = beta2 * v + (1 - beta2) * g^2, master = master - lr * m^ / (sqrt(v^) + epsilon). `skip` keeps all.
+// v = beta2 * v + (1 - beta2) * g^2, master = master - lr * m^ / (sqrt(v^) + epsilon). `skip` keeps
+// all.
 #include "engine/operators/operators.h"
 #include "engine/operators/update.h"
 
@@ -53,24 +54,23 @@ Cost cost(const NodeView& view) {
 }  // namespace
 
 Operator adam_update() {
-  return {.name = "AdamUpdate",
-          .inputs = {{"master"},
-                     {"grad"},
-                     {"exp_avg"},
-                     {"exp_avg_sq"},
-                     {"lr"},
-                     {"step"},
-                     {"scale"},
-                     {"skip"}},
-          .outputs = {{"new_master"}, {"new_exp_avg"}, {"new_exp_avg_sq"}},
-          .attributes = adam_attributes(),
-          .infer = infer,
-          .not_differentiable = not_differentiable_update,
-          .cost = cost,
-          .aliases = {{.output = 0, .input = 0},
-                      {.output = 1, .input = 2},
-                      {.output = 2, .input = 3}},
-          .engine_only = true};
+  return {
+      .name = "AdamUpdate",
+      .inputs = {{"master"},
+                 {"grad"},
+                 {"exp_avg"},
+                 {"exp_avg_sq"},
+                 {"lr"},
+                 {"step"},
+                 {"scale"},
+                 {"skip"}},
+      .outputs = {{"new_master"}, {"new_exp_avg"}, {"new_exp_avg_sq"}},
+      .attributes = adam_attributes(),
+      .infer = infer,
+      .not_differentiable = not_differentiable_update,
+      .cost = cost,
+      .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 2}, {.output = 2, .input = 3}},
+      .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -1,5 +1,6 @@
-// y = p v with p = softmax(scale * q k^T + mask), row by row; log_sum_exp of each row is kept for the gradient,
-// which computes p again. A query that sees no key gets y = 0 and log_sum_exp = -infinity.
+// y = p v with p = softmax(scale * q k^T + mask), row by row; log_sum_exp of each row is kept for
+// the gradient, which computes p again. A query that sees no key gets y = 0 and log_sum_exp =
+// -infinity.
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
@@ -36,8 +37,7 @@ Sizes require_operands(const NodeView& view, std::size_t first, std::size_t mask
     const Shape scores{sizes.b, sizes.h, sizes.s, sizes.t};
     const Shape& shape = view.input(mask).shape;
     if (broadcast_shape(shape, scores) != scores) {
-      view.fail("the mask does not broadcast to [B, H, S, T]", to_string(scores),
-                to_string(shape));
+      view.fail("the mask does not broadcast to [B, H, S, T]", to_string(scores), to_string(shape));
     }
   }
   const double scale = view.attributes().number("scale");
@@ -111,20 +111,16 @@ Operator attention() {
 
 // With ds = p * (dy v^T - sum(dy * y)): dq = scale * ds k, dk = scale * ds^T q, dv = p^T dy.
 Operator attention_grad() {
-  return {.name = "AttentionGrad",
-          .inputs = {{"dy"},
-                     {"q"},
-                     {"k"},
-                     {"v"},
-                     {"y"},
-                     {"log_sum_exp"},
-                     {.name = "mask", .optional = true}},
-          .outputs = {{"dq"}, {"dk"}, {"dv"}},
-          .attributes = attributes(),
-          .infer = infer_grad,
-          .not_differentiable = "second derivatives of Attention are not offered",
-          .cost = cost_grad,
-          .engine_only = true};
+  return {
+      .name = "AttentionGrad",
+      .inputs =
+          {{"dy"}, {"q"}, {"k"}, {"v"}, {"y"}, {"log_sum_exp"}, {.name = "mask", .optional = true}},
+      .outputs = {{"dq"}, {"dk"}, {"dv"}},
+      .attributes = attributes(),
+      .infer = infer_grad,
+      .not_differentiable = "second derivatives of Attention are not offered",
+      .cost = cost_grad,
+      .engine_only = true};
 }
 
 }  // namespace tandem::operators

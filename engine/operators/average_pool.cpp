@@ -1,4 +1,5 @@
-// y = the mean of each window, over the taps inside x, or inside x and its padding (count_include_pad).
+// y = the mean of each window, over the taps inside x, or inside x and its padding
+// (count_include_pad).
 #include "engine/graph/builder.h"
 #include "engine/operators/operators.h"
 #include "engine/operators/pooling.h"

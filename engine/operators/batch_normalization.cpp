@@ -31,8 +31,7 @@ Gradients gradient(GradientContext& c) {
   if (c.wanted[0] || c.wanted[1]) {
     const ValueId var = g.cast(c.x(4), dtype);
     const ValueId epsilon = g.scalar(c.node.attributes.number("epsilon"), dtype);
-    const ValueId rstd =
-        g.add_node("Reciprocal", {g.add_node("Sqrt", {g.add(var, epsilon)})});
+    const ValueId rstd = g.add_node("Reciprocal", {g.add_node("Sqrt", {g.add(var, epsilon)})});
     if (c.wanted[0]) {
       dx[0] = g.mul(dy, g.reshape(g.mul(g.cast(c.x(1), dtype), rstd), per_channel));
     }
@@ -45,9 +44,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) {
-  return {2 * element_number(view.input(0)), operand_bytes(view)};
-}
+Cost cost(const NodeView& view) { return {2 * element_number(view.input(0)), operand_bytes(view)}; }
 
 }  // namespace
 

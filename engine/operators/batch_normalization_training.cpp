@@ -1,5 +1,6 @@
-// y = (x - m) * r * scale + bias per channel, with the batch's mean m and r = 1 / sqrt(v + epsilon), v its
-// population variance; new_mean = momentum * running_mean + (1 - momentum) * m, new_var alike.
+// y = (x - m) * r * scale + bias per channel, with the batch's mean m and r = 1 / sqrt(v +
+// epsilon), v its population variance; new_mean = momentum * running_mean + (1 - momentum) * m,
+// new_var alike.
 #include "engine/graph/builder.h"
 #include "engine/operators/batch_normalization.h"
 #include "engine/operators/operators.h"

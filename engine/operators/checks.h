@@ -74,7 +74,8 @@ inline const Ints& checked_per_axis(const NodeView& node, std::string_view name,
 inline const Ints& checked_shape(const NodeView& node, std::string_view name) {
   const Ints& shape = node.attributes().integers(name);
   for (std::int64_t extent : shape) {
-    if (extent < 0) node.fail("negative extent in '" + std::string(name) + "'", ">= 0", to_string(shape));
+    if (extent < 0)
+      node.fail("negative extent in '" + std::string(name) + "'", ">= 0", to_string(shape));
   }
   return shape;
 }

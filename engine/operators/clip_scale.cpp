@@ -1,4 +1,5 @@
-// norm = sqrt(sum of the inputs); scale = min(1, max_norm / (norm + 1e-6)), as PyTorch's clip_grad_norm_.
+// norm = sqrt(sum of the inputs); scale = min(1, max_norm / (norm + 1e-6)), as PyTorch's
+// clip_grad_norm_.
 #include "engine/operators/operators.h"
 #include "engine/operators/update.h"
 

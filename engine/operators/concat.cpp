@@ -33,9 +33,9 @@ Gradients gradient(GradientContext& c) {
     if (c.wanted[i]) {
       Ints starts(shape.size(), 0);
       starts[axis] = start;
-      dx[i] = c.g.add_node(
-          "Slice", {c.dy[0]},
-          {{"starts", starts}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
+      dx[i] =
+          c.g.add_node("Slice", {c.dy[0]},
+                       {{"starts", starts}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
     }
     start += shape[axis];
   }

@@ -1,4 +1,5 @@
-// y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride - pad + k * dilation] * weight[m, c, k]
+// y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride - pad + k * dilation] * weight[m, c,
+// k]
 #include "engine/graph/builder.h"
 #include "engine/operators/convolution.h"
 #include "engine/operators/operators.h"
@@ -22,13 +23,11 @@ Gradients gradient(GradientContext& c) {
   GraphBuilder& g = c.g;
   if (c.wanted[0]) {
     const Shape shape = g.shape(c.x(0));
-    dx[0] =
-        g.add_node("ConvGradInput", {dy, c.x(1)}, convolution_attributes_of(c.node, &shape));
+    dx[0] = g.add_node("ConvGradInput", {dy, c.x(1)}, convolution_attributes_of(c.node, &shape));
   }
   if (c.wanted[1]) {
     const Shape shape = g.shape(c.x(1));
-    dx[1] =
-        g.add_node("ConvGradWeight", {c.x(0), dy}, convolution_attributes_of(c.node, &shape));
+    dx[1] = g.add_node("ConvGradWeight", {c.x(0), dy}, convolution_attributes_of(c.node, &shape));
   }
   if (dx.size() > 2 && c.wanted[2]) {
     Ints axes{0};

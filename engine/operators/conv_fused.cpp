@@ -1,4 +1,5 @@
-// y = activation(conv(x, weight) + bias + residual): what lowering makes of a convolution and its epilogue.
+// y = activation(conv(x, weight) + bias + residual): what lowering makes of a convolution and its
+// epilogue.
 #include "engine/operators/convolution.h"
 #include "engine/operators/operators.h"
 

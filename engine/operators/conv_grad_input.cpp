@@ -25,8 +25,8 @@ Gradients gradient(GradientContext& c) {
   }
   if (c.wanted[1]) {
     const Shape shape = c.g.shape(c.x(1));
-    result[1] = c.g.add_node("ConvGradWeight", {ddx, c.x(0)},
-                             convolution_attributes_of(c.node, &shape));
+    result[1] =
+        c.g.add_node("ConvGradWeight", {ddx, c.x(0)}, convolution_attributes_of(c.node, &shape));
   }
   return result;
 }

@@ -1,4 +1,5 @@
-// A body of scalar operators over one index space, with an optional last reduction; made by lowering.
+// A body of scalar operators over one index space, with an optional last reduction; made by
+// lowering.
 #include "engine/operators/operators.h"
 
 namespace tandem::operators {
@@ -27,7 +28,8 @@ std::vector<TensorType> infer(const NodeView& node) {
 // Flops of the body; bytes of the operands, since what lies between stays in registers.
 Cost cost(const NodeView& node) {
   Cost total;
-  for (const Node& inner : node.node.body->nodes) total.flops += cost_of(*node.node.body, inner).flops;
+  for (const Node& inner : node.node.body->nodes)
+    total.flops += cost_of(*node.node.body, inner).flops;
   for (std::size_t i = 0; i < node.input_count(); ++i) {
     total.bytes += static_cast<double>(node.input(i).bytes());
   }

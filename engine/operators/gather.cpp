@@ -1,4 +1,5 @@
-// y[a..., i..., b...] = x[a..., indices[i...], b...] along an axis; negative indices count from the end.
+// y[a..., i..., b...] = x[a..., indices[i...], b...] along an axis; negative indices count from the
+// end.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"

@@ -1,4 +1,5 @@
-// `count` updates with the same settings as one node: lowering makes it, so that one kernel call does them all.
+// `count` updates with the same settings as one node: lowering makes it, so that one kernel call
+// does them all.
 #include "engine/operators/grouped_update.h"
 
 #include <cassert>
@@ -46,7 +47,8 @@ std::vector<TensorType> infer(const NodeView& view) {
   for (std::size_t i = 0; i < view.input_count(); ++i) {
     const bool buffer = sgd && i + 4 < view.input_count() && i % group.inputs == 2;
     if (!view.has_input(i) && !buffer) {
-      view.fail("an operand is missing", "all but momentum buffers", "no input " + std::to_string(i));
+      view.fail("an operand is missing", "all but momentum buffers",
+                "no input " + std::to_string(i));
     }
   }
   if (sgd) {

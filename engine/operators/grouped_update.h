@@ -1,4 +1,5 @@
-// How the operands of a GroupedUpdate are ordered: `count` groups of one update's tensors, then its scalars.
+// How the operands of a GroupedUpdate are ordered: `count` groups of one update's tensors, then its
+// scalars.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// weight[i] = class_weights[label[i]], or 1 without class weights; 0 where label[i] is to be ignored.
+// weight[i] = class_weights[label[i]], or 1 without class weights; 0 where label[i] is to be
+// ignored.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
 

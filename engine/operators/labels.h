@@ -5,7 +5,8 @@
 
 namespace tandem::operators {
 
-/// The shape [N, d...] of the labels for class scores [N, C, d...]; throws where the rank is below 2.
+/// The shape [N, d...] of the labels for class scores [N, C, d...]; throws where the rank is
+/// below 2.
 inline Shape labels_shape(const NodeView& view, const Shape& scores) {
   if (scores.size() < 2) {
     view.fail("the class scores have the wrong rank", "[N, C] or [N, C, d...]", to_string(scores));
@@ -16,7 +17,8 @@ inline Shape labels_shape(const NodeView& view, const Shape& scores) {
   return shape;
 }
 
-/// Inputs `labels` and (optional) `weights` fit class scores of that type; returns the labels' shape.
+/// Inputs `labels` and (optional) `weights` fit class scores of that type; returns the labels'
+/// shape.
 inline Shape require_labels(const NodeView& view, const TensorType& scores, std::size_t labels,
                             std::size_t weights) {
   const Shape shape = labels_shape(view, scores.shape);

@@ -1,5 +1,5 @@
-// y = (x - mean) * rstd * scale + bias, where mean and rstd = 1 / sqrt(variance + epsilon) are taken over the
-// axes from `axis` to the last, for each index of the axes before.
+// y = (x - mean) * rstd * scale + bias, where mean and rstd = 1 / sqrt(variance + epsilon) are
+// taken over the axes from `axis` to the last, for each index of the axes before.
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
@@ -39,9 +39,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) {
-  return {8 * element_number(view.input(0)), operand_bytes(view)};
-}
+Cost cost(const NodeView& view) { return {8 * element_number(view.input(0)), operand_bytes(view)}; }
 
 std::vector<TensorType> infer_grad(const NodeView& view) {
   require_float(view, 1);
@@ -73,7 +71,8 @@ Operator layer_normalization() {
 }
 
 // With n = (x - mean) * rstd, g = dy * scale and means over the normalised axes:
-// dx = rstd * (g - mean(g) - n * mean(g * n)), dscale = sum(dy * n), dbias = sum(dy) over the axes before.
+// dx = rstd * (g - mean(g) - n * mean(g * n)), dscale = sum(dy * n), dbias = sum(dy) over the axes
+// before.
 Operator layer_normalization_grad() {
   return {.name = "LayerNormalizationGrad",
           .inputs = {{"dy"}, {"x"}, {"scale"}, {"mean"}, {"rstd"}},

@@ -24,9 +24,7 @@ std::vector<TensorType> infer_grad(const NodeView& view) {
   return {view.input(0)};
 }
 
-Cost cost(const NodeView& view) {
-  return {5 * element_number(view.input(0)), operand_bytes(view)};
-}
+Cost cost(const NodeView& view) { return {5 * element_number(view.input(0)), operand_bytes(view)}; }
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// loss = -w * log_probs[label] along axis 1; dlog_probs[c] = -w * dloss where c = label, 0 elsewhere.
+// loss = -w * log_probs[label] along axis 1; dlog_probs[c] = -w * dloss where c = label, 0
+// elsewhere.
 #include "engine/graph/builder.h"
 #include "engine/operators/labels.h"
 #include "engine/operators/operators.h"

@@ -71,7 +71,8 @@ Operator pad_grad() {
   op.name = "PadGrad";
   op.inputs = {{"dy"}};
   op.outputs = {{"dx"}};
-  op.attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"shape", Ints(), true}};
+  op.attributes = {
+      {"pads", Ints(), true}, {"mode", std::string("constant")}, {"shape", Ints(), true}};
   op.infer = infer_gradient;
   op.not_differentiable = no_second_gradient;
   op.engine_only = true;

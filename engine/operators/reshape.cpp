@@ -16,8 +16,8 @@ std::vector<TensorType> infer(const NodeView& node) {
 
 Gradients gradient(GradientContext& c) { return {c.g.reshape(c.dy[0], c.g.shape(c.x(0)))}; }
 
-// Walks both shapes from the left and pairs the smallest groups of axes with equal products. A group
-// can be expressed where its old axes lie behind each other as in row-major order.
+// Walks both shapes from the left and pairs the smallest groups of axes with equal products. A
+// group can be expressed where its old axes lie behind each other as in row-major order.
 std::optional<Layout> view(const NodeView& node, const Layout& x) {
   if (!x.is_strided()) return std::nullopt;
   const Shape& to = node.attributes().integers("shape");
@@ -57,7 +57,8 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
     old_axis = old_end;
     new_axis = new_end;
   }
-  // What is left are axes of extent 1: any stride is right; a row-major one keeps row-major row-major.
+  // What is left are axes of extent 1: any stride is right; a row-major one keeps row-major
+  // row-major.
   for (std::size_t i = to.size(); i-- > new_axis;) result.strides[i] = 1;
   return result;
 }

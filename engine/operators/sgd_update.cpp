@@ -1,15 +1,14 @@
-// PyTorch's SGD with g = scale * grad + weight_decay * master: buffer = momentum * buffer + (1 - dampening) * g
-// (g in step 1), g = g + momentum * buffer (nesterov) or buffer, master = master - lr * g. `skip` keeps all.
+// PyTorch's SGD with g = scale * grad + weight_decay * master: buffer = momentum * buffer + (1 -
+// dampening) * g (g in step 1), g = g + momentum * buffer (nesterov) or buffer, master = master -
+// lr * g. `skip` keeps all.
 #include "engine/operators/operators.h"
 #include "engine/operators/update.h"
 
 namespace tandem::operators {
 
 std::vector<AttributeSpec> sgd_attributes() {
-  return {{"momentum", 0.0},
-          {"dampening", 0.0},
-          {"nesterov", std::int64_t{0}},
-          {"weight_decay", 0.0}};
+  return {
+      {"momentum", 0.0}, {"dampening", 0.0}, {"nesterov", std::int64_t{0}}, {"weight_decay", 0.0}};
 }
 
 void require_sgd_settings(const NodeView& view) {
@@ -46,9 +45,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   return sgd_outputs(view, 0);
 }
 
-Cost cost(const NodeView& view) {
-  return {6 * element_number(view.input(0)), operand_bytes(view)};
-}
+Cost cost(const NodeView& view) { return {6 * element_number(view.input(0)), operand_bytes(view)}; }
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// loss = w * (lse - (1 - s) * logit[label] - s * mean(logits)), lse = log(sum(exp(logits))), over axis 1, with
-// label smoothing s and label weight w. dlogit[c] = dloss * w * (softmax[c] - (1 - s) * [c = label] - s / C).
+// loss = w * (lse - (1 - s) * logit[label] - s * mean(logits)), lse = log(sum(exp(logits))), over
+// axis 1, with label smoothing s and label weight w. dlogit[c] = dloss * w * (softmax[c] - (1 - s)
+// * [c = label] - s / C).
 #include "engine/graph/builder.h"
 #include "engine/operators/labels.h"
 #include "engine/operators/operators.h"
@@ -24,9 +25,7 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
-Cost cost(const NodeView& view) {
-  return {5 * element_number(view.input(0)), operand_bytes(view)};
-}
+Cost cost(const NodeView& view) { return {5 * element_number(view.input(0)), operand_bytes(view)}; }
 
 std::vector<TensorType> infer_grad(const NodeView& view) {
   require_float(view, 1);

@@ -78,7 +78,9 @@ std::vector<TensorType> infer_not(const NodeView& node) {
 
 Operator neg() { return unary_operator("Neg", ScalarFunction::neg, infer_number, neg_gradient); }
 Operator abs() { return unary_operator("Abs", ScalarFunction::abs, infer_number, abs_gradient); }
-Operator sign() { return unary_operator("Sign", ScalarFunction::sign, infer_number, sign_gradient); }
+Operator sign() {
+  return unary_operator("Sign", ScalarFunction::sign, infer_number, sign_gradient);
+}
 Operator exp() { return unary_operator("Exp", ScalarFunction::exp, infer_float, exp_gradient); }
 Operator log() { return unary_operator("Log", ScalarFunction::log, infer_float, log_gradient); }
 Operator sqrt() { return unary_operator("Sqrt", ScalarFunction::sqrt, infer_float, sqrt_gradient); }
@@ -97,12 +99,14 @@ Operator softplus() {
 }
 
 // max(x, 0); the derivative at 0 is 0
-Operator relu() { return unary_operator("Relu", ScalarFunction::relu, infer_number, relu_gradient); }
+Operator relu() {
+  return unary_operator("Relu", ScalarFunction::relu, infer_number, relu_gradient);
+}
 
 // x > 0 ? x : alpha x
 Operator leaky_relu() {
-  Operator op = unary_operator("LeakyRelu", ScalarFunction::leaky_relu, infer_float,
-                               leaky_relu_gradient);
+  Operator op =
+      unary_operator("LeakyRelu", ScalarFunction::leaky_relu, infer_float, leaky_relu_gradient);
   op.attributes = {{"alpha", 0.01}};
   return op;
 }

@@ -1,4 +1,5 @@
-// What the update operators have in common; GroupedUpdate calls the same functions for each of its groups.
+// What the update operators have in common; GroupedUpdate calls the same functions for each of its
+// groups.
 #pragma once
 
 #include "engine/operators/network_checks.h"
@@ -14,8 +15,8 @@ std::vector<AttributeSpec> adam_attributes();
 void require_sgd_settings(const NodeView& view);
 void require_adam_settings(const NodeView& view);
 
-/// Outputs of one update whose tensors start at input `first`: (master, grad, momentum_buffer or absent)
-/// and (master, grad, exp_avg, exp_avg_sq). Throws through `fail` where they do not fit.
+/// Outputs of one update whose tensors start at input `first`: (master, grad, momentum_buffer or
+/// absent) and (master, grad, exp_avg, exp_avg_sq). Throws through `fail` where they do not fit.
 std::vector<TensorType> sgd_outputs(const NodeView& view, std::size_t first);
 std::vector<TensorType> adam_outputs(const NodeView& view, std::size_t first);
 

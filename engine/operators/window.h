@@ -8,7 +8,8 @@
 
 namespace tandem {
 
-/// The window along one spatial axis. Tap k of window o lies at input position start(o) + k * dilation.
+/// The window along one spatial axis. Tap k of window o lies at input position start(o) + k *
+/// dilation.
 struct Window {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
@@ -67,7 +68,7 @@ inline void require_windows(const NodeView& view, std::size_t spatial) {
 
 /// Extents of the output along the spatial axes of x, whose shape is [N, C, spatial...].
 inline Shape output_extents(const NodeView& view, const Shape& x, const Shape& kernel,
-                                   bool ceil_mode = false) {
+                            bool ceil_mode = false) {
   const std::vector<Window> windows = windows_of(view.attributes(), kernel);
   Shape extents;
   for (std::size_t i = 0; i < windows.size(); ++i) {

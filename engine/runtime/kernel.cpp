@@ -51,11 +51,16 @@ bool satisfies(const LayoutWish& wish, const Layout& layout, const Shape& shape)
   if (!layout.is_strided()) return false;
   if (wish.kind == Kind::any || element_count(shape) == 0) return true;
   switch (wish.kind) {
-    case Kind::unit_stride: return has_unit_stride(layout, shape);
-    case Kind::dense: return is_dense(layout, shape);
-    case Kind::row_major: return is_row_major(layout, shape);
-    case Kind::channels_last: return is_channels_last(layout, shape);
-    default: return true;
+    case Kind::unit_stride:
+      return has_unit_stride(layout, shape);
+    case Kind::dense:
+      return is_dense(layout, shape);
+    case Kind::row_major:
+      return is_row_major(layout, shape);
+    case Kind::channels_last:
+      return is_channels_last(layout, shape);
+    default:
+      return true;
   }
 }
 

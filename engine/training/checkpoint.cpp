@@ -164,6 +164,16 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
   return std::nullopt;
 }
 
+void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step) {
+  for (const std::string& name : list_checkpoints(folder)) {
+    if (step > 0 && name <= checkpoint_name(step)) continue;
+    const std::string aside = folder + "/broken-" + name;
+    remove_all(aside);
+    rename_path(folder + "/" + name, aside);
+    sync_directory(folder);
+  }
+}
+
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best) {
   bool removed = false;
   for (const std::string& name : list_directory(folder)) {

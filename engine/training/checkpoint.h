@@ -50,6 +50,10 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
 /// Names of checkpoints in a folder, oldest first; leftovers of interrupted writes are not listed.
 std::vector<std::string> list_checkpoints(const std::string& folder);
 
+/// Renames step-N to broken-step-N for all N > `step`: after resuming from `step`, what could not be
+/// read must neither take the name of a new checkpoint nor count as one of the newest.
+void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step);
+
 /// Keeps the newest `keep` (0 = all) and the one of step `best`; removes leftovers of interrupted writes.
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best);
 

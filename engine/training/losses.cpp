@@ -28,6 +28,7 @@ class LossBuilder {
   ValueId prediction(const LossTerm& term);
   ValueId labels(const LossTerm& term);
   ValueId cross_entropy(const LossTerm& term, ValueId logits, ValueId labels);
+  ValueId smoothed(const LossTerm& term, ValueId logits, ValueId labels, ValueId losses);
   ValueId soft_cross_entropy(const LossTerm& term, ValueId logits, ValueId labels);
   ValueId squared_error(const LossTerm& term, ValueId x, ValueId targets);
   ValueId binary_cross_entropy(const LossTerm& term, ValueId logits, ValueId labels);
@@ -170,9 +171,32 @@ ValueId LossBuilder::cross_entropy(const LossTerm& term, ValueId logits, ValueId
     labels = g_.cast(labels, DType::int64);
   }
   const ValueId weights = label_weights(g_, term, labels, classes);
-  const ValueId losses = g_.add_node("SoftmaxCrossEntropy", {logits, labels, weights},
-                                     {{"label_smoothing", term.label_smoothing}});
+  const bool weighted_smoothing = term.label_smoothing > 0 && !term.class_weights.empty();
+  ValueId losses = g_.add_node("SoftmaxCrossEntropy", {logits, labels, weights},
+                               {{"label_smoothing", weighted_smoothing ? 0.0 : term.label_smoothing}});
+  if (weighted_smoothing) losses = smoothed(term, logits, labels, losses);
   return reduce(term, losses, weights);
+}
+
+/// PyTorch's smoothing under class weights w: (1 - s) loss - s / C sum_c w_c log softmax(x)_c, where
+/// the label counts. Classes are on axis 1.
+ValueId LossBuilder::smoothed(const LossTerm& term, ValueId logits, ValueId labels, ValueId losses) {
+  const DType dtype = g_.dtype(logits);
+  const Shape shape = g_.shape(logits);
+  const std::vector<float> weights(term.class_weights.begin(), term.class_weights.end());
+  Shape along_classes(shape.size(), 1);
+  along_classes[1] = shape[1];
+  const ValueId w = g_.cast(g_.constant(HostTensor::from<float>(along_classes, weights)), dtype);
+  const ValueId log_p = g_.add_node("LogSoftmax", {logits}, {{"axis", std::int64_t{1}}});
+  ValueId spread = g_.reduce_sum(g_.mul(log_p, w), {1}, false);
+  if (term.ignore_index) {
+    LossTerm counts;
+    counts.ignore_index = term.ignore_index;
+    spread = g_.mul(spread, g_.cast(label_weights(g_, counts, labels, shape[1]), dtype));
+  }
+  const double s = term.label_smoothing;
+  return g_.sub(g_.mul(losses, g_.scalar(1 - s, dtype)),
+                g_.mul(spread, g_.scalar(s / static_cast<double>(shape[1]), dtype)));
 }
 
 /// One-hot or soft labels: - sum_c y_c log softmax(x)_c over the last axis, mean over the rest.

@@ -75,6 +75,7 @@ std::string RunDirectory::newest_unfinished(const std::string& parent, const std
 }
 
 RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
+  RunDirectory run(path);
   const std::string metrics = path + "/metrics.jsonl";
   if (path_exists(metrics)) {
     const std::string text = read_file(metrics);
@@ -84,12 +85,12 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       if (end == std::string::npos) break;
       const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
       if (line.is_discarded() || !line.contains("step") || line["step"].get<std::uint64_t>() > step) break;
+      if (line.value("phase", "") == "eval") run.evaluated_step_ = line["step"].get<std::uint64_t>();
       begin = keep = end + 1;
     }
     if (keep < text.size()) truncate_file(metrics, keep);
   }
   if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
-  RunDirectory run(path);
   make_directories(run.checkpoints());
   run.open_files();
   return run;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,8 @@ class RunDirectory {
   static RunDirectory resume(const std::string& path, std::uint64_t step);
 
   const std::string& path() const { return path_; }
+  /// Step of the last evaluation that `resume` has kept.
+  std::optional<std::uint64_t> evaluated_step() const { return evaluated_step_; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   using Values = std::vector<std::pair<std::string, double>>;
@@ -34,6 +37,7 @@ class RunDirectory {
   void open_files();
 
   std::string path_;
+  std::optional<std::uint64_t> evaluated_step_;
   std::unique_ptr<OutputFile> metrics_, log_;
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/graph/error.h"
@@ -20,6 +21,8 @@ namespace tandem {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();  // max_time alone ends the run
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -71,6 +74,7 @@ struct Training::Impl {
   std::vector<std::pair<std::string, double>> last_evaluation;
   double last_loss = 0;
   std::uint64_t saved_step = 0, logged_step = 0;
+  std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   Clock::time_point started = Clock::now(), logged_at = started;
   std::uint64_t logged_samples = 0;
 
@@ -82,9 +86,11 @@ struct Training::Impl {
     if (!hooks.on_progress) return;
     TrainingProgress progress;
     progress.step = position.step;
-    progress.steps = total_steps;
     progress.epoch = static_cast<double>(position.step) / steps_per_epoch;
-    progress.epochs = static_cast<double>(total_steps) / steps_per_epoch;
+    if (total_steps != unlimited) {
+      progress.steps = total_steps;
+      progress.epochs = static_cast<double>(total_steps) / steps_per_epoch;
+    }
     progress.evaluation = is_evaluation;
     progress.values = values;
     progress.samples_per_second = rate;
@@ -119,10 +125,11 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     d.fix = "lower batch_size, or set data.drop_last = false";
     throw Error(ErrorKind::usage, std::move(d));
   }
-  if (my.config.steps) {
-    my.total_steps = *my.config.steps;
-  } else {
-    my.total_steps = std::llround(my.config.epochs.value_or(1) * static_cast<double>(my.steps_per_epoch));
+  // The first of steps and epochs ends the run.
+  my.total_steps = my.config.steps.value_or(unlimited);
+  if (my.config.epochs || (!my.config.steps && !my.config.max_seconds)) {
+    const double steps = my.config.epochs.value_or(1) * static_cast<double>(my.steps_per_epoch);
+    my.total_steps = std::min<std::int64_t>(my.total_steps, std::llround(steps));
   }
   my.position.seed = my.config.seed;
   my.position.batch_size = my.config.batch_size;
@@ -144,7 +151,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
 Training::~Training() = default;
 const BoundProgram& Training::main_program() const { return impl_->runner->main_program(); }
 StateStore& Training::states() { return impl_->states; }
-std::int64_t Training::total_steps() const { return impl_->total_steps; }
+std::int64_t Training::total_steps() const {
+  return impl_->total_steps == unlimited ? 0 : impl_->total_steps;
+}
 std::int64_t Training::steps_per_epoch() const { return impl_->steps_per_epoch; }
 
 void Training::Impl::log_step(const StepResult& result) {
@@ -171,6 +180,8 @@ bool Training::Impl::evaluate() {
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
   values.emplace_back("wall", seconds_since(started));
+  if (evaluated_step == position.step) return true;  // a resumed run that was logged at its end
+  evaluated_step = position.step;
   directory->log_metrics(position.step, "eval", values);
   if (config.eval.best.empty()) return true;
   for (const auto& [name, value] : last_evaluation) {
@@ -205,7 +216,9 @@ void Training::Impl::resume(const std::string& run_dir) {
   const std::optional<CheckpointContent> content = newest_checkpoint(run_dir + "/checkpoints", messages);
   directory = std::make_unique<RunDirectory>(
       RunDirectory::resume(run_dir, content ? content->position.step : 0));
+  evaluated_step = directory->evaluated_step();
   for (const std::string& message : messages) say(message);
+  set_broken_checkpoints_aside(directory->checkpoints(), content ? content->position.step : 0);
   if (!content) {
     say("no whole checkpoint in " + run_dir + ": starting from the beginning");
     return;
@@ -219,6 +232,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position = content->position;
   position.seed = config.seed;
   position.batch_size = config.batch_size;
+  if (position.best) directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   saved_step = logged_step = position.step;
   logged_samples = position.samples;
   say("resumed at step " + std::to_string(position.step));
@@ -262,7 +276,6 @@ TrainingResult Training::run(const std::string& resume_from,
   Every log_every(my.config.log.every, my.steps_per_epoch);
   Every eval_every(my.config.eval.every, my.steps_per_epoch);
   Every save_every(my.config.checkpoint.every, my.steps_per_epoch);
-  std::uint64_t evaluated_step = 0;
   bool interrupted = false;
   my.runner->start(my.position.step, my.position.data);
   while (my.position.step < static_cast<std::uint64_t>(my.total_steps)) {
@@ -282,13 +295,10 @@ TrainingResult Training::run(const std::string& resume_from,
       throw Error(ErrorKind::diverged, std::move(d));
     }
     if (log_every.due(my.position.step) || last || my.position.step == 1) my.log_step(result);
-    if (eval_every.due(my.position.step)) {
-      evaluated_step = my.position.step;
-      if (!my.evaluate()) {
-        my.say("stopped early: " + my.config.eval.best + " has not improved for " +
-               std::to_string(my.config.eval.patience) + " evaluations");
-        break;
-      }
+    if (eval_every.due(my.position.step) && !my.evaluate()) {
+      my.say("stopped early: " + my.config.eval.best + " has not improved for " +
+             std::to_string(my.config.eval.patience) + " evaluations");
+      break;
     }
     if (save_every.due(my.position.step)) my.save(false);
     if (my.hooks.stop_requested && my.hooks.stop_requested()) {
@@ -301,7 +311,8 @@ TrainingResult Training::run(const std::string& resume_from,
     }
   }
   my.runner->stop();
-  if (!interrupted && evaluated_step != my.position.step) my.evaluate();
+  const bool evaluated = my.evaluated_step == my.position.step && !my.last_evaluation.empty();
+  if (!interrupted && !evaluated) my.evaluate();
   my.save(!interrupted);
   return my.finish(interrupted);
 }

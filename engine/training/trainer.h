@@ -48,7 +48,7 @@ class Training {
   /// The program of a whole step (or of its first pass), for inspection and benches.
   const BoundProgram& main_program() const;
   StateStore& states();
-  std::int64_t total_steps() const;
+  std::int64_t total_steps() const;  // 0: until max_time
   std::int64_t steps_per_epoch() const;
   /// Runs `count` optimizer steps without logging or checkpoints, calling `after` with each one's
   /// seconds; for benches.

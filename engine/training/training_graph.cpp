@@ -89,10 +89,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
     if (is_frozen) continue;
     Chosen next{state, config.optimizer.base};
     for (const auto& [selector, group] : groups) {
-      if (covers(selector, state)) {
-        next.options = group->options;
-        break;
-      }
+      if (covers(selector, state)) next.options = group->options;  // the last one wins
     }
     chosen.push_back(std::move(next));
   }

@@ -20,8 +20,8 @@ struct Lowering {
 const std::vector<Lowering>& all_lowerings();
 Lower find_lowering(const std::string& op);  // null if there is none
 
-/// True where an operator takes this input as a setting: it must be known before the run, so that an
-/// initializer in that place is no parameter.
+/// True where an operator takes this input as a setting: it must be known before the run, so that
+/// an initializer in that place is no parameter.
 bool is_setting(const std::string& op, std::size_t input);
 
 // The families; each file appends its own.

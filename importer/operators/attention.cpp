@@ -1,4 +1,7 @@
-// ONNX's Attention in its plain form: no caches, no soft cap, equally many heads for keys and queries.
+// ONNX's Attention in its plain form: no caches, no soft cap, equally many heads for keys and
+// queries.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -27,6 +30,14 @@ Term mask_of(NodeContext& node, DType dtype) {
 }
 
 void attention(NodeContext& node) {
+  for (const onnx::AttributeProto& attribute : node.node().attribute()) {
+    static constexpr std::array known{
+        "is_causal", "kv_num_heads", "q_num_heads",      "qk_matmul_output_mode",
+        "scale",     "softcap",      "softmax_precision"};
+    if (std::find(known.begin(), known.end(), attribute.name()) == known.end()) {
+      node.unsupported("with " + attribute.name());
+    }
+  }
   for (std::size_t i = 4; i < 7; ++i) {
     if (node.has(i)) node.unsupported("with cached keys and values");
   }
@@ -50,7 +61,8 @@ void attention(NodeContext& node) {
       node.unsupported("with a mask shorter than the keys");
     }
   }
-  const double scale = node.number("scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(qs[3]))));
+  const double scale =
+      node.number("scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(qs[3]))));
   Term y = node.make("Attention", inputs, {{"scale", scale}, {"causal", std::int64_t{causal}}});
   if (node.rank(0) == 3) {
     const Shape s = y.type.shape;

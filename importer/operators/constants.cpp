@@ -26,7 +26,8 @@ void constant(NodeContext& node) {
   } else if (const auto* integer = node.attribute("value_int")) {
     node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {integer->i()})));
   } else if (const auto integers = node.integers("value_ints")) {
-    node.out(0, node.constant(HostTensor::from({static_cast<std::int64_t>(integers->size())}, *integers)));
+    node.out(0, node.constant(
+                    HostTensor::from({static_cast<std::int64_t>(integers->size())}, *integers)));
   } else {
     node.unsupported("only tensors and numbers are supported as its value");
   }
@@ -84,13 +85,19 @@ void make_range(NodeContext& node) {
 
 void range(NodeContext& node) {
   switch (node.dtype(0)) {
-    case DType::float32: return make_range<float>(node);
-    case DType::float64: return make_range<double>(node);
-    case DType::int16: return make_range<std::int16_t>(node);
-    case DType::int32: return make_range<std::int32_t>(node);
-    case DType::int64: return make_range<std::int64_t>(node);
-    default: node.fail("element type", "float32, float64, int16, int32 or int64",
-                       std::string(name_of(node.dtype(0))));
+    case DType::float32:
+      return make_range<float>(node);
+    case DType::float64:
+      return make_range<double>(node);
+    case DType::int16:
+      return make_range<std::int16_t>(node);
+    case DType::int32:
+      return make_range<std::int32_t>(node);
+    case DType::int64:
+      return make_range<std::int64_t>(node);
+    default:
+      node.fail("element type", "float32, float64, int16, int32 or int64",
+                std::string(name_of(node.dtype(0))));
   }
 }
 
@@ -119,7 +126,8 @@ void ceil(NodeContext& node) {
   node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::ceil(x); })));
 }
 void round(NodeContext& node) {  // halves to even
-  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::nearbyint(x); })));
+  node.out(0,
+           node.constant(map_numbers(known(node, 0), [](double x) { return std::nearbyint(x); })));
 }
 
 // The remainder has the sign of the divisor; with fmod = 1 that of the dividend.
@@ -151,7 +159,8 @@ void mod(NodeContext& node) {
 void non_zero(NodeContext& node) {
   const HostTensor& x = known(node, 0);
   const auto rank = static_cast<std::int64_t>(x.shape().size());
-  std::vector<std::vector<std::int64_t>> places(static_cast<std::size_t>(std::max<std::int64_t>(rank, 0)));
+  std::vector<std::vector<std::int64_t>> places(
+      static_cast<std::size_t>(std::max<std::int64_t>(rank, 0)));
   std::int64_t count = 0;
   for (std::int64_t i = 0; i < x.type().elements(); ++i) {
     if (x.number(i) == 0) continue;

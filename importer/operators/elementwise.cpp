@@ -7,9 +7,7 @@
 namespace tandem::importer {
 namespace {
 
-void same_unary(NodeContext& node) {
-  node.out(0, node.make(node.node().op_type(), {node.in(0)}));
-}
+void same_unary(NodeContext& node) { node.out(0, node.make(node.node().op_type(), {node.in(0)})); }
 
 // Before version 7 the second operand was broadcast only where `broadcast` said so, from `axis` on.
 Term aligned_operand(NodeContext& node) {

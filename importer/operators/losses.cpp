@@ -85,7 +85,8 @@ void loss(NodeContext& node, std::string_view op) {
 
 void softmax_cross_entropy_loss(NodeContext& node) {
   loss(node, "SoftmaxCrossEntropy");
-  if (node.wants(1)) node.out(1, node.make("LogSoftmax", {node.in(0)}, {{"axis", std::int64_t{1}}}));
+  if (node.wants(1))
+    node.out(1, node.make("LogSoftmax", {node.in(0)}, {{"axis", std::int64_t{1}}}));
 }
 void negative_log_likelihood_loss(NodeContext& node) { loss(node, "NegativeLogLikelihood"); }
 

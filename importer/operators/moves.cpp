@@ -66,7 +66,8 @@ void unsqueeze(NodeContext& node) {
   for (std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
   auto next = x.begin();
   for (std::size_t i = 0; i < rank; ++i) {
-    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i))) shape[i] = *next++;
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
+      shape[i] = *next++;
   }
   reshape_to(node, std::move(shape));
 }
@@ -85,8 +86,8 @@ void transpose(NodeContext& node) {
 }
 
 void concat(NodeContext& node) {
-  const std::int64_t axis = node.axis(
-      node.version() < 4 ? node.integer("axis", 1) : node.integer("axis"), node.rank(0));
+  const std::int64_t axis =
+      node.axis(node.version() < 4 ? node.integer("axis", 1) : node.integer("axis"), node.rank(0));
   std::vector<Term> parts = node.inputs();
   if (parts.size() == 1) {
     node.out(0, node.make("Identity", parts));
@@ -118,7 +119,8 @@ void tile(NodeContext& node) {
   }
   Shape apart, repeated, joined;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool fits = repeats[i] >= 0 && checked_elements({repeats[i], x[i]}, std::int64_t{1} << 48);
+    const bool fits =
+        repeats[i] >= 0 && checked_elements({repeats[i], x[i]}, std::int64_t{1} << 48);
     if (!fits) node.fail("repeats", "numbers >= 0", to_string(Shape(repeats)));
     apart.insert(apart.end(), {1, x[i]});
     repeated.insert(repeated.end(), {repeats[i], x[i]});
@@ -135,7 +137,8 @@ DType cast_target(NodeContext& node) {
   std::int64_t type = to->i();
   if (node.version() < 6) {
     onnx::TensorProto_DataType named{};
-    if (!onnx::TensorProto_DataType_Parse(to->s(), &named)) node.fail("attribute 'to'", "a type", to->s());
+    if (!onnx::TensorProto_DataType_Parse(to->s(), &named))
+      node.fail("attribute 'to'", "a type", to->s());
     type = named;
   }
   const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));

@@ -1,4 +1,5 @@
-// BatchNormalization in training and inference, LayerNormalization, Dropout: what differs between the two.
+// BatchNormalization in training and inference, LayerNormalization, Dropout: what differs between
+// the two.
 #include <fmt/format.h>
 
 #include "importer/operators/all.h"
@@ -26,15 +27,16 @@ void write_back(NodeContext& node, std::size_t input, const Term& value) {
   if (!initial || session.builder.graph().value(initial).kind != ValueKind::state) return;
   for (const State& state : session.builder.graph().states) {
     if (!(state.initial == initial) || state.final == state.initial) continue;
-    node.unsupported(fmt::format("its running statistics '{}' are those of another operator too",
-                                 state.name),
-                     "batch_norm = \"inference\" trains the rest of the model");
+    node.unsupported(
+        fmt::format("its running statistics '{}' are those of another operator too", state.name),
+        "batch_norm = \"inference\" trains the rest of the model");
   }
   session.builder.write_state(initial, value.id);
 }
 
 void batch_normalization(NodeContext& node) {
-  if (node.integer("spatial", 1) == 0) node.unsupported("statistics of single pixels (spatial = 0)");
+  if (node.integer("spatial", 1) == 0)
+    node.unsupported("statistics of single pixels (spatial = 0)");
   if (node.rank(0) < 2) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
   const std::vector<Term> inputs{node.in(0), node.in(1), node.in(2), node.in(3), node.in(4)};
   const double epsilon = node.number("epsilon", 1e-5);
@@ -62,9 +64,8 @@ void layer_normalization(NodeContext& node) {
   if (node.dtype(1) != node.dtype(0)) node.unsupported("scale of another element type");
   std::vector<Term> inputs{node.in(0), node.expand(node.in(1), normalised)};
   if (node.has(2)) inputs.push_back(node.expand(node.in(2), normalised));
-  const std::vector<Term> results =
-      node.make_all("LayerNormalization", inputs,
-                    {{"axis", axis}, {"epsilon", node.number("epsilon", 1e-5)}});
+  const std::vector<Term> results = node.make_all(
+      "LayerNormalization", inputs, {{"axis", axis}, {"epsilon", node.number("epsilon", 1e-5)}});
   for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
 }
 
@@ -79,7 +80,8 @@ void dropout(NodeContext& node) {
     if (node.has(1)) ratio = node.static_number(1, "ratio");
     active = active && node.has(2) && node.static_number(2, "training_mode") != 0;
   }
-  if (!(ratio >= 0.0 && ratio < 1.0)) node.fail("ratio", "0 or more, below 1", std::to_string(ratio));
+  if (!(ratio >= 0.0 && ratio < 1.0))
+    node.fail("ratio", "0 or more, below 1", std::to_string(ratio));
   const DType mask_type = node.version() < 10 ? node.dtype(0) : DType::boolean;
   if (!active || ratio == 0.0) {
     node.out(0, node.make("Identity", {node.in(0)}));

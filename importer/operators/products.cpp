@@ -11,7 +11,8 @@ Windows read_windows(NodeContext& node, const Ints& kernel) {
   constexpr std::int64_t limit = 1 << 30;
   const Shape& x = node.shape(0);
   const std::size_t spatial = x.size() - 2;
-  const auto read = [&](const char* name, std::size_t count, std::int64_t missing, std::int64_t low) {
+  const auto read = [&](const char* name, std::size_t count, std::int64_t missing,
+                        std::int64_t low) {
     const Ints values = node.integers(name, Ints(count, missing));
     if (values.size() != count) {
       node.fail(name, fmt::format("{} numbers", count), to_string(Shape(values)));
@@ -26,7 +27,8 @@ Windows read_windows(NodeContext& node, const Ints& kernel) {
   Windows windows{kernel, read("strides", spatial, 1, 1), read("pads", 2 * spatial, 0, 0),
                   read("dilations", spatial, 1, 1)};
   for (std::int64_t extent : kernel) {
-    if (extent < 1 || extent > limit) node.fail("kernel_shape", "numbers >= 1", to_string(Shape(kernel)));
+    if (extent < 1 || extent > limit)
+      node.fail("kernel_shape", "numbers >= 1", to_string(Shape(kernel)));
   }
   const std::string automatic = node.text("auto_pad", "NOTSET");
   if (automatic == "NOTSET") return windows;
@@ -54,7 +56,8 @@ void matmul(NodeContext& node) { node.out(0, node.make("MatMul", {node.in(0), no
 // alpha A B + beta C
 void gemm(NodeContext& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2) {
-    node.fail("operands", "matrices", to_string(node.shape(0)) + " and " + to_string(node.shape(1)));
+    node.fail("operands", "matrices",
+              to_string(node.shape(0)) + " and " + to_string(node.shape(1)));
   }
   const Ints swap{1, 0};
   const Term a = node.integer("transA", 0) != 0 ? node.transpose(node.in(0), swap) : node.in(0);
@@ -93,13 +96,14 @@ void conv(NodeContext& node) {
               to_string(weight));
   }
   const Windows windows = read_windows(node, kernel);
-  std::vector<Term> inputs{node.in(0), node.in(1)};
-  if (node.has(2)) inputs.push_back(node.in(2));
-  node.out(0, node.make("Conv", inputs,
-                        {{"strides", windows.strides},
-                         {"pads", windows.pads},
-                         {"dilations", windows.dilations},
-                         {"group", group}}));
+  std::vector<Term> inputs{node.widen(node.in(0)), node.widen(node.in(1))};
+  if (node.has(2)) inputs.push_back(node.widen(node.in(2)));
+  const Term y = node.make("Conv", inputs,
+                           {{"strides", windows.strides},
+                            {"pads", windows.pads},
+                            {"dilations", windows.dilations},
+                            {"group", group}});
+  node.out(0, node.cast(y, node.dtype(0)));
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ std::int64_t product(const Shape& shape, std::size_t count) {
   return result;
 }
 
-// What the same node saw in the import with the file's own batch; nothing where nothing is re-bound or
-// the target has followed the batch by itself.
+// What the same node saw in the import with the file's own batch; nothing where nothing is re-bound
+// or the target has followed the batch by itself.
 struct Before {
   Shape x, y;
 };
@@ -43,13 +43,15 @@ void note_rewrite(NodeContext& node, const Shape& old_target, std::size_t axis) 
   node.session().rewrites.push_back({node.node().output(0), old_target, axis, node.scope().main});
 }
 
-// The axis of y that grows with axis `changed` of x: both begin at the same row-major boundary.
-std::optional<std::size_t> matching_axis(const Shape& x, const Shape& y, std::size_t changed) {
+// The axis of y that grows with axis `changed` of x, which becomes `extent`: both begin at the same
+// row-major boundary.
+std::optional<std::size_t> matching_axis(const Shape& x, const Shape& y, std::size_t changed,
+                                         std::int64_t extent) {
   const std::int64_t boundary = product(x, changed);
   std::optional<std::size_t> first;
   for (std::size_t o = 0; o < y.size(); ++o) {
     if (product(y, o) != boundary) continue;
-    if (y[o] % x[changed] != 0) continue;
+    if (x[changed] == 0 || y[o] * extent % x[changed] != 0) continue;
     if (o == changed) return o;
     if (!first) first = o;
   }
@@ -92,10 +94,10 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
       if (x[i] != old->x[i]) changed.push_back(i);
     }
     std::optional<std::size_t> axis;
-    if (changed.size() == 1) axis = matching_axis(old->x, old->y, changed[0]);
-    if (axis && old->x[changed[0]] != 0) {
+    if (changed.size() == 1) axis = matching_axis(old->x, old->y, changed[0], x[changed[0]]);
+    if (axis) {
       Shape scaled = old->y;
-      scaled[*axis] = scaled[*axis] / old->x[changed[0]] * x[changed[0]];
+      scaled[*axis] = scaled[*axis] * x[changed[0]] / old->x[changed[0]];
       if (checked_elements(scaled, std::int64_t{1} << 48) == element_count(x)) {
         if (plain != scaled) note_rewrite(node, old->y, *axis);
         return scaled;

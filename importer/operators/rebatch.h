@@ -7,8 +7,8 @@
 
 namespace tandem::importer {
 
-/// ONNX's Reshape: 0 copies the extent of x (unless allow_zero), -1 is what is left. Nothing where the
-/// numbers of elements cannot agree.
+/// ONNX's Reshape: 0 copies the extent of x (unless allow_zero), -1 is what is left. Nothing where
+/// the numbers of elements cannot agree.
 std::optional<Shape> resolve_reshape(const Shape& x, const Ints& target, bool allow_zero);
 
 /// The target shape of a Reshape of input 0 under the batch of this import. Throws where the file

@@ -1,4 +1,5 @@
-// Sequences of tensors exist during import only: exporters split into them and take the parts out again.
+// Sequences of tensors exist during import only: exporters split into them and take the parts out
+// again.
 #include <fmt/format.h>
 
 #include "importer/operators/all.h"
@@ -12,7 +13,8 @@ void out_sequence(NodeContext& node, std::vector<Term> parts) {
   node.out(0, std::move(term));
 }
 
-// Each part is a Slice. `split` is absent (parts of 1), one size for all but the last, or all sizes.
+// Each part is a Slice. `split` is absent (parts of 1), one size for all but the last, or all
+// sizes.
 void split_to_sequence(NodeContext& node) {
   const Shape& x = node.shape(0);
   const std::int64_t axis = node.axis(node.integer("axis", 0), node.rank(0));
@@ -42,7 +44,8 @@ void split_to_sequence(NodeContext& node) {
       parts.back() = node.reshape(parts.back(), part);
     }
   }
-  if (starts[at] != x[at]) node.fail("sum of the parts", std::to_string(x[at]), std::to_string(starts[at]));
+  if (starts[at] != x[at])
+    node.fail("sum of the parts", std::to_string(x[at]), std::to_string(starts[at]));
   out_sequence(node, std::move(parts));
 }
 

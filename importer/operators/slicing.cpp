@@ -27,7 +27,8 @@ void set_range(Ranges& ranges, std::size_t axis, std::int64_t extent, std::int64
   } else {
     start = std::clamp<std::int64_t>(start, -1, extent - 1);
     end = std::clamp<std::int64_t>(end, -1, extent - 1);
-    // A step of -2^63 has no positive counterpart; the division by it is exact enough: at most 1 element.
+    // A step of -2^63 has no positive counterpart; the division by it is exact enough: at most 1
+    // element.
     if (start > end) size = (start - end - 1) / -std::max(step, -(std::int64_t{1} << 62)) + 1;
   }
   ranges.starts[axis] = size > 0 ? start : 0;
@@ -49,7 +50,8 @@ void slice(NodeContext& node) {
   } else {
     axes = node.integers("axes", axes);
   }
-  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
+  if (ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size()) {
     node.fail("starts, ends, axes and steps", "equally many",
               fmt::format("{}, {}, {}, {}", starts.size(), ends.size(), axes.size(), steps.size()));
   }
@@ -73,9 +75,11 @@ void split(NodeContext& node) {
   if (sizes.empty()) {
     const std::int64_t parts =
         node.integer("num_outputs", static_cast<std::int64_t>(node.output_count()));
-    if (parts < 1 || parts > (1 << 20)) node.fail("number of parts", "1 or more", std::to_string(parts));
+    if (parts < 1 || parts > (1 << 20))
+      node.fail("number of parts", "1 or more", std::to_string(parts));
     if (node.version() < 18 && extent % parts != 0) {
-      node.fail("equal parts of the axis", fmt::format("a multiple of {}", parts), std::to_string(extent));
+      node.fail("equal parts of the axis", fmt::format("a multiple of {}", parts),
+                std::to_string(extent));
     }
     const std::int64_t size = (extent + parts - 1) / parts;  // the last one may be smaller
     for (std::int64_t i = 0; i < parts; ++i) {
@@ -84,7 +88,8 @@ void split(NodeContext& node) {
   }
   std::int64_t sum = 0;
   for (std::int64_t size : sizes) {
-    if (size < 0 || size > extent) node.fail("size of a part", fmt::format("0 to {}", extent), std::to_string(size));
+    if (size < 0 || size > extent)
+      node.fail("size of a part", fmt::format("0 to {}", extent), std::to_string(size));
     sum += size;
   }
   if (sum != extent) node.fail("sum of the parts", std::to_string(extent), std::to_string(sum));

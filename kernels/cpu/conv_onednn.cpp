@@ -1,9 +1,12 @@
 // Convolutions by oneDNN. Weights lie in the tap layout; where the primitive wants blocks of its own they
 // are reordered into the workspace, which costs little beside the products of maps that are not tiny.
+#include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/parallel.h"
 
 namespace tandem {
 namespace {
@@ -13,6 +16,7 @@ using dnnl::memory;
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct Descs {
+  bool last;  // activations are channels-last, else row-major
   memory::desc x, y, weight, bias;
   memory::desc any_weight;
   memory::dims strides, dilations, pads_begin, pads_end;
@@ -20,8 +24,10 @@ struct Descs {
 
 Descs describe(const Convolution& c, const Layout& x, const Layout& y) {
   Descs d;
-  d.x = onednn_desc(c.x, x);
-  d.y = onednn_desc(c.y, y);
+  // Maps of one channel or one position are both; oneDNN has no fast kernel where x and y differ.
+  d.last = is_channels_last(x, c.x) && is_channels_last(y, c.y);
+  d.x = onednn_desc(c.x, d.last ? channels_last(c.x) : row_major(c.x));
+  d.y = onednn_desc(c.y, d.last ? channels_last(c.y) : row_major(c.y));
   Shape shape = c.weight;
   Layout layout = tap_layout(c.weight);
   if (c.group > 1) {
@@ -88,11 +94,13 @@ class OneDnnConvolution final : public PreparedKernel {
       reorder_.run({weight, own}, scratchpad);
       weight = own;
     }
-    if (has_bias_ && has_residual_) {
+    const bool added = has_residual_ && residual_elements_ == 0;
+    if (residual_elements_ > 0) copy_residual(in[3], out);
+    if (has_bias_ && added) {
       call_.run({in[0], weight, out, in[2], in[3]}, scratchpad);
     } else if (has_bias_) {
       call_.run({in[0], weight, out, in[2]}, scratchpad);
-    } else if (has_residual_) {
+    } else if (added) {
       call_.run({in[0], weight, out, in[3]}, scratchpad);
     } else {
       call_.run({in[0], weight, out}, scratchpad);
@@ -100,13 +108,25 @@ class OneDnnConvolution final : public PreparedKernel {
   }
 
  private:
+  void copy_residual(const void* from, void* to) const {
+    parallel_ranges(threads_, residual_elements_, 8 * residual_elements_,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      std::memcpy(static_cast<float*>(to) + begin,
+                                  static_cast<const float*>(from) + begin,
+                                  static_cast<std::size_t>(end - begin) * sizeof(float));
+                    });
+  }
+
   void make_forward(const Convolution& c, const Descs& d) {
     dnnl::primitive_attr attributes = onednn_attributes();
     dnnl::post_ops then;
     int residual = -1;
-    if (c.has_residual) {
+    if (c.has_residual && d.last) {
       residual = then.len();
       then.append_binary(dnnl::algorithm::binary_add, d.y);
+    } else if (c.has_residual) {  // the row-major kernels know sums with what y holds only
+      residual_elements_ = element_count(c.y);
+      then.append_sum();
     }
     if (c.relu) then.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
     attributes.set_post_ops(then);
@@ -164,6 +184,7 @@ class OneDnnConvolution final : public PreparedKernel {
   bool has_bias_, has_residual_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   OneDnnCall call_, reorder_;  // reorder_: of the weights, where needed
+  std::int64_t residual_elements_ = 0;  // copied into y before the product adds to it; 0: not at all
   std::size_t weight_at_ = 0, weight_bytes_ = 0;
 };
 

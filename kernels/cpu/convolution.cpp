@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "engine/operators/operator.h"
 #include "kernels/cpu/products.h"
 
 namespace tandem {
@@ -104,11 +105,6 @@ Convolution convolution_of(const KernelRequest& request) {
   c.pads_begin.assign(pads.begin(), pads.begin() + half);
   c.pads_end.assign(pads.begin() + half, pads.end());
   c.group = attributes.integer("group");
-  // What no window reaches at the end is no padding: oneDNN wants exact sums.
-  for (std::size_t i = 0; i < c.spatial_rank(); ++i) {
-    const std::int64_t window = (c.weight[i + 2] - 1) * c.dilations[i] + 1;
-    c.pads_end[i] = (c.y[i + 2] - 1) * c.strides[i] + window - c.x[i + 2] - c.pads_begin[i];
-  }
   return c;
 }
 

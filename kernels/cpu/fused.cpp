@@ -89,7 +89,7 @@ class TileKernel final : public PreparedKernel {
     assert(!reason);
     plan_axes(request);
     plan_tiles();
-    plan_operands(request);
+    plan_operands();
     plan_parts(request);
   }
 
@@ -105,7 +105,7 @@ class TileKernel final : public PreparedKernel {
         const Range units = part_of(units_, part, parts_);
         for (std::int64_t unit = units.begin; unit < units.end; ++unit) {
           p.run_unit(unit, 0, steps_);
-          if (program_.reduction && !final_in_tile_) p.finish_unit(unit);
+          if (program_.reduction && !final_in_tile_) p.finish_unit();
         }
       });
       return;
@@ -130,7 +130,7 @@ class TileKernel final : public PreparedKernel {
   bool maximum() const {
     return program_.reduction && program_.reduction->kind == TileReduction::Kind::maximum;
   }
-  bool operand_written(int place) const { return place >= program_.inputs; }
+  bool is_output(int place) const { return place >= program_.inputs; }
 
   // Groups: 0 = kept (or no reduction), 1 = reduced, 2 = kept and innermost.
   void plan_axes(const KernelRequest& request) {
@@ -150,7 +150,7 @@ class TileKernel final : public PreparedKernel {
       operands_[i].access = Access::direct;
       strides[i] = strides_over(operand, space);
       const bool full = operand.type.shape == space && is_dense(operand.layout, space);
-      if (full && (key < 0 || (output && !operand_written(key)))) key = i;
+      if (full && (key < 0 || (output && !is_output(key)))) key = i;
     }
     if (program_.reduction) strides[count] = result_strides(request);
     if (key < 0) {
@@ -262,12 +262,12 @@ class TileKernel final : public PreparedKernel {
     }
   }
 
-  void plan_operands(const KernelRequest&) {
+  void plan_operands() {
     staging_ = program_.registers;
     for (std::size_t i = 0; i < operands_.size(); ++i) {
       TileOperand& operand = operands_[i];
       if (operand.access == Access::unused || elements_ == 0) continue;
-      const bool written = operand_written(static_cast<int>(i));
+      const bool written = is_output(static_cast<int>(i));
       operand.convert = !written && operand.dtype == DType::boolean;
       std::int64_t expected = 1;
       bool contiguous = true;
@@ -426,8 +426,12 @@ class TileKernel final : public PreparedKernel {
       if (kernel.final_in_tile_) {
         reduce_whole(x, m, n);
       } else if (kernel.row_width_ == 1) {
-        if (largest) sum[0] = std::max(sum[0], f.maximum(x, n));
-        else total[0] += f.sum(x, n);
+        if (largest) {
+          const float here = f.maximum(x, n);
+          f.max_rows(&here, 1, 1, 1, sum);  // NaN wins
+        } else {
+          total[0] += f.sum(x, n);
+        }
       } else {
         const std::int64_t width = kernel.row_width_ == 0 ? n : kernel.row_width_;
         const std::int64_t rows = n / width;
@@ -523,7 +527,7 @@ class TileKernel final : public PreparedKernel {
       write_results(m);
     }
 
-    void finish_unit(std::int64_t) {
+    void finish_unit() {
       if (!kernel.maximum()) {
         flush(kernel.unit_width_);
         for (std::int64_t i = 0; i < kernel.unit_width_; ++i) sum[i] = finished(total[i]);

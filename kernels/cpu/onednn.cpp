@@ -8,14 +8,8 @@ namespace tandem {
 
 dnnl::memory::desc onednn_desc(const Shape& shape, const Layout& layout) {
   assert(layout.is_strided());
-  Layout canonical = layout;
-  if (is_row_major(layout, shape)) {
-    canonical = row_major(shape);
-  } else if (is_channels_last(layout, shape)) {
-    canonical = channels_last(shape);
-  }
   return {dnnl::memory::dims(shape.begin(), shape.end()), dnnl::memory::data_type::f32,
-          dnnl::memory::dims(canonical.strides.begin(), canonical.strides.end())};
+          dnnl::memory::dims(layout.strides.begin(), layout.strides.end())};
 }
 
 OneDnnTeam::OneDnnTeam(int threads) : before_(omp_get_max_threads()) {
@@ -32,7 +26,7 @@ OneDnnCall::OneDnnCall(const dnnl::engine& engine, const dnnl::primitive& primit
   slots.push_back({DNNL_ARG_SCRATCHPAD, scratchpad});
   memories_.reserve(slots.size());
   for (const Slot& slot : slots) {
-    memories_.emplace_back(slot.desc, engine, DNNL_MEMORY_NONE);
+    memories_.push_back(dnnl::memory(slot.desc, engine, DNNL_MEMORY_NONE));
     arguments_.push_back({slot.argument, memories_.back().get()});
   }
 }

@@ -12,8 +12,7 @@
 
 namespace tandem {
 
-/// Float32 descriptor of a strided value. Axes of extent 1 get the strides of the format that the
-/// others have, by which oneDNN recognises it.
+/// Float32 descriptor of a strided value, as the layout says.
 dnnl::memory::desc onednn_desc(const Shape& shape, const Layout& layout);
 
 /// Sets OpenMP's team size for oneDNN, which asks for it when a primitive is made and when it runs.

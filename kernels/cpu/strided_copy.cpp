@@ -132,11 +132,4 @@ void StridedCopy::run_part(const char* from, char* to, Range units) const {
   }
 }
 
-void fill_strided(const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t element_bytes,
-                  const void* value, void* to) {
-  const StridedCopy copy(shape, std::vector<std::int64_t>(shape.size(), 0), strides, element_bytes,
-                         vector_functions_base, 1);
-  copy.run(value, to);
-}
-
 }  // namespace tandem

@@ -34,8 +34,4 @@ class StridedCopy {
   int parts_ = 1;
 };
 
-/// Sets every element of a layout; `value` points to one element.
-void fill_strided(const Shape& shape, const std::vector<std::int64_t>& strides, std::size_t element_bytes,
-                  const void* value, void* to);
-
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// Attention and its gradient, one query at a time. A query that sees no key gives 0 and takes no gradient.
+// Attention and its gradient, one query at a time. A query that sees no key gives 0 and takes no
+// gradient.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -63,7 +64,8 @@ struct Problem {
       }
       scores[j] = scale * sum;
       if (masked) {
-        scores[j] += static_cast<double>(static_cast<const T*>(a.inputs[mask_input])[mask(n, h, i, j)]);
+        scores[j] +=
+            static_cast<double>(static_cast<const T*>(a.inputs[mask_input])[mask(n, h, i, j)]);
       }
       if (causal && j > i + keys - queries) scores[j] = -infinity;
     }
@@ -173,11 +175,12 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 }  // namespace
 
 void add_attention_kernels(KernelList& list) {
-  list.push_back(any_float_kernel("reference.attention", "Attention",
-                                  [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
   list.push_back(
-      float_kernel("reference.attention_grad", "AttentionGrad",
-                   [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
+      any_float_kernel("reference.attention", "Attention",
+                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
+  list.push_back(float_kernel(
+      "reference.attention_grad", "AttentionGrad",
+      [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
 }
 
 }  // namespace tandem::reference

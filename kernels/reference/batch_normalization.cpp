@@ -1,4 +1,5 @@
-// Batch normalisation with given and with the batch's statistics, and its gradient, channel by channel.
+// Batch normalisation with given and with the batch's statistics, and its gradient, channel by
+// channel.
 #include <cmath>
 
 #include "kernels/reference/network_list.h"
@@ -124,7 +125,8 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 void add_batch_normalization_kernels(KernelList& list) {
   list.push_back(float_kernel("reference.batch_normalization", "BatchNormalization",
                               [](const KernelRequest& r, auto tag) { return inference(r, tag); }));
-  list.push_back(float_kernel("reference.batch_normalization_training", "BatchNormalizationTraining",
+  list.push_back(float_kernel("reference.batch_normalization_training",
+                              "BatchNormalizationTraining",
                               [](const KernelRequest& r, auto tag) { return training(r, tag); }));
   list.push_back(float_kernel("reference.batch_normalization_grad", "BatchNormalizationGrad",
                               [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));

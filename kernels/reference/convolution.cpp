@@ -20,13 +20,16 @@ Activation activation_of(const std::string& name) {
 
 double apply(Activation activation, double x) {
   switch (activation) {
-    case Activation::relu: return x > 0 ? x : 0;
-    case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
+    case Activation::relu:
+      return x > 0 ? x : 0;
+    case Activation::gelu:
+      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case Activation::gelu_tanh: {
       const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
       return 0.5 * x * (1 + std::tanh(inner));
     }
-    case Activation::none: break;
+    case Activation::none:
+      break;
   }
   return x;
 }
@@ -67,10 +70,11 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, Activation ac
         for_three(g.y.extent[2], g.y.extent[3], g.y.extent[4], [&](auto o, auto p, auto q) {
           double sum = has_bias ? double(static_cast<const T*>(a.inputs[2])[bias(m)]) : 0.0;
           for (std::int64_t c = 0; c < channels; ++c) {
-            for_taps(g.windows, g.x.extent + 2, o, p, q, [&](auto i, auto j, auto k, auto s, auto t, auto u) {
-              sum += double(x[g.x.at(n, first + c, i, j, k)]) *
-                     double(weight[g.weight.at(m, c, s, t, u)]);
-            });
+            for_taps(g.windows, g.x.extent + 2, o, p, q,
+                     [&](auto i, auto j, auto k, auto s, auto t, auto u) {
+                       sum += double(x[g.x.at(n, first + c, i, j, k)]) *
+                              double(weight[g.weight.at(m, c, s, t, u)]);
+                     });
           }
           if (has_residual) sum += static_cast<const T*>(a.inputs[3])[residual.at(n, m, o, p, q)];
           y[g.y.at(n, m, o, p, q)] = rounded<T>(apply(activation, sum));
@@ -94,12 +98,13 @@ std::unique_ptr<PreparedKernel> grad_input(const KernelRequest& r, T) {
         const std::int64_t first = c / g.channels_per_group() * outputs;
         for_three(g.x.extent[2], g.x.extent[3], g.x.extent[4], [&](auto i, auto j, auto k) {
           double sum = 0;
-          for_windows_at(g.windows, g.y.extent + 2, i, j, k, [&](auto o, auto p, auto q, auto s, auto t, auto u) {
-            for (std::int64_t m = first; m < first + outputs; ++m) {
-              sum += double(dy[g.y.at(n, m, o, p, q)]) *
-                     double(weight[g.weight.at(m, in_group, s, t, u)]);
-            }
-          });
+          for_windows_at(g.windows, g.y.extent + 2, i, j, k,
+                         [&](auto o, auto p, auto q, auto s, auto t, auto u) {
+                           for (std::int64_t m = first; m < first + outputs; ++m) {
+                             sum += double(dy[g.y.at(n, m, o, p, q)]) *
+                                    double(weight[g.weight.at(m, in_group, s, t, u)]);
+                           }
+                         });
           dx[g.x.at(n, c, i, j, k)] = rounded<T>(sum);
         });
       }
@@ -149,9 +154,8 @@ void add_convolution_kernels(KernelList& list) {
       float_kernel("reference.conv_fused", "ConvFused", [](const KernelRequest& r, auto tag) {
         return forward(r, tag, activation_of(r.attributes().text("activation")));
       }));
-  list.push_back(
-      float_kernel("reference.conv_grad_input", "ConvGradInput",
-                   [](const KernelRequest& r, auto tag) { return grad_input(r, tag); }));
+  list.push_back(float_kernel("reference.conv_grad_input", "ConvGradInput",
+                              [](const KernelRequest& r, auto tag) { return grad_input(r, tag); }));
   list.push_back(
       float_kernel("reference.conv_grad_weight", "ConvGradWeight",
                    [](const KernelRequest& r, auto tag) { return grad_weight(r, tag); }));

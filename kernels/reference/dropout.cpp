@@ -44,8 +44,9 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 }  // namespace
 
 void add_dropout_kernels(KernelList& list) {
-  list.push_back(any_float_kernel("reference.dropout", "Dropout",
-                                  [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
+  list.push_back(
+      any_float_kernel("reference.dropout", "Dropout",
+                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
   list.push_back(
       any_float_kernel("reference.dropout_grad", "DropoutGrad",
                        [](const KernelRequest& r, auto tag) { return gradient(r, tag); }));

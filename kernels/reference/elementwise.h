@@ -50,22 +50,22 @@ std::unique_ptr<PreparedKernel> prepare_scalar(const KernelRequest& request) {
 template <class T, class E>
 std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request) {
   const Shape& shape = request.outputs[0].type.shape;
-  return prepared([y_walk = walk(request.outputs[0]),
-                   a_walk = walk_broadcast(request.inputs[0], shape),
-                   b_walk = walk_broadcast(request.inputs[1], shape)](
-                      const KernelArguments& arguments) mutable {
-    const T* a = static_cast<const T*>(arguments.inputs[0]);
-    const E* b = static_cast<const E*>(arguments.inputs[1]);
-    T* y = static_cast<T*>(arguments.outputs[0]);
-    for (std::int64_t i = 0; i < y_walk.count(); ++i) {
-      const Computed<T> base = a[a_walk.at()];
-      const Computed<E> exponent = b[b_walk.at()];
-      y[y_walk.at()] = stored<T>(scalar::pow(base, exponent));
-      a_walk.next();
-      b_walk.next();
-      y_walk.next();
-    }
-  });
+  return prepared(
+      [y_walk = walk(request.outputs[0]), a_walk = walk_broadcast(request.inputs[0], shape),
+       b_walk =
+           walk_broadcast(request.inputs[1], shape)](const KernelArguments& arguments) mutable {
+        const T* a = static_cast<const T*>(arguments.inputs[0]);
+        const E* b = static_cast<const E*>(arguments.inputs[1]);
+        T* y = static_cast<T*>(arguments.outputs[0]);
+        for (std::int64_t i = 0; i < y_walk.count(); ++i) {
+          const Computed<T> base = a[a_walk.at()];
+          const Computed<E> exponent = b[b_walk.at()];
+          y[y_walk.at()] = stored<T>(scalar::pow(base, exponent));
+          a_walk.next();
+          b_walk.next();
+          y_walk.next();
+        }
+      });
 }
 
 }  // namespace tandem::reference

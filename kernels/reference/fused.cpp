@@ -108,7 +108,8 @@ class FusedKernel final : public PreparedKernel {
     char* workspace = static_cast<char*>(arguments.workspace);
     for (std::size_t i = 0; i < data_.size(); ++i) {
       const Value& value = body_->values[i];
-      data_[i] = value.constant ? const_cast<void*>(value.constant->data()) : workspace + places_[i];
+      data_[i] =
+          value.constant ? const_cast<void*>(value.constant->data()) : workspace + places_[i];
     }
     for (std::size_t i = 0; i < body_->inputs.size(); ++i) {
       data_[body_->inputs[i].value.index] = const_cast<void*>(arguments.inputs[i]);
@@ -120,7 +121,8 @@ class FusedKernel final : public PreparedKernel {
       for (std::size_t i = 0; i < step.outputs.size(); ++i) {
         step.output_data[i] = data_[step.outputs[i].index];
       }
-      step.kernel->run({step.input_data.data(), step.output_data.data(), nullptr, arguments.context});
+      step.kernel->run(
+          {step.input_data.data(), step.output_data.data(), nullptr, arguments.context});
     }
     for (std::size_t i = 0; i < body_->outputs.size(); ++i) {
       if (arguments.outputs[i] == nullptr) continue;

@@ -1,4 +1,5 @@
-// LayerNormalization and its gradient: a "row" is all normalised axes at one index of the axes before.
+// LayerNormalization and its gradient: a "row" is all normalised axes at one index of the axes
+// before.
 #include <cmath>
 
 #include "kernels/reference/network_list.h"
@@ -104,11 +105,12 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 }  // namespace
 
 void add_layer_normalization_kernels(KernelList& list) {
-  list.push_back(any_float_kernel("reference.layer_normalization", "LayerNormalization",
-                                  [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
   list.push_back(
-      float_kernel("reference.layer_normalization_grad", "LayerNormalizationGrad",
-                   [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
+      any_float_kernel("reference.layer_normalization", "LayerNormalization",
+                       [](const KernelRequest& r, auto tag) { return forward(r, tag); }));
+  list.push_back(float_kernel(
+      "reference.layer_normalization_grad", "LayerNormalizationGrad",
+      [](const KernelRequest& r, auto tag) { return gradient(r, tag); }, 1));
 }
 
 }  // namespace tandem::reference

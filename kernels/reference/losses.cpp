@@ -1,5 +1,6 @@
-// LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the classes is an
-// error unless its weight is 0; it is reported, and the nearest class stands in for it.
+// LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the
+// classes is an error unless its weight is 0; it is reported, and the nearest class stands in for
+// it.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -168,11 +169,12 @@ std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
 
 void add_loss_kernels(KernelList& list) {
   list.push_back(untyped_kernel("reference.label_weights", "LabelWeights", label_weights));
-  list.push_back(float_kernel("reference.softmax_cross_entropy", "SoftmaxCrossEntropy",
-                              [](const KernelRequest& r, auto tag) { return cross_entropy(r, tag); }));
   list.push_back(
-      float_kernel("reference.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
-                   [](const KernelRequest& r, auto tag) { return cross_entropy_grad(r, tag); }, 1));
+      float_kernel("reference.softmax_cross_entropy", "SoftmaxCrossEntropy",
+                   [](const KernelRequest& r, auto tag) { return cross_entropy(r, tag); }));
+  list.push_back(float_kernel(
+      "reference.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
+      [](const KernelRequest& r, auto tag) { return cross_entropy_grad(r, tag); }, 1));
   list.push_back(float_kernel("reference.negative_log_likelihood", "NegativeLogLikelihood",
                               [](const KernelRequest& r, auto tag) { return likelihood(r, tag); }));
   list.push_back(

@@ -8,8 +8,8 @@ namespace {
 // y's elements in row-major order from those of `source`.
 std::unique_ptr<PreparedKernel> copy_from(const KernelRequest& request, Position source) {
   const std::size_t size = size_of(request.outputs[0].type.dtype);
-  return prepared([size, source = std::move(source), target = walk(request.outputs[0])](
-                      const KernelArguments& arguments) mutable {
+  return prepared([size, source = std::move(source),
+                   target = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
     copy_elements(arguments.inputs[0], source, arguments.outputs[0], target, size);
   });
 }
@@ -85,8 +85,8 @@ std::unique_ptr<PreparedKernel> split(const KernelRequest& request) {
   for (Operand& part : parts) {
     if (!part.present) part.layout = row_major(part.type.shape);
   }
-  return prepared([size, from = pieces(whole, parts, axis), to = walks(parts)](
-                      const KernelArguments& arguments) mutable {
+  return prepared([size, from = pieces(whole, parts, axis),
+                   to = walks(parts)](const KernelArguments& arguments) mutable {
     for (std::size_t i = 0; i < to.size(); ++i) {
       if (arguments.outputs[i] == nullptr) continue;
       copy_elements(arguments.inputs[0], from[i], arguments.outputs[i], to[i], size);
@@ -97,13 +97,13 @@ std::unique_ptr<PreparedKernel> split(const KernelRequest& request) {
 std::unique_ptr<PreparedKernel> concat(const KernelRequest& request) {
   const std::size_t size = size_of(request.outputs[0].type.dtype);
   const std::int64_t axis = request.attributes().integer("axis");
-  return prepared([size, from = walks(request.inputs),
-                   to = pieces(request.outputs[0], request.inputs, axis)](
-                      const KernelArguments& arguments) mutable {
-    for (std::size_t i = 0; i < to.size(); ++i) {
-      copy_elements(arguments.inputs[i], from[i], arguments.outputs[0], to[i], size);
-    }
-  });
+  return prepared(
+      [size, from = walks(request.inputs), to = pieces(request.outputs[0], request.inputs, axis)](
+          const KernelArguments& arguments) mutable {
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          copy_elements(arguments.inputs[i], from[i], arguments.outputs[0], to[i], size);
+        }
+      });
 }
 
 std::unique_ptr<PreparedKernel> trilu(const KernelRequest& request) {
@@ -111,8 +111,8 @@ std::unique_ptr<PreparedKernel> trilu(const KernelRequest& request) {
   const std::size_t rank = request.outputs[0].type.rank();
   const bool upper = request.attributes().flag("upper");
   const std::int64_t k = request.attributes().integer("k");
-  return prepared([=, x_walk = walk(request.inputs[0]), y_walk = walk(request.outputs[0])](
-                      const KernelArguments& arguments) mutable {
+  return prepared([=, x_walk = walk(request.inputs[0]),
+                   y_walk = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
     const char* x = static_cast<const char*>(arguments.inputs[0]);
     char* y = static_cast<char*>(arguments.outputs[0]);
     for (std::int64_t i = 0; i < y_walk.count(); ++i) {

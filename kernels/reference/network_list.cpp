@@ -1,4 +1,5 @@
-// The list of reference kernels for convolution, pooling, normalisation, losses, attention and updates.
+// The list of reference kernels for convolution, pooling, normalisation, losses, attention and
+// updates.
 #include "kernels/reference/network_list.h"
 
 #include "kernels/reference/reference_kernels.h"

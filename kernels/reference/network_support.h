@@ -1,5 +1,5 @@
-// What the reference kernels of the network operators share: places of elements under any strides, numbers of
-// any element type, and the frame of a kernel.
+// What the reference kernels of the network operators share: places of elements under any strides,
+// numbers of any element type, and the frame of a kernel.
 #pragma once
 
 #include <cassert>
@@ -13,7 +13,8 @@
 
 namespace tandem::reference {
 
-/// Places of elements, counted in elements from the operand's address. `over` is walked in row-major order.
+/// Places of elements, counted in elements from the operand's address. `over` is walked in
+/// row-major order.
 class Places {
  public:
   Places() = default;
@@ -65,7 +66,8 @@ class Places {
   bool plain_ = false;
 };
 
-/// Reads an operand whose element type is not the kernel's own: statistics, weights, labels, scalars.
+/// Reads an operand whose element type is not the kernel's own: statistics, weights, labels,
+/// scalars.
 class Reader {
  public:
   Reader() = default;
@@ -127,8 +129,8 @@ inline bool given(const KernelRequest& request, std::size_t input) {
   return input < request.inputs.size() && request.inputs[input].present;
 }
 
-/// Axes [N, C, three spatial ones] of an operand with one to three spatial axes; missing ones come first
-/// and have extent 1.
+/// Axes [N, C, three spatial ones] of an operand with one to three spatial axes; missing ones come
+/// first and have extent 1.
 struct Map {
   std::int64_t extent[5] = {1, 1, 1, 1, 1};
   std::int64_t stride[5] = {0, 0, 0, 0, 0};
@@ -150,7 +152,8 @@ struct Map {
   }
 };
 
-/// A kernel for the element types Ts of input `typed`. prepare(request, T{}) gives the prepared kernel.
+/// A kernel for the element types Ts of input `typed`. prepare(request, T{}) gives the prepared
+/// kernel.
 template <class... Ts, class F>
 Kernel kernel_for(std::string name, std::string op, F prepare, std::size_t typed = 0) {
   Kernel kernel;

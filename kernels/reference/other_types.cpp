@@ -77,7 +77,8 @@ std::optional<std::string> refuse_all_but_half(const KernelRequest& request) {
 }
 
 std::unique_ptr<PreparedKernel> sum_of_squares(const KernelRequest& request) {
-  if (request.inputs[0].type.dtype == DType::float16) return prepare_sum_of_squares<Float16>(request);
+  if (request.inputs[0].type.dtype == DType::float16)
+    return prepare_sum_of_squares<Float16>(request);
   return prepare_sum_of_squares<BFloat16>(request);
 }
 

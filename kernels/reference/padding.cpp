@@ -6,7 +6,9 @@
 namespace tandem::reference {
 namespace {
 
-std::int64_t wrapped(std::int64_t i, std::int64_t extent) { return ((i % extent) + extent) % extent; }
+std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
+  return ((i % extent) + extent) % extent;
+}
 
 // The index in [0, extent) that i, relative to x's begin, stands for.
 std::int64_t source_index(const std::string& mode, std::int64_t i, std::int64_t extent) {
@@ -36,8 +38,8 @@ std::unique_ptr<PreparedKernel> pad(const KernelRequest& request) {
   });
   return prepared([border, size = size_of(dtype),
                    table = pad_table(request.attributes(), request.inputs[0].type.shape),
-                   strides = request.inputs[0].layout.strides, y_walk = walk(request.outputs[0])](
-                      const KernelArguments& arguments) mutable {
+                   strides = request.inputs[0].layout.strides,
+                   y_walk = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
     const char* x = static_cast<const char*>(arguments.inputs[0]);
     char* y = static_cast<char*>(arguments.outputs[0]);
     const auto bytes = static_cast<std::int64_t>(size);

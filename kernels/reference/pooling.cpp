@@ -58,7 +58,7 @@ std::unique_ptr<PreparedKernel> max_pool(const KernelRequest& r, T) {
   return prepared([=](const KernelArguments& a) {
     for_planes(y, [&](auto n, auto c) {
       const T* plane = static_cast<const T*>(a.inputs[0]) + x.at(n, c, 0, 0, 0);
-      const std::int64_t *e = x.extent + 2;
+      const std::int64_t* e = x.extent + 2;
       for_three(y.extent[2], y.extent[3], y.extent[4], [&](auto o, auto p, auto q) {
         const Maximum best = maximum_of(plane, x, w, o, p, q);
         const std::int64_t flat = column_major ? best.i + e[0] * (best.j + e[1] * best.k)
@@ -111,7 +111,8 @@ std::unique_ptr<PreparedKernel> max_pool_grad(const KernelRequest& r, T) {
       static_cast<std::size_t>(plane_elements) * sizeof(double));
 }
 
-/// By how many elements window (o, p, q) is divided: its taps inside x, or inside x and its padding.
+/// By how many elements window (o, p, q) is divided: its taps inside x, or inside x and its
+/// padding.
 double divisor(const Windows& w, const std::int64_t* extent, bool include_pad, std::int64_t o,
                std::int64_t p, std::int64_t q) {
   const std::int64_t position[3] = {o, p, q};
@@ -143,7 +144,8 @@ std::unique_ptr<PreparedKernel> average_pool(const KernelRequest& r, T) {
           sum += static_cast<double>(xs[x.at(n, c, i, j, k)]);
         });
         const double count = divisor(w, x.extent + 2, include_pad, o, p, q);
-        static_cast<T*>(a.outputs[0])[y.at(n, c, o, p, q)] = rounded<T>(count > 0 ? sum / count : 0);
+        static_cast<T*>(a.outputs[0])[y.at(n, c, o, p, q)] =
+            rounded<T>(count > 0 ? sum / count : 0);
       });
     });
   });
@@ -175,10 +177,12 @@ void add_pooling_kernels(KernelList& list) {
   list.push_back(kernel_for<float, double, Float16, BFloat16, std::int8_t, std::uint8_t>(
       "reference.max_pool", "MaxPool",
       [](const KernelRequest& r, auto tag) { return max_pool(r, tag); }));
-  list.push_back(float_kernel("reference.max_pool_grad", "MaxPoolGrad",
-                              [](const KernelRequest& r, auto tag) { return max_pool_grad(r, tag); }));
-  list.push_back(float_kernel("reference.average_pool", "AveragePool",
-                              [](const KernelRequest& r, auto tag) { return average_pool(r, tag); }));
+  list.push_back(
+      float_kernel("reference.max_pool_grad", "MaxPoolGrad",
+                   [](const KernelRequest& r, auto tag) { return max_pool_grad(r, tag); }));
+  list.push_back(
+      float_kernel("reference.average_pool", "AveragePool",
+                   [](const KernelRequest& r, auto tag) { return average_pool(r, tag); }));
   list.push_back(
       float_kernel("reference.average_pool_grad", "AveragePoolGrad",
                    [](const KernelRequest& r, auto tag) { return average_pool_grad(r, tag); }));

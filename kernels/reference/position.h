@@ -13,7 +13,10 @@ class Position {
  public:
   Position() = default;
   Position(Shape shape, std::vector<std::int64_t> strides, std::int64_t offset = 0)
-      : shape_(std::move(shape)), strides_(std::move(strides)), offset_(offset), index_(shape_.size()) {
+      : shape_(std::move(shape)),
+        strides_(std::move(strides)),
+        offset_(offset),
+        index_(shape_.size()) {
     count_ = element_count(shape_);
     reset();
   }

@@ -18,10 +18,14 @@ Epilogue epilogue_of(const std::string& activation) {
 
 double activated(Epilogue epilogue, double y) {
   switch (epilogue) {
-    case Epilogue::relu: return scalar::relu(y);
-    case Epilogue::gelu: return scalar::gelu(y);
-    case Epilogue::gelu_tanh: return scalar::gelu_tanh(y);
-    default: return y;
+    case Epilogue::relu:
+      return scalar::relu(y);
+    case Epilogue::gelu:
+      return scalar::gelu(y);
+    case Epilogue::gelu_tanh:
+      return scalar::gelu_tanh(y);
+    default:
+      return y;
   }
 }
 
@@ -39,14 +43,13 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
     const T* bias = static_cast<const T*>(arguments.inputs[2]);
     const T* multiplier = static_cast<const T*>(arguments.inputs[3]);
     T* y = static_cast<T*>(arguments.outputs[0]);
-    w.template run<T>(
-        arguments.inputs[0], arguments.inputs[1],
-        [&](std::int64_t at, std::int64_t more, std::int64_t last, double sum) {
-          double value = alpha * sum;
-          if (has_bias) value += bias[last * bias_stride];
-          if (has_multiplier && !(multiplier[more] > T(0))) value = 0;
-          y[at] = static_cast<T>(activated(epilogue, value));
-        });
+    w.template run<T>(arguments.inputs[0], arguments.inputs[1],
+                      [&](std::int64_t at, std::int64_t more, std::int64_t last, double sum) {
+                        double value = alpha * sum;
+                        if (has_bias) value += bias[last * bias_stride];
+                        if (has_multiplier && !(multiplier[more] > T(0))) value = 0;
+                        y[at] = static_cast<T>(activated(epilogue, value));
+                      });
   });
 }
 
@@ -54,35 +57,32 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
 template <class T>
 std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const KernelRequest& request) {
   const double alpha = request.attributes().number("alpha");
-  return prepared([alpha, w = product_walk(request.inputs[1], request.inputs[2], request.outputs[0],
-                                           request.inputs[0])](
-                      const KernelArguments& arguments) mutable {
-    const T* master = static_cast<const T*>(arguments.inputs[0]);
-    const double rate = alpha * *static_cast<const float*>(arguments.inputs[3]);
-    T* y = static_cast<T*>(arguments.outputs[0]);
-    w.template run<T>(arguments.inputs[1], arguments.inputs[2],
-                      [&](std::int64_t at, std::int64_t old, std::int64_t, double sum) {
-                        y[at] = static_cast<T>(master[old] - rate * sum);
-                      });
-  });
+  return prepared(
+      [alpha, w = product_walk(request.inputs[1], request.inputs[2], request.outputs[0],
+                               request.inputs[0])](const KernelArguments& arguments) mutable {
+        const T* master = static_cast<const T*>(arguments.inputs[0]);
+        const double rate = alpha * *static_cast<const float*>(arguments.inputs[3]);
+        T* y = static_cast<T*>(arguments.outputs[0]);
+        w.template run<T>(arguments.inputs[1], arguments.inputs[2],
+                          [&](std::int64_t at, std::int64_t old, std::int64_t, double sum) {
+                            y[at] = static_cast<T>(master[old] - rate * sum);
+                          });
+      });
 }
 
 std::unique_ptr<PreparedKernel> matmul(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype, [&](auto tag) {
-    return prepare_matmul<decltype(tag)>(request);
-  });
+  return with_main_type(request.inputs[0].type.dtype,
+                        [&](auto tag) { return prepare_matmul<decltype(tag)>(request); });
 }
 
 std::unique_ptr<PreparedKernel> gemm(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype, [&](auto tag) {
-    return prepare_gemm<decltype(tag)>(request);
-  });
+  return with_main_type(request.inputs[0].type.dtype,
+                        [&](auto tag) { return prepare_gemm<decltype(tag)>(request); });
 }
 
 std::unique_ptr<PreparedKernel> gemm_sgd(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype, [&](auto tag) {
-    return prepare_gemm_sgd<decltype(tag)>(request);
-  });
+  return with_main_type(request.inputs[0].type.dtype,
+                        [&](auto tag) { return prepare_gemm_sgd<decltype(tag)>(request); });
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ struct Matrices {
   std::int64_t row = 0, column = 0;
 };
 
-inline Matrices matrices(const Operand& operand, const Shape& batch, bool has_row, bool has_column) {
+inline Matrices matrices(const Operand& operand, const Shape& batch, bool has_row,
+                         bool has_column) {
   Shape shape = operand.type.shape;
   Ints strides = operand.layout.strides;
   Matrices result;

@@ -33,7 +33,8 @@ inline ReductionWalk reduction_walk(const KernelRequest& request) {
       y_strides.push_back(request.outputs[0].layout.strides[y_axis++]);
     }
   }
-  return {Position(kept, y_strides), Position(kept, kept_strides), Position(reduced, reduced_strides)};
+  return {Position(kept, y_strides), Position(kept, kept_strides),
+          Position(reduced, reduced_strides)};
 }
 
 template <class T>

@@ -43,8 +43,8 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, bool logarith
       for (std::int64_t i = 0; i < x.extent(); ++i) largest = std::max(largest, x_at(i));
       for (std::int64_t i = 0; i < x.extent(); ++i) sum += std::exp(x_at(i) - largest);
       for (std::int64_t i = 0; i < x.extent(); ++i) {
-        const double value = logarithm ? x_at(i) - largest - std::log(sum)
-                                       : std::exp(x_at(i) - largest) / sum;
+        const double value =
+            logarithm ? x_at(i) - largest - std::log(sum) : std::exp(x_at(i) - largest) / sum;
         ys[y(line, i)] = rounded<T>(value);
       }
     }
@@ -63,7 +63,8 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T, bool logarit
       const auto dy_at = [&](std::int64_t i) { return static_cast<double>(dys[dy(line, i)]); };
       const auto y_at = [&](std::int64_t i) { return static_cast<double>(ys[y(line, i)]); };
       double sum = 0;
-      for (std::int64_t i = 0; i < dy.extent(); ++i) sum += logarithm ? dy_at(i) : y_at(i) * dy_at(i);
+      for (std::int64_t i = 0; i < dy.extent(); ++i)
+        sum += logarithm ? dy_at(i) : y_at(i) * dy_at(i);
       for (std::int64_t i = 0; i < dy.extent(); ++i) {
         const double value =
             logarithm ? dy_at(i) - std::exp(y_at(i)) * sum : y_at(i) * (dy_at(i) - sum);
@@ -82,10 +83,9 @@ void add_softmax_kernels(KernelList& list) {
     list.push_back(any_float_kernel(name, op, [logarithm](const KernelRequest& r, auto tag) {
       return forward(r, tag, logarithm);
     }));
-    list.push_back(
-        float_kernel(name + "_grad", op + "Grad", [logarithm](const KernelRequest& r, auto tag) {
-          return gradient(r, tag, logarithm);
-        }));
+    list.push_back(float_kernel(
+        name + "_grad", op + "Grad",
+        [logarithm](const KernelRequest& r, auto tag) { return gradient(r, tag, logarithm); }));
   }
 }
 

@@ -61,17 +61,28 @@ auto with_main_type(DType dtype, F&& f) {
 template <class F>
 auto with_other_type(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::float16: return f(Float16{});
-    case DType::bfloat16: return f(BFloat16{});
-    case DType::int8: return f(std::int8_t{});
-    case DType::int16: return f(std::int16_t{});
-    case DType::int32: return f(std::int32_t{});
-    case DType::int64: return f(std::int64_t{});
-    case DType::uint8: return f(std::uint8_t{});
-    case DType::uint16: return f(std::uint16_t{});
-    case DType::uint32: return f(std::uint32_t{});
-    case DType::uint64: return f(std::uint64_t{});
-    default: return f(bool{});
+    case DType::float16:
+      return f(Float16{});
+    case DType::bfloat16:
+      return f(BFloat16{});
+    case DType::int8:
+      return f(std::int8_t{});
+    case DType::int16:
+      return f(std::int16_t{});
+    case DType::int32:
+      return f(std::int32_t{});
+    case DType::int64:
+      return f(std::int64_t{});
+    case DType::uint8:
+      return f(std::uint8_t{});
+    case DType::uint16:
+      return f(std::uint16_t{});
+    case DType::uint32:
+      return f(std::uint32_t{});
+    case DType::uint64:
+      return f(std::uint64_t{});
+    default:
+      return f(bool{});
   }
 }
 
@@ -128,10 +139,14 @@ inline void copy_elements(const void* from, Position& source, void* to, Position
     }
   };
   switch (size) {
-    case 1: return run(std::uint8_t{});
-    case 2: return run(std::uint16_t{});
-    case 4: return run(std::uint32_t{});
-    default: return run(std::uint64_t{});
+    case 1:
+      return run(std::uint8_t{});
+    case 2:
+      return run(std::uint16_t{});
+    case 4:
+      return run(std::uint32_t{});
+    default:
+      return run(std::uint64_t{});
   }
 }
 

@@ -1,4 +1,5 @@
-// SgdUpdate, AdamUpdate, GroupedUpdate, ClipScale and Accumulate; the formulas are those of kernels/shared.
+// SgdUpdate, AdamUpdate, GroupedUpdate, ClipScale and Accumulate; the formulas are those of
+// kernels/shared.
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -30,7 +31,8 @@ struct Scalars {
   }
 };
 
-/// The operands of one update: `states` inputs follow master and gradient, as many outputs the new master.
+/// The operands of one update: `states` inputs follow master and gradient, as many outputs the new
+/// master.
 struct Tensors {
   Places master, new_master;
   Reader grad;
@@ -171,8 +173,7 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
     for (std::int64_t i = 0; i < sum.count(); ++i) {
       const double before =
           first ? 0.0 : static_cast<double>(static_cast<const T*>(a.inputs[0])[sum(i)]);
-      static_cast<T*>(a.outputs[0])[new_sum(i)] =
-          rounded<T>(before + grad.number(a.inputs[1], i));
+      static_cast<T*>(a.outputs[0])[new_sum(i)] = rounded<T>(before + grad.number(a.inputs[1], i));
     }
   });
 }
@@ -180,18 +181,17 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
 }  // namespace
 
 void add_update_kernels(KernelList& list) {
-  list.push_back(
-      float_kernel("reference.sgd_update", "SgdUpdate", [](const KernelRequest& r, auto tag) {
-        return updates<decltype(tag)>(r, "SgdUpdate", 1);
-      }));
-  list.push_back(
-      float_kernel("reference.adam_update", "AdamUpdate", [](const KernelRequest& r, auto tag) {
-        return updates<decltype(tag)>(r, "AdamUpdate", 1);
-      }));
   list.push_back(float_kernel(
-      "reference.grouped_update", "GroupedUpdate", [](const KernelRequest& r, auto tag) {
-        return updates<decltype(tag)>(r, r.attributes().text("op"), r.attributes().integer("count"));
-      }));
+      "reference.sgd_update", "SgdUpdate",
+      [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, "SgdUpdate", 1); }));
+  list.push_back(float_kernel(
+      "reference.adam_update", "AdamUpdate",
+      [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, "AdamUpdate", 1); }));
+  list.push_back(float_kernel("reference.grouped_update", "GroupedUpdate",
+                              [](const KernelRequest& r, auto tag) {
+                                return updates<decltype(tag)>(r, r.attributes().text("op"),
+                                                              r.attributes().integer("count"));
+                              }));
   list.push_back(float_kernel("reference.clip_scale", "ClipScale",
                               [](const KernelRequest& r, auto tag) { return clip_scale(r, tag); }));
   list.push_back(float_kernel("reference.accumulate", "Accumulate",

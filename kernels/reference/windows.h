@@ -27,8 +27,8 @@ void for_three(std::int64_t a, std::int64_t b, std::int64_t c, F f) {
   }
 }
 
-/// f(i, j, k, a, b, c) for every tap (a, b, c) of window (o, p, q), with its position (i, j, k) in the
-/// input, where that lies inside `extent`.
+/// f(i, j, k, a, b, c) for every tap (a, b, c) of window (o, p, q), with its position (i, j, k) in
+/// the input, where that lies inside `extent`.
 template <class F>
 void for_taps(const Windows& w, const std::int64_t* extent, std::int64_t o, std::int64_t p,
               std::int64_t q, F f) {

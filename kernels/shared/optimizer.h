@@ -1,5 +1,6 @@
-// What SgdUpdate and AdamUpdate do to one element: one source for the reference, the CPU's and the GPU's kernels.
-// T is the master's type; settings are converted to it once, per-step factors are computed in double.
+// What SgdUpdate and AdamUpdate do to one element: one source for the reference, the CPU's and the
+// GPU's kernels. T is the master's type; settings are converted to it once, per-step factors are
+// computed in double.
 #pragma once
 
 #include <cmath>
@@ -55,19 +56,19 @@ TANDEM_HOST_DEVICE inline T sgd_element(const SgdStep<T>& s, T master, T grad, T
 /// The attributes of AdamUpdate.
 struct AdamSettings {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-  bool decoupled = false;        // AdamW
+  bool decoupled = false;  // AdamW
   bool bias_correction = true;
-  bool onnx_epsilon = false;     // epsilon is added before the bias correction of sqrt(v)
+  bool onnx_epsilon = false;  // epsilon is added before the bias correction of sqrt(v)
 };
 
 /// All factors of one step of AdamUpdate.
 template <class T>
 struct AdamStep {
   T scale, beta1, rest1, beta2, rest2;  // rest = 1 - beta
-  T weight_decay;   // of the gradient; 0 where decoupled
-  T shrink;         // of the master; 1 where coupled
-  T rate;           // lr / (1 - beta1^t), with the ONNX form times sqrt(1 - beta2^t)
-  T root_factor;    // 1 / sqrt(1 - beta2^t); 1 with the ONNX form
+  T weight_decay;                       // of the gradient; 0 where decoupled
+  T shrink;                             // of the master; 1 where coupled
+  T rate;         // lr / (1 - beta1^t), with the ONNX form times sqrt(1 - beta2^t)
+  T root_factor;  // 1 / sqrt(1 - beta2^t); 1 with the ONNX form
   T epsilon;
 };
 

@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al., SC 2011): random numbers as a plain function of a counter and a key, so that
-// every device draws the same ones, in any order and again in a recomputation.
+// Philox4x32-10 (Salmon et al., SC 2011): random numbers as a plain function of a counter and a
+// key, so that every device draws the same ones, in any order and again in a recomputation.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,9 @@ TANDEM_HOST_DEVICE constexpr PhiloxBlock philox(PhiloxBlock counter, std::uint32
 
 /// The four words for the elements 4 * block to 4 * block + 3 of a stream.
 TANDEM_HOST_DEVICE constexpr PhiloxBlock random_block(std::uint64_t stream, std::uint64_t block) {
-  return philox({{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
-                static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32));
+  return philox(
+      {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), 0, 0}},
+      static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32));
 }
 
 /// The word of one element.

@@ -1,5 +1,6 @@
-// The mathematics of all scalar functions, once, for g++, nvcc and NVRTC: plain functions of numbers.
-// Integers wrap around, x / 0 is 0 for them, and casts to them truncate and saturate (NaN gives 0).
+// The mathematics of all scalar functions, once, for g++, nvcc and NVRTC: plain functions of
+// numbers. Integers wrap around, x / 0 is 0 for them, and casts to them truncate and saturate (NaN
+// gives 0).
 #pragma once
 
 #if !defined(__CUDACC_RTC__)
@@ -18,7 +19,9 @@ inline constexpr bool floating = std::is_floating_point_v<T>;
 
 // Integer arithmetic goes through 64 unsigned bits, where wrapping around is defined.
 template <class T>
-TANDEM_HOST_DEVICE inline std::uint64_t wide(T x) { return static_cast<std::uint64_t>(x); }
+TANDEM_HOST_DEVICE inline std::uint64_t wide(T x) {
+  return static_cast<std::uint64_t>(x);
+}
 
 template <class To, class From>
 TANDEM_HOST_DEVICE inline To cast(From x) {
@@ -40,44 +43,70 @@ TANDEM_HOST_DEVICE inline To cast(From x) {
 
 template <class T>
 TANDEM_HOST_DEVICE inline T neg(T x) {
-  if constexpr (floating<T>) return -x;
-  else return static_cast<T>(0 - wide(x));
+  if constexpr (floating<T>)
+    return -x;
+  else
+    return static_cast<T>(0 - wide(x));
 }
 
 template <class T>
 TANDEM_HOST_DEVICE inline T abs(T x) {
-  if constexpr (floating<T>) return std::fabs(x);
-  else return x < T(0) ? neg(x) : x;
+  if constexpr (floating<T>)
+    return std::fabs(x);
+  else
+    return x < T(0) ? neg(x) : x;
 }
 
 // -1, 0 or 1; NaN stays NaN
 template <class T>
-TANDEM_HOST_DEVICE inline T sign(T x) { return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x; }
+TANDEM_HOST_DEVICE inline T sign(T x) {
+  return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
+}
 
 template <class T>
-TANDEM_HOST_DEVICE inline T exp(T x) { return std::exp(x); }
+TANDEM_HOST_DEVICE inline T exp(T x) {
+  return std::exp(x);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T log(T x) { return std::log(x); }
+TANDEM_HOST_DEVICE inline T log(T x) {
+  return std::log(x);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T sqrt(T x) { return std::sqrt(x); }
+TANDEM_HOST_DEVICE inline T sqrt(T x) {
+  return std::sqrt(x);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T reciprocal(T x) { return T(1) / x; }
+TANDEM_HOST_DEVICE inline T reciprocal(T x) {
+  return T(1) / x;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T erf(T x) { return std::erf(x); }
+TANDEM_HOST_DEVICE inline T erf(T x) {
+  return std::erf(x);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T tanh(T x) { return std::tanh(x); }
+TANDEM_HOST_DEVICE inline T tanh(T x) {
+  return std::tanh(x);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T sigmoid(T x) { return T(1) / (T(1) + std::exp(-x)); }
+TANDEM_HOST_DEVICE inline T sigmoid(T x) {
+  return T(1) / (T(1) + std::exp(-x));
+}
 
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|)
 template <class T>
-TANDEM_HOST_DEVICE inline T softplus(T x) { return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x))); }
+TANDEM_HOST_DEVICE inline T softplus(T x) {
+  return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x)));
+}
 
 // NaN stays NaN, so that a diverging run is seen.
 template <class T>
-TANDEM_HOST_DEVICE inline T relu(T x) { return x < T(0) ? T(0) : x; }
+TANDEM_HOST_DEVICE inline T relu(T x) {
+  return x < T(0) ? T(0) : x;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T leaky_relu(T x, T alpha) { return x > T(0) ? x : alpha * x; }
+TANDEM_HOST_DEVICE inline T leaky_relu(T x, T alpha) {
+  return x > T(0) ? x : alpha * x;
+}
 
 // min(max(x, low), high)
 template <class T>
@@ -86,14 +115,16 @@ TANDEM_HOST_DEVICE inline T clip(T x, T low, T high) {
   return raised > high ? high : raised;
 }
 
-inline constexpr double sqrt_half = 0.70710678118654752440;           // 1 / sqrt(2)
-inline constexpr double sqrt_two_over_pi = 0.79788456080286535588;    // sqrt(2 / pi)
-inline constexpr double inv_sqrt_two_pi = 0.39894228040143267794;     // 1 / sqrt(2 pi)
+inline constexpr double sqrt_half = 0.70710678118654752440;         // 1 / sqrt(2)
+inline constexpr double sqrt_two_over_pi = 0.79788456080286535588;  // sqrt(2 / pi)
+inline constexpr double inv_sqrt_two_pi = 0.39894228040143267794;   // 1 / sqrt(2 pi)
 inline constexpr double gelu_cubic = 0.044715;
 
 // x Phi(x), Phi(x) = (1 + erf(x / sqrt 2)) / 2
 template <class T>
-TANDEM_HOST_DEVICE inline T gelu(T x) { return T(0.5) * x * (T(1) + std::erf(x * T(sqrt_half))); }
+TANDEM_HOST_DEVICE inline T gelu(T x) {
+  return T(0.5) * x * (T(1) + std::erf(x * T(sqrt_half)));
+}
 
 // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
 template <class T>
@@ -106,20 +137,26 @@ TANDEM_HOST_DEVICE inline T gelu_tanh(T x) {
 
 template <class T>
 TANDEM_HOST_DEVICE inline T add(T a, T b) {
-  if constexpr (floating<T>) return a + b;
-  else return static_cast<T>(wide(a) + wide(b));
+  if constexpr (floating<T>)
+    return a + b;
+  else
+    return static_cast<T>(wide(a) + wide(b));
 }
 
 template <class T>
 TANDEM_HOST_DEVICE inline T sub(T a, T b) {
-  if constexpr (floating<T>) return a - b;
-  else return static_cast<T>(wide(a) - wide(b));
+  if constexpr (floating<T>)
+    return a - b;
+  else
+    return static_cast<T>(wide(a) - wide(b));
 }
 
 template <class T>
 TANDEM_HOST_DEVICE inline T mul(T a, T b) {
-  if constexpr (floating<T>) return a * b;
-  else return static_cast<T>(wide(a) * wide(b));
+  if constexpr (floating<T>)
+    return a * b;
+  else
+    return static_cast<T>(wide(a) * wide(b));
 }
 
 template <class T>
@@ -158,29 +195,49 @@ TANDEM_HOST_DEVICE inline T pow(T x, E exponent) {
 
 // NaN wins, as in numpy.
 template <class T>
-TANDEM_HOST_DEVICE inline T maximum(T a, T b) { return a > b || a != a ? a : b; }
+TANDEM_HOST_DEVICE inline T maximum(T a, T b) {
+  return a > b || a != a ? a : b;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T minimum(T a, T b) { return a < b || a != a ? a : b; }
+TANDEM_HOST_DEVICE inline T minimum(T a, T b) {
+  return a < b || a != a ? a : b;
+}
 
 template <class T>
-TANDEM_HOST_DEVICE inline bool equal(T a, T b) { return a == b; }
+TANDEM_HOST_DEVICE inline bool equal(T a, T b) {
+  return a == b;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline bool less(T a, T b) { return a < b; }
+TANDEM_HOST_DEVICE inline bool less(T a, T b) {
+  return a < b;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline bool greater(T a, T b) { return a > b; }
+TANDEM_HOST_DEVICE inline bool greater(T a, T b) {
+  return a > b;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline bool less_or_equal(T a, T b) { return a <= b; }
+TANDEM_HOST_DEVICE inline bool less_or_equal(T a, T b) {
+  return a <= b;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) { return a >= b; }
+TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) {
+  return a >= b;
+}
 
 // Gradients
 
 template <class T>
-TANDEM_HOST_DEVICE inline T relu_grad(T dy, T y) { return y > T(0) ? dy : T(0); }
+TANDEM_HOST_DEVICE inline T relu_grad(T dy, T y) {
+  return y > T(0) ? dy : T(0);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T leaky_relu_grad(T dy, T x, T alpha) { return x > T(0) ? dy : alpha * dy; }
+TANDEM_HOST_DEVICE inline T leaky_relu_grad(T dy, T x, T alpha) {
+  return x > T(0) ? dy : alpha * dy;
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T clip_grad(T dy, T x, T low, T high) { return x >= low && x <= high ? dy : T(0); }
+TANDEM_HOST_DEVICE inline T clip_grad(T dy, T x, T low, T high) {
+  return x >= low && x <= high ? dy : T(0);
+}
 
 // d/dx x Phi(x) = Phi(x) + x phi(x)
 template <class T>
@@ -198,8 +255,12 @@ TANDEM_HOST_DEVICE inline T gelu_tanh_grad(T dy, T x) {
 }
 
 template <class T>
-TANDEM_HOST_DEVICE inline T tanh_grad(T dy, T y) { return dy * (T(1) - y * y); }
+TANDEM_HOST_DEVICE inline T tanh_grad(T dy, T y) {
+  return dy * (T(1) - y * y);
+}
 template <class T>
-TANDEM_HOST_DEVICE inline T sigmoid_grad(T dy, T y) { return dy * y * (T(1) - y); }
+TANDEM_HOST_DEVICE inline T sigmoid_grad(T dy, T y) {
+  return dy * y * (T(1) - y);
+}
 
 }  // namespace tandem::scalar

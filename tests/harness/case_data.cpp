@@ -49,7 +49,9 @@ std::vector<double> numbers(const CaseInput& input, std::mt19937_64& random) {
         std::swap(values[i], values[random() % static_cast<std::uint64_t>(i + 1)]);
       }
       break;
-    case Fill::values: values = input.values; break;
+    case Fill::values:
+      values = input.values;
+      break;
   }
   return values;
 }
@@ -87,8 +89,9 @@ Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators
                                {keep ? input.dtype : type_of(input, computed), input.shape}));
     }
     g.set_scope({operator_case.name});
-    const auto outputs = g.node(operator_case.op, inputs, operator_case.attributes,
-                                operator_case.body ? operator_case.body(operators, computed) : nullptr);
+    const auto outputs =
+        g.node(operator_case.op, inputs, operator_case.attributes,
+               operator_case.body ? operator_case.body(operators, computed) : nullptr);
     for (std::size_t i = 0; i < outputs.size(); ++i) g.output("y" + std::to_string(i), outputs[i]);
     return g.finish();
   };

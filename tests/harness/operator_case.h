@@ -1,7 +1,7 @@
-// One test body for every operator: a case says inputs and attributes; the harness runs the forward on
-// every kernel of every list in float (and other listed types) against the double reference, checks the
-// gradient numerically in double (central differences), and repeats with strided, transposed and
-// channels-last inputs. Also the completeness test's data.
+// One test body for every operator: a case says inputs and attributes; the harness runs the forward
+// on every kernel of every list in float (and other listed types) against the double reference,
+// checks the gradient numerically in double (central differences), and repeats with strided,
+// transposed and channels-last inputs. Also the completeness test's data.
 #pragma once
 
 #include <functional>
@@ -19,21 +19,22 @@ namespace tandem::testing {
 struct CaseInput {
   enum class Fill { uniform, positive, integers, booleans, distinct, values };
   Shape shape;
-  DType dtype = DType::float32;      // float32 inputs also run as float64
-  Fill fill = Fill::uniform;         // uniform: (-1, 1); positive: (0.5, 2); distinct: no two closer than 0.01
-  double low = -1, high = 1;         // uniform range; integers: low <= i < high
-  std::vector<double> values;        // Fill::values
-  bool absent = false;               // optional input left out
-  bool differentiable = true;        // float inputs: check its gradient numerically
-  bool fixed = false;                // keeps its type where other float32 inputs run as float64
+  DType dtype = DType::float32;  // float32 inputs also run as float64
+  Fill fill =
+      Fill::uniform;  // uniform: (-1, 1); positive: (0.5, 2); distinct: no two closer than 0.01
+  double low = -1, high = 1;   // uniform range; integers: low <= i < high
+  std::vector<double> values;  // Fill::values
+  bool absent = false;         // optional input left out
+  bool differentiable = true;  // float inputs: check its gradient numerically
+  bool fixed = false;          // keeps its type where other float32 inputs run as float64
 };
 
 struct OperatorCase {
-  std::string name;                  // unique within the operator
+  std::string name;  // unique within the operator
   std::string op;
   std::vector<CaseInput> inputs;
   Attributes attributes;
-  double tolerance = 1e-5;           // relative to the largest magnitude, float32 kernel against double
+  double tolerance = 1e-5;  // relative to the largest magnitude, float32 kernel against double
   double gradient_tolerance = 1e-6;  // double, central differences
   bool check_gradient = true;        // false needs a reason in `why`
   std::string why;
@@ -50,12 +51,12 @@ std::vector<OperatorCase> all_cases();
 void add_basic_cases(std::vector<OperatorCase>& cases);
 void add_network_cases(std::vector<OperatorCase>& cases);
 
-/// One value for each input of the case, the same at each call; an absent one is empty. float32 inputs
-/// hold the same numbers where `computed` is float64, unless the input is `fixed`.
+/// One value for each input of the case, the same at each call; an absent one is empty. float32
+/// inputs hold the same numbers where `computed` is float64, unless the input is `fixed`.
 std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType computed);
 
-/// The node alone, fed by inputs named "x0", "x1", ...; its outputs are "y0", "y1", ... Inputs of rank 0
-/// keep float32 where the operator wants that. Throws Error where the types do not fit.
+/// The node alone, fed by inputs named "x0", "x1", ...; its outputs are "y0", "y1", ... Inputs of
+/// rank 0 keep float32 where the operator wants that. Throws Error where the types do not fit.
 Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators, DType computed);
 
 /// The reference kernels; and all kernels of the CPU, which end with them.
@@ -71,9 +72,9 @@ struct RunOptions {
   ErrorWord* error = nullptr;
 };
 
-/// Runs one node on one kernel; returns all outputs as row-major tensors (empty where not read). Inputs
-/// whose layout fits no proposal are copied into the first one's. Checks that nothing outside of the
-/// outputs is written. Throws std::runtime_error with the refusal where it refuses.
+/// Runs one node on one kernel; returns all outputs as row-major tensors (empty where not read).
+/// Inputs whose layout fits no proposal are copied into the first one's. Checks that nothing
+/// outside of the outputs is written. Throws std::runtime_error with the refusal where it refuses.
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs, const RunOptions& options);
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
@@ -84,10 +85,12 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
 KernelRequest plain_request(const Graph& graph, const Node& node);
 
 /// Evaluates a whole graph node by node on reference kernels: inputs and states by name.
-std::vector<HostTensor> evaluate(const Graph& graph, const std::vector<std::pair<std::string, HostTensor>>& feeds,
+std::vector<HostTensor> evaluate(const Graph& graph,
+                                 const std::vector<std::pair<std::string, HostTensor>>& feeds,
                                  const std::vector<ValueId>& wanted);
 
-/// |a - b| <= tolerance * max(1, max|b|) element by element; returns the message of the worst breach, or "".
+/// |a - b| <= tolerance * max(1, max|b|) element by element; returns the message of the worst
+/// breach, or "".
 std::string compare(const HostTensor& a, const HostTensor& b, double tolerance);
 
 }  // namespace tandem::testing

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "engine/operators/grouped_update.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/reference/reference_kernels.h"
@@ -134,8 +135,8 @@ void settle_layouts(const Kernel& kernel, KernelRequest& request, const RunOptio
   std::vector<Proposal> proposals = kernel.propose(request);
   std::erase_if(proposals, is_opaque);
   if (proposals.empty()) throw std::runtime_error(kernel.name + ": opaque layouts only");
-  const auto fitting =
-      std::find_if(proposals.begin(), proposals.end(), [&](const Proposal& p) { return fits(p, request); });
+  const auto fitting = std::find_if(proposals.begin(), proposals.end(),
+                                    [&](const Proposal& p) { return fits(p, request); });
   const Proposal& chosen = fitting == proposals.end() ? proposals.front() : *fitting;
 
   const Layout* dense = nullptr;
@@ -203,8 +204,10 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
       request.inputs[i].layout = options.input_layouts[i];
     }
   }
+  const bool grouped = node.op->name == "GroupedUpdate";
+  const std::vector<Alias> aliases = grouped ? grouped_update_aliases(node) : node.op->aliases;
   const auto aliased_input = [&](std::size_t output) -> int {
-    for (const Alias& alias : node.op->aliases) {
+    for (const Alias& alias : aliases) {
       if (alias.output == static_cast<int>(output) && request.inputs[alias.input].present) {
         return alias.input;
       }
@@ -248,7 +251,7 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
   const std::unique_ptr<PreparedKernel> prepared = kernel.prepare(request);
   HostTensor workspace(
       TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}});
-  std::memset(workspace.data(), poison, workspace.bytes());
+  if (workspace.bytes() > 0) std::memset(workspace.data(), poison, workspace.bytes());
   prepared->run({in_data.data(), out_data.data(), workspace.data(), &context});
 
   std::vector<HostTensor> results;

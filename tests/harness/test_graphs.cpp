@@ -299,7 +299,7 @@ Graph attention_training(const OperatorSet& operators) {
   h = b.add(x, net.linear("out", h, width));
   h = net.linear("down", b.add_node("Gelu", {net.linear("up", h, 12)}), 3);
   net.at("head");
-  return net.train(b.reduce_mean(h, {1}, false), Update::adam);
+  return net.train(b.reshape(h, {batch * length, 3}), Update::momentum);
 }
 
 Graph random_graph(const OperatorSet& operators, std::uint64_t seed) {

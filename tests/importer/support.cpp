@@ -49,7 +49,8 @@ Evaluator reference_evaluator() {
     }
     // An output that overwrites an input begins with the input's elements.
     for (const Alias& alias : node.op->aliases) {
-      const auto output = static_cast<std::size_t>(alias.output), input = static_cast<std::size_t>(alias.input);
+      const auto output = static_cast<std::size_t>(alias.output),
+                 input = static_cast<std::size_t>(alias.input);
       if (outputs[output].bytes() == 0 || !node.inputs[input]) continue;
       outputs[output] = inputs[input].clone();
       to[output] = outputs[output].data();
@@ -58,10 +59,12 @@ Evaluator reference_evaluator() {
     std::vector<std::string> refusals;
     const Kernel* kernel = choose_kernel(kernels, request, &refusals);
     if (kernel == nullptr) {
-      throw std::runtime_error(node.op->name + ": " + (refusals.empty() ? "no kernel" : refusals.back()));
+      throw std::runtime_error(node.op->name + ": " +
+                               (refusals.empty() ? "no kernel" : refusals.back()));
     }
     const auto prepared = kernel->prepare(request);
-    HostTensor workspace(TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}});
+    HostTensor workspace(
+        TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}});
     ErrorWord error;
     StepContext context;
     context.step = 1;
@@ -92,7 +95,8 @@ NamedTensors run_graph(const Graph& graph, const NamedTensors& inputs) {
       operands.push_back(id ? values[static_cast<std::size_t>(id.index)] : HostTensor());
     }
     std::vector<HostTensor> results = evaluate(graph, node, operands);
-    for (std::size_t i = 0; i < results.size(); ++i) set_value(node.outputs[i], std::move(results[i]));
+    for (std::size_t i = 0; i < results.size(); ++i)
+      set_value(node.outputs[i], std::move(results[i]));
   }
   NamedTensors outputs;
   for (const NamedValue& output : graph.outputs) {
@@ -126,7 +130,11 @@ ModelMaker& ModelMaker::input(const std::string& name, const std::vector<std::in
 ModelMaker& ModelMaker::free_input(const std::string& name, const std::vector<std::string>& dims,
                                    std::int32_t type) {
   input(name, {}, type);
-  auto& shape = *graph().mutable_input(graph().input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  auto& shape = *graph()
+                     .mutable_input(graph().input_size() - 1)
+                     ->mutable_type()
+                     ->mutable_tensor_type()
+                     ->mutable_shape();
   for (const std::string& dim : dims) {
     const bool number = !dim.empty() && dim.find_first_not_of("0123456789") == std::string::npos;
     if (number) {
@@ -146,7 +154,8 @@ ModelMaker& ModelMaker::output(const std::string& name) {
   return *this;
 }
 
-ModelMaker& ModelMaker::weight(const std::string& name, const std::vector<std::int64_t>& shape, float first) {
+ModelMaker& ModelMaker::weight(const std::string& name, const std::vector<std::int64_t>& shape,
+                               float first) {
   onnx::TensorProto& tensor = *graph().add_initializer();
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);
@@ -182,7 +191,8 @@ OnnxFile ModelMaker::file(const FileLimits& limits) const {
 }
 
 namespace {
-onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name, onnx::AttributeProto::AttributeType type) {
+onnx::AttributeProto& add(onnx::NodeProto& node, const std::string& name,
+                          onnx::AttributeProto::AttributeType type) {
   onnx::AttributeProto& attribute = *node.add_attribute();
   attribute.set_name(name);
   attribute.set_type(type);
@@ -224,12 +234,15 @@ ScratchFolder::~ScratchFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
-std::filesystem::path ScratchFolder::write(const std::string& name, const std::string& bytes) const {
+std::filesystem::path ScratchFolder::write(const std::string& name,
+                                           const std::string& bytes) const {
   std::ofstream(path_ / name, std::ios::binary) << bytes;
   return path_ / name;
 }
 
-std::filesystem::path fixtures() { return std::filesystem::path(TANDEM_SOURCE_DIR) / "tests/data/parity"; }
+std::filesystem::path fixtures() {
+  return std::filesystem::path(TANDEM_SOURCE_DIR) / "tests/data/parity";
+}
 
 std::filesystem::path folder_from(const char* variable, const std::filesystem::path& fallback) {
   const char* given = std::getenv(variable);

@@ -1,4 +1,5 @@
-// What the importer's tests share: models made in code, evaluation on reference kernels, scratch folders.
+// What the importer's tests share: models made in code, evaluation on reference kernels, scratch
+// folders.
 #pragma once
 
 #include <filesystem>
@@ -35,7 +36,8 @@ class ModelMaker {
   ModelMaker& free_input(const std::string& name, const std::vector<std::string>& dims,
                          std::int32_t type = onnx::TensorProto::FLOAT);
   ModelMaker& output(const std::string& name);
-  ModelMaker& weight(const std::string& name, const std::vector<std::int64_t>& shape, float first = 0.5f);
+  ModelMaker& weight(const std::string& name, const std::vector<std::int64_t>& shape,
+                     float first = 0.5f);
   ModelMaker& integers(const std::string& name, const std::vector<std::int64_t>& values);
   onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs);

@@ -1,5 +1,5 @@
-// What the case tables cannot say of the basic operators: views, shares of ties, gradients without NaN,
-// the form of matrix gradients, indices out of range, refusals.
+// What the case tables cannot say of the basic operators: views, shares of ties, gradients without
+// NaN, the form of matrix gradients, indices out of range, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,8 @@ struct Differentiated {
     return x.back();
   }
 
-  void differentiate(const std::string& op, std::vector<ValueId> inputs, Attributes attributes = {}) {
+  void differentiate(const std::string& op, std::vector<ValueId> inputs,
+                     Attributes attributes = {}) {
     const ValueId y = g.add_node(op, inputs, std::move(attributes));
     const Node node = g.graph().nodes.back();
     const std::vector<ValueId> dy{g.filled(1, g.type(y))};
@@ -66,14 +67,16 @@ TEST(Pow, SlopeAtZeroIsFinite) {
 }
 
 TEST(Pow, ConstantSlopes) {
-  for (const auto& [exponent, slope] : std::vector<std::pair<double, double>>{{1, 1}, {3, 12}, {0.5, 0.5 / std::sqrt(2)}}) {
+  for (const auto& [exponent, slope] :
+       std::vector<std::pair<double, double>>{{1, 1}, {3, 12}, {0.5, 0.5 / std::sqrt(2)}}) {
     Differentiated d;
     const ValueId x = d.input(HostTensor::from<double>({1}, {2}));
     d.differentiate("Pow", {x, d.g.scalar(exponent, DType::float64)});
     EXPECT_NEAR(d.value(d.dx[0])[0], slope, 1e-12) << exponent;
   }
   Differentiated d;
-  d.differentiate("Pow", {d.input(HostTensor::from<double>({1}, {0})), d.g.scalar(0, DType::float64)});
+  d.differentiate("Pow",
+                  {d.input(HostTensor::from<double>({1}, {0})), d.g.scalar(0, DType::float64)});
   EXPECT_FALSE(d.dx[0]) << "x^0 is constant";
 }
 
@@ -177,7 +180,9 @@ void expect_view(const std::string& op, const Shape& shape, const Attributes& at
 Attributes shaped(Shape shape) { return {{"shape", std::move(shape)}}; }
 
 TEST(Views, Reshape) {
-  const auto view = [](Shape from, Shape to) { expect_view("Reshape", from, shaped(to), row_major(from)); };
+  const auto view = [](Shape from, Shape to) {
+    expect_view("Reshape", from, shaped(to), row_major(from));
+  };
   view({2, 3, 4}, {6, 4});
   view({2, 3, 4}, {24});
   view({24}, {2, 1, 3, 4});
@@ -210,9 +215,11 @@ TEST(Views, TransposeSliceExpandIdentity) {
   expect_view("Identity", shape, {}, gaps);
   expect_view("Expand", {3, 1}, shaped({2, 3, 4}), Layout{5, {7, 1}});
   expect_view("Slice", shape,
-              {{"starts", Ints{1, 2, 0}}, {"sizes", Ints{1, 2, 2}}, {"steps", Ints{1, -2, 3}}}, gaps);
+              {{"starts", Ints{1, 2, 0}}, {"sizes", Ints{1, 2, 2}}, {"steps", Ints{1, -2, 3}}},
+              gaps);
   expect_view("Slice", shape,
-              {{"starts", Ints{2, 0, 0}}, {"sizes", Ints{0, 3, 4}}, {"steps", Ints{1, 1, 1}}}, gaps);
+              {{"starts", Ints{2, 0, 0}}, {"sizes", Ints{0, 3, 4}}, {"steps", Ints{1, 1, 1}}},
+              gaps);
 }
 
 TEST(Views, OpaqueStorageHasNone) {
@@ -236,10 +243,10 @@ TEST(Gather, IndexOutOfRangeIsReportedAndClamped) {
   ErrorWord error;
   RunOptions options;
   options.error = &error;
-  const auto y = run_node(*kernel, graph, graph.nodes[0],
-                          {HostTensor::from<float>({3}, {1, 2, 3}),
-                           HostTensor::from<std::int64_t>({3}, {-1, 7, -9})},
-                          options);
+  const auto y = run_node(
+      *kernel, graph, graph.nodes[0],
+      {HostTensor::from<float>({3}, {1, 2, 3}), HostTensor::from<std::int64_t>({3}, {-1, 7, -9})},
+      options);
   EXPECT_EQ(numbers(y[0]), (std::vector<double>{3, 3, 1}));
   EXPECT_EQ(error.packed.load() >> 32, ErrorWord::index_out_of_range);
   EXPECT_EQ(error.value.load(), 7);
@@ -267,7 +274,9 @@ TEST(Types, MessagesNameOperatorAndBothSides) {
   EXPECT_THAT(message_of([&] { g.add(a, i); }), HasSubstr("expected float32, got int32"));
   EXPECT_THAT(message_of([&] { g.add_node("Exp", {i}); }), HasSubstr("got int32"));
   EXPECT_THAT(message_of([&] { g.reshape(a, {7}); }), HasSubstr("expected [7], got [2, 3]"));
-  EXPECT_THAT(message_of([&] { g.add_node("Concat", {a, b}, {{"axis", std::int64_t{0}}}); }),
+  EXPECT_THAT(message_of([&] {
+                g.add_node("Concat", {a, b}, {{"axis", std::int64_t{0}}});
+              }),
               HasSubstr("expected [4, 3], got [4, 5]"));
   EXPECT_THAT(message_of([&] { g.add_node("Gather", {a, b}); }), HasSubstr("int32 or int64"));
   EXPECT_THAT(message_of([&] { g.reduce_sum(a, {2}, true); }), HasSubstr("axes"));
@@ -295,7 +304,9 @@ TEST(Layouts, Satisfies) {
   const Shape shape{2, 3, 4};
   const Layout plain = row_major(shape), gaps{0, {24, 8, 2}}, columns = permuted(shape, {2, 1, 0});
   const Layout broadcast{0, {0, 4, 1}}, moved{5, {12, 4, 1}};
-  const auto check = [&](Kind kind, const Layout& layout) { return satisfies({kind, {}}, layout, shape); };
+  const auto check = [&](Kind kind, const Layout& layout) {
+    return satisfies({kind, {}}, layout, shape);
+  };
   EXPECT_TRUE(check(Kind::any, broadcast));
   EXPECT_TRUE(check(Kind::unit_stride, columns));
   EXPECT_FALSE(check(Kind::unit_stride, gaps));

@@ -31,7 +31,7 @@ inline CaseInput typed(DType dtype, Shape shape, double low = -5, double high = 
   CaseInput input;
   input.shape = std::move(shape);
   input.dtype = dtype;
-  input.fill = is_float(dtype)            ? Fill::uniform
+  input.fill = is_float(dtype)           ? Fill::uniform
                : dtype == DType::boolean ? Fill::booleans
                                          : Fill::integers;
   input.low = low;

@@ -1,8 +1,10 @@
-// Dropout's random numbers: known answers of Philox, statistics, repeatability, and the gradient's mask.
-#include "kernels/shared/philox.h"
-#include "tests/operators/single_node.h"
+// Dropout's random numbers: known answers of Philox, statistics, repeatability, and the gradient's
+// mask.
+#include <cmath>
 
 #include "engine/gradient/gradient.h"
+#include "kernels/shared/philox.h"
+#include "tests/operators/single_node.h"
 
 namespace tandem::testing {
 namespace {
@@ -50,7 +52,8 @@ HostTensor ones(std::int64_t count) {
   return x;
 }
 
-// Binomial: four standard deviations are passed by chance once in 16,000 times, and the key is fixed.
+// Binomial: four standard deviations are passed by chance once in 16,000 times, and the key is
+// fixed.
 TEST(Dropout, KeepsTheRightShareAndTheMean) {
   constexpr std::int64_t count = 100003;
   for (const double ratio : {0.1, 0.5, 0.8}) {
@@ -81,8 +84,7 @@ TEST(Dropout, RepeatsForEqualKeysOnly) {
   const auto mask_of = [](StepContext c, const char* path) {
     std::vector<bool> mask;
     for (std::uint64_t i = 0; i < 1001; ++i) {
-      const std::uint64_t stream =
-          random_stream(c.seed, c.step, c.micro_batch, hash_of_path(path));
+      const std::uint64_t stream = random_stream(c.seed, c.step, c.micro_batch, hash_of_path(path));
       mask.push_back(random_word(stream, i) >= dropout_threshold(0.5));
     }
     return mask;

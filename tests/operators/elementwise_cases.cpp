@@ -15,7 +15,8 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 
 void add_unary(std::vector<OperatorCase>& cases) {
   // Shapes that every operator of one operand sees: empty, a scalar, more than a vector register.
-  const auto shapes = [&](const std::string& op, double low, double high, Attributes attributes = {}) {
+  const auto shapes = [&](const std::string& op, double low, double high,
+                          Attributes attributes = {}) {
     cases.push_back(make_case(op, "matrix", {uniform({3, 5}, low, high)}, attributes));
     cases.push_back(make_case(op, "scalar", {uniform({}, low, high)}, attributes));
     cases.push_back(make_case(op, "empty", {uniform({2, 0, 3}, low, high)}, attributes));
@@ -31,8 +32,8 @@ void add_unary(std::vector<OperatorCase>& cases) {
 
   cases.push_back(make_case("LeakyRelu", "alpha", {uniform({4, 9})}, {{"alpha", 0.3}}));
   cases.push_back(make_case("LeakyRelu", "alpha 0", {uniform({4, 9})}, {{"alpha", 0.0}}));
-  cases.push_back(make_case("Gelu", "tanh", {uniform({4, 9}, -3, 3)},
-                            {{"approximate", std::string("tanh")}}));
+  cases.push_back(
+      make_case("Gelu", "tanh", {uniform({4, 9}, -3, 3)}, {{"approximate", std::string("tanh")}}));
   cases.push_back(make_case("Clip", "min only", {uniform({4, 9})}, {{"min", 0.0}}));
   cases.push_back(make_case("Clip", "max only", {uniform({4, 9})}, {{"max", 0.25}}));
   cases.push_back(make_case("Clip", "unbounded", {uniform({4, 9})}));
@@ -72,7 +73,8 @@ void add_unary(std::vector<OperatorCase>& cases) {
   }
   for (DType dtype : {DType::float16, DType::bfloat16}) {
     for (const char* op : {"Neg", "Exp", "Tanh", "Gelu", "Relu", "Softplus"}) {
-      cases.push_back(coarse(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, -2, 2)})));
+      cases.push_back(
+          coarse(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, -2, 2)})));
     }
   }
   cases.push_back(make_case("Not", "matrix", {typed(DType::boolean, {3, 5})}));
@@ -81,18 +83,24 @@ void add_unary(std::vector<OperatorCase>& cases) {
 void add_binary(std::vector<OperatorCase>& cases) {
   // (name, shapes of a and b)
   const std::vector<std::tuple<std::string, Shape, Shape>> shapes = {
-      {"same", {3, 5}, {3, 5}},           {"scalar b", {3, 5}, {}},
-      {"scalar a", {}, {3, 5}},           {"scalars", {}, {}},
-      {"row", {3, 5}, {5}},               {"column", {3, 5}, {3, 1}},
-      {"both", {3, 1, 4}, {2, 1}},        {"empty", {0, 4}, {1, 4}},
-      {"bias of maps", {2, 3, 4, 5}, {3, 1, 1}}, {"long", {517}, {517}}};
+      {"same", {3, 5}, {3, 5}},
+      {"scalar b", {3, 5}, {}},
+      {"scalar a", {}, {3, 5}},
+      {"scalars", {}, {}},
+      {"row", {3, 5}, {5}},
+      {"column", {3, 5}, {3, 1}},
+      {"both", {3, 1, 4}, {2, 1}},
+      {"empty", {0, 4}, {1, 4}},
+      {"bias of maps", {2, 3, 4, 5}, {3, 1, 1}},
+      {"long", {517}, {517}}};
   for (const auto& [name, a, b] : shapes) {
     for (const char* op : {"Add", "Sub", "Mul"}) {
       cases.push_back(make_case(op, name, {uniform(a), uniform(b)}));
     }
     cases.push_back(make_case("Div", name, {uniform(a), filled(b, Fill::positive)}));
     cases.push_back(make_case("Pow", name, {filled(a, Fill::positive), uniform(b, -2, 3)}));
-    for (const char* op : {"Max", "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}) {
+    for (const char* op :
+         {"Max", "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}) {
       cases.push_back(make_case(op, name, {uniform(a), uniform(b)}));
     }
     for (const char* op : {"And", "Or", "Xor"}) {
@@ -101,7 +109,8 @@ void add_binary(std::vector<OperatorCase>& cases) {
   }
 
   // Ties, and NaN as numpy has it
-  const CaseInput left = values({5}, {1, 2, nan, 3, infinity}), right = values({5}, {1, 1, 0, nan, 4});
+  const CaseInput left = values({5}, {1, 2, nan, 3, infinity}),
+                  right = values({5}, {1, 1, 0, nan, 4});
   const auto edges = [&](const char* op, std::vector<double> y) {
     cases.push_back(without_gradient(expecting(make_case(op, "edges", {left, right}), std::move(y)),
                                      "not smooth"));
@@ -115,24 +124,28 @@ void add_binary(std::vector<OperatorCase>& cases) {
   edges("GreaterOrEqual", {1, 1, 0, 0, 1});
 
   // Powers: negative bases, x = 0 with a slope of 0, exponents of another type
-  cases.push_back(make_case("Pow", "squares of any sign",
-                            {uniform({3, 4}), CaseInput{.shape = {}, .fill = Fill::values, .values = {2},
-                                                        .differentiable = false}}));
-  cases.push_back(make_case("Pow", "at 0",
-                            {values({4}, {0, 0, 0, 2}), CaseInput{.shape = {4}, .fill = Fill::values,
-                                                               .values = {2, 3, 0, 0},
-                                                               .differentiable = false}}));
+  cases.push_back(make_case(
+      "Pow", "squares of any sign",
+      {uniform({3, 4}),
+       CaseInput{.shape = {}, .fill = Fill::values, .values = {2}, .differentiable = false}}));
+  cases.push_back(make_case(
+      "Pow", "at 0",
+      {values({4}, {0, 0, 0, 2}),
+       CaseInput{
+           .shape = {4}, .fill = Fill::values, .values = {2, 3, 0, 0}, .differentiable = false}}));
   cases.push_back(make_case("Pow", "cubes of any sign, int64 exponent",
                             {uniform({3, 4}), values({}, {3}, DType::int64)}));
   cases.push_back(expecting(make_case("Pow", "int32 base and exponent",
                                       {values({4}, {2, -3, 5, 7}, DType::int32),
                                        values({4}, {10, 3, 0, -1}, DType::int32)}),
                             {1024, -27, 1, 0}));
-  cases.push_back(expecting(make_case("Pow", "int64 base, float32 exponent",
-                                      {values({3}, {1, 2, 3}, DType::int64),
-                                       CaseInput{.shape = {3}, .fill = Fill::values, .values = {4, 5, 6},
-                                                 .differentiable = false}}),
-                            {1, 32, 729}));
+  cases.push_back(expecting(
+      make_case(
+          "Pow", "int64 base, float32 exponent",
+          {values({3}, {1, 2, 3}, DType::int64),
+           CaseInput{
+               .shape = {3}, .fill = Fill::values, .values = {4, 5, 6}, .differentiable = false}}),
+      {1, 32, 729}));
 
   for (DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
                       DType::uint16, DType::uint32, DType::uint64}) {
@@ -147,31 +160,35 @@ void add_binary(std::vector<OperatorCase>& cases) {
                                       {values({4}, {7, -7, 7, -7}, DType::int32),
                                        values({4}, {2, 2, -2, -2}, DType::int32)}),
                             {3, -3, -3, 3}));
-  cases.push_back(expecting(make_case("Add", "wraps around",
-                                      {values({2}, {200, 255}, DType::uint8),
-                                       values({2}, {100, 1}, DType::uint8)}),
-                            {44, 0}));
+  cases.push_back(expecting(
+      make_case("Add", "wraps around",
+                {values({2}, {200, 255}, DType::uint8), values({2}, {100, 1}, DType::uint8)}),
+      {44, 0}));
   for (DType dtype : {DType::float16, DType::bfloat16}) {
     for (const char* op : {"Add", "Sub", "Mul", "Max", "Min", "Less"}) {
       cases.push_back(coarse(make_case(op, std::string(name_of(dtype)),
                                        {typed(dtype, {3, 4}, -2, 2), typed(dtype, {4}, -2, 2)})));
     }
   }
-  cases.push_back(make_case("Equal", "bool", {typed(DType::boolean, {9}), typed(DType::boolean, {9})}));
+  cases.push_back(
+      make_case("Equal", "bool", {typed(DType::boolean, {9}), typed(DType::boolean, {9})}));
 }
 
 void add_where(std::vector<OperatorCase>& cases) {
   const auto condition = [](Shape shape) { return typed(DType::boolean, std::move(shape)); };
-  cases.push_back(make_case("Where", "same", {condition({3, 5}), uniform({3, 5}), uniform({3, 5})}));
-  cases.push_back(make_case("Where", "all broadcast",
-                            {condition({4, 1, 1}), uniform({3, 1}), uniform({5})}));
+  cases.push_back(
+      make_case("Where", "same", {condition({3, 5}), uniform({3, 5}), uniform({3, 5})}));
+  cases.push_back(
+      make_case("Where", "all broadcast", {condition({4, 1, 1}), uniform({3, 1}), uniform({5})}));
   cases.push_back(make_case("Where", "mask and scalar",
                             {condition({1, 1, 6, 6}), uniform({2, 3, 6, 6}), uniform({})}));
-  cases.push_back(make_case("Where", "scalar condition", {condition({}), uniform({7}), uniform({7})}));
+  cases.push_back(
+      make_case("Where", "scalar condition", {condition({}), uniform({7}), uniform({7})}));
   cases.push_back(make_case("Where", "empty", {condition({0}), uniform({0}), uniform({1})}));
   for (DType dtype : {DType::int64, DType::uint8, DType::boolean, DType::float16}) {
-    cases.push_back(make_case("Where", std::string(name_of(dtype)),
-                              {condition({3, 4}), typed(dtype, {3, 4}, 0, 9), typed(dtype, {4}, 0, 9)}));
+    cases.push_back(
+        make_case("Where", std::string(name_of(dtype)),
+                  {condition({3, 4}), typed(dtype, {3, 4}, 0, 9), typed(dtype, {4}, 0, 9)}));
   }
 }
 
@@ -183,19 +200,22 @@ void add_casts(std::vector<OperatorCase>& cases) {
     if (other == DType::float32 || other == DType::float64) continue;  // the harness' own types
     cases.push_back(coarse(without_gradient(
         make_case("Cast", "to " + name, {uniform({3, 5}, 0, 7)}, to(other)), "rounds")));
-    cases.push_back(make_case("Cast", "from " + name, {typed(other, {3, 5}, 0, 7)}, to(DType::float64)));
+    cases.push_back(
+        make_case("Cast", "from " + name, {typed(other, {3, 5}, 0, 7)}, to(DType::float64)));
   }
   cases.push_back(make_case("Cast", "to float64", {uniform({3, 5})}, to(DType::float64)));
-  cases.push_back(without_gradient(make_case("Cast", "to float32", {uniform({3, 5})}, to(DType::float32)),
-                                   "differences are lost in float32"));
-  cases.push_back(expecting(
-      make_case("Cast", "truncates and saturates",
-                {values({6}, {-1.9, 2.9, 300, -300, nan, infinity})}, to(DType::int8)),
-      {-1, 2, 127, -128, 0, 127}));
-  cases.push_back(expecting(
-      make_case("Cast", "to bool of fractions", {values({4}, {0.25, 0, -0.5, nan})}, to(DType::boolean)),
-      {1, 0, 1, 1}));
-  cases.push_back(make_case("Cast", "int64 to int32", {typed(DType::int64, {3, 4})}, to(DType::int32)));
+  cases.push_back(
+      without_gradient(make_case("Cast", "to float32", {uniform({3, 5})}, to(DType::float32)),
+                       "differences are lost in float32"));
+  cases.push_back(
+      expecting(make_case("Cast", "truncates and saturates",
+                          {values({6}, {-1.9, 2.9, 300, -300, nan, infinity})}, to(DType::int8)),
+                {-1, 2, 127, -128, 0, 127}));
+  cases.push_back(expecting(make_case("Cast", "to bool of fractions",
+                                      {values({4}, {0.25, 0, -0.5, nan})}, to(DType::boolean)),
+                            {1, 0, 1, 1}));
+  cases.push_back(
+      make_case("Cast", "int64 to int32", {typed(DType::int64, {3, 4})}, to(DType::int32)));
   cases.push_back(make_case("Cast", "scalar", {typed(DType::int64, {})}, to(DType::int32)));
   cases.push_back(make_case("Cast", "empty", {typed(DType::int64, {0, 2})}, to(DType::int32)));
 }
@@ -203,7 +223,8 @@ void add_casts(std::vector<OperatorCase>& cases) {
 void add_gradient_operators(std::vector<OperatorCase>& cases) {
   for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{2, 0}, Shape{2, 3, 4, 5}, Shape{517}}) {
     const std::string name = to_string(shape);
-    for (const char* op : {"ReluGrad", "LeakyReluGrad", "ClipGrad", "GeluGrad", "TanhGrad", "SigmoidGrad"}) {
+    for (const char* op :
+         {"ReluGrad", "LeakyReluGrad", "ClipGrad", "GeluGrad", "TanhGrad", "SigmoidGrad"}) {
       cases.push_back(make_case(op, name, {uniform(shape), uniform(shape)}));
     }
   }
@@ -212,10 +233,11 @@ void add_gradient_operators(std::vector<OperatorCase>& cases) {
   cases.push_back(make_case("ClipGrad", "bounds", two, {{"min", -1.0}, {"max", 0.5}}));
   cases.push_back(make_case("GeluGrad", "tanh", two, {{"approximate", std::string("tanh")}}));
   const CaseInput dy = values({3}, {5, 6, 7});
-  cases.push_back(expecting(make_case("ReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})}), {0, 0, 7}));
-  cases.push_back(expecting(make_case("LeakyReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})},
-                                      {{"alpha", 0.5}}),
-                            {2.5, 3, 7}));
+  cases.push_back(
+      expecting(make_case("ReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})}), {0, 0, 7}));
+  cases.push_back(
+      expecting(make_case("LeakyReluGrad", "at 0", {dy, values({3}, {-1, 0, 1})}, {{"alpha", 0.5}}),
+                {2.5, 3, 7}));
   cases.push_back(expecting(make_case("ClipGrad", "on the border", {dy, values({3}, {-1, 2, 3})},
                                       {{"min", -1.0}, {"max", 2.0}}),
                             {5, 6, 0}));

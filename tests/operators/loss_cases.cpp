@@ -29,6 +29,8 @@ void add_label_weights(Cases& cases) {
   add("ignored", valued({4}, {-100, 2, 0, -100}, DType::int64), absent(), -100, 1);
   cases.back().expected = {0, 1, 1, 0};
   add("ignored_above", valued({2, 2}, {9, 2, 0, 9}, DType::int32), magnitudes({5}, 0), 9, 1);
+  add_case(cases, "LabelWeights", "two_classes", {indices({7}, 2), magnitudes({2}, 6)},
+           {{"ignore_index", 0}, {"ignore", 1}, {"classes", 2}});
   add("ones", torch_labels(), absent(), 0, 0);
   cases.back().expected = {1, 1, 1, 1, 1, 1};
 }
@@ -111,9 +113,10 @@ void add_dropout(Cases& cases) {
   add_case(cases, "DropoutGrad", "half", {valued({2, 3}, {1, 2, 3, 4, 5, 6}), mask},
            {{"ratio", 0.5}});
   cases.back().expected = {2, 0, 0, 8, 10, 0};
-  add_case(cases, "DropoutGrad", "quarter",
-           {patterned({9, 11}), {.shape = {9, 11}, .dtype = DType::boolean, .fill = Fill::booleans}},
-           {{"ratio", 0.25}});
+  add_case(
+      cases, "DropoutGrad", "quarter",
+      {patterned({9, 11}), {.shape = {9, 11}, .dtype = DType::boolean, .fill = Fill::booleans}},
+      {{"ratio", 0.25}});
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ void add_views(std::vector<OperatorCase>& cases) {
   }
 
   const auto reshape = [&](Shape from, Shape to) {
-    cases.push_back(make_case("Reshape", to_string(from) + " to " + to_string(to),
-                              {uniform(from)}, {{"shape", to}}));
+    cases.push_back(make_case("Reshape", to_string(from) + " to " + to_string(to), {uniform(from)},
+                              {{"shape", to}}));
   };
   reshape({3, 4}, {12});
   reshape({2, 3, 4}, {6, 4});
@@ -61,11 +61,14 @@ void add_slices(std::vector<OperatorCase>& cases) {
     Shape shape;
     Ints starts, sizes, steps;
   };
-  const std::vector<SliceCase> slices = {
-      {{5, 6}, {1, 2}, {3, 4}, {1, 1}},     {{5, 6}, {0, 1}, {3, 2}, {2, 3}},
-      {{5, 6}, {4, 5}, {5, 3}, {-1, -2}},   {{5, 6}, {0, 0}, {5, 6}, {1, 1}},
-      {{5, 6}, {5, 0}, {0, 6}, {1, 1}},     {{2, 3, 4, 5}, {0, 1, 0, 4}, {2, 1, 4, 5}, {1, 1, 1, -1}},
-      {{9}, {7}, {1}, {4}},                 {{}, {}, {}, {}}};
+  const std::vector<SliceCase> slices = {{{5, 6}, {1, 2}, {3, 4}, {1, 1}},
+                                         {{5, 6}, {0, 1}, {3, 2}, {2, 3}},
+                                         {{5, 6}, {4, 5}, {5, 3}, {-1, -2}},
+                                         {{5, 6}, {0, 0}, {5, 6}, {1, 1}},
+                                         {{5, 6}, {5, 0}, {0, 6}, {1, 1}},
+                                         {{2, 3, 4, 5}, {0, 1, 0, 4}, {2, 1, 4, 5}, {1, 1, 1, -1}},
+                                         {{9}, {7}, {1}, {4}},
+                                         {{}, {}, {}, {}}};
   for (const SliceCase& s : slices) {
     const std::string name = to_string(s.shape) + " from " + to_string(s.starts) + " sizes " +
                              to_string(s.sizes) + " steps " + to_string(s.steps);
@@ -119,10 +122,12 @@ void add_pads(std::vector<OperatorCase>& cases) {
                                 {{"pads", pad}, {"mode", mode}, {"shape", shape}}));
     }
   }
-  cases.push_back(make_case("Pad", "value", {uniform({3, 4})},
-                            {{"pads", Ints{1, 0, 0, 2}}, {"value", -1.5}}));
-  cases.push_back(make_case("Pad", "empty", {uniform({0, 2})}, {{"pads", Ints{1, 0, 1, 1}}, {"value", 2.0}}));
-  cases.push_back(make_case("Pad", "int64", {typed(DType::int64, {3})}, {{"pads", Ints{1, 2}}, {"value", 7.0}}));
+  cases.push_back(
+      make_case("Pad", "value", {uniform({3, 4})}, {{"pads", Ints{1, 0, 0, 2}}, {"value", -1.5}}));
+  cases.push_back(
+      make_case("Pad", "empty", {uniform({0, 2})}, {{"pads", Ints{1, 0, 1, 1}}, {"value", 2.0}}));
+  cases.push_back(make_case("Pad", "int64", {typed(DType::int64, {3})},
+                            {{"pads", Ints{1, 2}}, {"value", 7.0}}));
   const auto known = [&](std::string mode, Ints pad, std::vector<double> y) {
     cases.push_back(expecting(make_case("Pad", "known " + mode, {values({3}, {1, 2, 3})},
                                         {{"pads", std::move(pad)}, {"mode", mode}}),
@@ -144,7 +149,8 @@ void add_gathers(std::vector<OperatorCase>& cases) {
     Shape y(shape.begin(), shape.begin() + axis);
     y.insert(y.end(), indices.begin(), indices.end());
     y.insert(y.end(), shape.begin() + axis + 1, shape.end());
-    cases.push_back(make_case("GatherGrad", name, {uniform(y), ids}, {{"axis", axis}, {"shape", shape}}));
+    cases.push_back(
+        make_case("GatherGrad", name, {uniform(y), ids}, {{"axis", axis}, {"shape", shape}}));
   };
   add({7, 4}, 0, {5}, DType::int64);
   add({7, 4}, 0, {2, 9}, DType::int32);
@@ -153,8 +159,10 @@ void add_gathers(std::vector<OperatorCase>& cases) {
   add({7}, 0, {}, DType::int64);
   add({7, 4}, 0, {0}, DType::int64);
   add({50, 16}, 0, {4, 8}, DType::int64);
-  cases.push_back(make_case("Gather", "int64 of int64", {typed(DType::int64, {5}), typed(DType::int64, {3}, -5, 5)}));
-  cases.push_back(make_case("Gather", "bool", {typed(DType::boolean, {5, 2}), typed(DType::int64, {3}, -5, 5)}));
+  cases.push_back(make_case("Gather", "int64 of int64",
+                            {typed(DType::int64, {5}), typed(DType::int64, {3}, -5, 5)}));
+  cases.push_back(make_case("Gather", "bool",
+                            {typed(DType::boolean, {5, 2}), typed(DType::int64, {3}, -5, 5)}));
 }
 
 void add_triangles(std::vector<OperatorCase>& cases) {

@@ -1,4 +1,5 @@
-// The case tables of convolution, pooling, normalisation, losses, attention and updates, and their helpers.
+// The case tables of convolution, pooling, normalisation, losses, attention and updates, and their
+// helpers.
 #include "tests/operators/network_cases.h"
 
 #include "engine/graph/builder.h"
@@ -21,11 +22,13 @@ CaseInput patterned(Shape shape, int k) {
 CaseInput random_input(Shape shape) { return {.shape = std::move(shape)}; }
 
 CaseInput valued(Shape shape, std::vector<double> values, DType dtype) {
-  return {.shape = std::move(shape), .dtype = dtype, .fill = Fill::values, .values = std::move(values)};
+  return {
+      .shape = std::move(shape), .dtype = dtype, .fill = Fill::values, .values = std::move(values)};
 }
 
 CaseInput indices(Shape shape, double classes, DType dtype) {
-  return {.shape = std::move(shape), .dtype = dtype, .fill = Fill::integers, .low = 0, .high = classes};
+  return {
+      .shape = std::move(shape), .dtype = dtype, .fill = Fill::integers, .low = 0, .high = classes};
 }
 
 CaseInput absent() { return {.absent = true}; }
@@ -35,8 +38,8 @@ CaseInput fixed(CaseInput input) {
   return input;
 }
 
-OperatorCase& add_case(Cases& cases, std::string op, std::string name, std::vector<CaseInput> inputs,
-                       Attributes attributes) {
+OperatorCase& add_case(Cases& cases, std::string op, std::string name,
+                       std::vector<CaseInput> inputs, Attributes attributes) {
   OperatorCase c;
   if (name.starts_with("torch_")) c.expected = expectation(op + "/" + name.substr(6));
   c.name = std::move(name);

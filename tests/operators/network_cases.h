@@ -25,11 +25,13 @@ CaseInput absent();
 /// Not to be differentiated: weights, saved values, statistics.
 CaseInput fixed(CaseInput input);
 
-/// Adds a case; the expectation is looked up where `name` starts with "torch_" (without that prefix).
-OperatorCase& add_case(Cases& cases, std::string op, std::string name, std::vector<CaseInput> inputs,
-                       Attributes attributes = {});
+/// Adds a case; the expectation is looked up where `name` starts with "torch_" (without that
+/// prefix).
+OperatorCase& add_case(Cases& cases, std::string op, std::string name,
+                       std::vector<CaseInput> inputs, Attributes attributes = {});
 
-/// All outputs of an operator in double on the reference kernels, as inputs for its gradient operator.
+/// All outputs of an operator in double on the reference kernels, as inputs for its gradient
+/// operator.
 std::vector<CaseInput> outputs_of(const std::string& op, const std::vector<CaseInput>& inputs,
                                   const Attributes& attributes);
 

@@ -1,5 +1,5 @@
-// What the case tables cannot say of the network operators: windows, indices, bad labels, running statistics,
-// and the errors that shapes give.
+// What the case tables cannot say of the network operators: windows, indices, bad labels, running
+// statistics, and the errors that shapes give.
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -39,7 +39,9 @@ TEST(MaxPool, IndicesInBothOrders) {
                                      {"storage_order", column_major ? 1 : 0}});
     each_kernel(graph, [&](const Kernel& kernel) {
       const std::vector<HostTensor> y = run_node(kernel, graph, graph.nodes[0], inputs);
-      EXPECT_EQ(compare(y[0], HostTensor::from<float>({1, 2, 2, 2}, {7, 9, 17, 19, 7, 9, 17, 19}), 0), "");
+      EXPECT_EQ(
+          compare(y[0], HostTensor::from<float>({1, 2, 2, 2}, {7, 9, 17, 19, 7, 9, 17, 19}), 0),
+          "");
       const std::vector<std::int64_t> expected =
           column_major ? std::vector<std::int64_t>{6, 16, 8, 18, 31, 41, 33, 43}
                        : std::vector<std::int64_t>{6, 8, 16, 18, 31, 33, 41, 43};
@@ -49,10 +51,13 @@ TEST(MaxPool, IndicesInBothOrders) {
 }
 
 TEST(MaxPool, NotANumberWins) {
-  const std::vector<HostTensor> inputs{HostTensor::from<float>({1, 1, 4}, {1, std::nanf(""), 3, 2})};
-  const Graph graph = single_node(
-      "MaxPool", inputs,
-      {{"kernel_shape", Ints{2}}, {"strides", Ints{2}}, {"pads", Ints{0, 0}}, {"dilations", Ints{1}}});
+  const std::vector<HostTensor> inputs{
+      HostTensor::from<float>({1, 1, 4}, {1, std::nanf(""), 3, 2})};
+  const Graph graph = single_node("MaxPool", inputs,
+                                  {{"kernel_shape", Ints{2}},
+                                   {"strides", Ints{2}},
+                                   {"pads", Ints{0, 0}},
+                                   {"dilations", Ints{1}}});
   const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
   const HostTensor y = run_node(*kernel, graph, graph.nodes[0], inputs)[0];
   EXPECT_TRUE(std::isnan(y.as<float>()[0]));
@@ -85,7 +90,8 @@ TEST(Labels, OutsideOfTheClassesAreReported) {
         ErrorWord error;
         RunOptions options;
         options.error = &error;
-        const std::vector<HostTensor> y = run_node(kernel, graph, graph.nodes[0], c.inputs, options);
+        const std::vector<HostTensor> y =
+            run_node(kernel, graph, graph.nodes[0], c.inputs, options);
         EXPECT_EQ(error.packed.load() >> 32, ErrorWord::bad_label) << c.op;
         EXPECT_EQ(error.value.load(), bad) << c.op;
         for (std::int64_t i = 0; i < y[0].type().elements(); ++i) {
@@ -126,8 +132,8 @@ TEST(BatchNormalizationTraining, RunningStatistics) {
       HostTensor::from<float>({2, 2, 1, 2}, {1, 3, 10, 10, 5, 7, 20, 40}),
       HostTensor::from<float>({2}, {1, 1}), HostTensor::from<float>({2}, {0, 0}),
       HostTensor::from<float>({2}, {0, 0}), HostTensor::from<float>({2}, {1, 1})};
-  const Graph graph = single_node("BatchNormalizationTraining", inputs,
-                                  {{"epsilon", 0.25}, {"momentum", 0.75}});
+  const Graph graph =
+      single_node("BatchNormalizationTraining", inputs, {{"epsilon", 0.25}, {"momentum", 0.75}});
   each_kernel(graph, [&](const Kernel& kernel) {
     std::vector<HostTensor> now = inputs;
     const double mean[2] = {4, 20}, var[2] = {5, 150};
@@ -189,51 +195,68 @@ TEST(Errors, OfConv) {
   const TensorType x = f32({2, 3, 8, 8}), w = f32({4, 3, 3, 3});
   const Attributes good = conv({1, 1}, {0, 0, 0, 0}, {1, 1}, 1);
   EXPECT_EQ(error_of("Conv", {x, w}, good), "no error");
-  expect_error(error_of("Conv", {x, f32({4, 5, 3, 3})}, good), {"layer4.conv", "5 input channels", "3"});
-  expect_error(error_of("Conv", {x, f32({4, 3, 3})}, good), {"weight has the wrong rank", "[4, 3, 3]"});
+  expect_error(error_of("Conv", {x, f32({4, 5, 3, 3})}, good),
+               {"layer4.conv", "5 input channels", "3"});
+  expect_error(error_of("Conv", {x, f32({4, 3, 3})}, good),
+               {"weight has the wrong rank", "[4, 3, 3]"});
   expect_error(error_of("Conv", {f32({3, 8}), w}, good), {"x has the wrong rank", "[3, 8]"});
   expect_error(error_of("Conv", {x, w, f32({3})}, good), {"bias", "[4]", "[3]"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, 0, 0, 0}, {1, 1}, 3)), {"groups"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, 0, 0, 0}, {1, 1}, 0)), {"group", "0"});
-  expect_error(error_of("Conv", {x, w}, conv({0, 1}, {0, 0, 0, 0}, {1, 1}, 1)), {"strides", "[0, 1]"});
+  expect_error(error_of("Conv", {x, w}, conv({0, 1}, {0, 0, 0, 0}, {1, 1}, 1)),
+               {"strides", "[0, 1]"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, 0}, {1, 1}, 1)), {"pads", "4 numbers"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, -1, 0, 0}, {1, 1}, 1)), {"pads", "-1"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, 0, 0, 0}, {1, 0}, 1)), {"dilations"});
   expect_error(error_of("Conv", {x, w}, conv({1, 1}, {0, 0, 0, 0}, {1, 4}, 1)),
                {"the kernel is larger than the padded input along axis 3", "9", "8"});
-  expect_error(error_of("Conv", {{DType::int32, {2, 3, 8, 8}}, w}, good), {"floating point", "int32"});
+  expect_error(error_of("Conv", {{DType::int32, {2, 3, 8, 8}}, w}, good),
+               {"floating point", "int32"});
 }
 
 TEST(Errors, OfPooling) {
   const auto pool = [](Ints kernel, Ints pads) {
-    return Attributes{
-        {"kernel_shape", kernel}, {"strides", Ints{1, 1}}, {"pads", pads}, {"dilations", Ints{1, 1}}};
+    return Attributes{{"kernel_shape", kernel},
+                      {"strides", Ints{1, 1}},
+                      {"pads", pads},
+                      {"dilations", Ints{1, 1}}};
   };
   const TensorType x = f32({1, 2, 4, 4});
-  expect_error(error_of("MaxPool", {x}, pool({5, 1}, {0, 0, 0, 0})), {"larger than the padded input"});
+  expect_error(error_of("MaxPool", {x}, pool({5, 1}, {0, 0, 0, 0})),
+               {"larger than the padded input"});
   expect_error(error_of("MaxPool", {x}, pool({2, 2}, {2, 0, 0, 0})), {"wholly in the padding"});
-  expect_error(error_of("AveragePool", {x}, pool({2}, {0, 0, 0, 0})), {"kernel_shape", "2 numbers"});
+  expect_error(error_of("AveragePool", {x}, pool({2}, {0, 0, 0, 0})),
+               {"kernel_shape", "2 numbers"});
   expect_error(error_of("AveragePool", {x}, pool({2, 0}, {0, 0, 0, 0})), {"kernel_shape"});
 }
 
 TEST(Errors, OfTheOthers) {
   const TensorType x = f32({2, 3, 4}), three = f32({3});
-  expect_error(error_of("BatchNormalization", {x, f32({4}), three, three, three}, {}), {"scale", "[3]", "[4]"});
-  expect_error(error_of("BatchNormalizationTraining", {f32({0, 3}), three, three, three, three}, {}),
-               {"x is empty"});
-  expect_error(error_of("BatchNormalizationTraining", {x, three, three, three, three}, {{"momentum", 1.5}}),
-               {"momentum", "1.5"});
-  expect_error(error_of("LayerNormalization", {x, f32({3})}, {{"axis", 2}}), {"scale", "[4]", "[3]"});
+  expect_error(error_of("BatchNormalization", {x, f32({4}), three, three, three}, {}),
+               {"scale", "[3]", "[4]"});
+  expect_error(
+      error_of("BatchNormalizationTraining", {f32({0, 3}), three, three, three, three}, {}),
+      {"x is empty"});
+  expect_error(
+      error_of("BatchNormalizationTraining", {x, three, three, three, three}, {{"momentum", 1.5}}),
+      {"momentum", "1.5"});
+  expect_error(error_of("LayerNormalization", {x, f32({3})}, {{"axis", 2}}),
+               {"scale", "[4]", "[3]"});
   expect_error(error_of("Softmax", {x}, {{"axis", 3}}), {"axis", "3"});
   const TensorType labels{DType::int64, {2, 4}};
-  expect_error(error_of("SoftmaxCrossEntropy", {x, {DType::int64, {2, 3}}}, {}), {"labels", "[2, 4]", "[2, 3]"});
-  expect_error(error_of("SoftmaxCrossEntropy", {x, f32({2, 4})}, {}), {"labels", "int32 or int64", "float32"});
-  expect_error(error_of("SoftmaxCrossEntropy", {x, labels}, {{"label_smoothing", 1.5}}), {"label_smoothing"});
+  expect_error(error_of("SoftmaxCrossEntropy", {x, {DType::int64, {2, 3}}}, {}),
+               {"labels", "[2, 4]", "[2, 3]"});
+  expect_error(error_of("SoftmaxCrossEntropy", {x, f32({2, 4})}, {}),
+               {"labels", "int32 or int64", "float32"});
+  expect_error(error_of("SoftmaxCrossEntropy", {x, labels}, {{"label_smoothing", 1.5}}),
+               {"label_smoothing"});
   expect_error(error_of("Dropout", {x}, {{"ratio", 1.0}}), {"ratio", "0 <= ratio < 1"});
   expect_error(error_of("Dropout", {x}, {{"ratio", std::nan("")}}), {"ratio"});
   const TensorType q = f32({1, 2, 3, 4});
-  expect_error(error_of("Attention", {q, f32({1, 2, 5, 3}), q}, {{"scale", 1.0}}), {"'k'", "[1, 2, 5, 4]"});
-  expect_error(error_of("Attention", {q, q, q, f32({2, 2})}, {{"scale", 1.0}}), {"mask", "[1, 2, 3, 3]"});
+  expect_error(error_of("Attention", {q, f32({1, 2, 5, 3}), q}, {{"scale", 1.0}}),
+               {"'k'", "[1, 2, 5, 4]"});
+  expect_error(error_of("Attention", {q, q, q, f32({2, 2})}, {{"scale", 1.0}}),
+               {"mask", "[1, 2, 3, 3]"});
 }
 
 TEST(Errors, OfUpdates) {
@@ -242,13 +265,17 @@ TEST(Errors, OfUpdates) {
   expect_error(error_of("SgdUpdate", sgd, {}), {"momentum_buffer", "a buffer with momentum 0"});
   expect_error(error_of("SgdUpdate", sgd, {{"momentum", 0.9}, {"dampening", 0.1}, {"nesterov", 1}}),
                {"nesterov"});
-  expect_error(error_of("SgdUpdate", {w, f32({4}), w, scalar, step, scalar, skip}, {{"momentum", 0.9}}),
-               {"grad", "[3]", "[4]"});
+  expect_error(
+      error_of("SgdUpdate", {w, f32({4}), w, scalar, step, scalar, skip}, {{"momentum", 0.9}}),
+      {"grad", "[3]", "[4]"});
   const std::vector<TensorType> adam{w, w, w, w, scalar, step, scalar, skip};
   expect_error(error_of("AdamUpdate", adam, {{"beta1", 1.0}}), {"beta1"});
-  expect_error(error_of("AdamUpdate", adam, {{"epsilon_form", std::string("keras")}}), {"epsilon_form", "keras"});
-  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("AdamUpdate")}, {"count", 2}}), {"count"});
-  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("LambUpdate")}, {"count", 1}}), {"LambUpdate"});
+  expect_error(error_of("AdamUpdate", adam, {{"epsilon_form", std::string("keras")}}),
+               {"epsilon_form", "keras"});
+  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("AdamUpdate")}, {"count", 2}}),
+               {"count"});
+  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("LambUpdate")}, {"count", 1}}),
+               {"LambUpdate"});
 }
 
 }  // namespace

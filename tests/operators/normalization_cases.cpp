@@ -16,10 +16,13 @@ CaseInput patterned_variance(Shape shape, int k) {
 }
 
 void add_batch_normalization(Cases& cases) {
-  const std::vector<std::pair<const char*, Shape>> shapes{
-      {"matrix", {5, 3}},        {"line", {2, 3, 4}},        {"maps", {3, 4, 3, 2}},
-      {"volume", {2, 2, 2, 3, 2}}, {"one_by_one", {4, 5, 1, 1}}, {"batch_one", {1, 3, 5, 5}},
-      {"many_channels", {2, 19, 3, 3}}};
+  const std::vector<std::pair<const char*, Shape>> shapes{{"matrix", {5, 3}},
+                                                          {"line", {2, 3, 4}},
+                                                          {"maps", {3, 4, 3, 2}},
+                                                          {"volume", {2, 2, 2, 3, 2}},
+                                                          {"one_by_one", {4, 5, 1, 1}},
+                                                          {"batch_one", {1, 3, 5, 5}},
+                                                          {"many_channels", {2, 19, 3, 3}}};
   const auto inputs = [](const CaseInput& x, const CaseInput& mean, const CaseInput& var) {
     const Shape c{x.shape[1]};
     return std::vector<CaseInput>{x, patterned(c, 1), patterned(c, 2), fixed(mean), fixed(var)};
@@ -33,7 +36,8 @@ void add_batch_normalization(Cases& cases) {
            {{"epsilon", 1e-3}, {"momentum", 0.7}});
   for (const auto& [name, shape] : shapes) {
     const Shape c{shape[1]};
-    add_case(cases, "BatchNormalization", name, inputs(random_input(shape), random_input(c), positive(c)));
+    add_case(cases, "BatchNormalization", name,
+             inputs(random_input(shape), random_input(c), positive(c)));
     add_case(cases, "BatchNormalizationTraining", name,
              inputs(random_input(shape), random_input(c), positive(c)), {{"momentum", 0.9}});
   }
@@ -46,9 +50,8 @@ void add_batch_normalization(Cases& cases) {
 
   const auto add_gradient = [&](const std::string& name, const CaseInput& x, double epsilon) {
     const Shape c{x.shape[1]};
-    const std::vector<CaseInput> outputs =
-        outputs_of("BatchNormalizationTraining", inputs(x, patterned(c), positive(c)),
-                   {{"epsilon", epsilon}});
+    const std::vector<CaseInput> outputs = outputs_of(
+        "BatchNormalizationTraining", inputs(x, patterned(c), positive(c)), {{"epsilon", epsilon}});
     add_case(cases, "BatchNormalizationGrad", name,
              {patterned(x.shape, 3), x, patterned(c, 1), outputs[3], outputs[4]},
              {{"epsilon", epsilon}});
@@ -93,8 +96,8 @@ void add_layer_normalization(Cases& cases) {
     const Attributes attributes{{"axis", c.axis}, {"epsilon", 1e-2}};
     add_case(cases, "LayerNormalization", c.name, {random_input(c.x), random_input(affine), bias},
              attributes);
-    const std::vector<CaseInput> y =
-        outputs_of("LayerNormalization", {patterned(c.x), patterned(affine, 1), absent()}, attributes);
+    const std::vector<CaseInput> y = outputs_of(
+        "LayerNormalization", {patterned(c.x), patterned(affine, 1), absent()}, attributes);
     add_case(cases, "LayerNormalizationGrad", c.name,
              {patterned(c.x, 3), patterned(c.x), patterned(affine, 1), y[1], y[2]},
              {{"axis", c.axis}});

@@ -15,19 +15,21 @@ Attributes reducing(Ints axes, std::int64_t keepdims) {
 
 void add_matmul(std::vector<OperatorCase>& cases) {
   const std::vector<std::pair<Shape, Shape>> shapes = {
-      {{3, 4}, {4, 5}},          {{1, 7}, {7, 1}},          {{4}, {4}},
-      {{4}, {4, 3}},             {{3, 4}, {4}},             {{2, 3, 4}, {2, 4, 5}},
-      {{2, 3, 4}, {4, 5}},       {{2, 2, 3, 4}, {4, 5}},    {{3, 4}, {2, 4, 5}},
-      {{2, 1, 3, 4}, {5, 4, 2}}, {{2, 3, 4}, {4}},          {{4}, {2, 4, 3}},
-      {{0, 4}, {4, 3}},          {{3, 0}, {0, 2}},          {{33, 65}, {65, 17}},
-      {{2, 3, 5, 4}, {2, 3, 4, 5}}};
+      {{3, 4}, {4, 5}},     {{1, 7}, {7, 1}},
+      {{4}, {4}},           {{4}, {4, 3}},
+      {{3, 4}, {4}},        {{2, 3, 4}, {2, 4, 5}},
+      {{2, 3, 4}, {4, 5}},  {{2, 2, 3, 4}, {4, 5}},
+      {{3, 4}, {2, 4, 5}},  {{2, 1, 3, 4}, {5, 4, 2}},
+      {{2, 3, 4}, {4}},     {{4}, {2, 4, 3}},
+      {{0, 4}, {4, 3}},     {{3, 0}, {0, 2}},
+      {{33, 65}, {65, 17}}, {{2, 3, 5, 4}, {2, 3, 4, 5}}};
   for (const auto& [a, b] : shapes) {
     const std::string name = to_string(a) + " x " + to_string(b);
     cases.push_back(make_case("MatMul", name, {uniform(a), uniform(b)}));
   }
-  cases.push_back(expecting(make_case("MatMul", "known", {values({2, 2}, {1, 2, 3, 4}),
-                                                          values({2, 2}, {5, 6, 7, 8})}),
-                            {19, 22, 43, 50}));
+  cases.push_back(expecting(
+      make_case("MatMul", "known", {values({2, 2}, {1, 2, 3, 4}), values({2, 2}, {5, 6, 7, 8})}),
+      {19, 22, 43, 50}));
   for (DType dtype : {DType::int32, DType::int64, DType::uint32}) {
     cases.push_back(make_case("MatMul", std::string(name_of(dtype)),
                               {typed(dtype, {3, 4}, 0, 9), typed(dtype, {4, 2}, 0, 9)}));
@@ -47,63 +49,85 @@ void add_epilogues(std::vector<OperatorCase>& cases) {
     const std::string name = activation.empty() ? "plain" : activation;
     cases.push_back(make_case("Gemm", name, {a, b}, attributes));
     cases.push_back(make_case("Gemm", name + " with bias", {a, b, bias}, attributes));
-    cases.push_back(make_case("Gemm", name + " of a batch", {uniform({2, 3, 20}), b, bias}, attributes));
+    cases.push_back(
+        make_case("Gemm", name + " of a batch", {uniform({2, 3, 20}), b, bias}, attributes));
   }
   cases.push_back(make_case("Gemm", "ReluGrad", {a, b, absent(), multiplier},
                             {{"activation", std::string("ReluGrad")}}));
   cases.push_back(make_case("Gemm", "ReluGrad, alpha", {a, b, absent(), multiplier},
                             {{"activation", std::string("ReluGrad")}, {"alpha", -0.5}}));
   cases.push_back(make_case("Gemm", "alpha", {a, b, bias}, {{"alpha", 0.25}}));
-  cases.push_back(make_case("Gemm", "one row", {uniform({1, 33}), uniform({33, 64}), uniform({64})}));
+  cases.push_back(
+      make_case("Gemm", "one row", {uniform({1, 33}), uniform({33, 64}), uniform({64})}));
   cases.push_back(make_case("Gemm", "empty", {uniform({0, 3}), uniform({3, 2}), uniform({2})}));
-  cases.push_back(make_case("Gemm", "nothing to sum", {uniform({2, 0}), uniform({0, 3}), uniform({3})}));
+  cases.push_back(
+      make_case("Gemm", "nothing to sum", {uniform({2, 0}), uniform({0, 3}), uniform({3})}));
 
   CaseInput rate = values({}, {0.1});
   rate.fixed = true;
-  cases.push_back(make_case("GemmSgd", "plain", {uniform({20, 17}), uniform({20, 9}), uniform({9, 17}), rate}));
-  cases.push_back(make_case("GemmSgd", "alpha", {uniform({20, 17}), uniform({20, 9}), uniform({9, 17}), rate},
+  cases.push_back(
+      make_case("GemmSgd", "plain", {uniform({20, 17}), uniform({20, 9}), uniform({9, 17}), rate}));
+  cases.push_back(make_case("GemmSgd", "alpha",
+                            {uniform({20, 17}), uniform({20, 9}), uniform({9, 17}), rate},
                             {{"alpha", 0.5}}));
-  cases.push_back(make_case("GemmSgd", "one row", {uniform({1, 5}), uniform({1, 9}), uniform({9, 5}), rate}));
-  cases.push_back(make_case("GemmSgd", "large", {uniform({70, 130}), uniform({70, 33}), uniform({33, 130}), rate}));
+  cases.push_back(
+      make_case("GemmSgd", "one row", {uniform({1, 5}), uniform({1, 9}), uniform({9, 5}), rate}));
+  cases.push_back(make_case("GemmSgd", "large",
+                            {uniform({70, 130}), uniform({70, 33}), uniform({33, 130}), rate}));
 }
 
 }  // namespace
 
 void add_reduction_cases(std::vector<OperatorCase>& cases) {
-  const std::vector<std::pair<Shape, Ints>> reductions = {
-      {{3, 5}, {1}},          {{3, 5}, {0}},       {{3, 5}, {0, 1}},  {{2, 3, 4}, {1}},
-      {{2, 3, 4}, {0, 2}},    {{2, 3, 4, 5}, {2, 3}}, {{2, 3, 4, 5}, {0, 2, 3}}, {{3, 5}, {}},
-      {{}, {}},               {{1, 4}, {0}},       {{300}, {0}},      {{67, 33}, {1}}};
+  const std::vector<std::pair<Shape, Ints>> reductions = {{{3, 5}, {1}},
+                                                          {{3, 5}, {0}},
+                                                          {{3, 5}, {0, 1}},
+                                                          {{2, 3, 4}, {1}},
+                                                          {{2, 3, 4}, {0, 2}},
+                                                          {{2, 3, 4, 5}, {2, 3}},
+                                                          {{2, 3, 4, 5}, {0, 2, 3}},
+                                                          {{3, 5}, {}},
+                                                          {{}, {}},
+                                                          {{1, 4}, {0}},
+                                                          {{300}, {0}},
+                                                          {{67, 33}, {1}}};
   for (const auto& [shape, axes] : reductions) {
     for (std::int64_t keepdims : {0, 1}) {
       const std::string name =
           to_string(shape) + " over " + to_string(axes) + (keepdims != 0 ? " kept" : "");
       cases.push_back(make_case("ReduceSum", name, {uniform(shape)}, reducing(axes, keepdims)));
       cases.push_back(make_case("ReduceMean", name, {uniform(shape)}, reducing(axes, keepdims)));
-      cases.push_back(make_case("ReduceMax", name, {filled(shape, Fill::distinct)}, reducing(axes, keepdims)));
+      cases.push_back(
+          make_case("ReduceMax", name, {filled(shape, Fill::distinct)}, reducing(axes, keepdims)));
     }
   }
-  cases.push_back(expecting(make_case("ReduceSum", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {0, 0}));
+  cases.push_back(
+      expecting(make_case("ReduceSum", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {0, 0}));
   cases.push_back(make_case("ReduceSum", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
   cases.push_back(make_case("ReduceMean", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
   const double infinity = std::numeric_limits<double>::infinity();
-  cases.push_back(expecting(make_case("ReduceMax", "of nothing", {uniform({2, 0})}, reducing({1}, 0)),
-                            {-infinity, -infinity}));
+  cases.push_back(
+      expecting(make_case("ReduceMax", "of nothing", {uniform({2, 0})}, reducing({1}, 0)),
+                {-infinity, -infinity}));
   cases.push_back(without_gradient(
-      expecting(make_case("ReduceMax", "ties", {values({2, 3}, {1, 3, 3, 2, 2, 2})}, reducing({1}, 0)), {3, 2}),
+      expecting(
+          make_case("ReduceMax", "ties", {values({2, 3}, {1, 3, 3, 2, 2, 2})}, reducing({1}, 0)),
+          {3, 2}),
       "at a kink; the share of equal elements has its own test"));
   for (DType dtype : {DType::int8, DType::int32, DType::int64, DType::uint8, DType::uint64}) {
     for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
-      cases.push_back(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, 0, 9)}, reducing({1}, 1)));
+      cases.push_back(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, 0, 9)},
+                                reducing({1}, 1)));
     }
   }
   for (DType dtype : {DType::float16, DType::bfloat16}) {
     for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
-      cases.push_back(coarse(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, -1, 1)},
-                                       reducing({1}, 1))));
+      cases.push_back(coarse(make_case(op, std::string(name_of(dtype)),
+                                       {typed(dtype, {3, 4}, -1, 1)}, reducing({1}, 1))));
     }
   }
-  cases.push_back(make_case("ReduceMax", "bool", {typed(DType::boolean, {4, 3})}, reducing({1}, 0)));
+  cases.push_back(
+      make_case("ReduceMax", "bool", {typed(DType::boolean, {4, 3})}, reducing({1}, 0)));
   for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{0}, Shape{2, 3, 4, 5}, Shape{1030}}) {
     cases.push_back(make_case("SumOfSquares", to_string(shape), {uniform(shape)}));
   }

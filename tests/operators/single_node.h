@@ -23,7 +23,7 @@ inline Graph single_node(const std::string& op, const std::vector<HostTensor>& i
   GraphBuilder g(operator_set());
   std::vector<ValueId> ids;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool absent = inputs[i].data() == nullptr;
+    const bool absent = inputs[i].data() == nullptr && inputs[i].type().elements() > 0;
     ids.push_back(absent ? ValueId{} : g.input("x" + std::to_string(i), inputs[i].type()));
   }
   g.set_scope({path});

@@ -11,7 +11,8 @@ const Shape shape{3, 5};
 CaseInput scalar(double value, DType dtype = DType::float32) { return valued({}, {value}, dtype); }
 
 /// lr 0.25, scale 0.5, as in operator_expectations.py.
-std::vector<CaseInput> with_scalars(std::vector<CaseInput> tensors, double step, bool skip = false) {
+std::vector<CaseInput> with_scalars(std::vector<CaseInput> tensors, double step,
+                                    bool skip = false) {
   tensors.push_back(scalar(0.25));
   tensors.push_back(scalar(step, DType::int64));
   tensors.push_back(scalar(0.5));
@@ -26,11 +27,13 @@ CaseInput squares(Shape of, int k) {
 }
 
 void add_sgd(Cases& cases) {
-  const CaseInput master = patterned(shape), grad = patterned(shape, 1), buffer = patterned(shape, 2);
+  const CaseInput master = patterned(shape), grad = patterned(shape, 1),
+                  buffer = patterned(shape, 2);
   const Attributes nesterov{{"momentum", 0.9}, {"nesterov", 1}, {"weight_decay", 0.1}};
   const auto add = [&](const char* name, const CaseInput& momentum_buffer, double step,
                        const Attributes& attributes) {
-    add_case(cases, "SgdUpdate", name, with_scalars({master, grad, momentum_buffer}, step), attributes);
+    add_case(cases, "SgdUpdate", name, with_scalars({master, grad, momentum_buffer}, step),
+             attributes);
   };
   add("torch_plain", absent(), 3, {{"weight_decay", 0.1}});
   add("no_decay", absent(), 1, {});
@@ -53,6 +56,9 @@ void add_sgd(Cases& cases) {
   add_case(cases, "GroupedUpdate", "sgd_skipped", with_scalars({master, grad, absent()}, 3, true),
            {{"op", std::string("SgdUpdate")}, {"count", 1}});
   cases.back().expected = pattern(15);
+  add_case(cases, "GroupedUpdate", "sgd_dampened", with_scalars({master, grad, buffer}, 3),
+           {{"op", std::string("SgdUpdate")}, {"count", 1}, {"momentum", 0.9}, {"dampening", 0.5}});
+  cases.back().expected = expectation("SgdUpdate/momentum");
   add_case(cases, "GroupedUpdate", "sgd_plain",
            with_scalars({master, grad, absent(), patterned({7}), patterned({7}, 1), absent()}, 3),
            {{"op", std::string("SgdUpdate")}, {"count", 2}});
@@ -62,7 +68,8 @@ void add_adam(Cases& cases) {
   const CaseInput master = patterned(shape), grad = patterned(shape, 1);
   const CaseInput mean = patterned(shape, 2), square = squares(shape, 3);
   const CaseInput zeros = valued(shape, std::vector<double>(15, 0.0));
-  const auto add = [&](const char* name, double step, const Attributes& attributes, bool skip = false) {
+  const auto add = [&](const char* name, double step, const Attributes& attributes,
+                       bool skip = false) {
     add_case(cases, "AdamUpdate", name, with_scalars({master, grad, mean, square}, step, skip),
              attributes);
   };
@@ -77,15 +84,22 @@ void add_adam(Cases& cases) {
   add("skipped", 3, {{"weight_decay", 0.1}, {"decoupled", 1}}, true);
   cases.back().expected = pattern(15);
 
-  const Shape line{2, 4};
-  add_case(cases, "GroupedUpdate", "torch_adam",
-           with_scalars({master, grad, mean, square, patterned(line), patterned(line, 1),
-                         patterned(line, 2), squares(line, 3)},
-                        7),
+  add_case(cases, "GroupedUpdate", "adam_uncorrected",
+           with_scalars({master, grad, mean, square}, 3),
            {{"op", std::string("AdamUpdate")},
-            {"count", 2},
-            {"weight_decay", 0.1},
-            {"decoupled", 1}});
+            {"count", 1},
+            {"beta1", 0.5},
+            {"beta2", 0.9},
+            {"epsilon", 1e-2},
+            {"bias_correction", 0},
+            {"epsilon_form", std::string("onnx")}});
+  const Shape line{2, 4};
+  add_case(
+      cases, "GroupedUpdate", "torch_adam",
+      with_scalars({master, grad, mean, square, patterned(line), patterned(line, 1),
+                    patterned(line, 2), squares(line, 3)},
+                   7),
+      {{"op", std::string("AdamUpdate")}, {"count", 2}, {"weight_decay", 0.1}, {"decoupled", 1}});
 }
 
 }  // namespace
@@ -98,7 +112,8 @@ void add_update_cases(Cases& cases) {
   for (double v : pattern(4, 1)) other += v * v;
   add_case(cases, "ClipScale", "torch_clips", {scalar(sum), scalar(other)}, {{"max_norm", 0.25}});
   cases.back().expected.resize(1);
-  add_case(cases, "ClipScale", "leaves", {scalar(0.5), scalar(0.0), scalar(1.75)}, {{"max_norm", 10.0}});
+  add_case(cases, "ClipScale", "leaves", {scalar(0.5), scalar(0.0), scalar(1.75)},
+           {{"max_norm", 10.0}});
   cases.back().expected = {1};
   add_case(cases, "ClipScale", "zero", {scalar(0)}, {{"max_norm", 1.0}});
   cases.back().expected = {1};

@@ -11,7 +11,8 @@ constexpr std::int64_t count = 19;
 constexpr int steps = 5;
 
 HostTensor tensor(const std::vector<double>& values, DType dtype) {
-  return HostTensor::from<double>({static_cast<std::int64_t>(values.size())}, values).converted(dtype);
+  return HostTensor::from<double>({static_cast<std::int64_t>(values.size())}, values)
+      .converted(dtype);
 }
 
 double rate_of(int step) { return 0.1 / step; }
@@ -21,16 +22,15 @@ std::vector<double> grad_of(int step) { return pattern(count, 7 * step); }
 
 /// lr, step, scale, skip of one step; the numbers as float32 holds them.
 std::vector<HostTensor> scalars(int step) {
-  return {scalar_of(static_cast<float>(rate_of(step))),
-          HostTensor::from<std::int64_t>({}, {step}),
-          scalar_of(static_cast<float>(scale_of(step))),
-          HostTensor::from<bool>({}, {skips(step)})};
+  return {scalar_of(static_cast<float>(rate_of(step))), HostTensor::from<std::int64_t>({}, {step}),
+          scalar_of(static_cast<float>(scale_of(step))), HostTensor::from<bool>({}, {skips(step)})};
 }
 
 /// Runs the steps with the kernel's own results as the next step's state; compares after each.
 /// `by_hand(step, lr, g, master, states)` updates one element in double, g already scaled.
 template <class F>
-void check(const std::string& op, const Attributes& attributes, std::size_t state_count, F by_hand) {
+void check(const std::string& op, const Attributes& attributes, std::size_t state_count,
+           F by_hand) {
   for (const DType dtype : {DType::float32, DType::float64}) {
     std::vector<HostTensor> inputs{tensor(pattern(count), dtype), tensor(grad_of(1), dtype)};
     for (std::size_t k = 0; k < state_count; ++k) {
@@ -145,14 +145,16 @@ TEST(AdamUpdate, OnnxEpsilonWithoutCorrection) {
 // The two forms differ where epsilon is not small beside sqrt(v).
 TEST(AdamUpdate, EpsilonFormsDiffer) {
   const auto one_step = [](const char* form) {
-    std::vector<HostTensor> inputs{tensor(pattern(count), DType::float64), tensor(grad_of(2), DType::float64),
+    std::vector<HostTensor> inputs{tensor(pattern(count), DType::float64),
+                                   tensor(grad_of(2), DType::float64),
                                    tensor(pattern(count), DType::float64),
                                    tensor(std::vector<double>(count, 0.01), DType::float64)};
     for (HostTensor& s : scalars(2)) inputs.push_back(s);
     const Graph graph =
         single_node("AdamUpdate", inputs, {{"epsilon", 0.1}, {"epsilon_form", std::string(form)}});
     std::vector<std::pair<std::string, HostTensor>> feeds;
-    for (std::size_t i = 0; i < inputs.size(); ++i) feeds.emplace_back("x" + std::to_string(i), inputs[i]);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      feeds.emplace_back("x" + std::to_string(i), inputs[i]);
     return evaluate(graph, feeds, {graph.nodes[0].outputs[0]})[0];
   };
   EXPECT_NE(compare(one_step("onnx"), one_step("pytorch"), 1e-3), "");

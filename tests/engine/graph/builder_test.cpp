@@ -126,21 +126,27 @@ TEST_F(GraphTest, VerifyRejects) {
     change(bad);
     EXPECT_THAT(breach(bad), HasSubstr(reason));
   };
-  rejects([](Graph& b) { b.nodes[0].inputs[0].index = 99; }, "fc: the graph is not well formed: input id out of range");
+  rejects([](Graph& b) { b.nodes[0].inputs[0].index = 99; },
+          "fc: the graph is not well formed: input id out of range");
   rejects([](Graph& b) { b.nodes[0].inputs[0] = b.nodes[1].outputs[0]; }, "before it is made");
   rejects([](Graph& b) { b.nodes[0].inputs.pop_back(); }, "number of inputs of MatMul");
   rejects([](Graph& b) { b.nodes[0].inputs[1] = {}; }, "input 'b' is missing");
   rejects([](Graph& b) { b.nodes[0].outputs.clear(); }, "number of outputs of MatMul");
   rejects([](Graph& b) { b.nodes[1].outputs = b.nodes[0].outputs; }, "names another producer");
   rejects([](Graph& b) { b.nodes[2].attributes = {}; }, "attribute 'perm' is missing");
-  rejects([](Graph& b) { b.nodes[2].attributes.set("perm", 1.0); }, "attribute 'perm' has another type");
-  rejects([](Graph& b) { b.nodes[0].attributes.set("axis", 1.0); }, "attribute 'axis' is not one of MatMul");
-  rejects([](Graph& b) { b.value(b.nodes[1].outputs[0]).type.shape = {9}; }, "expected float32[4, 2], got float32[9]");
+  rejects([](Graph& b) { b.nodes[2].attributes.set("perm", 1.0); },
+          "attribute 'perm' has another type");
+  rejects([](Graph& b) { b.nodes[0].attributes.set("axis", 1.0); },
+          "attribute 'axis' is not one of MatMul");
+  rejects([](Graph& b) { b.value(b.nodes[1].outputs[0]).type.shape = {9}; },
+          "expected float32[4, 2], got float32[9]");
   rejects([](Graph& b) { b.values[1].name = b.values[0].name; }, "two values have this name");
-  rejects([](Graph& b) { b.values[2].producer = {}; }, "has no producer");
+  rejects([](Graph& b) { b.values.push_back({.name = "orphan"}); },
+          "a computed value has no producer");
   rejects([](Graph& b) { b.states.push_back(b.states[0]); }, "two states have this name");
   rejects([](Graph& b) { b.states[0].final = b.nodes[2].outputs[0]; }, "type of the final value");
-  rejects([](Graph& b) { b.states[0].start = HostTensor(); }, "type of the value before the first step");
+  rejects([](Graph& b) { b.states[0].start = HostTensor(); },
+          "type of the value before the first step");
   rejects([](Graph& b) { b.inputs.push_back(b.inputs[0]); }, "two inputs have this name");
   rejects([](Graph& b) { b.outputs.push_back(b.outputs[0]); }, "two outputs have this name");
 }
@@ -150,7 +156,9 @@ TEST_F(GraphTest, VerifyRejectsReadersAfterTheWriter) {
   const ValueId w = g_.graph().states[0].initial;
   g_.set_scope({"late"});
   g_.neg(w);
-  EXPECT_THAT(breach(g_.graph()), HasSubstr("late: the graph is not well formed: reads state 'w' after it was overwritten"));
+  EXPECT_THAT(
+      breach(g_.graph()),
+      HasSubstr("late: the graph is not well formed: reads state 'w' after it was overwritten"));
 }
 
 TEST_F(GraphTest, VerifyRejectsAFinalValueElsewhere) {
@@ -173,7 +181,8 @@ TEST_F(GraphTest, FusedBodies) {
   g_.set_scope({"fused"});
   g_.node("Fused", {x}, {}, body);
   EXPECT_EQ(breach(g_.graph()), "");
-  EXPECT_THAT(to_text(g_.graph()), HasSubstr("%fused:0: float32[4] = Fused(%x)  # fused\n  input %x"));
+  EXPECT_THAT(to_text(g_.graph()),
+              HasSubstr("%fused:0: float32[4] = Fused(%x)  # fused\n  input %x"));
   const ValueId other = g_.input("other", {DType::float32, {5}});
   EXPECT_THROW(g_.node("Fused", {other}, {}, body), Error);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/lower/placed_graph.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/harness/program_check.h"
@@ -42,6 +43,7 @@ class ProgramTest : public ::testing::Test {
   std::unique_ptr<Device> plain = make_test_device(reference_kernels());
   std::unique_ptr<Device> fast = make_test_device(reference_kernels_as_fast());
   std::unique_ptr<Device> channels_last = make_test_device(channels_last_kernels());
+  std::unique_ptr<Device> cpu = make_cpu_device(1);
 };
 
 TEST_F(ProgramTest, MlpEqualsEvaluation) {
@@ -66,6 +68,13 @@ TEST_F(ProgramTest, AttentionEqualsEvaluation) {
   verify(graph);
   expect_equal(graph, operators, *plain, 3, 1e-4);
   expect_equal(graph, operators, *fast, 3, 1e-4);
+}
+
+TEST_F(ProgramTest, CpuEqualsEvaluation) {
+  expect_equal(mlp_training(operators, 4, {7, 6, 5, 3}, Update::sgd), operators, *cpu, 3, 5e-5);
+  expect_equal(mlp_training(operators, 8, {70, 300, 300, 3}, Update::momentum), operators, *cpu, 2, 1e-4);
+  expect_equal(convolution_training(operators), operators, *cpu, 3, 2e-4);
+  expect_equal(attention_training(operators), operators, *cpu, 3, 2e-4);
 }
 
 TEST_F(ProgramTest, RandomGraphsEqualEvaluation) {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 
@@ -328,6 +329,14 @@ TEST(RunConfig, TheModelsInTheRepositoryAreValid) {
       read_run_config(std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml");
   EXPECT_EQ(digits.name, "digits");
   EXPECT_THROW(read_run_config("/no/such/train.toml"), Error);
+}
+
+// TANDEM_CONFIG_PAGE=docs/train_toml.md writes the page instead.
+TEST(ConfigKeys, ThePageInDocsIsCurrent) {
+  if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
+    write_file(page, config_keys_markdown());
+  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/train_toml.md"),
+            config_keys_markdown());
 }
 
 TEST(ConfigKeys, TextsComeFromTheTable) {

@@ -1,0 +1,67 @@
+// Trained weights of a run as ONNX, safetensors or npz.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/export_weights.h"
+#include "api/run_files.h"
+#include "engine/formats/files.h"
+#include "engine/formats/npy.h"
+#include "engine/formats/safetensors.h"
+#include "importer/export_graph.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+std::string written(const std::filesystem::path& path) {
+  return fmt::format("wrote {} ({})", path.string(), bytes_text(static_cast<double>(file_size(path.string()))));
+}
+
+std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                        const std::vector<NamedTensor>& weights, const std::string& to) {
+  std::vector<std::pair<std::string, HostTensor>> values;
+  for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
+  ExportOptions options;
+  options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
+  options.import.evaluate = engine.evaluate;
+  const ExportResult result = export_graph(file, engine.operators, values, to, options);
+  std::string text;
+  for (const std::filesystem::path& path : result.files) text += (text.empty() ? "" : "\n") + written(path);
+  if (!result.note.empty()) text += "\n" + result.note;
+  return text;
+}
+
+}  // namespace
+
+std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                           const std::vector<NamedTensor>& weights, const std::string& to) {
+  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to);
+  if (to.ends_with(".safetensors")) {
+    const std::string beside = to + ".new";
+    write_safetensors(beside, weights, {{"format", "pt"}});
+    rename_path(beside, to);
+    return written(to);
+  }
+  if (to.ends_with(".npz")) {
+    const std::string beside = to + ".new";
+    write_npz(beside, weights);
+    rename_path(beside, to);
+    return written(to);
+  }
+  Diagnostic d;
+  d.file = to;
+  d.message = "export does not know this kind of file";
+  d.expected = "a name that ends in .onnx, .safetensors or .npz";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to, const std::string& checkpoint) {
+  const FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
+  const std::string resolved = found.run_dir + "/train.resolved.toml";
+  const RunConfig config = read_run_config(resolved);
+  const Engine engine(config.threads);
+  return export_weights(engine, OnnxFile::open(config.model.file), config, found.content.model, to);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,300 @@
+#include "importer/export_graph.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "importer/model_edits.h"
+#include "importer/onnx_content.h"
+#include "importer/tensor_data.h"
+#include "onnx/checker.h"
+
+namespace tandem {
+namespace importer {
+namespace {
+
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, const std::string& why) {
+  Diagnostic d;
+  d.message = "cannot write the model";
+  d.file = path.string();
+  d.got = why;
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+// A file beside its final place; renamed by `commit`, removed where that never happens.
+class NewFile {
+ public:
+  explicit NewFile(std::filesystem::path to) : to_(std::move(to)) {
+    temporary_ = to_.parent_path() / fmt::format(".{}.{}", to_.filename().string(), ::getpid());
+    fd_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd_ < 0) fail_to_write(temporary_, std::strerror(errno));
+  }
+  ~NewFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+
+  void write(const void* data, std::size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t count = ::write(fd_, at, size);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) fail_to_write(temporary_, std::strerror(errno));
+      at += count;
+      size -= static_cast<std::size_t>(count);
+      position_ += static_cast<std::uint64_t>(count);
+    }
+  }
+  void align(std::uint64_t unit) {
+    const std::string zeros((unit - position_ % unit) % unit, '\0');
+    write(zeros.data(), zeros.size());
+  }
+  std::uint64_t position() const { return position_; }
+  int descriptor() const { return fd_; }
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+  void close() {
+    if (::fsync(fd_) != 0) fail_to_write(temporary_, std::strerror(errno));
+    const int result = ::close(fd_);
+    fd_ = -1;
+    if (result != 0) fail_to_write(temporary_, std::strerror(errno));
+  }
+  void commit() {
+    if (::rename(temporary_.c_str(), to_.c_str()) != 0) fail_to_write(to_, std::strerror(errno));
+    temporary_.clear();
+    const std::filesystem::path folder = to_.parent_path();
+    const int fd =
+        ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    ::fsync(fd);
+    ::close(fd);
+  }
+
+ private:
+  std::filesystem::path to_, temporary_;
+  int fd_ = -1;
+  std::uint64_t position_ = 0;
+};
+
+class Export {
+ public:
+  Export(const OnnxFile& file, const OperatorSet& operators, const ExportOptions& options)
+      : file_(file),
+        content_(file.content()),
+        operators_(operators),
+        options_(options),
+        model_(*content_.model) {}
+
+  ExportResult run(const std::vector<std::pair<std::string, HostTensor>>& values,
+                   const std::filesystem::path& to) {
+    for (const auto& [name, value] : values) add_value(name, value);
+    if (options_.free_batch) free_batch();
+    if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
+    if (options_.inference) to_inference_form(model_);
+    if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
+    inline_attributes();
+    write(to);
+    return std::move(result_);
+  }
+
+ private:
+  void add_value(const std::string& name, const HostTensor& value) {
+    const auto original = content_.initializers.find(name);
+    if (original == content_.initializers.end()) {
+      refuse(file_.path(), name, "the model has no initializer of this name");
+    }
+    if (original->second.shape() != value.shape()) {
+      refuse(file_.path(), name, "shape of the new value", to_string(original->second.shape()),
+             to_string(value.shape()));
+    }
+    values_[name] = &value;
+  }
+
+  // What the model calls the first axis of what it is fed; "" where that is fixed.
+  std::string batch_name() const {
+    if (!options_.batch_outputs) return "";
+    for (const auto& input : model_.graph().input()) {
+      if (content_.initializers.count(input.name()) > 0) continue;
+      const std::vector<std::string> names = dims(input);
+      if (!names.empty() && !names[0].empty()) return names[0];
+    }
+    return "";
+  }
+
+  void free_batch() {
+    ImportOptions import = options_.import;
+    import.batch = 0;
+    import.training = !options_.inference && import.training;
+    import.collect_problems = false;
+    import.bind.erase(std::remove_if(import.bind.begin(), import.bind.end(),
+                                     [](const auto& b) { return b.first == "batch";
+  }),
+                      import.bind.end());
+  try {
+    const ImportResult same = import_graph(file_, operators_, import);
+    result_.batch_is_free = same.file_batch == 0;
+    if (same.file_batch == 0) return;
+    import.batch = 2 * same.file_batch;
+    const ImportResult other = import_graph(file_, operators_, import);
+    for (const BatchRewrite& rewrite : other.rewrites) {
+      if (rewrite.in_main_graph) continue;
+      result_.note = fmt::format("the batch stays {}: '{}' is made inside a function",
+                                 same.file_batch, rewrite.output);
+      return;
+    }
+    importer::free_batch(model_, free_name(), same, other);
+    result_.batch_is_free = true;
+  } catch (const Error& error) {
+    result_.note = fmt::format("the batch stays as it is: {}", error.what());
+  }
+}
+
+// "batch", unless the file calls another axis so.
+std::string
+free_name() const {
+  std::string name = "batch";
+  for (const auto& input : model_.graph().input()) {
+    for (const std::string& dim : dims(input)) {
+      if (dim == name) name += "_size";
+    }
+  }
+  return name;
+}
+static std::vector<std::string> dims(const onnx::ValueInfoProto& info) {
+  std::vector<std::string> names;
+  for (const auto& dim : info.type().tensor_type().shape().dim()) names.push_back(dim.dim_param());
+  return names;
+}
+
+template <class Nodes>
+void inline_tensors(Nodes& nodes) {
+  for (onnx::NodeProto& node : nodes) {
+    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) inline_tensor(*attribute.mutable_t());
+      for (onnx::TensorProto& tensor : *attribute.mutable_tensors()) inline_tensor(tensor);
+      if (attribute.has_g()) inline_graph(*attribute.mutable_g());
+      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) inline_graph(graph);
+    }
+  }
+}
+void inline_graph(onnx::GraphProto& graph) {
+  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) inline_tensor(tensor);
+  inline_tensors(*graph.mutable_node());
+}
+void inline_tensor(onnx::TensorProto& tensor) {
+  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+  write_tensor(tensor, read_tensor(tensor, content_, tensor.name()));
+}
+// External data elsewhere than in the main graph's initializers is small; it moves into the model.
+void inline_attributes() {
+  inline_tensors(*model_.mutable_graph()->mutable_node());
+  for (onnx::FunctionProto& function : *model_.mutable_functions())
+    inline_tensors(*function.mutable_node());
+}
+
+HostTensor value_of(const onnx::TensorProto& tensor) const {
+  const auto given = values_.find(tensor.name());
+  if (given != values_.end()) return *given->second;
+  return content_.initializers.at(tensor.name());
+}
+
+void write(const std::filesystem::path& to) {
+  bool was_external = false;
+  std::uint64_t total = 0;
+  for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
+    was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
+    const auto value = content_.initializers.find(tensor.name());
+    if (value != content_.initializers.end()) total += value->second.bytes();
+  }
+  const bool external = was_external || total > options_.inline_bytes;
+  const std::filesystem::path data_name = to.filename().string() + ".data";
+  std::unique_ptr<NewFile> data;
+  for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+    const bool is_ours = content_.initializers.count(tensor.name()) > 0;
+    if (!is_ours) {
+      if (values_.count(tensor.name()) == 0 &&
+          tensor.data_location() != onnx::TensorProto::EXTERNAL)
+        continue;
+      if (!dtype_from_onnx(tensor.data_type())) {
+        refuse(file_.path(), tensor.name(), "element type is not supported", "",
+               onnx_type_name(tensor.data_type()));
+      }
+      continue;  // a target that free_batch added
+    }
+    const bool changes =
+        values_.count(tensor.name()) > 0 || tensor.data_location() == onnx::TensorProto::EXTERNAL;
+    const HostTensor value = value_of(tensor).converted(*dtype_from_onnx(tensor.data_type()));
+    if (!external || value.bytes() < options_.external_from) {
+      if (changes) write_tensor(tensor, value);
+      continue;
+    }
+    if (!data) data = std::make_unique<NewFile>(to.parent_path() / data_name);
+    data->align(4096);
+    const std::uint64_t offset = data->position();
+    data->write(value.data(), value.bytes());
+    refer(tensor, data_name.string(), offset, value.bytes());
+  }
+  if (data) {
+    data->close();
+    data->commit();
+    result_.files.push_back(to.parent_path() / data_name);
+  }
+  if (model_.ByteSizeLong() > content_.limits.file_bytes) {
+    fail_to_write(to, "the model is larger than 2 GiB without external data");
+  }
+  NewFile model(to);
+  if (!model_.SerializeToFileDescriptor(model.descriptor()))
+    fail_to_write(to, std::strerror(errno));
+  model.close();
+  try {
+    onnx::checker::check_model(model.temporary().string());
+  } catch (const std::exception& error) {
+    refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", error.what());
+  }
+  model.commit();
+  result_.files.insert(result_.files.begin(), to);
+}
+
+static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
+                  std::uint64_t length) {
+  onnx::TensorProto reference;
+  reference.set_name(tensor.name());
+  reference.set_data_type(tensor.data_type());
+  *reference.mutable_dims() = tensor.dims();
+  reference.set_doc_string(tensor.doc_string());
+  reference.set_data_location(onnx::TensorProto::EXTERNAL);
+  const auto add = [&](const char* key, std::string value) {
+    onnx::StringStringEntryProto& entry = *reference.add_external_data();
+    entry.set_key(key);
+    entry.set_value(std::move(value));
+  };
+  add("location", location);
+  add("offset", std::to_string(offset));
+  add("length", std::to_string(length));
+  tensor = std::move(reference);
+}
+
+const OnnxFile& file_;
+const OnnxFile::Content& content_;
+const OperatorSet& operators_;
+const ExportOptions& options_;
+onnx::ModelProto model_;
+std::unordered_map<std::string, const HostTensor*> values_;
+ExportResult result_;
+};  // namespace
+
+}  // namespace importer
+}  // namespace tandem
+
+ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
+                          const std::vector<std::pair<std::string, HostTensor>>& values,
+                          const std::filesystem::path& to, const ExportOptions& options) {
+  return importer::Export(file, operators, options).run(values, to);
+}
+
+}  // namespace tandem

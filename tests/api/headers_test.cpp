@@ -1,0 +1,42 @@
+// The public headers: tandem/tandem.h needs nothing before it, and all use standard types only.
+#include "tandem/tandem.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <type_traits>
+
+namespace tandem {
+namespace {
+
+TEST(HeadersTest, IncludeNothingButTheStandardLibraryAndEachOther) {
+  const std::set<std::string> standard{"cstddef", "cstdint",  "exception", "functional", "map",    "memory",
+                                       "optional", "span",    "string",    "string_view", "utility", "vector"};
+  int headers = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/include/tandem")) {
+    ++headers;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) {
+      std::smatch match;
+      if (!std::regex_match(line, match, std::regex(R"(\s*#\s*include\s*[<"]([^>"]+)[>"].*)"))) continue;
+      const std::string included = match[1];
+      EXPECT_TRUE(standard.count(included) || included.rfind("tandem/", 0) == 0) << entry.path() << ": " << included;
+    }
+  }
+  EXPECT_GE(headers, 2);
+}
+
+TEST(HeadersTest, HandlesMoveAndErrorsAreExceptions) {
+  static_assert(std::is_nothrow_move_constructible_v<api::Session>);
+  static_assert(std::is_nothrow_move_constructible_v<api::Trainer>);
+  static_assert(std::is_base_of_v<std::exception, Error>);
+  const std::string version = api::version();
+  EXPECT_EQ(std::count(version.begin(), version.end(), '.'), 2);
+}
+
+}  // namespace
+}  // namespace tandem

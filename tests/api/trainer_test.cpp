@@ -1,0 +1,154 @@
+// A run described by a train.toml, through the public library: run, resume, export, inspect.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tandem/tandem.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+const std::string model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
+
+Json read_json(const std::string& path) {
+  std::ifstream file(path);
+  return Json::parse(file);
+}
+
+std::string error_of(const std::function<void()>& action, ErrorKind kind = ErrorKind::usage) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+class ApiTrainerTest : public ::testing::Test {
+ protected:
+  TrainOptions options(std::vector<std::string> overrides) {
+    TrainOptions options;
+    options.overrides = std::move(overrides);
+    options.run_dir = folder_ / "run";
+    options.on_message = [this](const std::string& text) { messages_.push_back(text); };
+    options.on_progress = [this](const Progress& p) { progress_.push_back(p); };
+    return options;
+  }
+
+  tandem::testing::TemporaryFolder folder_;
+  std::vector<std::string> messages_;
+  std::vector<Progress> progress_;
+};
+
+TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
+  Trainer trainer(config, options({"steps=45", "checkpoint.every=20 steps"}));
+  EXPECT_THAT(trainer.summary(), HasSubstr("38282 parameters"));
+  const TrainResult result = trainer.run();
+  EXPECT_EQ(result.steps, 45u);
+  EXPECT_EQ(result.run_dir, folder_ / "run");
+  EXPECT_GT(result.evaluation.at("accuracy"), 0.7);
+  EXPECT_FALSE(progress_.empty());
+  for (const char* file : {"train.resolved.toml", "policy.toml", "placement.json", "metrics.jsonl", "train.log",
+                           "summary.json", "checkpoints/best", "checkpoints/step-00000045/model.safetensors"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "run" + "/" + file)) << file;
+  }
+  for (const Json& node : read_json(folder_ / "run/placement.json")["nodes"]) EXPECT_EQ(node["device"], "cpu");
+
+  // The resolved file describes the same run.
+  TrainOptions again = options({});
+  again.run_dir = folder_ / "again";
+  EXPECT_EQ(Trainer(folder_ / "run/train.resolved.toml", again).run().loss, result.loss);
+
+  TrainOptions more = options({"steps=50"});
+  more.resume = true;
+  EXPECT_EQ(Trainer(config, more).run().steps, 50u);
+  EXPECT_THAT(messages_, Contains("resumed at step 45"));
+
+  for (const char* file : {"trained.onnx", "weights.safetensors", "weights.npz"}) {
+    EXPECT_THAT(export_run(folder_ / "run", folder_ / file), HasSubstr(file));
+    EXPECT_TRUE(fs::exists(folder_ / file));
+  }
+  export_run(folder_ / "run", folder_ / "best.onnx", "best");
+  export_run(folder_ / "run", folder_ / "step.onnx", "45");
+  export_run(folder_ / "run/checkpoints/step-00000045", folder_ / "path.onnx");
+  EXPECT_FALSE(inspect(folder_ / "trained.onnx").blocks_training);
+  EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", "46"); }), HasSubstr("no such checkpoint"));
+}
+
+TEST_F(ApiTrainerTest, ADryRunWritesNothing) {
+  TrainOptions dry = options({});
+  dry.dry_run = true;
+  Trainer trainer(config, dry);
+  EXPECT_THAT(trainer.summary(), HasSubstr("placement"));
+  trainer.run();
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
+  const std::string text = error_of([&] { Trainer(config, options({"optimizer.lrr=1", "batchsize=3"})); });
+  EXPECT_THAT(text, HasSubstr("optimizer.lr"));
+  EXPECT_THAT(text, HasSubstr("batch_size"));
+  EXPECT_THAT(error_of([&] { Trainer(folder_ / "none.toml", options({})); }), HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { Trainer(config, options({"device=gpu"})); }), HasSubstr("accelerator"));
+  TrainOptions resume = options({});
+  resume.resume = true;
+  EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
+}
+
+TEST_F(ApiTrainerTest, DataMistakesAreOfTheirOwnKind) {
+  error_of([&] { Trainer(config, options({"data.train.files=[\"none.npz\"]"})); }, ErrorKind::data);
+}
+
+TEST(InspectTest, SaysWhatIsInAModel) {
+  InspectOptions options;
+  options.bind = {{"batch", 4}};
+  const InspectReport report = inspect(model, options);
+  EXPECT_FALSE(report.blocks_training);
+  EXPECT_THAT(report.text, HasSubstr("8 trainable (38282 elements)"));
+  const Json json = Json::parse(report.json);
+  EXPECT_EQ(json["inputs"][0]["name"], "image");
+  EXPECT_EQ(json["parameters"].size(), 8u);
+  EXPECT_EQ(json["operators"]["Conv"], 2);
+  EXPECT_TRUE(json["problems"].empty());
+  for (const Json& p : json["parameters"]) {
+    EXPECT_TRUE(p["trainable"]) << p;
+    EXPECT_FALSE(p["reason"].get<std::string>().empty());
+  }
+}
+
+TEST(InspectTest, EveryStageIsText) {
+  for (const auto& [stage, part] : {std::pair{"graph", "Conv"}, {"training", "ConvGradWeight"},
+                                    {"lowered", "Conv"}, {"plan", "cpu"}}) {
+    InspectOptions options;
+    options.bind = {{"batch", 4}};
+    options.stage = stage;
+    EXPECT_THAT(inspect(model, options).text, HasSubstr(part)) << stage;
+  }
+}
+
+TEST(InspectTest, AFileThatIsNoModel) {
+  EXPECT_NE(error_of([] { inspect(config); }), "no error");
+  EXPECT_NE(error_of([] { inspect("/nowhere.onnx"); }), "no error");
+}
+
+TEST(ConfigKeysTest, AreListedAndExplained) {
+  EXPECT_THAT(config_keys(false), HasSubstr("optimizer.lr"));
+  EXPECT_TRUE(Json::accept(config_keys(true)));
+  EXPECT_TRUE(Json::accept(config_schema()));
+  EXPECT_THAT(config_explain("optimizer.lr"), HasSubstr("learning rate"));
+  EXPECT_THAT(error_of([] { config_explain("optimizer.lrr"); }), HasSubstr("optimizer.lr"));
+}
+
+}  // namespace
+}  // namespace tandem::api

@@ -1,0 +1,255 @@
+// Operators with attributes, shapes or settings that cannot be: each an Error with the operator's
+// path.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "engine/graph/error.h"
+#include "tests/importer/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace tandem::testing;
+using Ints64 = std::vector<std::int64_t>;
+
+struct OneNode {
+  ModelMaker m;
+  onnx::NodeProto* node = nullptr;
+  OneNode(const std::string& op, const std::vector<std::string>& inputs, int outputs = 1,
+          int opset = 20)
+      : m(opset) {
+    std::vector<std::string> names;
+    for (int i = 0; i < outputs; ++i) names.push_back("y" + std::to_string(i));
+    m.output("y0");
+    node = &m.node(op, inputs, names);
+    node->set_name("the_node");
+  }
+  std::string error() {
+    return error_of([&] { import_graph(m.file(), engine_operators(), with_evaluator()); });
+  }
+};
+
+TEST(BadOperator, Attributes) {
+  OneNode missing("Concat", {"x", "x"});
+  missing.m.input("x", {2, 3});
+  EXPECT_THAT(missing.error(), HasSubstr("the_node"));
+  OneNode wrong("Softmax", {"x"});
+  wrong.m.input("x", {2, 3});
+  set(*wrong.node, "axis", std::string("1"));
+  EXPECT_THAT(wrong.error(), HasSubstr("the_node"));
+  OneNode unknown("Relu", {"x"});
+  unknown.m.input("x", {2, 3});
+  set(*unknown.node, "colour", std::int64_t{1});
+  EXPECT_THAT(unknown.error(), HasSubstr("colour"));
+  OneNode reference("Softmax", {"x"});
+  reference.m.input("x", {2, 3});
+  set(*reference.node, "axis", std::int64_t{1});
+  reference.node->mutable_attribute(0)->set_ref_attr_name("axis");
+  EXPECT_THAT(reference.error(), HasSubstr("outside of a function"));
+  OneNode inputs("Relu", {"x", "x"});
+  inputs.m.input("x", {2, 3});
+  EXPECT_THAT(inputs.error(), HasSubstr("the_node"));
+  OneNode absent("Add", {"x", ""});
+  absent.m.input("x", {2, 3});
+  EXPECT_THAT(absent.error(), HasSubstr("the_node"));
+}
+
+TEST(BadOperator, Axes) {
+  const auto with_axis = [](const std::string& op, std::int64_t axis) {
+    OneNode one(op, {"x"});
+    one.m.input("x", {2, 3});
+    set(*one.node, "axis", axis);
+    return one.error();
+  };
+  for (const char* op : {"Softmax", "LogSoftmax", "Concat", "Flatten", "Split"}) {
+    EXPECT_THAT(with_axis(op, 100), HasSubstr("axis")) << op;
+    EXPECT_THAT(with_axis(op, std::numeric_limits<std::int64_t>::min()), HasSubstr("axis")) << op;
+  }
+  for (const Ints64& perm : {Ints64{0, 0}, Ints64{0}, Ints64{0, 5}, Ints64{-7, 1}}) {
+    OneNode one("Transpose", {"x"});
+    one.m.input("x", {2, 3});
+    set(*one.node, "perm", perm);
+    EXPECT_THAT(one.error(), HasSubstr("the_node"));
+  }
+  for (const char* op : {"ReduceSum", "Squeeze", "Unsqueeze"}) {
+    OneNode one(op, {"x", "axes"});
+    one.m.input("x", {1, 1}).integers("axes", {0, 0});
+    EXPECT_THAT(one.error(), HasSubstr("twice")) << op;
+  }
+}
+
+TEST(BadOperator, Shapes) {
+  for (const Ints64& shape : {Ints64{-1, -1}, Ints64{4}, Ints64{-2, 3}, Ints64{2, 3, 0},
+                              Ints64{-1, 4}, Ints64{std::int64_t{1} << 62, 8}}) {
+    OneNode one("Reshape", {"x", "shape"});
+    one.m.input("x", {2, 3}).integers("shape", shape);
+    EXPECT_THAT(one.error(), HasSubstr("the_node"));
+  }
+  OneNode computed("Reshape", {"x", "shape"});
+  computed.m.input("x", {2, 3}).input("shape", {1}, onnx::TensorProto::INT64);
+  EXPECT_THAT(computed.error(), HasSubstr("before the run"));
+  for (const Ints64& sizes :
+       {Ints64{-5, 8}, Ints64{1, 1}, Ints64{1, 1, 1}, Ints64{std::int64_t{1} << 62, 3}}) {
+    OneNode one("Split", {"x", "sizes"}, 2);
+    one.m.input("x", {3}).integers("sizes", sizes);
+    EXPECT_THAT(one.error(), HasSubstr("the_node"));
+  }
+  OneNode add("Add", {"a", "b"});
+  add.m.input("a", {2, 3}).input("b", {4});
+  EXPECT_THAT(add.error(), HasSubstr("the_node"));
+  OneNode types("Add", {"a", "b"});
+  types.m.input("a", {2}).input("b", {2}, onnx::TensorProto::DOUBLE);
+  EXPECT_THAT(types.error(), HasSubstr("the_node"));
+  OneNode matmul("MatMul", {"a", "b"});
+  matmul.m.input("a", {2, 3}).input("b", {4, 5});
+  EXPECT_THAT(matmul.error(), HasSubstr("the_node"));
+  OneNode gemm("Gemm", {"a", "b"});
+  gemm.m.input("a", {2, 3, 4}).input("b", {4, 5});
+  EXPECT_THAT(gemm.error(), HasSubstr("the_node"));
+}
+
+struct Conv {
+  Ints64 x{1, 4, 5, 5}, weight{2, 4, 3, 3};
+  std::vector<std::pair<std::string, Ints64>> lists;
+  std::int64_t group = 1;
+};
+
+TEST(BadOperator, Convolution) {
+  const auto error = [](const Conv& c) {
+    OneNode one("Conv", {"x", "w"});
+    one.m.input("x", c.x).weight("w", c.weight);
+    for (const auto& [name, values] : c.lists) set(*one.node, name, values);
+    set(*one.node, "group", c.group);
+    return one.error();
+  };
+  EXPECT_THAT(error({.group = 0}), HasSubstr("the_node"));
+  EXPECT_THAT(error({.group = -1}), HasSubstr("the_node"));
+  EXPECT_THAT(error({.group = 3}), HasSubstr("the_node"));
+  EXPECT_THAT(error({.lists = {{"strides", {0, 1}}}}), HasSubstr("strides"));
+  EXPECT_THAT(error({.lists = {{"dilations", {0, 1}}}}), HasSubstr("dilations"));
+  EXPECT_THAT(error({.lists = {{"strides", {1}}}}), HasSubstr("strides"));
+  EXPECT_THAT(error({.lists = {{"pads", {std::int64_t{1} << 62, 0, 0, 0}}}}), HasSubstr("pads"));
+  EXPECT_THAT(error({.lists = {{"pads", {-1, 0, 0, 0}}}}), HasSubstr("pads"));
+  EXPECT_THAT(error({.lists = {{"kernel_shape", {3, 2}}}}), HasSubstr("kernel_shape"));
+  EXPECT_THAT(error({.weight = {2}}), HasSubstr("the_node"));
+  EXPECT_THAT(error({.weight = {2, 4, 7, 7}}), HasSubstr("the_node"));
+  EXPECT_THAT(error({.x = {4}}), HasSubstr("the_node"));
+}
+
+TEST(BadOperator, Pooling) {
+  for (const Ints64& kernel :
+       {Ints64{3}, Ints64{0, 1}, Ints64{9, 9}, Ints64{-1, 2}, Ints64{std::int64_t{1} << 62, 1}}) {
+    for (const char* op : {"MaxPool", "AveragePool"}) {
+      OneNode one(op, {"x"});
+      one.m.input("x", {1, 2, 5, 5});
+      set(*one.node, "kernel_shape", kernel);
+      EXPECT_THAT(one.error(), HasSubstr("the_node")) << op;
+    }
+  }
+}
+
+TEST(BadOperator, HugeResults) {
+  const std::int64_t huge = std::int64_t{1} << 60;
+  const auto with_shape = [&](const std::string& op, const Ints64& numbers) {
+    OneNode one(op, op == "ConstantOfShape" ? std::vector<std::string>{"n"}
+                                            : std::vector<std::string>{"x", "n"});
+    if (op != "ConstantOfShape") one.m.input("x", {1});
+    one.m.integers("n", numbers);
+    return one.error();
+  };
+  EXPECT_THAT(with_shape("ConstantOfShape", {huge}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("ConstantOfShape", {-1}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("Expand", {huge, huge}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("Expand", {-3}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("Tile", {huge}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("Tile", {-1}), HasSubstr("the_node"));
+  EXPECT_THAT(with_shape("Pad", {huge, 0}), HasSubstr("the_node"));
+  const auto range = [](double start, double limit, double delta) {
+    OneNode one("Range", {"start", "limit", "delta"});
+    for (const auto& [name, value] :
+         {std::pair{"start", start}, {"limit", limit}, {"delta", delta}}) {
+      onnx::TensorProto& tensor = *one.m.graph().add_initializer();
+      tensor.set_name(name);
+      tensor.set_data_type(onnx::TensorProto::FLOAT);
+      tensor.add_float_data(static_cast<float>(value));
+    }
+    return one.error();
+  };
+  EXPECT_THAT(range(0, 1e18, 1), HasSubstr("too long"));
+  EXPECT_THAT(range(0, 10, 0), HasSubstr("delta"));
+  EXPECT_THAT(range(0, std::numeric_limits<double>::quiet_NaN(), 1), HasSubstr("the_node"));
+  OneNode slice("Slice", {"x", "s", "e", "a", "t"});
+  slice.m.input("x", {4}).integers("s", {0}).integers("e", {4}).integers("a", {0}).integers("t",
+                                                                                            {0});
+  EXPECT_THAT(slice.error(), HasSubstr("steps"));
+}
+
+TEST(BadOperator, InputExtents) {
+  ModelMaker m;
+  m.input("x", {2, -3}).output("y");
+  m.node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(error_of([&] { import_graph(m.file(), engine_operators(), with_evaluator()); }),
+              HasSubstr("bad extent"));
+  ModelMaker free;
+  free.free_input("x", {"N", "width", "8"}).output("y");
+  free.node("Relu", {"x"}, {"y"});
+  const std::string text =
+      error_of([&] { import_graph(free.file(), engine_operators(), with_evaluator()); });
+  EXPECT_THAT(text, HasSubstr("width"));
+  ImportOptions options = with_evaluator();
+  options.bind = {{"width", 5}};
+  options.batch = 3;
+  const ImportResult bound = import_graph(free.file(), engine_operators(), options);
+  EXPECT_EQ(bound.graph.type(bound.graph.outputs[0].value).shape, (Shape{3, 5, 8}));
+  options.bind = {{"widht", 5}};
+  EXPECT_THAT(error_of([&] { import_graph(free.file(), engine_operators(), options); }),
+              HasSubstr("one of"));
+  options.bind = {{"width", 0}};
+  EXPECT_THAT(error_of([&] { import_graph(free.file(), engine_operators(), options); }),
+              HasSubstr("1 or more"));
+}
+
+TEST(BadOperator, DropoutRatio) {
+  for (float ratio : {1.0f, 2.0f, -0.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    OneNode one("Dropout", {"x", "ratio", "mode"});
+    one.m.input("x", {4});
+    onnx::TensorProto& tensor = *one.m.graph().add_initializer();
+    tensor.set_name("ratio");
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    tensor.add_float_data(ratio);
+    onnx::TensorProto& mode = *one.m.graph().add_initializer();
+    mode.set_name("mode");
+    mode.set_data_type(onnx::TensorProto::BOOL);
+    mode.add_int32_data(1);
+    EXPECT_THAT(one.error(), HasSubstr("ratio"));
+  }
+}
+
+TEST(BadOperator, AllProblemsAtOnce) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").output("z");
+  m.node("Sin", {"x"}, {"a"}).set_name("first");
+  m.node("Relu", {"a"}, {"b"});
+  m.node("Cos", {"x"}, {"c"}).set_name("second");
+  m.node("Sin", {"c"}, {"d"}).set_name("after");
+  m.node("Identity", {"b"}, {"y"});
+  m.node("Identity", {"d"}, {"z"});
+  const std::string text =
+      error_of([&] { import_graph(m.file(), engine_operators(), with_evaluator()); });
+  EXPECT_THAT(text, HasSubstr("first"));
+  EXPECT_THAT(text, HasSubstr("second"));
+  ImportOptions options = with_evaluator();
+  options.collect_problems = true;
+  const ImportResult result = import_graph(m.file(), engine_operators(), options);
+  ASSERT_EQ(result.summary.problems.size(), 2u);
+  EXPECT_EQ(result.summary.problems[0].kind, "unsupported_operator");
+  EXPECT_EQ(result.summary.problems[0].op, "Sin");
+  EXPECT_EQ(result.summary.problems[0].path, "first");
+  EXPECT_EQ(result.summary.operators.at("Sin"), 2);
+}
+
+}  // namespace
+}  // namespace tandem

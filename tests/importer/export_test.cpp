@@ -1,0 +1,263 @@
+// Trained weights back into the user's file: values, inference form, free batch, external data,
+// checker.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "engine/graph/error.h"
+#include "importer/export_graph.h"
+#include "onnx/checker.h"
+#include "tests/importer/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace tandem::testing;
+
+onnx::ModelProto load(const std::filesystem::path& path) {
+  std::ifstream stream(path, std::ios::binary);
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromIstream(&stream));
+  return model;
+}
+
+ExportOptions with_import() {
+  ExportOptions options;
+  options.import = with_evaluator();
+  return options;
+}
+
+NamedTensors feeds_of(const Graph& graph) {
+  NamedTensors feeds;
+  for (const NamedValue& input : graph.inputs) {
+    const TensorType& type = graph.type(input.value);
+    HostTensor numbers(TensorType{DType::float64, type.shape});
+    for (std::int64_t i = 0; i < type.elements(); ++i) {
+      numbers.as<double>()[static_cast<std::size_t>(i)] =
+          is_float(type.dtype) ? static_cast<double>(i % 13) / 8 - 0.7 : static_cast<double>(i % 5);
+    }
+    feeds.emplace_back(input.name, numbers.converted(type.dtype));
+  }
+  return feeds;
+}
+
+void expect_equal(const NamedTensors& a, const NamedTensors& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].second.type(), b[k].second.type());
+    for (std::int64_t i = 0; i < a[k].second.type().elements(); ++i) {
+      ASSERT_EQ(a[k].second.number(i), b[k].second.number(i)) << a[k].first << " " << i;
+    }
+  }
+}
+
+class ExportFixture : public ::testing::TestWithParam<const char*> {};
+
+// Changes every state, exports, imports the result: it computes what the changed model computes.
+TEST_P(ExportFixture, RoundTrip) {
+  const OnnxFile file = OnnxFile::open(fixtures() / GetParam());
+  ImportOptions evaluation = with_evaluator();
+  evaluation.training = false;
+  evaluation.batch = 2;
+  ImportResult before = import_graph(file, engine_operators(), evaluation);
+  NamedTensors values;
+  for (State& state : before.graph.states) {
+    state.start = state.start.clone();
+    for (float& x : state.start.as<float>()) x = 0.5f * x + 0.01f;
+    values.emplace_back(state.name, state.start);
+  }
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "trained.onnx";
+  const ExportResult written = export_graph(file, engine_operators(), values, to, with_import());
+  EXPECT_EQ(written.note, "");
+  EXPECT_TRUE(written.batch_is_free);
+  ASSERT_EQ(written.files.size(), 1u);
+  EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
+  // What the file says is what inference does: no option needed.
+  ImportOptions by_file = with_evaluator();
+  by_file.batch_norm = "file";
+  by_file.batch = 2;
+  const ImportResult after = import_graph(OnnxFile::open(to), engine_operators(), by_file);
+  const NamedTensors feeds = feeds_of(before.graph);
+  expect_equal(run_graph(after.graph, feeds), run_graph(before.graph, feeds));
+  const onnx::ModelProto a = load(fixtures() / GetParam()), b = load(to);
+  EXPECT_EQ(a.opset_import(0).version(), b.opset_import(0).version());
+  EXPECT_EQ(a.ir_version(), b.ir_version());
+  ASSERT_EQ(a.graph().initializer_size(), b.graph().initializer_size());
+  for (int i = 0; i < a.graph().initializer_size(); ++i) {
+    EXPECT_EQ(a.graph().initializer(i).name(), b.graph().initializer(i).name());
+  }
+  for (const onnx::NodeProto& node : b.graph().node()) {
+    if (node.op_type() == "BatchNormalization") {
+      EXPECT_EQ(node.output_size(), 1);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExportFixture,
+                         ::testing::Values("mlp_dynamo.onnx", "mlp_torchscript.onnx",
+                                           "conv_bn_dynamo.onnx", "conv_bn_torchscript.onnx",
+                                           "resnet18_torchscript.onnx", "gpt_dynamo.onnx",
+                                           "encoder_torchscript.onnx", "mlp_loss_dynamo.onnx"));
+
+TEST(Export, FixedBatchBecomesFree) {
+  ModelMaker m;
+  m.input("x", {1, 3, 4}).output("y").weight("w", {12, 5}).integers("shape", {1, -1});
+  m.node("Reshape", {"x", "shape"}, {"a"});
+  m.node("MatMul", {"a", "w"}, {"y"});
+  m.graph()
+      .mutable_output(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->add_dim()
+      ->set_dim_value(1);
+  m.graph()
+      .mutable_output(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->add_dim()
+      ->set_dim_value(5);
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "free.onnx";
+  const ExportResult written = export_graph(m.file(), engine_operators(), {}, to, with_import());
+  EXPECT_TRUE(written.batch_is_free) << written.note;
+  EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
+  const onnx::ModelProto model = load(to);
+  EXPECT_EQ(model.graph().input(0).type().tensor_type().shape().dim(0).dim_param(), "batch");
+  EXPECT_EQ(model.graph().output(0).type().tensor_type().shape().dim(0).dim_param(), "batch");
+  ImportOptions options = with_evaluator();
+  options.batch = 9;
+  const ImportResult result = import_graph(OnnxFile::open(to), engine_operators(), options);
+  EXPECT_EQ(result.file_batch, 0);
+  EXPECT_EQ(result.graph.type(result.graph.outputs[0].value).shape, (Shape{9, 5}));
+}
+
+TEST(Export, BatchThatCannotBeFreedStays) {
+  ModelMaker m;
+  m.input("x", {2, 6}).output("y").integers("shape", {3, 4});
+  m.node("Reshape", {"x", "shape"}, {"y"});
+  ScratchFolder folder;
+  const ExportResult written =
+      export_graph(m.file(), engine_operators(), {}, folder.path() / "fixed.onnx", with_import());
+  EXPECT_FALSE(written.batch_is_free);
+  EXPECT_THAT(written.note, HasSubstr("Reshape"));
+}
+
+TEST(Export, InferenceForm) {
+  for (int opset : {9, 13, 14, 20}) {
+    ModelMaker m(opset);
+    m.model.set_ir_version(opset < 10 ? 4 : 8);
+    m.input("x", {2, 3, 4}).output("y");
+    for (const char* name : {"scale", "bias", "mean", "var"}) m.weight(name, {3});
+    if (opset >= 14) {
+      set(m.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"},
+                 {"n", "new_mean", "new_var"}),
+          "training_mode", std::int64_t{1});
+    } else {
+      m.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"},
+             {"n", "new_mean", "new_var", "saved_mean", "saved_var"});
+    }
+    if (opset >= 12) {
+      onnx::NodeProto& constant = m.node("Constant", {}, {"mode"});
+      onnx::AttributeProto& value = *constant.add_attribute();
+      value.set_name("value");
+      value.set_type(onnx::AttributeProto::TENSOR);
+      value.mutable_t()->set_data_type(onnx::TensorProto::BOOL);
+      value.mutable_t()->add_int32_data(1);
+      m.weight("ratio", {}, 0.5f);
+      m.node("Dropout", {"n", "ratio", "mode"}, {"y", "mask"});
+    } else {
+      m.node("Dropout", {"n"}, {"y", "mask"});
+    }
+    ScratchFolder folder;
+    const std::filesystem::path to = folder.path() / "model.onnx";
+    export_graph(m.file(), engine_operators(), {}, to, with_import());
+    const onnx::ModelProto model = load(to);
+    ASSERT_EQ(model.graph().node_size(), 2) << opset;
+    EXPECT_EQ(model.graph().node(0).output_size(), 1);
+    EXPECT_EQ(model.graph().node(0).attribute_size(), 0);
+    EXPECT_EQ(model.graph().node(1).output_size(), 1);
+    EXPECT_LE(model.graph().node(1).input_size(), 2);
+  }
+}
+
+TEST(Export, OutputsAreCut) {
+  const OnnxFile file = OnnxFile::open(fixtures() / "mlp_loss_dynamo.onnx");
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "logits.onnx";
+  ExportOptions options = with_import();
+  options.outputs = {{"linear_2", {DType::float32, {16, 10}}}};
+  export_graph(file, engine_operators(), {}, to, options);
+  EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
+  const onnx::ModelProto model = load(to);
+  ASSERT_EQ(model.graph().input_size(), 1);
+  ASSERT_EQ(model.graph().output_size(), 1);
+  EXPECT_EQ(model.graph().output(0).name(), "linear_2");
+  EXPECT_TRUE(model.graph().output(0).type().tensor_type().shape().dim(0).has_dim_param());
+  options.outputs = {{"nothing", {}}};
+  EXPECT_THAT(error_of([&] { export_graph(file, engine_operators(), {}, to, options); }),
+              HasSubstr("nothing"));
+}
+
+TEST(Export, ExternalDataAndOtherTypes) {
+  ModelMaker m;
+  m.input("x", {2, 300}, onnx::TensorProto::FLOAT16).output("y");
+  onnx::TensorProto& big = *m.graph().add_initializer();
+  big.set_name("big");
+  big.set_data_type(onnx::TensorProto::FLOAT16);
+  big.add_dims(300);
+  big.add_dims(4);
+  big.set_raw_data(std::string(2400, '\0'));
+  m.node("MatMul", {"x", "big"}, {"y"});
+  auto& type = *m.graph().mutable_output(0)->mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx::TensorProto::FLOAT16);
+  type.mutable_shape()->add_dim()->set_dim_value(2);
+  type.mutable_shape()->add_dim()->set_dim_value(4);
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "model.onnx";
+  ExportOptions options = with_import();
+  options.inline_bytes = 1000;
+  options.external_from = 100;
+  HostTensor value(TensorType{DType::float32, {300, 4}});
+  for (std::size_t i = 0; i < 1200; ++i) value.as<float>()[i] = static_cast<float>(i % 7);
+  const ExportResult written =
+      export_graph(m.file(), engine_operators(), {{"big", value}}, to, options);
+  EXPECT_EQ(written.files.size(), 2u);
+  EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
+  // Onto itself: the mapped data stays readable while it is replaced.
+  const OnnxFile first = OnnxFile::open(to);
+  export_graph(first, engine_operators(), {}, to, options);
+  const ImportResult result =
+      import_graph(OnnxFile::open(to), engine_operators(), with_evaluator());
+  const HostTensor& start = result.graph.find_state("big")->start;
+  ASSERT_EQ(start.dtype(), DType::float16);
+  for (std::int64_t i = 0; i < 1200; ++i) ASSERT_EQ(start.number(i), static_cast<double>(i % 7));
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    ++files;
+  EXPECT_EQ(files, 2);  // no temporary file is left
+}
+
+TEST(Export, WrongValues) {
+  const OnnxFile file = OnnxFile::open(fixtures() / "mlp_dynamo.onnx");
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "model.onnx";
+  const HostTensor one(TensorType{DType::float32, {1}});
+  EXPECT_THAT(error_of([&] {
+                export_graph(file, engine_operators(), {{"nobody", one}}, to, with_import());
+              }),
+              HasSubstr("no initializer"));
+  EXPECT_THAT(error_of([&] {
+                export_graph(file, engine_operators(), {{"0.bias", one}}, to, with_import());
+              }),
+              HasSubstr("shape"));
+  EXPECT_FALSE(std::filesystem::exists(to));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,231 @@
+// ONNX's own node tests, written as files by a script: imported, evaluated on reference kernels,
+// compared.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "engine/graph/error.h"
+#include "importer/onnx_content.h"
+#include "importer/operators/all.h"
+#include "importer/tensor_data.h"
+#include "tests/importer/support.h"
+
+namespace tandem {
+namespace {
+
+using namespace tandem::testing;
+
+// Operators that Tandem promises; a case of these in a supported type has to pass.
+const std::set<std::string>& promised() {
+  static const std::set<std::string> operators{
+      "Add", "Sub", "Mul", "Div", "Neg", "Exp", "Log", "Sqrt", "Pow", "Erf", "Tanh", "Sigmoid",
+      "Relu", "LeakyRelu", "Clip", "Gelu", "Where", "Equal", "Less", "Greater", "LessOrEqual",
+      "GreaterOrEqual", "MatMul", "Gemm", "Conv", "MaxPool", "AveragePool", "GlobalAveragePool",
+      "BatchNormalization", "LayerNormalization", "Softmax", "LogSoftmax",
+      "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss", "ReduceSum", "ReduceMean",
+      "ReduceMax", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Concat", "Split",
+      "Slice", "Pad", "Expand", "Gather", "Cast", "CastLike", "Shape", "Constant",
+      "ConstantOfShape", "Range", "Trilu", "Dropout", "Identity",
+      // and what comes with them
+      "Abs", "Sign", "Reciprocal", "Softplus", "Not", "And", "Or", "Xor", "Max", "Min", "Sum",
+      "Mean", "Size", "Tile", "GlobalMaxPool"};
+  return operators;
+}
+
+// Cases of promised operators that Tandem refuses, each with the reason that its message has to
+// give.
+const std::map<std::string, std::string>& refused() {
+  static const std::map<std::string, std::string> cases{
+      // A sequence or an optional is fed: Identity of what is no tensor.
+      {"test_identity_sequence", "not a tensor"},
+      {"test_identity_opt", "not a tensor"},
+  };
+  return cases;
+}
+
+struct Outcome {
+  enum Kind { passed, failed, refused_type, unsupported } kind = failed;
+  std::string why;
+};
+
+bool read_tensor_file(const std::filesystem::path& path, onnx::TensorProto& tensor) {
+  std::ifstream stream(path, std::ios::binary);
+  return stream && tensor.ParseFromIstream(&stream);
+}
+
+// Inputs that some node takes as a setting.
+std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (importer::is_setting(node.op_type(), static_cast<std::size_t>(i)))
+        names.insert(node.input(i));
+    }
+  }
+  return names;
+}
+
+std::string difference(const HostTensor& got, const HostTensor& want) {
+  if (!(got.type() == want.type()))
+    return fmt::format("type {} instead of {}", to_string(got.type()), to_string(want.type()));
+  const bool half = want.dtype() == DType::float16 || want.dtype() == DType::bfloat16;
+  const double relative = half ? 1e-2 : 1e-3, absolute = half ? 1e-3 : 1e-7;
+  for (std::int64_t i = 0; i < want.type().elements(); ++i) {
+    const double a = got.number(i), b = want.number(i);
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (a == b || std::abs(a - b) <= absolute + relative * std::abs(b)) continue;
+    return fmt::format("element {}: {} instead of {}", i, a, b);
+  }
+  return "";
+}
+
+// ratio, scale and mask where the mask comes from numpy's random numbers.
+std::string dropout_difference(const HostTensor& x, const NamedTensors& got, double ratio) {
+  std::int64_t kept = 0;
+  const HostTensor& y = got[0].second;
+  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
+    const bool keeps = y.number(i) != 0;
+    kept += keeps;
+    const double want = keeps ? x.number(i) / (1 - ratio) : 0;
+    if (std::abs(y.number(i) - want) > 1e-5 * (1 + std::abs(want)))
+      return fmt::format("element {} is not scaled", i);
+    if (got.size() > 1 && (got[1].second.number(i) != 0) != keeps)
+      return fmt::format("mask of element {}", i);
+  }
+  const double share = static_cast<double>(kept) / static_cast<double>(x.type().elements());
+  return std::abs(share - (1 - ratio)) < 0.2 ? ""
+                                             : fmt::format("{} of the elements were kept", share);
+}
+
+bool has_unsupported_type(const std::string& text) {
+  return text.find("element type") != std::string::npos ||
+         text.find("not a tensor") != std::string::npos;
+}
+
+// Settings may also be computed from inputs: then all integers that are fed are known.
+ImportResult import_case(const OnnxFile& file, ImportOptions options, const NamedTensors& feeds) {
+  try {
+    return import_graph(file, engine_operators(), options);
+  } catch (const Error& error) {
+    if (std::string(error.what()).find("before the run") == std::string::npos) throw;
+  }
+  options.constants.clear();
+  for (const auto& feed : feeds) {
+    if (!is_float(feed.second.dtype())) options.constants.push_back(feed);
+  }
+  return import_graph(file, engine_operators(), options);
+}
+
+Outcome run_case(const std::filesystem::path& folder) {
+  const std::string name = folder.filename().string();
+  const std::filesystem::path data = folder / "test_data_set_0";
+  ImportOptions options = with_evaluator();
+  options.batch_norm = "file";
+  options.training = name.find("training") != std::string::npos;
+  NamedTensors feeds;
+  try {
+    const OnnxFile file = OnnxFile::open(folder / "model.onnx");
+    const onnx::GraphProto& graph = file.content().model->graph();
+    for (int i = 0; i < graph.input_size(); ++i) {
+      onnx::TensorProto tensor;
+      if (!graph.input(i).type().has_tensor_type()) continue;
+      if (!read_tensor_file(data / fmt::format("input_{}.pb", i), tensor)) continue;
+      feeds.emplace_back(graph.input(i).name(),
+                         importer::read_tensor(tensor, file.content(), tensor.name()).clone());
+    }
+    const std::set<std::string> settings = setting_inputs(graph);
+    for (const auto& feed : feeds) {
+      if (settings.count(feed.first) > 0) options.constants.push_back(feed);
+    }
+    const ImportResult result = import_case(file, options, feeds);
+    const NamedTensors got = run_graph(result.graph, feeds);
+    const bool random =
+        name.rfind("test_training_dropout", 0) == 0 && name.find("zero_ratio") == std::string::npos;
+    if (random) {
+      double ratio = 0.5;
+      for (const Node& node : result.graph.nodes) {
+        if (node.op->name == "Dropout") ratio = node.attributes.number("ratio");
+      }
+      const std::string why = dropout_difference(feeds[0].second, got, ratio);
+      return {why.empty() ? Outcome::passed : Outcome::failed, why};
+    }
+    for (int i = 0; i < graph.output_size(); ++i) {
+      onnx::TensorProto tensor;
+      if (!read_tensor_file(data / fmt::format("output_{}.pb", i), tensor))
+        return {Outcome::failed, "no expected output"};
+      const HostTensor want = importer::read_tensor(tensor, file.content(), tensor.name());
+      const auto at = std::find_if(
+          got.begin(), got.end(), [&](const auto& g) { return g.first == graph.output(i).name(); });
+      const std::string why =
+          at == got.end() ? "the output is missing" : difference(at->second, want);
+      if (!why.empty()) return {Outcome::failed, graph.output(i).name() + ": " + why};
+    }
+    return {Outcome::passed, ""};
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    if (has_unsupported_type(text)) return {Outcome::refused_type, text};
+    return {Outcome::unsupported, text};
+  } catch (const std::exception& error) {  // no kernel
+    return {Outcome::failed, error.what()};
+  }
+}
+
+std::filesystem::path cases_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  const std::filesystem::path base =
+      cache != nullptr ? std::filesystem::path(cache)
+                       : std::filesystem::path(home != nullptr ? home : "") / ".cache";
+  return folder_from("TANDEM_ONNX_NODE_TESTS", base / "tandem/onnx-node-1.23.2");
+}
+
+TEST(NodeTests, PromisedOperatorsPass) {
+  const std::filesystem::path root = cases_folder();
+  if (root.empty()) {
+    GTEST_SKIP() << "ONNX's node tests are not there: tests/scripts writes them, "
+                    "TANDEM_ONNX_NODE_TESTS names their folder";
+  }
+  std::map<Outcome::Kind, int> counts;
+  int extra = 0, promised_passed = 0;
+  std::vector<std::filesystem::path> folders;
+  for (const auto& entry : std::filesystem::directory_iterator(root)) {
+    if (std::filesystem::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
+  }
+  std::sort(folders.begin(), folders.end());
+  ASSERT_GT(folders.size(), 1000u);
+  for (const auto& folder : folders) {
+    onnx::ModelProto model;
+    std::ifstream stream(folder / "model.onnx", std::ios::binary);
+    ASSERT_TRUE(model.ParseFromIstream(&stream));
+    const bool must =
+        std::all_of(model.graph().node().begin(), model.graph().node().end(), [](const auto& node) {
+          return node.domain().empty() && promised().count(node.op_type()) > 0;
+        });
+    const std::string name = folder.filename().string();
+    const Outcome outcome = run_case(folder);
+    ++counts[outcome.kind];
+    extra += outcome.kind == Outcome::passed && !must;
+    promised_passed += outcome.kind == Outcome::passed && must;
+    if (outcome.kind == Outcome::passed || outcome.kind == Outcome::refused_type) continue;
+    const auto known = refused().find(name);
+    if (known != refused().end()) {
+      EXPECT_NE(outcome.why.find(known->second), std::string::npos) << name << ": " << outcome.why;
+      continue;
+    }
+    // What is imported at all has to be right.
+    EXPECT_FALSE(must || outcome.kind == Outcome::failed) << name << ": " << outcome.why;
+  }
+  fmt::print(
+      "node tests: {} cases: {} passed ({} of promised operators, {} beyond them), {} refused by "
+      "type, {} unsupported, {} failed\n",
+      folders.size(), counts[Outcome::passed], promised_passed, extra,
+      counts[Outcome::refused_type], counts[Outcome::unsupported], counts[Outcome::failed]);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,102 @@
+// Convolutions and their gradients on every kernel and layout.
+#include <gtest/gtest.h>
+
+#include "tests/kernels/product_check.h"
+
+namespace tandem::testing {
+namespace {
+
+struct ConvShape {
+  Shape x, weight;
+  Ints strides, pads, dilations = {1, 1};
+  std::int64_t group = 1;
+};
+
+Shape output_of(const ConvShape& c) {
+  Shape y{c.x[0], c.weight[0]};
+  const std::size_t rank = c.x.size() - 2;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t window = (c.weight[i + 2] - 1) * c.dilations[i] + 1;
+    y.push_back((c.x[i + 2] + c.pads[i] + c.pads[i + rank] - window) / c.strides[i] + 1);
+  }
+  return y;
+}
+
+void check_all_passes(const ConvShape& c, const std::vector<std::string>& kernels = {}) {
+  const Shape y = output_of(c);
+  const auto attributes = [&] { return conv_attributes(c.strides, c.pads, c.dilations, c.group); };
+  check_product({.op = "Conv", .inputs = {c.x, c.weight, {c.weight[0]}}, .attributes = attributes(),
+                 .kernels = kernels});
+  check_product({.op = "Conv", .inputs = {c.x, c.weight}, .attributes = attributes()});
+  Attributes to_x = attributes(), to_weight = attributes();
+  to_x.set("shape", c.x);
+  to_weight.set("shape", c.weight);
+  check_product({.op = "ConvGradInput", .inputs = {y, c.weight}, .attributes = to_x, .kernels = kernels});
+  check_product({.op = "ConvGradWeight", .inputs = {c.x, y}, .attributes = to_weight, .kernels = kernels});
+}
+
+TEST(Conv, Pointwise) {
+  check_all_passes({{3, 10, 5, 4}, {17, 10, 1, 1}, {1, 1}, {0, 0, 0, 0}}, {"simd.conv_pointwise"});
+  check_all_passes({{8, 64, 4, 4}, {96, 64, 1, 1}, {1, 1}, {0, 0, 0, 0}}, {"simd.conv_pointwise"});
+  check_all_passes({{4, 32, 8, 8}, {64, 32, 1, 1}, {2, 2}, {0, 0, 0, 0}});
+}
+
+TEST(Conv, TinyMaps) {
+  check_all_passes({{9, 48, 1, 1}, {40, 48, 3, 3}, {1, 1}, {1, 1, 1, 1}}, {"simd.conv_taps"});
+  check_all_passes({{8, 32, 2, 2}, {64, 32, 3, 3}, {2, 2}, {1, 1, 1, 1}}, {"simd.conv_taps"});
+  check_all_passes({{16, 64, 2, 2}, {32, 64, 3, 3}, {1, 1}, {1, 1, 1, 1}}, {"simd.conv_taps"});
+  check_all_passes({{8, 32, 4, 4}, {64, 32, 3, 3}, {2, 2}, {1, 1, 1, 1}}, {"simd.conv_taps"});
+  check_all_passes({{8, 32, 4, 4}, {48, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+  check_all_passes({{8, 32, 4, 4}, {32, 32, 1, 1}, {2, 2}, {0, 0, 0, 0}}, {"simd.conv_taps"});
+  // Taps and positions that never meet.
+  check_all_passes({{8, 32, 1, 1}, {32, 32, 3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}}, {"simd.conv_taps"});
+}
+
+TEST(Conv, LargerMaps) {
+  check_all_passes({{2, 3, 17, 15}, {16, 3, 7, 7}, {2, 2}, {3, 3, 3, 3}});
+  check_all_passes({{2, 32, 9, 8}, {48, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}});
+  check_all_passes({{2, 32, 9, 8}, {48, 32, 3, 3}, {2, 2}, {1, 1, 1, 1}});
+  check_all_passes({{2, 5, 11, 9}, {7, 5, 3, 2}, {1, 2}, {1, 0, 0, 1}, {2, 1}});
+}
+
+TEST(Conv, LeNet) {
+  check_all_passes({{4, 1, 28, 28}, {6, 1, 5, 5}, {1, 1}, {2, 2, 2, 2}});
+  check_all_passes({{4, 6, 14, 14}, {16, 6, 5, 5}, {1, 1}, {0, 0, 0, 0}});
+}
+
+TEST(Conv, Groups) {
+  check_all_passes({{2, 12, 7, 7}, {18, 4, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 3});
+  check_all_passes({{2, 32, 7, 7}, {32, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 32});
+}
+
+TEST(Conv, OneAndThreeAxes) {
+  check_all_passes({{3, 8, 20}, {12, 8, 3}, {2}, {1, 1}, {1}});
+  check_all_passes({{2, 4, 5, 6, 7}, {6, 4, 2, 3, 3}, {1, 2, 1}, {0, 1, 1, 0, 1, 1}, {1, 1, 1}});
+}
+
+TEST(ConvFused, Epilogues) {
+  struct Fused {
+    Shape x, weight, y;
+    Ints strides, pads;
+  };
+  for (const Fused& c : {Fused{{8, 64, 4, 4}, {96, 64, 1, 1}, {8, 96, 4, 4}, {1, 1}, {0, 0, 0, 0}},
+                         Fused{{8, 32, 2, 2}, {64, 32, 3, 3}, {8, 64, 2, 2}, {1, 1}, {1, 1, 1, 1}},
+                         Fused{{2, 32, 9, 8}, {48, 32, 3, 3}, {2, 48, 9, 8}, {1, 1}, {1, 1, 1, 1}},
+                         Fused{{4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 28, 28}, {1, 1}, {2, 2, 2, 2}}}) {
+    for (const char* activation : {"", "Relu"}) {
+      for (int absent = 0; absent < 4; ++absent) {
+        Attributes attributes = conv_attributes(c.strides, c.pads);
+        attributes.set("activation", std::string(activation));
+        ProductCase product{.op = "ConvFused",
+                            .inputs = {c.x, c.weight, {c.weight[0]}, c.y},
+                            .attributes = attributes};
+        if (absent & 1) product.absent.push_back(2);
+        if (absent & 2) product.absent.push_back(3);
+        check_product(product);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

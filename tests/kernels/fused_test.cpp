@@ -1,0 +1,175 @@
+// Scalar operators and fused bodies against the reference.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/cpu/vector_functions.h"
+#include "tests/kernels/pointwise_check.h"
+
+namespace tandem::testing {
+namespace {
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+TEST(Fused, UnaryOperatorsOverOddLengths) {
+  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu"}) {
+    for (std::int64_t n : {1, 7, 1023, 5000}) check({op, {{random_tensor({n}, 1, -6, 6)}}});
+  }
+  for (const char* op : {"Log", "Sqrt", "Reciprocal"}) check({op, {{random_tensor({3, 1777}, 2, 0.01, 9)}}});
+  check({"LeakyRelu", {{random_tensor({777})}}, {{"alpha", 0.3}}});
+  check({"Clip", {{random_tensor({777})}}, {{"min", -0.25}, {"max", 0.5}}});
+  for (const char* form : {"none", "tanh"}) {
+    check({"Gelu", {{random_tensor({3, 501}, 3, -7, 7)}}, {{"approximate", std::string(form)}}});
+    check({"GeluGrad", {{random_tensor({3, 501})}, {random_tensor({3, 501}, 4, -7, 7)}},
+           {{"approximate", std::string(form)}}});
+  }
+}
+
+// Values at the ends of the range: infinities, zeros and numbers that are none.
+TEST(Fused, UnaryOperatorsAtTheEnds) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const HostTensor x = HostTensor::from<float>({10}, {0, 1, -1, infinity, -infinity, nan, 88, -87, 200, -200});
+  for (const char* op : {"Exp", "Tanh", "Sigmoid", "Erf", "Relu", "Neg", "Abs", "Log", "Sqrt"}) {
+    check({.op = op, .inputs = {{x}}, .tolerance = 2e-6});
+  }
+}
+
+// Relative errors against double, over the whole range of results that are not tiny.
+TEST(Fused, FunctionsAreAccurate) {
+  struct Function {
+    TileOp op;
+    double (*exact)(double);
+    double low, high, tolerance;
+  };
+  const Function functions[] = {
+      {TileOp::exp, [](double x) { return std::exp(x); }, -87, 88, 3e-7},
+      {TileOp::log, [](double x) { return std::log(x); }, 1e-3, 1e3, 1e-6},
+      {TileOp::tanh, [](double x) { return std::tanh(x); }, -10, 10, 3e-7},
+      {TileOp::tanh, [](double x) { return std::tanh(x); }, -1e-3, 1e-3, 3e-7},
+      {TileOp::erf, [](double x) { return std::erf(x); }, -5, 5, 6e-7},
+      {TileOp::erf, [](double x) { return std::erf(x); }, -1e-3, 1e-3, 6e-7},
+      {TileOp::sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 4e-7},
+      {TileOp::softplus, [](double x) { return std::log1p(std::exp(x)); }, -80, 80, 6e-7},
+  };
+  const std::vector<std::string> processor = processor_features();
+  for (const char* set : {"baseline", "avx2", "avx512"}) {
+    DeviceFacts facts{"cpu", {}, 1};
+    if (set != std::string("baseline")) facts.features = {set};
+    if (!facts.features.empty() && std::find(processor.begin(), processor.end(), set) == processor.end()) continue;
+    for (const Function& f : functions) {
+      const HostTensor x = random_tensor({100000}, 1, f.low, f.high);
+      HostTensor y(x.type());
+      vector_functions(isa_of(facts)).tile[static_cast<int>(f.op)](
+          {x.as<float>().data(), nullptr, nullptr, y.as<float>().data(), 100000, 0, 0});
+      double worst = 0;
+      for (std::int64_t i = 0; i < 100000; ++i) {
+        const double exact = f.exact(x.number(i));
+        worst = std::max(worst, std::abs(y.number(i) - exact) / std::abs(exact));
+      }
+      EXPECT_LT(worst, f.tolerance) << set << ", function " << static_cast<int>(f.op) << " up to " << f.high;
+    }
+  }
+}
+
+TEST(Fused, BinaryOperatorsBroadcast) {
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
+    check({op, {{random_tensor({37, 129})}, {random_tensor({37, 129}, 2, 0.5, 2)}}});
+    check({op, {{random_tensor({37, 129})}, {random_tensor({129}, 2, 0.5, 2)}}});
+    check({op, {{random_tensor({37, 1})}, {random_tensor({129}, 2, 0.5, 2)}}});
+    check({op, {{random_tensor({5, 3, 2000})}, {random_tensor({3, 1}, 2, 0.5, 2)}}});
+    check({op, {{random_tensor({})}, {random_tensor({2, 3, 4, 5}, 2, 0.5, 2)}}});
+    check({.op = op, .inputs = {{random_tensor({100})}, {.tensor = random_tensor({}, 2, 0.5, 2), .constant = true}}});
+    check({.op = op, .inputs = {{.tensor = random_tensor({}), .constant = true}, {random_tensor({100}, 2, 0.5, 2)}}});
+  }
+  for (double exponent : {2.0, 3.0, 1.0, 0.5, -1.0, 2.5}) {
+    check({.op = "Pow", .inputs = {{random_tensor({333}, 3, 0.1, 3)},
+                                   {.tensor = HostTensor::from<float>({}, {static_cast<float>(exponent)}), .constant = true}}});
+  }
+  check({"Pow", {{random_tensor({333}, 3, 0.1, 3)}, {random_tensor({333})}}});
+}
+
+TEST(Fused, ComparisonsAndBooleans) {
+  const HostTensor a = random_integers({41, 33}, DType::float32, 0, 3), b = random_integers({33}, DType::float32, 0, 3, 2);
+  for (const char* op : {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}) check({op, {{a}, {b}}});
+  const HostTensor p = random_integers({41, 33}, DType::boolean, 0, 2), q = random_integers({41, 1}, DType::boolean, 0, 2, 5);
+  for (const char* op : {"And", "Or", "Xor"}) check({op, {{p}, {q}}});
+  check({"Not", {{p}}});
+  check({"Where", {{p}, {random_tensor({41, 33})}, {random_tensor({33})}}});
+  check({.op = "Where", .inputs = {{p}, {random_tensor({41, 33})}, {.tensor = HostTensor::from<float>({}, {-3}), .constant = true}}});
+  for (DType dtype : {DType::uint8, DType::int32, DType::int64, DType::boolean}) {
+    check({"Cast", {{random_integers({3, 1500}, dtype, 0, 100)}}, {{"to", std::string("float32")}}});
+    check({.op = "Cast", .inputs = {{random_integers({30, 15}, dtype, 0, 100), with_gaps({30, 15}, 3)}},
+           .attributes = {{"to", std::string("float32")}}});
+  }
+  check({"Cast", {{random_integers({3, 150}, DType::float32, 0, 2)}}, {{"to", std::string("bool")}}});
+}
+
+TEST(Fused, RefusesOtherTypes) {
+  EXPECT_NE(refusal({"Add", {{random_integers({4}, DType::int32, 0, 9)}, {random_integers({4}, DType::int32, 0, 9)}}}), "");
+  EXPECT_NE(refusal({"Neg", {{random_tensor({4}).converted(DType::float64)}}}), "");
+  EXPECT_NE(refusal({"Cast", {{random_tensor({4})}}, {{"to", std::string("int32")}}}), "");
+}
+
+TEST(Fused, Layouts) {
+  const Shape shape{4, 19, 7, 5};
+  const HostTensor a = random_tensor(shape), b = random_tensor(shape, 2);
+  const Layout last = channels_last(shape);
+  check({.op = "Add", .inputs = {{a, last}, {b, last}}, .output_layouts = {last}});
+  check({.op = "Add", .inputs = {{a, last}, {b}}, .output_layouts = {last}});
+  check({.op = "Mul", .inputs = {{a, last}, {random_tensor({19, 1, 1}, 3)}}, .output_layouts = {last}});
+  check({.op = "Add", .inputs = {{a, with_gaps(shape, 3)}, {b}}});
+  check({.op = "Sub", .inputs = {{a, permuted(shape, {3, 2, 1, 0})}, {b}}});
+  check({.op = "Add", .inputs = {{a}, {b}}, .in_place = true});
+}
+
+// gelu(x * w + b) * 2 + x, with x, w and b of different shapes
+std::shared_ptr<const Graph> body(bool reduce, Ints axes, const char* reduction = "ReduceSum") {
+  GraphBuilder g(operators());
+  const ValueId x = g.input("x", {DType::float32, {24, 700}});
+  const ValueId w = g.input("w", {DType::float32, {700}});
+  const ValueId b = g.input("b", {DType::float32, {24, 1}});
+  const ValueId two = g.input("two", {DType::float32, {}});
+  const ValueId sum = g.add(g.mul(x, w), b);
+  const ValueId y = g.add_node("Gelu", {sum}, {{"approximate", std::string("tanh")}});
+  const ValueId z = g.add(g.mul(y, two), x);
+  g.output("sum", sum);
+  g.output("z", z);
+  if (reduce) g.output("r", g.add_node(reduction, {z}, {{"axes", axes}, {"keepdims", std::int64_t{0}}}));
+  return std::make_shared<const Graph>(g.finish());
+}
+
+TEST(Fused, BodiesWithSeveralOutputs) {
+  const std::vector<NodeInput> inputs{{random_tensor({24, 700}, 1, -3, 3)}, {random_tensor({700}, 2)},
+                                      {random_tensor({24, 1}, 3)},
+                                      {.tensor = HostTensor::from<float>({}, {2}), .constant = true}};
+  check({.op = "Fused", .inputs = inputs, .body = body(false, {})});
+  check({.op = "Fused", .inputs = inputs, .body = body(false, {}), .in_place = true});
+  check({.op = "Fused", .inputs = inputs, .body = body(false, {}), .unread = {0}});
+  for (const char* reduction : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
+    for (const Ints& axes : {Ints{0}, Ints{1}, Ints{0, 1}}) {
+      check({.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction)});
+      check({.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction), .unread = {0, 1}});
+    }
+  }
+}
+
+// A body that begins with a cast and ends with a comparison.
+TEST(Fused, BodiesOverOtherTypes) {
+  GraphBuilder g(operators());
+  const ValueId x = g.input("x", {DType::uint8, {9, 50, 3}});
+  const ValueId limit = g.input("limit", {DType::float32, {3}});
+  const ValueId y = g.mul(g.cast(x, DType::float32), g.scalar(1.0 / 255, DType::float32));
+  g.output("y", y);
+  g.output("above", g.add_node("Greater", {y, limit}));
+  const auto body = std::make_shared<const Graph>(g.finish());
+  check({.op = "Fused", .inputs = {{random_integers({9, 50, 3}, DType::uint8, 0, 256)}, {random_tensor({3}, 1, 0, 1)}},
+         .body = body});
+}
+
+}  // namespace
+}  // namespace tandem::testing

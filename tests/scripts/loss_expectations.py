@@ -1,0 +1,148 @@
+"""Writes tests/data/losses.json: what PyTorch computes for the loss terms of a configuration.
+
+    python tests/scripts/loss_expectations.py
+
+A case holds the term as it stands in train.toml, the model's value, the labels, the loss and the gradient of
+the value, computed in float64 from float32 inputs. PyTorch 2.15.0 made the committed file.
+"""
+import json
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+TARGET = pathlib.Path(__file__).parents[1] / "data" / "losses.json"
+cases = []
+
+
+def pattern(shape, k=0):
+    """((37 i + 11 k) mod 101 - 50) / 16 in row-major order: exact in float32."""
+    count = torch.Size(shape).numel()
+    index = torch.arange(count, dtype=torch.float64)
+    return (((37 * index + 11 * k) % 101) - 50).div(16).reshape(shape)
+
+
+def classes_of(shape, count, k=0):
+    index = torch.arange(torch.Size(shape).numel())
+    return ((5 * index + k) % count).reshape(shape)
+
+
+def keep(name, term, x, labels, loss):
+    """`loss` maps a float64 value to a scalar; `term` is the inline table without name and value."""
+    x = x.clone().requires_grad_()
+    value = loss(x)
+    value.backward()
+    dtype = {torch.int64: "int64", torch.int32: "int32"}.get(labels.dtype, "float32")
+    cases.append({
+        "name": name,
+        "term": term,
+        "value": {"shape": list(x.shape), "numbers": x.detach().flatten().tolist()},
+        "labels": {"shape": list(labels.shape), "dtype": dtype, "numbers": labels.flatten().tolist()},
+        "loss": value.item(),
+        "gradient": x.grad.flatten().tolist(),
+    })
+
+
+def cross_entropy(name, options, x, labels, **settings):
+    def loss(x):
+        # PyTorch wants classes on axis 1; int32 labels and [B, 1] are Tandem's own.
+        if labels.is_floating_point():
+            return F.cross_entropy(x.reshape(-1, x.shape[-1]), labels.double().reshape(-1, x.shape[-1]),
+                                   **settings)
+        y = labels.long()
+        if y.shape == (x.shape[0], 1):
+            y = y[:, 0]
+        if y.shape == x.shape[:-1]:
+            return F.cross_entropy(x.reshape(-1, x.shape[-1]), y.reshape(-1), **settings)
+        return F.cross_entropy(x, y, **settings)
+
+    keep(name, f'kind = "softmax_cross_entropy"{options}', x, labels, loss)
+
+
+def cross_entropies():
+    x, y = pattern((5, 4)), classes_of((5,), 4)
+    ignored = y.clone()
+    ignored[1] = ignored[3] = -100
+    weights = [0.5, 2.0, 1.0, 0.25]
+    weight = torch.tensor(weights, dtype=torch.float64)
+    w = f", class_weights = {weights}"
+    cross_entropy("ce_mean", "", x, y)
+    cross_entropy("ce_sum", ', reduction = "sum"', x, y, reduction="sum")
+    cross_entropy("ce_int32", "", x, y.int())
+    cross_entropy("ce_column_of_labels", "", x, y[:, None])
+    cross_entropy("ce_ignore_index", ", ignore_index = -100", x, ignored)
+    cross_entropy("ce_ignore_index_sum", ', ignore_index = -100, reduction = "sum"', x, ignored, reduction="sum")
+    cross_entropy("ce_ignore_a_class", ", ignore_index = 2", x, y, ignore_index=2)
+    cross_entropy("ce_class_weights", w, x, y, weight=weight)
+    cross_entropy("ce_class_weights_sum", w + ', reduction = "sum"', x, y, weight=weight, reduction="sum")
+    cross_entropy("ce_class_weights_ignore", w + ", ignore_index = -100", x, ignored, weight=weight)
+    cross_entropy("ce_smoothing", ", label_smoothing = 0.1", x, y, label_smoothing=0.1)
+    cross_entropy("ce_smoothing_ignore", ", label_smoothing = 0.1, ignore_index = -100", x, ignored,
+                  label_smoothing=0.1)
+    cross_entropy("ce_smoothing_class_weights", w + ", label_smoothing = 0.2", x, y, weight=weight,
+                  label_smoothing=0.2)
+    cross_entropy("ce_smoothing_class_weights_ignore", w + ", label_smoothing = 0.2, ignore_index = -100", x,
+                  ignored, weight=weight, label_smoothing=0.2)
+    cross_entropy("ce_smoothing_class_weights_sum", w + ', label_smoothing = 0.2, reduction = "sum"', x, y,
+                  weight=weight, label_smoothing=0.2, reduction="sum")
+    one_hot = F.one_hot(y, 4)
+    cross_entropy("ce_one_hot_float", "", x, one_hot.float())
+    soft = (pattern((5, 4), 3) * 0.25).exp()
+    soft = (soft / soft.sum(1, keepdim=True)).float()
+    cross_entropy("ce_probabilities", "", x, soft)
+    cross_entropy("ce_probabilities_smoothing", ", label_smoothing = 0.1", x, soft, label_smoothing=0.1)
+    cross_entropy("ce_probabilities_sum", ', reduction = "sum"', x, soft, reduction="sum")
+    sequence, tokens = pattern((2, 3, 5), 1), classes_of((2, 3), 5, 1)
+    cross_entropy("ce_sequence", "", sequence, tokens)
+    tokens_ignored = tokens.clone()
+    tokens_ignored[1, 2] = -1
+    cross_entropy("ce_sequence_ignore", ", ignore_index = -1", sequence, tokens_ignored, ignore_index=-1)
+    cross_entropy("ce_sequence_one_hot", ', reduction = "sum"', sequence, F.one_hot(tokens, 5).float(),
+                  reduction="sum")
+    image, pixels = pattern((2, 3, 2, 4), 2), classes_of((2, 2, 4), 3)
+    cross_entropy("ce_classes_on_axis_1", "", image, pixels)
+    cross_entropy("ce_classes_on_axis_1_weights", ", class_weights = [1.0, 3.0, 0.5]", image, pixels,
+                  weight=torch.tensor([1.0, 3.0, 0.5], dtype=torch.float64))
+    # One-hot integers go Tandem's way of probabilities.
+    keep("ce_one_hot_int64", 'kind = "softmax_cross_entropy"', x, one_hot, lambda x: F.cross_entropy(x, y))
+    keep("ce_weight", 'kind = "softmax_cross_entropy", weight = 2.5', x, y, lambda x: 2.5 * F.cross_entropy(x, y))
+
+
+def squared_errors():
+    def mse(name, options, x, target, **settings):
+        keep(name, f'kind = "mse"{options}', x, target,
+             lambda x: F.mse_loss(x, target.double().reshape(x.shape), **settings))
+
+    x = pattern((4, 3))
+    mse("mse_mean", "", x, pattern((4, 3), 5).float())
+    mse("mse_sum", ', reduction = "sum"', x, pattern((4, 3), 5).float(), reduction="sum")
+    mse("mse_column", "", pattern((4, 1), 2), pattern((4,), 7).float())
+    mse("mse_row", "", pattern((4,), 2), pattern((4, 1), 7).float())
+    mse("mse_integers", "", pattern((4, 1), 2), classes_of((4,), 3))
+
+
+def binary_cross_entropies():
+    def bce(name, options, x, z, **settings):
+        keep(name, f'kind = "binary_cross_entropy"{options}', x, z,
+             lambda x: F.binary_cross_entropy_with_logits(x, z.double().reshape(x.shape), **settings))
+
+    x, z = pattern((6,), 1) * 3, classes_of((6,), 2)
+    one = torch.tensor([3.0], dtype=torch.float64)
+    each = torch.tensor([0.5, 2.0, 4.0], dtype=torch.float64)
+    bce("bce_mean", "", x, z)
+    bce("bce_sum", ', reduction = "sum"', x, z, reduction="sum")
+    bce("bce_column_of_logits", "", x[:, None], z)
+    bce("bce_float_labels", "", x, (z * 0.8 + 0.1).float())
+    bce("bce_pos_weight", ", pos_weight = 3.0", x[:, None], z, pos_weight=one)
+    bce("bce_pos_weight_sum", ', pos_weight = 3.0, reduction = "sum"', x, z, pos_weight=one, reduction="sum")
+    classes, marks = pattern((4, 3), 4), classes_of((4, 3), 2, 1)
+    bce("bce_pos_weight_each", ", pos_weight = [0.5, 2.0, 4.0]", classes, marks, pos_weight=each)
+
+
+if __name__ == "__main__":
+    cross_entropies()
+    squared_errors()
+    binary_cross_entropies()
+    lines = ",\n".join(json.dumps(case) for case in cases)
+    TARGET.write_text(f"[\n{lines}\n]\n")
+    print(f"{TARGET}: {len(cases)} cases")

@@ -1,0 +1,297 @@
+// Every loss term against PyTorch's numbers (tests/scripts/loss_expectations.py), whole and in micro-batches.
+#include "engine/training/losses.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/gradient/gradient.h"
+#include "engine/graph/error.h"
+#include "tests/harness/operator_case.h"
+#include "tests/training/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+/// The [loss] of a configuration with these terms.
+LossConfig loss_of(const std::string& terms) {
+  const std::string text =
+      "model = \"m.onnx\"\nsteps = 1\n[loss]\nterms = [" + terms + "]\n[optimizer]\nkind = \"sgd\"\n";
+  return parse_run_config(text, "/folder/train.toml").loss;
+}
+
+std::string term_text(const std::string& options) {
+  const bool squares = options.find("\"mse\"") != std::string::npos;
+  const std::string names = squares ? R"(predictions = "value", targets = "labels")"
+                                    : R"(logits = "value", labels = "labels")";
+  return R"({ name = "loss", )" + options + ", " + names + " }";
+}
+
+HostTensor tensor_of(const Json& json) {
+  const DType dtype = json.contains("dtype") ? *dtype_from_name(json["dtype"].get<std::string>()) : DType::float32;
+  return HostTensor::from<double>(json["shape"].get<Shape>(), json["numbers"].get<std::vector<double>>())
+      .converted(dtype);
+}
+
+HostTensor rows(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
+  TensorType type = tensor.type();
+  const std::size_t row = tensor.bytes() / static_cast<std::size_t>(type.shape[0]);
+  type.shape[0] = count;
+  HostTensor part(type);
+  std::memcpy(part.data(), static_cast<const std::byte*>(tensor.data()) + begin * row, part.bytes());
+  return part;
+}
+
+struct LossGraph {
+  Graph graph;
+  Loss loss;
+  ValueId gradient;  // of the value
+};
+
+LossGraph loss_graph(const LossConfig& config, const TensorType& value, const TensorType& labels,
+                     const StepSamples& samples) {
+  GraphBuilder g(operators());
+  const ValueId x = g.input("value", value);
+  g.output("value", x);
+  LossGraph made;
+  made.loss = add_loss(g, config, {{"labels", labels}}, samples);
+  const GradientSeed seed{made.loss.total, g.scalar(1, DType::float32)};
+  made.gradient = add_gradients(g, {&seed, 1}, {&x, 1})[0];
+  made.graph = g.finish();
+  verify(made.graph);
+  return made;
+}
+
+struct Computed {
+  double loss = 0;
+  std::vector<float> gradient;
+};
+
+/// One optimizer step in passes of `pass` samples; denominators are fed where the graph asks for them.
+Computed compute(const LossConfig& config, const HostTensor& value, const HostTensor& labels, std::int64_t pass) {
+  const std::int64_t step = value.shape()[0];
+  double denominator = 0;
+  denominator = label_weight_sum(config.terms[0], labels.dtype() == DType::float32 ? labels.converted(DType::int64) : labels);
+  Computed result;
+  for (std::int64_t done = 0; done < step; done += pass) {
+    const std::int64_t count = std::min(pass, step - done);
+    const HostTensor x = rows(value, done, count), y = rows(labels, done, count);
+    const LossGraph made = loss_graph(config, x.type(), y.type(), {count, step});
+    std::vector<std::pair<std::string, HostTensor>> feeds{{"value", x}, {"labels", y}};
+    for (const FedDenominator& fed : made.loss.denominators) {
+      EXPECT_EQ(fed.term, "loss");
+      feeds.emplace_back(fed.input, HostTensor::from<float>({}, {static_cast<float>(denominator)}));
+    }
+    const auto found = testing::evaluate(made.graph, feeds, {made.loss.total, made.gradient});
+    result.loss += found[0].as<float>()[0];
+    for (const float dx : found[1].as<float>()) result.gradient.push_back(dx);
+  }
+  return result;
+}
+
+std::vector<Json> loss_cases() {
+  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/losses.json");
+  return Json::parse(file).get<std::vector<Json>>();
+}
+
+class LossTest : public ::testing::TestWithParam<Json> {
+ protected:
+  void expect(std::int64_t pass) {
+    const Json& c = GetParam();
+    const LossConfig config = loss_of(term_text(c["term"]));
+    const HostTensor value = tensor_of(c["value"]), labels = tensor_of(c["labels"]);
+    const Computed found = compute(config, value, labels, pass > 0 ? pass : value.shape()[0]);
+    const double loss = c["loss"];
+    EXPECT_NEAR(found.loss, loss, 2e-6 * std::max(1.0, std::abs(loss)));
+    const auto gradient = c["gradient"].get<std::vector<double>>();
+    ASSERT_EQ(found.gradient.size(), gradient.size());
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      EXPECT_NEAR(found.gradient[i], gradient[i], 2e-6 * std::max(1.0, std::abs(gradient[i]))) << i;
+    }
+  }
+};
+
+TEST_P(LossTest, IsThatOfPyTorch) { expect(0); }
+TEST_P(LossTest, SumsOverMicroBatchesOfOne) { expect(1); }
+TEST_P(LossTest, SumsOverUnequalMicroBatches) { expect(2); }
+
+INSTANTIATE_TEST_SUITE_P(Terms, LossTest, ::testing::ValuesIn(loss_cases()),
+                         [](const auto& info) { return info.param["name"].template get<std::string>(); });
+
+TEST(LossTermsTest, TheLossIsTheWeightedSumOfItsTerms) {
+  const LossConfig config = loss_of(
+      R"({ name = "a", kind = "mse", predictions = "value", targets = "labels", weight = 2.0 },
+         { name = "b", kind = "mse", predictions = "value", targets = "labels", reduction = "sum" })");
+  GraphBuilder g(operators());
+  const TensorType type{DType::float32, {4}};
+  g.output("value", g.input("value", type));
+  const Loss loss = add_loss(g, config, {{"labels", type}}, {4, 4});
+  ASSERT_EQ(loss.terms.size(), 2u);
+  const auto found = testing::evaluate(g.finish(),
+                                       {{"value", HostTensor::from<float>({4}, {1, 2, 3, 4})},
+                                        {"labels", HostTensor::from<float>({4}, {0, 0, 0, 0})}},
+                                       {loss.total, loss.terms[0].second, loss.terms[1].second});
+  EXPECT_FLOAT_EQ(found[1].as<float>()[0], 15);
+  EXPECT_FLOAT_EQ(found[2].as<float>()[0], 30);
+  EXPECT_FLOAT_EQ(found[0].as<float>()[0], 45);
+}
+
+TEST(LossTermsTest, LabelsMayBeAnInputOfTheModel) {
+  GraphBuilder g(operators());
+  g.output("value", g.input("value", {DType::float32, {2, 3}}));
+  const ValueId labels = g.input("labels", {DType::int64, {2}});
+  g.output("labels_again", labels);
+  add_loss(g, loss_of(term_text(R"(kind = "softmax_cross_entropy")")), {}, {2, 2});
+  EXPECT_EQ(g.graph().inputs.size(), 2u);
+}
+
+// ---------------------------------------------------------------- a loss inside the model
+
+Graph ends_in(const std::string& reduction, std::int64_t batch) {
+  GraphBuilder g(operators());
+  g.set_scope({"reduce", Phase::forward, {}});
+  const ValueId x = g.input("x", {DType::float32, {batch}});
+  const ValueId square = g.mul(x, x);
+  g.output("squares", square);
+  g.output("cost", g.add_node(reduction, {square}, {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}}));
+  return g.finish();
+}
+
+TEST(OwnLossTest, TheOnlyScalarOutputIsTheLoss) {
+  GraphBuilder g(operators(), ends_in("ReduceMean", 4));
+  const Loss loss = add_loss(g, {}, {}, {4, 4});
+  EXPECT_TRUE(loss.terms.empty());
+  const auto found = testing::evaluate(g.finish(), {{"x", HostTensor::from<float>({4}, {1, 2, 3, 4})}}, {loss.total});
+  EXPECT_FLOAT_EQ(found[0].as<float>()[0], 7.5);
+}
+
+TEST(OwnLossTest, MeansAndSumsSplitIntoMicroBatches) {
+  for (const auto& [reduction, expected] : {std::pair{"ReduceMean", 7.5}, {"ReduceSum", 30.0}}) {
+    double sum = 0;
+    for (const std::int64_t begin : {0, 2}) {
+      GraphBuilder g(operators(), ends_in(reduction, 2));
+      const Loss loss = add_loss(g, {}, {}, {2, 4});
+      const HostTensor x = HostTensor::from<float>({2}, {begin + 1.0f, begin + 2.0f});
+      sum += testing::evaluate(g.finish(), {{"x", x}}, {loss.total})[0].as<float>()[0];
+    }
+    EXPECT_FLOAT_EQ(sum, expected) << reduction;
+  }
+}
+
+// ---------------------------------------------------------------- mistakes
+
+/// Diagnostics of add_loss on a model with logits -> Softmax "probabilities", hidden value "scores".
+std::vector<Diagnostic> problems(const std::string& terms, const FieldTypes& fields, const Shape& logits = {4, 3}) {
+  GraphBuilder g(operators());
+  g.set_scope({"head", Phase::forward, {}});
+  const ValueId x = g.input("x", {DType::float32, logits});
+  const ValueId scores = g.add(x, x);
+  g.rename(scores, "scores");
+  const ValueId p = g.add_node("Softmax", {scores}, {{"axis", std::int64_t{1}}});
+  g.output("logits", scores);
+  g.output("probabilities", p);
+  g.output("chances", g.add_node("Sigmoid", {scores}));
+  g.output("log_probabilities", g.add_node("LogSoftmax", {scores}, {{"axis", std::int64_t{1}}}));
+  try {
+    add_loss(g, terms.empty() ? LossConfig{} : loss_of(terms), fields, {logits[0], logits[0]});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.diagnostics();
+  }
+  return {};
+}
+
+std::string problem(const std::string& terms, const FieldTypes& fields, const Shape& logits = {4, 3}) {
+  const auto found = problems(terms, fields, logits);
+  return found.empty() ? "no error" : to_string(found[0]);
+}
+
+const FieldTypes labels_only{{"labels", {DType::int64, {4}}}};
+const FieldTypes some_fields{{"labels", {DType::int64, {4}}}, {"weights", {DType::float32, {4}}}};
+
+TEST(LossErrorsTest, UnknownNamesComeWithTheNearest) {
+  const std::string value =
+      problem(R"({ kind = "softmax_cross_entropy", logits = "logit", labels = "labels" })", some_fields);
+  EXPECT_THAT(value, HasSubstr("/folder/train.toml:4:"));
+  EXPECT_THAT(value, HasSubstr("no value \"logit\""));
+  EXPECT_THAT(value, HasSubstr("did you mean \"logits\"?"));
+  const std::string field =
+      problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "lables" })", some_fields);
+  EXPECT_THAT(field, HasSubstr("no data field \"lables\""));
+  EXPECT_THAT(field, HasSubstr("did you mean \"labels\"?"));
+}
+
+TEST(LossErrorsTest, AllTermsAreCheckedAtOnce) {
+  EXPECT_EQ(problems(R"({ name = "a", kind = "softmax_cross_entropy", logits = "logit", labels = "lable" },
+                        { name = "b", kind = "mse", predictions = "scores", targets = "weight" })",
+                     some_fields)
+                .size(),
+            3u);
+}
+
+TEST(LossErrorsTest, LogitsBehindASoftmaxNameTheRightValue) {
+  for (const auto& [name, op] : {std::pair<std::string, std::string>{"probabilities", "Softmax"},
+                                 {"log_probabilities", "LogSoftmax"},
+                                 {"chances", "Sigmoid"}}) {
+    const std::string text = problem(
+        R"({ kind = "softmax_cross_entropy", logits = ")" + name + R"(", labels = "labels" })", labels_only);
+    EXPECT_THAT(text, HasSubstr("output of " + op));
+    EXPECT_THAT(text, HasSubstr("name its input \"scores\""));
+  }
+  EXPECT_THAT(problem(R"({ kind = "binary_cross_entropy", logits = "chances", labels = "labels" })",
+                      {{"labels", {DType::int64, {4, 3}}}}),
+              HasSubstr("output of Sigmoid"));
+}
+
+TEST(LossErrorsTest, SquaredErrorsOfProbabilitiesAreFine) {
+  EXPECT_EQ(problem(R"({ kind = "mse", predictions = "probabilities", targets = "labels" })",
+                    {{"labels", {DType::float32, {4, 3}}}}),
+            "no error");
+}
+
+TEST(LossErrorsTest, ShapesThatDoNotFit) {
+  const std::string cross = R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels" })";
+  EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("[4, 3]"));
+  EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("got [4, 2]"));
+  EXPECT_THAT(problem(cross, {{"labels", {DType::float32, {4}}}}), HasSubstr("got [4]"));
+  const std::string squares = R"({ kind = "mse", predictions = "logits", targets = "labels" })";
+  EXPECT_THAT(problem(squares, {{"labels", {DType::float32, {4}}}}), HasSubstr("does not fit"));
+  const std::string binary = R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels" })";
+  EXPECT_THAT(problem(binary, {{"labels", {DType::int64, {12}}}}), HasSubstr("expected [4, 3], got [12]"));
+}
+
+TEST(LossErrorsTest, WeightsOfAnotherNumberOfClasses) {
+  EXPECT_THAT(problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels",
+                           class_weights = [1.0, 2.0] })",
+                      labels_only),
+              HasSubstr("expected 3 numbers, one per class, got 2"));
+  EXPECT_THAT(problem(R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels",
+                           pos_weight = [1.0, 2.0] })",
+                      {{"labels", {DType::int64, {4, 3}}}}),
+              HasSubstr("pos_weight"));
+  EXPECT_THAT(problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels",
+                           ignore_index = 0 })",
+                      {{"labels", {DType::float32, {4, 3}}}}),
+              HasSubstr("need integer labels"));
+}
+
+TEST(LossErrorsTest, AModelWithoutALossNeedsTerms) {
+  const std::string text = problem("", {});
+  EXPECT_THAT(text, HasSubstr("does not end in one scalar"));
+  EXPECT_THAT(text, HasSubstr("add [loss] terms"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,45 @@
+// A small network, its data and what a run over them needs, built in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/device.h"
+#include "engine/training/trainer.h"
+
+namespace tandem::testing {
+
+/// x float32 [batch, 6] -> fc1 (8) -> Relu -> fc2 (3) -> logits. Parameters "fc1.weight" (path
+/// "fc1:weight"), ...: the same numbers for every batch.
+Graph small_network(const OperatorSet& operators, std::int64_t batch);
+
+/// Fields x float32 [6] and labels int64 (0..2), which follow from x; every fifth label is -1 with `holes`.
+std::shared_ptr<const DataSource> small_data(std::int64_t samples, std::uint64_t seed, bool holes = false);
+
+/// Everything a run needs beside its configuration and data.
+struct SmallEngine {
+  OperatorSet operators = all_operators();
+  std::unique_ptr<Device> cpu;
+
+  SmallEngine();
+  RunParts parts();
+};
+
+/// A configuration of `small_network`: cross-entropy, sgd, batch 8, logged every step, runs below
+/// `folder`; then these keys ("optimizer.lr=0.1").
+RunConfig small_config(const std::string& folder, const std::vector<std::string>& keys = {});
+
+/// All lines of a text file.
+std::vector<std::string> lines_of(const std::string& path);
+
+/// What an Error says, or "no error".
+std::string error_text(const std::function<void()>& action);
+
+/// Every state of a store by name, row-major.
+std::vector<std::pair<std::string, HostTensor>> states_of(const StateStore& states);
+
+/// "" where both hold the same names with the same bytes, else the first that differs.
+std::string difference(const StateStore& a, const StateStore& b);
+
+}  // namespace tandem::testing

@@ -1,0 +1,233 @@
+// From a forward graph to a training graph: what trains, with which options, and what is refused.
+#include "engine/training/training_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engine/graph/builder.h"
+#include "engine/graph/error.h"
+#include "tests/harness/operator_case.h"
+#include "tests/training/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+class TrainingGraphTest : public ::testing::Test {
+ protected:
+  TrainingGraph make(const std::vector<std::string>& keys, PassKind kind = PassKind::whole,
+                     std::int64_t steps_done = 0) {
+    const RunConfig config = testing::small_config("/folder", keys);
+    return make(testing::small_network(operators_, 4), config, kind, steps_done);
+  }
+  TrainingGraph make(const Graph& forward, const RunConfig& config, PassKind kind = PassKind::whole,
+                     std::int64_t steps_done = 0) {
+    TrainingRequest request;
+    request.config = &config;
+    request.fields = {{"labels", {DType::int64, {4}}}};
+    request.kind = kind;
+    request.samples = {4, kind == PassKind::whole ? 4 : 8};
+    request.steps_done = steps_done;
+    TrainingGraph made = build_training_graph(operators_, forward, request);
+    verify(made.graph);
+    return made;
+  }
+
+  static std::vector<const Node*> updates(const Graph& graph, std::string_view op) {
+    std::vector<const Node*> found;
+    for (const Node& node : graph.nodes) {
+      if (node.op->name == op) found.push_back(&node);
+    }
+    return found;
+  }
+  /// Names of the states that a step overwrites.
+  static std::set<std::string> written(const Graph& graph) {
+    std::set<std::string> names;
+    for (const State& state : graph.states) {
+      if (state.final != state.initial) names.insert(state.name);
+    }
+    return names;
+  }
+  static std::set<std::string> inputs(const Graph& graph) {
+    std::set<std::string> names;
+    for (const NamedValue& input : graph.inputs) names.insert(input.name);
+    return names;
+  }
+  static std::set<std::string> outputs(const Graph& graph) {
+    std::set<std::string> names;
+    for (const NamedValue& output : graph.outputs) names.insert(output.name);
+    return names;
+  }
+
+  OperatorSet operators_ = all_operators();
+};
+
+TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
+  const TrainingGraph made = make({"optimizer.kind=adam"});
+  EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 4u);
+  EXPECT_THAT(written(made.graph), ::testing::IsSupersetOf({"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
+                                                            "fc1.weight/exp_avg", "fc2.bias/exp_avg_sq"}));
+  EXPECT_THAT(inputs(made.graph), UnorderedElementsAre("x", "labels", "optimizer.step", "optimizer.lr"));
+  EXPECT_THAT(outputs(made.graph), UnorderedElementsAre("loss", "loss.loss"));
+  EXPECT_THAT(made.terms, ElementsAre("loss"));
+  EXPECT_TRUE(made.notes.empty());
+}
+
+TEST_F(TrainingGraphTest, NodesAreOfThreePhases) {
+  for (const Node& node : make({}).graph.nodes) {
+    const bool update = node.op->name == "SgdUpdate";
+    EXPECT_EQ(update, node.phase == Phase::update) << node.op->name << " at " << node.path;
+  }
+}
+
+TEST_F(TrainingGraphTest, FrozenParametersAreNotWritten) {
+  EXPECT_THAT(written(make({"parameters.freeze=[{at=\"fc1\"}]"}).graph), UnorderedElementsAre("fc2.weight", "fc2.bias"));
+  EXPECT_THAT(written(make({"parameters.freeze=[{at=\"*:bias\"}]"}).graph),
+              UnorderedElementsAre("fc1.weight", "fc2.weight"));
+}
+
+TEST_F(TrainingGraphTest, FreezingMayEnd) {
+  const std::vector<std::string> keys{"parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]"};
+  EXPECT_EQ(written(make(keys, PassKind::whole, 2).graph).size(), 2u);
+  EXPECT_EQ(written(make(keys, PassKind::whole, 3).graph).size(), 4u);
+}
+
+TEST_F(TrainingGraphTest, NoGradientOfWhatIsFrozen) {
+  const Graph all = make({}).graph, half = make({"parameters.freeze=[{at=\"fc1\"}]"}).graph;
+  EXPECT_LT(half.nodes.size(), all.nodes.size());
+  for (const Node& node : half.nodes) EXPECT_FALSE(node.phase == Phase::backward && node.path == "fc1.Gemm");
+}
+
+TEST_F(TrainingGraphTest, TheLastGroupThatCoversAParameterTakesIt) {
+  const TrainingGraph made = make(
+      {"optimizer.lr=0.1", "optimizer.groups=[{at=\"**\", lr=0.2}, {at=\"fc2:*\", lr=0.3, kind=\"adam\"},"
+                           "{at=\"*:bias\", weight_decay=0.5}]"});
+  // fc1.weight: sgd 0.2; fc2.weight: adam 0.3; both biases: sgd 0.1 with weight decay.
+  EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 1u);
+  const auto sgd = updates(made.graph, "SgdUpdate");
+  ASSERT_EQ(sgd.size(), 3u);
+  std::multiset<double> decays;
+  for (const Node* node : sgd) decays.insert(node->attributes.number("weight_decay"));
+  EXPECT_THAT(decays, ElementsAre(0.0, 0.5, 0.5));
+  std::multiset<double> rates;
+  for (const LearningRate& rate : made.learning_rates) rates.insert(rate.base);
+  EXPECT_THAT(rates, ElementsAre(0.1, 0.2, 0.3));
+  for (const LearningRate& rate : made.learning_rates) EXPECT_NE(made.graph.find_input(rate.input), nullptr);
+}
+
+TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
+  const TrainingGraph made = make({"optimizer.clip_norm=0.5"});
+  EXPECT_TRUE(outputs(made.graph).count("gradient_norm"));
+  const auto clip = updates(made.graph, "ClipScale");
+  ASSERT_EQ(clip.size(), 1u);
+  EXPECT_EQ(clip[0]->inputs.size(), 4u);  // the norm is over all parameters
+  EXPECT_DOUBLE_EQ(clip[0]->attributes.number("max_norm"), 0.5);
+}
+
+TEST_F(TrainingGraphTest, OnlyTheLastMicroBatchUpdates) {
+  const TrainingGraph first = make({}, PassKind::first), middle = make({}, PassKind::middle),
+                      last = make({}, PassKind::last);
+  const std::set<std::string> sums{"fc1.weight/gradient_sum", "fc1.bias/gradient_sum", "fc2.weight/gradient_sum",
+                                   "fc2.bias/gradient_sum"};
+  EXPECT_EQ(written(first.graph), sums);
+  EXPECT_EQ(written(middle.graph), sums);
+  EXPECT_EQ(written(last.graph).size(), 8u);
+  EXPECT_EQ(inputs(first.graph).count("optimizer.lr"), 0u);
+  EXPECT_EQ(updates(first.graph, "Accumulate")[0]->attributes.integer("first"), 1);
+  EXPECT_EQ(updates(middle.graph, "Accumulate")[0]->attributes.integer("first"), 0);
+}
+
+TEST_F(TrainingGraphTest, ParametersThatDoNotReachTheLossAreNamed) {
+  GraphBuilder g(operators_, testing::small_network(operators_, 4));
+  State state;
+  state.name = "fc9.weight";
+  state.path = "fc9:weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, {4, 3}});
+  g.set_scope({"fc9.Add", Phase::forward, {}});
+  g.output("other", g.add(g.graph().find_output("logits")->value, g.state(state)));
+  const TrainingGraph made = make(g.finish(), testing::small_config("/folder"));
+  EXPECT_THAT(made.notes, ElementsAre(HasSubstr("fc9:weight does not reach the loss")));
+  EXPECT_EQ(written(made.graph).count("fc9.weight"), 0u);
+}
+
+TEST_F(TrainingGraphTest, SelectorsThatMatchNothingAreReportedTogether) {
+  const std::string text = testing::error_text([&] {
+    make({"parameters.freeze=[{at=\"fc3\"}]", "optimizer.groups=[{at=\"fc1:wieght\", lr=0.1}, {at=\"zzz\", lr=0.1}]"});
+  });
+  EXPECT_THAT(text, HasSubstr("\"fc3\" matches no parameter"));
+  EXPECT_THAT(text, HasSubstr("\"fc1:wieght\" matches no parameter"));
+  EXPECT_THAT(text, HasSubstr("did you mean \"fc1:weight\"?"));
+  EXPECT_THAT(text, HasSubstr("\"zzz\" matches no parameter"));
+}
+
+TEST_F(TrainingGraphTest, NothingToTrainIsAnError) {
+  EXPECT_THAT(testing::error_text([&] { make({"parameters.freeze=[{at=\"**\"}]"}); }), HasSubstr("nothing to train"));
+}
+
+TEST_F(TrainingGraphTest, EveryMissingGradientIsReported) {
+  GraphBuilder g(operators_);
+  const ValueId x = g.input("x", {DType::float32, {4, 6}});
+  State state;
+  state.name = state.path = "w";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, {4, 6}});
+  const ValueId w = g.state(state);
+  g.set_scope({"first", Phase::forward, {}});
+  ValueId y = g.add_node("TanhGrad", {x, w});  // operators that exist for gradients have none themselves
+  g.set_scope({"second", Phase::forward, {}});
+  y = g.add_node("SigmoidGrad", {y, x});
+  g.output("logits", y);
+  const Graph forward = g.finish();
+  const std::string text =
+      testing::error_text([&] { make(forward, testing::small_config("/folder")); });
+  EXPECT_THAT(text, HasSubstr("first"));
+  EXPECT_THAT(text, HasSubstr("TanhGrad"));
+  EXPECT_THAT(text, HasSubstr("second"));
+  EXPECT_THAT(text, HasSubstr("SigmoidGrad"));
+}
+
+TEST_F(TrainingGraphTest, IntegersCarryNoGradient) {
+  GraphBuilder g(operators_);
+  const ValueId x = g.input("x", {DType::float32, {4, 6}});
+  State state;
+  state.name = state.path = "w";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, {4, 6}});
+  g.set_scope({"round", Phase::forward, {}});
+  g.output("logits", g.cast(g.cast(g.mul(x, g.state(state)), DType::int64), DType::float32));
+  EXPECT_THAT(make(g.finish(), testing::small_config("/folder")).notes,
+              ElementsAre(HasSubstr("w does not reach the loss")));
+}
+
+TEST_F(TrainingGraphTest, TheEvaluationGraphKeepsOutputsAndAddsTheLoss) {
+  const RunConfig config = testing::small_config("/folder");
+  TrainingRequest request;
+  request.config = &config;
+  request.fields = {{"labels", {DType::int64, {4}}}};
+  request.samples = {4, 4};
+  const Graph graph = build_evaluation_graph(operators_, testing::small_network(operators_, 4), request);
+  verify(graph);
+  EXPECT_THAT(outputs(graph), UnorderedElementsAre("logits", "loss", "loss.loss"));
+  EXPECT_TRUE(written(graph).empty());
+}
+
+TEST_F(TrainingGraphTest, NamedValuesBecomeOutputs) {
+  RunConfig config = testing::small_config("/folder");
+  Graph forward = testing::small_network(operators_, 4);
+  const std::string hidden = forward.value(forward.nodes[0].outputs[0]).name;
+  config.loss.terms[0].logits = hidden;
+  const Graph kept = keep_named_values(forward, config);
+  EXPECT_NE(kept.find_output(hidden), nullptr);
+  EXPECT_EQ(kept.outputs.size(), 2u);
+  config.loss.terms[0].logits = "logits";
+  EXPECT_EQ(keep_named_values(forward, config).outputs.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tandem
