@@ -1,5 +1,5 @@
-// Speed of the product and pooling kernels alone, on the shapes of the bench networks: every kernel that
-// takes a node, in the layout it proposes first. `OMP_NUM_THREADS` sets the team size.
+// Speed of the product and pooling kernels alone, on the shapes of the bench networks: every kernel
+// that takes a node, in the layout it proposes first. `OMP_NUM_THREADS` sets the team size.
 #include <benchmark/benchmark.h>
 #include <omp.h>
 
@@ -41,14 +41,17 @@ const KernelList& kernels() {
 using Buffer = std::unique_ptr<float, decltype(&std::free)>;
 
 Buffer buffer(std::int64_t elements) {
-  const std::size_t bytes = (static_cast<std::size_t>(elements) * sizeof(float) + 4096 + 4095) / 4096 * 4096;
+  const std::size_t bytes =
+      (static_cast<std::size_t>(elements) * sizeof(float) + 4096 + 4095) / 4096 * 4096;
   Buffer result(static_cast<float*>(std::aligned_alloc(4096, bytes)), &std::free);
-  for (std::int64_t i = 0; i < elements; ++i) result.get()[i] = 0.01f * static_cast<float>(i % 97 - 48);
+  for (std::int64_t i = 0; i < elements; ++i)
+    result.get()[i] = 0.01f * static_cast<float>(i % 97 - 48);
   return result;
 }
 
 Layout first_layout(const std::vector<LayoutWish>& wishes, std::size_t i, const Shape& shape) {
-  if (i < wishes.size() && wishes[i].kind == LayoutWish::Kind::channels_last) return channels_last(shape);
+  if (i < wishes.size() && wishes[i].kind == LayoutWish::Kind::channels_last)
+    return channels_last(shape);
   if (i < wishes.size() && wishes[i].kind == LayoutWish::Kind::exact) return wishes[i].layout;
   return row_major(shape);
 }
@@ -69,6 +72,7 @@ class Prepared {
     request_.node = &graph_.nodes[0];
     request_.facts = &facts_;
     const auto operand = [&](ValueId id) {
+      if (!id) return Operand{.present = false};
       return Operand{.type = graph_.type(id), .layout = row_major(graph_.type(id).shape)};
     };
     for (const ValueId id : graph_.nodes[0].inputs) request_.inputs.push_back(operand(id));
@@ -80,6 +84,10 @@ class Prepared {
     const Proposal proposal = kernel->propose(request_).front();
     for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
       Operand& x = request_.inputs[i];
+      if (!x.present) {
+        in_.push_back(nullptr);
+        continue;
+      }
       x.layout = i < work.orders.size() && !work.orders[i].empty()
                      ? permuted(x.type.shape, work.orders[i])
                      : first_layout(proposal.inputs, i, x.type.shape);
@@ -95,7 +103,8 @@ class Prepared {
       }
     }
     kernel_ = kernel->prepare(request_);
-    held_.push_back(buffer(static_cast<std::int64_t>(kernel_->workspace_bytes / sizeof(float)) + 16));
+    held_.push_back(
+        buffer(static_cast<std::int64_t>(kernel_->workspace_bytes / sizeof(float)) + 16));
   }
 
   bool ready() const { return kernel_ != nullptr; }
@@ -143,15 +152,24 @@ void add_convolutions(std::vector<Work>& works) {
   struct Shape2 {
     std::int64_t images, in, map, out, window, stride, pad;
   };
-  for (const Shape2& s : std::vector<Shape2>{{64, 1, 28, 6, 5, 1, 2},     {64, 6, 14, 16, 5, 1, 0},
-                                             {32, 3, 32, 64, 7, 2, 3},    {32, 64, 8, 64, 3, 1, 1},
-                                             {32, 64, 8, 128, 3, 2, 1},   {32, 128, 4, 128, 3, 1, 1},
-                                             {32, 128, 4, 256, 3, 2, 1},  {32, 256, 2, 256, 3, 1, 1},
-                                             {32, 256, 2, 512, 3, 2, 1},  {32, 512, 1, 512, 3, 1, 1},
-                                             {32, 64, 8, 128, 1, 2, 0},   {32, 256, 2, 512, 1, 2, 0},
-                                             {32, 64, 8, 256, 1, 1, 0},   {32, 256, 8, 64, 1, 1, 0},
-                                             {32, 512, 4, 128, 1, 1, 0},  {32, 1024, 2, 256, 1, 1, 0},
-                                             {32, 512, 1, 2048, 1, 1, 0}, {32, 2048, 1, 512, 1, 1, 0}}) {
+  for (const Shape2& s : std::vector<Shape2>{{64, 1, 28, 6, 5, 1, 2},
+                                             {64, 6, 14, 16, 5, 1, 0},
+                                             {32, 3, 32, 64, 7, 2, 3},
+                                             {32, 64, 8, 64, 3, 1, 1},
+                                             {32, 64, 8, 128, 3, 2, 1},
+                                             {32, 128, 4, 128, 3, 1, 1},
+                                             {32, 128, 4, 256, 3, 2, 1},
+                                             {32, 256, 2, 256, 3, 1, 1},
+                                             {32, 256, 2, 512, 3, 2, 1},
+                                             {32, 512, 1, 512, 3, 1, 1},
+                                             {32, 64, 8, 128, 1, 2, 0},
+                                             {32, 256, 2, 512, 1, 2, 0},
+                                             {32, 64, 8, 256, 1, 1, 0},
+                                             {32, 256, 8, 64, 1, 1, 0},
+                                             {32, 512, 4, 128, 1, 1, 0},
+                                             {32, 1024, 2, 256, 1, 1, 0},
+                                             {32, 512, 1, 2048, 1, 1, 0},
+                                             {32, 2048, 1, 512, 1, 1, 0}}) {
     const std::int64_t map = (s.map + 2 * s.pad - s.window) / s.stride + 1;
     const Shape x{s.images, s.in, s.map, s.map}, w{s.out, s.in, s.window, s.window};
     const Shape y{s.images, s.out, map, map};
@@ -163,8 +181,9 @@ void add_convolutions(std::vector<Work>& works) {
       if (shape) a.set("shape", *shape);
       return a;
     };
-    const std::string name = std::to_string(s.in) + "@" + std::to_string(s.map) + "-" + std::to_string(s.out) +
-                             "k" + std::to_string(s.window) + "s" + std::to_string(s.stride);
+    const std::string name = std::to_string(s.in) + "@" + std::to_string(s.map) + "-" +
+                             std::to_string(s.out) + "k" + std::to_string(s.window) + "s" +
+                             std::to_string(s.stride);
     works.push_back({"conv/forward/" + name, "Conv", {x, w}, attributes(nullptr), {}});
     works.push_back({"conv/input/" + name, "ConvGradInput", {y, w}, attributes(&x), {}});
     works.push_back({"conv/weight/" + name, "ConvGradWeight", {x, y}, attributes(&w), {}});
@@ -172,9 +191,10 @@ void add_convolutions(std::vector<Work>& works) {
 }
 
 void add_pools(std::vector<Work>& works) {
-  for (const auto& [x, y] : std::vector<std::pair<Shape, Shape>>{{{64, 6, 28, 28}, {64, 6, 14, 14}},
-                                                                 {{64, 16, 10, 10}, {64, 16, 5, 5}},
-                                                                 {{32, 64, 16, 16}, {32, 64, 8, 8}}}) {
+  for (const auto& [x, y] :
+       std::vector<std::pair<Shape, Shape>>{{{64, 6, 28, 28}, {64, 6, 14, 14}},
+                                            {{64, 16, 10, 10}, {64, 16, 5, 5}},
+                                            {{32, 64, 16, 16}, {32, 64, 8, 8}}}) {
     const bool overlapping = x[1] == 64;
     const Attributes a{{"kernel_shape", Ints(2, overlapping ? 3 : 2)},
                        {"strides", Ints{2, 2}},
@@ -182,8 +202,16 @@ void add_pools(std::vector<Work>& works) {
                        {"dilations", Ints{1, 1}},
                        {"ceil_mode", std::int64_t{0}},
                        {"storage_order", std::int64_t{0}}};
-    works.push_back({"pool/forward/" + to_string(x), "MaxPool", {x}, a, {}});
-    works.push_back({"pool/gradient/" + to_string(x), "MaxPoolGrad", {x, y, y}, a, {}});
+    works.push_back({"pool/forward/" + std::to_string(x[1]) + "@" + std::to_string(x[2]),
+                     "MaxPool",
+                     {x},
+                     a,
+                     {}});
+    works.push_back({"pool/gradient/" + std::to_string(x[1]) + "@" + std::to_string(x[2]),
+                     "MaxPoolGrad",
+                     {x, y, y},
+                     a,
+                     {}});
   }
 }
 

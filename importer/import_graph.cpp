@@ -269,6 +269,8 @@ ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
     importer::Import first(file.content(), operators, own);
     first.lower();
     old_batch = std::move(first.session().record);
+    old_batch.batch = fixed;
+    old_batch.new_batch = wanted;
     import.session().old_batch = &old_batch;
   }
   import.lower();

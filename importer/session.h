@@ -28,6 +28,8 @@ struct Term {
 
 /// Shapes and reshape targets of an import with another batch, by value name.
 struct BatchRecord {
+  std::int64_t batch = 1;      // that the file fixed
+  std::int64_t new_batch = 1;  // of this import
   std::unordered_map<std::string, Shape> shapes;
   std::unordered_map<std::string, Ints> targets;
 };

@@ -1,4 +1,5 @@
-// Conv with a residual Add and a Relu behind it becomes ConvFused, where the device has a kernel for it.
+// Conv with a residual Add and a Relu behind it becomes ConvFused, where the device has a kernel
+// for it.
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {

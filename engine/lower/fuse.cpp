@@ -1,7 +1,7 @@
 // Joins element-wise nodes over one index space, and one reduction behind them, into Fused nodes.
 //
-// A cluster is a set of nodes with outputs of one shape on one device and in one phase, such that no
-// path leaves it and comes back: otherwise it could not run as one node.
+// A cluster is a set of nodes with outputs of one shape on one device and in one phase, such that
+// no path leaves it and comes back: otherwise it could not run as one node.
 #include <algorithm>
 #include <cassert>
 #include <unordered_map>
@@ -35,7 +35,8 @@ class Fusion {
       : edit_(edit), count_(edit.graph().nodes.size()), cluster_of_(count_, -1) {
     add_state_edges();
     limit_.assign(count_, largest_cluster);
-    for (std::size_t n = 0; n < count_; ++n) fusible_.push_back(is_fusible(static_cast<std::int32_t>(n)));
+    for (std::size_t n = 0; n < count_; ++n)
+      fusible_.push_back(is_fusible(static_cast<std::int32_t>(n)));
   }
 
   void run() {
@@ -66,8 +67,12 @@ class Fusion {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
-  static int size_of(const Cluster& c) { return static_cast<int>(c.members.size()) + (c.reduction >= 0); }
-  const Shape& shape_of(std::int32_t n) const { return graph().type(graph().nodes[n].outputs[0]).shape; }
+  static int size_of(const Cluster& c) {
+    return static_cast<int>(c.members.size()) + (c.reduction >= 0);
+  }
+  const Shape& shape_of(std::int32_t n) const {
+    return graph().type(graph().nodes[n].outputs[0]).shape;
+  }
 
   // A reader of a state comes before its writer: an edge without a value.
   void add_state_edges() {
@@ -83,7 +88,8 @@ class Fusion {
 
   bool is_fusible(std::int32_t n) {
     const Node& node = graph().nodes[n];
-    if (node.op->scalar == ScalarFunction::none || is_view(node) || node.outputs.size() != 1) return false;
+    if (node.op->scalar == ScalarFunction::none || is_view(node) || node.outputs.size() != 1)
+      return false;
     if (graph().type(node.outputs[0]).elements() == 0) return false;
     return takes(Cluster{{n}, -1});
   }
@@ -109,7 +115,8 @@ class Fusion {
     std::vector<NodeId> merged;
     const std::vector<std::int32_t> nodes = all_of(cluster);
     std::unordered_map<std::int32_t, int> made;  // value -> position among the cluster's nodes
-    for (std::size_t i = 0; i < nodes.size(); ++i) made[graph().nodes[nodes[i]].outputs[0].index] = static_cast<int>(i);
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      made[graph().nodes[nodes[i]].outputs[0].index] = static_cast<int>(i);
     for (std::int32_t n : nodes) {
       const Node& node = graph().nodes[n];
       for (ValueId input : node.inputs) {
@@ -121,9 +128,11 @@ class Fusion {
     for (std::int32_t n : nodes) {
       const Node& node = graph().nodes[n];
       std::vector<ValueId> operands;
-      for (ValueId input : node.inputs) operands.push_back(input ? inner.at(input.index) : ValueId{});
+      for (ValueId input : node.inputs)
+        operands.push_back(input ? inner.at(input.index) : ValueId{});
       body.set_scope({node.path, node.phase, node.origins});
-      inner[node.outputs[0].index] = body.add_node(node.op->name, std::move(operands), node.attributes);
+      inner[node.outputs[0].index] =
+          body.add_node(node.op->name, std::move(operands), node.attributes);
       merged.push_back(NodeId{n});
     }
     for (std::int32_t n : nodes) {
@@ -179,7 +188,8 @@ class Fusion {
     };
     auto visit_inputs = [&](std::int32_t n, bool from_outside) {
       for (ValueId input : graph().nodes[n].inputs) {
-        if (input && graph().value(input).producer) visit(graph().value(input).producer.index, from_outside);
+        if (input && graph().value(input).producer)
+          visit(graph().value(input).producer.index, from_outside);
       }
       for (std::int32_t reader : extra_inputs_[n]) visit(reader, from_outside);
     };
@@ -230,7 +240,8 @@ class Fusion {
         joint.insert(joint.end(), more.begin(), more.end());
         if (clusters_[c].reduction >= 0 && clusters_[mine].reduction >= 0) continue;
       }
-      if (static_cast<int>(joint.size()) > smallest_limit(joint) || leaves_and_returns(joint)) continue;
+      if (static_cast<int>(joint.size()) > smallest_limit(joint) || leaves_and_returns(joint))
+        continue;
       if (mine < 0) {
         join(c, n);
         mine = c;
@@ -267,7 +278,8 @@ class Fusion {
     const NodeId producer = graph().value(node.inputs[0]).producer;
     if (!producer || !reduces_one_end(node, graph().type(node.inputs[0]).shape)) return;
     const std::int32_t c = cluster_of_[producer.index];
-    if (c < 0 || clusters_[c].reduction >= 0 || edit_.device(producer) != edit_.device(NodeId{n})) return;
+    if (c < 0 || clusters_[c].reduction >= 0 || edit_.device(producer) != edit_.device(NodeId{n}))
+      return;
     if (graph().node(producer).phase != node.phase) return;
     std::vector<std::int32_t> joint = all_of(clusters_[c]);
     joint.push_back(n);
@@ -280,7 +292,7 @@ class Fusion {
   std::size_t count_;
   std::vector<Cluster> clusters_;
   std::vector<std::int32_t> cluster_of_;
-  std::vector<int> limit_;       // per node: largest cluster that it may be in; 0 = none
+  std::vector<int> limit_;  // per node: largest cluster that it may be in; 0 = none
   std::vector<char> fusible_;
   std::vector<std::vector<std::int32_t>> extra_inputs_;
 };

@@ -78,7 +78,8 @@ PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context) {
   for (std::size_t n = 0; n < edit.graph().nodes.size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node& node = edit.graph().node(id);
-    if (!is_update(node) || edit.graph().type(node.inputs[0]).elements() >= small_elements) continue;
+    if (!is_update(node) || edit.graph().type(node.inputs[0]).elements() >= small_elements)
+      continue;
     groups[key_of(edit, edit.graph(), id)].updates.push_back(id);
   }
   for (auto& [key, group] : groups) {

@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-/// The request for a node with these layouts (offsets are dropped: kernels get pointers that include
-/// them). `read[i]`: somebody needs output i.
+/// The request for a node with these layouts (offsets are dropped: kernels get pointers that
+/// include them). `read[i]`: somebody needs output i.
 KernelRequest make_request(const Graph& graph, NodeId node, const std::vector<Layout>& inputs,
                            const std::vector<Layout>& outputs, const std::vector<bool>& read,
                            const Device& device, bool deterministic);

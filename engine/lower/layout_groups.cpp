@@ -113,13 +113,15 @@ KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerCon
 // The strided layout that a wish fixes, or nothing where it leaves a choice.
 std::optional<Layout> fixed_by(const LayoutWish& wish, const Shape& shape) {
   switch (wish.kind) {
-    case LayoutWish::Kind::row_major: return row_major(shape);
+    case LayoutWish::Kind::row_major:
+      return row_major(shape);
     case LayoutWish::Kind::channels_last:
       return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
     case LayoutWish::Kind::exact:
       if (wish.layout.is_strided()) return wish.layout;
       return std::nullopt;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -161,7 +163,8 @@ std::vector<char> channels_last_groups(const PlacedGraph& placed, const LowerCon
   Groups groups(graph);
   for (const Node& node : graph.nodes) groups.add(node);
 
-  std::vector<double> votes(graph.values.size(), 0);  // per root: flops for channels-last, less others
+  std::vector<double> votes(graph.values.size(),
+                            0);  // per root: flops for channels-last, less others
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     const SpatialOperator* op = spatial(node);

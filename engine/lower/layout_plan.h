@@ -16,10 +16,10 @@ struct Want {
 };
 
 struct LayoutPlan {
-  std::vector<char> channels_last;          // per value: member of a group that takes channels-last
-  std::vector<std::optional<Want>> wants;   // per value
-  std::vector<Layout> states;               // per state of the graph
-  std::vector<int> state_of;                // per value: the state it is the initial value of, or -1
+  std::vector<char> channels_last;         // per value: member of a group that takes channels-last
+  std::vector<std::optional<Want>> wants;  // per value
+  std::vector<Layout> states;              // per state of the graph
+  std::vector<int> state_of;               // per value: the state it is the initial value of, or -1
 };
 
 /// Each connected group of convolutions, pools, normalisations and element-wise nodes takes one

@@ -11,8 +11,12 @@ namespace {
 class WantWalk {
  public:
   WantWalk(const PlacedGraph& placed, const LowerContext& context, LayoutPlan& plan)
-      : placed_(placed), graph_(placed.graph), context_(context), plan_(plan),
-        readers_(readers_of(graph_)), kept_(graph_.values.size(), 0) {
+      : placed_(placed),
+        graph_(placed.graph),
+        context_(context),
+        plan_(plan),
+        readers_(readers_of(graph_)),
+        kept_(graph_.values.size(), 0) {
     for (const NamedValue& output : graph_.outputs) kept_[output.value.index] = 1;
     for (const State& state : graph_.states) kept_[state.final.index] = 1;
   }
@@ -20,7 +24,8 @@ class WantWalk {
   void run() {
     plan_.wants.assign(graph_.values.size(), std::nullopt);
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      if (plan_.channels_last[v]) plan_.wants[v] = Want{channels_last(graph_.values[v].type.shape), {}};
+      if (plan_.channels_last[v])
+        plan_.wants[v] = Want{channels_last(graph_.values[v].type.shape), {}};
     }
     for (const NamedValue& output : graph_.outputs) {
       if (!plan_.channels_last[output.value.index]) {
@@ -73,11 +78,11 @@ class WantWalk {
       const Ints& perm = node.attributes.integers("perm");
       Layout layout = want->layout;
       if (!layout.is_strided()) return;
-      for (std::size_t i = 0; i < perm.size(); ++i) layout.strides[perm[i]] = want->layout.strides[i];
+      for (std::size_t i = 0; i < perm.size(); ++i)
+        layout.strides[perm[i]] = want->layout.strides[i];
       wish(x, layout, want->storage);
     } else if (node.op->name == "Reshape" || node.op->name == "Identity") {
-      const std::optional<Layout> layout =
-          want ? reshaped(want->layout, y, x_shape) : std::nullopt;
+      const std::optional<Layout> layout = want ? reshaped(want->layout, y, x_shape) : std::nullopt;
       if (layout) {
         wish(x, *layout, want->storage);
       } else {
@@ -139,15 +144,26 @@ class WantWalk {
         continue;
       }
       const LayoutWish wished = wish_of(first->proposal.inputs, i);
+      // A kernel that takes what comes names just what was offered: that is no wish.
+      if (wished.kind == LayoutWish::Kind::exact && same_places(wished.layout, inputs[i], shape)) {
+        continue;
+      }
       switch (wished.kind) {
-        case LayoutWish::Kind::row_major: wish(input, row_major(shape)); break;
-        case LayoutWish::Kind::channels_last: wish(input, channels_last(shape)); break;
-        case LayoutWish::Kind::exact: wish(input, wished.layout); break;
+        case LayoutWish::Kind::row_major:
+          wish(input, row_major(shape));
+          break;
+        case LayoutWish::Kind::channels_last:
+          wish(input, channels_last(shape));
+          break;
+        case LayoutWish::Kind::exact:
+          wish(input, wished.layout);
+          break;
         case LayoutWish::Kind::dense:
           // A gradient comes in the layout of the state that it updates.
           if (!last_state.strides.empty() && last_shape == shape) wish(input, last_state);
           break;
-        default: break;
+        default:
+          break;
       }
     }
   }

@@ -14,15 +14,21 @@ namespace {
 class LayoutWalk {
  public:
   LayoutWalk(const PlacedGraph& placed, const LowerContext& context)
-      : placed_(placed), graph_(placed.graph), context_(context), plan_(plan_layouts(placed, context)),
-        readers_(readers_of(graph_)), kept_(graph_.values.size(), 0), map_(graph_.values.size()) {
+      : placed_(placed),
+        graph_(placed.graph),
+        context_(context),
+        plan_(plan_layouts(placed, context)),
+        readers_(readers_of(graph_)),
+        kept_(graph_.values.size(), 0),
+        map_(graph_.values.size()) {
     for (const NamedValue& output : graph_.outputs) kept_[output.value.index] = 1;
     for (const State& state : graph_.states) kept_[state.final.index] = 1;
   }
 
   Lowered run() {
     to_.devices = context_.devices;
-    for (const NamedValue& input : graph_.inputs) to_.graph.inputs.push_back({input.name, mapped(input.value)});
+    for (const NamedValue& input : graph_.inputs)
+      to_.graph.inputs.push_back({input.name, mapped(input.value)});
     for (std::size_t s = 0; s < graph_.states.size(); ++s) {
       const int device = placed_.devices.empty() ? 0 : placed_.devices[0];
       to_.states.push_back({device, plan_.states[s]});
@@ -106,7 +112,8 @@ class LayoutWalk {
   // A Copy node; `like` gives path, phase and origins.
   ValueId add_copy(ValueId x, const Layout& layout, const Node& like, ValueId storage = {}) {
     Value value = to_.graph.value(x);
-    to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " + like.path);
+    to_.notes.push_back("copy of '" + value.name + "' to " + to_string(layout) + " for " +
+                        like.path);
     value.name += "/copy" + std::to_string(++copy_count_);
     value.kind = ValueKind::computed;
     value.constant = nullptr;
@@ -128,8 +135,8 @@ class LayoutWalk {
   const Kernel* copy_kernel(NodeId id, const Device& device) {
     const Node& node = to_.graph.node(id);
     const KernelRequest request =
-        make_request(to_.graph, id, {at(node.inputs[0]).layout}, {at(node.outputs[0]).layout}, {true},
-                     device, context_.options.deterministic);
+        make_request(to_.graph, id, {at(node.inputs[0]).layout}, {at(node.outputs[0]).layout},
+                     {true}, device, context_.options.deterministic);
     const Shape& shape = to_.graph.type(node.inputs[0]).shape;
     for (const Kernel& kernel : device.kernels()) {
       if (kernel.op != "Copy" || (kernel.refuse && kernel.refuse(request))) continue;
@@ -164,7 +171,8 @@ class LayoutWalk {
     add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
   }
 
-  // Where some input already lies in the result, the others are copied beside it; else a kernel runs.
+  // Where some input already lies in the result, the others are copied beside it; else a kernel
+  // runs.
   bool lower_concat(NodeId id) {
     const Node& old = graph_.node(id);
     const std::optional<Want>& want = plan_.wants[old.outputs[0].index];
@@ -179,7 +187,8 @@ class LayoutWalk {
     if (written == 0) return false;
     Node node = mapped_node(old);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (shape_of(old.inputs[i]) == Shape{} || graph_.type(old.inputs[i]).elements() == 0) continue;
+      if (shape_of(old.inputs[i]) == Shape{} || graph_.type(old.inputs[i]).elements() == 0)
+        continue;
       if (!lies_in(node.inputs[i], root, slices[i])) {
         node.inputs[i] = add_copy(node.inputs[i], slices[i], old, root);
       }
@@ -209,13 +218,19 @@ class LayoutWalk {
         operands.overwritten[i] = -1;
       } else if (!overwrites_state(old.inputs[input], output)) {
         // What is overwritten is still needed by others: the kernel gets a copy.
-        node.inputs[input] = add_copy(node.inputs[input], row_major(shape_of(old.inputs[input])), old);
+        node.inputs[input] =
+            add_copy(node.inputs[input], row_major(shape_of(old.inputs[input])), old);
       }
     }
-    for (ValueId input : node.inputs) operands.inputs.push_back(input ? at(input).layout : Layout{});
+    for (ValueId input : node.inputs)
+      operands.inputs.push_back(input ? at(input).layout : Layout{});
+    operands.has_copy = [&](std::size_t i, const Layout& layout) {
+      return copies_.count({node.inputs[i].index, to_string(layout)}) != 0;
+    };
     KernelSelection selection = select_kernel(placed_, id, operands, context_);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (selection.input_copies[i]) node.inputs[i] = copied(node.inputs[i], *selection.input_copies[i], old);
+      if (selection.input_copies[i])
+        node.inputs[i] = copied(node.inputs[i], *selection.input_copies[i], old);
     }
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       LoweredValue& y = at(node.outputs[i]);
@@ -265,8 +280,8 @@ class LayoutWalk {
       if (count++ == 0) path = to_.graph.nodes[n].path;
     }
     for (const auto& [op, where] : slow) {
-      to_.notes.push_back(std::to_string(where.first) + " " + op + " on reference kernels, the first at " +
-                          where.second);
+      to_.notes.push_back(std::to_string(where.first) + " " + op +
+                          " on reference kernels, the first at " + where.second);
     }
   }
 

@@ -18,7 +18,8 @@ void check_placement(const Graph& graph, const Placement& placement,
     Diagnostic d;
     d.message = "a program on several devices cannot be lowered";
     d.path = graph.nodes[n].path;
-    d.expected = placement.devices.empty() ? "one device" : placement.devices[placement.nodes[0].device];
+    d.expected =
+        placement.devices.empty() ? "one device" : placement.devices[placement.nodes[0].device];
     d.got = device < static_cast<int>(placement.devices.size()) ? placement.devices[device] : "?";
     d.fix = "place all nodes on one device";
     throw Error(ErrorKind::usage, std::move(d));
@@ -35,6 +36,7 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
       {"split_views", split_views},
+      {"constant_gathers", constant_gathers},
       {"transposed_products", transposed_products},
       {"slice_gradients", slice_gradients},
       {"product_epilogues", product_epilogues},

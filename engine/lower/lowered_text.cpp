@@ -37,7 +37,8 @@ std::string to_text(const Lowered& lowered) {
   const Graph& graph = lowered.graph;
   std::string text;
   for (const NamedValue& input : graph.inputs) {
-    text += fmt::format("input %{}: {}\n", graph.value(input.value).name, to_string(graph.type(input.value)));
+    text += fmt::format("input %{}: {}\n", graph.value(input.value).name,
+                        to_string(graph.type(input.value)));
   }
   for (const State& state : graph.states) {
     text += fmt::format("state %{}: {} {}\n", graph.value(state.initial).name,
@@ -54,8 +55,8 @@ std::string to_text(const Lowered& lowered) {
                         how.kernel == nullptr ? "view" : "by " + how.kernel->name, node.path);
     if (node.body) {
       for (const Node& inner : node.body->nodes) {
-        text += fmt::format("    %{} = {}({})\n", node.body->value(inner.outputs[0]).name, inner.op->name,
-                            operands(*node.body, inner.inputs));
+        text += fmt::format("    %{} = {}({})\n", node.body->value(inner.outputs[0]).name,
+                            inner.op->name, operands(*node.body, inner.inputs));
       }
     }
   }

@@ -1,4 +1,5 @@
-// Outputs that would lie in the storage of a state, an input, a constant or another output get a copy.
+// Outputs that would lie in the storage of a state, an input, a constant or another output get a
+// copy.
 #include <unordered_set>
 
 #include "engine/lower/placed_graph.h"

@@ -114,7 +114,8 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     }
     return map[old.index];
   };
-  for (const NamedValue& input : from.inputs) to.graph.inputs.push_back({input.name, keep(input.value)});
+  for (const NamedValue& input : from.inputs)
+    to.graph.inputs.push_back({input.name, keep(input.value)});
   for (const State& state : from.states) keep(state.initial);
   for (std::int32_t n : order) {
     Node node = from.nodes[n];
@@ -126,7 +127,8 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     to.graph.nodes.push_back(std::move(node));
     to.devices.push_back(placed.devices[n]);
   }
-  for (const NamedValue& output : from.outputs) to.graph.outputs.push_back({output.name, keep(output.value)});
+  for (const NamedValue& output : from.outputs)
+    to.graph.outputs.push_back({output.name, keep(output.value)});
   for (State state : from.states) {
     state.initial = keep(state.initial);
     state.final = keep(state.final);

@@ -21,7 +21,8 @@ struct LowerContext {
   const LowerOptions& options;
 };
 
-/// Edits a placed graph in place; `finish` sorts it and drops what is dead. Ids stay valid until then.
+/// Edits a placed graph in place; `finish` sorts it and drops what is dead. Ids stay valid until
+/// then.
 class PlacedEdit {
  public:
   PlacedEdit(PlacedGraph placed, const LowerContext& context);
@@ -54,7 +55,7 @@ class PlacedEdit {
   const LowerContext& context_;
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> kept_;
-  std::vector<double> keys_;  // position of each node in the order to keep
+  std::vector<double> keys_;       // position of each node in the order to keep
   std::vector<ValueId> replaced_;  // per value: by what, or -1
 };
 
@@ -70,6 +71,7 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 
 /// The passes in order; each returns a new graph.
 PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
+PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);
 PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);

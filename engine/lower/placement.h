@@ -12,8 +12,8 @@ struct PlacedNode {
 };
 
 struct PlacedState {
-  int state = 0;   // home of the master weight and of the update
-  int param = 0;   // home of the compute-type weight
+  int state = 0;  // home of the master weight and of the update
+  int param = 0;  // home of the compute-type weight
   std::string reason;
 };
 

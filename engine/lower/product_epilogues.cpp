@@ -1,5 +1,5 @@
-// MatMul with what follows it element by element becomes Gemm: bias, Relu, Gelu, and Relu's gradient
-// after a data-gradient product. Only where the device has a kernel for the whole.
+// MatMul with what follows it element by element becomes Gemm: bias, Relu, Gelu, and Relu's
+// gradient after a data-gradient product. Only where the device has a kernel for the whole.
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {
@@ -24,8 +24,8 @@ std::string activation_of(const Node& node) {
 bool put_gemm(PlacedEdit& edit, NodeId product, const std::vector<NodeId>& chain,
               std::vector<ValueId> inputs, std::string activation) {
   const NodeId last = chain.back();
-  const NodeId gemm = edit.add("Gemm", std::move(inputs), {{"activation", std::move(activation)}},
-                               last, chain);
+  const NodeId gemm =
+      edit.add("Gemm", std::move(inputs), {{"activation", std::move(activation)}}, last, chain);
   edit.graph().node(gemm).path = edit.graph().node(product).path;
   if (!edit.has_fast_kernel(gemm)) {
     edit.drop(gemm);
@@ -44,8 +44,8 @@ void try_product(PlacedEdit& edit, NodeId id) {
   const NodeId next = edit.only_reader(product);
   if (!next || edit.device(next) != edit.device(id)) return;
   const Node reader = graph.node(next);
-  if (reader.op->name == "ReluGrad" && reader.inputs[0] == product &&
-      reader.inputs[1] != product && graph.type(reader.inputs[1]) == graph.type(product)) {
+  if (reader.op->name == "ReluGrad" && reader.inputs[0] == product && reader.inputs[1] != product &&
+      graph.type(reader.inputs[1]) == graph.type(product)) {
     put_gemm(edit, id, {id, next}, {a, b, ValueId{}, reader.inputs[1]}, "ReluGrad");
     return;
   }

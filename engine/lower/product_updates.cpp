@@ -1,4 +1,5 @@
-// Plain SGD on a weight whose gradient is one product is that product: w -= lr * a b, no gradient buffer.
+// Plain SGD on a weight whose gradient is one product is that product: w -= lr * a b, no gradient
+// buffer.
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {
@@ -18,7 +19,8 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node update = edit.graph().node(id);
     if (update.op->name != "SgdUpdate") continue;
-    if (update.attributes.number("momentum") != 0 || update.attributes.number("weight_decay") != 0) {
+    if (update.attributes.number("momentum") != 0 ||
+        update.attributes.number("weight_decay") != 0) {
       continue;
     }
     // (master, grad, momentum_buffer?, lr, step, scale, skip)
@@ -27,7 +29,8 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     if (update.inputs[6] && !is_constant_number(graph, update.inputs[6], 0)) continue;
     const ValueId gradient = update.inputs[1];
     const NodeId producer = graph.value(gradient).producer;
-    if (!producer || !edit.only_reader(gradient) || edit.device(producer) != edit.device(id)) continue;
+    if (!producer || !edit.only_reader(gradient) || edit.device(producer) != edit.device(id))
+      continue;
     const Node product = graph.node(producer);
     if (product.op->name != "MatMul" || graph.type(product.inputs[0]).rank() != 2 ||
         graph.type(product.inputs[1]).rank() != 2) {
@@ -35,9 +38,9 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     }
     // A product that reads the weight itself would see it change under its hands.
     if (product.inputs[0] == update.inputs[0] || product.inputs[1] == update.inputs[0]) continue;
-    const NodeId fused =
-        edit.add("GemmSgd", {update.inputs[0], product.inputs[0], product.inputs[1], update.inputs[3]},
-                 {}, id, {producer});
+    const NodeId fused = edit.add(
+        "GemmSgd", {update.inputs[0], product.inputs[0], product.inputs[1], update.inputs[3]}, {},
+        id, {producer});
     if (!edit.has_fast_kernel(fused)) {
       edit.drop(fused);
       continue;

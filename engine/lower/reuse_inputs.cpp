@@ -68,14 +68,17 @@ class Reuse {
     if (last_[from] != n) return false;
     const TensorType& type = graph_.type(y);
     const Layout& layout = lowered_.values[y.index].layout;
-    if (graph_.type(x).shape != type.shape || size_of(graph_.type(x).dtype) != size_of(type.dtype)) {
+    if (graph_.type(x).shape != type.shape ||
+        size_of(graph_.type(x).dtype) != size_of(type.dtype)) {
       return false;
     }
-    if (!layout.is_strided() || !same_places(layout, lowered_.values[x.index].layout, type.shape)) return false;
+    if (!layout.is_strided() || !same_places(layout, lowered_.values[x.index].layout, type.shape))
+      return false;
     // The buffer holds exactly this value, seen exactly this way.
     const ValueId owner{from};
     if (graph_.type(owner).elements() != type.elements()) return false;
-    if (span_elements(lowered_.values[from].layout, graph_.type(owner).shape) != type.elements()) return false;
+    if (span_elements(lowered_.values[from].layout, graph_.type(owner).shape) != type.elements())
+      return false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId other = node.inputs[i];
       if (!other || i == input || storage(other) != from) continue;
@@ -98,8 +101,8 @@ class Reuse {
 
   Lowered& lowered_;
   const Graph& graph_;
-  std::vector<std::int32_t> first_, last_;        // per storage: first and last node that touches it
-  std::vector<std::vector<ValueId>> sharing_;     // per storage: the values in it
+  std::vector<std::int32_t> first_, last_;     // per storage: first and last node that touches it
+  std::vector<std::vector<ValueId>> sharing_;  // per storage: the values in it
 };
 
 }  // namespace

@@ -52,10 +52,12 @@ class Evaluator {
       const Layout to = copied_layout(wish, proposal, shape, input_groups_[i]);
       result.selection.input_copies[i] = to;
       final_inputs[i] = to;
-      const bool is_overwritten = std::find(operands_.overwritten.begin(), operands_.overwritten.end(),
-                                            static_cast<int>(i)) != operands_.overwritten.end();
+      const bool is_overwritten =
+          std::find(operands_.overwritten.begin(), operands_.overwritten.end(),
+                    static_cast<int>(i)) != operands_.overwritten.end();
       if (is_overwritten) result.possible = false;
-      if (!graph_.is_constant(node_.inputs[i])) {
+      const bool at_hand = operands_.has_copy && operands_.has_copy(i, to);
+      if (!at_hand && !graph_.is_constant(node_.inputs[i])) {
         result.penalty += static_cast<double>(graph_.type(node_.inputs[i]).bytes());
       }
     }
@@ -70,7 +72,8 @@ class Evaluator {
     const Shape& shape = graph_.type(node_.inputs[i]).shape;
     const Layout& layout = operands_.inputs[i];
     if (!satisfies(wish, layout, shape)) return false;
-    return wish.kind != Kind::dense || same_but_offset(layout, dense_layout(proposal, input_groups_[i], shape), shape);
+    return wish.kind != Kind::dense ||
+           same_but_offset(layout, dense_layout(proposal, input_groups_[i], shape), shape);
   }
 
   static bool same_but_offset(const Layout& a, Layout b, const Shape& shape) {
@@ -96,7 +99,8 @@ class Evaluator {
       }
     }
     for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
-      if (node_.inputs[i] && input_groups_[i] == group && wish_of(proposal.inputs, i).kind == Kind::dense) {
+      if (node_.inputs[i] && input_groups_[i] == group &&
+          wish_of(proposal.inputs, i).kind == Kind::dense) {
         operands.push_back(operands_.inputs[i]);
       }
     }
@@ -117,12 +121,17 @@ class Evaluator {
     return dense_.emplace(group, std::move(best)).first->second;
   }
 
-  Layout copied_layout(const LayoutWish& wish, const Proposal& proposal, const Shape& shape, int group) {
+  Layout copied_layout(const LayoutWish& wish, const Proposal& proposal, const Shape& shape,
+                       int group) {
     switch (wish.kind) {
-      case Kind::channels_last: return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
-      case Kind::exact: return wish.layout;
-      case Kind::dense: return dense_layout(proposal, group, shape);
-      default: return row_major(shape);
+      case Kind::channels_last:
+        return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
+      case Kind::exact:
+        return wish.layout;
+      case Kind::dense:
+        return dense_layout(proposal, group, shape);
+      default:
+        return row_major(shape);
     }
   }
 
@@ -147,8 +156,8 @@ class Evaluator {
       result.selection.storages.push_back(want->storage);
       return;
     }
-    if (want && operands_.read[i]) {
-      result.penalty += static_cast<double>(graph_.type(node_.outputs[i]).bytes());
+    if (want && operands_.read[i]) {  // each of its readers may need a copy of its own
+      result.penalty += 4 * static_cast<double>(graph_.type(node_.outputs[i]).bytes());
     }
     Layout layout = copied_layout(wish, proposal, shape, output_groups_[i]);
     if (wish.kind == Kind::any || wish.kind == Kind::unit_stride) layout = free_layout(i, inputs);
@@ -205,8 +214,8 @@ KernelSelection select_kernel(const PlacedGraph& placed, NodeId id, const NodeOp
                      : operands.wants[i] ? operands.wants[i]->layout
                                          : row_major(shape));
   }
-  const KernelRequest request = make_request(graph, id, operands.inputs, wanted, operands.read, device,
-                                             deterministic);
+  const KernelRequest request =
+      make_request(graph, id, operands.inputs, wanted, operands.read, device, deterministic);
   Evaluator evaluator(placed, id, operands);
   std::optional<Evaluation> best;
   std::vector<std::string> refused;

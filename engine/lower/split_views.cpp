@@ -21,10 +21,11 @@ PlacedGraph split_views(PlacedGraph placed, const LowerContext& context) {
       start += sizes[i];
       const ValueId output = node.outputs[i];
       if (!output || (edit.readers(output).empty() && !edit.is_kept(output))) continue;
-      const NodeId slice = edit.add(
-          "Slice", {node.inputs[0]},
-          {{"starts", std::move(starts)}, {"sizes", std::move(extents)}, {"steps", std::move(steps)}},
-          id);
+      const NodeId slice = edit.add("Slice", {node.inputs[0]},
+                                    {{"starts", std::move(starts)},
+                                     {"sizes", std::move(extents)},
+                                     {"steps", std::move(steps)}},
+                                    id);
       edit.replace(output, edit.graph().node(slice).outputs[0]);
     }
   }

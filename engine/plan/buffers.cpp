@@ -13,14 +13,17 @@ BufferKind kind_of(const Lowered& lowered, ValueId id, const std::vector<char>& 
   const Graph& graph = lowered.graph;
   const Value& value = graph.value(id);
   switch (value.kind) {
-    case ValueKind::input: return BufferKind::input;
-    case ValueKind::constant: return BufferKind::constant;
+    case ValueKind::input:
+      return BufferKind::input;
+    case ValueKind::constant:
+      return BufferKind::constant;
     case ValueKind::state:
       for (const State& state : graph.states) {
         if (state.initial == id && state.kind == StateKind::parameter) return BufferKind::parameter;
       }
       return BufferKind::state;
-    case ValueKind::computed: break;
+    case ValueKind::computed:
+      break;
   }
   if (is_output[id.index]) return BufferKind::output;
   const bool backward = graph.node(value.producer).phase == Phase::backward;
@@ -56,7 +59,8 @@ ByteRange bytes_of(const Lowered& lowered, ValueId id) {
   return {static_cast<std::size_t>(low) * size, static_cast<std::size_t>(high + 1) * size};
 }
 
-void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes, Plan& plan) {
+void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
+                  Plan& plan) {
   const Graph& graph = lowered.graph;
   const std::vector<char> needed = needed_values(lowered);
   std::vector<char> is_output(graph.values.size(), 0), feeds_update(graph.values.size(), 0);

@@ -15,8 +15,8 @@ int queue_named(Plan& plan, const std::string& name, int device) {
   return static_cast<int>(plan.queues.size()) - 1;
 }
 
-Instruction run_instruction(const Lowered& lowered, const Plan& plan, const std::vector<char>& needed,
-                            NodeId id) {
+Instruction run_instruction(const Lowered& lowered, const Plan& plan,
+                            const std::vector<char>& needed, NodeId id) {
   const Node& node = lowered.graph.node(id);
   Instruction instruction;
   instruction.node = id;
@@ -67,7 +67,8 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
     item.queue = queue_named(plan, lowered.devices[device]->name() + suffix, device);
     item.instruction.kind = kind;
     item.instruction.buffer = buffer;
-    item.instruction.accesses = {{buffer, 0, plan.buffers[buffer].bytes, kind == Instruction::Kind::feed}};
+    item.instruction.accesses = {
+        {buffer, 0, plan.buffers[buffer].bytes, kind == Instruction::Kind::feed}};
     return item;
   };
   std::vector<std::size_t> inputs(graph.inputs.size());

@@ -1,5 +1,5 @@
-// Offsets in the arena. Two buffers may overlap only where all uses of one come before the first use
-// of the other, in the same step and across the step edge.
+// Offsets in the arena. Two buffers may overlap only where all uses of one come before the first
+// use of the other, in the same step and across the step edge.
 #include <algorithm>
 #include <numeric>
 
@@ -15,13 +15,14 @@ std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignm
 struct Life {
   int buffer = 0;
   std::size_t bytes = 0;
-  int first = 0, last = 0;             // in the list of all items
-  std::vector<int> firsts, lasts;      // per queue that uses it: first and last item
+  int first = 0, last = 0;         // in the list of all items
+  std::vector<int> firsts, lasts;  // per queue that uses it: first and last item
 };
 
 class Placer {
  public:
-  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device) : items_(items), plan_(plan) {
+  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device)
+      : items_(items), plan_(plan) {
     std::vector<std::vector<int>> users(plan.buffers.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (const Access& access : items[i].instruction.accesses) {
@@ -35,7 +36,8 @@ class Placer {
       ++length_[item.queue];
     }
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
-      if (plan.buffers[b].device != device || !plan.buffers[b].in_arena() || users[b].empty()) continue;
+      if (plan.buffers[b].device != device || !plan.buffers[b].in_arena() || users[b].empty())
+        continue;
       Life life;
       life.buffer = static_cast<int>(b);
       life.bytes = aligned(plan.buffers[b].bytes);
@@ -61,7 +63,8 @@ class Placer {
   }
 
   // Each buffer at the lowest place that is free of those it may meet.
-  std::size_t place(const std::vector<std::size_t>& order, std::vector<std::size_t>& offsets) const {
+  std::size_t place(const std::vector<std::size_t>& order,
+                    std::vector<std::size_t>& offsets) const {
     offsets.assign(lives_.size(), 0);
     std::vector<std::size_t> placed;  // by offset
     std::size_t end = 0;
@@ -70,7 +73,8 @@ class Placer {
       bool found = false;
       for (std::size_t j : placed) {
         if (apart(lives_[i], lives_[j]) || apart(lives_[j], lives_[i])) continue;
-        if (offsets[j] > top && offsets[j] - top >= lives_[i].bytes && offsets[j] - top < best_gap) {
+        if (offsets[j] > top && offsets[j] - top >= lives_[i].bytes &&
+            offsets[j] - top < best_gap) {
           best = top;
           best_gap = offsets[j] - top;
           found = true;
@@ -79,9 +83,9 @@ class Placer {
       }
       offsets[i] = found ? best : top;
       end = std::max(end, offsets[i] + lives_[i].bytes);
-      const auto at = std::upper_bound(placed.begin(), placed.end(), i, [&](std::size_t a, std::size_t b) {
-        return offsets[a] < offsets[b];
-      });
+      const auto at =
+          std::upper_bound(placed.begin(), placed.end(), i,
+                           [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
       placed.insert(at, i);
     }
     return end;

@@ -9,19 +9,30 @@
 
 namespace tandem {
 
-enum class BufferKind : std::uint8_t { parameter, state, constant, input, output, gradient, activation, workspace };
+enum class BufferKind : std::uint8_t {
+  parameter,
+  state,
+  constant,
+  input,
+  output,
+  gradient,
+  activation,
+  workspace
+};
 
 /// A byte range that instructions touch. Persistent ones (parameters, states, constants) live in
-/// State or in the program, input and output slots in rings; the others share the arena of a device.
+/// State or in the program, input and output slots in rings; the others share the arena of a
+/// device.
 struct Buffer {
-  std::string name;     // of the value that owns the storage, or "PATH/workspace"
+  std::string name;  // of the value that owns the storage, or "PATH/workspace"
   BufferKind kind = BufferKind::activation;
   int device = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;  // in the arena (gradient, activation, workspace)
   ValueId storage;         // -1 for workspaces
   bool in_arena() const {
-    return kind == BufferKind::gradient || kind == BufferKind::activation || kind == BufferKind::workspace;
+    return kind == BufferKind::gradient || kind == BufferKind::activation ||
+           kind == BufferKind::workspace;
   }
 };
 
@@ -33,12 +44,12 @@ struct Access {
 
 struct Instruction {
   enum class Kind : std::uint8_t {
-    run,    // a node's kernel
-    copy,   // between devices
-    feed,   // the loader fills an input slot
-    read,   // the host reads an output slot
-    record, // event
-    wait,   // for an event, of this step or of the previous one
+    run,     // a node's kernel
+    copy,    // between devices
+    feed,    // the loader fills an input slot
+    read,    // the host reads an output slot
+    record,  // event
+    wait,    // for an event, of this step or of the previous one
   };
   Kind kind = Kind::run;
   NodeId node;                   // run
@@ -56,7 +67,7 @@ struct Queue {
 
 struct MemoryUse {
   std::size_t parameters = 0, gradients = 0, state = 0, activations = 0, workspace = 0;
-  std::size_t peak = 0;         // of the arena plus persistent bytes
+  std::size_t peak = 0;  // of the arena plus persistent bytes
   std::size_t arena = 0;
   std::size_t lower_bound = 0;  // most bytes live at once
   std::string peak_at;          // path of the node where that is
@@ -65,9 +76,9 @@ struct MemoryUse {
 struct Plan {
   std::vector<Queue> queues;
   std::vector<Buffer> buffers;
-  std::vector<int> buffer_of;      // per value of the lowered graph: its storage's buffer, or -1
-  std::vector<int> workspace_of;   // per node: its workspace buffer, or -1
-  std::vector<MemoryUse> memory;   // per device
+  std::vector<int> buffer_of;     // per value of the lowered graph: its storage's buffer, or -1
+  std::vector<int> workspace_of;  // per node: its workspace buffer, or -1
+  std::vector<MemoryUse> memory;  // per device
   int events = 0;
   double estimated_seconds = 0;
 };

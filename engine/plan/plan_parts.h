@@ -28,7 +28,8 @@ struct ByteRange {
 ByteRange bytes_of(const Lowered& lowered, ValueId value);
 
 /// Buffers of values and workspaces; fills plan.buffers, buffer_of and workspace_of.
-void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes, Plan& plan);
+void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
+                  Plan& plan);
 
 /// All instructions but events, in an order that respects every dependency; names the queues.
 std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan);

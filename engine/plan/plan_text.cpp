@@ -9,14 +9,22 @@ namespace {
 
 const char* name_of(BufferKind kind) {
   switch (kind) {
-    case BufferKind::parameter: return "parameter";
-    case BufferKind::state: return "state";
-    case BufferKind::constant: return "constant";
-    case BufferKind::input: return "input";
-    case BufferKind::output: return "output";
-    case BufferKind::gradient: return "gradient";
-    case BufferKind::activation: return "activation";
-    case BufferKind::workspace: break;
+    case BufferKind::parameter:
+      return "parameter";
+    case BufferKind::state:
+      return "state";
+    case BufferKind::constant:
+      return "constant";
+    case BufferKind::input:
+      return "input";
+    case BufferKind::output:
+      return "output";
+    case BufferKind::gradient:
+      return "gradient";
+    case BufferKind::activation:
+      return "activation";
+    case BufferKind::workspace:
+      break;
   }
   return "workspace";
 }
@@ -24,7 +32,8 @@ const char* name_of(BufferKind kind) {
 std::string access_text(const Plan& plan, const Access& access) {
   const Buffer& buffer = plan.buffers[access.buffer];
   std::string text = buffer.name;
-  if (access.begin != 0 || access.end != buffer.bytes) text += fmt::format("[{}:{}]", access.begin, access.end);
+  if (access.begin != 0 || access.end != buffer.bytes)
+    text += fmt::format("[{}:{}]", access.begin, access.end);
   return text;
 }
 
@@ -39,17 +48,23 @@ std::string accesses(const Plan& plan, const Instruction& instruction, bool writ
 std::string line(const Plan& plan, const Lowered& lowered, const Instruction& instruction) {
   switch (instruction.kind) {
     case Instruction::Kind::wait:
-      return fmt::format("wait {}{}", instruction.event, instruction.previous_step ? " of the step before" : "");
-    case Instruction::Kind::record: return fmt::format("record {}", instruction.event);
-    case Instruction::Kind::feed: return "feed " + plan.buffers[instruction.buffer].name;
-    case Instruction::Kind::read: return "read " + plan.buffers[instruction.buffer].name;
+      return fmt::format("wait {}{}", instruction.event,
+                         instruction.previous_step ? " of the step before" : "");
+    case Instruction::Kind::record:
+      return fmt::format("record {}", instruction.event);
+    case Instruction::Kind::feed:
+      return "feed " + plan.buffers[instruction.buffer].name;
+    case Instruction::Kind::read:
+      return "read " + plan.buffers[instruction.buffer].name;
     case Instruction::Kind::copy:
-    case Instruction::Kind::run: break;
+    case Instruction::Kind::run:
+      break;
   }
   const Node& node = lowered.graph.node(instruction.node);
   const Kernel* kernel = lowered.nodes[instruction.node.index].kernel;
   return fmt::format("{} {} ({}) -> {}  # {}", node.op->name, kernel == nullptr ? "" : kernel->name,
-                     accesses(plan, instruction, false), accesses(plan, instruction, true), node.path);
+                     accesses(plan, instruction, false), accesses(plan, instruction, true),
+                     node.path);
 }
 
 }  // namespace
@@ -58,7 +73,8 @@ std::string to_text(const Plan& plan, const Lowered& lowered) {
   std::string text;
   for (const Queue& queue : plan.queues) {
     text += fmt::format("queue {}\n", queue.name);
-    for (const Instruction& instruction : queue.instructions) text += "  " + line(plan, lowered, instruction) + "\n";
+    for (const Instruction& instruction : queue.instructions)
+      text += "  " + line(plan, lowered, instruction) + "\n";
   }
   text += "buffers\n";
   for (const Buffer& buffer : plan.buffers) {
@@ -69,11 +85,12 @@ std::string to_text(const Plan& plan, const Lowered& lowered) {
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = plan.memory[d];
     text += fmt::format(
-        "memory of {}: peak {} bytes = arena {} (at least {}) + parameters {} + state {} + inputs, outputs and "
+        "memory of {}: peak {} bytes = arena {} (at least {}) + parameters {} + state {} + inputs, "
+        "outputs and "
         "constants {}\n  most at {}: activations {}, gradients {}, workspace {}\n",
         lowered.devices[d]->name(), use.peak, use.arena, use.lower_bound, use.parameters, use.state,
-        use.peak - use.arena - use.parameters - use.state, use.peak_at, use.activations, use.gradients,
-        use.workspace);
+        use.peak - use.arena - use.parameters - use.state, use.peak_at, use.activations,
+        use.gradients, use.workspace);
   }
   text += fmt::format("estimated {:.3f} ms a step\n", plan.estimated_seconds * 1e3);
   return text;

@@ -9,11 +9,13 @@ namespace {
 
 constexpr int steps = 4;  // the last of them is the steady state
 
-double seconds_of(const Instruction& instruction, const Lowered& lowered, const DeviceProfile& profile) {
+double seconds_of(const Instruction& instruction, const Lowered& lowered,
+                  const DeviceProfile& profile) {
   switch (instruction.kind) {
     case Instruction::Kind::run: {
       const Cost cost = cost_of(lowered.graph, lowered.graph.node(instruction.node));
-      return std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) + profile.overhead;
+      return std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) +
+             profile.overhead;
     }
     case Instruction::Kind::copy: {
       double bytes = 0;
@@ -22,7 +24,8 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered, const 
       }
       return bytes / profile.link_bandwidth + profile.link_latency;
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -36,7 +39,8 @@ DeviceProfile assumed_profile(const DeviceFacts& facts) {
   return profile;
 }
 
-Simulation simulate(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles) {
+Simulation simulate(const Plan& plan, const Lowered& lowered,
+                    const std::vector<DeviceProfile>& profiles) {
   const std::size_t count = plan.queues.size();
   Simulation result;
   result.queues.resize(count);

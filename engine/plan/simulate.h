@@ -1,4 +1,5 @@
-// Runs the instruction lists of a plan as discrete events: the one cost model, for any device profile.
+// Runs the instruction lists of a plan as discrete events: the one cost model, for any device
+// profile.
 #pragma once
 
 #include <vector>
@@ -7,13 +8,14 @@
 
 namespace tandem {
 
-/// What a device can do at best; seconds of a kernel = max(flops / flops, bytes / bandwidth) + overhead.
+/// What a device can do at best; seconds of a kernel = max(flops / flops, bytes / bandwidth) +
+/// overhead.
 struct DeviceProfile {
-  double flops = 100e9;            // floating point operations a second
-  double bandwidth = 20e9;         // bytes a second from its own memory
-  double overhead = 1e-6;          // seconds an instruction
-  double link_bandwidth = 10e9;    // bytes a second to and from the host
-  double link_latency = 10e-6;     // seconds a copy
+  double flops = 100e9;          // floating point operations a second
+  double bandwidth = 20e9;       // bytes a second from its own memory
+  double overhead = 1e-6;        // seconds an instruction
+  double link_bandwidth = 10e9;  // bytes a second to and from the host
+  double link_latency = 10e-6;   // seconds a copy
 };
 
 /// A guess from the facts of a device alone.
@@ -30,6 +32,7 @@ struct Simulation {
 };
 
 /// `profiles`: one per device of the lowered graph.
-Simulation simulate(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles);
+Simulation simulate(const Plan& plan, const Lowered& lowered,
+                    const std::vector<DeviceProfile>& profiles);
 
 }  // namespace tandem

@@ -18,7 +18,7 @@ void join(std::vector<int>& clock, const std::vector<int>& other) {
 struct Synchroniser {
   std::vector<PlannedItem>& items;
   Plan& plan;
-  std::vector<int> length;                    // items per queue
+  std::vector<int> length;                      // items per queue
   std::vector<std::vector<int>> same, earlier;  // per item: the items that it waits for
 
   void run() {
@@ -48,10 +48,12 @@ struct Synchroniser {
       }
     }
     for (const std::vector<Use>& list : uses) {
-      if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access->write; })) continue;
+      if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access->write; }))
+        continue;
       for (const Use& a : list) {
         for (const Use& b : list) {
-          if (items[a.item].queue == items[b.item].queue || !conflict(*a.access, *b.access)) continue;
+          if (items[a.item].queue == items[b.item].queue || !conflict(*a.access, *b.access))
+            continue;
           if (a.item < b.item) same[b.item].push_back(a.item);
           earlier[b.item].push_back(a.item);
         }

@@ -1,5 +1,5 @@
-// Proves a plan free of races. Shares no code with the planner: it runs the instruction lists of two
-// consecutive steps with vector clocks and looks at what they say they touch.
+// Proves a plan free of races. Shares no code with the planner: it runs the instruction lists of
+// two consecutive steps with vector clocks and looks at what they say they touch.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -43,8 +43,10 @@ class Verifier {
       const Node& node = graph().node(instruction.node);
       return node.op->name + " '" + node.path + "' on " + queue;
     }
-    const std::string buffer = instruction.buffer >= 0 ? plan_.buffers[instruction.buffer].name : "?";
-    return (instruction.kind == Instruction::Kind::feed ? "feed of '" : "read of '") + buffer + "' on " + queue;
+    const std::string buffer =
+        instruction.buffer >= 0 ? plan_.buffers[instruction.buffer].name : "?";
+    return (instruction.kind == Instruction::Kind::feed ? "feed of '" : "read of '") + buffer +
+           "' on " + queue;
   }
 
   // a of step sa has finished when b of step sb starts.
@@ -54,7 +56,8 @@ class Verifier {
 
   bool run_clocks() {
     const int queues = static_cast<int>(plan_.queues.size());
-    std::vector<Clock> events[2] = {std::vector<Clock>(plan_.events), std::vector<Clock>(plan_.events)};
+    std::vector<Clock> events[2] = {std::vector<Clock>(plan_.events),
+                                    std::vector<Clock>(plan_.events)};
     std::vector<Clock> now(queues, Clock(queues, 0));
     std::vector<int> next(queues, 0);
     clocks_.assign(2, std::vector<std::vector<Clock>>(queues));
@@ -76,7 +79,8 @@ class Verifier {
           }
           clocks_[step][q].push_back(now[q]);  // what has finished before it starts
           now[q][q] = ++next[q];
-          if (instruction.kind == Instruction::Kind::record) events[step][instruction.event] = now[q];
+          if (instruction.kind == Instruction::Kind::record)
+            events[step][instruction.event] = now[q];
           moved = true;
         }
         all = all && next[q] == 2 * length(q);
@@ -127,9 +131,11 @@ class Verifier {
 
   bool declares(const Instruction& instruction, const Access& wanted) const {
     if (wanted.buffer < 0 || wanted.begin == wanted.end) return true;
-    return std::any_of(instruction.accesses.begin(), instruction.accesses.end(), [&](const Access& a) {
-      return a.buffer == wanted.buffer && a.begin <= wanted.begin && a.end >= wanted.end && a.write == wanted.write;
-    });
+    return std::any_of(instruction.accesses.begin(), instruction.accesses.end(),
+                       [&](const Access& a) {
+                         return a.buffer == wanted.buffer && a.begin <= wanted.begin &&
+                                a.end >= wanted.end && a.write == wanted.write;
+                       });
   }
 
   void check_accesses() {
@@ -145,16 +151,19 @@ class Verifier {
       if (place_[n].queue < 0) continue;
       const Instruction& instruction = at(place_[n]);
       bool complete = true;
-      for (ValueId id : graph().nodes[n].inputs) complete &= !id || declares(instruction, access_of(id, false));
+      for (ValueId id : graph().nodes[n].inputs)
+        complete &= !id || declares(instruction, access_of(id, false));
       for (ValueId id : graph().nodes[n].outputs) {
         if (!id || !needed[id.index]) continue;
         complete &= plan_.buffer_of[id.index] >= 0 && declares(instruction, access_of(id, true));
       }
       const int workspace = plan_.workspace_of[n];
-      if (workspace >= 0) complete &= declares(instruction, {workspace, 0, plan_.buffers[workspace].bytes, true});
+      if (workspace >= 0)
+        complete &= declares(instruction, {workspace, 0, plan_.buffers[workspace].bytes, true});
       if (!complete) wrong_.push_back("touches bytes that it does not declare: " + name(place_[n]));
       for (const Access& a : instruction.accesses) {
-        if (a.end > plan_.buffers[a.buffer].bytes) wrong_.push_back("outside its buffer: " + name(place_[n]));
+        if (a.end > plan_.buffers[a.buffer].bytes)
+          wrong_.push_back("outside its buffer: " + name(place_[n]));
       }
     }
   }
@@ -179,7 +188,8 @@ class Verifier {
     collect_uses();
     for (std::size_t b = 0; b < uses_.size(); ++b) {
       const std::vector<Use>& list = uses_[b];
-      if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access.write; })) continue;
+      if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access.write; }))
+        continue;
       for (const Use& x : list) {
         for (const Use& y : list) {
           if (!x.access.write && !y.access.write) continue;
@@ -193,7 +203,8 @@ class Verifier {
   }
 
   void unordered(std::size_t buffer, Happening a, Happening b, const std::string& when) {
-    wrong_.push_back("not ordered on '" + plan_.buffers[buffer].name + "': " + name(a) + " and " + name(b) + when);
+    wrong_.push_back("not ordered on '" + plan_.buffers[buffer].name + "': " + name(a) + " and " +
+                     name(b) + when);
   }
 
   // All uses of a finish before any use of b, in the same step or (next) with b in the next one.
@@ -209,7 +220,8 @@ class Verifier {
     for (std::size_t p = 0; p < queues; ++p) {
       for (std::size_t q = 0; q < queues; ++q) {
         if (last[p] < 0 || first[q] < 0) continue;
-        if (!before({static_cast<int>(p), last[p]}, 0, {static_cast<int>(q), first[q]}, next)) return false;
+        if (!before({static_cast<int>(p), last[p]}, 0, {static_cast<int>(q), first[q]}, next))
+          return false;
       }
     }
     return true;
@@ -234,8 +246,11 @@ class Verifier {
         if (b.offset >= a.offset + a.bytes) break;
         if (a.device != b.device) continue;
         const std::vector<Use>&x = uses_[order[i]], &y = uses_[order[j]];
-        const bool apart = (all_before(x, y, 0) && all_before(y, x, 1)) || (all_before(y, x, 0) && all_before(x, y, 1));
-        if (!apart) wrong_.push_back("live at the same time in the same place: '" + a.name + "' and '" + b.name + "'");
+        const bool apart = (all_before(x, y, 0) && all_before(y, x, 1)) ||
+                           (all_before(y, x, 0) && all_before(x, y, 1));
+        if (!apart)
+          wrong_.push_back("live at the same time in the same place: '" + a.name + "' and '" +
+                           b.name + "'");
       }
     }
   }
@@ -275,7 +290,8 @@ class Verifier {
         makers(input, made_by);
         for (int maker : made_by) {
           if (place_[maker].queue >= 0 && !before(place_[maker], 0, place_[n], 0)) {
-            wrong_.push_back("reads '" + graph().value(input).name + "' before it is made: " + name(place_[n]));
+            wrong_.push_back("reads '" + graph().value(input).name +
+                             "' before it is made: " + name(place_[n]));
           }
         }
       }

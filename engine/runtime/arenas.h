@@ -11,8 +11,8 @@ namespace tandem {
 
 class Arenas {
  public:
-  /// The address of at least `bytes` bytes on that device. Addresses given out before stay valid; on
-  /// a device that can reserve, all are the same. Throws Error{does_not_fit}.
+  /// The address of at least `bytes` bytes on that device. Addresses given out before stay valid;
+  /// on a device that can reserve, all are the same. Throws Error{does_not_fit}.
   void* ensure(Device& device, std::size_t bytes);
   /// Bytes in use on that device, all regions together.
   std::size_t bytes(const Device& device) const;

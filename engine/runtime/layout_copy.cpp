@@ -28,10 +28,14 @@ void each_element(const Layout& layout, const Shape& shape, F f) {
 template <class F>
 void with_size(std::size_t size, F f) {
   switch (size) {
-    case 1: return f(std::uint8_t{});
-    case 2: return f(std::uint16_t{});
-    case 4: return f(std::uint32_t{});
-    default: return f(std::uint64_t{});
+    case 1:
+      return f(std::uint8_t{});
+    case 2:
+      return f(std::uint16_t{});
+    case 4:
+      return f(std::uint32_t{});
+    default:
+      return f(std::uint64_t{});
   }
 }
 
@@ -43,7 +47,8 @@ bool is_plain(const Layout& layout, const Shape& shape) {
 
 std::size_t buffer_bytes(const TensorType& type, const Layout& layout) {
   if (!layout.is_strided()) return layout.opaque_bytes;
-  return static_cast<std::size_t>(layout.offset + span_elements(layout, type.shape)) * size_of(type.dtype);
+  return static_cast<std::size_t>(layout.offset + span_elements(layout, type.shape)) *
+         size_of(type.dtype);
 }
 
 void to_layout(void* to, const Layout& layout, const void* from, const TensorType& type) {

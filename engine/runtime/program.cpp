@@ -1,4 +1,5 @@
-// A program: everything is decided, prepared and laid out when it is made; a step walks a flat list.
+// A program: everything is decided, prepared and laid out when it is made; a step walks a flat
+// list.
 #include "engine/runtime/program.h"
 
 #include <cassert>
@@ -96,7 +97,8 @@ void Program::Impl::prepare(bool deterministic) {
     const Node& node = graph.nodes[n];
     std::vector<Layout> in, out;
     std::vector<bool> read;
-    for (ValueId value : node.inputs) in.push_back(value ? lowered.values[value.index].layout : Layout{});
+    for (ValueId value : node.inputs)
+      in.push_back(value ? lowered.values[value.index].layout : Layout{});
     for (ValueId value : node.outputs) {
       out.push_back(lowered.values[value.index].layout);
       read.push_back(needed[value.index] != 0);
@@ -125,7 +127,8 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
       throw Error(ErrorKind::usage, std::move(d));
     }
     const int buffer = plan.buffer_of[state.initial.index];
-    if (buffer >= 0 && entry->memory) base[buffer] = static_cast<std::byte*>(entry->memory->address());
+    if (buffer >= 0 && entry->memory)
+      base[buffer] = static_cast<std::byte*>(entry->memory->address());
   }
 }
 
@@ -133,7 +136,8 @@ void Program::Impl::place_constants(std::vector<std::byte*>& base) {
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
     std::size_t total = 0;
     for (const Buffer& buffer : plan.buffers) {
-      if (buffer.kind == BufferKind::constant && buffer.device == static_cast<int>(d)) total += aligned(buffer.bytes);
+      if (buffer.kind == BufferKind::constant && buffer.device == static_cast<int>(d))
+        total += aligned(buffer.bytes);
     }
     if (total == 0) continue;
     Device& device = *lowered.devices[d];
@@ -141,10 +145,13 @@ void Program::Impl::place_constants(std::vector<std::byte*>& base) {
     auto* next = static_cast<std::byte*>(constants.back()->address());
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       const Buffer& buffer = plan.buffers[b];
-      if (buffer.kind != BufferKind::constant || buffer.device != static_cast<int>(d) || buffer.bytes == 0) continue;
+      if (buffer.kind != BufferKind::constant || buffer.device != static_cast<int>(d) ||
+          buffer.bytes == 0)
+        continue;
       const Value& value = lowered.graph.value(buffer.storage);
       HostTensor staging(TensorType{DType::uint8, {static_cast<std::int64_t>(buffer.bytes)}});
-      to_layout(staging.data(), lowered.values[buffer.storage.index].layout, value.constant->data(), value.type);
+      to_layout(staging.data(), lowered.values[buffer.storage.index].layout, value.constant->data(),
+                value.type);
       device.to_device(next, staging.data(), buffer.bytes);
       base[b] = next;
       next += aligned(buffer.bytes);
@@ -152,7 +159,8 @@ void Program::Impl::place_constants(std::vector<std::byte*>& base) {
   }
 }
 
-void Program::Impl::place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base) {
+void Program::Impl::place(StateStore& states, const ProgramOptions& options,
+                          std::vector<std::byte*>& base) {
   const Graph& graph = lowered.graph;
   ring_of_buffer.assign(plan.buffers.size(), -1);
   auto add_ring = [&](ValueId value, int slots, std::vector<Ring>& rings) {
@@ -164,15 +172,18 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options, std
     plan.memory[buffer.device].peak += rings.back().slot_bytes * rings.back().slots - buffer.bytes;
   };
   for (const NamedValue& input : graph.inputs) add_ring(input.value, options.input_slots, inputs);
-  for (const NamedValue& output : graph.outputs) add_ring(output.value, options.output_slots, outputs);
+  for (const NamedValue& output : graph.outputs)
+    add_ring(output.value, options.output_slots, outputs);
   adopt_states(states, base);
   place_constants(base);
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
     if (plan.memory[d].arena == 0) continue;
-    auto* arena = static_cast<std::byte*>(arenas->ensure(*lowered.devices[d], plan.memory[d].arena));
+    auto* arena =
+        static_cast<std::byte*>(arenas->ensure(*lowered.devices[d], plan.memory[d].arena));
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       const Buffer& buffer = plan.buffers[b];
-      if (buffer.in_arena() && buffer.device == static_cast<int>(d)) base[b] = arena + buffer.offset;
+      if (buffer.in_arena() && buffer.device == static_cast<int>(d))
+        base[b] = arena + buffer.offset;
     }
   }
 }
@@ -189,7 +200,8 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
     if (!value || !is_needed) return;
     const int buffer = plan.buffer_of[value.index];
     if (buffer < 0) return;
-    const std::size_t offset = lowered.values[value.index].layout.offset * size_of(graph.type(value).dtype);
+    const std::size_t offset =
+        lowered.values[value.index].layout.offset * size_of(graph.type(value).dtype);
     if (ring_of_buffer[buffer] >= 0) {
       ring(ring_of_buffer[buffer]).patches.push_back({&arguments.back(), offset});
     } else if (base[buffer] != nullptr) {
@@ -220,8 +232,8 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
 }
 
 Program::Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
-                 const std::vector<Device*>& devices, StateStore& states, std::shared_ptr<Arenas> arenas,
-                 const ProgramOptions& options)
+                 const std::vector<Device*>& devices, StateStore& states,
+                 std::shared_ptr<Arenas> arenas, const ProgramOptions& options)
     : impl_(std::make_unique<Impl>()) {
   Impl& impl = *impl_;
   impl.arenas = std::move(arenas);
@@ -234,7 +246,8 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
   impl.prepare(lower_options.deterministic);
 
   std::vector<std::size_t> workspace_bytes;
-  for (const auto& kernel : impl.kernels) workspace_bytes.push_back(kernel ? kernel->workspace_bytes : 0);
+  for (const auto& kernel : impl.kernels)
+    workspace_bytes.push_back(kernel ? kernel->workspace_bytes : 0);
   impl.plan = make_plan(impl.lowered, workspace_bytes);
   const std::vector<std::string> wrong = verify(impl.plan, impl.lowered);
   if (!wrong.empty()) {
@@ -249,7 +262,9 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
 
 Program::~Program() = default;
 
-void* Program::input_slot(int input, std::uint64_t ticket) { return impl_->inputs[input].slot(ticket); }
+void* Program::input_slot(int input, std::uint64_t ticket) {
+  return impl_->inputs[input].slot(ticket);
+}
 
 int Program::input_slots() const {
   return impl_->inputs.empty() ? 1 : static_cast<int>(impl_->inputs[0].slots);

@@ -61,16 +61,18 @@ class Program {
   /// Whether the slots of that ticket may be filled: the step that used them before has finished.
   bool slot_free(std::uint64_t ticket) const;
 
-  /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates nothing.
+  /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates
+  /// nothing.
   void run(const StepContext& context, std::uint64_t ticket);
   /// An output of that ticket, row-major, valid until `output_slots` steps later.
   const void* output(int output, std::uint64_t ticket) const;
 
-  /// What kernels reported since the last `clear_errors`; written where a step's context has no error word.
+  /// What kernels reported since the last `clear_errors`; written where a step's context has no
+  /// error word.
   struct StepError {
     ErrorWord::Kind kind = ErrorWord::none;
-    std::string path;         // of the node
-    std::int64_t value = 0;   // the offending number
+    std::string path;        // of the node
+    std::int64_t value = 0;  // the offending number
   };
   ErrorWord& errors();
   /// The report in `word` with the node's path; nothing where it is empty.

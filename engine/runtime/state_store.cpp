@@ -47,7 +47,9 @@ std::vector<std::string> StateStore::names() const {
   return names;
 }
 
-const TensorType& StateStore::type(const std::string& name) const { return existing(*this, name).type; }
+const TensorType& StateStore::type(const std::string& name) const {
+  return existing(*this, name).type;
+}
 StateKind StateStore::kind(const std::string& name) const { return existing(*this, name).kind; }
 
 HostTensor StateStore::read(const std::string& name) const {
@@ -81,7 +83,8 @@ void StateStore::write(const std::string& name, const HostTensor& value) {
   entry.device->to_device(entry.memory->address(), staging.data(), bytes);
 }
 
-StateStore::Entry& StateStore::create(const State& state, const StateLayout& layout, Device& device) {
+StateStore::Entry& StateStore::create(const State& state, const StateLayout& layout,
+                                      Device& device) {
   assert(!has(state.name));
   assert(layout.layout.is_strided() && layout.layout.offset == 0);
   auto entry = std::make_unique<Entry>();

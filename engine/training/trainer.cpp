@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/graph/error.h"
+#include "engine/training/check_integers.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/initialise.h"
@@ -143,7 +144,10 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
   }
+  const Graph& forward = my.parts.forward(std::min(samples, my.config.pass_size()), true);
+  check_integer_fields(my.config, forward, *my.data.train);
   if (my.data.eval) {
+    check_integer_fields(my.config, forward, *my.data.eval);
     my.evaluation = std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
   }
 }

@@ -37,7 +37,7 @@ void constant_of_shape(NodeContext& node) {
   HostTensor value = HostTensor::from<float>({1}, {0.0f});
   if (const auto* given = node.attribute("value")) {
     if (!given->has_t()) node.fail("attribute 'value'", "a tensor");
-    value = read_tensor(given->t(), node.session().file, node.path());
+    value = read_tensor(given->t(), node.session().file, node.path()).clone();
     if (value.type().elements() != 1) node.fail("value", "one element", to_string(value.type()));
   }
   const Shape shape = node.static_integers(0, "shape");

@@ -22,6 +22,7 @@ std::int64_t product(const Shape& shape, std::size_t count) {
 // or the target has followed the batch by itself.
 struct Before {
   Shape x, y;
+  std::int64_t batch, new_batch;
 };
 std::optional<Before> before(NodeContext& node, const Ints& target) {
   const BatchRecord* old = node.session().old_batch;
@@ -32,7 +33,7 @@ std::optional<Before> before(NodeContext& node, const Ints& target) {
   const auto y = old->shapes.find(output);
   if (old_target == old->targets.end() || old_target->second != target) return std::nullopt;
   if (x == old->shapes.end() || y == old->shapes.end()) return std::nullopt;
-  return Before{x->second, y->second};
+  return Before{x->second, y->second, old->batch, old->new_batch};
 }
 
 void remember(NodeContext& node, const Ints& target) {
@@ -43,15 +44,14 @@ void note_rewrite(NodeContext& node, const Shape& old_target, std::size_t axis) 
   node.session().rewrites.push_back({node.node().output(0), old_target, axis, node.scope().main});
 }
 
-// The axis of y that grows with axis `changed` of x, which becomes `extent`: both begin at the same
-// row-major boundary.
+// The axis of y that grows with axis `changed` of x: both begin at the same row-major boundary, and
+// it holds whole batches of the file's size.
 std::optional<std::size_t> matching_axis(const Shape& x, const Shape& y, std::size_t changed,
-                                         std::int64_t extent) {
+                                         std::int64_t batch) {
   const std::int64_t boundary = product(x, changed);
   std::optional<std::size_t> first;
   for (std::size_t o = 0; o < y.size(); ++o) {
-    if (product(y, o) != boundary) continue;
-    if (x[changed] == 0 || y[o] * extent % x[changed] != 0) continue;
+    if (product(y, o) != boundary || y[o] % batch != 0) continue;
     if (o == changed) return o;
     if (!first) first = o;
   }
@@ -94,10 +94,10 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
       if (x[i] != old->x[i]) changed.push_back(i);
     }
     std::optional<std::size_t> axis;
-    if (changed.size() == 1) axis = matching_axis(old->x, old->y, changed[0], x[changed[0]]);
+    if (changed.size() == 1) axis = matching_axis(old->x, old->y, changed[0], old->batch);
     if (axis) {
       Shape scaled = old->y;
-      scaled[*axis] = scaled[*axis] * x[changed[0]] / old->x[changed[0]];
+      scaled[*axis] = scaled[*axis] / old->batch * old->new_batch;
       if (checked_elements(scaled, std::int64_t{1} << 48) == element_count(x)) {
         if (plain != scaled) note_rewrite(node, old->y, *axis);
         return scaled;

@@ -1,5 +1,6 @@
-// Attention and its gradient. One thread does a whole (batch, head): blocks of queries against blocks of keys, with
-// a running maximum and sum, so that scores exist for one block only. q, k, v are read where they are.
+// Attention and its gradient. One thread does a whole (batch, head): blocks of queries against
+// blocks of keys, with a running maximum and sum, so that scores exist for one block only. q, k, v
+// are read where they are.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -37,7 +38,8 @@ bool has_rows(const Operand& operand) {
   const Shape& shape = operand.type.shape;
   const Layout& layout = operand.layout;
   if (!layout.is_strided() || layout.strides.size() != 4) return false;
-  return (shape[3] == 1 || layout.strides[3] == 1) && (shape[2] == 1 || layout.strides[2] >= shape[3]);
+  return (shape[3] == 1 || layout.strides[3] == 1) &&
+         (shape[2] == 1 || layout.strides[2] >= shape[3]);
 }
 
 struct Problem {
@@ -50,13 +52,18 @@ struct Problem {
   int parts;
 
   Problem(const KernelRequest& r, std::size_t first, std::size_t mask_at)
-      : q(r.inputs[first]), k(r.inputs[first + 1]), v(r.inputs[first + 2]), mask_input(mask_at),
-        causal(r.attributes().flag("causal")), scale(static_cast<float>(r.attributes().number("scale"))) {
+      : q(r.inputs[first]),
+        k(r.inputs[first + 1]),
+        v(r.inputs[first + 2]),
+        mask_input(mask_at),
+        causal(r.attributes().flag("causal")),
+        scale(static_cast<float>(r.attributes().number("scale"))) {
     const Shape& q_shape = r.inputs[first].type.shape;
     const Shape& v_shape = r.inputs[first + 2].type.shape;
     batch = q_shape[0], heads = q_shape[1], queries = q_shape[2], key_size = q_shape[3];
     keys = v_shape[2], value_size = v_shape[3];
-    if (is_present(r, mask_at)) mask_strides = strides_over(r.inputs[mask_at], {batch, heads, queries, keys});
+    if (is_present(r, mask_at))
+      mask_strides = strides_over(r.inputs[mask_at], {batch, heads, queries, keys});
     const std::int64_t flops = 2 * batch * heads * queries * keys * (key_size + value_size);
     parts = static_cast<int>(std::min<std::int64_t>(parts_for(r.facts->threads, flops, grain_flops),
                                                     std::max<std::int64_t>(batch * heads, 1)));
@@ -82,17 +89,17 @@ struct Problem {
 
 // The product plans of each shape of block; m queries, n keys.
 struct BlockPlans {
-  GemmPlan scores;            // [m, n] = q [m, D] k^T
-  GemmPlan values;            // [m, E] = p [m, n] v
-  GemmPlan dvalues;           // dv [n, E] = p^T dy
-  GemmPlan dprobabilities;    // [m, n] = dy [m, E] v^T
-  GemmPlan dqueries, dkeys;   // dq [m, D] = ds k; dk [n, D] = ds^T q
+  GemmPlan scores;           // [m, n] = q [m, D] k^T
+  GemmPlan values;           // [m, E] = p [m, n] v
+  GemmPlan dvalues;          // dv [n, E] = p^T dy
+  GemmPlan dprobabilities;   // [m, n] = dy [m, E] v^T
+  GemmPlan dqueries, dkeys;  // dq [m, D] = ds k; dk [n, D] = ds^T q
 };
 
 class PlanTable {
  public:
-  PlanTable(const Problem& p, Isa isa, bool gradient, const Heads& y_or_dy, const Heads& dq, const Heads& dk,
-            const Heads& dv) {
+  PlanTable(const Problem& p, Isa isa, bool gradient, const Heads& y_or_dy, const Heads& dq,
+            const Heads& dk, const Heads& dv) {
     std::map<std::pair<std::int64_t, std::int64_t>, int> known;
     key_blocks_ = (p.keys + key_block - 1) / key_block;
     const std::int64_t d = p.key_size, e = p.value_size, ld = key_block;
@@ -124,7 +131,8 @@ class PlanTable {
   }
 
   const BlockPlans& at(std::int64_t query, std::int64_t key) const {
-    return plans_[static_cast<std::size_t>(index_[query / query_block * key_blocks_ + key / key_block])];
+    return plans_[static_cast<std::size_t>(
+        index_[query / query_block * key_blocks_ + key / key_block])];
   }
   std::size_t workspace_bytes() const { return (workspace_ + 63) / 64 * 64; }
 
@@ -141,8 +149,8 @@ class PlanTable {
   std::size_t workspace_ = 0;
 };
 
-void product(const GemmPlan& plan, const float* a, const float* b, float* c, float alpha, bool accumulate,
-             void* workspace) {
+void product(const GemmPlan& plan, const float* a, const float* b, float* c, float alpha,
+             bool accumulate, void* workspace) {
   GemmArguments arguments;
   arguments.a = a;
   arguments.b = b;
@@ -152,14 +160,17 @@ void product(const GemmPlan& plan, const float* a, const float* b, float* c, flo
   run_gemm(plan, arguments, workspace);
 }
 
-// Workspace of a part: blocks of scores [query_block, key_block], one mask row, per-query numbers, products.
+// Workspace of a part: blocks of scores [query_block, key_block], one mask row, per-query numbers,
+// products.
 constexpr std::size_t block_bytes = query_block * key_block * sizeof(float);
 constexpr std::size_t row_bytes = (key_block + 4 * query_block) * sizeof(float);
 
 class Forward final : public PreparedKernel {
  public:
   explicit Forward(const KernelRequest& r)
-      : p_(r, 0, 3), y_(r.outputs[0]), functions_(vector_functions(r)),
+      : p_(r, 0, 3),
+        y_(r.outputs[0]),
+        functions_(vector_functions(r)),
         plans_(p_, isa_of(*r.facts), false, y_, {}, {}, {}) {
     part_bytes_ = block_bytes + row_bytes + plans_.workspace_bytes();
     workspace_bytes = part_bytes_ * static_cast<std::size_t>(p_.parts);
@@ -167,9 +178,11 @@ class Forward final : public PreparedKernel {
 
   void run(const KernelArguments& a) noexcept override {
     parallel_parts(p_.parts, [&](int part) {
-      char* workspace = static_cast<char*>(a.workspace) + static_cast<std::size_t>(part) * part_bytes_;
+      char* workspace =
+          static_cast<char*>(a.workspace) + static_cast<std::size_t>(part) * part_bytes_;
       const Range range = part_of(p_.batch * p_.heads, part, p_.parts);
-      for (std::int64_t i = range.begin; i < range.end; ++i) run_head(a, i / p_.heads, i % p_.heads, workspace);
+      for (std::int64_t i = range.begin; i < range.end; ++i)
+        run_head(a, i / p_.heads, i % p_.heads, workspace);
     });
   }
 
@@ -192,14 +205,16 @@ class Forward final : public PreparedKernel {
       for (std::int64_t j = 0; j < seen; j += key_block) {
         const std::int64_t count = std::min(key_block, seen - j);
         const BlockPlans& plans = plans_.at(i, j);
-        product(plans.scores, q + i * p_.q.row, k + j * p_.k.row, scores, p_.scale, false, products);
+        product(plans.scores, q + i * p_.q.row, k + j * p_.k.row, scores, p_.scale, false,
+                products);
         for (std::int64_t r = 0; r < m; ++r) {
           float* row = scores + r * key_block;
           const std::int64_t own = std::clamp<std::int64_t>(p_.visible(i + r) - j, 0, count);
           const float before = largest[r];
           const float sum = own == 0 ? 0.0f
                                      : functions_.online_softmax(
-                                           row, p_.mask_row(a, n, h, i + r, j, own, mask_buffer), own, &largest[r]);
+                                           row, p_.mask_row(a, n, h, i + r, j, own, mask_buffer),
+                                           own, &largest[r]);
           std::memset(row + own, 0, static_cast<std::size_t>(count - own) * sizeof(float));
           if (j > 0 && largest[r] != before) {
             const float factor = std::exp(before - largest[r]);
@@ -213,9 +228,12 @@ class Forward final : public PreparedKernel {
       for (std::int64_t r = 0; r < m; ++r) {
         float* row = y + (i + r) * y_.row;
         const bool blind = largest[r] == -infinity;
-        if (blind) std::memset(row, 0, static_cast<std::size_t>(p_.value_size) * sizeof(float));
-        else functions_.scale(row, 1 / sums[r], p_.value_size);
-        if (log_sums != nullptr) log_sums[i + r] = blind ? -infinity : largest[r] + std::log(sums[r]);
+        if (blind)
+          std::memset(row, 0, static_cast<std::size_t>(p_.value_size) * sizeof(float));
+        else
+          functions_.scale(row, 1 / sums[r], p_.value_size);
+        if (log_sums != nullptr)
+          log_sums[i + r] = blind ? -infinity : largest[r] + std::log(sums[r]);
       }
     }
   }
@@ -231,8 +249,13 @@ class Forward final : public PreparedKernel {
 class Backward final : public PreparedKernel {
  public:
   explicit Backward(const KernelRequest& r)
-      : p_(r, 1, 6), dy_(r.inputs[0]), y_(r.inputs[4]), dq_(r.outputs[0]), dk_(r.outputs[1]),
-        dv_(r.outputs[2]), functions_(vector_functions(r)),
+      : p_(r, 1, 6),
+        dy_(r.inputs[0]),
+        y_(r.inputs[4]),
+        dq_(r.outputs[0]),
+        dk_(r.outputs[1]),
+        dv_(r.outputs[2]),
+        functions_(vector_functions(r)),
         plans_(p_, isa_of(*r.facts), true, dy_, rows_or_dense(dq_, p_.key_size),
                rows_or_dense(dk_, p_.key_size), rows_or_dense(dv_, p_.value_size)) {
     part_bytes_ = 2 * block_bytes + row_bytes + plans_.workspace_bytes();
@@ -241,9 +264,11 @@ class Backward final : public PreparedKernel {
 
   void run(const KernelArguments& a) noexcept override {
     parallel_parts(p_.parts, [&](int part) {
-      char* workspace = static_cast<char*>(a.workspace) + static_cast<std::size_t>(part) * part_bytes_;
+      char* workspace =
+          static_cast<char*>(a.workspace) + static_cast<std::size_t>(part) * part_bytes_;
       const Range range = part_of(p_.batch * p_.heads, part, p_.parts);
-      for (std::int64_t i = range.begin; i < range.end; ++i) run_head(a, i / p_.heads, i % p_.heads, workspace);
+      for (std::int64_t i = range.begin; i < range.end; ++i)
+        run_head(a, i / p_.heads, i % p_.heads, workspace);
     });
   }
 
@@ -291,17 +316,21 @@ class Backward final : public PreparedKernel {
         for (std::int64_t r = 0; r < m; ++r) {
           float* row = p + r * key_block;
           const std::int64_t own = std::clamp<std::int64_t>(p_.visible(i + r) - j, 0, count);
-          functions_.probabilities(row, p_.mask_row(a, n, h, i + r, j, own, mask_buffer), log_sums[i + r], own);
+          functions_.probabilities(row, p_.mask_row(a, n, h, i + r, j, own, mask_buffer),
+                                   log_sums[i + r], own);
           std::memset(row + own, 0, static_cast<std::size_t>(count - own) * sizeof(float));
         }
-        if (dv != nullptr) product(plans.dvalues, p, dy + i * dy_.row, dv + j * dv_.row, 1, true, products);
+        if (dv != nullptr)
+          product(plans.dvalues, p, dy + i * dy_.row, dv + j * dv_.row, 1, true, products);
         if (dq == nullptr && dk == nullptr) continue;
         product(plans.dprobabilities, dy + i * dy_.row, v + j * p_.v.row, ds, 1, false, products);
         for (std::int64_t r = 0; r < m; ++r) {
           functions_.score_grad(p + r * key_block, ds + r * key_block, delta[r], p_.scale, count);
         }
-        if (dq != nullptr) product(plans.dqueries, ds, k + j * p_.k.row, dq + i * dq_.row, 1, j > 0, products);
-        if (dk != nullptr) product(plans.dkeys, ds, q + i * p_.q.row, dk + j * dk_.row, 1, true, products);
+        if (dq != nullptr)
+          product(plans.dqueries, ds, k + j * p_.k.row, dq + i * dq_.row, 1, j > 0, products);
+        if (dk != nullptr)
+          product(plans.dkeys, ds, q + i * p_.q.row, dk + j * dk_.row, 1, true, products);
       }
     }
   }

@@ -1,5 +1,6 @@
-// BatchNormalization in inference and training, and its gradient, for channels innermost or in planes. Statistics
-// take one pass: sums of x - x0 and (x - x0)^2, where x0 is the channel's first element.
+// BatchNormalization in inference and training, and its gradient, for channels innermost or in
+// planes. Statistics take one pass: sums of x - x0 and (x - x0)^2, where x0 is the channel's first
+// element.
 #include <cmath>
 #include <cstring>
 
@@ -41,7 +42,8 @@ struct Workspace {
 
   static std::size_t bytes(const Geometry& g) {
     return static_cast<std::size_t>(g.padded) *
-           (4 * sizeof(float) + static_cast<std::size_t>(g.parts) * 2 * (sizeof(double) + sizeof(float)));
+           (4 * sizeof(float) +
+            static_cast<std::size_t>(g.parts) * 2 * (sizeof(double) + sizeof(float)));
   }
   float* coefficient(int k) const { return reinterpret_cast<float*>(base) + k * g.padded; }
   float* shift() const { return coefficient(3); }
@@ -56,10 +58,11 @@ struct Workspace {
   }
 };
 
-// Both sums of every channel, by parts. add_rows(row, rows, sums), add_plane(element, channel, totals).
+// Both sums of every channel, by parts. add_rows(row, rows, sums), add_plane(element, channel,
+// totals).
 template <class Rows, class Plane>
-void sum_channels(const Geometry& g, const Workspace& w, const VectorFunctions& functions, Rows add_rows,
-                  Plane add_plane) {
+void sum_channels(const Geometry& g, const Workspace& w, const VectorFunctions& functions,
+                  Rows add_rows, Plane add_plane) {
   parallel_parts(g.parts, [&](int part) {
     double* totals = w.totals(part);
     std::memset(totals, 0, static_cast<std::size_t>(g.padded) * 24);
@@ -80,13 +83,13 @@ void sum_channels(const Geometry& g, const Workspace& w, const VectorFunctions& 
 }
 
 // y = x a[c] + b[c]
-void apply(const Geometry& g, const VectorFunctions& functions, const float* x, float* y, const float* a,
-           const float* b) {
+void apply(const Geometry& g, const VectorFunctions& functions, const float* x, float* y,
+           const float* a, const float* b) {
   parallel_parts(g.parts, [&](int part) {
     if (g.innermost) {
       const Range range = part_of(g.rows(), part, g.parts);
-      functions.affine_rows(x + range.begin * g.channels, y + range.begin * g.channels, range.size(), g.channels,
-                            g.channels, g.channels, a, b);
+      functions.affine_rows(x + range.begin * g.channels, y + range.begin * g.channels,
+                            range.size(), g.channels, g.channels, g.channels, a, b);
       return;
     }
     const Range range = part_of(g.images * g.channels, part, g.parts);
@@ -106,11 +109,14 @@ std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request) 
         const auto in = [&](int i) { return static_cast<const float*>(args.inputs[i]); };
         const Workspace w{g, static_cast<char*>(args.workspace)};
         for (std::int64_t c = 0; c < g.channels; ++c) {
-          const double a = static_cast<double>(in(1)[c]) / std::sqrt(static_cast<double>(in(4)[c]) + epsilon);
+          const double a =
+              static_cast<double>(in(1)[c]) / std::sqrt(static_cast<double>(in(4)[c]) + epsilon);
           w.coefficient(0)[c] = static_cast<float>(a);
-          w.coefficient(1)[c] = static_cast<float>(static_cast<double>(in(2)[c]) - a * static_cast<double>(in(3)[c]));
+          w.coefficient(1)[c] =
+              static_cast<float>(static_cast<double>(in(2)[c]) - a * static_cast<double>(in(3)[c]));
         }
-        apply(g, functions, in(0), static_cast<float*>(args.outputs[0]), w.coefficient(0), w.coefficient(1));
+        apply(g, functions, in(0), static_cast<float*>(args.outputs[0]), w.coefficient(0),
+              w.coefficient(1));
       },
       Workspace::bytes(g));
 }
@@ -130,8 +136,8 @@ std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request) {
         sum_channels(
             g, w, functions,
             [&](std::int64_t row, std::int64_t rows, float* sums) {
-              functions.moments_rows(x + row * g.channels, rows, g.channels, g.channels, shift, sums,
-                                     sums + g.padded);
+              functions.moments_rows(x + row * g.channels, rows, g.channels, g.channels, shift,
+                                     sums, sums + g.padded);
             },
             [&](std::int64_t at, std::int64_t c, double* totals) {
               functions.moments_plane(x + at, g.plane, shift[c], totals + c, totals + g.padded + c);
@@ -144,8 +150,10 @@ std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request) {
           const double a = static_cast<double>(in(1)[c]) * rstd;
           w.coefficient(0)[c] = static_cast<float>(a);
           w.coefficient(1)[c] = static_cast<float>(static_cast<double>(in(2)[c]) - a * mean);
-          const double before_mean = static_cast<double>(in(3)[c]), before_var = static_cast<double>(in(4)[c]);
-          if (out(1)) out(1)[c] = static_cast<float>(momentum * before_mean + (1 - momentum) * mean);
+          const double before_mean = static_cast<double>(in(3)[c]),
+                       before_var = static_cast<double>(in(4)[c]);
+          if (out(1))
+            out(1)[c] = static_cast<float>(momentum * before_mean + (1 - momentum) * mean);
           if (out(2)) out(2)[c] = static_cast<float>(momentum * before_var + (1 - momentum) * var);
           if (out(3)) out(3)[c] = static_cast<float>(mean);
           if (out(4)) out(4)[c] = static_cast<float>(rstd);
@@ -167,11 +175,12 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
         sum_channels(
             g, w, functions,
             [&](std::int64_t row, std::int64_t rows, float* sums) {
-              functions.grad_sums_rows(dy + row * g.channels, x + row * g.channels, rows, g.channels, g.channels,
-                                       mean, sums, sums + g.padded);
+              functions.grad_sums_rows(dy + row * g.channels, x + row * g.channels, rows,
+                                       g.channels, g.channels, mean, sums, sums + g.padded);
             },
             [&](std::int64_t at, std::int64_t c, double* totals) {
-              functions.grad_sums_plane(dy + at, x + at, g.plane, mean[c], totals + c, totals + g.padded + c);
+              functions.grad_sums_plane(dy + at, x + at, g.plane, mean[c], totals + c,
+                                        totals + g.padded + c);
             });
         for (std::int64_t c = 0; c < g.channels; ++c) {
           const double rstd = static_cast<double>(in(4)[c]);
@@ -181,7 +190,8 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
           const double a = static_cast<double>(in(2)[c]) * rstd, b = -a * rstd * dscale / g.count();
           w.coefficient(0)[c] = static_cast<float>(a);
           w.coefficient(1)[c] = static_cast<float>(b);
-          w.coefficient(2)[c] = static_cast<float>(-a * dbias / g.count() - b * static_cast<double>(mean[c]));
+          w.coefficient(2)[c] =
+              static_cast<float>(-a * dbias / g.count() - b * static_cast<double>(mean[c]));
         }
         float* dx = out(0);
         if (dx == nullptr) return;
@@ -196,8 +206,8 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
           const Range range = part_of(g.images * g.channels, part, g.parts);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
             const std::int64_t c = i % g.channels, at = i * g.plane;
-            functions.affine2_plane(dy + at, x + at, dx + at, g.plane, w.coefficient(0)[c], w.coefficient(1)[c],
-                                    w.coefficient(2)[c]);
+            functions.affine2_plane(dy + at, x + at, dx + at, g.plane, w.coefficient(0)[c],
+                                    w.coefficient(1)[c], w.coefficient(2)[c]);
           }
         });
       },
@@ -209,7 +219,8 @@ std::vector<Proposal> propose(const KernelRequest& request, std::size_t x, std::
   const Operand& operand = request.inputs[x];
   std::vector<LayoutWish::Kind> kinds{LayoutWish::Kind::row_major};
   if (operand.type.rank() >= 3) {
-    const bool last = operand.layout.is_strided() && is_channels_last(operand.layout, operand.type.shape) &&
+    const bool last = operand.layout.is_strided() &&
+                      is_channels_last(operand.layout, operand.type.shape) &&
                       !is_row_major(operand.layout, operand.type.shape);
     kinds.insert(last ? kinds.begin() : kinds.end(), LayoutWish::Kind::channels_last);
   }

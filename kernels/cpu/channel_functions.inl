@@ -1,10 +1,11 @@
-// Statistics and affine maps per channel, for batch normalisation. Included by vector_functions_*.cpp.
+// Statistics and affine maps per channel, for batch normalisation. Included by
+// vector_functions_*.cpp.
 
-// Two sums per channel over rows with the channels innermost; `terms(i, r)` gives both terms of a vector,
-// `term(i, r)` of one number.
+// Two sums per channel over rows with the channels innermost; `terms(i, r)` gives both terms of a
+// vector, `term(i, r)` of one number.
 template <class Vectors, class Numbers>
-TANDEM_INLINE void two_sums(std::int64_t rows, std::int64_t n, float* first, float* second, Vectors vectors,
-                            Numbers numbers) {
+TANDEM_INLINE void two_sums(std::int64_t rows, std::int64_t n, float* first, float* second,
+                            Vectors vectors, Numbers numbers) {
   std::int64_t i = 0;
   for (; i + 2 * width <= n; i += 2 * width) {
     V a0 = load(first + i), a1 = load(first + i + width);
@@ -29,34 +30,36 @@ TANDEM_INLINE void two_sums(std::int64_t rows, std::int64_t n, float* first, flo
   }
 }
 
-void moments_rows(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n, const float* shift,
-                  float* sums, float* squares) {
-  two_sums(rows, n, sums, squares,
-           [=](std::int64_t i, std::int64_t r, V& s, V& q) TANDEM_LAMBDA {
-             const V d = load(x + r * stride + i) - load(shift + i);
-             s += d;
-             q += d * d;
-           },
-           [=](std::int64_t i, std::int64_t r, float& s, float& q) TANDEM_LAMBDA {
-             const float d = x[r * stride + i] - shift[i];
-             s += d;
-             q += d * d;
-           });
+void moments_rows(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
+                  const float* shift, float* sums, float* squares) {
+  two_sums(
+      rows, n, sums, squares,
+      [=](std::int64_t i, std::int64_t r, V& s, V& q) TANDEM_LAMBDA {
+        const V d = load(x + r * stride + i) - load(shift + i);
+        s += d;
+        q += d * d;
+      },
+      [=](std::int64_t i, std::int64_t r, float& s, float& q) TANDEM_LAMBDA {
+        const float d = x[r * stride + i] - shift[i];
+        s += d;
+        q += d * d;
+      });
 }
 
-void grad_sums_rows(const float* dy, const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
-                    const float* mean, float* sums, float* products) {
-  two_sums(rows, n, sums, products,
-           [=](std::int64_t i, std::int64_t r, V& s, V& q) TANDEM_LAMBDA {
-             const V d = load(dy + r * stride + i);
-             s += d;
-             q += d * (load(x + r * stride + i) - load(mean + i));
-           },
-           [=](std::int64_t i, std::int64_t r, float& s, float& q) TANDEM_LAMBDA {
-             const float d = dy[r * stride + i];
-             s += d;
-             q += d * (x[r * stride + i] - mean[i]);
-           });
+void grad_sums_rows(const float* dy, const float* x, std::int64_t rows, std::int64_t stride,
+                    std::int64_t n, const float* mean, float* sums, float* products) {
+  two_sums(
+      rows, n, sums, products,
+      [=](std::int64_t i, std::int64_t r, V& s, V& q) TANDEM_LAMBDA {
+        const V d = load(dy + r * stride + i);
+        s += d;
+        q += d * (load(x + r * stride + i) - load(mean + i));
+      },
+      [=](std::int64_t i, std::int64_t r, float& s, float& q) TANDEM_LAMBDA {
+        const float d = dy[r * stride + i];
+        s += d;
+        q += d * (x[r * stride + i] - mean[i]);
+      });
 }
 
 // Two sums over one plane; each term gets the place and fills both.
@@ -80,43 +83,46 @@ TANDEM_INLINE void two_plane_sums(std::int64_t n, double* first, double* second,
 }
 
 void moments_plane(const float* x, std::int64_t n, float shift, double* sum, double* square) {
-  two_plane_sums(n, sum, square,
-                 [=](std::int64_t i, V& s, V& q) TANDEM_LAMBDA {
-                   const V d = load(x + i) - shift;
-                   s += d;
-                   q += d * d;
-                 },
-                 [=](std::int64_t i, float& s, float& q) TANDEM_LAMBDA {
-                   const float d = x[i] - shift;
-                   s += d;
-                   q += d * d;
-                 });
+  two_plane_sums(
+      n, sum, square,
+      [=](std::int64_t i, V& s, V& q) TANDEM_LAMBDA {
+        const V d = load(x + i) - shift;
+        s += d;
+        q += d * d;
+      },
+      [=](std::int64_t i, float& s, float& q) TANDEM_LAMBDA {
+        const float d = x[i] - shift;
+        s += d;
+        q += d * d;
+      });
 }
 
 void grad_sums_plane(const float* dy, const float* x, std::int64_t n, float mean, double* sum,
                      double* product) {
-  two_plane_sums(n, sum, product,
-                 [=](std::int64_t i, V& s, V& q) TANDEM_LAMBDA {
-                   const V d = load(dy + i);
-                   s += d;
-                   q += d * (load(x + i) - mean);
-                 },
-                 [=](std::int64_t i, float& s, float& q) TANDEM_LAMBDA {
-                   s += dy[i];
-                   q += dy[i] * (x[i] - mean);
-                 });
+  two_plane_sums(
+      n, sum, product,
+      [=](std::int64_t i, V& s, V& q) TANDEM_LAMBDA {
+        const V d = load(dy + i);
+        s += d;
+        q += d * (load(x + i) - mean);
+      },
+      [=](std::int64_t i, float& s, float& q) TANDEM_LAMBDA {
+        s += dy[i];
+        q += dy[i] * (x[i] - mean);
+      });
 }
 
-void affine_rows(const float* x, float* y, std::int64_t rows, std::int64_t x_stride, std::int64_t y_stride,
-                 std::int64_t n, const float* a, const float* b) {
+void affine_rows(const float* x, float* y, std::int64_t rows, std::int64_t x_stride,
+                 std::int64_t y_stride, std::int64_t n, const float* a, const float* b) {
   for (std::int64_t r = 0; r < rows; ++r) {
     map3({x + r * x_stride, a, b, y + r * y_stride, n, 0, 0},
          [](V v, V f, V g) TANDEM_LAMBDA { return v * f + g; });
   }
 }
 
-void affine2_rows(const float* dy, const float* x, float* dx, std::int64_t rows, std::int64_t stride,
-                  std::int64_t n, const float* a, const float* b, const float* d) {
+void affine2_rows(const float* dy, const float* x, float* dx, std::int64_t rows,
+                  std::int64_t stride, std::int64_t n, const float* a, const float* b,
+                  const float* d) {
   for (std::int64_t r = 0; r < rows; ++r) {
     const float *g = dy + r * stride, *v = x + r * stride;
     float* out = dx + r * stride;
@@ -128,6 +134,7 @@ void affine2_rows(const float* dy, const float* x, float* dx, std::int64_t rows,
   }
 }
 
-void affine2_plane(const float* dy, const float* x, float* dx, std::int64_t n, float a, float b, float d) {
+void affine2_plane(const float* dy, const float* x, float* dx, std::int64_t n, float a, float b,
+                   float d) {
   map2({dy, x, nullptr, dx, n, 0, 0}, [=](V g, V v) TANDEM_LAMBDA { return g * a + (v * b + d); });
 }

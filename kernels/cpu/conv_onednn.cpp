@@ -1,5 +1,6 @@
-// Convolutions by oneDNN. Weights lie in the tap layout; where the primitive wants blocks of its own they
-// are reordered into the workspace, which costs little beside the products of maps that are not tiny.
+// Convolutions by oneDNN. Weights lie in the tap layout; where the primitive wants blocks of its
+// own they are reordered into the workspace, which costs little beside the products of maps that
+// are not tiny.
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -53,25 +54,33 @@ dnnl::convolution_forward::primitive_desc forward_desc(const dnnl::engine& engin
   constexpr auto kind = dnnl::prop_kind::forward_training;
   constexpr auto direct = dnnl::algorithm::convolution_direct;
   if (d.bias.get_ndims() > 0) {
-    return {engine,    kind,        direct,       d.x,        weight,
-            d.bias,    d.y,         d.strides,    d.dilations, d.pads_begin,
-            d.pads_end, attributes};
+    return {engine, kind,      direct,      d.x,          weight,     d.bias,
+            d.y,    d.strides, d.dilations, d.pads_begin, d.pads_end, attributes};
   }
-  return {engine,    kind,        direct,       d.x,        weight, d.y,
+  return {engine,    kind,        direct,       d.x,        weight,    d.y,
           d.strides, d.dilations, d.pads_begin, d.pads_end, attributes};
 }
 
 class OneDnnConvolution final : public PreparedKernel {
  public:
-  OneDnnConvolution(const KernelRequest& request, const Convolution& c, const Layout& x, const Layout& y)
-      : pass_(c.pass), threads_(request.facts->threads), has_bias_(c.has_bias),
+  OneDnnConvolution(const KernelRequest& request, const Convolution& c, const Layout& x,
+                    const Layout& y)
+      : pass_(c.pass),
+        threads_(request.facts->threads),
+        has_bias_(c.has_bias),
         has_residual_(c.has_residual) {
     const OneDnnTeam team(threads_);
     const Descs d = describe(c, x, y);
     switch (c.pass) {
-      case ConvolutionPass::forward: make_forward(c, d); break;
-      case ConvolutionPass::input: make_input(d); break;
-      case ConvolutionPass::weight: make_weight(d); break;
+      case ConvolutionPass::forward:
+        make_forward(c, d);
+        break;
+      case ConvolutionPass::input:
+        make_input(d);
+        break;
+      case ConvolutionPass::weight:
+        make_weight(d);
+        break;
     }
     const std::size_t scratchpad = std::max(call_.scratchpad_bytes(), reorder_.scratchpad_bytes());
     weight_at_ = aligned(scratchpad);
@@ -136,9 +145,8 @@ class OneDnnConvolution final : public PreparedKernel {
       const auto plain = forward_desc(engine_, d, d.weight, attributes);
       if (std::string_view(plain.impl_info_str()).starts_with("brgconv")) desc = plain;
     }
-    std::vector<OneDnnCall::Slot> slots{{DNNL_ARG_SRC, d.x},
-                                        {DNNL_ARG_WEIGHTS, desc.weights_desc()},
-                                        {DNNL_ARG_DST, d.y}};
+    std::vector<OneDnnCall::Slot> slots{
+        {DNNL_ARG_SRC, d.x}, {DNNL_ARG_WEIGHTS, desc.weights_desc()}, {DNNL_ARG_DST, d.y}};
     if (c.has_bias) slots.push_back({DNNL_ARG_BIAS, d.bias});
     if (residual >= 0) {
       slots.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(residual) | DNNL_ARG_SRC_1, d.y});
@@ -150,9 +158,11 @@ class OneDnnConvolution final : public PreparedKernel {
   void make_input(const Descs& d) {
     const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
     const dnnl::convolution_backward_data::primitive_desc desc(
-        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides, d.dilations,
-        d.pads_begin, d.pads_end, hint, onednn_attributes());
-    call_ = {engine_, dnnl::convolution_backward_data(desc), desc.scratchpad_desc(),
+        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
+        d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
+    call_ = {engine_,
+             dnnl::convolution_backward_data(desc),
+             desc.scratchpad_desc(),
              {{DNNL_ARG_DIFF_DST, d.y},
               {DNNL_ARG_WEIGHTS, desc.weights_desc()},
               {DNNL_ARG_DIFF_SRC, d.x}}};
@@ -162,9 +172,11 @@ class OneDnnConvolution final : public PreparedKernel {
   void make_weight(const Descs& d) {
     const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
     const dnnl::convolution_backward_weights::primitive_desc desc(
-        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides, d.dilations,
-        d.pads_begin, d.pads_end, hint, onednn_attributes());
-    call_ = {engine_, dnnl::convolution_backward_weights(desc), desc.scratchpad_desc(),
+        engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
+        d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
+    call_ = {engine_,
+             dnnl::convolution_backward_weights(desc),
+             desc.scratchpad_desc(),
              {{DNNL_ARG_SRC, d.x},
               {DNNL_ARG_DIFF_DST, d.y},
               {DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc()}}};
@@ -184,7 +196,8 @@ class OneDnnConvolution final : public PreparedKernel {
   bool has_bias_, has_residual_;
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
   OneDnnCall call_, reorder_;  // reorder_: of the weights, where needed
-  std::int64_t residual_elements_ = 0;  // copied into y before the product adds to it; 0: not at all
+  std::int64_t residual_elements_ =
+      0;  // copied into y before the product adds to it; 0: not at all
   std::size_t weight_at_ = 0, weight_bytes_ = 0;
 };
 
@@ -198,7 +211,8 @@ std::unique_ptr<PreparedKernel> prepare_onednn_convolution(const KernelRequest& 
       return std::make_unique<OneDnnConvolution>(request, c, request.inputs[0].layout, out.layout);
     case ConvolutionPass::input:
       return std::make_unique<OneDnnConvolution>(request, c, out.layout, request.inputs[0].layout);
-    case ConvolutionPass::weight: break;
+    case ConvolutionPass::weight:
+      break;
   }
   return std::make_unique<OneDnnConvolution>(request, c, request.inputs[0].layout,
                                              request.inputs[1].layout);

@@ -1,5 +1,5 @@
-// Convolutions as plain matrix products on channels-last maps: pointwise kernels as one product, tiny maps
-// as one product per tap over just the positions whose tap meets data.
+// Convolutions as plain matrix products on channels-last maps: pointwise kernels as one product,
+// tiny maps as one product per tap over just the positions whose tap meets data.
 #include <algorithm>
 #include <cstring>
 
@@ -33,16 +33,38 @@ class PointwiseConvolution final : public PreparedKernel {
     GemmShape s;
     switch (c.pass) {
       case ConvolutionPass::forward:
-        s = {.m = rows, .n = out, .k = in, .a_m = in, .a_k = 1, .b_k = out, .b_n = 1,
-             .c_m = out, .c_n = 1, .bias_n = 1};
+        s = {.m = rows,
+             .n = out,
+             .k = in,
+             .a_m = in,
+             .a_k = 1,
+             .b_k = out,
+             .b_n = 1,
+             .c_m = out,
+             .c_n = 1,
+             .bias_n = 1};
         break;
       case ConvolutionPass::input:
-        s = {.m = rows, .n = in, .k = out, .a_m = out, .a_k = 1, .b_k = 1, .b_n = out,
-             .c_m = in, .c_n = 1};
+        s = {.m = rows,
+             .n = in,
+             .k = out,
+             .a_m = out,
+             .a_k = 1,
+             .b_k = 1,
+             .b_n = out,
+             .c_m = in,
+             .c_n = 1};
         break;
       case ConvolutionPass::weight:
-        s = {.m = in, .n = out, .k = rows, .a_m = 1, .a_k = in, .b_k = out, .b_n = 1,
-             .c_m = out, .c_n = 1};
+        s = {.m = in,
+             .n = out,
+             .k = rows,
+             .a_m = 1,
+             .a_k = in,
+             .b_k = out,
+             .b_n = 1,
+             .c_m = out,
+             .c_n = 1};
         break;
     }
     plan_ = plan_gemm(s, threads_, isa_of(facts));
@@ -111,10 +133,11 @@ class TapConvolution final : public PreparedKernel {
       ends_.push_back(meetings_.size());
     }
     const std::int64_t in = c.in_channels(), out = c.out_channels();
-    const std::int64_t columns = forward_ ? out : in, flops = 2 * c.images() * in * out *
-                                                              static_cast<std::int64_t>(meetings_.size());
-    const int parts = static_cast<int>(std::min<std::int64_t>(
-        parts_for(threads_, flops, grain_flops), (columns + 31) / 32));
+    const std::int64_t columns = forward_ ? out : in,
+                       flops =
+                           2 * c.images() * in * out * static_cast<std::int64_t>(meetings_.size());
+    const int parts = static_cast<int>(
+        std::min<std::int64_t>(parts_for(threads_, flops, grain_flops), (columns + 31) / 32));
     std::size_t bytes = 0;
     for (int i = 0; i < parts; ++i) {
       const Range range = part_of(columns, i, parts, 16);
@@ -146,7 +169,7 @@ class TapConvolution final : public PreparedKernel {
 
  private:
   struct Part {
-    std::int64_t first;   // column
+    std::int64_t first;    // column
     GemmPlan plan, empty;  // empty: k = 0, for positions that no tap joins to anything
   };
 
@@ -183,8 +206,8 @@ class TapConvolution final : public PreparedKernel {
   Convolution c_;
   bool forward_;
   int threads_;
-  std::vector<Meeting> meetings_;   // by target position
-  std::vector<std::size_t> ends_;   // of each target's meetings
+  std::vector<Meeting> meetings_;  // by target position
+  std::vector<std::size_t> ends_;  // of each target's meetings
   std::vector<Part> parts_;
   std::size_t part_bytes_ = 0;
 };
@@ -203,10 +226,15 @@ class TapWeightGradient final : public PreparedKernel {
       const bool direct = end - begin == 1;  // one position of each image: rows at a stride
       const auto rows = static_cast<std::int64_t>(end - begin) * c.images();
       if (!direct) most_rows = std::max(most_rows, static_cast<std::size_t>(rows));
-      const GemmShape s{.m = in, .n = out, .k = rows,
-                        .a_m = 1, .a_k = direct ? c.in_positions() * in : in,
-                        .b_k = direct ? c.out_positions() * out : out, .b_n = 1,
-                        .c_m = out, .c_n = 1};
+      const GemmShape s{.m = in,
+                        .n = out,
+                        .k = rows,
+                        .a_m = 1,
+                        .a_k = direct ? c.in_positions() * in : in,
+                        .b_k = direct ? c.out_positions() * out : out,
+                        .b_n = 1,
+                        .c_m = out,
+                        .c_n = 1};
       if (end > begin) entry.plan = plan_gemm(s, threads_, isa_of(facts));
       plan_bytes = std::max(plan_bytes, entry.plan.workspace_bytes());
       taps_.push_back(entry);
@@ -224,7 +252,8 @@ class TapWeightGradient final : public PreparedKernel {
     float* const rows_y = reinterpret_cast<float*>(workspace + y_at_);
     for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
       const Tap& entry = taps_[tap];
-      float* const dw = static_cast<float*>(x.outputs[0]) + static_cast<std::int64_t>(tap) * in * out;
+      float* const dw =
+          static_cast<float*>(x.outputs[0]) + static_cast<std::int64_t>(tap) * in * out;
       const std::size_t pairs = entry.end - entry.begin;
       if (pairs == 0) {
         std::memset(dw, 0, static_cast<std::size_t>(in * out) * sizeof(float));
@@ -254,16 +283,17 @@ class TapWeightGradient final : public PreparedKernel {
     const std::int64_t in = c_.in_channels(), out = c_.out_channels();
     const auto pairs = static_cast<std::int64_t>(tap.end - tap.begin);
     const std::int64_t rows = pairs * c_.images();
-    parallel_ranges(threads_, rows, 8 * rows * (in + out), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t row = begin; row < end; ++row) {
-        const std::int64_t image = row / pairs;
-        const Meeting& m = meetings_[tap.begin + static_cast<std::size_t>(row % pairs)];
-        std::memcpy(rows_x + row * in, x + (image * c_.in_positions() + m.in) * in,
-                    static_cast<std::size_t>(in) * sizeof(float));
-        std::memcpy(rows_y + row * out, y + (image * c_.out_positions() + m.out) * out,
-                    static_cast<std::size_t>(out) * sizeof(float));
-      }
-    });
+    parallel_ranges(
+        threads_, rows, 8 * rows * (in + out), [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t row = begin; row < end; ++row) {
+            const std::int64_t image = row / pairs;
+            const Meeting& m = meetings_[tap.begin + static_cast<std::size_t>(row % pairs)];
+            std::memcpy(rows_x + row * in, x + (image * c_.in_positions() + m.in) * in,
+                        static_cast<std::size_t>(in) * sizeof(float));
+            std::memcpy(rows_y + row * out, y + (image * c_.out_positions() + m.out) * out,
+                        static_cast<std::size_t>(out) * sizeof(float));
+          }
+        });
   }
 
   Convolution c_;

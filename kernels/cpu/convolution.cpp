@@ -35,7 +35,8 @@ std::optional<std::string> refuse_any(const KernelRequest& request) {
 
 std::optional<std::string> refuse_pointwise(const KernelRequest& request) {
   if (auto reason = refuse_any(request)) return reason;
-  if (!is_pointwise(convolution_of(request))) return "not a 1 x 1 kernel with stride 1 without pads";
+  if (!is_pointwise(convolution_of(request)))
+    return "not a 1 x 1 kernel with stride 1 without pads";
   return std::nullopt;
 }
 
@@ -58,9 +59,12 @@ Proposal proposal(const KernelRequest& request, LayoutWish::Kind activations) {
   const LayoutWish map = wish(activations), plain = wish(LayoutWish::Kind::row_major);
   const LayoutWish weight{.kind = LayoutWish::Kind::exact, .layout = tap_layout(c.weight)};
   switch (c.pass) {
-    case ConvolutionPass::forward: return {.inputs = {map, weight, plain, map}, .outputs = {map}};
-    case ConvolutionPass::input: return {.inputs = {map, weight}, .outputs = {map}};
-    case ConvolutionPass::weight: break;
+    case ConvolutionPass::forward:
+      return {.inputs = {map, weight, plain, map}, .outputs = {map}};
+    case ConvolutionPass::input:
+      return {.inputs = {map, weight}, .outputs = {map}};
+    case ConvolutionPass::weight:
+      break;
   }
   return {.inputs = {map, map}, .outputs = {weight}};
 }

@@ -31,8 +31,8 @@ struct Convolution {
 /// Of a Conv, ConvFused, ConvGradInput or ConvGradWeight.
 Convolution convolution_of(const KernelRequest& request);
 
-/// The one weight layout of all passes: kernel..., C / group, M from outermost to innermost, so that
-/// each tap is a plain [C, M] matrix.
+/// The one weight layout of all passes: kernel..., C / group, M from outermost to innermost, so
+/// that each tap is a plain [C, M] matrix.
 Layout tap_layout(const Shape& weight);
 
 /// One convolution pass with x, weight, y (or their gradients) in channels-last or row-major

@@ -27,7 +27,9 @@ namespace {
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t small_block = std::size_t{1} << 20;  // below: from the heap
 
-std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 [[noreturn]] void no_memory(std::size_t bytes) {
   Diagnostic d;
@@ -40,7 +42,8 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit
 class HeapMemory final : public Memory {
  public:
   explicit HeapMemory(std::size_t bytes)
-      : address_(std::aligned_alloc(64, std::max<std::size_t>(round_up(bytes, 64), 64))), bytes_(bytes) {
+      : address_(std::aligned_alloc(64, std::max<std::size_t>(round_up(bytes, 64), 64))),
+        bytes_(bytes) {
     if (address_ == nullptr) no_memory(bytes);
     std::memset(address_, 0, round_up(bytes, 64));
   }
@@ -53,12 +56,15 @@ class HeapMemory final : public Memory {
   std::size_t bytes_;
 };
 
-// Pages of its own, huge where the system offers them; reserved ranges hold nothing until they grow.
+// Pages of its own, huge where the system offers them; reserved ranges hold nothing until they
+// grow.
 class MappedMemory final : public Memory {
  public:
-  MappedMemory(std::size_t bytes, bool reserve_only) : reserved_(round_up(bytes, huge_page) + huge_page) {
+  MappedMemory(std::size_t bytes, bool reserve_only)
+      : reserved_(round_up(bytes, huge_page) + huge_page) {
     const int protection = reserve_only ? PROT_NONE : PROT_READ | PROT_WRITE;
-    mapping_ = ::mmap(nullptr, reserved_, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    mapping_ =
+        ::mmap(nullptr, reserved_, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping_ == MAP_FAILED) no_memory(bytes);
     const auto start = round_up(reinterpret_cast<std::uintptr_t>(mapping_), huge_page);
     address_ = reinterpret_cast<void*>(start);
@@ -103,8 +109,12 @@ class CpuEvent final : public Event {};
 // The lane's own queue: everything runs where it is enqueued.
 class CpuStream final : public Stream {
  public:
-  void run(PreparedKernel& kernel, const KernelArguments& arguments) override { kernel.run(arguments); }
-  void copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void run(PreparedKernel& kernel, const KernelArguments& arguments) override {
+    kernel.run(arguments);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void record(Event&) override {}
   void wait(Event&) override {}
   void synchronize() override {}
@@ -123,7 +133,8 @@ class CpuDevice final : public Device {
   const DeviceFacts& facts() const override { return facts_; }
   const KernelList& kernels() const override { return kernels_; }
   std::size_t memory_bytes() const override {
-    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override {
@@ -135,8 +146,12 @@ class CpuDevice final : public Device {
   }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
-  void to_device(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void to_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void to_device(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void to_host(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
 
   void on_lane(const std::function<void()>& f) override {
     omp_set_num_threads(facts_.threads);
@@ -164,7 +179,8 @@ double quota(const std::string& folder) {
     return limit;
   }
   double us = 0;
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"),
+      period_file(folder + "/cpu.cfs_period_us");
   if (quota_file >> us && period_file >> period && us > 0 && period > 0) limit = us / period;
   return limit;
 }
@@ -205,6 +221,8 @@ int usable_cores() {
   return std::max(1, granted);
 }
 
-std::unique_ptr<Device> make_cpu_device(int threads) { return std::make_unique<CpuDevice>(threads); }
+std::unique_ptr<Device> make_cpu_device(int threads) {
+  return std::make_unique<CpuDevice>(threads);
+}
 
 }  // namespace tandem

@@ -7,10 +7,12 @@
 
 namespace tandem {
 
-/// Cores that this process may use: the scheduler's affinity and the control group's quota, at least 1.
+/// Cores that this process may use: the scheduler's affinity and the control group's quota, at
+/// least 1.
 int usable_cores();
 
-/// The device "cpu" with a team of `threads` threads; 0 takes all usable cores, more are cut to them.
+/// The device "cpu" with a team of `threads` threads; 0 takes all usable cores, more are cut to
+/// them.
 std::unique_ptr<Device> make_cpu_device(int threads = 0);
 
 }  // namespace tandem

@@ -17,13 +17,19 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
        factor = static_cast<float>(1 / (1 - ratio)), threads = request.facts->threads,
        &functions = vector_functions(request)](const KernelArguments& a) {
         const StepContext& context = *a.context;
-        const std::uint64_t stream = random_stream(context.seed, context.step, context.micro_batch, path);
+        const std::uint64_t stream =
+            random_stream(context.seed, context.step, context.micro_batch, path);
         const float* x = static_cast<const float*>(a.inputs[0]);
         float* y = static_cast<float*>(a.outputs[0] != nullptr ? a.outputs[0] : a.workspace);
-        auto* mask = static_cast<unsigned char*>(a.outputs[1] != nullptr ? a.outputs[1] : a.workspace);
-        parallel_ranges(threads, count, count * 24, [&](std::int64_t begin, std::int64_t end) {
-          functions.dropout(x + begin, y + begin, mask + begin, begin, end - begin, stream, threshold, factor);
-        }, 256);
+        auto* mask =
+            static_cast<unsigned char*>(a.outputs[1] != nullptr ? a.outputs[1] : a.workspace);
+        parallel_ranges(
+            threads, count, count * 24,
+            [&](std::int64_t begin, std::int64_t end) {
+              functions.dropout(x + begin, y + begin, mask + begin, begin, end - begin, stream,
+                                threshold, factor);
+            },
+            256);
       },
       mask_read && request.outputs[0].present
           ? 0
@@ -35,11 +41,14 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
   const auto factor = static_cast<float>(1 / (1 - request.attributes().number("ratio")));
   return prepared([=, threads = request.facts->threads,
                    &functions = vector_functions(request)](const KernelArguments& a) {
-    parallel_ranges(threads, count, count * 9, [&](std::int64_t begin, std::int64_t end) {
-      functions.dropout_grad(static_cast<const float*>(a.inputs[0]) + begin,
-                             static_cast<const unsigned char*>(a.inputs[1]) + begin,
-                             static_cast<float*>(a.outputs[0]) + begin, end - begin, factor);
-    }, 64);
+    parallel_ranges(
+        threads, count, count * 9,
+        [&](std::int64_t begin, std::int64_t end) {
+          functions.dropout_grad(static_cast<const float*>(a.inputs[0]) + begin,
+                                 static_cast<const unsigned char*>(a.inputs[1]) + begin,
+                                 static_cast<float*>(a.outputs[0]) + begin, end - begin, factor);
+        },
+        64);
   });
 }
 

@@ -1,5 +1,5 @@
-// Rows looked up by index, and their gradient. Each thread owns rows of the result, so that sums are made in the
-// order of the indices whatever the number of threads.
+// Rows looked up by index, and their gradient. Each thread owns rows of the result, so that sums
+// are made in the order of the indices whatever the number of threads.
 #include <cstring>
 
 #include "engine/operators/operator.h"
@@ -45,48 +45,54 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request) {
     const char* x = static_cast<const char*>(a.inputs[0]);
     char* y = static_cast<char*>(a.outputs[0]);
     const std::int64_t total = lookup.outer * lookup.count;
-    parallel_ranges(threads, total, total * (bytes * 2 + 32), [&](std::int64_t begin, std::int64_t end) {
-      constexpr std::int64_t ahead = 8;
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t block = i / lookup.count, k = i % lookup.count;
-        if (k + ahead < lookup.count && bytes >= 64) {
-          const std::int64_t raw = lookup.wide ? static_cast<const std::int64_t*>(a.inputs[1])[k + ahead]
-                                               : static_cast<const std::int32_t*>(a.inputs[1])[k + ahead];
-          if (raw >= 0 && raw < lookup.rows) {
-            const char* next = x + (block * lookup.rows + raw) * bytes;
-            for (std::int64_t line = 0; line < std::min<std::int64_t>(bytes, 1024); line += 64) {
-              __builtin_prefetch(next + line);
+    parallel_ranges(
+        threads, total, total * (bytes * 2 + 32), [&](std::int64_t begin, std::int64_t end) {
+          constexpr std::int64_t ahead = 8;
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t block = i / lookup.count, k = i % lookup.count;
+            if (k + ahead < lookup.count && bytes >= 64) {
+              const std::int64_t raw =
+                  lookup.wide ? static_cast<const std::int64_t*>(a.inputs[1])[k + ahead]
+                              : static_cast<const std::int32_t*>(a.inputs[1])[k + ahead];
+              if (raw >= 0 && raw < lookup.rows) {
+                const char* next = x + (block * lookup.rows + raw) * bytes;
+                for (std::int64_t line = 0; line < std::min<std::int64_t>(bytes, 1024);
+                     line += 64) {
+                  __builtin_prefetch(next + line);
+                }
+              }
             }
+            const std::int64_t row = lookup.at(a.inputs[1], k, a);
+            std::memcpy(y + i * bytes, x + (block * lookup.rows + row) * bytes,
+                        static_cast<std::size_t>(bytes));
           }
-        }
-        const std::int64_t row = lookup.at(a.inputs[1], k, a);
-        std::memcpy(y + i * bytes, x + (block * lookup.rows + row) * bytes, static_cast<std::size_t>(bytes));
-      }
-    });
+        });
   });
 }
 
 std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request) {
   const Lookup lookup(request, request.outputs[0].type.shape, request.inputs[1].type);
   const int threads = request.facts->threads;
-  return prepared([lookup, threads, &functions = vector_functions(request)](const KernelArguments& a) {
-    const float* dy = static_cast<const float*>(a.inputs[0]);
-    float* dx = static_cast<float*>(a.outputs[0]);
-    const std::int64_t inner = lookup.inner;
-    const std::int64_t bytes = 4 * inner * lookup.outer * (lookup.rows + 3 * lookup.count);
-    parallel_ranges(threads, lookup.rows, bytes, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t block = 0; block < lookup.outer; ++block) {
-        float* to = dx + block * lookup.rows * inner;
-        const float* from = dy + block * lookup.count * inner;
-        std::memset(to + begin * inner, 0, static_cast<std::size_t>((end - begin) * inner) * sizeof(float));
-        for (std::int64_t i = 0; i < lookup.count; ++i) {
-          const std::int64_t row = lookup.at(a.inputs[1], i, a);
-          if (row < begin || row >= end) continue;
-          functions.add_rows(from + i * inner, 1, inner, inner, to + row * inner);
-        }
-      }
-    });
-  });
+  return prepared(
+      [lookup, threads, &functions = vector_functions(request)](const KernelArguments& a) {
+        const float* dy = static_cast<const float*>(a.inputs[0]);
+        float* dx = static_cast<float*>(a.outputs[0]);
+        const std::int64_t inner = lookup.inner;
+        const std::int64_t bytes = 4 * inner * lookup.outer * (lookup.rows + 3 * lookup.count);
+        parallel_ranges(threads, lookup.rows, bytes, [&](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t block = 0; block < lookup.outer; ++block) {
+            float* to = dx + block * lookup.rows * inner;
+            const float* from = dy + block * lookup.count * inner;
+            std::memset(to + begin * inner, 0,
+                        static_cast<std::size_t>((end - begin) * inner) * sizeof(float));
+            for (std::int64_t i = 0; i < lookup.count; ++i) {
+              const std::int64_t row = lookup.at(a.inputs[1], i, a);
+              if (row < begin || row >= end) continue;
+              functions.add_rows(from + i * inner, 1, inner, inner, to + row * inner);
+            }
+          }
+        });
+      });
 }
 
 }  // namespace

@@ -24,14 +24,23 @@ Machine machine_of(Isa isa) {
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 GemmShape transposed(const GemmShape& s) {
-  return {.m = s.n, .n = s.m, .k = s.k,
-          .a_m = s.b_n, .a_k = s.b_k, .b_k = s.a_k, .b_n = s.a_m, .c_m = s.c_n, .c_n = s.c_m,
-          .bias_m = s.bias_n, .bias_n = s.bias_m,
-          .multiplier_m = s.multiplier_n, .multiplier_n = s.multiplier_m};
+  return {.m = s.n,
+          .n = s.m,
+          .k = s.k,
+          .a_m = s.b_n,
+          .a_k = s.b_k,
+          .b_k = s.a_k,
+          .b_n = s.a_m,
+          .c_m = s.c_n,
+          .c_n = s.c_m,
+          .bias_m = s.bias_n,
+          .bias_n = s.bias_m,
+          .multiplier_m = s.multiplier_n,
+          .multiplier_n = s.multiplier_m};
 }
 
-// Where a tile's rows or panels lie at multiples of 2 KiB they fall into a few sets of the cache.
-bool collides(std::int64_t stride) { return stride % 512 == 0; }
+// Where a tile's rows or panels lie at multiples of 4 KiB they fall into a few sets of the cache.
+bool collides(std::int64_t stride) { return stride % 1024 == 0; }
 
 bool should_pack_a(const GemmShape& s, std::int64_t panels) {
   if (s.a_m == 1) return panels >= 3;
@@ -48,7 +57,8 @@ double cycles(const GemmShape& s, std::int64_t m, std::int64_t n, const Machine&
   const auto vectors = static_cast<double>(up(n, machine.width));
   double sum = static_cast<double>(m) * vectors * k * 0.5;
   // A short tile waits for the latency of its own sums.
-  sum += static_cast<double>(tiles) * (20.0 + (s.c_n == 1 ? 0.0 : 60.0)) * static_cast<double>(panels);
+  sum +=
+      static_cast<double>(tiles) * (20.0 + (s.c_n == 1 ? 0.0 : 60.0)) * static_cast<double>(panels);
   if (should_pack_b(s, tiles)) sum += static_cast<double>(n) * k * (s.b_n == 1 ? 0.2 : 0.5);
   if (should_pack_a(s, panels)) sum += static_cast<double>(m) * k * (s.a_m == 1 ? 0.25 : 0.5);
   // Reading A or B for the first time.
@@ -98,15 +108,17 @@ GemmPlan plan_gemm(const GemmShape& shape, int threads, Isa isa) {
   const bool by_copying = plan.pack_a && s.a_m == 1;
   const std::int64_t longest = by_copying ? machine.k_block_copied : machine.k_block;
   const std::int64_t blocks = std::max<std::int64_t>(1, up(s.k, longest));
-  plan.m_block = by_copying ? std::min<std::int64_t>(machine.m_block_copied, up(most_m, machine.rows)) : 1;
+  plan.m_block =
+      by_copying ? std::min<std::int64_t>(machine.m_block_copied, up(most_m, machine.rows)) : 1;
   plan.k_block = std::max<std::int64_t>(1, up(s.k, blocks));
   const std::int64_t panel = 2 * machine.width;
   plan.n_block = std::max(panel, machine.b_block_floats / plan.k_block / panel * panel);
   plan.n_block = std::min(plan.n_block, up(std::max<std::int64_t>(most_n, 1), panel) * panel);
   const std::int64_t a_panels = plan.pack_a ? plan.m_block : 0;
   const std::int64_t b_panels = plan.pack_b ? plan.n_block / panel : 1;
-  const std::int64_t floats = a_panels * panel_distance(plan.k_block, up(machine.rows, machine.width) * machine.width) +
-                              b_panels * panel_distance(plan.k_block, panel);
+  const std::int64_t floats =
+      a_panels * panel_distance(plan.k_block, up(machine.rows, machine.width) * machine.width) +
+      b_panels * panel_distance(plan.k_block, panel);
   plan.part_bytes = static_cast<std::size_t>(up(floats * 4, 64) * 64);
   return plan;
 }

@@ -1,5 +1,6 @@
-// Our own matrix product: C = epilogue(alpha A B [+ C]) for any strides, with packed panels where they
-// pay, in AVX2 and AVX-512. Orientation, blocking and the cut between threads are fixed when planned.
+// Our own matrix product: C = epilogue(alpha A B [+ C]) for any strides, with packed panels where
+// they pay, in AVX2 and AVX-512. Orientation, blocking and the cut between threads are fixed when
+// planned.
 #pragma once
 
 #include <cstddef>
@@ -41,14 +42,14 @@ struct GemmArguments {
 
 /// How one product is computed.
 struct GemmPlan {
-  GemmShape shape;         // after the orientation was chosen: C or its transpose
-  bool swapped = false;    // the transpose was chosen: A and B change places
+  GemmShape shape;       // after the orientation was chosen: C or its transpose
+  bool swapped = false;  // the transpose was chosen: A and B change places
   Isa isa = Isa::avx2;
   int parts_m = 1, parts_n = 1;  // grid of threads
   bool pack_a = false, pack_b = false;
   std::int64_t k_block = 0, n_block = 0;  // in elements
   std::int64_t m_block = 1;               // in tiles: rows of A packed at a time
-  std::size_t part_bytes = 0;  // workspace of one part, a multiple of 64
+  std::size_t part_bytes = 0;             // workspace of one part, a multiple of 64
 
   int parts() const { return parts_m * parts_n; }
   std::size_t workspace_bytes() const { return part_bytes * static_cast<std::size_t>(parts()); }
@@ -66,7 +67,8 @@ inline std::int64_t panel_distance(std::int64_t k, std::int64_t step) {
   return (k * step + 15) / 16 * 16 + 16;
 }
 
-// One part of a plan, as the instruction sets implement it. Pointers are at the part's first element.
+// One part of a plan, as the instruction sets implement it. Pointers are at the part's first
+// element.
 struct GemmPart {
   const GemmPlan* plan;
   GemmArguments arguments;

@@ -19,7 +19,8 @@ struct Rows {
 };
 
 std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
-  const Rows rows(request.inputs[0].type.shape, static_cast<std::size_t>(request.attributes().integer("axis")));
+  const Rows rows(request.inputs[0].type.shape,
+                  static_cast<std::size_t>(request.attributes().integer("axis")));
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
   const bool biased = is_present(request, 2);
   return prepared([=, &functions = vector_functions(request),
@@ -29,24 +30,28 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
     float* y = static_cast<float*>(a.outputs[0]);
     float* means = static_cast<float*>(a.outputs[1]);
     float* rstds = static_cast<float*>(a.outputs[2]);
-    parallel_ranges(threads, rows.count, rows.count * rows.length * 8, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        float mean = 0, rstd = 0;
-        functions.layer_norm(x + i * rows.length, static_cast<const float*>(a.inputs[1]), bias,
-                             y + i * rows.length, rows.length, epsilon, &mean, &rstd);
-        if (means != nullptr) means[i] = mean;
-        if (rstds != nullptr) rstds[i] = rstd;
-      }
-    });
+    parallel_ranges(threads, rows.count, rows.count * rows.length * 8,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        float mean = 0, rstd = 0;
+                        functions.layer_norm(
+                            x + i * rows.length, static_cast<const float*>(a.inputs[1]), bias,
+                            y + i * rows.length, rows.length, epsilon, &mean, &rstd);
+                        if (means != nullptr) means[i] = mean;
+                        if (rstds != nullptr) rstds[i] = rstd;
+                      }
+                    });
   });
 }
 
 // Each thread sums dscale and dbias over its rows, in float32 over 128 rows and in double above.
 std::unique_ptr<PreparedKernel> prepare_backward(const KernelRequest& request) {
-  const Rows rows(request.inputs[1].type.shape, static_cast<std::size_t>(request.attributes().integer("axis")));
+  const Rows rows(request.inputs[1].type.shape,
+                  static_cast<std::size_t>(request.attributes().integer("axis")));
   const int parts = parts_for(request.facts->threads, rows.count * rows.length * 12, grain_bytes);
   const std::int64_t padded = (rows.length + 15) / 16 * 16;
-  const std::size_t part_bytes = static_cast<std::size_t>(padded) * 2 * (sizeof(float) + sizeof(double));
+  const std::size_t part_bytes =
+      static_cast<std::size_t>(padded) * 2 * (sizeof(float) + sizeof(double));
   return prepared(
       [=, &functions = vector_functions(request)](const KernelArguments& a) {
         const float* dy = static_cast<const float*>(a.inputs[0]);
@@ -66,9 +71,10 @@ std::unique_ptr<PreparedKernel> prepare_backward(const KernelRequest& request) {
           for (std::int64_t i = range.begin; i < range.end; ++i) {
             functions.layer_norm_grad(dy + i * rows.length, x + i * rows.length,
                                       static_cast<const float*>(a.inputs[2]), means[i], rstds[i],
-                                      dx == nullptr ? nullptr : dx + i * rows.length, rows.length, sums,
-                                      sums + padded);
-            if ((i - range.begin) % rows_per_flush == rows_per_flush - 1) functions.flush(sums, totals, 2 * padded);
+                                      dx == nullptr ? nullptr : dx + i * rows.length, rows.length,
+                                      sums, sums + padded);
+            if ((i - range.begin) % rows_per_flush == rows_per_flush - 1)
+              functions.flush(sums, totals, 2 * padded);
           }
           functions.flush(sums, totals, 2 * padded);
         });

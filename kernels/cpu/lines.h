@@ -1,4 +1,5 @@
-// One axis of a row-major tensor as lines: in place where the axis is the last one, else through a buffer.
+// One axis of a row-major tensor as lines: in place where the axis is the last one, else through a
+// buffer.
 #pragma once
 
 #include "kernels/cpu/parallel.h"

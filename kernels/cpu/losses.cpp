@@ -1,5 +1,5 @@
-// LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the classes is
-// reported unless its weight is 0, and the nearest class stands in for it.
+// LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the
+// classes is reported unless its weight is 0, and the nearest class stands in for it.
 #include <cstring>
 
 #include "engine/operators/operator.h"
@@ -20,14 +20,18 @@ struct Labels {
   std::int32_t node = -1;
 
   Labels(const KernelRequest& request, std::size_t labels, std::size_t weights)
-      : input(labels), weight_input(weights), wide(request.inputs[labels].type.dtype == DType::int64),
-        weighted(is_present(request, weights)), node(request.node_index) {}
+      : input(labels),
+        weight_input(weights),
+        wide(request.inputs[labels].type.dtype == DType::int64),
+        weighted(is_present(request, weights)),
+        node(request.node_index) {}
 
   std::int64_t raw(const KernelArguments& a, std::int64_t i) const {
     return wide ? static_cast<const std::int64_t*>(a.inputs[input])[i]
                 : static_cast<const std::int32_t*>(a.inputs[input])[i];
   }
-  std::int64_t inside(const KernelArguments& a, std::int64_t value, std::int64_t classes, bool counts) const {
+  std::int64_t inside(const KernelArguments& a, std::int64_t value, std::int64_t classes,
+                      bool counts) const {
     if (value >= 0 && value < classes) return value;
     if (counts && a.context != nullptr && a.context->error != nullptr) {
       a.context->error->report(ErrorWord::bad_label, node, value);
@@ -79,7 +83,8 @@ std::unique_ptr<PreparedKernel> prepare_cross_entropy(const KernelRequest& reque
         parallel_parts(parts, [&](int part) {
           const Range range = part_of(lines.count, part, parts);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
-            const float* x = lines.read(a.inputs[0], i, static_cast<float*>(a.workspace) + part * buffer);
+            const float* x =
+                lines.read(a.inputs[0], i, static_cast<float*>(a.workspace) + part * buffer);
             const float lse = functions.log_sum_exp(x, lines.length);
             if (log_sums != nullptr) log_sums[i] = lse;
             if (losses == nullptr) continue;
@@ -136,7 +141,8 @@ std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request)
     float* losses = static_cast<float*>(a.outputs[0]);
     for (std::int64_t i = 0; i < lines.count; ++i) {
       const Label label = labels.get(a, i, lines.length);
-      losses[i] = label.weight == 0 ? 0 : -label.weight * x[lines.start(i) + label.at * lines.inner];
+      losses[i] =
+          label.weight == 0 ? 0 : -label.weight * x[lines.start(i) + label.at * lines.inner];
     }
   });
 }
@@ -151,7 +157,8 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
     // Cut between blocks of lines that interleave, so that nobody clears what another one wrote.
     const std::int64_t blocks = lines.count / lines.inner, size = lines.length * lines.inner;
     parallel_ranges(threads, blocks, 4 * blocks * size, [&](std::int64_t begin, std::int64_t end) {
-      std::memset(dx + begin * size, 0, static_cast<std::size_t>((end - begin) * size) * sizeof(float));
+      std::memset(dx + begin * size, 0,
+                  static_cast<std::size_t>((end - begin) * size) * sizeof(float));
       for (std::int64_t i = begin * lines.inner; i < end * lines.inner; ++i) {
         const Label label = labels.get(a, i, lines.length);
         if (label.weight == 0) continue;
@@ -165,18 +172,39 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 
 void add_loss_kernels(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto refuse, auto prepare) {
-    list.push_back({.name = name, .op = op, .refuse = refuse, .propose = propose_row_major, .prepare = prepare});
+    list.push_back({.name = name,
+                    .op = op,
+                    .refuse = refuse,
+                    .propose = propose_row_major,
+                    .prepare = prepare});
   };
-  add("cpu.label_weights", "LabelWeights",
+  add(
+      "cpu.label_weights", "LabelWeights",
       [](const KernelRequest& r) { return refuse_but_float32(r, {1}); }, prepare_label_weights);
-  add("cpu.softmax_cross_entropy", "SoftmaxCrossEntropy",
-      [](const KernelRequest& r) { return refuse_but_float32(r, {0, 2}); }, prepare_cross_entropy);
-  add("cpu.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
-      [](const KernelRequest& r) { return refuse_but_float32(r, {1, 3}); }, prepare_cross_entropy_grad);
-  add("cpu.negative_log_likelihood", "NegativeLogLikelihood",
-      [](const KernelRequest& r) { return refuse_but_float32(r, {0, 2}); }, prepare_likelihood);
-  add("cpu.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
-      [](const KernelRequest& r) { return refuse_but_float32(r, {0, 2}); }, prepare_likelihood_grad);
+  add(
+      "cpu.softmax_cross_entropy", "SoftmaxCrossEntropy",
+      [](const KernelRequest& r) {
+        return refuse_but_float32(r, {0, 2});
+      },
+      prepare_cross_entropy);
+  add(
+      "cpu.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
+      [](const KernelRequest& r) {
+        return refuse_but_float32(r, {1, 3});
+      },
+      prepare_cross_entropy_grad);
+  add(
+      "cpu.negative_log_likelihood", "NegativeLogLikelihood",
+      [](const KernelRequest& r) {
+        return refuse_but_float32(r, {0, 2});
+      },
+      prepare_likelihood);
+  add(
+      "cpu.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+      [](const KernelRequest& r) {
+        return refuse_but_float32(r, {0, 2});
+      },
+      prepare_likelihood_grad);
 }
 
 }  // namespace tandem

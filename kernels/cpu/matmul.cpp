@@ -56,7 +56,8 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
   const Matrices a = matrices(a_operand, true), b = matrices(b_operand, false);
   Matrices y{y_operand.type.shape, y_operand.layout.strides};
   if (a_operand.type.rank() == 1) {
-    const auto at = static_cast<std::ptrdiff_t>(y.shape.size()) - (b_operand.type.rank() == 1 ? 0 : 1);
+    const auto at =
+        static_cast<std::ptrdiff_t>(y.shape.size()) - (b_operand.type.rank() == 1 ? 0 : 1);
     y.shape.insert(y.shape.begin() + at, 1);
     y.strides.insert(y.strides.begin() + at, 0);
   }
@@ -255,7 +256,8 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const KernelRequest& request) {
 }
 
 std::vector<Proposal> propose_gemm(const KernelRequest&) {
-  const LayoutWish any = wish(LayoutWish::Kind::unit_stride), plain = wish(LayoutWish::Kind::row_major);
+  const LayoutWish any = wish(LayoutWish::Kind::unit_stride),
+                   plain = wish(LayoutWish::Kind::row_major);
   return {{.inputs = {any, any, plain, plain}, .outputs = {plain}}};
 }
 

@@ -1,4 +1,5 @@
-// Copy, Concat, Pad with a constant, SliceGrad, and views that became copies: elements of any type, any strides.
+// Copy, Concat, Pad with a constant, SliceGrad, and views that became copies: elements of any type,
+// any strides.
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/pointwise.h"
@@ -7,10 +8,11 @@
 namespace tandem {
 namespace {
 
-StridedCopy copy_of(const KernelRequest& request, const Shape& shape, const std::vector<std::int64_t>& from,
-                    const std::vector<std::int64_t>& to, std::int64_t from_offset, std::int64_t to_offset) {
-  return StridedCopy(shape, from, to, size_of(request.outputs[0].type.dtype), vector_functions(request),
-                     request.facts->threads, from_offset, to_offset);
+StridedCopy copy_of(const KernelRequest& request, const Shape& shape,
+                    const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+                    std::int64_t from_offset, std::int64_t to_offset) {
+  return StridedCopy(shape, from, to, size_of(request.outputs[0].type.dtype),
+                     vector_functions(request), request.facts->threads, from_offset, to_offset);
 }
 
 std::unique_ptr<PreparedKernel> prepare_copy(const KernelRequest& request) {
@@ -57,7 +59,8 @@ std::unique_ptr<PreparedKernel> fill_and_copy(const KernelRequest& request, doub
 }
 
 std::optional<std::string> refuse_pad(const KernelRequest& request) {
-  if (request.attributes().text("mode") != "constant") return "mode " + request.attributes().text("mode");
+  if (request.attributes().text("mode") != "constant")
+    return "mode " + request.attributes().text("mode");
   return std::nullopt;
 }
 
@@ -100,7 +103,10 @@ void add_move_kernels(KernelList& list) {
   add("cpu.copy", "Copy", prepare_copy);
   add("cpu.concat", "Concat", prepare_concat);
   add("cpu.slice_grad", "SliceGrad", prepare_slice_grad);
-  list.push_back({.name = "cpu.pad", .op = "Pad", .refuse = refuse_pad, .propose = propose_any_strides,
+  list.push_back({.name = "cpu.pad",
+                  .op = "Pad",
+                  .refuse = refuse_pad,
+                  .propose = propose_any_strides,
                   .prepare = prepare_pad});
 }
 

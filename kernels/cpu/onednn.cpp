@@ -38,16 +38,17 @@ void OneDnnCall::run(std::initializer_list<const void*> addresses, void* scratch
     dnnl_memory_set_data_handle(memories_[i++].get(), const_cast<void*>(address));
   }
   dnnl_memory_set_data_handle(memories_[i].get(), scratchpad);
-  [[maybe_unused]] const dnnl_status_t status =
-      dnnl_primitive_execute(primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()),
-                             arguments_.data());
+  [[maybe_unused]] const dnnl_status_t status = dnnl_primitive_execute(
+      primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
   assert(status == dnnl_success);
 }
 
 OneDnnCall onednn_reorder(const dnnl::engine& engine, const dnnl::memory::desc& from,
                           const dnnl::memory::desc& to) {
   const dnnl::reorder::primitive_desc desc(engine, from, engine, to, onednn_attributes());
-  return {engine, dnnl::reorder(desc), desc.scratchpad_desc(),
+  return {engine,
+          dnnl::reorder(desc),
+          desc.scratchpad_desc(),
           {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}};
 }
 

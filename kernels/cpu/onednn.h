@@ -1,5 +1,5 @@
-// The one place that meets oneDNN: descriptors from our layouts, primitives with the caller's scratchpad
-// and ready argument arrays. dnnl.hpp is included here only.
+// The one place that meets oneDNN: descriptors from our layouts, primitives with the caller's
+// scratchpad and ready argument arrays. dnnl.hpp is included here only.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Fork and join on the compute lane's OpenMP team. Work is cut into parts before the region, never by
-// whoever happens to come first, so that results do not depend on timing.
+// Fork and join on the compute lane's OpenMP team. Work is cut into parts before the region, never
+// by whoever happens to come first, so that results do not depend on timing.
 #pragma once
 
 #include <omp.h>
@@ -18,7 +18,8 @@ struct Range {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Part `part` of `parts` of 0..count, cut at multiples of `unit`; parts differ by one unit at most.
+/// Part `part` of `parts` of 0..count, cut at multiples of `unit`; parts differ by one unit at
+/// most.
 inline Range part_of(std::int64_t count, int part, int parts, std::int64_t unit = 1) {
   const std::int64_t units = (count + unit - 1) / unit;
   const std::int64_t each = units / parts, more = units % parts;
@@ -47,9 +48,11 @@ inline int parts_for(int threads, std::int64_t work, std::int64_t grain) {
   return static_cast<int>(std::clamp<std::int64_t>(work / grain, 1, std::max(threads, 1)));
 }
 
-/// f(begin, end) over 0..count in equal parts of multiples of `unit`; `bytes` is all memory touched.
+/// f(begin, end) over 0..count in equal parts of multiples of `unit`; `bytes` is all memory
+/// touched.
 template <class F>
-void parallel_ranges(int threads, std::int64_t count, std::int64_t bytes, F&& f, std::int64_t unit = 1) {
+void parallel_ranges(int threads, std::int64_t count, std::int64_t bytes, F&& f,
+                     std::int64_t unit = 1) {
   const int parts = parts_for(threads, bytes, grain_bytes);
   parallel_parts(parts, [&](int part) {
     const Range range = part_of(count, part, parts, unit);

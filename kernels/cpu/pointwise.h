@@ -1,4 +1,5 @@
-// What the lists of element-wise, network and update kernels are made of, and what their files share.
+// What the lists of element-wise, network and update kernels are made of, and what their files
+// share.
 #pragma once
 
 #include "engine/runtime/kernel.h"

@@ -92,8 +92,8 @@ class PoolingKernel final : public PreparedKernel {
   void run(const KernelArguments& x) noexcept override {
     parallel_ranges(threads_, maps_ * pieces_, bytes_, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        const Range lanes = part_of(pooling_.lanes, static_cast<int>(i % pieces_),
-                                    static_cast<int>(pieces_), 16);
+        const Range lanes =
+            part_of(pooling_.lanes, static_cast<int>(i % pieces_), static_cast<int>(pieces_), 16);
         if (lanes.size() > 0) run_map(x, i / pieces_, lanes);
       }
     });

@@ -15,7 +15,8 @@ struct Pooling {
   PoolingKind kind = PoolingKind::maximum;
   PoolingAxis rows, columns;
   bool count_padding = false;
-  std::int64_t lanes = 1;  // neighbours that are pooled alike: channels, or 1 where a plane is one channel
+  std::int64_t lanes =
+      1;  // neighbours that are pooled alike: channels, or 1 where a plane is one channel
   std::int64_t x_column = 1, y_column = 1;  // elements between neighbouring positions of a row
 };
 

@@ -61,13 +61,20 @@ inline void give_to_first(float* __restrict dx, float* __restrict rest, const fl
 
 void zero_map(const Pooling& p, float* dx, std::int64_t count) {
   const std::int64_t positions = p.rows.in * p.columns.in;
+  if (p.x_column == count) {
+    std::memset(dx, 0, static_cast<std::size_t>(positions * count) * sizeof(float));
+    return;
+  }
   for (std::int64_t i = 0; i < positions; ++i) {
     std::memset(dx + i * p.x_column, 0, static_cast<std::size_t>(count) * sizeof(float));
   }
 }
 
+// Few lanes: their number is known when compiling (`fixed`; 0: it is not), so that no loop is left.
+template <int fixed>
 void maximum(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
+  const std::int64_t count = fixed > 0 ? fixed : m.count;
   each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
     float* const y = m.y + y_at(p, oh, ow);
     bool first = true;
@@ -75,25 +82,26 @@ void maximum(const PoolingMap& m) {
       for (std::int64_t s = columns.first; s < columns.last; ++s) {
         const float* const x = m.x + x_at(p, rows, columns, r, s);
         if (first) {
-          std::memcpy(y, x, static_cast<std::size_t>(m.count) * sizeof(float));
+          std::memcpy(y, x, static_cast<std::size_t>(count) * sizeof(float));
         } else {
-          maximum_into(y, x, m.count);
+          maximum_into(y, x, count);
         }
         first = false;
       }
     }
-    if (first) std::fill_n(y, m.count, -std::numeric_limits<float>::infinity());
+    if (first) std::fill_n(y, count, -std::numeric_limits<float>::infinity());
   });
 }
 
+template <int fixed>
 void maximum_gradient(const PoolingMap& m) {
   const Pooling& p = *m.pooling;
   zero_map(p, m.dx, m.count);
-  constexpr std::int64_t chunk = 256;
+  constexpr std::int64_t chunk = fixed > 0 ? fixed : 256;
   each_window(p, [&](std::int64_t oh, std::int64_t ow, const Taps& rows, const Taps& columns) {
     const std::int64_t at = y_at(p, oh, ow);
     for (std::int64_t begin = 0; begin < m.count; begin += chunk) {
-      const std::int64_t count = std::min(chunk, m.count - begin);
+      const std::int64_t count = fixed > 0 ? fixed : std::min(chunk, m.count - begin);
       float rest[chunk];
       std::memcpy(rest, m.dy + at + begin, static_cast<std::size_t>(count) * sizeof(float));
       for (std::int64_t r = rows.first; r < rows.last; ++r) {
@@ -145,10 +153,25 @@ void average_gradient(const PoolingMap& m) {
   });
 }
 
+using MapFunction = void (*)(const PoolingMap&);
+constexpr std::int64_t few = 17;  // lanes 1..16 have functions of their own
+
+template <int... lanes>
+constexpr std::array<MapFunction, sizeof...(lanes)> maxima_of(std::integer_sequence<int, lanes...>) {
+  return {&maximum<lanes>...};
+}
+template <int... lanes>
+constexpr std::array<MapFunction, sizeof...(lanes)> gradients_of(std::integer_sequence<int, lanes...>) {
+  return {&maximum_gradient<lanes>...};
+}
+
 void pool_map(const PoolingMap& m) {
+  static constexpr auto maxima = maxima_of(std::make_integer_sequence<int, few>{});
+  static constexpr auto gradients = gradients_of(std::make_integer_sequence<int, few>{});
+  const auto lanes = static_cast<std::size_t>(m.count < few ? m.count : 0);
   switch (m.pooling->kind) {
-    case PoolingKind::maximum: maximum(m); break;
-    case PoolingKind::maximum_gradient: maximum_gradient(m); break;
+    case PoolingKind::maximum: maxima[lanes](m); break;
+    case PoolingKind::maximum_gradient: gradients[lanes](m); break;
     case PoolingKind::average: average(m); break;
     case PoolingKind::average_gradient: average_gradient(m); break;
   }

@@ -8,9 +8,9 @@
 
 namespace tandem {
 
-void add_matmul_kernels(KernelList& list);        // MatMul, Gemm, GemmSgd
-void add_convolution_kernels(KernelList& list);   // Conv, ConvFused, ConvGradInput, ConvGradWeight
-void add_pooling_kernels(KernelList& list);       // MaxPool, AveragePool and their gradients
+void add_matmul_kernels(KernelList& list);       // MatMul, Gemm, GemmSgd
+void add_convolution_kernels(KernelList& list);  // Conv, ConvFused, ConvGradInput, ConvGradWeight
+void add_pooling_kernels(KernelList& list);      // MaxPool, AveragePool and their gradients
 
 /// Why operands other than float32, or a processor without AVX2, cannot do. Bit i of `ignored_…`
 /// leaves operand i out.

@@ -1,4 +1,5 @@
-// Reductions, softmax, layer normalisation and attention over one row. Included by vector_functions_*.cpp.
+// Reductions, softmax, layer normalisation and attention over one row. Included by
+// vector_functions_*.cpp.
 
 // Sums in four vectors over blocks of 1,024 elements, blocks in double.
 template <class F>
@@ -71,7 +72,8 @@ void add_rows(const float* x, std::int64_t rows, std::int64_t stride, std::int64
   }
 }
 
-void max_rows(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n, float* largest) {
+void max_rows(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
+              float* largest) {
   std::int64_t i = 0;
   for (; i + width <= n; i += width) {
     V m = load(largest + i);
@@ -112,8 +114,10 @@ TANDEM_INLINE double exp_sum(const float* x, float shift, float* y, std::int64_t
   return sum_of(n, [=](std::int64_t i, int m) TANDEM_LAMBDA {
     const V e = exp_of(load_or_nothing(x + i, m) - shift);
     if (y != nullptr) {
-      if (m == width) store(y + i, e);
-      else store_part(y + i, e, m);
+      if (m == width)
+        store(y + i, e);
+      else
+        store_part(y + i, e, m);
     }
     return m == width ? e : load_part(reinterpret_cast<const float*>(&e), m);
   });
@@ -134,7 +138,8 @@ void row_softmax(const float* x, float* y, std::int64_t n) {
 void row_log_softmax(const float* x, float* y, std::int64_t n) {
   const float largest = row_maximum(x, n);
   const float log_sum = log_one(static_cast<float>(exp_sum(x, largest, nullptr, n)));
-  map1({x, nullptr, nullptr, y, n, 0, 0}, [=](V a) TANDEM_LAMBDA { return (a - largest) - log_sum; });
+  map1({x, nullptr, nullptr, y, n, 0, 0},
+       [=](V a) TANDEM_LAMBDA { return (a - largest) - log_sum; });
 }
 
 // dx = y (dy - sum(y dy))
@@ -148,10 +153,12 @@ void row_softmax_grad(const float* dy, const float* y, float* dx, std::int64_t n
 // dx = dy - exp(y) sum(dy)
 void row_log_softmax_grad(const float* dy, const float* y, float* dx, std::int64_t n) {
   const float total = static_cast<float>(row_sum(dy, n));
-  map2({dy, y, nullptr, dx, n, 0, 0}, [=](V a, V b) TANDEM_LAMBDA { return a - exp_of(b) * total; });
+  map2({dy, y, nullptr, dx, n, 0, 0},
+       [=](V a, V b) TANDEM_LAMBDA { return a - exp_of(b) * total; });
 }
 
-void row_scaled_exp(const float* x, float shift, float factor, float offset, float* y, std::int64_t n) {
+void row_scaled_exp(const float* x, float shift, float factor, float offset, float* y,
+                    std::int64_t n) {
   map1({x, nullptr, nullptr, y, n, 0, 0},
        [=](V a) TANDEM_LAMBDA { return exp_of(a - shift) * factor + offset; });
 }
@@ -177,13 +184,14 @@ void row_layer_norm(const float* x, const float* scale, const float* bias, float
     }
     for (; i < n; ++i) y[i] = (x[i] - center) * r * scale[i] + bias[i];
   } else {
-    map2({x, scale, nullptr, y, n, 0, 0}, [=](V a, V b) TANDEM_LAMBDA { return (a - center) * r * b; });
+    map2({x, scale, nullptr, y, n, 0, 0},
+         [=](V a, V b) TANDEM_LAMBDA { return (a - center) * r * b; });
   }
 }
 
 // n^ = (x - mean) rstd, g = dy scale: dx = rstd (g - mean(g) - n^ mean(g n^))
-void row_layer_norm_grad(const float* dy, const float* x, const float* scale, float mean, float rstd,
-                         float* dx, std::int64_t n, float* dscale, float* dbias) {
+void row_layer_norm_grad(const float* dy, const float* x, const float* scale, float mean,
+                         float rstd, float* dx, std::int64_t n, float* dscale, float* dbias) {
   double total = 0, product = 0;
   for (std::int64_t begin = 0; begin < n; begin += 1024) {
     const std::int64_t end = begin + 1024 < n ? begin + 1024 : n;
@@ -226,7 +234,8 @@ void row_layer_norm_grad(const float* dy, const float* x, const float* scale, fl
 }
 
 float row_online_softmax(float* x, const float* mask, std::int64_t n, float* largest) {
-  if (mask != nullptr) map2({x, mask, nullptr, x, n, 0, 0}, [](V a, V b) TANDEM_LAMBDA { return a + b; });
+  if (mask != nullptr)
+    map2({x, mask, nullptr, x, n, 0, 0}, [](V a, V b) TANDEM_LAMBDA { return a + b; });
   const float here = row_maximum(x, n);
   if (here > *largest || here != here) *largest = here;
   if (*largest == -__builtin_inff()) {
@@ -240,7 +249,8 @@ void row_probabilities(float* x, const float* mask, float lse, std::int64_t n) {
   if (lse == -__builtin_inff()) {
     for (std::int64_t i = 0; i < n; ++i) x[i] = 0;
   } else if (mask != nullptr) {
-    map2({x, mask, nullptr, x, n, 0, 0}, [=](V a, V b) TANDEM_LAMBDA { return exp_of(a + b - lse); });
+    map2({x, mask, nullptr, x, n, 0, 0},
+         [=](V a, V b) TANDEM_LAMBDA { return exp_of(a + b - lse); });
   } else {
     map1({x, nullptr, nullptr, x, n, 0, 0}, [=](V a) TANDEM_LAMBDA { return exp_of(a - lse); });
   }

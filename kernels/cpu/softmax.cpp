@@ -10,7 +10,8 @@ using Forward = void (*)(const float* x, float* y, std::int64_t n);
 using Backward = void (*)(const float* dy, const float* y, float* dx, std::int64_t n);
 
 Lines lines_of(const KernelRequest& request) {
-  return {request.outputs[0].type.shape, static_cast<std::size_t>(request.attributes().integer("axis"))};
+  return {request.outputs[0].type.shape,
+          static_cast<std::size_t>(request.attributes().integer("axis"))};
 }
 
 // An exponential costs about as much as reading 16 bytes from L2.
@@ -25,7 +26,8 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, Fo
   return prepared(
       [lines, parts, function, buffer](const KernelArguments& a) {
         parallel_parts(parts, [&](int part) {
-          float* x_buffer = static_cast<float*>(a.workspace) + static_cast<std::size_t>(part) * 2 * buffer;
+          float* x_buffer =
+              static_cast<float*>(a.workspace) + static_cast<std::size_t>(part) * 2 * buffer;
           const Range range = part_of(lines.count, part, parts);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
             float* y = lines.target(a.outputs[0], i, x_buffer + buffer);
@@ -44,12 +46,13 @@ std::unique_ptr<PreparedKernel> prepare_backward(const KernelRequest& request, B
   return prepared(
       [lines, parts, function, buffer](const KernelArguments& a) {
         parallel_parts(parts, [&](int part) {
-          float* dy_buffer = static_cast<float*>(a.workspace) + static_cast<std::size_t>(part) * 3 * buffer;
+          float* dy_buffer =
+              static_cast<float*>(a.workspace) + static_cast<std::size_t>(part) * 3 * buffer;
           const Range range = part_of(lines.count, part, parts);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
             float* dx = lines.target(a.outputs[0], i, dy_buffer + 2 * buffer);
-            function(lines.read(a.inputs[0], i, dy_buffer), lines.read(a.inputs[1], i, dy_buffer + buffer), dx,
-                     lines.length);
+            function(lines.read(a.inputs[0], i, dy_buffer),
+                     lines.read(a.inputs[1], i, dy_buffer + buffer), dx, lines.length);
             lines.written(a.outputs[0], i, dx);
           }
         });
@@ -73,8 +76,9 @@ void add_softmax_kernels(KernelList& list) {
       [](const KernelRequest& r) { return prepare_forward(r, vector_functions(r).log_softmax); });
   add("cpu.softmax_grad", "SoftmaxGrad",
       [](const KernelRequest& r) { return prepare_backward(r, vector_functions(r).softmax_grad); });
-  add("cpu.log_softmax_grad", "LogSoftmaxGrad",
-      [](const KernelRequest& r) { return prepare_backward(r, vector_functions(r).log_softmax_grad); });
+  add("cpu.log_softmax_grad", "LogSoftmaxGrad", [](const KernelRequest& r) {
+    return prepare_backward(r, vector_functions(r).log_softmax_grad);
+  });
 }
 
 }  // namespace tandem

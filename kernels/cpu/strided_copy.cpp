@@ -1,5 +1,5 @@
-// Axes are ordered as the target lies in memory. Where the source runs along another axis than the target,
-// that axis is brought next to the last one and both are copied in blocks that stay in L1.
+// Axes are ordered as the target lies in memory. Where the source runs along another axis than the
+// target, that axis is brought next to the last one and both are copied in blocks that stay in L1.
 #include "kernels/cpu/strided_copy.h"
 
 #include <cassert>
@@ -11,7 +11,8 @@ namespace {
 constexpr std::int64_t block_rows = 64, block_columns = 64;
 
 template <class T>
-void copy_line(const char* from, std::int64_t from_stride, char* to, std::int64_t to_stride, std::int64_t n) {
+void copy_line(const char* from, std::int64_t from_stride, char* to, std::int64_t to_stride,
+               std::int64_t n) {
   const T* x = reinterpret_cast<const T*>(from);
   T* y = reinterpret_cast<T*>(to);
   if (to_stride == 1 && from_stride == 0) {
@@ -29,20 +30,28 @@ void copy_line(std::int64_t bytes, const char* from, std::int64_t from_stride, c
     return;
   }
   switch (bytes) {
-    case 1: return copy_line<std::uint8_t>(from, from_stride, to, to_stride, n);
-    case 2: return copy_line<std::uint16_t>(from, from_stride, to, to_stride, n);
-    case 4: return copy_line<std::uint32_t>(from, from_stride, to, to_stride, n);
-    default: return copy_line<std::uint64_t>(from, from_stride, to, to_stride, n);
+    case 1:
+      return copy_line<std::uint8_t>(from, from_stride, to, to_stride, n);
+    case 2:
+      return copy_line<std::uint16_t>(from, from_stride, to, to_stride, n);
+    case 4:
+      return copy_line<std::uint32_t>(from, from_stride, to, to_stride, n);
+    default:
+      return copy_line<std::uint64_t>(from, from_stride, to, to_stride, n);
   }
 }
 
 }  // namespace
 
-StridedCopy::StridedCopy(const Shape& shape, std::vector<std::int64_t> from, std::vector<std::int64_t> to,
-                         std::size_t element_bytes, const VectorFunctions& functions, int threads,
-                         std::int64_t from_offset, std::int64_t to_offset)
-    : functions_(&functions), elements_(element_count(shape)), bytes_(static_cast<std::int64_t>(element_bytes)),
-      from_offset_(from_offset), to_offset_(to_offset) {
+StridedCopy::StridedCopy(const Shape& shape, std::vector<std::int64_t> from,
+                         std::vector<std::int64_t> to, std::size_t element_bytes,
+                         const VectorFunctions& functions, int threads, std::int64_t from_offset,
+                         std::int64_t to_offset)
+    : functions_(&functions),
+      elements_(element_count(shape)),
+      bytes_(static_cast<std::int64_t>(element_bytes)),
+      from_offset_(from_offset),
+      to_offset_(to_offset) {
   if (elements_ == 0) return;
   std::vector<StridedAxis> axes;
   for (int axis : memory_order(Layout{0, to}, shape)) {
@@ -73,8 +82,8 @@ StridedCopy::StridedCopy(const Shape& shape, std::vector<std::int64_t> from, std
   blocks_ = (extents_[first] + block_ - 1) / block_;
   units_ = blocks_;
   for (int a = 0; a < first; ++a) units_ *= extents_[a];
-  parts_ = static_cast<int>(std::min<std::int64_t>(
-      parts_for(threads, elements_ * bytes_ * 2, grain_bytes), units_));
+  parts_ = static_cast<int>(
+      std::min<std::int64_t>(parts_for(threads, elements_ * bytes_ * 2, grain_bytes), units_));
 }
 
 void StridedCopy::run(const void* from, void* to) const {
@@ -115,7 +124,8 @@ void StridedCopy::run_part(const char* from, char* to, Range units) const {
           continue;
         }
         for (std::int64_t r = 0; r < m; ++r) {
-          copy_line(bytes_, x_block + r * bytes_, from_[last], y_block + r * to_[outer] * bytes_, 1, k);
+          copy_line(bytes_, x_block + r * bytes_, from_[last], y_block + r * to_[outer] * bytes_, 1,
+                    k);
         }
       }
     }

@@ -1,4 +1,5 @@
-// Copies elements of any size from one strided layout to another: long runs, or transposed in small blocks.
+// Copies elements of any size from one strided layout to another: long runs, or transposed in small
+// blocks.
 #pragma once
 
 #include <vector>

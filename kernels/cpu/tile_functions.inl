@@ -25,25 +25,26 @@ TANDEM_INLINE void map3(const TileCall& call, F f) {
   }
   if (i < call.n) {
     const std::int64_t rest = call.n - i;
-    store_part(call.y + i,
-               f(load_part(call.a + i, rest), load_part(call.b + i, rest), load_part(call.c + i, rest)),
-               rest);
+    store_part(
+        call.y + i,
+        f(load_part(call.a + i, rest), load_part(call.b + i, rest), load_part(call.c + i, rest)),
+        rest);
   }
 }
 
-#define TANDEM_TILE1(name, expression)                                        \
-  void tile_##name(const TileCall& call) {                                    \
-    [[maybe_unused]] const float s = call.s, t = call.t;                      \
-    map1(call, [=](V a) TANDEM_LAMBDA { return expression; });                \
+#define TANDEM_TILE1(name, expression)                         \
+  void tile_##name(const TileCall& call) {                     \
+    [[maybe_unused]] const float s = call.s, t = call.t;       \
+    map1(call, [=](V a) TANDEM_LAMBDA { return expression; }); \
   }
-#define TANDEM_TILE2(name, expression)                                        \
-  void tile_##name(const TileCall& call) {                                    \
-    [[maybe_unused]] const float s = call.s, t = call.t;                      \
-    map2(call, [=](V a, V b) TANDEM_LAMBDA { return expression; });           \
+#define TANDEM_TILE2(name, expression)                              \
+  void tile_##name(const TileCall& call) {                          \
+    [[maybe_unused]] const float s = call.s, t = call.t;            \
+    map2(call, [=](V a, V b) TANDEM_LAMBDA { return expression; }); \
   }
-#define TANDEM_TILE3(name, expression)                                        \
-  void tile_##name(const TileCall& call) {                                    \
-    map3(call, [=](V a, V b, V c) TANDEM_LAMBDA { return expression; });      \
+#define TANDEM_TILE3(name, expression)                                   \
+  void tile_##name(const TileCall& call) {                               \
+    map3(call, [=](V a, V b, V c) TANDEM_LAMBDA { return expression; }); \
   }
 #define TANDEM_LAMBDA __attribute__((always_inline))
 
@@ -62,22 +63,22 @@ TANDEM_TILE1(softplus, softplus_of(a))
 TANDEM_TILE1(relu, a < 0.0f ? V{} : a)
 TANDEM_TILE1(logical_not, number_of(a == 0.0f))
 TANDEM_TILE1(is_true, number_of(a != 0.0f))
-TANDEM_TILE1(square, a * a)
-TANDEM_TILE1(cube, a * a * a)
+TANDEM_TILE1(square, a* a)
+TANDEM_TILE1(cube, a* a* a)
 TANDEM_TILE1(leaky_relu, a > 0.0f ? a : a * s)
 TANDEM_TILE1(clip, min_of(all(t), a < s ? all(s) : a))
 TANDEM_TILE1(gelu, gelu_of(a))
 TANDEM_TILE1(gelu_tanh, gelu_tanh_of(a))
-TANDEM_TILE1(scale_shift, a * s + t)
+TANDEM_TILE1(scale_shift, a* s + t)
 TANDEM_TILE1(add_number, a + s)
-TANDEM_TILE1(multiply_number, a * s)
+TANDEM_TILE1(multiply_number, a* s)
 TANDEM_TILE1(from_number, s - a)
 TANDEM_TILE1(divide_by_number, a / s)
 TANDEM_TILE1(divide_number, s / a)
 
 TANDEM_TILE2(add, a + b)
 TANDEM_TILE2(sub, a - b)
-TANDEM_TILE2(mul, a * b)
+TANDEM_TILE2(mul, a* b)
 TANDEM_TILE2(div, a / b)
 TANDEM_TILE2(maximum, (a > b) | (a != a) ? a : b)
 TANDEM_TILE2(minimum, (a < b) | (a != a) ? a : b)
@@ -94,14 +95,14 @@ TANDEM_TILE2(leaky_relu_grad, b > 0.0f ? a : a * s)
 TANDEM_TILE2(clip_grad, (b >= s) & (b <= t) ? a : V{})
 TANDEM_TILE2(gelu_grad, gelu_grad_of(a, b))
 TANDEM_TILE2(gelu_tanh_grad, gelu_tanh_grad_of(a, b))
-TANDEM_TILE2(tanh_grad, a * (1.0f - b * b))
-TANDEM_TILE2(sigmoid_grad, a * b * (1.0f - b))
+TANDEM_TILE2(tanh_grad, a*(1.0f - b * b))
+TANDEM_TILE2(sigmoid_grad, a* b*(1.0f - b))
 TANDEM_TILE2(add_relu, (a + b) < 0.0f ? V{} : (a + b))
-TANDEM_TILE2(scaled_add, a * s + b)
+TANDEM_TILE2(scaled_add, a* s + b)
 
 TANDEM_TILE3(where, a != 0.0f ? b : c)
-TANDEM_TILE3(multiply_add, a * b + c)
-TANDEM_TILE3(multiply3, a * b * c)
+TANDEM_TILE3(multiply_add, a* b + c)
+TANDEM_TILE3(multiply3, a* b* c)
 
 void tile_pow(const TileCall& call) {
   for (std::int64_t i = 0; i < call.n; ++i) call.y[i] = __builtin_powf(call.a[i], call.b[i]);

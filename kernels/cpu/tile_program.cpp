@@ -1,5 +1,5 @@
-// From a body of scalar operators to vector steps: numbers become immediates, products with one reader join
-// the addition behind them, and values share registers.
+// From a body of scalar operators to vector steps: numbers become immediates, products with one
+// reader join the addition behind them, and values share registers.
 #include "kernels/cpu/tile_program.h"
 
 #include <algorithm>
@@ -82,61 +82,43 @@ bool is_reduction(const Node& node) {
   return name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax";
 }
 
+// The step of a scalar function that has one, else `count`.
 TileOp plain_op(ScalarFunction f) {
-  switch (f) {
-    case ScalarFunction::neg: return TileOp::neg;
-    case ScalarFunction::abs: return TileOp::abs;
-    case ScalarFunction::sign: return TileOp::sign;
-    case ScalarFunction::exp: return TileOp::exp;
-    case ScalarFunction::log: return TileOp::log;
-    case ScalarFunction::sqrt: return TileOp::sqrt;
-    case ScalarFunction::reciprocal: return TileOp::reciprocal;
-    case ScalarFunction::erf: return TileOp::erf;
-    case ScalarFunction::tanh: return TileOp::tanh;
-    case ScalarFunction::sigmoid: return TileOp::sigmoid;
-    case ScalarFunction::softplus: return TileOp::softplus;
-    case ScalarFunction::relu: return TileOp::relu;
-    case ScalarFunction::logical_not: return TileOp::logical_not;
-    case ScalarFunction::leaky_relu: return TileOp::leaky_relu;
-    case ScalarFunction::clip: return TileOp::clip;
-    case ScalarFunction::gelu: return TileOp::gelu;
-    case ScalarFunction::add: return TileOp::add;
-    case ScalarFunction::sub: return TileOp::sub;
-    case ScalarFunction::mul: return TileOp::mul;
-    case ScalarFunction::div: return TileOp::div;
-    case ScalarFunction::pow: return TileOp::pow;
-    case ScalarFunction::maximum: return TileOp::maximum;
-    case ScalarFunction::minimum: return TileOp::minimum;
-    case ScalarFunction::equal: return TileOp::equal;
-    case ScalarFunction::less: return TileOp::less;
-    case ScalarFunction::greater: return TileOp::greater;
-    case ScalarFunction::less_or_equal: return TileOp::less_or_equal;
-    case ScalarFunction::greater_or_equal: return TileOp::greater_or_equal;
-    case ScalarFunction::logical_and: return TileOp::logical_and;
-    case ScalarFunction::logical_or: return TileOp::logical_or;
-    case ScalarFunction::logical_xor: return TileOp::logical_xor;
-    case ScalarFunction::where: return TileOp::where;
-    case ScalarFunction::relu_grad: return TileOp::relu_grad;
-    case ScalarFunction::leaky_relu_grad: return TileOp::leaky_relu_grad;
-    case ScalarFunction::clip_grad: return TileOp::clip_grad;
-    case ScalarFunction::gelu_grad: return TileOp::gelu_grad;
-    case ScalarFunction::tanh_grad: return TileOp::tanh_grad;
-    case ScalarFunction::sigmoid_grad: return TileOp::sigmoid_grad;
-    default: return TileOp::count;
+  using F = ScalarFunction;
+  using T = TileOp;
+  // clang-format off
+  static constexpr std::pair<F, T> steps[] = {
+      {F::neg, T::neg}, {F::abs, T::abs}, {F::sign, T::sign}, {F::exp, T::exp}, {F::log, T::log},
+      {F::sqrt, T::sqrt}, {F::reciprocal, T::reciprocal}, {F::erf, T::erf}, {F::tanh, T::tanh},
+      {F::sigmoid, T::sigmoid}, {F::softplus, T::softplus}, {F::relu, T::relu},
+      {F::logical_not, T::logical_not}, {F::leaky_relu, T::leaky_relu}, {F::clip, T::clip},
+      {F::gelu, T::gelu}, {F::add, T::add}, {F::sub, T::sub}, {F::mul, T::mul}, {F::div, T::div},
+      {F::pow, T::pow}, {F::maximum, T::maximum}, {F::minimum, T::minimum}, {F::equal, T::equal},
+      {F::less, T::less}, {F::greater, T::greater}, {F::less_or_equal, T::less_or_equal},
+      {F::greater_or_equal, T::greater_or_equal}, {F::logical_and, T::logical_and},
+      {F::logical_or, T::logical_or}, {F::logical_xor, T::logical_xor}, {F::where, T::where},
+      {F::relu_grad, T::relu_grad}, {F::leaky_relu_grad, T::leaky_relu_grad},
+      {F::clip_grad, T::clip_grad}, {F::gelu_grad, T::gelu_grad}, {F::tanh_grad, T::tanh_grad},
+      {F::sigmoid_grad, T::sigmoid_grad},
+  };
+  // clang-format on
+  for (const auto& [function, step] : steps) {
+    if (function == f) return step;
   }
+  return T::count;
 }
 
 // Nanoseconds for 1,024 elements in L1, about.
 double cost_of_op(TileOp op) {
-  switch (op) {
-    case TileOp::exp: case TileOp::log: case TileOp::tanh: case TileOp::sigmoid: case TileOp::erf:
-    case TileOp::gelu: case TileOp::gelu_tanh: return 400;
-    case TileOp::softplus: case TileOp::gelu_grad: case TileOp::gelu_tanh_grad: return 700;
-    case TileOp::pow: case TileOp::pow_number: return 10000;
-    case TileOp::div: case TileOp::sqrt: case TileOp::reciprocal: case TileOp::divide_by_number:
-    case TileOp::divide_number: return 200;
-    default: return 60;
-  }
+  using T = TileOp;
+  const auto among = [op](std::initializer_list<TileOp> ops) {
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  };
+  if (among({T::exp, T::log, T::tanh, T::sigmoid, T::erf, T::gelu, T::gelu_tanh})) return 400;
+  if (among({T::softplus, T::gelu_grad, T::gelu_tanh_grad})) return 700;
+  if (among({T::pow, T::pow_number})) return 10000;
+  if (among({T::div, T::sqrt, T::reciprocal, T::divide_by_number, T::divide_number})) return 200;
+  return 60;
 }
 
 class Compiler {
@@ -174,7 +156,8 @@ class Compiler {
       const Node& n = *node.node;
       const bool reduces = is_reduction(n) || n.op->name == "SumOfSquares";
       if (n.op->scalar == ScalarFunction::none && !reduces) return "operator " + n.op->name;
-      if (reduces && &node != &body_.nodes.back() && !is_last_use(node)) return "a reduction inside";
+      if (reduces && &node != &body_.nodes.back() && !is_last_use(node))
+        return "a reduction inside";
       const Shape& shape = body_.values[reduces ? node.inputs[0] : node.output].shape;
       if (space == nullptr) space = &shape;
       if (*space != shape) return "several index spaces";
@@ -182,7 +165,8 @@ class Compiler {
       for (int input : node.inputs) {
         const DType dtype = body_.values[input].dtype;
         if (plain(dtype)) continue;
-        const bool number = body_.values[input].number.has_value() && n.op->scalar == ScalarFunction::pow;
+        const bool number =
+            body_.values[input].number.has_value() && n.op->scalar == ScalarFunction::pow;
         const bool small = dtype == DType::uint8 || dtype == DType::int32 || dtype == DType::int64;
         if (number || (cast && small && body_.values[input].input >= 0)) continue;
         return "element type " + std::string(name_of(dtype));
@@ -192,7 +176,8 @@ class Compiler {
       if (result == DType::boolean && (n.op->scalar == ScalarFunction::where || reduces)) {
         return "element type bool";
       }
-      if (reduces && body_.values[node.inputs[0]].dtype != DType::float32) return "element type bool";
+      if (reduces && body_.values[node.inputs[0]].dtype != DType::float32)
+        return "element type bool";
     }
     if (space == nullptr) return "an empty body";
     program_.space = *space;
@@ -241,8 +226,12 @@ class Compiler {
     const int c = node.inputs.size() > 2 ? node.inputs[2] : -1;
     const Attributes& attributes = n.attributes;
     switch (f) {
-      case ScalarFunction::identity: emit(TileOp::copy, y, a); return;
-      case ScalarFunction::cast: lower_cast(y, a); return;
+      case ScalarFunction::identity:
+        emit(TileOp::copy, y, a);
+        return;
+      case ScalarFunction::cast:
+        lower_cast(y, a);
+        return;
       case ScalarFunction::clip:
       case ScalarFunction::clip_grad:
         emit(plain_op(f), y, a, b, -1, attributes.number("min"), attributes.number("max"));
@@ -255,7 +244,8 @@ class Compiler {
         emit(attributes.text("approximate") == "tanh" ? TileOp::gelu_tanh : TileOp::gelu, y, a);
         return;
       case ScalarFunction::gelu_grad:
-        emit(attributes.text("approximate") == "tanh" ? TileOp::gelu_tanh_grad : TileOp::gelu_grad, y, a, b);
+        emit(attributes.text("approximate") == "tanh" ? TileOp::gelu_tanh_grad : TileOp::gelu_grad,
+             y, a, b);
         return;
       case ScalarFunction::relu:
         if (Step* sum = only_maker(a, TileOp::add)) {
@@ -264,16 +254,28 @@ class Compiler {
           return;
         }
         break;
-      case ScalarFunction::add: lower_add(y, a, b); return;
-      case ScalarFunction::sub: lower_sub(y, a, b); return;
-      case ScalarFunction::mul: lower_mul(y, a, b); return;
-      case ScalarFunction::div:
-        if (number(b)) emit(TileOp::divide_by_number, y, a, -1, -1, *number(b));
-        else if (number(a)) emit(TileOp::divide_number, y, b, -1, -1, *number(a));
-        else emit(TileOp::div, y, a, b);
+      case ScalarFunction::add:
+        lower_add(y, a, b);
         return;
-      case ScalarFunction::pow: lower_pow(y, a, b); return;
-      default: break;
+      case ScalarFunction::sub:
+        lower_sub(y, a, b);
+        return;
+      case ScalarFunction::mul:
+        lower_mul(y, a, b);
+        return;
+      case ScalarFunction::div:
+        if (number(b))
+          emit(TileOp::divide_by_number, y, a, -1, -1, *number(b));
+        else if (number(a))
+          emit(TileOp::divide_number, y, b, -1, -1, *number(a));
+        else
+          emit(TileOp::div, y, a, b);
+        return;
+      case ScalarFunction::pow:
+        lower_pow(y, a, b);
+        return;
+      default:
+        break;
     }
     if (plain_op(f) == TileOp::count) {
       failure_ = "operator " + n.op->name;
@@ -285,10 +287,20 @@ class Compiler {
   void lower_cast(int y, int a) {
     int from = a;
     switch (body_.values[a].dtype) {
-      case DType::uint8: from = new_value(); emit(TileOp::from_uint8, from, a); break;
-      case DType::int32: from = new_value(); emit(TileOp::from_int32, from, a); break;
-      case DType::int64: from = new_value(); emit(TileOp::from_int64, from, a); break;
-      default: break;
+      case DType::uint8:
+        from = new_value();
+        emit(TileOp::from_uint8, from, a);
+        break;
+      case DType::int32:
+        from = new_value();
+        emit(TileOp::from_int32, from, a);
+        break;
+      case DType::int64:
+        from = new_value();
+        emit(TileOp::from_int64, from, a);
+        break;
+      default:
+        break;
     }
     const bool to_bool =
         body_.values[y].dtype == DType::boolean && body_.values[a].dtype != DType::boolean;
@@ -365,12 +377,18 @@ class Compiler {
       return;
     }
     const double e = *number(b);
-    if (e == 2) emit(TileOp::square, y, a);
-    else if (e == 3) emit(TileOp::cube, y, a);
-    else if (e == 1) emit(TileOp::copy, y, a);
-    else if (e == 0.5) emit(TileOp::sqrt, y, a);
-    else if (e == -1) emit(TileOp::reciprocal, y, a);
-    else emit(TileOp::pow_number, y, a, -1, -1, e);
+    if (e == 2)
+      emit(TileOp::square, y, a);
+    else if (e == 3)
+      emit(TileOp::cube, y, a);
+    else if (e == 1)
+      emit(TileOp::copy, y, a);
+    else if (e == 0.5)
+      emit(TileOp::sqrt, y, a);
+    else if (e == -1)
+      emit(TileOp::reciprocal, y, a);
+    else
+      emit(TileOp::pow_number, y, a, -1, -1, e);
   }
 
   void lower_reduction(const BodyNode& node) {
@@ -414,7 +432,8 @@ class Compiler {
         last_read[v] = static_cast<int>(i);
         if (body_.values[v].input >= 0 && !number(v)) last_input_read = i;
         if (number(v)) constant_place(v);
-        if (body_.values[v].input >= 0 && place_[v] < program_.inputs) program_.input_used[place_[v]] = 1;
+        if (body_.values[v].input >= 0 && place_[v] < program_.inputs)
+          program_.input_used[place_[v]] = 1;
       }
     }
     const int after_end = static_cast<int>(steps_.size()) + 1;
@@ -426,7 +445,10 @@ class Compiler {
         last_input_read = steps_.size();
       }
     }
-    struct Late { int value, output; TileOp op; };
+    struct Late {
+      int value, output;
+      TileOp op;
+    };
     std::vector<Late> late;
     for (std::size_t o = 0; o < body_.outputs.size(); ++o) {
       const int v = body_.outputs[o];

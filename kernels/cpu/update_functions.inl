@@ -1,11 +1,10 @@
 // Optimizers, dropout and the small transposition. Included by vector_functions_*.cpp.
 
-void update_sgd(const SgdStep<float>& step, const float* master, const float* grad, float* new_master,
-                std::int64_t n) {
+void update_sgd(const SgdStep<float>& step, const float* master, const float* grad,
+                float* new_master, std::int64_t n) {
   const SgdStep<float> s = step;
-  map2({master, grad, nullptr, new_master, n, 0, 0}, [=](V w, V d) TANDEM_LAMBDA {
-    return w - s.lr * (d * s.scale + w * s.weight_decay);
-  });
+  map2({master, grad, nullptr, new_master, n, 0, 0},
+       [=](V w, V d) TANDEM_LAMBDA { return w - s.lr * (d * s.scale + w * s.weight_decay); });
 }
 
 TANDEM_INLINE V sgd_vector(const SgdStep<float>& s, V w, V d, V& b) {
@@ -15,7 +14,8 @@ TANDEM_INLINE V sgd_vector(const SgdStep<float>& s, V w, V d, V& b) {
 }
 
 void update_sgd_momentum(const SgdStep<float>& step, const float* master, const float* grad,
-                         const float* buffer, float* new_master, float* new_buffer, std::int64_t n) {
+                         const float* buffer, float* new_master, float* new_buffer,
+                         std::int64_t n) {
   const SgdStep<float> s = step;
   std::int64_t i = 0;
   for (; i + width <= n; i += width) {
@@ -26,7 +26,8 @@ void update_sgd_momentum(const SgdStep<float>& step, const float* master, const 
   if (i < n) {
     const std::int64_t rest = n - i;
     V b = load_part(buffer + i, rest);
-    store_part(new_master + i, sgd_vector(s, load_part(master + i, rest), load_part(grad + i, rest), b), rest);
+    store_part(new_master + i,
+               sgd_vector(s, load_part(master + i, rest), load_part(grad + i, rest), b), rest);
     store_part(new_buffer + i, b, rest);
   }
 }
@@ -38,9 +39,9 @@ TANDEM_INLINE V adam_vector(const AdamStep<float>& a, V w, V d, V& m, V& v) {
   return w * a.shrink - (m * a.rate) / (sqrt_of(v) * a.root_factor + a.epsilon);
 }
 
-void update_adam(const AdamStep<float>& step, const float* master, const float* grad, const float* exp_avg,
-                 const float* exp_avg_sq, float* new_master, float* new_exp_avg, float* new_exp_avg_sq,
-                 std::int64_t n) {
+void update_adam(const AdamStep<float>& step, const float* master, const float* grad,
+                 const float* exp_avg, const float* exp_avg_sq, float* new_master,
+                 float* new_exp_avg, float* new_exp_avg_sq, std::int64_t n) {
   const AdamStep<float> a = step;
   std::int64_t i = 0;
   for (; i + width <= n; i += width) {
@@ -60,8 +61,8 @@ void update_adam(const AdamStep<float>& step, const float* master, const float* 
   }
 }
 
-// The words of 4 * blocks elements from element 4 * first_block on. Loops over the blocks are innermost,
-// so that they become vector code.
+// The words of 4 * blocks elements from element 4 * first_block on. Loops over the blocks are
+// innermost, so that they become vector code.
 constexpr int philox_blocks = 64;
 void philox_words(std::uint64_t stream, std::uint64_t first_block, std::uint32_t* words) {
   std::uint32_t c0[philox_blocks], c1[philox_blocks], c2[philox_blocks], c3[philox_blocks];
@@ -71,7 +72,8 @@ void philox_words(std::uint64_t stream, std::uint64_t first_block, std::uint32_t
     c1[i] = static_cast<std::uint32_t>(block >> 32);
     c2[i] = c3[i] = 0;
   }
-  std::uint32_t key0 = static_cast<std::uint32_t>(stream), key1 = static_cast<std::uint32_t>(stream >> 32);
+  std::uint32_t key0 = static_cast<std::uint32_t>(stream),
+                key1 = static_cast<std::uint32_t>(stream >> 32);
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < philox_blocks; ++i) {
       const std::uint64_t a = std::uint64_t{0xD2511F53u} * c0[i];
@@ -111,12 +113,13 @@ void row_dropout(const float* x, float* y, unsigned char* mask, std::int64_t fir
   }
 }
 
-void row_dropout_grad(const float* dy, const unsigned char* mask, float* dx, std::int64_t n, float factor) {
+void row_dropout_grad(const float* dy, const unsigned char* mask, float* dx, std::int64_t n,
+                      float factor) {
   for (std::int64_t i = 0; i < n; ++i) dx[i] = mask[i] ? dy[i] * factor : 0.0f;
 }
 
-void transpose4(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
-                std::int64_t columns) {
+void transpose4(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride,
+                std::int64_t rows, std::int64_t columns) {
   std::int64_t c = 0;
 #if TANDEM_VECTOR_WIDTH >= 8
   using Eight = float __attribute__((vector_size(32)));
@@ -129,18 +132,26 @@ void transpose4(const float* x, std::int64_t x_stride, float* y, std::int64_t y_
         in[i] = *reinterpret_cast<const EightUnaligned*>(x + (r + i) * x_stride + c);
       }
       for (int i = 0; i < 8; i += 2) {
-        half[i] = __builtin_shuffle(in[i], in[i + 1], (int __attribute__((vector_size(32)))){0, 8, 1, 9, 4, 12, 5, 13});
-        half[i + 1] = __builtin_shuffle(in[i], in[i + 1], (int __attribute__((vector_size(32)))){2, 10, 3, 11, 6, 14, 7, 15});
+        half[i] = __builtin_shuffle(
+            in[i], in[i + 1], (int __attribute__((vector_size(32)))){0, 8, 1, 9, 4, 12, 5, 13});
+        half[i + 1] = __builtin_shuffle(
+            in[i], in[i + 1], (int __attribute__((vector_size(32)))){2, 10, 3, 11, 6, 14, 7, 15});
       }
       for (int i = 0; i < 8; i += 4) {
         for (int k = 0; k < 2; ++k) {
-          in[i + 2 * k] = __builtin_shuffle(half[i + k], half[i + k + 2], (int __attribute__((vector_size(32)))){0, 1, 8, 9, 4, 5, 12, 13});
-          in[i + 2 * k + 1] = __builtin_shuffle(half[i + k], half[i + k + 2], (int __attribute__((vector_size(32)))){2, 3, 10, 11, 6, 7, 14, 15});
+          in[i + 2 * k] =
+              __builtin_shuffle(half[i + k], half[i + k + 2],
+                                (int __attribute__((vector_size(32)))){0, 1, 8, 9, 4, 5, 12, 13});
+          in[i + 2 * k + 1] =
+              __builtin_shuffle(half[i + k], half[i + k + 2],
+                                (int __attribute__((vector_size(32)))){2, 3, 10, 11, 6, 7, 14, 15});
         }
       }
       for (int i = 0; i < 4; ++i) {
-        const Eight low = __builtin_shuffle(in[i], in[i + 4], (int __attribute__((vector_size(32)))){0, 1, 2, 3, 8, 9, 10, 11});
-        const Eight high = __builtin_shuffle(in[i], in[i + 4], (int __attribute__((vector_size(32)))){4, 5, 6, 7, 12, 13, 14, 15});
+        const Eight low = __builtin_shuffle(
+            in[i], in[i + 4], (int __attribute__((vector_size(32)))){0, 1, 2, 3, 8, 9, 10, 11});
+        const Eight high = __builtin_shuffle(
+            in[i], in[i + 4], (int __attribute__((vector_size(32)))){4, 5, 6, 7, 12, 13, 14, 15});
         *reinterpret_cast<EightUnaligned*>(y + (c + i) * y_stride + r) = low;
         *reinterpret_cast<EightUnaligned*>(y + (c + i + 4) * y_stride + r) = high;
       }

@@ -1,5 +1,5 @@
-// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate and ClipScale. An update is a stream of
-// memory: one plain loop, cut into equal parts before it starts.
+// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate and ClipScale. An update
+// is a stream of memory: one plain loop, cut into equal parts before it starts.
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -15,14 +15,17 @@ namespace tandem {
 namespace {
 
 SgdSettings sgd_settings(const Attributes& attributes) {
-  return {attributes.number("momentum"), attributes.number("dampening"), attributes.number("weight_decay"),
-          attributes.flag("nesterov")};
+  return {attributes.number("momentum"), attributes.number("dampening"),
+          attributes.number("weight_decay"), attributes.flag("nesterov")};
 }
 
 AdamSettings adam_settings(const Attributes& attributes) {
-  return {attributes.number("beta1"),        attributes.number("beta2"),
-          attributes.number("epsilon"),      attributes.number("weight_decay"),
-          attributes.flag("decoupled"),      attributes.flag("bias_correction"),
+  return {attributes.number("beta1"),
+          attributes.number("beta2"),
+          attributes.number("epsilon"),
+          attributes.number("weight_decay"),
+          attributes.flag("decoupled"),
+          attributes.flag("bias_correction"),
           attributes.text("epsilon_form") == "onnx"};
 }
 
@@ -30,10 +33,14 @@ AdamSettings adam_settings(const Attributes& attributes) {
 class Update final : public PreparedKernel {
  public:
   Update(const KernelRequest& r, std::string_view op, std::int64_t count)
-      : adam_(op == "AdamUpdate"), sizes_(update_group(op)), functions_(vector_functions(r)),
+      : adam_(op == "AdamUpdate"),
+        sizes_(update_group(op)),
+        functions_(vector_functions(r)),
         scalars_(r.inputs.size() - 4) {
-    if (adam_) adam_settings_ = adam_settings(r.attributes());
-    else sgd_settings_ = sgd_settings(r.attributes());
+    if (adam_)
+      adam_settings_ = adam_settings(r.attributes());
+    else
+      sgd_settings_ = sgd_settings(r.attributes());
     std::int64_t total = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::size_t first = static_cast<std::size_t>(i) * sizes_.inputs;
@@ -53,8 +60,10 @@ class Update final : public PreparedKernel {
     const bool skip = *static_cast<const bool*>(scalars[3]);
     SgdStep<float> sgd{};
     AdamStep<float> adam{};
-    if (adam_) adam = adam_step<float>(adam_settings_, lr, step, scale);
-    else sgd = sgd_step<float>(sgd_settings_, lr, step, scale);
+    if (adam_)
+      adam = adam_step<float>(adam_settings_, lr, step, scale);
+    else
+      sgd = sgd_step<float>(sgd_settings_, lr, step, scale);
     parallel_parts(parts_, [&](int part) {
       const Range range = part_of(starts_.back(), part, parts_, 1024);
       // The group in which the range begins, then all that it reaches.
@@ -69,8 +78,8 @@ class Update final : public PreparedKernel {
   }
 
  private:
-  void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n, bool skip,
-                 const SgdStep<float>& sgd, const AdamStep<float>& adam) const {
+  void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
+                 bool skip, const SgdStep<float>& sgd, const AdamStep<float>& adam) const {
     const auto in = [&](std::size_t i) {
       return static_cast<const float*>(a.inputs[group * sizes_.inputs + i]) + begin;
     };
@@ -123,7 +132,8 @@ std::optional<std::string> refuse_update(const KernelRequest& r, std::string_vie
 }
 
 // All tensors of one update lie alike: as the master does where that is dense, else row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op, std::int64_t count) {
+std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op,
+                                     std::int64_t count) {
   const UpdateGroup sizes = update_group(op);
   Proposal proposal;
   proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
@@ -144,13 +154,18 @@ std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op
 std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
   const bool first = r.attributes().flag("first");
   const std::int64_t count = r.inputs[0].type.elements();
-  return prepared([=, threads = r.facts->threads, &functions = vector_functions(r)](const KernelArguments& a) {
+  return prepared([=, threads = r.facts->threads,
+                   &functions = vector_functions(r)](const KernelArguments& a) {
     const TileFunction add = functions.tile[static_cast<int>(first ? TileOp::copy : TileOp::add)];
-    const float *sum = static_cast<const float*>(a.inputs[0]), *grad = static_cast<const float*>(a.inputs[1]);
+    const float *sum = static_cast<const float*>(a.inputs[0]),
+                *grad = static_cast<const float*>(a.inputs[1]);
     float* y = static_cast<float*>(a.outputs[0]);
-    parallel_ranges(threads, count, count * 12, [&](std::int64_t begin, std::int64_t end) {
-      add({grad + begin, sum + begin, nullptr, y + begin, end - begin, 0, 0});
-    }, 1024);
+    parallel_ranges(
+        threads, count, count * 12,
+        [&](std::int64_t begin, std::int64_t end) {
+          add({grad + begin, sum + begin, nullptr, y + begin, end - begin, 0, 0});
+        },
+        1024);
   });
 }
 
@@ -159,10 +174,12 @@ std::unique_ptr<PreparedKernel> prepare_clip_scale(const KernelRequest& r) {
   const double max_norm = r.attributes().number("max_norm");
   return prepared([=](const KernelArguments& a) {
     double sum = 0;
-    for (std::size_t i = 0; i < count; ++i) sum += static_cast<double>(*static_cast<const float*>(a.inputs[i]));
+    for (std::size_t i = 0; i < count; ++i)
+      sum += static_cast<double>(*static_cast<const float*>(a.inputs[i]));
     const double norm = std::sqrt(sum), ratio = max_norm / (norm + 1e-6);
     // A norm that is not a number stays one: the comparison is false for it.
-    if (a.outputs[0] != nullptr) *static_cast<float*>(a.outputs[0]) = static_cast<float>(ratio > 1 ? 1 : ratio);
+    if (a.outputs[0] != nullptr)
+      *static_cast<float*>(a.outputs[0]) = static_cast<float>(ratio > 1 ? 1 : ratio);
     if (a.outputs[1] != nullptr) *static_cast<float*>(a.outputs[1]) = static_cast<float>(norm);
   });
 }
@@ -198,11 +215,15 @@ void add_update_kernels(KernelList& list) {
              return propose_update(r, r.attributes().text("op"), r.attributes().integer("count"));
            },
        .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-         return std::make_unique<Update>(r, r.attributes().text("op"), r.attributes().integer("count"));
+         return std::make_unique<Update>(r, r.attributes().text("op"),
+                                         r.attributes().integer("count"));
        }});
   list.push_back({.name = "cpu.accumulate",
                   .op = "Accumulate",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0, 1}); },
+                  .refuse =
+                      [](const KernelRequest& r) {
+                        return refuse_but_float32(r, {0, 1});
+                      },
                   .propose = propose_accumulate,
                   .prepare = prepare_accumulate});
   list.push_back({.name = "cpu.clip_scale",

@@ -1,5 +1,5 @@
-// The inner loops of the pointwise kernels, compiled once for each instruction set: a table of plain functions.
-// All of them work on float32 with unit stride and take any length.
+// The inner loops of the pointwise kernels, compiled once for each instruction set: a table of
+// plain functions. All of them work on float32 with unit stride and take any length.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,68 @@
 
 namespace tandem {
 
-/// One step of the tile interpreter. a, b, c are operands, s and t numbers fixed when it was compiled.
+/// One step of the tile interpreter. a, b, c are operands, s and t numbers fixed when it was
+/// compiled.
 enum class TileOp : std::uint8_t {
-  copy, neg, abs, sign, exp, log, sqrt, reciprocal, erf, tanh, sigmoid, softplus, relu, logical_not,
-  is_true,     // a != 0
-  square, cube,
+  copy,
+  neg,
+  abs,
+  sign,
+  exp,
+  log,
+  sqrt,
+  reciprocal,
+  erf,
+  tanh,
+  sigmoid,
+  softplus,
+  relu,
+  logical_not,
+  is_true,  // a != 0
+  square,
+  cube,
   leaky_relu,  // s = alpha
   clip,        // s = low, t = high
-  gelu, gelu_tanh,
+  gelu,
+  gelu_tanh,
   scale_shift,  // a s + t
-  add_number, multiply_number,
+  add_number,
+  multiply_number,
   from_number,  // s - a
-  divide_by_number, divide_number,  // a / s, s / a
-  pow_number,                       // a to the power s
-  add, sub, mul, div, pow, maximum, minimum,
-  equal, less, greater, less_or_equal, greater_or_equal, logical_and, logical_or, logical_xor,
-  relu_grad, leaky_relu_grad, clip_grad, gelu_grad, gelu_tanh_grad, tanh_grad, sigmoid_grad,
+  divide_by_number,
+  divide_number,  // a / s, s / a
+  pow_number,     // a to the power s
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  maximum,
+  minimum,
+  equal,
+  less,
+  greater,
+  less_or_equal,
+  greater_or_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  relu_grad,
+  leaky_relu_grad,
+  clip_grad,
+  gelu_grad,
+  gelu_tanh_grad,
+  tanh_grad,
+  sigmoid_grad,
   add_relu,      // max(a + b, 0)
   scaled_add,    // a s + b
   where,         // a ? b : c
   multiply_add,  // a b + c
   multiply3,     // a b c
-  from_uint8, from_int32, from_int64,  // a is of that type
-  to_bool,                             // y is of bytes 0 and 1
+  from_uint8,
+  from_int32,
+  from_int64,  // a is of that type
+  to_bool,     // y is of bytes 0 and 1
   count
 };
 
@@ -53,8 +92,10 @@ struct VectorFunctions {
   double (*sum)(const float* x, std::int64_t n);
   float (*maximum)(const float* x, std::int64_t n);
   /// sum += each of `rows` rows of n elements
-  void (*add_rows)(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n, float* sum);
-  void (*max_rows)(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n, float* largest);
+  void (*add_rows)(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
+                   float* sum);
+  void (*max_rows)(const float* x, std::int64_t rows, std::int64_t stride, std::int64_t n,
+                   float* largest);
   /// total += sum, sum = 0
   void (*flush)(float* sum, double* total, std::int64_t n);
 
@@ -66,14 +107,15 @@ struct VectorFunctions {
   void (*softmax_grad)(const float* dy, const float* y, float* dx, std::int64_t n);
   void (*log_softmax_grad)(const float* dy, const float* y, float* dx, std::int64_t n);
   /// y = factor exp(x - shift) + offset
-  void (*scaled_exp)(const float* x, float shift, float factor, float offset, float* y, std::int64_t n);
+  void (*scaled_exp)(const float* x, float shift, float factor, float offset, float* y,
+                     std::int64_t n);
 
   // Layer normalisation over one row.
-  void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y, std::int64_t n,
-                     float epsilon, float* mean, float* rstd);
+  void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y,
+                     std::int64_t n, float epsilon, float* mean, float* rstd);
   /// Also adds to dscale and dbias where they are not null.
-  void (*layer_norm_grad)(const float* dy, const float* x, const float* scale, float mean, float rstd,
-                          float* dx, std::int64_t n, float* dscale, float* dbias);
+  void (*layer_norm_grad)(const float* dy, const float* x, const float* scale, float mean,
+                          float rstd, float* dx, std::int64_t n, float* dscale, float* dbias);
 
   // Batch normalisation. *_rows: channels innermost, n channels in rows `stride` apart; *_plane: n
   // elements of one channel.
@@ -90,13 +132,15 @@ struct VectorFunctions {
   void (*affine_rows)(const float* x, float* y, std::int64_t rows, std::int64_t x_stride,
                       std::int64_t y_stride, std::int64_t n, const float* a, const float* b);
   /// dx = dy a[c] + x b[c] + d[c]
-  void (*affine2_rows)(const float* dy, const float* x, float* dx, std::int64_t rows, std::int64_t stride,
-                       std::int64_t n, const float* a, const float* b, const float* d);
-  void (*affine2_plane)(const float* dy, const float* x, float* dx, std::int64_t n, float a, float b, float d);
+  void (*affine2_rows)(const float* dy, const float* x, float* dx, std::int64_t rows,
+                       std::int64_t stride, std::int64_t n, const float* a, const float* b,
+                       const float* d);
+  void (*affine2_plane)(const float* dy, const float* x, float* dx, std::int64_t n, float a,
+                        float b, float d);
 
   // Attention: one row of scores.
-  /// Adds mask (may be null); p = exp(x - new maximum); returns the sum of p. `largest` is the running
-  /// maximum and is raised; -infinity stays where nothing is visible, and p is then 0.
+  /// Adds mask (may be null); p = exp(x - new maximum); returns the sum of p. `largest` is the
+  /// running maximum and is raised; -infinity stays where nothing is visible, and p is then 0.
   float (*online_softmax)(float* x, const float* mask, std::int64_t n, float* largest);
   /// p = exp(x + mask - lse)
   void (*probabilities)(float* x, const float* mask, float lse, std::int64_t n);
@@ -110,14 +154,15 @@ struct VectorFunctions {
               std::int64_t n);
   void (*sgd_momentum)(const SgdStep<float>& step, const float* master, const float* grad,
                        const float* buffer, float* new_master, float* new_buffer, std::int64_t n);
-  void (*adam)(const AdamStep<float>& step, const float* master, const float* grad, const float* exp_avg,
-               const float* exp_avg_sq, float* new_master, float* new_exp_avg, float* new_exp_avg_sq,
-               std::int64_t n);
+  void (*adam)(const AdamStep<float>& step, const float* master, const float* grad,
+               const float* exp_avg, const float* exp_avg_sq, float* new_master, float* new_exp_avg,
+               float* new_exp_avg_sq, std::int64_t n);
 
   /// y = mask ? x factor : 0, with mask[i] = random word of element first + i >= threshold.
   void (*dropout)(const float* x, float* y, unsigned char* mask, std::int64_t first, std::int64_t n,
                   std::uint64_t stream, std::uint32_t threshold, float factor);
-  void (*dropout_grad)(const float* dy, const unsigned char* mask, float* dx, std::int64_t n, float factor);
+  void (*dropout_grad)(const float* dy, const unsigned char* mask, float* dx, std::int64_t n,
+                       float factor);
 
   /// y[c][r] = x[r][c] for elements of 4 bytes; strides in elements.
   void (*transpose4)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride,

@@ -1,5 +1,5 @@
 // The pointwise inner loops for the instruction set avx512.
-#pragma GCC diagnostic ignored "-Wuninitialized"        // of the headers' "undefined" registers
+#pragma GCC diagnostic ignored "-Wuninitialized"  // of the headers' "undefined" registers
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wpsabi"
 
@@ -22,15 +22,18 @@ namespace {
 
 TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm512_sqrt_ps(x)); }
 
+// Each uses the one before.
+// clang-format off
 #include "kernels/cpu/tile_functions.inl"
 #include "kernels/cpu/row_functions.inl"
 #include "kernels/cpu/channel_functions.inl"
 #include "kernels/cpu/update_functions.inl"
+// clang-format on
 
 }  // namespace
 }  // namespace pointwise_avx512
 
-namespace { using namespace pointwise_avx512; }
+using namespace pointwise_avx512;
 #include "kernels/cpu/vector_table.inl"
 
 }  // namespace tandem

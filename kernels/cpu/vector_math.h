@@ -1,13 +1,15 @@
-// Vectors of floats and their functions exp, log, tanh, erf and those made of them, for one instruction set.
-// Included inside an ISA-named namespace after TANDEM_VECTOR_WIDTH was defined; without std templates,
-// whose instances would be shared with code for other processors. No include guard: once for each ISA.
+// Vectors of floats and their functions exp, log, tanh, erf and those made of them, for one
+// instruction set. Included inside an ISA-named namespace after TANDEM_VECTOR_WIDTH was defined;
+// without std templates, whose instances would be shared with code for other processors. No include
+// guard: once for each ISA.
 
 constexpr int width = TANDEM_VECTOR_WIDTH;
 #define TANDEM_INLINE inline __attribute__((always_inline))
 
 using V = float __attribute__((vector_size(4 * TANDEM_VECTOR_WIDTH)));
 using Int = std::int32_t __attribute__((vector_size(4 * TANDEM_VECTOR_WIDTH)));
-using Unaligned = float __attribute__((vector_size(4 * TANDEM_VECTOR_WIDTH), aligned(4), may_alias));
+using Unaligned =
+    float __attribute__((vector_size(4 * TANDEM_VECTOR_WIDTH), aligned(4), may_alias));
 
 TANDEM_INLINE V load(const float* p) { return *reinterpret_cast<const Unaligned*>(p); }
 TANDEM_INLINE void store(float* p, V x) { *reinterpret_cast<Unaligned*>(p) = x; }
@@ -32,12 +34,15 @@ TANDEM_INLINE V abs_of(V x) {
   return reinterpret_cast<V>(reinterpret_cast<Int>(x) & all_int(0x7fffffff));
 }
 TANDEM_INLINE V sign_bit(V x) {
-  return reinterpret_cast<V>(reinterpret_cast<Int>(x) & all_int(static_cast<std::int32_t>(0x80000000u)));
+  return reinterpret_cast<V>(reinterpret_cast<Int>(x) &
+                             all_int(static_cast<std::int32_t>(0x80000000u)));
 }
 TANDEM_INLINE V or_of(V a, V b) {
   return reinterpret_cast<V>(reinterpret_cast<Int>(a) | reinterpret_cast<Int>(b));
 }
-TANDEM_INLINE V number_of(Int mask) { return reinterpret_cast<V>(mask & all_int(0x3f800000)); }  // 1 or 0
+TANDEM_INLINE V number_of(Int mask) {
+  return reinterpret_cast<V>(mask & all_int(0x3f800000));
+}  // 1 or 0
 
 TANDEM_INLINE float sum_lanes(V x) {
   float lanes[width];

@@ -14,17 +14,21 @@ namespace tandem {
 namespace {
 
 TEST(HeadersTest, IncludeNothingButTheStandardLibraryAndEachOther) {
-  const std::set<std::string> standard{"cstddef", "cstdint",  "exception", "functional", "map",    "memory",
-                                       "optional", "span",    "string",    "string_view", "utility", "vector"};
+  const std::set<std::string> standard{"cstddef", "cstdint",     "exception", "functional",
+                                       "map",     "memory",      "optional",  "span",
+                                       "string",  "string_view", "utility",   "vector"};
   int headers = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/include/tandem")) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/include/tandem")) {
     ++headers;
     std::ifstream file(entry.path());
     for (std::string line; std::getline(file, line);) {
       std::smatch match;
-      if (!std::regex_match(line, match, std::regex(R"(\s*#\s*include\s*[<"]([^>"]+)[>"].*)"))) continue;
+      if (!std::regex_match(line, match, std::regex(R"(\s*#\s*include\s*[<"]([^>"]+)[>"].*)")))
+        continue;
       const std::string included = match[1];
-      EXPECT_TRUE(standard.count(included) || included.rfind("tandem/", 0) == 0) << entry.path() << ": " << included;
+      EXPECT_TRUE(standard.count(included) || included.rfind("tandem/", 0) == 0)
+          << entry.path() << ": " << included;
     }
   }
   EXPECT_GE(headers, 2);

@@ -32,7 +32,8 @@ Session open(std::int64_t batch, std::vector<std::string> settings = adam) {
 struct Digits {
   HostTensor images, labels;
   explicit Digits(const std::string& file) {
-    for (const NamedTensor& t : read_npz(digits + file)) (t.name == "images" ? images : labels) = t.tensor;
+    for (const NamedTensor& t : read_npz(digits + file))
+      (t.name == "images" ? images : labels) = t.tensor;
     images = images.converted(DType::float32);
     for (float& x : images.as<float>()) x /= 16;
   }
@@ -69,7 +70,8 @@ TEST(ArrayTest, HoldsBytesOfATypeAndShape) {
   EXPECT_EQ(floats.dtype, "float32");
   EXPECT_EQ(floats.bytes.size(), 8u);
   EXPECT_THAT(floats.floats(), ::testing::ElementsAre(1, 2));
-  EXPECT_THAT(Array::of({2}, std::vector<std::int64_t>{3, 4}).floats(), ::testing::ElementsAre(3, 4));
+  EXPECT_THAT(Array::of({2}, std::vector<std::int64_t>{3, 4}).floats(),
+              ::testing::ElementsAre(3, 4));
 }
 
 TEST(SessionTest, LearnsDigits) {
@@ -99,7 +101,8 @@ TEST(SessionTest, LearnsDigits) {
 TEST(SessionTest, EqualSessionsAreBitEqual) {
   Session a = open(16), b = open(16);
   for (int step = 0; step < 3; ++step) {
-    EXPECT_EQ(a.step(training_digits().batch(16 * step, 16)), b.step(training_digits().batch(16 * step, 16)));
+    EXPECT_EQ(a.step(training_digits().batch(16 * step, 16)),
+              b.step(training_digits().batch(16 * step, 16)));
   }
   const auto first = a.parameters(), second = b.parameters();
   for (const auto& [name, array] : first) EXPECT_EQ(array.bytes, second.at(name).bytes) << name;
@@ -109,17 +112,21 @@ TEST(SessionTest, PredictionsTakeAnyBatchAndChangeNothing) {
   Session session = open(8);
   session.step(training_digits().batch(0, 8));
   const auto before = session.parameters();
-  const std::vector<float> together = session.predict(training_digits().image(0, 5)).at("logits").floats();
+  const std::vector<float> together =
+      session.predict(training_digits().image(0, 5)).at("logits").floats();
   for (int i = 0; i < 5; ++i) {
-    const std::vector<float> alone = session.predict(training_digits().image(i, 1)).at("logits").floats();
+    const std::vector<float> alone =
+        session.predict(training_digits().image(i, 1)).at("logits").floats();
     for (int c = 0; c < 10; ++c) EXPECT_NEAR(alone[c], together[10 * i + c], 1e-5);
   }
-  for (const auto& [name, array] : session.parameters()) EXPECT_EQ(array.bytes, before.at(name).bytes) << name;
+  for (const auto& [name, array] : session.parameters())
+    EXPECT_EQ(array.bytes, before.at(name).bytes) << name;
 }
 
 TEST(SessionTest, PredictsBeforeTheFirstStep) {
   Session session = open(8);
-  const std::vector<float> before = session.predict(training_digits().image(0, 8)).at("logits").floats();
+  const std::vector<float> before =
+      session.predict(training_digits().image(0, 8)).at("logits").floats();
   EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);
   EXPECT_NE(session.predict(training_digits().image(0, 8)).at("logits").floats(), before);
 }
@@ -132,7 +139,8 @@ TEST(SessionTest, ParametersAreReadAndWrittenByName) {
   ASSERT_THAT(parameters, Contains(Key("fc2.weight")));
   EXPECT_EQ(parameters.at("fc2.weight").shape, (std::vector<std::int64_t>{10, 64}));
   session.set_parameter("fc2.weight", Array::of({10, 64}, std::vector<float>(640, 0.0f)));
-  session.set_parameter("fc2.bias", Array::of({10}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  session.set_parameter("fc2.bias",
+                        Array::of({10}, std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(session.parameters().at("fc2.bias").floats()[9], 9);
   EXPECT_FLOAT_EQ(session.predict(training_digits().image(3, 2)).at("logits").floats()[14], 4);
 }
@@ -165,8 +173,9 @@ TEST(SessionTest, SavesTheModelAndItsWeights) {
 
 TEST(SessionErrorsTest, FilesAndSettings) {
   EXPECT_NE(error_of([] { Session("/nowhere/model.onnx", 8, adam); }), "no error");
-  const std::string text =
-      error_of([] { open(8, {cross_entropy, "optimizer.kind=adm", "optimizer.lrr=0.1", "sed=3"}); });
+  const std::string text = error_of([] {
+    open(8, {cross_entropy, "optimizer.kind=adm", "optimizer.lrr=0.1", "sed=3"});
+  });
   EXPECT_THAT(text, HasSubstr("adm"));
   EXPECT_THAT(text, HasSubstr("optimizer.lr"));
   EXPECT_THAT(text, HasSubstr("seed"));
@@ -184,7 +193,8 @@ TEST(SessionErrorsTest, FeedsAreCheckedTogether) {
               HasSubstr("expected float32[8, 1, 8, 8], got float32[8, 64]"));
   feeds["image"].bytes.pop_back();
   EXPECT_THAT(error_of([&] { session.step(feeds); }), HasSubstr("bytes do not fit"));
-  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 4)); }), HasSubstr("[8, 1, 8, 8]"));
+  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 4)); }),
+              HasSubstr("[8, 1, 8, 8]"));
   EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.2, 0.4);  // still usable
 }
 
@@ -210,10 +220,12 @@ TEST(SessionErrorsTest, ALabelOutOfRangeIsNamedOnce) {
 TEST(SessionErrorsTest, UnknownParameters) {
   Session session = open(8);
   session.step(training_digits().batch(0, 8));
-  EXPECT_THAT(error_of([&] { session.set_parameter("fc9.weight", Array::of({1}, std::vector<float>{0})); }),
-              HasSubstr("no such parameter"));
-  EXPECT_THAT(error_of([&] { session.set_parameter("fc2.bias", Array::of({9}, std::vector<float>(9))); }),
-              HasSubstr("expected float32[10], got float32[9]"));
+  EXPECT_THAT(
+      error_of([&] { session.set_parameter("fc9.weight", Array::of({1}, std::vector<float>{0})); }),
+      HasSubstr("no such parameter"));
+  EXPECT_THAT(
+      error_of([&] { session.set_parameter("fc2.bias", Array::of({9}, std::vector<float>(9))); }),
+      HasSubstr("expected float32[10], got float32[9]"));
 }
 
 }  // namespace

@@ -59,11 +59,13 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
   EXPECT_EQ(result.run_dir, folder_ / "run");
   EXPECT_GT(result.evaluation.at("accuracy"), 0.7);
   EXPECT_FALSE(progress_.empty());
-  for (const char* file : {"train.resolved.toml", "policy.toml", "placement.json", "metrics.jsonl", "train.log",
-                           "summary.json", "checkpoints/best", "checkpoints/step-00000045/model.safetensors"}) {
+  for (const char* file :
+       {"train.resolved.toml", "policy.toml", "placement.json", "metrics.jsonl", "train.log",
+        "summary.json", "checkpoints/best", "checkpoints/step-00000045/model.safetensors"}) {
     EXPECT_TRUE(fs::exists(folder_ / "run" + "/" + file)) << file;
   }
-  for (const Json& node : read_json(folder_ / "run/placement.json")["nodes"]) EXPECT_EQ(node["device"], "cpu");
+  for (const Json& node : read_json(folder_ / "run/placement.json")["nodes"])
+    EXPECT_EQ(node["device"], "cpu");
 
   // The resolved file describes the same run.
   TrainOptions again = options({});
@@ -83,7 +85,8 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
   export_run(folder_ / "run", folder_ / "step.onnx", "45");
   export_run(folder_ / "run/checkpoints/step-00000045", folder_ / "path.onnx");
   EXPECT_FALSE(inspect(folder_ / "trained.onnx").blocks_training);
-  EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", "46"); }), HasSubstr("no such checkpoint"));
+  EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", "46"); }),
+              HasSubstr("no such checkpoint"));
 }
 
 TEST_F(ApiTrainerTest, ADryRunWritesNothing) {
@@ -96,11 +99,15 @@ TEST_F(ApiTrainerTest, ADryRunWritesNothing) {
 }
 
 TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
-  const std::string text = error_of([&] { Trainer(config, options({"optimizer.lrr=1", "batchsize=3"})); });
+  const std::string text = error_of([&] {
+    Trainer(config, options({"optimizer.lrr=1", "batchsize=3"}));
+  });
   EXPECT_THAT(text, HasSubstr("optimizer.lr"));
   EXPECT_THAT(text, HasSubstr("batch_size"));
-  EXPECT_THAT(error_of([&] { Trainer(folder_ / "none.toml", options({})); }), HasSubstr("no such file"));
-  EXPECT_THAT(error_of([&] { Trainer(config, options({"device=gpu"})); }), HasSubstr("accelerator"));
+  EXPECT_THAT(error_of([&] { Trainer(folder_ / "none.toml", options({})); }),
+              HasSubstr("no such file"));
+  EXPECT_THAT(error_of([&] { Trainer(config, options({"device=gpu"})); }),
+              HasSubstr("accelerator"));
   TrainOptions resume = options({});
   resume.resume = true;
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
@@ -128,8 +135,10 @@ TEST(InspectTest, SaysWhatIsInAModel) {
 }
 
 TEST(InspectTest, EveryStageIsText) {
-  for (const auto& [stage, part] : {std::pair{"graph", "Conv"}, {"training", "ConvGradWeight"},
-                                    {"lowered", "Conv"}, {"plan", "cpu"}}) {
+  for (const auto& [stage, part] : {std::pair{"graph", "Conv"},
+                                    {"training", "ConvGradWeight"},
+                                    {"lowered", "Conv"},
+                                    {"plan", "cpu"}}) {
     InspectOptions options;
     options.bind = {{"batch", 4}};
     options.stage = stage;

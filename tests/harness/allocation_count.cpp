@@ -38,7 +38,9 @@ void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
   heap_calls.fetch_add(1, std::memory_order_relaxed);
   return __libc_memalign(alignment, bytes);
 }
-void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept { return memalign(alignment, bytes); }
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
+  return memalign(alignment, bytes);
+}
 int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) noexcept {
   *result = memalign(alignment, bytes);
   return *result == nullptr ? ENOMEM : 0;

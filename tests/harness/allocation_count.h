@@ -1,4 +1,5 @@
-// Counts calls of the heap, by any thread, between two moments: the proof that a step allocates nothing.
+// Counts calls of the heap, by any thread, between two moments: the proof that a step allocates
+// nothing.
 #pragma once
 
 #include <cstdint>

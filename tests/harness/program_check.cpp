@@ -17,8 +17,9 @@ Placement on_one_device(const Graph& graph) {
 OwnProgram make_program(const Graph& graph, const OperatorSet& operators, Device& device,
                         const ProgramOptions& options) {
   OwnProgram own;
-  own.program = std::make_unique<Program>(graph, on_one_device(graph), operators, std::vector<Device*>{&device},
-                                          own.states, make_arenas(), options);
+  own.program =
+      std::make_unique<Program>(graph, on_one_device(graph), operators,
+                                std::vector<Device*>{&device}, own.states, make_arenas(), options);
   return own;
 }
 
@@ -37,8 +38,8 @@ void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
   program.run(context, ticket);
 }
 
-std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device, int steps,
-                               double tolerance, const ProgramOptions& options) {
+std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,
+                               int steps, double tolerance, const ProgramOptions& options) {
   OwnProgram own = make_program(graph, operators, device, options);
   std::vector<ValueId> wanted;
   for (const NamedValue& output : graph.outputs) wanted.push_back(output.value);
@@ -56,7 +57,8 @@ std::string program_difference(const Graph& graph, const OperatorSet& operators,
       if (i < graph.outputs.size()) {
         name = "output " + graph.outputs[i].name;
         got = HostTensor(graph.type(wanted[i]));
-        std::memcpy(got.data(), own.program->output(static_cast<int>(i), static_cast<std::uint64_t>(step - 1)),
+        std::memcpy(got.data(),
+                    own.program->output(static_cast<int>(i), static_cast<std::uint64_t>(step - 1)),
                     got.bytes());
       } else {
         const State& state = graph.states[i - graph.outputs.size()];
@@ -65,7 +67,8 @@ std::string program_difference(const Graph& graph, const OperatorSet& operators,
         states[i - graph.outputs.size()].second = expected[i];
       }
       const std::string difference = compare(got, expected[i], tolerance);
-      if (!difference.empty()) return "step " + std::to_string(step) + ", " + name + ": " + difference;
+      if (!difference.empty())
+        return "step " + std::to_string(step) + ", " + name + ": " + difference;
     }
   }
   return "";

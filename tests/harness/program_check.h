@@ -24,7 +24,7 @@ OwnProgram make_program(const Graph& graph, const OperatorSet& operators, Device
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
 
 /// Runs `steps` steps; returns what differs first by more than `tolerance`, or "".
-std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device, int steps,
-                               double tolerance, const ProgramOptions& options = {});
+std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,
+                               int steps, double tolerance, const ProgramOptions& options = {});
 
 }  // namespace tandem::testing

@@ -25,8 +25,12 @@ class NoEvent final : public Event {};
 
 class InlineStream final : public Stream {
  public:
-  void run(PreparedKernel& kernel, const KernelArguments& arguments) override { kernel.run(arguments); }
-  void copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void run(PreparedKernel& kernel, const KernelArguments& arguments) override {
+    kernel.run(arguments);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void record(Event&) override {}
   void wait(Event&) override {}
   void synchronize() override {}
@@ -39,11 +43,17 @@ class TestDevice final : public Device {
   const DeviceFacts& facts() const override { return facts_; }
   const KernelList& kernels() const override { return kernels_; }
   std::size_t memory_bytes() const override { return std::size_t{1} << 30; }
-  std::unique_ptr<Memory> allocate(std::size_t bytes) override { return std::make_unique<HostMemory>(bytes); }
+  std::unique_ptr<Memory> allocate(std::size_t bytes) override {
+    return std::make_unique<HostMemory>(bytes);
+  }
   std::unique_ptr<Stream> make_stream() override { return std::make_unique<InlineStream>(); }
   std::unique_ptr<Event> make_event() override { return std::make_unique<NoEvent>(); }
-  void to_device(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
-  void to_host(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+  void to_device(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void to_host(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
   void on_lane(const std::function<void()>& f) override { f(); }
 
  private:
@@ -53,7 +63,8 @@ class TestDevice final : public Device {
 };
 
 // Wishes channels-last for these operands, any strides for the others.
-void want_channels_last(Kernel& kernel, std::vector<std::size_t> inputs, std::vector<std::size_t> outputs) {
+void want_channels_last(Kernel& kernel, std::vector<std::size_t> inputs,
+                        std::vector<std::size_t> outputs) {
   kernel.propose = [inputs, outputs](const KernelRequest& request) {
     Proposal proposal;
     proposal.inputs.resize(request.inputs.size());

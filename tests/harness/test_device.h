@@ -10,8 +10,8 @@ namespace tandem::testing {
 /// `kernels` as they are, on a device named "cpu" with one thread.
 std::unique_ptr<Device> make_test_device(KernelList kernels);
 
-/// The reference kernels under the flag of fast ones, so that lowering makes Gemm, Fused and the other
-/// operators that it makes only where a device has kernels of its own.
+/// The reference kernels under the flag of fast ones, so that lowering makes Gemm, Fused and the
+/// other operators that it makes only where a device has kernels of its own.
 KernelList reference_kernels_as_fast();
 
 /// As above, but convolutions and what goes with them want channels-last activations and weights.

@@ -36,7 +36,8 @@ class Network {
     return value;
   }
 
-  ValueId parameter(const std::string& name, Shape shape, double scale = 0.5, DType dtype = DType::float32) {
+  ValueId parameter(const std::string& name, Shape shape, double scale = 0.5,
+                    DType dtype = DType::float32) {
     return state(name, {dtype, std::move(shape)}, StateKind::parameter, scale);
   }
 
@@ -86,7 +87,8 @@ class Network {
       b.set_scope({"update." + name, Phase::update, {}});
       if (update == Update::adam) {
         const ValueId m = moment("exp_avg"), v = moment("exp_avg_sq");
-        const auto out = b.node("AdamUpdate", {wanted[i], gradients[i], m, v, lr, step, scale, skip});
+        const auto out =
+            b.node("AdamUpdate", {wanted[i], gradients[i], m, v, lr, step, scale, skip});
         b.write_state(wanted[i], out[0]);
         b.write_state(m, out[1]);
         b.write_state(v, out[2]);
@@ -108,12 +110,14 @@ class Network {
   std::vector<NamedValue> parameters_;
 };
 
-ValueId convolution(Network& net, const std::string& path, ValueId x, std::int64_t out, std::int64_t kernel) {
+ValueId convolution(Network& net, const std::string& path, ValueId x, std::int64_t out,
+                    std::int64_t kernel) {
   net.at(path);
   const ValueId weight = net.parameter(path + ".weight", {out, net.b.shape(x)[1], kernel, kernel});
   const std::int64_t pad = kernel / 2;
-  return net.b.add_node("Conv", {x, weight, ValueId{}},
-                        {{"strides", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}, {"dilations", Ints{1, 1}}});
+  return net.b.add_node(
+      "Conv", {x, weight, ValueId{}},
+      {{"strides", Ints{1, 1}}, {"pads", Ints{pad, pad, pad, pad}}, {"dilations", Ints{1, 1}}});
 }
 
 ValueId normalised(Network& net, const std::string& path, ValueId x) {
@@ -133,7 +137,8 @@ ValueId normalised(Network& net, const std::string& path, ValueId x) {
 // Grows a random graph: values by shape, so that partners for binary nodes are easy to find.
 class RandomNetwork {
  public:
-  RandomNetwork(const OperatorSet& operators, std::uint64_t seed) : net_(operators, seed), random_(seed) {}
+  RandomNetwork(const OperatorSet& operators, std::uint64_t seed)
+      : net_(operators, seed), random_(seed) {}
 
   Graph make(bool train) {
     GraphBuilder& b = net_.b;
@@ -153,7 +158,8 @@ class RandomNetwork {
     for (int i = 0; i < 3; ++i) {
       const ValueId value = values_[values_.size() - 1 - i];
       Ints axes;
-      for (std::size_t k = 0; k < b.shape(value).size(); ++k) axes.push_back(static_cast<std::int64_t>(k));
+      for (std::size_t k = 0; k < b.shape(value).size(); ++k)
+        axes.push_back(static_cast<std::int64_t>(k));
       const ValueId part = b.reduce_mean(b.add_node("Tanh", {value}), axes, false);
       sum = sum ? b.add(sum, part) : part;
     }
@@ -174,8 +180,13 @@ class RandomNetwork {
     const Shape shape = b.shape(x);
     const int rank = static_cast<int>(shape.size());
     switch (pick(12)) {
-      case 0: case 1: return unary(x);
-      case 2: case 3: case 4: return binary(x);
+      case 0:
+      case 1:
+        return unary(x);
+      case 2:
+      case 3:
+      case 4:
+        return binary(x);
       case 5: {
         if (rank < 2) return {};
         Ints perm(rank);
@@ -185,7 +196,8 @@ class RandomNetwork {
       }
       case 6: {
         const std::int64_t elements = element_count(shape);
-        return b.reshape(x, elements % 6 == 0 && pick(2) == 0 ? Shape{elements / 6, 6} : Shape{elements});
+        return b.reshape(
+            x, elements % 6 == 0 && pick(2) == 0 ? Shape{elements / 6, 6} : Shape{elements});
       }
       case 7: {
         Ints starts(rank), sizes(rank), steps(rank, 1);
@@ -204,8 +216,9 @@ class RandomNetwork {
         const int axis = pick(rank);
         if (shape[axis] < 2) return {};
         const std::int64_t first = 1 + pick(static_cast<int>(shape[axis] - 1));
-        const auto parts = b.node("Split", {x}, {{"axis", std::int64_t{axis}},
-                                                 {"sizes", Ints{first, shape[axis] - first}}});
+        const auto parts =
+            b.node("Split", {x},
+                   {{"axis", std::int64_t{axis}}, {"sizes", Ints{first, shape[axis] - first}}});
         values_.push_back(parts[0]);
         return parts[1];
       }
@@ -222,7 +235,8 @@ class RandomNetwork {
         for (int attempt = 0; attempt < 8; ++attempt) {
           const ValueId y = any();
           if (rank != 2 || b.shape(y).size() != 2 || b.shape(y)[0] != shape[1]) continue;
-          return b.add_node("Tanh", {b.add(b.matmul(x, y), b.filled(0.1, {DType::float64, {b.shape(y)[1]}}))});
+          return b.add_node(
+              "Tanh", {b.add(b.matmul(x, y), b.filled(0.1, {DType::float64, {b.shape(y)[1]}}))});
         }
         return {};
       }
@@ -255,8 +269,8 @@ class RandomNetwork {
 
 }  // namespace
 
-Graph mlp_training(const OperatorSet& operators, std::int64_t batch, const std::vector<std::int64_t>& widths,
-                   Update update) {
+Graph mlp_training(const OperatorSet& operators, std::int64_t batch,
+                   const std::vector<std::int64_t>& widths, Update update) {
   Network net(operators, 1);
   ValueId x = net.b.input("x", {DType::float32, {batch, widths[0]}});
   for (std::size_t i = 1; i < widths.size(); ++i) {
@@ -272,8 +286,11 @@ Graph convolution_training(const OperatorSet& operators) {
   ValueId x = b.input("x", {DType::float32, {2, 3, 8, 8}});
   x = b.add_node("Relu", {normalised(net, "bn1", convolution(net, "conv1", x, 4, 3))});
   net.at("pool");
-  x = b.node("MaxPool", {x}, {{"kernel_shape", Ints{2, 2}}, {"strides", Ints{2, 2}}, {"pads", Ints{0, 0, 0, 0}},
-                              {"dilations", Ints{1, 1}}})[0];
+  x = b.node("MaxPool", {x},
+             {{"kernel_shape", Ints{2, 2}},
+              {"strides", Ints{2, 2}},
+              {"pads", Ints{0, 0, 0, 0}},
+              {"dilations", Ints{1, 1}}})[0];
   const ValueId y = normalised(net, "bn2", convolution(net, "conv2", x, 4, 3));
   net.at("block");
   x = b.add_node("Relu", {b.add(x, y)});
@@ -288,10 +305,12 @@ Graph attention_training(const OperatorSet& operators) {
   const ValueId x = b.input("x", {DType::float32, {batch, length, width}});
   const ValueId qkv = net.linear("qkv", x, 3 * width);
   net.at("attention");
-  const auto parts = b.node("Split", {qkv}, {{"axis", std::int64_t{2}}, {"sizes", Ints{width, width, width}}});
+  const auto parts =
+      b.node("Split", {qkv}, {{"axis", std::int64_t{2}}, {"sizes", Ints{width, width, width}}});
   std::vector<ValueId> operands;
   for (ValueId part : parts) {
-    operands.push_back(b.transpose(b.reshape(part, {batch, length, heads, width / heads}), {0, 2, 1, 3}));
+    operands.push_back(
+        b.transpose(b.reshape(part, {batch, length, heads, width / heads}), {0, 2, 1, 3}));
   }
   operands.push_back({});
   const ValueId y = b.node("Attention", operands, {{"scale", 0.5}, {"causal", std::int64_t{1}}})[0];
@@ -317,7 +336,8 @@ Feeds random_feeds(const Graph& graph, std::uint64_t seed, std::int64_t step) {
     } else if (input.name == "step") {
       tensor.as<std::int64_t>()[0] = step;
     } else if (type.dtype == DType::int64) {
-      for (std::int64_t& label : tensor.as<std::int64_t>()) label = static_cast<std::int64_t>(random() % 3);
+      for (std::int64_t& label : tensor.as<std::int64_t>())
+        label = static_cast<std::int64_t>(random() % 3);
     } else {
       tensor = random_tensor(type, random);
     }

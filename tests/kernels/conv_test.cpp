@@ -25,14 +25,18 @@ Shape output_of(const ConvShape& c) {
 void check_all_passes(const ConvShape& c, const std::vector<std::string>& kernels = {}) {
   const Shape y = output_of(c);
   const auto attributes = [&] { return conv_attributes(c.strides, c.pads, c.dilations, c.group); };
-  check_product({.op = "Conv", .inputs = {c.x, c.weight, {c.weight[0]}}, .attributes = attributes(),
+  check_product({.op = "Conv",
+                 .inputs = {c.x, c.weight, {c.weight[0]}},
+                 .attributes = attributes(),
                  .kernels = kernels});
   check_product({.op = "Conv", .inputs = {c.x, c.weight}, .attributes = attributes()});
   Attributes to_x = attributes(), to_weight = attributes();
   to_x.set("shape", c.x);
   to_weight.set("shape", c.weight);
-  check_product({.op = "ConvGradInput", .inputs = {y, c.weight}, .attributes = to_x, .kernels = kernels});
-  check_product({.op = "ConvGradWeight", .inputs = {c.x, y}, .attributes = to_weight, .kernels = kernels});
+  check_product(
+      {.op = "ConvGradInput", .inputs = {y, c.weight}, .attributes = to_x, .kernels = kernels});
+  check_product(
+      {.op = "ConvGradWeight", .inputs = {c.x, y}, .attributes = to_weight, .kernels = kernels});
 }
 
 TEST(Conv, Pointwise) {
@@ -49,7 +53,8 @@ TEST(Conv, TinyMaps) {
   check_all_passes({{8, 32, 4, 4}, {48, 32, 3, 3}, {1, 1}, {1, 1, 1, 1}});
   check_all_passes({{8, 32, 4, 4}, {32, 32, 1, 1}, {2, 2}, {0, 0, 0, 0}}, {"simd.conv_taps"});
   // Taps and positions that never meet.
-  check_all_passes({{8, 32, 1, 1}, {32, 32, 3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}}, {"simd.conv_taps"});
+  check_all_passes({{8, 32, 1, 1}, {32, 32, 3, 3}, {2, 2}, {2, 2, 2, 2}, {2, 2}},
+                   {"simd.conv_taps"});
 }
 
 TEST(Conv, LargerMaps) {
@@ -79,10 +84,11 @@ TEST(ConvFused, Epilogues) {
     Shape x, weight, y;
     Ints strides, pads;
   };
-  for (const Fused& c : {Fused{{8, 64, 4, 4}, {96, 64, 1, 1}, {8, 96, 4, 4}, {1, 1}, {0, 0, 0, 0}},
-                         Fused{{8, 32, 2, 2}, {64, 32, 3, 3}, {8, 64, 2, 2}, {1, 1}, {1, 1, 1, 1}},
-                         Fused{{2, 32, 9, 8}, {48, 32, 3, 3}, {2, 48, 9, 8}, {1, 1}, {1, 1, 1, 1}},
-                         Fused{{4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 28, 28}, {1, 1}, {2, 2, 2, 2}}}) {
+  for (const Fused& c :
+       {Fused{{8, 64, 4, 4}, {96, 64, 1, 1}, {8, 96, 4, 4}, {1, 1}, {0, 0, 0, 0}},
+        Fused{{8, 32, 2, 2}, {64, 32, 3, 3}, {8, 64, 2, 2}, {1, 1}, {1, 1, 1, 1}},
+        Fused{{2, 32, 9, 8}, {48, 32, 3, 3}, {2, 48, 9, 8}, {1, 1}, {1, 1, 1, 1}},
+        Fused{{4, 1, 28, 28}, {6, 1, 5, 5}, {4, 6, 28, 28}, {1, 1}, {2, 2, 2, 2}}}) {
     for (const char* activation : {"", "Relu"}) {
       for (int absent = 0; absent < 4; ++absent) {
         Attributes attributes = conv_attributes(c.strides, c.pads);

@@ -11,16 +11,21 @@ TEST(Copy, AnyOrderOfAxes) {
   std::vector<int> order{0, 1, 2, 3};
   do {
     check({.op = "Copy", .inputs = {{random_tensor(shape), permuted(shape, order)}}});
-    check({.op = "Copy", .inputs = {{random_tensor(shape)}}, .output_layouts = {permuted(shape, order)}});
+    check({.op = "Copy",
+           .inputs = {{random_tensor(shape)}},
+           .output_layouts = {permuted(shape, order)}});
   } while (std::next_permutation(order.begin(), order.end()));
-  check({.op = "Copy", .inputs = {{random_tensor(shape), with_gaps(shape, 5)}}, .output_layouts = {channels_last(shape)}});
+  check({.op = "Copy",
+         .inputs = {{random_tensor(shape), with_gaps(shape, 5)}},
+         .output_layouts = {channels_last(shape)}});
   check({.op = "Copy", .inputs = {{random_tensor({})}}});
 }
 
 TEST(Copy, AnyElementType) {
   for (DType dtype : {DType::uint8, DType::int64, DType::float64, DType::boolean, DType::int16}) {
     const Shape shape{33, 130};
-    check({.op = "Copy", .inputs = {{random_integers(shape, dtype, 0, 2), permuted(shape, {1, 0})}}});
+    check(
+        {.op = "Copy", .inputs = {{random_integers(shape, dtype, 0, 2), permuted(shape, {1, 0})}}});
   }
 }
 
@@ -43,13 +48,21 @@ TEST(Concat, AllAxes) {
 }
 
 TEST(Pad, Constant) {
-  check({"Pad", {{random_tensor({3, 5, 7})}}, {{"pads", Ints{1, 0, 2, 0, 3, 1}}, {"mode", std::string("constant")}, {"value", 2.5}}});
-  check({"Pad", {{random_tensor({3, 5})}}, {{"pads", Ints{0, 0, 0, 0}}, {"mode", std::string("constant")}, {"value", 0.0}}});
+  check({"Pad",
+         {{random_tensor({3, 5, 7})}},
+         {{"pads", Ints{1, 0, 2, 0, 3, 1}}, {"mode", std::string("constant")}, {"value", 2.5}}});
+  check({"Pad",
+         {{random_tensor({3, 5})}},
+         {{"pads", Ints{0, 0, 0, 0}}, {"mode", std::string("constant")}, {"value", 0.0}}});
 }
 
 TEST(SliceGrad, WithSteps) {
-  check({"SliceGrad", {{random_tensor({3, 4, 2})}},
-         {{"starts", Ints{1, 6, 0}}, {"sizes", Ints{3, 4, 2}}, {"steps", Ints{2, -2, 1}}, {"shape", Ints{9, 8, 5}}}});
+  check({"SliceGrad",
+         {{random_tensor({3, 4, 2})}},
+         {{"starts", Ints{1, 6, 0}},
+          {"sizes", Ints{3, 4, 2}},
+          {"steps", Ints{2, -2, 1}},
+          {"shape", Ints{9, 8, 5}}}});
 }
 
 TEST(Gather, RowsAndColumns) {
@@ -60,11 +73,16 @@ TEST(Gather, RowsAndColumns) {
       Shape dy{7, 7, 7};
       dy.erase(dy.begin() + axis);
       dy.insert(dy.begin() + axis, {6, 5});
-      check({"GatherGrad", {{random_tensor(dy)}, indices}, {{"axis", axis}, {"shape", Ints{7, 7, 7}}}});
+      check({"GatherGrad",
+             {{random_tensor(dy)}, indices},
+             {{"axis", axis}, {"shape", Ints{7, 7, 7}}}});
     }
   }
-  check({"Gather", {{random_tensor({65, 256})}, {random_integers({2048}, DType::int64, 0, 65)}}, {{"axis", std::int64_t{0}}}});
-  check({"GatherGrad", {{random_tensor({2048, 256})}, {random_integers({2048}, DType::int64, 0, 65)}},
+  check({"Gather",
+         {{random_tensor({65, 256})}, {random_integers({2048}, DType::int64, 0, 65)}},
+         {{"axis", std::int64_t{0}}}});
+  check({"GatherGrad",
+         {{random_tensor({2048, 256})}, {random_integers({2048}, DType::int64, 0, 65)}},
          {{"axis", std::int64_t{0}}, {"shape", Ints{65, 256}}}});
 }
 

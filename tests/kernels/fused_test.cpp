@@ -16,15 +16,18 @@ const OperatorSet& operators() {
 }
 
 TEST(Fused, UnaryOperatorsOverOddLengths) {
-  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu"}) {
+  for (const char* op :
+       {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu"}) {
     for (std::int64_t n : {1, 7, 1023, 5000}) check({op, {{random_tensor({n}, 1, -6, 6)}}});
   }
-  for (const char* op : {"Log", "Sqrt", "Reciprocal"}) check({op, {{random_tensor({3, 1777}, 2, 0.01, 9)}}});
+  for (const char* op : {"Log", "Sqrt", "Reciprocal"})
+    check({op, {{random_tensor({3, 1777}, 2, 0.01, 9)}}});
   check({"LeakyRelu", {{random_tensor({777})}}, {{"alpha", 0.3}}});
   check({"Clip", {{random_tensor({777})}}, {{"min", -0.25}, {"max", 0.5}}});
   for (const char* form : {"none", "tanh"}) {
     check({"Gelu", {{random_tensor({3, 501}, 3, -7, 7)}}, {{"approximate", std::string(form)}}});
-    check({"GeluGrad", {{random_tensor({3, 501})}, {random_tensor({3, 501}, 4, -7, 7)}},
+    check({"GeluGrad",
+           {{random_tensor({3, 501})}, {random_tensor({3, 501}, 4, -7, 7)}},
            {{"approximate", std::string(form)}}});
   }
 }
@@ -33,7 +36,8 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
 TEST(Fused, UnaryOperatorsAtTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const HostTensor x = HostTensor::from<float>({10}, {0, 1, -1, infinity, -infinity, nan, 88, -87, 200, -200});
+  const HostTensor x =
+      HostTensor::from<float>({10}, {0, 1, -1, infinity, -infinity, nan, 88, -87, 200, -200});
   for (const char* op : {"Exp", "Tanh", "Sigmoid", "Erf", "Relu", "Neg", "Abs", "Log", "Sqrt"}) {
     check({.op = op, .inputs = {{x}}, .tolerance = 2e-6});
   }
@@ -60,18 +64,22 @@ TEST(Fused, FunctionsAreAccurate) {
   for (const char* set : {"baseline", "avx2", "avx512"}) {
     DeviceFacts facts{"cpu", {}, 1};
     if (set != std::string("baseline")) facts.features = {set};
-    if (!facts.features.empty() && std::find(processor.begin(), processor.end(), set) == processor.end()) continue;
+    if (!facts.features.empty() &&
+        std::find(processor.begin(), processor.end(), set) == processor.end())
+      continue;
     for (const Function& f : functions) {
       const HostTensor x = random_tensor({100000}, 1, f.low, f.high);
       HostTensor y(x.type());
-      vector_functions(isa_of(facts)).tile[static_cast<int>(f.op)](
-          {x.as<float>().data(), nullptr, nullptr, y.as<float>().data(), 100000, 0, 0});
+      vector_functions(isa_of(facts))
+          .tile[static_cast<int>(f.op)](
+              {x.as<float>().data(), nullptr, nullptr, y.as<float>().data(), 100000, 0, 0});
       double worst = 0;
       for (std::int64_t i = 0; i < 100000; ++i) {
         const double exact = f.exact(x.number(i));
         worst = std::max(worst, std::abs(y.number(i) - exact) / std::abs(exact));
       }
-      EXPECT_LT(worst, f.tolerance) << set << ", function " << static_cast<int>(f.op) << " up to " << f.high;
+      EXPECT_LT(worst, f.tolerance)
+          << set << ", function " << static_cast<int>(f.op) << " up to " << f.high;
     }
   }
 }
@@ -83,34 +91,52 @@ TEST(Fused, BinaryOperatorsBroadcast) {
     check({op, {{random_tensor({37, 1})}, {random_tensor({129}, 2, 0.5, 2)}}});
     check({op, {{random_tensor({5, 3, 2000})}, {random_tensor({3, 1}, 2, 0.5, 2)}}});
     check({op, {{random_tensor({})}, {random_tensor({2, 3, 4, 5}, 2, 0.5, 2)}}});
-    check({.op = op, .inputs = {{random_tensor({100})}, {.tensor = random_tensor({}, 2, 0.5, 2), .constant = true}}});
-    check({.op = op, .inputs = {{.tensor = random_tensor({}), .constant = true}, {random_tensor({100}, 2, 0.5, 2)}}});
+    check({.op = op,
+           .inputs = {{random_tensor({100})},
+                      {.tensor = random_tensor({}, 2, 0.5, 2), .constant = true}}});
+    check({.op = op,
+           .inputs = {{.tensor = random_tensor({}), .constant = true},
+                      {random_tensor({100}, 2, 0.5, 2)}}});
   }
   for (double exponent : {2.0, 3.0, 1.0, 0.5, -1.0, 2.5}) {
-    check({.op = "Pow", .inputs = {{random_tensor({333}, 3, 0.1, 3)},
-                                   {.tensor = HostTensor::from<float>({}, {static_cast<float>(exponent)}), .constant = true}}});
+    check({.op = "Pow",
+           .inputs = {{random_tensor({333}, 3, 0.1, 3)},
+                      {.tensor = HostTensor::from<float>({}, {static_cast<float>(exponent)}),
+                       .constant = true}}});
   }
   check({"Pow", {{random_tensor({333}, 3, 0.1, 3)}, {random_tensor({333})}}});
 }
 
 TEST(Fused, ComparisonsAndBooleans) {
-  const HostTensor a = random_integers({41, 33}, DType::float32, 0, 3), b = random_integers({33}, DType::float32, 0, 3, 2);
-  for (const char* op : {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}) check({op, {{a}, {b}}});
-  const HostTensor p = random_integers({41, 33}, DType::boolean, 0, 2), q = random_integers({41, 1}, DType::boolean, 0, 2, 5);
+  const HostTensor a = random_integers({41, 33}, DType::float32, 0, 3),
+                   b = random_integers({33}, DType::float32, 0, 3, 2);
+  for (const char* op : {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
+    check({op, {{a}, {b}}});
+  const HostTensor p = random_integers({41, 33}, DType::boolean, 0, 2),
+                   q = random_integers({41, 1}, DType::boolean, 0, 2, 5);
   for (const char* op : {"And", "Or", "Xor"}) check({op, {{p}, {q}}});
   check({"Not", {{p}}});
   check({"Where", {{p}, {random_tensor({41, 33})}, {random_tensor({33})}}});
-  check({.op = "Where", .inputs = {{p}, {random_tensor({41, 33})}, {.tensor = HostTensor::from<float>({}, {-3}), .constant = true}}});
+  check({.op = "Where",
+         .inputs = {{p},
+                    {random_tensor({41, 33})},
+                    {.tensor = HostTensor::from<float>({}, {-3}), .constant = true}}});
   for (DType dtype : {DType::uint8, DType::int32, DType::int64, DType::boolean}) {
-    check({"Cast", {{random_integers({3, 1500}, dtype, 0, 100)}}, {{"to", std::string("float32")}}});
-    check({.op = "Cast", .inputs = {{random_integers({30, 15}, dtype, 0, 100), with_gaps({30, 15}, 3)}},
+    check(
+        {"Cast", {{random_integers({3, 1500}, dtype, 0, 100)}}, {{"to", std::string("float32")}}});
+    check({.op = "Cast",
+           .inputs = {{random_integers({30, 15}, dtype, 0, 100), with_gaps({30, 15}, 3)}},
            .attributes = {{"to", std::string("float32")}}});
   }
-  check({"Cast", {{random_integers({3, 150}, DType::float32, 0, 2)}}, {{"to", std::string("bool")}}});
+  check(
+      {"Cast", {{random_integers({3, 150}, DType::float32, 0, 2)}}, {{"to", std::string("bool")}}});
 }
 
 TEST(Fused, RefusesOtherTypes) {
-  EXPECT_NE(refusal({"Add", {{random_integers({4}, DType::int32, 0, 9)}, {random_integers({4}, DType::int32, 0, 9)}}}), "");
+  EXPECT_NE(refusal({"Add",
+                     {{random_integers({4}, DType::int32, 0, 9)},
+                      {random_integers({4}, DType::int32, 0, 9)}}}),
+            "");
   EXPECT_NE(refusal({"Neg", {{random_tensor({4}).converted(DType::float64)}}}), "");
   EXPECT_NE(refusal({"Cast", {{random_tensor({4})}}, {{"to", std::string("int32")}}}), "");
 }
@@ -121,7 +147,9 @@ TEST(Fused, Layouts) {
   const Layout last = channels_last(shape);
   check({.op = "Add", .inputs = {{a, last}, {b, last}}, .output_layouts = {last}});
   check({.op = "Add", .inputs = {{a, last}, {b}}, .output_layouts = {last}});
-  check({.op = "Mul", .inputs = {{a, last}, {random_tensor({19, 1, 1}, 3)}}, .output_layouts = {last}});
+  check({.op = "Mul",
+         .inputs = {{a, last}, {random_tensor({19, 1, 1}, 3)}},
+         .output_layouts = {last}});
   check({.op = "Add", .inputs = {{a, with_gaps(shape, 3)}, {b}}});
   check({.op = "Sub", .inputs = {{a, permuted(shape, {3, 2, 1, 0})}, {b}}});
   check({.op = "Add", .inputs = {{a}, {b}}, .in_place = true});
@@ -139,21 +167,25 @@ std::shared_ptr<const Graph> body(bool reduce, Ints axes, const char* reduction 
   const ValueId z = g.add(g.mul(y, two), x);
   g.output("sum", sum);
   g.output("z", z);
-  if (reduce) g.output("r", g.add_node(reduction, {z}, {{"axes", axes}, {"keepdims", std::int64_t{0}}}));
+  if (reduce)
+    g.output("r", g.add_node(reduction, {z}, {{"axes", axes}, {"keepdims", std::int64_t{0}}}));
   return std::make_shared<const Graph>(g.finish());
 }
 
 TEST(Fused, BodiesWithSeveralOutputs) {
-  const std::vector<NodeInput> inputs{{random_tensor({24, 700}, 1, -3, 3)}, {random_tensor({700}, 2)},
-                                      {random_tensor({24, 1}, 3)},
-                                      {.tensor = HostTensor::from<float>({}, {2}), .constant = true}};
+  const std::vector<NodeInput> inputs{
+      {random_tensor({24, 700}, 1, -3, 3)},
+      {random_tensor({700}, 2)},
+      {random_tensor({24, 1}, 3)},
+      {.tensor = HostTensor::from<float>({}, {2}), .constant = true}};
   check({.op = "Fused", .inputs = inputs, .body = body(false, {})});
   check({.op = "Fused", .inputs = inputs, .body = body(false, {}), .in_place = true});
   check({.op = "Fused", .inputs = inputs, .body = body(false, {}), .unread = {0}});
   for (const char* reduction : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
     for (const Ints& axes : {Ints{0}, Ints{1}, Ints{0, 1}}) {
       check({.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction)});
-      check({.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction), .unread = {0, 1}});
+      check(
+          {.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction), .unread = {0, 1}});
     }
   }
 }
@@ -167,7 +199,9 @@ TEST(Fused, BodiesOverOtherTypes) {
   g.output("y", y);
   g.output("above", g.add_node("Greater", {y, limit}));
   const auto body = std::make_shared<const Graph>(g.finish());
-  check({.op = "Fused", .inputs = {{random_integers({9, 50, 3}, DType::uint8, 0, 256)}, {random_tensor({3}, 1, 0, 1)}},
+  check({.op = "Fused",
+         .inputs = {{random_integers({9, 50, 3}, DType::uint8, 0, 256)},
+                    {random_tensor({3}, 1, 0, 1)}},
          .body = body});
 }
 

@@ -13,14 +13,16 @@ namespace tandem::testing {
 namespace {
 
 TEST(Gemm, Epilogues) {
-  for (const Shape& mnk : {Shape{32, 512, 784}, Shape{9, 10, 33}, Shape{70, 65, 48}, Shape{1, 17, 5}}) {
+  for (const Shape& mnk :
+       {Shape{32, 512, 784}, Shape{9, 10, 33}, Shape{70, 65, 48}, Shape{1, 17, 5}}) {
     for (const bool transposed : {false, true}) {
       for (const bool bias : {false, true}) {
         for (const char* activation : {"", "Relu", "Gelu", "GeluTanh", "ReluGrad"}) {
           const bool masked = std::string(activation) == "ReluGrad";
-          ProductCase product{.op = "Gemm",
-                              .inputs = {{mnk[0], mnk[2]}, {mnk[2], mnk[1]}, {mnk[1]}, {mnk[0], mnk[1]}},
-                              .attributes = {{"activation", std::string(activation)}, {"alpha", 0.25}}};
+          ProductCase product{
+              .op = "Gemm",
+              .inputs = {{mnk[0], mnk[2]}, {mnk[2], mnk[1]}, {mnk[1]}, {mnk[0], mnk[1]}},
+              .attributes = {{"activation", std::string(activation)}, {"alpha", 0.25}}};
           if (transposed) product.orders = {{0, 1}, {1, 0}};
           if (!bias) product.absent.push_back(2);
           if (!masked) product.absent.push_back(3);
@@ -39,7 +41,8 @@ TEST(Gemm, RowsOfThreeAxes) {
 }
 
 TEST(GemmSgd, InPlace) {
-  for (const Shape& mnk : {Shape{512, 784, 32}, Shape{10, 512, 32}, Shape{33, 31, 70}, Shape{512, 512, 256}}) {
+  for (const Shape& mnk :
+       {Shape{512, 784, 32}, Shape{10, 512, 32}, Shape{33, 31, 70}, Shape{512, 512, 256}}) {
     for (const std::vector<int>& master : {std::vector<int>{0, 1}, {1, 0}}) {
       check_product({.op = "GemmSgd",
                      .inputs = {{mnk[0], mnk[1]}, {mnk[0], mnk[2]}, {mnk[2], mnk[1]}, {}},
@@ -60,7 +63,8 @@ TEST(Gemm, SpeedOfOneCore) {
   DeviceFacts facts;
   facts.features = features;
   const std::int64_t n = 384;
-  const GemmShape shape{.m = n, .n = n, .k = n, .a_m = n, .a_k = 1, .b_k = n, .b_n = 1, .c_m = n, .c_n = 1};
+  const GemmShape shape{
+      .m = n, .n = n, .k = n, .a_m = n, .a_k = 1, .b_k = n, .b_n = 1, .c_m = n, .c_n = 1};
   const GemmPlan plan = plan_gemm(shape, 1, isa_of(facts));
   std::vector<float> a(n * n), b(n * n), c(n * n);
   const std::unique_ptr<void, decltype(&std::free)> workspace(
@@ -73,7 +77,8 @@ TEST(Gemm, SpeedOfOneCore) {
   for (int i = 0; i < 30; ++i) {
     const auto start = std::chrono::steady_clock::now();
     run_gemm(plan, x, workspace.get());
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   const double gflops = 2e-9 * static_cast<double>(n * n * n) / best;
   RecordProperty("gflops", static_cast<int>(gflops));

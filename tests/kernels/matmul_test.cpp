@@ -25,12 +25,12 @@ TEST(MatMul, Ranks) {
 }
 
 TEST(MatMul, Strides) {
-  for (const Shape& mnk : {Shape{13, 35, 17}, Shape{64, 96, 128}, Shape{33, 10, 512}, Shape{200, 31, 9}}) {
+  for (const Shape& mnk :
+       {Shape{13, 35, 17}, Shape{64, 96, 128}, Shape{33, 10, 512}, Shape{200, 31, 9}}) {
     for (const std::vector<int>& a : {std::vector<int>{0, 1}, {1, 0}}) {
       for (const std::vector<int>& b : {std::vector<int>{0, 1}, {1, 0}}) {
-        check_product({.op = "MatMul",
-                       .inputs = {{mnk[0], mnk[2]}, {mnk[2], mnk[1]}},
-                       .orders = {a, b}});
+        check_product(
+            {.op = "MatMul", .inputs = {{mnk[0], mnk[2]}, {mnk[2], mnk[1]}}, .orders = {a, b}});
       }
     }
   }
@@ -40,16 +40,19 @@ TEST(MatMul, BatchesInAnyOrder) {
   check_product({.op = "MatMul",
                  .inputs = {{4, 6, 33, 16}, {4, 6, 16, 20}},
                  .orders = {{0, 2, 1, 3}, {0, 3, 1, 2}}});
-  check_product({.op = "MatMul", .inputs = {{4, 6, 33, 16}, {16, 20}}, .orders = {{1, 0, 2, 3}, {}}});
+  check_product(
+      {.op = "MatMul", .inputs = {{4, 6, 33, 16}, {16, 20}}, .orders = {{1, 0, 2, 3}, {}}});
   check_product({.op = "MatMul", .inputs = {{4, 33, 16}, {16, 20}}, .orders = {{1, 2, 0}, {1, 0}}});
 }
 
 TEST(MatMul, NetworkShapes) {
-  for (const Shape& mnk : {Shape{32, 512, 784}, Shape{32, 10, 512}, Shape{256, 512, 512}, Shape{300, 65, 256},
-                           Shape{130, 256, 1024}, Shape{64, 84, 120}, Shape{256, 256, 1500}}) {
+  for (const Shape& mnk :
+       {Shape{32, 512, 784}, Shape{32, 10, 512}, Shape{256, 512, 512}, Shape{300, 65, 256},
+        Shape{130, 256, 1024}, Shape{64, 84, 120}, Shape{256, 256, 1500}}) {
     const Shape x{mnk[0], mnk[2]}, w{mnk[2], mnk[1]};
     check_product({.op = "MatMul", .inputs = {x, w}, .orders = {{0, 1}, {1, 0}}});  // forward
-    check_product({.op = "MatMul", .inputs = {{mnk[0], mnk[1]}, {mnk[1], mnk[2]}}});  // data gradient
+    check_product(
+        {.op = "MatMul", .inputs = {{mnk[0], mnk[1]}, {mnk[1], mnk[2]}}});  // data gradient
     check_product({.op = "MatMul", .inputs = {{mnk[1], mnk[0]}, x}, .orders = {{1, 0}, {0, 1}}});
   }
 }

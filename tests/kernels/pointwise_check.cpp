@@ -30,7 +30,8 @@ Built build(const NodeCheck& check) {
   std::vector<ValueId> inputs;
   for (std::size_t i = 0; i < check.inputs.size(); ++i) {
     const NodeInput& input = check.inputs[i];
-    inputs.push_back(input.absent ? ValueId{} : builder.input("x" + std::to_string(i), input.tensor.type()));
+    inputs.push_back(input.absent ? ValueId{}
+                                  : builder.input("x" + std::to_string(i), input.tensor.type()));
   }
   builder.set_scope({"checked"});
   builder.node(check.op, inputs, check.attributes, check.body);
@@ -47,8 +48,10 @@ void scatter(const HostTensor& from, const Layout& layout, char* to, bool back) 
   for (std::int64_t i = 0; i < from.type().elements(); ++i) {
     std::int64_t place = 0;
     for (std::size_t a = 0; a < shape.size(); ++a) place += index[a] * layout.strides[a];
-    if (back) std::memcpy(data + i * bytes, to + place * bytes, static_cast<std::size_t>(bytes));
-    else std::memcpy(to + place * bytes, data + i * bytes, static_cast<std::size_t>(bytes));
+    if (back)
+      std::memcpy(data + i * bytes, to + place * bytes, static_cast<std::size_t>(bytes));
+    else
+      std::memcpy(to + place * bytes, data + i * bytes, static_cast<std::size_t>(bytes));
     for (std::size_t a = shape.size(); a-- > 0;) {
       if (++index[a] < shape[a]) break;
       index[a] = 0;
@@ -93,8 +96,8 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
     if (!plain && i < check.output_layouts.size() && check.output_layouts[i]) {
       operand.layout = *check.output_layouts[i];
     }
-    operand.present = plain || std::find(check.unread.begin(), check.unread.end(), static_cast<int>(i)) ==
-                                   check.unread.end();
+    operand.present = plain || std::find(check.unread.begin(), check.unread.end(),
+                                         static_cast<int>(i)) == check.unread.end();
     request.outputs.push_back(operand);
   }
   if (const auto reason = kernel.refuse(request)) {
@@ -105,10 +108,13 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
   bool satisfied = false;
   for (const Proposal& proposal : proposals) {
     bool fits = true;
-    const auto fit = [&](const std::vector<LayoutWish>& wishes, const std::vector<Operand>& operands) {
+    const auto fit = [&](const std::vector<LayoutWish>& wishes,
+                         const std::vector<Operand>& operands) {
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        const LayoutWish wish = i < wishes.size() ? wishes[i] : LayoutWish{LayoutWish::Kind::row_major, {}};
-        if (operands[i].present && !satisfies(wish, operands[i].layout, operands[i].type.shape)) fits = false;
+        const LayoutWish wish =
+            i < wishes.size() ? wishes[i] : LayoutWish{LayoutWish::Kind::row_major, {}};
+        if (operands[i].present && !satisfies(wish, operands[i].layout, operands[i].type.shape))
+          fits = false;
       }
     };
     fit(proposal.inputs, request.inputs);
@@ -123,7 +129,8 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
   std::vector<void*> outputs;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     in.emplace_back(request.inputs[i].type, request.inputs[i].layout);
-    if (!check.inputs[i].absent) scatter(check.inputs[i].tensor, request.inputs[i].layout, in.back().data, false);
+    if (!check.inputs[i].absent)
+      scatter(check.inputs[i].tensor, request.inputs[i].layout, in.back().data, false);
     inputs.push_back(check.inputs[i].absent ? nullptr : in.back().data);
   }
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
@@ -139,21 +146,24 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
   }
   std::vector<HostTensor> results;
   auto prepared = kernel.prepare(request);
-  HostTensor workspace(TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes) + 64}});
+  HostTensor workspace(
+      TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes) + 64}});
   std::memset(workspace.data(), 0x7f, workspace.bytes());
   ErrorWord error;
   StepContext context{7, 3, 0, &error};
   prepared->run({inputs.data(), outputs.data(), workspace.data(), &context});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     HostTensor result(request.outputs[i].type);
-    if (outputs[i]) scatter(result, request.outputs[i].layout, static_cast<char*>(outputs[i]), true);
+    if (outputs[i])
+      scatter(result, request.outputs[i].layout, static_cast<char*>(outputs[i]), true);
     results.push_back(result);
   }
   // Nothing may be written outside: the borders of every output keep their pattern.
   for (std::size_t i = 0; i < out.size(); ++i) {
     for (int k = 0; k < 64; ++k) {
       EXPECT_EQ(static_cast<const char*>(out[i].storage.data())[k], 0x5b) << "before output " << i;
-      EXPECT_EQ(static_cast<const char*>(out[i].storage.data())[out[i].storage.bytes() - 1 - k], 0x5b)
+      EXPECT_EQ(static_cast<const char*>(out[i].storage.data())[out[i].storage.bytes() - 1 - k],
+                0x5b)
           << "behind output " << i;
     }
   }
@@ -168,7 +178,8 @@ DeviceFacts facts_of(const std::string& set, int threads) {
   return facts;
 }
 
-const Kernel* find(const KernelList& list, const std::string& op, const KernelRequest* request = nullptr) {
+const Kernel* find(const KernelList& list, const std::string& op,
+                   const KernelRequest* request = nullptr) {
   for (const Kernel& kernel : list) {
     if (kernel.op == op && (request == nullptr || !kernel.refuse(*request))) return &kernel;
   }
@@ -185,7 +196,8 @@ HostTensor random_tensor(Shape shape, unsigned seed, double low, double high) {
   return tensor;
 }
 
-HostTensor random_integers(Shape shape, DType dtype, std::int64_t low, std::int64_t high, unsigned seed) {
+HostTensor random_integers(Shape shape, DType dtype, std::int64_t low, std::int64_t high,
+                           unsigned seed) {
   HostTensor tensor(TensorType{DType::int64, std::move(shape)});
   std::mt19937 random(seed);
   std::uniform_int_distribution<std::int64_t> uniform(low, high - 1);
@@ -216,23 +228,32 @@ void check(const NodeCheck& check) {
   KernelRequest request;
   request.node = &built.node;
   request.facts = &plain_facts;
-  for (const NodeInput& input : check.inputs) request.inputs.push_back({input.tensor.type(), row_major(input.tensor.shape()), !input.absent, nullptr});
-  for (ValueId y : built.node.outputs) request.outputs.push_back({built.graph.type(y), row_major(built.graph.type(y).shape), true, nullptr});
+  for (const NodeInput& input : check.inputs)
+    request.inputs.push_back(
+        {input.tensor.type(), row_major(input.tensor.shape()), !input.absent, nullptr});
+  for (ValueId y : built.node.outputs)
+    request.outputs.push_back(
+        {built.graph.type(y), row_major(built.graph.type(y).shape), true, nullptr});
   const Kernel* plain = find(reference, check.op, &request);
   ASSERT_NE(plain, nullptr) << "no reference for " << check.op;
   const std::vector<HostTensor> expected = run(*plain, check, built, plain_facts, true);
 
   const std::vector<std::string> processor = processor_features();
   for (const std::string& set : check.features) {
-    if (set != "baseline" && std::find(processor.begin(), processor.end(), set) == processor.end()) continue;
+    if (set != "baseline" && std::find(processor.begin(), processor.end(), set) == processor.end())
+      continue;
     for (int threads : {1, 2, 3}) {
       SCOPED_TRACE(check.op + ", " + set + ", " + std::to_string(threads) + " threads");
       const std::vector<HostTensor> got = run(*kernel, check, built, facts_of(set, threads), false);
-      const std::vector<HostTensor> again = run(*kernel, check, built, facts_of(set, threads), false);
+      const std::vector<HostTensor> again =
+          run(*kernel, check, built, facts_of(set, threads), false);
       if (got.size() != expected.size()) return;
       for (std::size_t i = 0; i < got.size(); ++i) {
-        if (std::find(check.unread.begin(), check.unread.end(), static_cast<int>(i)) != check.unread.end()) continue;
-        EXPECT_EQ(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()), 0) << "output " << i << " varies";
+        if (std::find(check.unread.begin(), check.unread.end(), static_cast<int>(i)) !=
+            check.unread.end())
+          continue;
+        EXPECT_EQ(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()), 0)
+            << "output " << i << " varies";
         double largest = 1;
         for (std::int64_t k = 0; k < got[i].type().elements(); ++k) {
           const double e = expected[i].number(k);
@@ -241,12 +262,13 @@ void check(const NodeCheck& check) {
         int shown = 0;
         for (std::int64_t k = 0; k < got[i].type().elements() && shown < 3; ++k) {
           const double e = expected[i].number(k), g = got[i].number(k);
-          const bool same = std::isnan(e) ? std::isnan(g)
+          const bool same = std::isnan(e)   ? std::isnan(g)
                             : std::isinf(e) ? g == e
                                             : std::abs(e - g) <= check.tolerance * largest;
           if (same) continue;
           ++shown;
-          ADD_FAILURE() << "output " << i << " element " << k << ": expected " << e << ", got " << g;
+          ADD_FAILURE() << "output " << i << " element " << k << ": expected " << e << ", got "
+                        << g;
         }
       }
     }
@@ -260,8 +282,12 @@ std::string refusal(const NodeCheck& check) {
   KernelRequest request;
   request.node = &built.node;
   request.facts = &facts;
-  for (const NodeInput& input : check.inputs) request.inputs.push_back({input.tensor.type(), row_major(input.tensor.shape()), !input.absent, nullptr});
-  for (ValueId y : built.node.outputs) request.outputs.push_back({built.graph.type(y), row_major(built.graph.type(y).shape), true, nullptr});
+  for (const NodeInput& input : check.inputs)
+    request.inputs.push_back(
+        {input.tensor.type(), row_major(input.tensor.shape()), !input.absent, nullptr});
+  for (ValueId y : built.node.outputs)
+    request.outputs.push_back(
+        {built.graph.type(y), row_major(built.graph.type(y).shape), true, nullptr});
   return find(fast, check.op)->refuse(request).value_or("");
 }
 

@@ -1,5 +1,5 @@
-// Runs one node on a CPU kernel in several instruction sets, numbers of threads and layouts, and compares with the
-// reference kernel.
+// Runs one node on a CPU kernel in several instruction sets, numbers of threads and layouts, and
+// compares with the reference kernel.
 #pragma once
 
 #include <optional>
@@ -17,12 +17,13 @@ struct NodeInput {
   HostTensor tensor;             // row-major
   std::optional<Layout> layout;  // how the kernel gets it
   bool absent = false;
-  bool constant = false;         // known before the run
+  bool constant = false;  // known before the run
 };
 
 /// Uniform numbers; the same for the same seed.
 HostTensor random_tensor(Shape shape, unsigned seed = 1, double low = -1, double high = 1);
-HostTensor random_integers(Shape shape, DType dtype, std::int64_t low, std::int64_t high, unsigned seed = 1);
+HostTensor random_integers(Shape shape, DType dtype, std::int64_t low, std::int64_t high,
+                           unsigned seed = 1);
 NodeInput absent_input();
 /// Row-major strides with `gap` unused elements after each run of the last axis.
 Layout with_gaps(const Shape& shape, std::int64_t gap);
@@ -33,9 +34,9 @@ struct NodeCheck {
   Attributes attributes = {};
   std::shared_ptr<const Graph> body = nullptr;
   std::vector<std::optional<Layout>> output_layouts = {};
-  std::vector<int> unread = {};      // outputs that nobody reads
-  double tolerance = 1e-5;           // times max(1, largest magnitude)
-  bool in_place = false;             // outputs overwrite the inputs that the operator's aliases name
+  std::vector<int> unread = {};  // outputs that nobody reads
+  double tolerance = 1e-5;       // times max(1, largest magnitude)
+  bool in_place = false;         // outputs overwrite the inputs that the operator's aliases name
   std::vector<std::string> features = {"avx512", "avx2", "baseline"};
 };
 

@@ -22,15 +22,21 @@ void check_pool(const PoolShape& p) {
   };
   Attributes maximum = attributes();
   maximum.set("storage_order", std::int64_t{0});
-  check_product({.op = "MaxPool", .inputs = {p.x}, .attributes = maximum, .kernels = {"simd.pool"}});
-  check_product({.op = "MaxPoolGrad", .inputs = {p.x, p.y, p.y}, .attributes = maximum,
+  check_product(
+      {.op = "MaxPool", .inputs = {p.x}, .attributes = maximum, .kernels = {"simd.pool"}});
+  check_product({.op = "MaxPoolGrad",
+                 .inputs = {p.x, p.y, p.y},
+                 .attributes = maximum,
                  .kernels = {"simd.pool"}});
   for (const std::int64_t include : {0, 1}) {
     Attributes average = attributes();
     average.set("count_include_pad", include);
-    check_product({.op = "AveragePool", .inputs = {p.x}, .attributes = average, .kernels = {"simd.pool"}});
+    check_product(
+        {.op = "AveragePool", .inputs = {p.x}, .attributes = average, .kernels = {"simd.pool"}});
     average.set("shape", p.x);
-    check_product({.op = "AveragePoolGrad", .inputs = {p.y}, .attributes = average,
+    check_product({.op = "AveragePoolGrad",
+                   .inputs = {p.y},
+                   .attributes = average,
                    .kernels = {"simd.pool"}});
   }
 }

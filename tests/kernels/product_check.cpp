@@ -69,7 +69,8 @@ std::vector<Setting> settings() {
       facts.features = all;
       if (narrow) facts.features = {"avx2"};
       if (narrow && all.size() < 2) continue;  // the same as the other
-      result.push_back({(narrow ? "avx2, " : "all, ") + std::to_string(threads) + " threads", facts});
+      result.push_back(
+          {(narrow ? "avx2, " : "all, ") + std::to_string(threads) + " threads", facts});
     }
   }
   return result;
@@ -147,17 +148,19 @@ void check_product(const ProductCase& product) {
   std::string shapes = product.op;
   for (std::size_t i = 0; i < product.inputs.size(); ++i) {
     shapes += " " + to_string(product.inputs[i]);
-    const bool absent = std::find(product.absent.begin(), product.absent.end(), static_cast<int>(i)) !=
-                        product.absent.end();
+    const bool absent = std::find(product.absent.begin(), product.absent.end(),
+                                  static_cast<int>(i)) != product.absent.end();
     inputs.push_back(absent ? HostTensor() : random_tensor(product.inputs[i], random));
-    ids.push_back(absent ? ValueId{}
-                         : builder.input("x" + std::to_string(i), {DType::float32, product.inputs[i]}));
+    ids.push_back(
+        absent ? ValueId{}
+               : builder.input("x" + std::to_string(i), {DType::float32, product.inputs[i]}));
   }
   if (product.op == "MaxPoolGrad") {  // y is what MaxPool makes of x
     Attributes attributes = product.attributes;
     Graph pool = [&] {
       GraphBuilder forward(operators);
-      forward.add_node("MaxPool", {forward.input("x", {DType::float32, product.inputs[0]})}, attributes);
+      forward.add_node("MaxPool", {forward.input("x", {DType::float32, product.inputs[0]})},
+                       attributes);
       return forward.finish();
     }();
     const auto* kernel = choose_kernel(reference_list(), plain_request(pool, pool.nodes[0]));
@@ -181,13 +184,15 @@ void check_product(const ProductCase& product) {
       ran.push_back(kernel.name);
       const auto proposals = kernel.propose(request);
       for (std::size_t i = 0; i < proposals.size(); ++i) {
-        run_once(kernel, proposals[i], request, product, inputs, expected,
-                 shapes + ": " + kernel.name + ", proposal " + std::to_string(i) + ", " + setting.name);
+        run_once(
+            kernel, proposals[i], request, product, inputs, expected,
+            shapes + ": " + kernel.name + ", proposal " + std::to_string(i) + ", " + setting.name);
       }
     }
   }
   for (const std::string& name : product.kernels) {
-    EXPECT_NE(std::find(ran.begin(), ran.end(), name), ran.end()) << shapes << ": " << name << " refused";
+    EXPECT_NE(std::find(ran.begin(), ran.end(), name), ran.end())
+        << shapes << ": " << name << " refused";
   }
 }
 

@@ -1,5 +1,5 @@
-// Runs every vector kernel that takes a node, in each layout it proposes, with each instruction set and
-// team size, against the reference kernel.
+// Runs every vector kernel that takes a node, in each layout it proposes, with each instruction set
+// and team size, against the reference kernel.
 #pragma once
 
 #include <string>
@@ -15,9 +15,10 @@ struct ProductCase {
   std::string op;
   std::vector<Shape> inputs;  // float32; see `absent`
   Attributes attributes;
-  std::vector<int> absent;    // inputs left out
-  std::vector<std::vector<int>> orders;  // per input: axes from outermost to innermost where not as proposed
-  double tolerance = 2e-5;    // relative to the largest magnitude of the reference
+  std::vector<int> absent;  // inputs left out
+  std::vector<std::vector<int>>
+      orders;               // per input: axes from outermost to innermost where not as proposed
+  double tolerance = 2e-5;  // relative to the largest magnitude of the reference
   std::vector<std::string> kernels;  // that must be among those that ran
 };
 
@@ -25,6 +26,7 @@ struct ProductCase {
 void check_product(const ProductCase& product);
 
 /// `weight` as the tests write it; `pads` is begins then ends.
-Attributes conv_attributes(Ints strides, Ints pads, Ints dilations = {1, 1}, std::int64_t group = 1);
+Attributes conv_attributes(Ints strides, Ints pads, Ints dilations = {1, 1},
+                           std::int64_t group = 1);
 
 }  // namespace tandem::testing

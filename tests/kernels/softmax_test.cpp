@@ -12,10 +12,18 @@ TEST(Softmax, AllAxes) {
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     for (std::int64_t axis : {0, 1, 2}) {
       check({op, {{random_tensor({3, 70, 33}, 1, -9, 9)}}, {{"axis", axis}}});
-      check({std::string(op) + "Grad", {{random_tensor({3, 70, 33})}, {random_tensor({3, 70, 33}, 2, -2, 0.5)}}, {{"axis", axis}}});
+      check({std::string(op) + "Grad",
+             {{random_tensor({3, 70, 33})}, {random_tensor({3, 70, 33}, 2, -2, 0.5)}},
+             {{"axis", axis}}});
     }
-    check({.op = op, .inputs = {{random_tensor({64, 1000}, 1, -90, 90)}}, .attributes = {{"axis", std::int64_t{1}}}, .tolerance = 2e-6});
-    check({.op = op, .inputs = {{random_tensor({64, 10})}}, .attributes = {{"axis", std::int64_t{1}}}, .in_place = true});
+    check({.op = op,
+           .inputs = {{random_tensor({64, 1000}, 1, -90, 90)}},
+           .attributes = {{"axis", std::int64_t{1}}},
+           .tolerance = 2e-6});
+    check({.op = op,
+           .inputs = {{random_tensor({64, 10})}},
+           .attributes = {{"axis", std::int64_t{1}}},
+           .in_place = true});
   }
 }
 
@@ -27,7 +35,8 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
         logits.insert(logits.end(), tail.begin(), tail.end());
         labels.insert(labels.end(), tail.begin(), tail.end());
         const Attributes attributes{{"label_smoothing", smoothing}};
-        const NodeInput x{random_tensor(logits, 1, -4, 4)}, label{random_integers(labels, dtype, 0, 65)};
+        const NodeInput x{random_tensor(logits, 1, -4, 4)},
+            label{random_integers(labels, dtype, 0, 65)};
         const NodeInput weights{random_integers(labels, DType::float32, 0, 3, 9)};
         check({"SoftmaxCrossEntropy", {x, label}, attributes});
         check({"SoftmaxCrossEntropy", {x, label, weights}, attributes});
@@ -36,21 +45,36 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
         check({"SoftmaxCrossEntropyGrad", {dy, x, label, weights, lse}, attributes});
         check({"NegativeLogLikelihood", {x, label, weights}});
         check({"NegativeLogLikelihoodGrad", {dy, label, weights}, {{"shape", logits}}});
-        check({"LabelWeights", {label, {random_tensor({65})}}, {{"ignore_index", std::int64_t{4}}, {"ignore", std::int64_t{1}}, {"classes", std::int64_t{65}}}});
+        check({"LabelWeights",
+               {label, {random_tensor({65})}},
+               {{"ignore_index", std::int64_t{4}},
+                {"ignore", std::int64_t{1}},
+                {"classes", std::int64_t{65}}}});
       }
     }
   }
   // Bad labels stand for the nearest class; with weight 0 they do not count.
-  check({"SoftmaxCrossEntropy", {{random_tensor({4, 3})}, {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
-                                 {HostTensor::from<float>({4}, {1, 1, 1, 0})}}, {{"label_smoothing", 0.0}}});
+  check({"SoftmaxCrossEntropy",
+         {{random_tensor({4, 3})},
+          {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
+          {HostTensor::from<float>({4}, {1, 1, 1, 0})}},
+         {{"label_smoothing", 0.0}}});
 }
 
 TEST(Dropout, SameMaskAsReference) {
   for (double ratio : {0.0, 0.1, 0.5}) {
     for (std::int64_t n : {1, 257, 40003}) {
-      check({.op = "Dropout", .inputs = {{random_tensor({n})}}, .attributes = {{"ratio", ratio}}, .tolerance = 1e-6});
-      check({.op = "Dropout", .inputs = {{random_tensor({n})}}, .attributes = {{"ratio", ratio}}, .unread = {1}});
-      check({"DropoutGrad", {{random_tensor({n})}, {random_integers({n}, DType::boolean, 0, 2)}}, {{"ratio", ratio}}});
+      check({.op = "Dropout",
+             .inputs = {{random_tensor({n})}},
+             .attributes = {{"ratio", ratio}},
+             .tolerance = 1e-6});
+      check({.op = "Dropout",
+             .inputs = {{random_tensor({n})}},
+             .attributes = {{"ratio", ratio}},
+             .unread = {1}});
+      check({"DropoutGrad",
+             {{random_tensor({n})}, {random_integers({n}, DType::boolean, 0, 2)}},
+             {{"ratio", ratio}}});
     }
   }
 }

@@ -7,8 +7,10 @@ namespace tandem::testing {
 namespace {
 
 std::vector<NodeInput> scalars(std::int64_t step, bool skip) {
-  return {{HostTensor::from<float>({}, {0.05f})}, {HostTensor::from<std::int64_t>({}, {step})},
-          {HostTensor::from<float>({}, {0.5f})}, {HostTensor::from<bool>({}, {skip})}};
+  return {{HostTensor::from<float>({}, {0.05f})},
+          {HostTensor::from<std::int64_t>({}, {step})},
+          {HostTensor::from<float>({}, {0.5f})},
+          {HostTensor::from<bool>({}, {skip})}};
 }
 
 std::vector<NodeInput> with_scalars(std::vector<NodeInput> inputs, std::int64_t step, bool skip) {
@@ -20,12 +22,19 @@ TEST(Update, Sgd) {
   for (std::int64_t n : {1, 37, 70001}) {
     for (bool skip : {false, true}) {
       const NodeInput w{random_tensor({n}, 1)}, g{random_tensor({n}, 2)}, b{random_tensor({n}, 3)};
-      check({.op = "SgdUpdate", .inputs = with_scalars({w, g, absent_input()}, 3, skip),
-             .attributes = {{"weight_decay", 0.1}}, .unread = {1}, .in_place = true});
+      check({.op = "SgdUpdate",
+             .inputs = with_scalars({w, g, absent_input()}, 3, skip),
+             .attributes = {{"weight_decay", 0.1}},
+             .unread = {1},
+             .in_place = true});
       for (std::int64_t nesterov : {0, 1}) {
         for (std::int64_t step : {1, 4}) {
-          check({.op = "SgdUpdate", .inputs = with_scalars({w, g, b}, step, skip),
-                 .attributes = {{"weight_decay", 0.1}, {"momentum", 0.9}, {"nesterov", nesterov}, {"dampening", nesterov ? 0.0 : 0.2}},
+          check({.op = "SgdUpdate",
+                 .inputs = with_scalars({w, g, b}, step, skip),
+                 .attributes = {{"weight_decay", 0.1},
+                                {"momentum", 0.9},
+                                {"nesterov", nesterov},
+                                {"dampening", nesterov ? 0.0 : 0.2}},
                  .in_place = true});
         }
       }
@@ -39,8 +48,14 @@ TEST(Update, Adam) {
       for (const char* form : {"pytorch", "onnx"}) {
         for (std::int64_t decoupled : {0, 1}) {
           check({.op = "AdamUpdate",
-                 .inputs = with_scalars({{random_tensor({n}, 1)}, {random_tensor({n}, 2)}, {random_tensor({n}, 3)}, {random_tensor({n}, 4, 0, 1)}}, 5, skip),
-                 .attributes = {{"weight_decay", 0.01}, {"decoupled", decoupled}, {"epsilon_form", std::string(form)}},
+                 .inputs = with_scalars({{random_tensor({n}, 1)},
+                                         {random_tensor({n}, 2)},
+                                         {random_tensor({n}, 3)},
+                                         {random_tensor({n}, 4, 0, 1)}},
+                                        5, skip),
+                 .attributes = {{"weight_decay", 0.01},
+                                {"decoupled", decoupled},
+                                {"epsilon_form", std::string(form)}},
                  .in_place = n != 37});
         }
       }
@@ -56,23 +71,36 @@ TEST(Update, Grouped) {
     for (int k = 0; k < 2; ++k) sgd.push_back({random_tensor({n}, seed++)});
     sgd.push_back(absent_input());
   }
-  check({.op = "GroupedUpdate", .inputs = with_scalars(adam, 2, false),
+  check({.op = "GroupedUpdate",
+         .inputs = with_scalars(adam, 2, false),
          .attributes = {{"op", std::string("AdamUpdate")}, {"count", std::int64_t{5}}}});
-  check({.op = "GroupedUpdate", .inputs = with_scalars(sgd, 2, false),
-         .attributes = {{"op", std::string("SgdUpdate")}, {"count", std::int64_t{5}}}, .unread = {1, 3, 5, 7, 9}});
+  check({.op = "GroupedUpdate",
+         .inputs = with_scalars(sgd, 2, false),
+         .attributes = {{"op", std::string("SgdUpdate")}, {"count", std::int64_t{5}}},
+         .unread = {1, 3, 5, 7, 9}});
 }
 
 TEST(Update, LayoutsAndTheRest) {
   const Shape shape{20, 30, 3, 3};
-  const auto input = [&](unsigned seed) { return NodeInput{random_tensor(shape, seed, 0, 1), channels_last(shape)}; };
+  const auto input = [&](unsigned seed) {
+    return NodeInput{random_tensor(shape, seed, 0, 1), channels_last(shape)};
+  };
   const std::optional<Layout> last = channels_last(shape);
-  check({.op = "AdamUpdate", .inputs = with_scalars({input(1), input(2), input(3), input(4)}, 5, false),
+  check({.op = "AdamUpdate",
+         .inputs = with_scalars({input(1), input(2), input(3), input(4)}, 5, false),
          .output_layouts = {last, last, last}});
   for (std::int64_t first : {0, 1}) {
-    check({.op = "Accumulate", .inputs = {input(1), input(2)}, .attributes = {{"first", first}}, .output_layouts = {last}});
+    check({.op = "Accumulate",
+           .inputs = {input(1), input(2)},
+           .attributes = {{"first", first}},
+           .output_layouts = {last}});
   }
-  check({"ClipScale", {{HostTensor::from<float>({}, {3})}, {HostTensor::from<float>({}, {5})}}, {{"max_norm", 1.5}}});
-  check({"ClipScale", {{HostTensor::from<float>({}, {3})}, {HostTensor::from<float>({}, {5})}}, {{"max_norm", 15.0}}});
+  check({"ClipScale",
+         {{HostTensor::from<float>({}, {3})}, {HostTensor::from<float>({}, {5})}},
+         {{"max_norm", 1.5}}});
+  check({"ClipScale",
+         {{HostTensor::from<float>({}, {3})}, {HostTensor::from<float>({}, {5})}},
+         {{"max_norm", 15.0}}});
 }
 
 }  // namespace

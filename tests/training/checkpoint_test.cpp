@@ -34,7 +34,8 @@ CheckpointContent content_of(std::uint64_t step) {
   const float k = static_cast<float>(step);
   content.model.push_back({"fc1.weight", HostTensor::from<float>({2, 3}, {k, 1, 2, 3, 4, 5})});
   content.model.push_back({"bn.running_mean", HostTensor::from<float>({2}, {0.5, -0.5})});
-  content.optimizer.push_back({"fc1.weight/exp_avg", HostTensor::from<float>({2, 3}, {6, 5, 4, 3, 2, 1})});
+  content.optimizer.push_back(
+      {"fc1.weight/exp_avg", HostTensor::from<float>({2, 3}, {6, 5, 4, 3, 2, 1})});
   content.aliases["decoder.weight"] = "fc1.weight";
   return content;
 }
@@ -44,7 +45,8 @@ void expect_equal(const std::vector<NamedTensor>& a, const std::vector<NamedTens
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].name, b[i].name);
     ASSERT_EQ(a[i].tensor.type(), b[i].tensor.type());
-    EXPECT_EQ(std::memcmp(a[i].tensor.data(), b[i].tensor.data(), a[i].tensor.bytes()), 0) << a[i].name;
+    EXPECT_EQ(std::memcmp(a[i].tensor.data(), b[i].tensor.data(), a[i].tensor.bytes()), 0)
+        << a[i].name;
   }
 }
 
@@ -75,8 +77,10 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   expect_equal(read.optimizer, written.optimizer);
   EXPECT_EQ(read.aliases, written.aliases);
   const TrainingPosition &a = read.position, &b = written.position;
-  EXPECT_EQ(std::tie(a.step, a.samples, a.seed, a.batch_size, a.best, a.best_step, a.evaluations_without_better, a.finished),
-            std::tie(b.step, b.samples, b.seed, b.batch_size, b.best, b.best_step, b.evaluations_without_better, b.finished));
+  EXPECT_EQ(std::tie(a.step, a.samples, a.seed, a.batch_size, a.best, a.best_step,
+                     a.evaluations_without_better, a.finished),
+            std::tie(b.step, b.samples, b.seed, b.batch_size, b.best, b.best_step,
+                     b.evaluations_without_better, b.finished));
   EXPECT_EQ(a.data, b.data);
 }
 
@@ -105,7 +109,8 @@ TEST_F(CheckpointTest, NothingThereIsNoCheckpoint) {
   EXPECT_FALSE(newest_checkpoint(folder_.path(), messages));
   EXPECT_FALSE(newest_checkpoint(folder_ / "none", messages));
   EXPECT_THAT(messages, IsEmpty());
-  EXPECT_THAT(testing::error_text([&] { read_checkpoint(folder_ / "none"); }), HasSubstr("there is no checkpoint here"));
+  EXPECT_THAT(testing::error_text([&] { read_checkpoint(folder_ / "none"); }),
+              HasSubstr("there is no checkpoint here"));
 }
 
 // ---------------------------------------------------------------- damage
@@ -173,7 +178,8 @@ TEST_P(DamageTest, AFileThatIsNoJson) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EachFile, DamageTest,
-                         ::testing::Values("model.safetensors", "optimizer.safetensors", "state.json", "manifest.json"),
+                         ::testing::Values("model.safetensors", "optimizer.safetensors",
+                                           "state.json", "manifest.json"),
                          [](const auto& info) {
                            const std::string name = info.param;
                            return name.substr(0, name.find('.'));
@@ -181,8 +187,9 @@ INSTANTIATE_TEST_SUITE_P(EachFile, DamageTest,
 
 TEST_F(CheckpointTest, ManifestsOfAnotherShape) {
   write(7);
-  for (const char* text : {"[]", "3", "null", "{}", R"({"files": {}})", R"({"files": {"model.safetensors": 3}})",
-                           R"({"files": {"model.safetensors": {"bytes": "many"}}})"}) {
+  for (const char* text :
+       {"[]", "3", "null", "{}", R"({"files": {}})", R"({"files": {"model.safetensors": 3}})",
+        R"({"files": {"model.safetensors": {"bytes": "many"}}})"}) {
     std::ofstream(path(7) + "/manifest.json") << text;
     EXPECT_NE(testing::error_text([&] { read_checkpoint(path(7)); }), "no error") << text;
   }

@@ -1,4 +1,5 @@
-// Every loss term against PyTorch's numbers (tests/scripts/loss_expectations.py), whole and in micro-batches.
+// Every loss term against PyTorch's numbers (tests/scripts/loss_expectations.py), whole and in
+// micro-batches.
 #include "engine/training/losses.h"
 
 #include <gmock/gmock.h>
@@ -27,8 +28,8 @@ const OperatorSet& operators() {
 
 /// The [loss] of a configuration with these terms.
 LossConfig loss_of(const std::string& terms) {
-  const std::string text =
-      "model = \"m.onnx\"\nsteps = 1\n[loss]\nterms = [" + terms + "]\n[optimizer]\nkind = \"sgd\"\n";
+  const std::string text = "model = \"m.onnx\"\nsteps = 1\n[loss]\nterms = [" + terms +
+                           "]\n[optimizer]\nkind = \"sgd\"\n";
   return parse_run_config(text, "/folder/train.toml").loss;
 }
 
@@ -40,8 +41,10 @@ std::string term_text(const std::string& options) {
 }
 
 HostTensor tensor_of(const Json& json) {
-  const DType dtype = json.contains("dtype") ? *dtype_from_name(json["dtype"].get<std::string>()) : DType::float32;
-  return HostTensor::from<double>(json["shape"].get<Shape>(), json["numbers"].get<std::vector<double>>())
+  const DType dtype =
+      json.contains("dtype") ? *dtype_from_name(json["dtype"].get<std::string>()) : DType::float32;
+  return HostTensor::from<double>(json["shape"].get<Shape>(),
+                                  json["numbers"].get<std::vector<double>>())
       .converted(dtype);
 }
 
@@ -50,7 +53,8 @@ HostTensor rows(const HostTensor& tensor, std::int64_t begin, std::int64_t count
   const std::size_t row = tensor.bytes() / static_cast<std::size_t>(type.shape[0]);
   type.shape[0] = count;
   HostTensor part(type);
-  std::memcpy(part.data(), static_cast<const std::byte*>(tensor.data()) + begin * row, part.bytes());
+  std::memcpy(part.data(), static_cast<const std::byte*>(tensor.data()) + begin * row,
+              part.bytes());
   return part;
 }
 
@@ -79,11 +83,14 @@ struct Computed {
   std::vector<float> gradient;
 };
 
-/// One optimizer step in passes of `pass` samples; denominators are fed where the graph asks for them.
-Computed compute(const LossConfig& config, const HostTensor& value, const HostTensor& labels, std::int64_t pass) {
+/// One optimizer step in passes of `pass` samples; denominators are fed where the graph asks for
+/// them.
+Computed compute(const LossConfig& config, const HostTensor& value, const HostTensor& labels,
+                 std::int64_t pass) {
   const std::int64_t step = value.shape()[0];
   double denominator = 0;
-  denominator = label_weight_sum(config.terms[0], labels.dtype() == DType::float32 ? labels.converted(DType::int64) : labels);
+  denominator = label_weight_sum(
+      config.terms[0], labels.dtype() == DType::float32 ? labels.converted(DType::int64) : labels);
   Computed result;
   for (std::int64_t done = 0; done < step; done += pass) {
     const std::int64_t count = std::min(pass, step - done);
@@ -127,8 +134,9 @@ TEST_P(LossTest, IsThatOfPyTorch) { expect(0); }
 TEST_P(LossTest, SumsOverMicroBatchesOfOne) { expect(1); }
 TEST_P(LossTest, SumsOverUnequalMicroBatches) { expect(2); }
 
-INSTANTIATE_TEST_SUITE_P(Terms, LossTest, ::testing::ValuesIn(loss_cases()),
-                         [](const auto& info) { return info.param["name"].template get<std::string>(); });
+INSTANTIATE_TEST_SUITE_P(Terms, LossTest, ::testing::ValuesIn(loss_cases()), [](const auto& info) {
+  return info.param["name"].template get<std::string>();
+});
 
 TEST(LossTermsTest, TheLossIsTheWeightedSumOfItsTerms) {
   const LossConfig config = loss_of(
@@ -165,7 +173,8 @@ Graph ends_in(const std::string& reduction, std::int64_t batch) {
   const ValueId x = g.input("x", {DType::float32, {batch}});
   const ValueId square = g.mul(x, x);
   g.output("squares", square);
-  g.output("cost", g.add_node(reduction, {square}, {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}}));
+  g.output("cost",
+           g.add_node(reduction, {square}, {{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}}));
   return g.finish();
 }
 
@@ -173,7 +182,8 @@ TEST(OwnLossTest, TheOnlyScalarOutputIsTheLoss) {
   GraphBuilder g(operators(), ends_in("ReduceMean", 4));
   const Loss loss = add_loss(g, {}, {}, {4, 4});
   EXPECT_TRUE(loss.terms.empty());
-  const auto found = testing::evaluate(g.finish(), {{"x", HostTensor::from<float>({4}, {1, 2, 3, 4})}}, {loss.total});
+  const auto found = testing::evaluate(
+      g.finish(), {{"x", HostTensor::from<float>({4}, {1, 2, 3, 4})}}, {loss.total});
   EXPECT_FLOAT_EQ(found[0].as<float>()[0], 7.5);
 }
 
@@ -192,8 +202,10 @@ TEST(OwnLossTest, MeansAndSumsSplitIntoMicroBatches) {
 
 // ---------------------------------------------------------------- mistakes
 
-/// Diagnostics of add_loss on a model with logits -> Softmax "probabilities", hidden value "scores".
-std::vector<Diagnostic> problems(const std::string& terms, const FieldTypes& fields, const Shape& logits = {4, 3}) {
+/// Diagnostics of add_loss on a model with logits -> Softmax "probabilities", hidden value
+/// "scores".
+std::vector<Diagnostic> problems(const std::string& terms, const FieldTypes& fields,
+                                 const Shape& logits = {4, 3}) {
   GraphBuilder g(operators());
   g.set_scope({"head", Phase::forward, {}});
   const ValueId x = g.input("x", {DType::float32, logits});
@@ -213,7 +225,8 @@ std::vector<Diagnostic> problems(const std::string& terms, const FieldTypes& fie
   return {};
 }
 
-std::string problem(const std::string& terms, const FieldTypes& fields, const Shape& logits = {4, 3}) {
+std::string problem(const std::string& terms, const FieldTypes& fields,
+                    const Shape& logits = {4, 3}) {
   const auto found = problems(terms, fields, logits);
   return found.empty() ? "no error" : to_string(found[0]);
 }
@@ -222,23 +235,25 @@ const FieldTypes labels_only{{"labels", {DType::int64, {4}}}};
 const FieldTypes some_fields{{"labels", {DType::int64, {4}}}, {"weights", {DType::float32, {4}}}};
 
 TEST(LossErrorsTest, UnknownNamesComeWithTheNearest) {
-  const std::string value =
-      problem(R"({ kind = "softmax_cross_entropy", logits = "logit", labels = "labels" })", some_fields);
+  const std::string value = problem(
+      R"({ kind = "softmax_cross_entropy", logits = "logit", labels = "labels" })", some_fields);
   EXPECT_THAT(value, HasSubstr("/folder/train.toml:4:"));
   EXPECT_THAT(value, HasSubstr("no value \"logit\""));
   EXPECT_THAT(value, HasSubstr("did you mean \"logits\"?"));
-  const std::string field =
-      problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "lables" })", some_fields);
+  const std::string field = problem(
+      R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "lables" })", some_fields);
   EXPECT_THAT(field, HasSubstr("no data field \"lables\""));
   EXPECT_THAT(field, HasSubstr("did you mean \"labels\"?"));
 }
 
 TEST(LossErrorsTest, AllTermsAreCheckedAtOnce) {
-  EXPECT_EQ(problems(R"({ name = "a", kind = "softmax_cross_entropy", logits = "logit", labels = "lable" },
+  EXPECT_EQ(
+      problems(
+          R"({ name = "a", kind = "softmax_cross_entropy", logits = "logit", labels = "lable" },
                         { name = "b", kind = "mse", predictions = "scores", targets = "weight" })",
-                     some_fields)
-                .size(),
-            3u);
+          some_fields)
+          .size(),
+      3u);
 }
 
 TEST(LossErrorsTest, LogitsBehindASoftmaxNameTheRightValue) {
@@ -246,7 +261,8 @@ TEST(LossErrorsTest, LogitsBehindASoftmaxNameTheRightValue) {
                                  {"log_probabilities", "LogSoftmax"},
                                  {"chances", "Sigmoid"}}) {
     const std::string text = problem(
-        R"({ kind = "softmax_cross_entropy", logits = ")" + name + R"(", labels = "labels" })", labels_only);
+        R"({ kind = "softmax_cross_entropy", logits = ")" + name + R"(", labels = "labels" })",
+        labels_only);
     EXPECT_THAT(text, HasSubstr("output of " + op));
     EXPECT_THAT(text, HasSubstr("name its input \"scores\""));
   }
@@ -262,14 +278,17 @@ TEST(LossErrorsTest, SquaredErrorsOfProbabilitiesAreFine) {
 }
 
 TEST(LossErrorsTest, ShapesThatDoNotFit) {
-  const std::string cross = R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels" })";
+  const std::string cross =
+      R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels" })";
   EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("[4, 3]"));
   EXPECT_THAT(problem(cross, {{"labels", {DType::int64, {4, 2}}}}), HasSubstr("got [4, 2]"));
   EXPECT_THAT(problem(cross, {{"labels", {DType::float32, {4}}}}), HasSubstr("got [4]"));
   const std::string squares = R"({ kind = "mse", predictions = "logits", targets = "labels" })";
   EXPECT_THAT(problem(squares, {{"labels", {DType::float32, {4}}}}), HasSubstr("does not fit"));
-  const std::string binary = R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels" })";
-  EXPECT_THAT(problem(binary, {{"labels", {DType::int64, {12}}}}), HasSubstr("expected [4, 3], got [12]"));
+  const std::string binary =
+      R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels" })";
+  EXPECT_THAT(problem(binary, {{"labels", {DType::int64, {12}}}}),
+              HasSubstr("expected [4, 3], got [12]"));
 }
 
 TEST(LossErrorsTest, WeightsOfAnotherNumberOfClasses) {

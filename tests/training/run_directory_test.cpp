@@ -24,13 +24,16 @@ using ::testing::HasSubstr;
 class RunDirectoryTest : public ::testing::Test {
  protected:
   std::string runs() const { return folder_ / "runs"; }
-  RunDirectory numbered(const std::string& name = "digits") { return RunDirectory::create("", runs(), name); }
+  RunDirectory numbered(const std::string& name = "digits") {
+    return RunDirectory::create("", runs(), name);
+  }
 
   /// Logs these steps, "e" an evaluation of the step before it, and gives the path of the run.
   std::string logged(std::initializer_list<int> steps) {
     RunDirectory run = numbered();
     for (const int step : steps) {
-      run.log_metrics(static_cast<std::uint64_t>(std::abs(step)), step < 0 ? "eval" : "", {{"loss", 0.5}});
+      run.log_metrics(static_cast<std::uint64_t>(std::abs(step)), step < 0 ? "eval" : "",
+                      {{"loss", 0.5}});
     }
     return run.path();
   }
@@ -81,7 +84,8 @@ TEST_F(RunDirectoryTest, OneObjectALine) {
   const double inf = std::numeric_limits<double>::infinity();
   run.log_metrics(4, "", {{"loss", std::nan("")}, {"a", inf}, {"b", -inf}});
   EXPECT_THAT(testing::lines_of(run.path() + "/metrics.jsonl"),
-              ElementsAre(R"({"step":3,"loss":0.25,"lr":0.001})", R"({"phase":"eval","step":3,"accuracy":0.5})",
+              ElementsAre(R"({"step":3,"loss":0.25,"lr":0.001})",
+                          R"({"phase":"eval","step":3,"accuracy":0.5})",
                           R"({"step":4,"loss":"nan","a":"inf","b":"-inf"})"));
 }
 

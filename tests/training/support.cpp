@@ -15,11 +15,13 @@ namespace {
 HostTensor random_numbers(Shape shape, std::uint64_t seed, float scale) {
   std::mt19937_64 random(seed);
   HostTensor tensor(TensorType{DType::float32, std::move(shape)});
-  for (float& x : tensor.as<float>()) x = scale * (static_cast<float>(random() >> 40) / (1 << 23) - 1);
+  for (float& x : tensor.as<float>())
+    x = scale * (static_cast<float>(random() >> 40) / (1 << 23) - 1);
   return tensor;
 }
 
-ValueId linear(GraphBuilder& g, const std::string& name, ValueId x, std::int64_t out, std::uint64_t seed) {
+ValueId linear(GraphBuilder& g, const std::string& name, ValueId x, std::int64_t out,
+               std::uint64_t seed) {
   const std::int64_t in = g.shape(x).back();
   auto parameter = [&](const std::string& role, Shape shape, std::uint64_t k) {
     State state;
@@ -115,7 +117,8 @@ std::string difference(const StateStore& a, const StateStore& b) {
     const auto& [name, x] = first[i];
     if (!b.has(name)) return name + " is missing";
     const HostTensor y = b.read(name);
-    if (x.type() != y.type() || std::memcmp(x.data(), y.data(), x.bytes()) != 0) return name + " differs";
+    if (x.type() != y.type() || std::memcmp(x.data(), y.data(), x.bytes()) != 0)
+      return name + " differs";
   }
   return "";
 }

@@ -14,8 +14,10 @@ namespace tandem::testing {
 /// "fc1:weight"), ...: the same numbers for every batch.
 Graph small_network(const OperatorSet& operators, std::int64_t batch);
 
-/// Fields x float32 [6] and labels int64 (0..2), which follow from x; every fifth label is -1 with `holes`.
-std::shared_ptr<const DataSource> small_data(std::int64_t samples, std::uint64_t seed, bool holes = false);
+/// Fields x float32 [6] and labels int64 (0..2), which follow from x; every fifth label is -1 with
+/// `holes`.
+std::shared_ptr<const DataSource> small_data(std::int64_t samples, std::uint64_t seed,
+                                             bool holes = false);
 
 /// Everything a run needs beside its configuration and data.
 struct SmallEngine {

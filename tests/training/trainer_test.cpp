@@ -1,4 +1,5 @@
-// Whole runs of a small network: micro-batches, freezing, schedules, resume, evaluation, divergence.
+// Whole runs of a small network: micro-batches, freezing, schedules, resume, evaluation,
+// divergence.
 #include "engine/training/trainer.h"
 
 #include <gmock/gmock.h>
@@ -9,6 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/metrics.h"
@@ -48,7 +50,8 @@ struct Trained {
 class TrainerTest : public ::testing::Test {
  protected:
   /// Runs to the end, or until `stop_after` steps are done. `resume` is a run directory.
-  Trained run(const std::vector<std::string>& keys, std::uint64_t stop_after = 0, const std::string& resume = "") {
+  Trained run(const std::vector<std::string>& keys, std::uint64_t stop_after = 0,
+              const std::string& resume = "") {
     Trained run;
     TrainingHooks hooks;
     std::uint64_t done = 0;
@@ -58,8 +61,8 @@ class TrainerTest : public ::testing::Test {
     };
     hooks.on_message = [&](const std::string& text) { run.messages.push_back(text); };
     hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
-    run.training = std::make_unique<Training>(testing::small_config(folder_.path(), keys), engine_.parts(),
-                                              DataSets{train_, eval_}, hooks);
+    run.training = std::make_unique<Training>(testing::small_config(folder_.path(), keys),
+                                              engine_.parts(), DataSets{train_, eval_}, hooks);
     run.result = run.training->run(resume, {});
     return run;
   }
@@ -93,7 +96,9 @@ struct MicroBatchCase {
 };
 
 std::string terms(const std::string& options) {
-  return "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", labels=\"labels\"" + options + "}]";
+  return "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
+         "labels=\"labels\"" +
+         options + "}]";
 }
 
 class MicroBatchTest : public TrainerTest, public ::testing::WithParamInterface<MicroBatchCase> {};
@@ -111,7 +116,8 @@ TEST_P(MicroBatchTest, EqualTheWholeBatch) {
     const Trained parts = run(split);
     ASSERT_EQ(parts.steps.size(), 6u);
     for (std::size_t i = 0; i < 6; ++i) {
-      EXPECT_NEAR(parts.all("loss")[i], whole.all("loss")[i], 1e-6 * whole.all("loss")[i]) << size << " step " << i + 1;
+      EXPECT_NEAR(parts.all("loss")[i], whole.all("loss")[i], 1e-6 * whole.all("loss")[i])
+          << size << " step " << i + 1;
     }
     expect_near(parts.training->states(), whole.training->states(), 1e-6);
   }
@@ -120,23 +126,29 @@ TEST_P(MicroBatchTest, EqualTheWholeBatch) {
 INSTANTIATE_TEST_SUITE_P(
     Losses, MicroBatchTest,
     ::testing::Values(
-        MicroBatchCase{"mean", {}}, MicroBatchCase{"sum", {terms(", reduction=\"sum\""), "optimizer.lr=0.01"}},
+        MicroBatchCase{"mean", {}},
+        MicroBatchCase{"sum", {terms(", reduction=\"sum\""), "optimizer.lr=0.01"}},
         MicroBatchCase{"ignore_index", {terms(", ignore_index=-1")}, true},
         MicroBatchCase{"class_weights", {terms(", class_weights=[0.5, 2.0, 1.0]")}},
-        MicroBatchCase{"weights_ignore_smoothing",
-                       {terms(", class_weights=[0.5, 2.0, 1.0], ignore_index=-1, label_smoothing=0.1")},
-                       true},
-        MicroBatchCase{"momentum", {"optimizer.momentum=0.9", "optimizer.nesterov=true", "optimizer.weight_decay=0.01"}},
+        MicroBatchCase{
+            "weights_ignore_smoothing",
+            {terms(", class_weights=[0.5, 2.0, 1.0], ignore_index=-1, label_smoothing=0.1")},
+            true},
+        MicroBatchCase{
+            "momentum",
+            {"optimizer.momentum=0.9", "optimizer.nesterov=true", "optimizer.weight_decay=0.01"}},
         MicroBatchCase{"adam", {"optimizer.kind=adam", "optimizer.lr=0.01", "optimizer.eps=1e-3"}},
         MicroBatchCase{"clip_norm", {"optimizer.clip_norm=0.2"}},
         MicroBatchCase{"freeze", {"parameters.freeze=[{at=\"fc1\", until=\"4 steps\"}]"}}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(TrainerTest, SeveralTermsAreLoggedAndAddUp) {
-  const Trained run = this->run(
-      {"loss.terms=[{name=\"a\", kind=\"softmax_cross_entropy\", logits=\"logits\", labels=\"labels\"},"
-       "{name=\"b\", kind=\"softmax_cross_entropy\", logits=\"logits\", labels=\"labels\", weight=0.5}]",
-       "micro_batch=4", "steps=3"});
+  const Trained run =
+      this->run({"loss.terms=[{name=\"a\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
+                 "labels=\"labels\"},"
+                 "{name=\"b\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
+                 "labels=\"labels\", weight=0.5}]",
+                 "micro_batch=4", "steps=3"});
   for (const TrainingProgress& p : run.steps) {
     EXPECT_NEAR(Trained::value(p, "a") + Trained::value(p, "b"), Trained::value(p, "loss"), 1e-6);
     EXPECT_NEAR(Trained::value(p, "a"), 2 * Trained::value(p, "b"), 1e-6);
@@ -153,7 +165,9 @@ TEST_F(TrainerTest, ThePartialBatchIsUsedUnlessDropped) {
   EXPECT_EQ(dropping.steps_per_epoch(), 2);
   EXPECT_EQ(dropping.run("", {}).steps, 4u);
   config.batch_size = 23;
-  EXPECT_THAT(testing::error_text([&] { Training(config, engine_.parts(), {train_, nullptr}, {}); }),
+  EXPECT_THAT(testing::error_text([&] {
+                Training(config, engine_.parts(), {train_, nullptr}, {});
+              }),
               HasSubstr("fewer samples than one batch"));
 }
 
@@ -166,9 +180,12 @@ TEST_F(TrainerTest, TheFirstOfStepsAndEpochsEndsTheRun) {
 
 TEST_F(TrainerTest, FrozenParametersThawOnTime) {
   const std::string freeze = "parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]";
-  const HostTensor start = run({"steps=1", "optimizer.lr=0.0"}).training->states().read("fc1.weight");
+  const HostTensor start =
+      run({"steps=1", "optimizer.lr=0.0"}).training->states().read("fc1.weight");
   auto moved = [&](const std::string& steps) {
-    const HostTensor now = run({freeze, "steps=" + steps, "optimizer.kind=adam"}).training->states().read("fc1.weight");
+    const HostTensor now = run({freeze, "steps=" + steps, "optimizer.kind=adam"})
+                               .training->states()
+                               .read("fc1.weight");
     return !std::equal(start.as<float>().begin(), start.as<float>().end(), now.as<float>().begin());
   };
   EXPECT_FALSE(moved("3"));
@@ -176,14 +193,16 @@ TEST_F(TrainerTest, FrozenParametersThawOnTime) {
 }
 
 TEST_F(TrainerTest, RatesFollowTheSchedule) {
-  const Trained run = this->run({"optimizer.schedule={kind=\"cosine\", warmup=\"2 steps\", final=0.01}", "steps=6"});
+  const Trained run = this->run(
+      {"optimizer.schedule={kind=\"cosine\", warmup=\"2 steps\", final=0.01}", "steps=6"});
   ScheduleConfig config;
   config.kind = ScheduleKind::cosine;
   config.warmup = Duration{2, Duration::Unit::steps};
   config.final = 0.01;
   const Schedule schedule(config, 0.1, 6, 3);
   for (const TrainingProgress& p : run.steps) {
-    EXPECT_DOUBLE_EQ(Trained::value(p, "lr"), 0.1 * schedule.factor(static_cast<std::int64_t>(p.step)));
+    EXPECT_DOUBLE_EQ(Trained::value(p, "lr"),
+                     0.1 * schedule.factor(static_cast<std::int64_t>(p.step)));
   }
   EXPECT_DOUBLE_EQ(run.all("lr")[0], 0.05);
 }
@@ -191,8 +210,9 @@ TEST_F(TrainerTest, RatesFollowTheSchedule) {
 TEST_F(TrainerTest, GroupsFollowTheScheduleInProportion) {
   // One step at half the rate is one step of half the rate.
   const Trained warm = run({"steps=1", "optimizer.schedule={kind=\"constant\", warmup=\"2 steps\"}",
-                        "optimizer.groups=[{at=\"fc2\", lr=0.4}]"});
-  const Trained plain = run({"steps=1", "optimizer.lr=0.05", "optimizer.groups=[{at=\"fc2\", lr=0.2}]"});
+                            "optimizer.groups=[{at=\"fc2\", lr=0.4}]"});
+  const Trained plain =
+      run({"steps=1", "optimizer.lr=0.05", "optimizer.groups=[{at=\"fc2\", lr=0.2}]"});
   expect_near(warm.training->states(), plain.training->states(), 1e-7);
 }
 
@@ -200,7 +220,8 @@ TEST_F(TrainerTest, TheNormIsThatBeforeClipping) {
   const Trained free = run({"steps=1", "optimizer.clip_norm=1000.0"});
   const double norm = free.all("gradient_norm")[0];
   EXPECT_GT(norm, 0.01);
-  const Trained clipped = run({"steps=1", "optimizer.lr=0.4", "optimizer.clip_norm=" + std::to_string(norm / 4)});
+  const Trained clipped =
+      run({"steps=1", "optimizer.lr=0.4", "optimizer.clip_norm=" + std::to_string(norm / 4)});
   EXPECT_NEAR(clipped.all("gradient_norm")[0], norm, 1e-6);
   expect_near(clipped.training->states(), free.training->states(), 1e-5);
 }
@@ -220,14 +241,17 @@ std::vector<Json> metrics_of(const std::string& run_dir) {
 
 const std::vector<std::vector<std::string>> resumable{
     {"optimizer.momentum=0.9"},
-    {"optimizer.kind=adamw", "optimizer.schedule={kind=\"cosine\", warmup=\"3 steps\"}", "micro_batch=4"},
-    {"optimizer.kind=adam", "parameters.freeze=[{at=\"fc1\", until=\"5 steps\"}]", "optimizer.clip_norm=0.5"},
+    {"optimizer.kind=adamw", "optimizer.schedule={kind=\"cosine\", warmup=\"3 steps\"}",
+     "micro_batch=4"},
+    {"optimizer.kind=adam", "parameters.freeze=[{at=\"fc1\", until=\"5 steps\"}]",
+     "optimizer.clip_norm=0.5"},
 };
 
 TEST_F(TrainerTest, ResumeIsBitEqual) {
   eval_ = testing::small_data(7, 9);
   for (std::vector<std::string> keys : resumable) {
-    keys.insert(keys.end(), {"steps=11", "eval.every=\"4 steps\"", "eval.metrics=[\"accuracy\"]", "eval.best=\"accuracy\""});
+    keys.insert(keys.end(), {"steps=11", "eval.every=\"4 steps\"", "eval.metrics=[\"accuracy\"]",
+                             "eval.best=\"accuracy\""});
     const Trained whole = run(keys);
     for (const std::uint64_t stop : {1, 4, 5, 6, 10}) {
       const Trained stopped = run(keys, stop);
@@ -237,22 +261,26 @@ TEST_F(TrainerTest, ResumeIsBitEqual) {
       const Trained resumed = run(keys, 0, stopped.result.run_dir);
       EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step " + std::to_string(stop)));
       EXPECT_EQ(resumed.result.steps, 11u);
-      EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "") << keys[0] << " at " << stop;
-      EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir)) << keys[0] << " at " << stop;
+      EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "")
+          << keys[0] << " at " << stop;
+      EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir))
+          << keys[0] << " at " << stop;
       EXPECT_TRUE(fs::exists(resumed.result.run_dir + "/summary.json"));
     }
   }
 }
 
 TEST_F(TrainerTest, ABrokenCheckpointIsNamedAndTheOneBeforeUsed) {
-  const std::vector<std::string> keys{"steps=9", "checkpoint.every=\"2 steps\"", "checkpoint.keep=2", "optimizer.momentum=0.9"};
+  const std::vector<std::string> keys{"steps=9", "checkpoint.every=\"2 steps\"",
+                                      "checkpoint.keep=2", "optimizer.momentum=0.9"};
   const Trained whole = run(keys);
   const Trained stopped = run(keys, 7);
   const std::string checkpoints = stopped.result.run_dir + "/checkpoints";
   EXPECT_THAT(list_checkpoints(checkpoints), ElementsAre("step-00000006", "step-00000007"));
   fs::resize_file(checkpoints + "/step-00000007/optimizer.safetensors", 20);
   const Trained resumed = run(keys, 0, stopped.result.run_dir);
-  EXPECT_THAT(resumed.messages, ::testing::Contains(HasSubstr("checkpoint step-00000007 is broken")));
+  EXPECT_THAT(resumed.messages,
+              ::testing::Contains(HasSubstr("checkpoint step-00000007 is broken")));
   EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step 6"));
   EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
   EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir));
@@ -302,7 +330,8 @@ double whole_loss(const OperatorSet& operators, const RunConfig& config, const D
   request.config = &config;
   request.fields = {{"labels", {DType::int64, {samples}}}};
   request.samples = {samples, samples};
-  const Graph graph = build_evaluation_graph(operators, testing::small_network(operators, samples), request);
+  const Graph graph =
+      build_evaluation_graph(operators, testing::small_network(operators, samples), request);
   std::vector<std::pair<std::string, HostTensor>> feeds = testing::states_of(states);
   std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
@@ -313,40 +342,47 @@ double whole_loss(const OperatorSet& operators, const RunConfig& config, const D
     source.fill(field, order, nullptr, tensor.data());
     feeds.emplace_back(source.fields()[field].name, tensor);
   }
-  const auto found = testing::evaluate(graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
+  const auto found = testing::evaluate(
+      graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
   accuracy.add(found[1], feeds.back().second, config.loss.terms[0].ignore_index);
   return found[0].as<float>()[0];
 }
 
 TEST_F(TrainerTest, EvaluationCoversEachSampleOnce) {
   for (const std::int64_t samples : {1, 7, 8, 16, 19}) {
-    for (const std::string& options : {std::string(), std::string(", reduction=\"sum\""),
-                                       std::string(", ignore_index=-1, class_weights=[0.5, 2.0, 1.0]")}) {
+    for (const std::string& options :
+         {std::string(), std::string(", reduction=\"sum\""),
+          std::string(", ignore_index=-1, class_weights=[0.5, 2.0, 1.0]")}) {
       const bool holes = options.find("ignore") != std::string::npos;
       train_ = testing::small_data(22, 3, holes);
       eval_ = testing::small_data(samples, 9, holes);
-      const std::vector<std::string> keys{terms(options), "steps=2", "eval.metrics=[\"accuracy\", \"loss\"]", "optimizer.lr=0.01"};
+      const std::vector<std::string> keys{
+          terms(options), "steps=2", "eval.metrics=[\"accuracy\", \"loss\"]", "optimizer.lr=0.01"};
       const Trained run = this->run(keys);
       ASSERT_EQ(run.evaluations.size(), 1u);
       Accuracy accuracy;
-      const double loss = whole_loss(engine_.operators, testing::small_config(folder_.path(), keys), *eval_,
-                                     run.training->states(), accuracy);
-      EXPECT_NEAR(Trained::value(run.evaluations[0], "loss"), loss, 1e-6 * loss) << samples << options;
-      EXPECT_DOUBLE_EQ(Trained::value(run.evaluations[0], "accuracy"), accuracy.value()) << samples << options;
+      const double loss = whole_loss(engine_.operators, testing::small_config(folder_.path(), keys),
+                                     *eval_, run.training->states(), accuracy);
+      EXPECT_NEAR(Trained::value(run.evaluations[0], "loss"), loss, 1e-6 * loss)
+          << samples << options;
+      EXPECT_DOUBLE_EQ(Trained::value(run.evaluations[0], "accuracy"), accuracy.value())
+          << samples << options;
     }
   }
 }
 
 TEST_F(TrainerTest, MetricsThatCannotBeComputedAreErrors) {
   eval_ = testing::small_data(7, 9);
-  EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"mse\"]"}); }), HasSubstr("a term of kind mse"));
+  EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"mse\"]"}); }),
+              HasSubstr("a term of kind mse"));
 }
 
 TEST_F(TrainerTest, TheBestCheckpointIsKept) {
   eval_ = testing::small_data(9, 9);
   // A rate that only hurts: the first evaluation is the best one.
-  const Trained run = this->run({"steps=6", "optimizer.lr=3.0", "eval.every=\"1 steps\"", "eval.metrics=[\"loss\"]",
-                             "eval.best=\"loss\"", "checkpoint.every=\"1 steps\"", "checkpoint.keep=1"});
+  const Trained run =
+      this->run({"steps=6", "optimizer.lr=3.0", "eval.every=\"1 steps\"", "eval.metrics=[\"loss\"]",
+                 "eval.best=\"loss\"", "checkpoint.every=\"1 steps\"", "checkpoint.keep=1"});
   double best = 1e30;
   std::uint64_t best_step = 0;
   for (const TrainingProgress& p : run.evaluations) {
@@ -364,8 +400,9 @@ TEST_F(TrainerTest, TheBestCheckpointIsKept) {
 
 TEST_F(TrainerTest, PatienceEndsTheRun) {
   eval_ = testing::small_data(9, 9);
-  const Trained run = this->run({"steps=100", "optimizer.lr=0.0", "eval.every=\"2 steps\"", "eval.metrics=[\"loss\"]",
-                             "eval.best=\"loss\"", "eval.patience=3"});
+  const Trained run =
+      this->run({"steps=100", "optimizer.lr=0.0", "eval.every=\"2 steps\"",
+                 "eval.metrics=[\"loss\"]", "eval.best=\"loss\"", "eval.patience=3"});
   EXPECT_EQ(run.result.steps, 8u);  // the first is the best, then three that are not better
   EXPECT_EQ(run.evaluations.size(), 4u);
   EXPECT_THAT(run.messages, ::testing::Contains(HasSubstr("stopped early")));
@@ -375,8 +412,9 @@ TEST_F(TrainerTest, PatienceEndsTheRun) {
 // ---------------------------------------------------------------- endings
 
 TEST_F(TrainerTest, ADivergedLossIsAnError) {
-  RunConfig config = testing::small_config(folder_.path(), {"steps=50", "optimizer.lr=1e30", "checkpoint.every=\"1 steps\"",
-                                                            "run_dir=\"" + (folder_ / "run") + "\""});
+  RunConfig config = testing::small_config(
+      folder_.path(), {"steps=50", "optimizer.lr=1e30", "checkpoint.every=\"1 steps\"",
+                       "run_dir=\"" + (folder_ / "run") + "\""});
   Training training(config, engine_.parts(), {train_, nullptr}, {});
   try {
     training.run("", {});
@@ -391,20 +429,51 @@ TEST_F(TrainerTest, ADivergedLossIsAnError) {
 }
 
 TEST_F(TrainerTest, TimeMayEndTheRun) {
-  const Trained run = this->run({"steps=100000000", "max_time=\"0.05 s\"", "log.every=\"1000000 steps\""});
+  const Trained run =
+      this->run({"steps=100000000", "max_time=\"0.05 s\"", "log.every=\"1000000 steps\""});
   EXPECT_LT(run.result.steps, 100000000u);
   EXPECT_THAT(run.messages, ::testing::Contains("stopped: max_time has passed"));
 }
 
-TEST_F(TrainerTest, BadLabelsAreErrorsWithTheOperator) {
-  train_ = testing::small_data(22, 3, true);  // labels of -1 without ignore_index
+TEST_F(TrainerTest, BadLabelsAreErrorsWithTheirRow) {
+  train_ = testing::small_data(9, 3, true);  // rows 4 and 9 have -1, without ignore_index
   try {
     run({});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
-    EXPECT_THAT(error.what(), HasSubstr("-1"));
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_THAT(error.what(),
+                HasSubstr("data.labels: out of range: a label is not a class of \"logits\""));
+    EXPECT_THAT(error.what(), HasSubstr("expected 0 to 2, got -1"));
   }
+  EXPECT_EQ(run({terms(", ignore_index=-1")}).result.steps, 6u);
+}
+
+TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
+  // A look-up in a table of 4 rows, by a field that the graph converts and reshapes first.
+  GraphBuilder g(engine_.operators);
+  State table;
+  table.name = table.path = "table";
+  table.trainable = true;
+  table.start = HostTensor(TensorType{DType::float32, {4, 3}});
+  const ValueId ids = g.reshape(g.cast(g.input("ids", {DType::int32, {8, 1}}), DType::int64), {8});
+  g.set_scope({"embedding", Phase::forward, {}});
+  g.output("logits", g.add_node("Gather", {g.state(table), ids}));
+  RunParts parts = engine_.parts();
+  parts.forward = [graph = g.finish()](std::int64_t, bool) { return graph; };
+  HostTensor values(TensorType{DType::int32, {8, 1}});
+  const HostTensor labels(TensorType{DType::int64, {8}});
+  auto text = [&](std::int32_t last) {
+    values.as<std::int32_t>()[7] = last;
+    const DataSets data{make_array_source({{"ids", values}, {"labels", labels}}), nullptr};
+    return testing::error_text(
+        [&] { Training(testing::small_config(folder_.path()), parts, data, {}); });
+  };
+  EXPECT_EQ(text(3), "no error");
+  EXPECT_THAT(text(4),
+              HasSubstr("data.ids: out of range: an index of embedding: expected 0 to 3, got 4"));
+  EXPECT_THAT(text(-1), HasSubstr("got -1"));
 }
 
 TEST_F(TrainerTest, TheResultSaysWhatWasReached) {
@@ -415,11 +484,13 @@ TEST_F(TrainerTest, TheResultSaysWhatWasReached) {
   EXPECT_EQ(run.steps.back().steps, 5u);
   EXPECT_NEAR(run.steps.back().epoch, 5 / 3.0, 1e-12);
   std::string text;
-  for (const std::string& line : testing::lines_of(run.result.run_dir + "/summary.json")) text += line;
+  for (const std::string& line : testing::lines_of(run.result.run_dir + "/summary.json"))
+    text += line;
   const Json summary = Json::parse(text);
   EXPECT_EQ(summary["steps"], 5);
   EXPECT_EQ(summary["samples"], 8 + 8 + 6 + 8 + 8);
-  EXPECT_DOUBLE_EQ(summary["eval"]["accuracy"].get<double>(), Trained::value(run.evaluations.back(), "accuracy"));
+  EXPECT_DOUBLE_EQ(summary["eval"]["accuracy"].get<double>(),
+                   Trained::value(run.evaluations.back(), "accuracy"));
 }
 
 }  // namespace

@@ -70,9 +70,11 @@ class TrainingGraphTest : public ::testing::Test {
 TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
   const TrainingGraph made = make({"optimizer.kind=adam"});
   EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 4u);
-  EXPECT_THAT(written(made.graph), ::testing::IsSupersetOf({"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
-                                                            "fc1.weight/exp_avg", "fc2.bias/exp_avg_sq"}));
-  EXPECT_THAT(inputs(made.graph), UnorderedElementsAre("x", "labels", "optimizer.step", "optimizer.lr"));
+  EXPECT_THAT(written(made.graph),
+              ::testing::IsSupersetOf({"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias",
+                                       "fc1.weight/exp_avg", "fc2.bias/exp_avg_sq"}));
+  EXPECT_THAT(inputs(made.graph),
+              UnorderedElementsAre("x", "labels", "optimizer.step", "optimizer.lr"));
   EXPECT_THAT(outputs(made.graph), UnorderedElementsAre("loss", "loss.loss"));
   EXPECT_THAT(made.terms, ElementsAre("loss"));
   EXPECT_TRUE(made.notes.empty());
@@ -86,7 +88,8 @@ TEST_F(TrainingGraphTest, NodesAreOfThreePhases) {
 }
 
 TEST_F(TrainingGraphTest, FrozenParametersAreNotWritten) {
-  EXPECT_THAT(written(make({"parameters.freeze=[{at=\"fc1\"}]"}).graph), UnorderedElementsAre("fc2.weight", "fc2.bias"));
+  EXPECT_THAT(written(make({"parameters.freeze=[{at=\"fc1\"}]"}).graph),
+              UnorderedElementsAre("fc2.weight", "fc2.bias"));
   EXPECT_THAT(written(make({"parameters.freeze=[{at=\"*:bias\"}]"}).graph),
               UnorderedElementsAre("fc1.weight", "fc2.weight"));
 }
@@ -100,13 +103,15 @@ TEST_F(TrainingGraphTest, FreezingMayEnd) {
 TEST_F(TrainingGraphTest, NoGradientOfWhatIsFrozen) {
   const Graph all = make({}).graph, half = make({"parameters.freeze=[{at=\"fc1\"}]"}).graph;
   EXPECT_LT(half.nodes.size(), all.nodes.size());
-  for (const Node& node : half.nodes) EXPECT_FALSE(node.phase == Phase::backward && node.path == "fc1.Gemm");
+  for (const Node& node : half.nodes)
+    EXPECT_FALSE(node.phase == Phase::backward && node.path == "fc1.Gemm");
 }
 
 TEST_F(TrainingGraphTest, TheLastGroupThatCoversAParameterTakesIt) {
-  const TrainingGraph made = make(
-      {"optimizer.lr=0.1", "optimizer.groups=[{at=\"**\", lr=0.2}, {at=\"fc2:*\", lr=0.3, kind=\"adam\"},"
-                           "{at=\"*:bias\", weight_decay=0.5}]"});
+  const TrainingGraph made =
+      make({"optimizer.lr=0.1",
+            "optimizer.groups=[{at=\"**\", lr=0.2}, {at=\"fc2:*\", lr=0.3, kind=\"adam\"},"
+            "{at=\"*:bias\", weight_decay=0.5}]"});
   // fc1.weight: sgd 0.2; fc2.weight: adam 0.3; both biases: sgd 0.1 with weight decay.
   EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 1u);
   const auto sgd = updates(made.graph, "SgdUpdate");
@@ -117,7 +122,8 @@ TEST_F(TrainingGraphTest, TheLastGroupThatCoversAParameterTakesIt) {
   std::multiset<double> rates;
   for (const LearningRate& rate : made.learning_rates) rates.insert(rate.base);
   EXPECT_THAT(rates, ElementsAre(0.1, 0.2, 0.3));
-  for (const LearningRate& rate : made.learning_rates) EXPECT_NE(made.graph.find_input(rate.input), nullptr);
+  for (const LearningRate& rate : made.learning_rates)
+    EXPECT_NE(made.graph.find_input(rate.input), nullptr);
 }
 
 TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
@@ -132,8 +138,8 @@ TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
 TEST_F(TrainingGraphTest, OnlyTheLastMicroBatchUpdates) {
   const TrainingGraph first = make({}, PassKind::first), middle = make({}, PassKind::middle),
                       last = make({}, PassKind::last);
-  const std::set<std::string> sums{"fc1.weight/gradient_sum", "fc1.bias/gradient_sum", "fc2.weight/gradient_sum",
-                                   "fc2.bias/gradient_sum"};
+  const std::set<std::string> sums{"fc1.weight/gradient_sum", "fc1.bias/gradient_sum",
+                                   "fc2.weight/gradient_sum", "fc2.bias/gradient_sum"};
   EXPECT_EQ(written(first.graph), sums);
   EXPECT_EQ(written(middle.graph), sums);
   EXPECT_EQ(written(last.graph).size(), 8u);
@@ -158,7 +164,8 @@ TEST_F(TrainingGraphTest, ParametersThatDoNotReachTheLossAreNamed) {
 
 TEST_F(TrainingGraphTest, SelectorsThatMatchNothingAreReportedTogether) {
   const std::string text = testing::error_text([&] {
-    make({"parameters.freeze=[{at=\"fc3\"}]", "optimizer.groups=[{at=\"fc1:wieght\", lr=0.1}, {at=\"zzz\", lr=0.1}]"});
+    make({"parameters.freeze=[{at=\"fc3\"}]",
+          "optimizer.groups=[{at=\"fc1:wieght\", lr=0.1}, {at=\"zzz\", lr=0.1}]"});
   });
   EXPECT_THAT(text, HasSubstr("\"fc3\" matches no parameter"));
   EXPECT_THAT(text, HasSubstr("\"fc1:wieght\" matches no parameter"));
@@ -167,7 +174,8 @@ TEST_F(TrainingGraphTest, SelectorsThatMatchNothingAreReportedTogether) {
 }
 
 TEST_F(TrainingGraphTest, NothingToTrainIsAnError) {
-  EXPECT_THAT(testing::error_text([&] { make({"parameters.freeze=[{at=\"**\"}]"}); }), HasSubstr("nothing to train"));
+  EXPECT_THAT(testing::error_text([&] { make({"parameters.freeze=[{at=\"**\"}]"}); }),
+              HasSubstr("nothing to train"));
 }
 
 TEST_F(TrainingGraphTest, EveryMissingGradientIsReported) {
@@ -179,7 +187,8 @@ TEST_F(TrainingGraphTest, EveryMissingGradientIsReported) {
   state.start = HostTensor(TensorType{DType::float32, {4, 6}});
   const ValueId w = g.state(state);
   g.set_scope({"first", Phase::forward, {}});
-  ValueId y = g.add_node("TanhGrad", {x, w});  // operators that exist for gradients have none themselves
+  ValueId y =
+      g.add_node("TanhGrad", {x, w});  // operators that exist for gradients have none themselves
   g.set_scope({"second", Phase::forward, {}});
   y = g.add_node("SigmoidGrad", {y, x});
   g.output("logits", y);
@@ -211,7 +220,8 @@ TEST_F(TrainingGraphTest, TheEvaluationGraphKeepsOutputsAndAddsTheLoss) {
   request.config = &config;
   request.fields = {{"labels", {DType::int64, {4}}}};
   request.samples = {4, 4};
-  const Graph graph = build_evaluation_graph(operators_, testing::small_network(operators_, 4), request);
+  const Graph graph =
+      build_evaluation_graph(operators_, testing::small_network(operators_, 4), request);
   verify(graph);
   EXPECT_THAT(outputs(graph), UnorderedElementsAre("logits", "loss", "loss.loss"));
   EXPECT_TRUE(written(graph).empty());

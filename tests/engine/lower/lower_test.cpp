@@ -59,7 +59,8 @@ TEST_F(LowerTest, WithoutFastKernelsNothingIsMerged) {
   auto count = calls(lowered);
   EXPECT_EQ(count["Gemm"] + count["GemmSgd"] + count["Fused"] + count["GroupedUpdate"], 0);
   bool noted = false;
-  for (const std::string& note : lowered.notes) noted |= note.find("reference kernels") != std::string::npos;
+  for (const std::string& note : lowered.notes)
+    noted |= note.find("reference kernels") != std::string::npos;
   EXPECT_TRUE(noted);
 }
 
@@ -77,7 +78,8 @@ TEST_F(LowerTest, LargeUpdatesStayAloneAndRunRightAfterTheirGradient) {
 TEST_F(LowerTest, AttentionNeedsNoCopies) {
   const Lowered lowered = lower_on(attention_training(operators), *fast);
   auto count = calls(lowered);
-  for (const char* view : {"Reshape", "Transpose", "Slice", "Split", "Expand", "Identity", "Concat", "Copy"}) {
+  for (const char* view :
+       {"Reshape", "Transpose", "Slice", "Split", "Expand", "Identity", "Concat", "Copy"}) {
     EXPECT_EQ(count[view], 0) << view << "\n" << to_text(lowered);
   }
 }
@@ -107,7 +109,8 @@ TEST_F(LowerTest, ConvolutionGroupTakesChannelsLastAsAWhole) {
     for (ValueId output : node.outputs) {
       const TensorType& type = lowered.graph.type(output);
       if (type.rank() != 4 || node.op->name == "MaxPool" || node.op->name == "ReduceMean") continue;
-      EXPECT_TRUE(is_channels_last(lowered.values[output.index].layout, type.shape)) << node.op->name << node.path;
+      EXPECT_TRUE(is_channels_last(lowered.values[output.index].layout, type.shape))
+          << node.op->name << node.path;
     }
   }
   EXPECT_EQ(copies, 1) << to_text(lowered);  // the input
@@ -162,7 +165,8 @@ TEST_F(LowerTest, ElementWiseResultsReuseWhatDies) {
   const Graph graph = b.finish();
   const Lowered lowered = lower_on(graph, *plain);
   for (std::size_t n = 0; n < lowered.nodes.size(); ++n) {
-    if (lowered.graph.nodes[n].op->name == "Tanh") EXPECT_EQ(lowered.nodes[n].in_place, std::vector<int>{0});
+    if (lowered.graph.nodes[n].op->name == "Tanh")
+      EXPECT_EQ(lowered.nodes[n].in_place, std::vector<int>{0});
   }
 }
 

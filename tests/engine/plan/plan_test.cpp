@@ -1,4 +1,5 @@
-// Plans of small networks: free of races, without redundant waits, and the verifier sees what is broken.
+// Plans of small networks: free of races, without redundant waits, and the verifier sees what is
+// broken.
 #include "engine/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +50,8 @@ TEST_F(PlanTest, EveryWaitIsNeeded) {
         ++waits;
         Plan broken = plan;
         broken.queues[q].instructions.erase(broken.queues[q].instructions.begin() + i);
-        EXPECT_TRUE(mentions(verify(broken, own.program->lowered()), "not ordered")) << "wait " << i << " of " << q;
+        EXPECT_TRUE(mentions(verify(broken, own.program->lowered()), "not ordered"))
+            << "wait " << i << " of " << q;
       }
     }
     EXPECT_GE(waits, 3);
@@ -107,7 +109,8 @@ TEST_F(PlanTest, VerifierRejectsAReaderAfterTheInPlaceWriter) {
       // The first kernel that reads a parameter goes to the end, behind the update.
       for (std::size_t i = 0; i < queue.instructions.size() && !moved; ++i) {
         for (const Access& access : queue.instructions[i].accesses) {
-          if (plan.buffers[access.buffer].kind == BufferKind::parameter && !access.write) moved = true;
+          if (plan.buffers[access.buffer].kind == BufferKind::parameter && !access.write)
+            moved = true;
         }
         if (!moved) continue;
         const Instruction instruction = queue.instructions[i];
@@ -161,15 +164,17 @@ TEST_F(PlanTest, SimulationFollowsTheProfile) {
   DeviceProfile only_overhead{1e30, 1e30, 1e-3, 1e30, 0};
   EXPECT_NEAR(simulate(plan, lowered, {only_overhead}).seconds, 1e-3 * kernels, 1e-9);
   DeviceProfile slow{1e6, 1e30, 0, 1e30, 0}, slower{5e5, 1e30, 0, 1e30, 0};
-  EXPECT_NEAR(2 * simulate(plan, lowered, {slow}).seconds, simulate(plan, lowered, {slower}).seconds, 1e-9);
+  EXPECT_NEAR(2 * simulate(plan, lowered, {slow}).seconds,
+              simulate(plan, lowered, {slower}).seconds, 1e-9);
   EXPECT_GT(plan.estimated_seconds, 0);
 }
 
 TEST_F(PlanTest, PrintsQueuesBuffersAndMemory) {
   const OwnProgram& own = programs[0];
   const std::string text = to_text(own.program->plan(), own.program->lowered());
-  for (const char* part : {"queue cpu\n", "queue cpu.feed", "queue cpu.read", "feed x", "read loss", "of the step before",
-                           "parameter fc1.weight", "memory of cpu", "estimated"}) {
+  for (const char* part :
+       {"queue cpu\n", "queue cpu.feed", "queue cpu.read", "feed x", "read loss",
+        "of the step before", "parameter fc1.weight", "memory of cpu", "estimated"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }

@@ -27,13 +27,15 @@ std::vector<std::vector<std::string>> switches() {
   return result;
 }
 
-void expect_equal(const Graph& graph, const OperatorSet& operators, Device& device, int steps, double tolerance) {
+void expect_equal(const Graph& graph, const OperatorSet& operators, Device& device, int steps,
+                  double tolerance) {
   for (const std::vector<std::string>& off : switches()) {
     ProgramOptions options;
     options.lower.disabled_passes = off;
     std::string without;
     for (const std::string& name : off) without += " " + name;
-    EXPECT_EQ(program_difference(graph, operators, device, steps, tolerance, options), "") << "without" << without;
+    EXPECT_EQ(program_difference(graph, operators, device, steps, tolerance, options), "")
+        << "without" << without;
   }
 }
 
@@ -72,7 +74,8 @@ TEST_F(ProgramTest, AttentionEqualsEvaluation) {
 
 TEST_F(ProgramTest, CpuEqualsEvaluation) {
   expect_equal(mlp_training(operators, 4, {7, 6, 5, 3}, Update::sgd), operators, *cpu, 3, 5e-5);
-  expect_equal(mlp_training(operators, 8, {70, 300, 300, 3}, Update::momentum), operators, *cpu, 2, 1e-4);
+  expect_equal(mlp_training(operators, 8, {70, 300, 300, 3}, Update::momentum), operators, *cpu, 2,
+               1e-4);
   expect_equal(convolution_training(operators), operators, *cpu, 3, 2e-4);
   expect_equal(attention_training(operators), operators, *cpu, 3, 2e-4);
 }
@@ -88,14 +91,16 @@ TEST_F(ProgramTest, RandomGraphsEqualEvaluation) {
 
 TEST_F(ProgramTest, AllocatesNothingInSteps) {
   if (!counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
-  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
-  OwnProgram own = make_program(graph, operators, *fast);
-  const Feeds feeds = random_feeds(graph, 1, 1);
-  StepContext context;
-  for (std::uint64_t ticket = 0; ticket < 2; ++ticket) run_step(*own.program, feeds, ticket);
-  const AllocationCount count;
-  for (std::uint64_t ticket = 2; ticket < 10; ++ticket) own.program->run(context, ticket);
-  EXPECT_EQ(count.calls(), 0);
+  for (const Graph& graph : {mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam),
+                             convolution_training(operators), attention_training(operators)}) {
+    OwnProgram own = make_program(graph, operators, *cpu);
+    const Feeds feeds = random_feeds(graph, 1, 1);
+    StepContext context;
+    for (std::uint64_t ticket = 0; ticket < 2; ++ticket) run_step(*own.program, feeds, ticket);
+    const AllocationCount count;
+    for (std::uint64_t ticket = 2; ticket < 10; ++ticket) own.program->run(context, ticket);
+    EXPECT_EQ(count.calls(), 0);
+  }
 }
 
 TEST_F(ProgramTest, SlotsAreFreeOnceTheirStepHasRun) {

@@ -1,7 +1,6 @@
 // Array files: npy, npz, IDX and CIFAR, whole and broken.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <fstream>
 
 #include "engine/formats/cifar.h"
@@ -14,6 +13,7 @@
 namespace tandem {
 namespace {
 
+using testing::same_bytes;
 using testing::TemporaryFolder;
 
 template <class F>
@@ -50,7 +50,7 @@ TEST(Npy, RoundTripOfEveryType) {
     EXPECT_EQ((file_size(folder / "x.npy") - tensor.bytes()) % 64, 0u);
     const HostTensor read = read_npy(folder / "x.npy");
     ASSERT_EQ(read.type(), tensor.type());
-    EXPECT_EQ(std::memcmp(read.data(), tensor.data(), tensor.bytes()), 0) << name_of(dtype);
+    EXPECT_TRUE(same_bytes(read, tensor)) << name_of(dtype);
   }
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{0}, Shape{2, 0, 3}}) {
     const HostTensor tensor{TensorType{DType::float32, shape}};
@@ -109,8 +109,7 @@ TEST(Npz, RoundTripStoredAndDeflated) {
     for (std::size_t i = 0; i < read.size(); ++i) {
       EXPECT_EQ(read[i].name, arrays[i].name);
       ASSERT_EQ(read[i].tensor.type(), arrays[i].tensor.type());
-      EXPECT_EQ(std::memcmp(read[i].tensor.data(), arrays[i].tensor.data(), read[i].tensor.bytes()),
-                0);
+      EXPECT_TRUE(same_bytes(read[i].tensor, arrays[i].tensor));
     }
   }
 }

@@ -11,6 +11,7 @@
 namespace tandem {
 namespace {
 
+using testing::same_bytes;
 using testing::TemporaryFolder;
 
 std::string file_of(const std::string& header, std::size_t data_bytes) {
@@ -45,7 +46,7 @@ TEST(Safetensors, RoundTripKeepsEverything) {
     const HostTensor* read = file.find(tensor.name);
     ASSERT_TRUE(read) << tensor.name;
     EXPECT_EQ(read->type(), tensor.tensor.type());
-    EXPECT_EQ(std::memcmp(read->data(), tensor.tensor.data(), read->bytes()), 0) << tensor.name;
+    EXPECT_TRUE(same_bytes(*read, tensor.tensor)) << tensor.name;
   }
   EXPECT_EQ(file.find("other"), nullptr);
   EXPECT_EQ(file.tensors()[0].name, "count");  // wider elements first

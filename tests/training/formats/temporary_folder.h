@@ -1,10 +1,13 @@
-// A folder for one test's files, removed at its end.
+// A folder for one test's files, removed at its end, and the comparison of what was read back.
 #pragma once
 
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <string>
+
+#include "engine/graph/host_tensor.h"
 
 namespace tandem::testing {
 
@@ -27,5 +30,10 @@ class TemporaryFolder {
  private:
   std::string path_;
 };
+
+inline bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  if (a.type() != b.type()) return false;
+  return a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
 
 }  // namespace tandem::testing

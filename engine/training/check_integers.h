@@ -1,0 +1,15 @@
+// Class numbers and look-up indices that come straight from the data, checked once before a run.
+#pragma once
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// Labels of cross-entropy terms must be classes of their logits (or ignored); indices of look-ups
+/// in parameters must be rows of the table, from 0. Reads these fields whole. Throws Error{data}
+/// with file:row of the first bad ones. `forward`: the imported graph, for any batch.
+void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
+
+}  // namespace tandem
