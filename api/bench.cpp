@@ -109,8 +109,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   Engine engine(config.threads);
   OpenModel model(engine, config);
-  OpenOptions open;
-  open.seed = config.seed;
+  const OpenOptions open = open_options(config);
   DataSets data = open_data(*config.data, open);
   data.eval = nullptr;
   const std::int64_t batch = config.batch_size;

@@ -89,6 +89,15 @@ const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
   return get(batch, training).result;
 }
 
+OpenOptions open_options(const RunConfig& config) {
+  OpenOptions options;
+  options.seed = config.seed;
+  for (const LossTerm& term : config.loss.terms) {
+    if (term.kind == LossKind::softmax_cross_entropy) options.integer_types[term.labels] = DType::int64;
+  }
+  return options;
+}
+
 RunParts run_parts(const Engine& engine, OpenModel& model) {
   RunParts parts;
   parts.operators = &engine.operators;

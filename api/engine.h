@@ -8,6 +8,7 @@
 #include "engine/passes/pass.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
 #include "engine/training/pass_programs.h"
 #include "importer/import_graph.h"
 
@@ -50,6 +51,9 @@ class OpenModel {
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
   std::vector<std::string> recognised_;
 };
+
+/// Seed of the held-out part; labels of classes as int64, whatever the files store.
+OpenOptions open_options(const RunConfig& config);
 
 RunParts run_parts(const Engine& engine, OpenModel& model);
 

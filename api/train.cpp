@@ -101,8 +101,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       throw Error(ErrorKind::usage, std::move(d));
     }
   }
-  OpenOptions open;
-  open.seed = my.config.seed;
+  const OpenOptions open = open_options(my.config);
   DataSets data = open_data(*my.config.data, open);
   TrainingHooks hooks;
   hooks.on_message = my.options.on_message;

@@ -1,7 +1,8 @@
 // Vectors of floats and their functions exp, log, tanh, erf and those made of them, for one
 // instruction set. Included inside an ISA-named namespace after TANDEM_VECTOR_WIDTH was defined;
-// without std templates, whose instances would be shared with code for other processors. No include
-// guard: once for each ISA.
+// without std templates, whose instances would be shared with code for other processors. A source
+// file does so for one ISA.
+#pragma once
 
 constexpr int width = TANDEM_VECTOR_WIDTH;
 #define TANDEM_INLINE inline __attribute__((always_inline))

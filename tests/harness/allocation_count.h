@@ -14,6 +14,8 @@ class AllocationCount {
  public:
   AllocationCount();
   std::int64_t calls() const;
+  /// Calls before construction, since the program started.
+  std::int64_t total() const { return start_; }
 
  private:
   std::int64_t start_;
