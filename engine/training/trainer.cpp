@@ -227,7 +227,8 @@ void Training::Impl::resume(const std::string& run_dir) {
     say("no whole checkpoint in " + run_dir + ": starting from the beginning");
     return;
   }
-  runner->prepare(content->position.step);  // states that appear when frozen parameters thaw
+  // The states of its last step: some appear when frozen parameters thaw.
+  runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
   restore_states(states, *content);
   if (content->position.batch_size != config.batch_size) {
     say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +

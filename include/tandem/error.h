@@ -36,7 +36,7 @@ class Error : public std::exception {
 
   ErrorKind kind() const { return kind_; }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  /// All diagnostics, one a line: `file:line:column: path: message: expected ..., got ...; fix`.
+  /// All diagnostics, one a line: `file:line:column: path: message: expected ..., got ... (fix)`.
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:

@@ -17,8 +17,8 @@ TEST(ErrorHeaderTest, IsSelfContained) {
   d.got = "\"fast\"";
   d.fix = "write lr = 0.1";
   EXPECT_EQ(to_string(d),
-            "train.toml:3:6: optimizer.lr: the learning rate: expected a number, got \"fast\"; "
-            "write lr = 0.1");
+            "train.toml:3:6: optimizer.lr: the learning rate: expected a number, got \"fast\" "
+            "(write lr = 0.1)");
   const Error error(ErrorKind::usage, {d, d});
   EXPECT_EQ(error.diagnostics().size(), 2u);
   EXPECT_EQ(std::string(error.what()), to_string(d) + "\n" + to_string(d));

@@ -243,6 +243,44 @@ void add_gradient_operators(std::vector<OperatorCase>& cases) {
                             {5, 6, 0}));
 }
 
+// Results worked out by hand, since kernels are otherwise compared with the reference kernel alone.
+void add_known_results(std::vector<OperatorCase>& cases) {
+  const auto known = [&](const char* op, std::vector<CaseInput> inputs, std::vector<double> y,
+                         Attributes attributes = {}) {
+    cases.push_back(without_gradient(
+        expecting(make_case(op, "by hand", std::move(inputs), std::move(attributes)), std::move(y)),
+        "the other cases check it"));
+  };
+  const CaseInput x = values({3}, {-2, 0.5, 4}), positive = values({2}, {1, 4});
+  known("Neg", {x}, {2, -0.5, -4});
+  known("Abs", {x}, {2, 0.5, 4});
+  known("Exp", {x}, {std::exp(-2.0), std::exp(0.5), std::exp(4.0)});
+  known("Log", {positive}, {0, std::log(4.0)});
+  known("Sqrt", {positive}, {1, 2});
+  known("Reciprocal", {positive}, {1, 0.25});
+  known("Tanh", {x}, {std::tanh(-2.0), std::tanh(0.5), std::tanh(4.0)});
+  known("Sigmoid", {x},
+        {1 / (1 + std::exp(2.0)), 1 / (1 + std::exp(-0.5)), 1 / (1 + std::exp(-4.0))});
+  known("LeakyRelu", {x}, {-0.2, 0.5, 4}, {{"alpha", 0.1}});
+  known("Clip", {x}, {-1, 0.5, 1}, {{"min", -1.0}, {"max", 1.0}});
+  const CaseInput column = values({2, 1}, {2, -3}), row = values({2}, {4, 5});
+  known("Add", {column, row}, {6, 7, 1, 2});
+  known("Sub", {column, row}, {-2, -3, -7, -8});
+  known("Mul", {column, row}, {8, 10, -12, -15});
+  known("Div", {column, row}, {0.5, 0.4, -0.75, -0.6});
+  known("Pow", {column, values({2}, {2, 3})}, {4, 8, 9, -27});
+  known("Where", {values({2, 1}, {1, 0}, DType::boolean), row, values({}, {9})}, {4, 5, 9, 9});
+  const CaseInput a = values({4}, {0, 0, 1, 1}, DType::boolean),
+                  b = values({4}, {0, 1, 0, 1}, DType::boolean);
+  known("Not", {b}, {1, 0, 1, 0});
+  known("And", {a, b}, {0, 0, 0, 1});
+  known("Or", {a, b}, {0, 1, 1, 1});
+  known("Xor", {a, b}, {0, 1, 1, 0});
+  const CaseInput dy = values({2}, {2, 4}), y = values({2}, {0.5, -0.5});
+  known("TanhGrad", {dy, y}, {1.5, 3});
+  known("SigmoidGrad", {dy, y}, {0.5, -3});
+}
+
 }  // namespace
 
 void add_elementwise_cases(std::vector<OperatorCase>& cases) {
@@ -251,6 +289,7 @@ void add_elementwise_cases(std::vector<OperatorCase>& cases) {
   add_where(cases);
   add_casts(cases);
   add_gradient_operators(cases);
+  add_known_results(cases);
 }
 
 }  // namespace tandem::testing

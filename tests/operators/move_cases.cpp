@@ -179,6 +179,38 @@ void add_triangles(std::vector<OperatorCase>& cases) {
   cases.push_back(make_case("Trilu", "bool", {typed(DType::boolean, {4, 4})}));
 }
 
+// Results worked out by hand, since kernels are otherwise compared with the reference kernel alone.
+void add_known_moves(std::vector<OperatorCase>& cases) {
+  const CaseInput matrix = values({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto known = [&](std::string op, std::vector<CaseInput> inputs, Attributes attributes,
+                         std::vector<double> y) {
+    cases.push_back(expecting(
+        make_case(std::move(op), "known", std::move(inputs), std::move(attributes)), std::move(y)));
+  };
+  const Attributes piece{{"starts", Ints{1, 2}}, {"sizes", Ints{1, 2}}, {"steps", Ints{1, -2}}};
+  known("Reshape", {matrix}, {{"shape", Ints{3, 2}}}, {1, 2, 3, 4, 5, 6});
+  known("Transpose", {matrix}, {{"perm", Ints{1, 0}}}, {1, 4, 2, 5, 3, 6});
+  known("Expand", {values({2, 1}, {1, 2})}, {{"shape", Ints{2, 2}}}, {1, 1, 2, 2});
+  known("Slice", {matrix}, piece, {6, 4});
+  Attributes back = piece;
+  back.set("shape", Ints{2, 3});
+  known("SliceGrad", {values({1, 2}, {7, 8})}, back, {0, 0, 0, 8, 0, 7});
+  known("Split", {matrix}, {{"axis", std::int64_t{1}}, {"sizes", Ints{2, 1}}}, {1, 2, 4, 5});
+  known("Concat", {matrix, values({2, 1}, {7, 8})}, {{"axis", std::int64_t{1}}},
+        {1, 2, 3, 7, 4, 5, 6, 8});
+  const CaseInput ids = values({2}, {-1, 0}, DType::int64);
+  known("Gather", {matrix, ids}, {{"axis", std::int64_t{1}}}, {3, 1, 6, 4});
+  known("GatherGrad", {values({3}, {1, 2, 4}), values({3}, {1, -1, 1}, DType::int64)},
+        {{"axis", std::int64_t{0}}, {"shape", Ints{3}}}, {0, 5, 2});
+  known("PadGrad", {values({5}, {1, 2, 3, 4, 5})},
+        {{"pads", Ints{1, 1}}, {"mode", std::string("reflect")}, {"shape", Ints{3}}}, {2, 9, 4});
+  known("Trilu", {matrix}, {{"upper", std::int64_t{1}}, {"k", std::int64_t{1}}},
+        {0, 2, 3, 0, 0, 6});
+  cases.push_back(expecting(make_case("Trilu", "known lower", {matrix},
+                                      {{"upper", std::int64_t{0}}, {"k", std::int64_t{0}}}),
+                            {1, 0, 0, 4, 5, 0}));
+}
+
 }  // namespace
 
 void add_move_cases(std::vector<OperatorCase>& cases) {
@@ -188,6 +220,7 @@ void add_move_cases(std::vector<OperatorCase>& cases) {
   add_pads(cases);
   add_gathers(cases);
   add_triangles(cases);
+  add_known_moves(cases);
 }
 
 }  // namespace tandem::testing

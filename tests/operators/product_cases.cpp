@@ -63,8 +63,18 @@ void add_epilogues(std::vector<OperatorCase>& cases) {
   cases.push_back(
       make_case("Gemm", "nothing to sum", {uniform({2, 0}), uniform({0, 3}), uniform({3})}));
 
+  const CaseInput two = values({2, 2}, {1, 2, 3, 4}), sign = values({2, 2}, {1, -1, 0, 2});
+  cases.push_back(expecting(make_case("Gemm", "known", {two, two, values({2}, {-8, 1})},
+                                      {{"activation", std::string("Relu")}}),
+                            {0, 11, 7, 23}));
+  cases.push_back(expecting(make_case("Gemm", "known ReluGrad", {two, two, absent(), sign},
+                                      {{"activation", std::string("ReluGrad")}, {"alpha", 2.0}}),
+                            {14, 0, 0, 44}));
+
   CaseInput rate = values({}, {0.1});
   rate.fixed = true;
+  cases.push_back(
+      expecting(make_case("GemmSgd", "known", {sign, two, two, rate}), {0.3, -2, -1.5, -0.2}));
   cases.push_back(
       make_case("GemmSgd", "plain", {uniform({20, 17}), uniform({20, 9}), uniform({9, 17}), rate}));
   cases.push_back(make_case("GemmSgd", "alpha",
@@ -105,6 +115,11 @@ void add_reduction_cases(std::vector<OperatorCase>& cases) {
       expecting(make_case("ReduceSum", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {0, 0}));
   cases.push_back(make_case("ReduceSum", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
   cases.push_back(make_case("ReduceMean", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
+  const CaseInput known = values({2, 3}, {1, 2, 3, 4, 5, 9});
+  cases.push_back(
+      expecting(make_case("ReduceSum", "known", {known}, reducing({0}, 0)), {5, 7, 12}));
+  cases.push_back(expecting(make_case("ReduceMean", "known", {known}, reducing({1}, 0)), {2, 6}));
+  cases.push_back(expecting(make_case("SumOfSquares", "known", {known}), {136}));
   const double infinity = std::numeric_limits<double>::infinity();
   cases.push_back(
       expecting(make_case("ReduceMax", "of nothing", {uniform({2, 0})}, reducing({1}, 0)),

@@ -88,9 +88,6 @@ struct Computed {
 Computed compute(const LossConfig& config, const HostTensor& value, const HostTensor& labels,
                  std::int64_t pass) {
   const std::int64_t step = value.shape()[0];
-  double denominator = 0;
-  denominator = label_weight_sum(
-      config.terms[0], labels.dtype() == DType::float32 ? labels.converted(DType::int64) : labels);
   Computed result;
   for (std::int64_t done = 0; done < step; done += pass) {
     const std::int64_t count = std::min(pass, step - done);
@@ -99,7 +96,8 @@ Computed compute(const LossConfig& config, const HostTensor& value, const HostTe
     std::vector<std::pair<std::string, HostTensor>> feeds{{"value", x}, {"labels", y}};
     for (const FedDenominator& fed : made.loss.denominators) {
       EXPECT_EQ(fed.term, "loss");
-      feeds.emplace_back(fed.input, HostTensor::from<float>({}, {static_cast<float>(denominator)}));
+      const double sum = label_weight_sum(config.terms[0], labels);
+      feeds.emplace_back(fed.input, HostTensor::from<float>({}, {static_cast<float>(sum)}));
     }
     const auto found = testing::evaluate(made.graph, feeds, {made.loss.total, made.gradient});
     result.loss += found[0].as<float>()[0];
@@ -292,18 +290,21 @@ TEST(LossErrorsTest, ShapesThatDoNotFit) {
 }
 
 TEST(LossErrorsTest, WeightsOfAnotherNumberOfClasses) {
-  EXPECT_THAT(problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels",
-                           class_weights = [1.0, 2.0] })",
-                      labels_only),
-              HasSubstr("expected 3 numbers, one per class, got 2"));
-  EXPECT_THAT(problem(R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels",
-                           pos_weight = [1.0, 2.0] })",
-                      {{"labels", {DType::int64, {4, 3}}}}),
-              HasSubstr("pos_weight"));
-  EXPECT_THAT(problem(R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels",
-                           ignore_index = 0 })",
-                      {{"labels", {DType::float32, {4, 3}}}}),
-              HasSubstr("need integer labels"));
+  EXPECT_THAT(
+      problem(
+          R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels", class_weights = [1.0, 2.0] })",
+          labels_only),
+      HasSubstr("expected 3 numbers, one per class, got 2"));
+  EXPECT_THAT(
+      problem(
+          R"({ kind = "binary_cross_entropy", logits = "logits", labels = "labels", pos_weight = [1.0, 2.0] })",
+          {{"labels", {DType::int64, {4, 3}}}}),
+      HasSubstr("pos_weight"));
+  EXPECT_THAT(
+      problem(
+          R"({ kind = "softmax_cross_entropy", logits = "logits", labels = "labels", ignore_index = 0 })",
+          {{"labels", {DType::float32, {4, 3}}}}),
+      HasSubstr("need integer labels"));
 }
 
 TEST(LossErrorsTest, AModelWithoutALossNeedsTerms) {

@@ -1,91 +1,25 @@
-// Whole runs of a small network: micro-batches, freezing, schedules, resume, evaluation,
-// divergence.
+// Whole runs of a small network: micro-batches, freezing, rates, clipping, endings.
 #include "engine/training/trainer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <cmath>
 #include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/training/checkpoint.h"
-#include "engine/training/metrics.h"
 #include "engine/training/schedule.h"
-#include "tests/harness/operator_case.h"
-#include "tests/training/formats/temporary_folder.h"
-#include "tests/training/support.h"
+#include "tests/training/training_run.h"
 
 namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::expect_near;
+using testing::terms;
+using testing::Trained;
 using Json = nlohmann::json;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-struct Trained {
-  std::unique_ptr<Training> training;
-  TrainingResult result;
-  std::vector<TrainingProgress> steps, evaluations;
-  std::vector<std::string> messages;
-
-  static double value(const TrainingProgress& progress, const std::string& name) {
-    for (const auto& [key, number] : progress.values) {
-      if (key == name) return number;
-    }
-    ADD_FAILURE() << "no " << name;
-    return std::nan("");
-  }
-  std::vector<double> all(const std::string& name) const {
-    std::vector<double> values;
-    for (const TrainingProgress& p : steps) values.push_back(value(p, name));
-    return values;
-  }
-};
-
-class TrainerTest : public ::testing::Test {
- protected:
-  /// Runs to the end, or until `stop_after` steps are done. `resume` is a run directory.
-  Trained run(const std::vector<std::string>& keys, std::uint64_t stop_after = 0,
-              const std::string& resume = "") {
-    Trained run;
-    TrainingHooks hooks;
-    std::uint64_t done = 0;
-    hooks.on_progress = [&](const TrainingProgress& p) {
-      (p.evaluation ? run.evaluations : run.steps).push_back(p);
-      done = p.step;
-    };
-    hooks.on_message = [&](const std::string& text) { run.messages.push_back(text); };
-    hooks.stop_requested = [&] { return stop_after > 0 && done >= stop_after; };
-    run.training = std::make_unique<Training>(testing::small_config(folder_.path(), keys),
-                                              engine_.parts(), DataSets{train_, eval_}, hooks);
-    run.result = run.training->run(resume, {});
-    return run;
-  }
-
-  testing::TemporaryFolder folder_;
-  testing::SmallEngine engine_;
-  std::shared_ptr<const DataSource> train_ = testing::small_data(22, 3), eval_;
-};
-
-// Relative to the largest number of the tensor.
-void expect_near(StateStore& a, StateStore& b, double tolerance) {
-  for (const auto& [name, x] : testing::states_of(a)) {
-    if (name.ends_with("/gradient_sum")) continue;
-    ASSERT_TRUE(b.has(name)) << name;
-    const HostTensor y = b.read(name);
-    double largest = 0, worst = 0;
-    for (std::int64_t i = 0; i < x.type().elements(); ++i) {
-      largest = std::max(largest, std::abs(y.number(i)));
-      worst = std::max(worst, std::abs(x.number(i) - y.number(i)));
-    }
-    EXPECT_LE(worst, tolerance * largest) << name;
-  }
-}
+using TrainerTest = testing::TrainingRun;
 
 // ---------------------------------------------------------------- micro-batches
 
@@ -94,12 +28,6 @@ struct MicroBatchCase {
   std::vector<std::string> keys;
   bool holes = false;
 };
-
-std::string terms(const std::string& options) {
-  return "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
-         "labels=\"labels\"" +
-         options + "}]";
-}
 
 class MicroBatchTest : public TrainerTest, public ::testing::WithParamInterface<MicroBatchCase> {};
 
@@ -224,189 +152,6 @@ TEST_F(TrainerTest, TheNormIsThatBeforeClipping) {
       run({"steps=1", "optimizer.lr=0.4", "optimizer.clip_norm=" + std::to_string(norm / 4)});
   EXPECT_NEAR(clipped.all("gradient_norm")[0], norm, 1e-6);
   expect_near(clipped.training->states(), free.training->states(), 1e-5);
-}
-
-// ---------------------------------------------------------------- resume
-
-std::vector<Json> metrics_of(const std::string& run_dir) {
-  std::vector<Json> lines;
-  for (const std::string& line : testing::lines_of(run_dir + "/metrics.jsonl")) {
-    Json json = Json::parse(line);
-    json.erase("wall");
-    json.erase("samples_per_second");
-    lines.push_back(std::move(json));
-  }
-  return lines;
-}
-
-const std::vector<std::vector<std::string>> resumable{
-    {"optimizer.momentum=0.9"},
-    {"optimizer.kind=adamw", "optimizer.schedule={kind=\"cosine\", warmup=\"3 steps\"}",
-     "micro_batch=4"},
-    {"optimizer.kind=adam", "parameters.freeze=[{at=\"fc1\", until=\"5 steps\"}]",
-     "optimizer.clip_norm=0.5"},
-};
-
-TEST_F(TrainerTest, ResumeIsBitEqual) {
-  eval_ = testing::small_data(7, 9);
-  for (std::vector<std::string> keys : resumable) {
-    keys.insert(keys.end(), {"steps=11", "eval.every=\"4 steps\"", "eval.metrics=[\"accuracy\"]",
-                             "eval.best=\"accuracy\""});
-    const Trained whole = run(keys);
-    for (const std::uint64_t stop : {1, 4, 5, 6, 10}) {
-      const Trained stopped = run(keys, stop);
-      ASSERT_TRUE(stopped.result.interrupted);
-      EXPECT_EQ(stopped.result.steps, stop);
-      EXPECT_FALSE(fs::exists(stopped.result.run_dir + "/summary.json"));
-      const Trained resumed = run(keys, 0, stopped.result.run_dir);
-      EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step " + std::to_string(stop)));
-      EXPECT_EQ(resumed.result.steps, 11u);
-      EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "")
-          << keys[0] << " at " << stop;
-      EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir))
-          << keys[0] << " at " << stop;
-      EXPECT_TRUE(fs::exists(resumed.result.run_dir + "/summary.json"));
-    }
-  }
-}
-
-TEST_F(TrainerTest, ABrokenCheckpointIsNamedAndTheOneBeforeUsed) {
-  const std::vector<std::string> keys{"steps=9", "checkpoint.every=\"2 steps\"",
-                                      "checkpoint.keep=2", "optimizer.momentum=0.9"};
-  const Trained whole = run(keys);
-  const Trained stopped = run(keys, 7);
-  const std::string checkpoints = stopped.result.run_dir + "/checkpoints";
-  EXPECT_THAT(list_checkpoints(checkpoints), ElementsAre("step-00000006", "step-00000007"));
-  fs::resize_file(checkpoints + "/step-00000007/optimizer.safetensors", 20);
-  const Trained resumed = run(keys, 0, stopped.result.run_dir);
-  EXPECT_THAT(resumed.messages,
-              ::testing::Contains(HasSubstr("checkpoint step-00000007 is broken")));
-  EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step 6"));
-  EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
-  EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir));
-  EXPECT_THAT(list_checkpoints(checkpoints), ElementsAre("step-00000008", "step-00000009"));
-}
-
-TEST_F(TrainerTest, WithoutAWholeCheckpointTheRunStartsAgain) {
-  const Trained stopped = run({}, 3);
-  fs::remove(stopped.result.run_dir + "/checkpoints/step-00000003/manifest.json");
-  const Trained resumed = run({}, 0, stopped.result.run_dir);
-  EXPECT_THAT(resumed.messages, ::testing::Contains(HasSubstr("starting from the beginning")));
-  const Trained whole = run({});
-  EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
-  EXPECT_EQ(metrics_of(resumed.result.run_dir).size(), 6u);
-}
-
-TEST_F(TrainerTest, AFinishedRunGoesOnWithMoreSteps) {
-  const Trained first = run({"steps=4"});
-  const Trained more = run({"steps=6"}, 0, first.result.run_dir);
-  const Trained whole = run({"steps=6"});
-  EXPECT_EQ(testing::difference(more.training->states(), whole.training->states()), "");
-}
-
-TEST_F(TrainerTest, AnEvaluationThatWasLoggedIsNotLoggedAgain) {
-  eval_ = testing::small_data(7, 9);
-  const Trained first = run({"steps=4", "eval.every=\"2 steps\""});
-  fs::remove(first.result.run_dir + "/summary.json");  // as if killed just before it
-  const Trained again = run({"steps=4", "eval.every=\"2 steps\""}, 0, first.result.run_dir);
-  EXPECT_EQ(metrics_of(first.result.run_dir).size(), 6u);
-  EXPECT_FALSE(again.result.evaluation.empty());
-  EXPECT_TRUE(fs::exists(first.result.run_dir + "/summary.json"));
-}
-
-TEST_F(TrainerTest, AnotherOptimizerCannotResume) {
-  const Trained stopped = run({}, 3);
-  EXPECT_THAT(testing::error_text([&] { run({"optimizer.kind=adam"}, 0, stopped.result.run_dir); }),
-              HasSubstr("optimizer kinds may not change on resume"));
-}
-
-// ---------------------------------------------------------------- evaluation
-
-/// The loss over all samples of a source at once, with the parameters of `states`.
-double whole_loss(const OperatorSet& operators, const RunConfig& config, const DataSource& source,
-                  const StateStore& states, Accuracy& accuracy) {
-  const std::int64_t samples = source.samples();
-  TrainingRequest request;
-  request.config = &config;
-  request.fields = {{"labels", {DType::int64, {samples}}}};
-  request.samples = {samples, samples};
-  const Graph graph =
-      build_evaluation_graph(operators, testing::small_network(operators, samples), request);
-  std::vector<std::pair<std::string, HostTensor>> feeds = testing::states_of(states);
-  std::vector<std::int64_t> order(static_cast<std::size_t>(samples));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int64_t>(i);
-  for (int field = 0; field < 2; ++field) {
-    TensorType type = source.fields()[field].sample;
-    type.shape.insert(type.shape.begin(), samples);
-    HostTensor tensor(type);
-    source.fill(field, order, nullptr, tensor.data());
-    feeds.emplace_back(source.fields()[field].name, tensor);
-  }
-  const auto found = testing::evaluate(
-      graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
-  accuracy.add(found[1], feeds.back().second, config.loss.terms[0].ignore_index);
-  return found[0].as<float>()[0];
-}
-
-TEST_F(TrainerTest, EvaluationCoversEachSampleOnce) {
-  for (const std::int64_t samples : {1, 7, 8, 16, 19}) {
-    for (const std::string& options :
-         {std::string(), std::string(", reduction=\"sum\""),
-          std::string(", ignore_index=-1, class_weights=[0.5, 2.0, 1.0]")}) {
-      const bool holes = options.find("ignore") != std::string::npos;
-      train_ = testing::small_data(22, 3, holes);
-      eval_ = testing::small_data(samples, 9, holes);
-      const std::vector<std::string> keys{
-          terms(options), "steps=2", "eval.metrics=[\"accuracy\", \"loss\"]", "optimizer.lr=0.01"};
-      const Trained run = this->run(keys);
-      ASSERT_EQ(run.evaluations.size(), 1u);
-      Accuracy accuracy;
-      const double loss = whole_loss(engine_.operators, testing::small_config(folder_.path(), keys),
-                                     *eval_, run.training->states(), accuracy);
-      EXPECT_NEAR(Trained::value(run.evaluations[0], "loss"), loss, 1e-6 * loss)
-          << samples << options;
-      EXPECT_DOUBLE_EQ(Trained::value(run.evaluations[0], "accuracy"), accuracy.value())
-          << samples << options;
-    }
-  }
-}
-
-TEST_F(TrainerTest, MetricsThatCannotBeComputedAreErrors) {
-  eval_ = testing::small_data(7, 9);
-  EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"mse\"]"}); }),
-              HasSubstr("a term of kind mse"));
-}
-
-TEST_F(TrainerTest, TheBestCheckpointIsKept) {
-  eval_ = testing::small_data(9, 9);
-  // A rate that only hurts: the first evaluation is the best one.
-  const Trained run =
-      this->run({"steps=6", "optimizer.lr=3.0", "eval.every=\"1 steps\"", "eval.metrics=[\"loss\"]",
-                 "eval.best=\"loss\"", "checkpoint.every=\"1 steps\"", "checkpoint.keep=1"});
-  double best = 1e30;
-  std::uint64_t best_step = 0;
-  for (const TrainingProgress& p : run.evaluations) {
-    if (Trained::value(p, "loss") < best) {
-      best = Trained::value(p, "loss");
-      best_step = p.step;
-    }
-  }
-  const std::string checkpoints = run.result.run_dir + "/checkpoints";
-  EXPECT_THAT(testing::lines_of(checkpoints + "/best"), ElementsAre(checkpoint_name(best_step)));
-  EXPECT_TRUE(fs::exists(checkpoints + "/" + checkpoint_name(best_step)));
-  EXPECT_TRUE(fs::exists(checkpoints + "/" + checkpoint_name(6)));
-  EXPECT_LE(list_checkpoints(checkpoints).size(), 2u);
-}
-
-TEST_F(TrainerTest, PatienceEndsTheRun) {
-  eval_ = testing::small_data(9, 9);
-  const Trained run =
-      this->run({"steps=100", "optimizer.lr=0.0", "eval.every=\"2 steps\"",
-                 "eval.metrics=[\"loss\"]", "eval.best=\"loss\"", "eval.patience=3"});
-  EXPECT_EQ(run.result.steps, 8u);  // the first is the best, then three that are not better
-  EXPECT_EQ(run.evaluations.size(), 4u);
-  EXPECT_THAT(run.messages, ::testing::Contains(HasSubstr("stopped early")));
-  EXPECT_TRUE(fs::exists(run.result.run_dir + "/summary.json"));
 }
 
 // ---------------------------------------------------------------- endings

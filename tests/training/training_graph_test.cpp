@@ -185,12 +185,14 @@ TEST_F(TrainingGraphTest, EveryMissingGradientIsReported) {
   state.name = state.path = "w";
   state.trainable = true;
   state.start = HostTensor(TensorType{DType::float32, {4, 6}});
-  const ValueId w = g.state(state);
+  // Operators that exist for gradients have none themselves.
+  const ValueId weight = g.state(state);
   g.set_scope({"first", Phase::forward, {}});
-  ValueId y =
-      g.add_node("TanhGrad", {x, w});  // operators that exist for gradients have none themselves
+  const ValueId a = g.add_node("TanhGrad", {x, weight});
   g.set_scope({"second", Phase::forward, {}});
-  y = g.add_node("SigmoidGrad", {y, x});
+  const ValueId b = g.add_node("SigmoidGrad", {x, weight});
+  g.set_scope({"sum", Phase::forward, {}});
+  const ValueId y = g.add(a, b);
   g.output("logits", y);
   const Graph forward = g.finish();
   const std::string text =

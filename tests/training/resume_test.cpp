@@ -1,0 +1,100 @@
+// Interrupted runs go on exactly, from whole checkpoints only.
+#include <filesystem>
+
+#include "engine/training/checkpoint.h"
+#include "tests/training/training_run.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::metrics_of;
+using testing::Trained;
+
+using ResumeTest = testing::TrainingRun;
+
+const std::vector<std::vector<std::string>> resumable{
+    {"optimizer.momentum=0.9"},
+    {"optimizer.kind=adamw", "optimizer.schedule={kind=\"cosine\", warmup=\"3 steps\"}",
+     "micro_batch=4"},
+    {"optimizer.kind=adam", "parameters.freeze=[{at=\"fc1\", until=\"5 steps\"}]",
+     "optimizer.clip_norm=0.5"},
+};
+
+TEST_F(ResumeTest, ResumeIsBitEqual) {
+  eval_ = testing::small_data(7, 9);
+  for (std::vector<std::string> keys : resumable) {
+    keys.insert(keys.end(), {"steps=11", "eval.every=\"4 steps\"", "eval.metrics=[\"accuracy\"]",
+                             "eval.best=\"accuracy\""});
+    const Trained whole = run(keys);
+    for (const std::uint64_t stop : {1, 4, 5, 6, 10}) {
+      const Trained stopped = run(keys, stop);
+      ASSERT_TRUE(stopped.result.interrupted);
+      EXPECT_EQ(stopped.result.steps, stop);
+      EXPECT_FALSE(fs::exists(stopped.result.run_dir + "/summary.json"));
+      const Trained resumed = run(keys, 0, stopped.result.run_dir);
+      EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step " + std::to_string(stop)));
+      EXPECT_EQ(resumed.result.steps, 11u);
+      EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "")
+          << keys[0] << " at " << stop;
+      EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir))
+          << keys[0] << " at " << stop;
+      EXPECT_TRUE(fs::exists(resumed.result.run_dir + "/summary.json"));
+    }
+  }
+}
+
+TEST_F(ResumeTest, ABrokenCheckpointIsNamedAndTheOneBeforeUsed) {
+  const std::vector<std::string> keys{"steps=9", "checkpoint.every=\"2 steps\"",
+                                      "checkpoint.keep=2", "optimizer.momentum=0.9"};
+  const Trained whole = run(keys);
+  const Trained stopped = run(keys, 7);
+  const std::string checkpoints = stopped.result.run_dir + "/checkpoints";
+  EXPECT_THAT(list_checkpoints(checkpoints), ElementsAre("step-00000006", "step-00000007"));
+  fs::resize_file(checkpoints + "/step-00000007/optimizer.safetensors", 20);
+  const Trained resumed = run(keys, 0, stopped.result.run_dir);
+  EXPECT_THAT(resumed.messages,
+              ::testing::Contains(HasSubstr("checkpoint step-00000007 is broken")));
+  EXPECT_THAT(resumed.messages, ::testing::Contains("resumed at step 6"));
+  EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
+  EXPECT_EQ(metrics_of(resumed.result.run_dir), metrics_of(whole.result.run_dir));
+  EXPECT_THAT(list_checkpoints(checkpoints), ElementsAre("step-00000008", "step-00000009"));
+}
+
+TEST_F(ResumeTest, WithoutAWholeCheckpointTheRunStartsAgain) {
+  const Trained stopped = run({}, 3);
+  fs::remove(stopped.result.run_dir + "/checkpoints/step-00000003/manifest.json");
+  const Trained resumed = run({}, 0, stopped.result.run_dir);
+  EXPECT_THAT(resumed.messages, ::testing::Contains(HasSubstr("starting from the beginning")));
+  const Trained whole = run({});
+  EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
+  EXPECT_EQ(metrics_of(resumed.result.run_dir).size(), 6u);
+}
+
+TEST_F(ResumeTest, AFinishedRunGoesOnWithMoreSteps) {
+  const Trained first = run({"steps=4"});
+  const Trained more = run({"steps=6"}, 0, first.result.run_dir);
+  const Trained whole = run({"steps=6"});
+  EXPECT_EQ(testing::difference(more.training->states(), whole.training->states()), "");
+}
+
+TEST_F(ResumeTest, AnEvaluationThatWasLoggedIsNotLoggedAgain) {
+  eval_ = testing::small_data(7, 9);
+  const Trained first = run({"steps=4", "eval.every=\"2 steps\""});
+  fs::remove(first.result.run_dir + "/summary.json");  // as if killed just before it
+  const Trained again = run({"steps=4", "eval.every=\"2 steps\""}, 0, first.result.run_dir);
+  EXPECT_EQ(metrics_of(first.result.run_dir).size(), 6u);
+  EXPECT_FALSE(again.result.evaluation.empty());
+  EXPECT_TRUE(fs::exists(first.result.run_dir + "/summary.json"));
+}
+
+TEST_F(ResumeTest, AnotherOptimizerCannotResume) {
+  const Trained stopped = run({}, 3);
+  EXPECT_THAT(testing::error_text([&] { run({"optimizer.kind=adam"}, 0, stopped.result.run_dir); }),
+              HasSubstr("optimizer kinds may not change on resume"));
+}
+
+}  // namespace
+}  // namespace tandem
