@@ -1,3 +1,4 @@
+// Pooling loops with AVX2.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Pooling loops with AVX-512.
 #include <algorithm>
 #include <array>
 #include <cstdint>

@@ -1,3 +1,4 @@
+// The list of product, convolution and pooling kernels, best first.
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/products.h"

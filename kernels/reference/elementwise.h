@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/reference/support.h"
-#include "kernels/shared/scalar_apply.h"
+#include "kernels/reference/scalar_apply.h"
 
 namespace tandem::reference {
 
