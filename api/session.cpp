@@ -36,6 +36,7 @@ struct Session::Impl {
   std::map<std::int64_t, std::unique_ptr<Program>> predictors;
   std::uint64_t steps = 0, predictions = 0;
   ErrorWord errors;
+  std::map<std::string, HostTensor> written;  // parameters set before a program holds them
 
   explicit Impl(RunConfig c)
       : config(std::move(c)), engine(config.threads), model(engine, config), parts(run_parts(engine, model)) {}
@@ -44,6 +45,10 @@ struct Session::Impl {
   /// Fields that the loss reads and the model does not: their types come from the first feeds.
   void build(const std::map<std::string, Array>& feeds);
   Program& predictor(std::int64_t batch);
+  /// Hands `written` to the states that exist since a program was made.
+  void write_states();
+  /// The model's parameters as the file has them.
+  std::map<std::string, const HostTensor*> start();
   /// Throws what kernels reported in the last step; the session stays usable.
   void check_errors(const Program& program);
 };
@@ -94,6 +99,26 @@ void Session::Impl::build(const std::map<std::string, Array>& feeds) {
   const TrainingGraph graph =
       build_training_graph(engine.operators, model.forward(config.batch_size, true), request);
   training = bind_program(graph, parts, states, arenas, names);
+  write_states();
+}
+
+void Session::Impl::write_states() {
+  for (auto at = written.begin(); at != written.end();) {
+    if (!states.has(at->first)) {
+      ++at;
+      continue;
+    }
+    states.write(at->first, at->second);
+    at = written.erase(at);
+  }
+}
+
+std::map<std::string, const HostTensor*> Session::Impl::start() {
+  std::map<std::string, const HostTensor*> result;
+  for (const State& state : model.forward(config.batch_size, true).states) {
+    if (state.kind == StateKind::parameter) result[state.name] = &state.start;
+  }
+  return result;
 }
 
 double Session::step(const std::map<std::string, Array>& feeds) {
@@ -136,6 +161,7 @@ Program& Session::Impl::predictor(std::int64_t batch) {
     const Graph& graph = model.forward(batch, false);
     program = std::make_unique<Program>(graph, parts.place(graph), engine.operators, parts.devices, states,
                                         arenas, parts.options);
+    write_states();
   }
   return *program;
 }
@@ -166,24 +192,29 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
 
 std::map<std::string, Array> Session::parameters() const {
   std::map<std::string, Array> result;
-  for (const std::string& name : impl_->states.names()) {
-    if (impl_->states.kind(name) == StateKind::parameter) result[name] = to_array(impl_->states.read(name));
+  for (const auto& [name, start] : impl_->start()) {
+    const auto found = impl_->written.find(name);
+    result[name] = to_array(impl_->states.has(name)            ? impl_->states.read(name)
+                            : found != impl_->written.end() ? found->second
+                                                            : *start);
   }
   return result;
 }
 
 void Session::set_parameter(const std::string& name, const Array& value) {
-  const HostTensor tensor = to_tensor(value, name);
-  if (!impl_->states.has(name) || impl_->states.type(name) != tensor.type()) {
+  HostTensor tensor = to_tensor(value, name);
+  const auto start = impl_->start();
+  const auto found = start.find(name);
+  if (found == start.end() || found->second->type() != tensor.type()) {
     Diagnostic d;
     d.path = name;
-    d.message = impl_->states.has(name) ? "this parameter has another type"
-                                        : "there is no such parameter yet (parameters exist after the first step)";
-    if (impl_->states.has(name)) d.expected = to_string(impl_->states.type(name));
+    d.message = found != start.end() ? "this parameter has another type" : "there is no such parameter";
+    if (found != start.end()) d.expected = to_string(found->second->type());
     d.got = to_string(tensor.type());
     throw Error(ErrorKind::usage, std::move(d));
   }
-  impl_->states.write(name, tensor);
+  impl_->written[name] = std::move(tensor);
+  impl_->write_states();
 }
 
 void Session::save(const std::string& path) const {

@@ -52,7 +52,6 @@ std::vector<ValueId> add_gradients(GraphBuilder& builder, std::span<const Gradie
     return sum;
   };
 
-  std::vector<Diagnostic> problems;
   for (std::size_t i = forward_nodes; i-- > 0;) {
     const Node node = builder.graph().nodes[i];
     std::vector<bool> wants(node.inputs.size(), false);
@@ -66,8 +65,10 @@ std::vector<ValueId> add_gradients(GraphBuilder& builder, std::span<const Gradie
     }
     if (!any_wanted || !any_gradient) continue;
     if (node.op->gradient == nullptr) {
-      problems.push_back(missing(node));
-      continue;
+      std::vector<ValueId> values;
+      for (const GradientSeed& seed : seeds) values.push_back(seed.value);
+      builder.set_scope(old_scope);
+      throw Error(ErrorKind::usage, missing_gradients(builder.graph(), values, wanted));
     }
     builder.set_scope({node.path, Phase::backward, node.origins});
     std::vector<ValueId> dy;
@@ -81,7 +82,6 @@ std::vector<ValueId> add_gradients(GraphBuilder& builder, std::span<const Gradie
       partial[node.inputs[k].index].push_back(dx[k]);
     }
   }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 
   std::vector<ValueId> result;
   for (ValueId id : wanted) {
@@ -106,7 +106,7 @@ std::vector<Diagnostic> missing_gradients(const Graph& graph, std::span<const Va
     if (!any || !any_needed) continue;
     if (node.op->gradient == nullptr) problems.push_back(missing(node));
     for (ValueId input : node.inputs) {
-      if (input) reached[input.index] = true;
+      if (input && needs[input.index]) reached[input.index] = true;
     }
   }
   return problems;
