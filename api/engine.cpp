@@ -102,6 +102,7 @@ RunParts run_parts(const Engine& engine, OpenModel& model) {
   RunParts parts;
   parts.operators = &engine.operators;
   parts.devices = engine.devices();
+  parts.evaluate = engine.evaluate;
   parts.forward = [&model](std::int64_t batch, bool training) { return model.forward(batch, training); };
   parts.place = [](const Graph& graph) { return place_on_one_device(graph, {"cpu"}, 0, "default"); };
   return parts;

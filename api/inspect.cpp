@@ -80,6 +80,7 @@ TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspe
   graph.outputs = {{"loss", loss}};
   TrainingRequest request;
   request.config = &config;
+  request.evaluate = engine.evaluate;
   return build_training_graph(engine.operators, g.finish(), request);
 }
 

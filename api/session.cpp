@@ -41,14 +41,16 @@ struct Session::Impl {
   explicit Impl(RunConfig c)
       : config(std::move(c)), engine(config.threads), model(engine, config), parts(run_parts(engine, model)) {}
 
+  /// The model in training form: what the parameters are, before any program exists.
+  const Graph& forward() { return model.forward(config.batch_size, true); }
   void feed(Program& program, const std::map<std::string, Array>& feeds, std::uint64_t ticket);
   /// Fields that the loss reads and the model does not: their types come from the first feeds.
   void build(const std::map<std::string, Array>& feeds);
   Program& predictor(std::int64_t batch);
   /// Hands `written` to the states that exist since a program was made.
   void write_states();
-  /// The model's parameters as the file has them.
-  std::map<std::string, const HostTensor*> start();
+  /// A parameter or buffer as it is now, also where no program holds it yet.
+  HostTensor read(const State& state) const;
   /// Throws what kernels reported in the last step; the session stays usable.
   void check_errors(const Program& program);
 };
@@ -91,13 +93,14 @@ void Session::Impl::build(const std::map<std::string, Array>& feeds) {
   TrainingRequest request;
   request.config = &config;
   request.samples = {config.batch_size, config.batch_size};
+  request.evaluate = engine.evaluate;
   std::vector<std::string> names;
   for (const auto& [name, array] : feeds) {
     request.fields[name] = to_tensor(array, name).type();
     names.push_back(name);
   }
   const TrainingGraph graph =
-      build_training_graph(engine.operators, model.forward(config.batch_size, true), request);
+      build_training_graph(engine.operators, forward(), request);
   training = bind_program(graph, parts, states, arenas, names);
   write_states();
 }
@@ -113,12 +116,10 @@ void Session::Impl::write_states() {
   }
 }
 
-std::map<std::string, const HostTensor*> Session::Impl::start() {
-  std::map<std::string, const HostTensor*> result;
-  for (const State& state : model.forward(config.batch_size, true).states) {
-    if (state.kind == StateKind::parameter) result[state.name] = &state.start;
-  }
-  return result;
+HostTensor Session::Impl::read(const State& state) const {
+  if (states.has(state.name)) return states.read(state.name);
+  const auto found = written.find(state.name);
+  return found != written.end() ? found->second : state.start;
 }
 
 double Session::step(const std::map<std::string, Array>& feeds) {
@@ -192,24 +193,21 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
 
 std::map<std::string, Array> Session::parameters() const {
   std::map<std::string, Array> result;
-  for (const auto& [name, start] : impl_->start()) {
-    const auto found = impl_->written.find(name);
-    result[name] = to_array(impl_->states.has(name)            ? impl_->states.read(name)
-                            : found != impl_->written.end() ? found->second
-                                                            : *start);
+  for (const State& state : impl_->forward().states) {
+    if (state.kind == StateKind::parameter) result[state.name] = to_array(impl_->read(state));
   }
   return result;
 }
 
 void Session::set_parameter(const std::string& name, const Array& value) {
   HostTensor tensor = to_tensor(value, name);
-  const auto start = impl_->start();
-  const auto found = start.find(name);
-  if (found == start.end() || found->second->type() != tensor.type()) {
+  const State* state = impl_->forward().find_state(name);
+  const bool found = state != nullptr && state->kind == StateKind::parameter;
+  if (!found || state->start.type() != tensor.type()) {
     Diagnostic d;
     d.path = name;
-    d.message = found != start.end() ? "this parameter has another type" : "there is no such parameter";
-    if (found != start.end()) d.expected = to_string(found->second->type());
+    d.message = found ? "this parameter has another type" : "there is no such parameter";
+    if (found) d.expected = to_string(state->start.type());
     d.got = to_string(tensor.type());
     throw Error(ErrorKind::usage, std::move(d));
   }
@@ -220,6 +218,9 @@ void Session::set_parameter(const std::string& name, const Array& value) {
 void Session::save(const std::string& path) const {
   CheckpointContent content;
   collect_states(impl_->states, content);
+  for (const State& state : impl_->forward().states) {
+    if (!impl_->states.has(state.name)) content.model.push_back({state.name, impl_->read(state)});
+  }
   export_weights(impl_->engine, impl_->model.file(), impl_->config, content.model, path);
 }
 

@@ -63,6 +63,14 @@ void refuse_later_parts(const RunConfig& config) {
     d.fix = "add [data] with kind, train.files and fields";
     problems.push_back(std::move(d));
   }
+  if (!config.policy.empty()) {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "policy: this version places everything on the cpu and reads no policy files";
+    d.got = config.policy;
+    d.fix = "leave the key policy away";
+    problems.push_back(std::move(d));
+  }
   if (config.device == "gpu") {
     Diagnostic d;
     d.file = config.file;
@@ -74,7 +82,7 @@ void refuse_later_parts(const RunConfig& config) {
 }
 
 std::string find_run(const RunConfig& config) {
-  if (!config.run_dir.empty()) return path_exists(config.run_dir) ? config.run_dir : "";
+  if (!config.run_dir.empty()) return is_directory(config.run_dir + "/checkpoints") ? config.run_dir : "";
   const std::filesystem::path file(config.file);
   return RunDirectory::newest_unfinished((file.parent_path() / "runs").string(),
                                          config.name.empty() ? file.stem().string() : config.name);

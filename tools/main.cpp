@@ -1,12 +1,36 @@
 // The `tandem` program: parses the command line, runs one subcommand, turns errors into exit codes.
 #include <cstdio>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
 
 namespace tandem::tool {
 namespace {
+
+/// A closed standard stream would hand its number to the next file opened, and messages would go into it.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) _exit(1);
+  }
+}
+
+/// Control characters of file names and keys shown as \xNN: they must not steer a terminal.
+std::string printable(const std::string& text) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string shown;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte >= 0x20 || c == '\n' || c == '\t') && byte != 0x7f) {
+      shown += c;
+    } else {
+      shown += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return shown;
+}
 
 int report(const Error& error, bool json) {
   if (json) {
@@ -25,7 +49,9 @@ int report(const Error& error, bool json) {
                   .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
                   .c_str());
   }
-  std::fprintf(stderr, "tandem: %s\n", error.what());
+  std::string text;
+  for (const Diagnostic& d : error.diagnostics()) text += (text.empty() ? "" : "\n") + to_string(d);
+  std::fprintf(stderr, "tandem: %s\n", printable(text).c_str());
   return static_cast<int>(error.kind());
 }
 
@@ -51,6 +77,12 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    // CLI11 speaks of a missing subcommand also where an unknown one is given.
+    if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && app.get_subcommands().empty() && argc > 1) {
+      std::fprintf(stderr, "tandem: unknown subcommand or option: %s\nRun with --help for more information.\n",
+                   printable(argv[1]).c_str());
+      return static_cast<int>(ErrorKind::usage);
+    }
     return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::usage);
   }
   try {
@@ -76,4 +108,12 @@ int print(const std::string& text, const std::string& json, bool as_json) {
 
 }  // namespace tandem::tool
 
-int main(int argc, char** argv) { return tandem::tool::run(argc, argv); }
+int main(int argc, char** argv) {
+  tandem::tool::open_standard_streams();
+  const int code = tandem::tool::run(argc, argv);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    std::perror("tandem: cannot write to standard output");
+    return code == 0 ? static_cast<int>(tandem::ErrorKind::runtime) : code;
+  }
+  return code;
+}

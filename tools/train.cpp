@@ -96,6 +96,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       options->train.on_message = [&](const std::string& text) { display.message(text); };
       std::signal(SIGINT, on_signal);
       std::signal(SIGTERM, on_signal);
+      std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
       api::Trainer trainer(options->config, options->train);
       display.message(trainer.summary());
       const api::TrainResult result = trainer.run();

@@ -1,5 +1,7 @@
 #include "engine/graph/host_tensor.h"
 
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -8,6 +10,8 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t alignment = 64;
+/// From this size on the system gives zero pages that take no memory until they are written.
+constexpr std::size_t mapped_from = std::size_t{1} << 20;
 
 template <class To, class From>
 To convert(From value) {
@@ -27,6 +31,12 @@ To convert(From value) {
 HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
   const std::size_t size = (type_.bytes() + alignment - 1) / alignment * alignment;
   if (size == 0) return;
+  if (size >= mapped_from) {
+    data_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED) throw std::bad_alloc();
+    owner_ = std::shared_ptr<void>(data_, [size](void* data) { munmap(data, size); });
+    return;
+  }
   data_ = std::aligned_alloc(alignment, size);
   if (data_ == nullptr) throw std::bad_alloc();
   std::memset(data_, 0, size);

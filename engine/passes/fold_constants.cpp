@@ -5,11 +5,10 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t most_bytes = 64u << 20;
 constexpr double most_operations = 1e8;
 
 /// By the types in the old graph; whether the inputs are constants is asked in the new one.
-bool small_enough(const Graph& graph, const Node& node) {
+bool small_enough(const Graph& graph, const Node& node, std::size_t most_bytes) {
   if (node.op->random || !node.op->aliases.empty()) return false;
   std::size_t bytes = 0;
   for (ValueId output : node.outputs) bytes += graph.type(output).bytes();
@@ -21,17 +20,16 @@ bool small_enough(const Graph& graph, const Node& node) {
 Graph fold_constants(const Graph& graph, PassContext& context) {
   if (!context.evaluate) return graph;
   return rewrite(graph, context.operators, [&](GraphRewrite& to, NodeId id) {
-    if (!small_enough(graph, graph.node(id))) return false;
-    Node node = graph.node(id);
+    if (!small_enough(graph, graph.node(id), context.most_constant_bytes)) return false;
+    const Node& node = graph.node(id);
     std::vector<HostTensor> inputs;
-    for (ValueId& input : node.inputs) {
-      input = to.mapped(input);  // an input folded just before is a constant of the new graph
+    for (const ValueId input : node.inputs) {
+      const ValueId value = to.mapped(input);  // an input folded just before is a constant of the new graph
       const Graph& made = to.builder().graph();
-      if (input && !made.is_constant(input)) return false;
-      inputs.push_back(input ? *made.value(input).constant : HostTensor());
+      if (value && !made.is_constant(value)) return false;
+      inputs.push_back(value ? *made.value(value).constant : HostTensor());
     }
-    const Graph& made = to.builder().graph();
-    const std::vector<HostTensor> outputs = context.evaluate(made, node, inputs);
+    const std::vector<HostTensor> outputs = context.evaluate(graph, node, inputs);
     if (outputs.size() != node.outputs.size()) return false;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       to.replace(node.outputs[i], to.builder().constant(outputs[i]));

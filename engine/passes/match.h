@@ -1,9 +1,11 @@
 // Small questions about a graph that the recognising passes ask.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
@@ -48,6 +50,23 @@ class Match {
     if (test(node.inputs[1])) return node.inputs[0];
     if (test(node.inputs[0])) return node.inputs[1];
     return {};
+  }
+
+  /// The nodes on the way from `leaves` (not looked behind) to `root`, without root's own producer.
+  std::vector<NodeId> interior(ValueId root, const std::vector<ValueId>& leaves) const {
+    std::vector<NodeId> found;
+    std::vector<ValueId> todo = graph_.node(producer(root)).inputs;
+    while (!todo.empty()) {
+      const ValueId value = todo.back();
+      todo.pop_back();
+      const NodeId node = producer(value);
+      if (!node || std::find(leaves.begin(), leaves.end(), value) != leaves.end()) continue;
+      if (std::find(found.begin(), found.end(), node) != found.end()) continue;
+      found.push_back(node);
+      const std::vector<ValueId>& inputs = graph_.node(node).inputs;
+      todo.insert(todo.end(), inputs.begin(), inputs.end());
+    }
+    return found;
   }
 
   /// Writes value = factor * rest[0] * rest[1] * ... by walking Mul and Div by constants.

@@ -20,7 +20,12 @@ struct PassContext {
   /// Whether nodes may become one: only where their policy attributes are equal. Empty: always.
   std::function<bool(const std::vector<std::string>& paths)> may_merge;
   std::vector<std::string> notes;  // what was recognised: "blocks.0.MatMul: Attention"
+  std::size_t most_constant_bytes = 64u << 20;  // results of folding; larger ones stay computed
 };
+
+/// False where the policy keeps the nodes apart.
+bool may_become_one(const PassContext& context, const Graph& graph, NodeId node,
+                    const std::vector<NodeId>& others);
 
 struct GraphPass {
   std::string name;

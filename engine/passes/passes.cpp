@@ -20,6 +20,14 @@ const std::vector<GraphPass>& forward_passes() {
   return list;
 }
 
+bool may_become_one(const PassContext& context, const Graph& graph, NodeId node,
+                    const std::vector<NodeId>& others) {
+  if (!context.may_merge) return true;
+  std::vector<std::string> paths{graph.node(node).path};
+  for (const NodeId other : others) paths.push_back(graph.node(other).path);
+  return context.may_merge(paths);
+}
+
 Graph run_passes(Graph graph, PassContext& context, const std::vector<std::string>& disabled,
                  std::vector<PassTime>* times) {
   using Clock = std::chrono::steady_clock;

@@ -80,7 +80,9 @@ Graph recognise_attention(const Graph& graph, PassContext& context) {
     const Node& node = graph.node(id);
     Found found;
     if (!find(match, node, found)) return false;
-    to.scope_of(id);
+    const std::vector<NodeId> others = match.interior(node.outputs[0], {found.q, found.k_transposed, found.v});
+    if (!may_become_one(context, graph, id, others)) return false;
+    to.scope_of(id, others);
     GraphBuilder& g = to.builder();
     const ValueId k = g.transpose_last_two(to.mapped(found.k_transposed));
     to.replace(node.outputs[0],

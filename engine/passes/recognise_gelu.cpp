@@ -74,7 +74,9 @@ Graph recognise_gelu(const Graph& graph, PassContext& context) {
     if (found.approximate == nullptr || graph.type(found.x) != graph.type(node.outputs[0])) {
       return false;
     }
-    to.scope_of(id);
+    const std::vector<NodeId> others = match.interior(node.outputs[0], {found.x});
+    if (!may_become_one(context, graph, id, others)) return false;
+    to.scope_of(id, others);
     to.replace(node.outputs[0], to.builder().add_node("Gelu", {to.mapped(found.x)},
                                                       {{"approximate", std::string(found.approximate)}}));
     context.notes.push_back(node.path + ": Gelu");

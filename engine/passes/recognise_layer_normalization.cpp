@@ -92,11 +92,20 @@ Graph recognise_layer_normalization(const Graph& graph, PassContext& context) {
       }
     }
     if (!scale) return false;
-    to.scope_of(id);
+    const std::vector<NodeId> others = match.interior(node.outputs[0], {found.x, scale, bias});
+    if (!may_become_one(context, graph, id, others)) return false;
+    to.scope_of(id, others);
     to.replace(node.outputs[0],
                to.builder().add_node("LayerNormalization",
                                      {to.mapped(found.x), to.mapped(scale), to.mapped(bias)},
                                      {{"axis", found.axis}, {"epsilon", found.epsilon}}));
+    if (bias) {  // the product before it was recognised on its own
+      std::erase_if(context.notes, [&](const std::string& note) {
+        return std::any_of(others.begin(), others.end(), [&](NodeId other) {
+          return note == graph.node(other).path + ": LayerNormalization";
+        });
+      });
+    }
     context.notes.push_back(node.path + ": LayerNormalization");
     return true;
   });

@@ -99,6 +99,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
       const std::string input = "loss." + term.name + ".denominator";
       if (evaluation.graph.find_input(input) != nullptr) evaluation.denominators.push_back({term.name, input});
     }
+    check_fed_inputs(evaluation, config, request.fields);
     impl_->programs.emplace(size, bind_program(evaluation, parts, states, arenas, impl_->names));
   }
   impl_->fields = fed_fields(impl_->programs.begin()->second);

@@ -84,7 +84,8 @@ std::map<std::string, HostTensor> read_weights(const std::string& path) {
   if (path.ends_with(".npz")) {
     for (const NamedTensor& t : read_npz(path)) weights[t.name] = t.tensor;
   } else {
-    for (const NamedTensor& t : SafetensorsFile(path).tensors()) weights[t.name] = t.tensor;
+    const SafetensorsFile file(path);
+    for (const NamedTensor& t : file.tensors()) weights[t.name] = t.tensor;
   }
   return weights;
 }

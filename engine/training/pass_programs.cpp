@@ -1,6 +1,10 @@
 #include "engine/training/pass_programs.h"
 
 #include <algorithm>
+#include <set>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
 
 namespace tandem {
 namespace {
@@ -10,6 +14,14 @@ int input_index(const Graph& graph, const std::string& name) {
     if (graph.inputs[i].name == name) return static_cast<int>(i);
   }
   return -1;
+}
+
+bool is_read(const Graph& graph, ValueId value) {
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end()) return true;
+  }
+  return std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                     [&](const NamedValue& output) { return output.value == value; });
 }
 
 }  // namespace
@@ -59,6 +71,49 @@ std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_si
   return shapes;
 }
 
+void check_fed_inputs(const TrainingGraph& training, const RunConfig& config, const FieldTypes& fields) {
+  const Graph& graph = training.graph;
+  std::set<std::string> own{step_input};
+  for (const LearningRate& rate : training.learning_rates) own.insert(rate.input);
+  for (const FedDenominator& fed : training.denominators) own.insert(fed.input);
+  std::vector<std::string> names;
+  for (const auto& [name, type] : fields) names.push_back(name);
+  std::vector<Diagnostic> problems;
+  for (const NamedValue& input : graph.inputs) {
+    if (own.contains(input.name) || !is_read(graph, input.value)) continue;
+    const auto found = fields.find(input.name);
+    const TensorType& type = graph.type(input.value);
+    if (found != fields.end() && found->second == type) continue;
+    Diagnostic d;
+    d.file = config.file;
+    d.path = "data.fields." + input.name;
+    d.expected = to_string(type);
+    if (found == fields.end()) {
+      d.message = "no data field feeds this input of the model";
+      const std::string nearest = nearest_name(input.name, names);
+      d.got = names.empty() ? "no fields" : "fields ";
+      for (std::size_t i = 0; i < names.size(); ++i) d.got += (i > 0 ? ", " : "") + names[i];
+      d.fix = nearest.empty() ? "add it to [data.fields]" : "is `" + nearest + "` meant for it?";
+    } else {
+      d.message = "the field does not have the type of the model's input";
+      d.got = to_string(found->second);
+      d.fix = found->second.shape == type.shape
+                  ? "end its `as` with \"" + std::string(name_of(type.dtype)) + "\""
+                  : "reshape or resize it in its `as`, or export the model for this shape";
+    }
+    if (config.data) {
+      for (const FieldConfig& field : config.data->fields) {
+        if (field.name != input.name) continue;
+        d.file = field.where.file;
+        d.line = field.where.line;
+        d.column = field.where.column;
+      }
+    }
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
                           std::shared_ptr<Arenas> arenas, const std::vector<std::string>& data_fields) {
   BoundProgram bound;
@@ -76,7 +131,8 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
   }
   bound.loss_output = bound.output("loss");
   for (const std::string& term : training.terms) {
-    bound.term_outputs.emplace_back(bound.output("loss." + term), term);
+    const int own = bound.output("loss." + term);
+    bound.term_outputs.emplace_back(own >= 0 ? own : bound.loss_output, term);
   }
   bound.norm_output = bound.output("gradient_norm");
   bound.notes = training.notes;

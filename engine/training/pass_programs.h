@@ -20,6 +20,7 @@ struct RunParts {
   /// The imported forward graph for a batch, after the forward passes.
   std::function<Graph(std::int64_t batch, bool training)> forward;
   std::function<Placement(const Graph&)> place;
+  Evaluator evaluate;  // of constants in training graphs; may be empty
   /// Options for every program; slots are set by the trainer.
   ProgramOptions options;
 };
@@ -55,6 +56,10 @@ PassShape shape_of(const Pass& pass);
 /// Every shape that one epoch of so many samples needs; the full steps' come first.
 std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
                                      std::int64_t pass_size, bool drop_last);
+
+/// Every input of the graph that something reads must be a data field of exactly its type: nothing
+/// else would be fed, or it would be fed past its end. Throws Error{usage}.
+void check_fed_inputs(const TrainingGraph& training, const RunConfig& config, const FieldTypes& fields);
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
                           std::shared_ptr<Arenas> arenas, const std::vector<std::string>& data_fields);

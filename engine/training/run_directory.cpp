@@ -1,8 +1,12 @@
 #include "engine/training/run_directory.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "engine/graph/error.h"
 
@@ -74,6 +78,20 @@ std::string RunDirectory::newest_unfinished(const std::string& parent, const std
   return best > 0 ? parent + "/" + numbered(name, best) : "";
 }
 
+std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return nullptr;  // what opens the files says why
+  std::shared_ptr<const void> held(nullptr, [file](const void*) { close(file); });
+  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    Diagnostic d;
+    d.file = path;
+    d.message = "another process trains in this directory";
+    d.fix = "wait for it or stop it, or choose another run_dir";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  return held;
+}
+
 RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
   RunDirectory run(path);
   const std::string metrics = path + "/metrics.jsonl";
@@ -84,8 +102,9 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       const std::size_t end = text.find('\n', begin);
       if (end == std::string::npos) break;
       const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
-      if (line.is_discarded() || !line.contains("step") || line["step"].get<std::uint64_t>() > step) break;
-      if (line.value("phase", "") == "eval") run.evaluated_step_ = line["step"].get<std::uint64_t>();
+      if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) break;
+      if (line["step"].get<std::uint64_t>() > step) break;
+      if (line.contains("phase") && line["phase"] == "eval") run.evaluated_step_ = line["step"].get<std::uint64_t>();
       begin = keep = end + 1;
     }
     if (keep < text.size()) truncate_file(metrics, keep);

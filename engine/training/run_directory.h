@@ -21,6 +21,10 @@ class RunDirectory {
   /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines removed.
   static RunDirectory resume(const std::string& path, std::uint64_t step);
 
+  /// Keeps other processes from training in this directory while the result lives. Throws
+  /// Error{usage} where one does already.
+  static std::shared_ptr<const void> lock(const std::string& path);
+
   const std::string& path() const { return path_; }
   /// Step of the last evaluation that `resume` has kept.
   std::optional<std::uint64_t> evaluated_step() const { return evaluated_step_; }

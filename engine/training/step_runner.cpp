@@ -68,10 +68,12 @@ void StepRunner::Impl::build() {
     request.fields = field_types(*source, shape.pass);
     request.kind = shape.kind;
     request.samples = {shape.pass, shape.step};
+    request.evaluate = parts.evaluate;
     request.steps_done = static_cast<std::int64_t>(steps_done);
     request.epochs_done = static_cast<double>(steps_done) / static_cast<double>(steps_per_epoch);
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
+    check_fed_inputs(training, config, request.fields);
     const auto made = programs.emplace(shape, bind_program(training, parts, states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
@@ -35,6 +36,23 @@ std::string base_name(const RunConfig& config) {
 
 std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
+}
+
+/// A parameter that is not a number any more can hide behind a finite loss; a checkpoint of it would
+/// push out the good ones. (Infinite constants, such as masks, are fine.)
+void refuse_nan(const CheckpointContent& content) {
+  for (const NamedTensor& t : content.model) {
+    if (t.tensor.type().dtype != DType::float32) continue;
+    const std::span<const float> values = t.tensor.as<float>();
+    if (std::none_of(values.begin(), values.end(), [](float v) { return std::isnan(v); })) continue;
+    Diagnostic d;
+    d.path = t.name;
+    d.message = "a parameter is not finite at step " + std::to_string(content.position.step);
+    d.expected = "numbers";
+    d.got = "nan";
+    d.fix = "look for nan or infinite values in the data, or lower optimizer.lr; earlier checkpoints are kept";
+    throw Error(ErrorKind::diverged, std::move(d));
+  }
 }
 
 /// Says whether something that happens every `duration` is due after a step.
@@ -102,7 +120,9 @@ struct Training::Impl {
   bool evaluate();
   void save(bool finished);
   void resume(const std::string& run_dir);
-  void start(const std::string& resume_from, const std::vector<std::pair<std::string, std::string>>& files);
+  /// Returns the lock on the run directory.
+  std::shared_ptr<const void> start(const std::string& resume_from,
+                                    const std::vector<std::pair<std::string, std::string>>& files);
   TrainingResult finish(bool interrupted);
   std::vector<std::pair<std::string, std::string>> tied_names() const;
 };
@@ -130,6 +150,17 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.total_steps = my.config.steps.value_or(unlimited);
   if (my.config.epochs || (!my.config.steps && !my.config.max_seconds)) {
     const double steps = my.config.epochs.value_or(1) * static_cast<double>(my.steps_per_epoch);
+    constexpr double most_steps = 1e15;
+    if (steps > most_steps) {
+      Diagnostic d;
+      d.file = my.config.file;
+      d.path = "epochs";
+      d.message = "the run would never end";
+      d.expected = "at most 1e15 steps";
+      d.got = std::to_string(my.steps_per_epoch) + " steps an epoch";
+      d.fix = "lower epochs, or leave it away and set steps or max_time";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
     my.total_steps = std::min<std::int64_t>(my.total_steps, std::llround(steps));
   }
   my.position.seed = my.config.seed;
@@ -210,6 +241,7 @@ void Training::Impl::save(bool finished) {
   position.finished = finished;
   content.position = position;
   collect_states(states, content);
+  refuse_nan(content);
   write_checkpoint(directory->checkpoints(), content);
   prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
   saved_step = position.step;
@@ -243,15 +275,19 @@ void Training::Impl::resume(const std::string& run_dir) {
   say("resumed at step " + std::to_string(position.step));
 }
 
-void Training::Impl::start(const std::string& resume_from,
-                           const std::vector<std::pair<std::string, std::string>>& files) {
+std::shared_ptr<const void> Training::Impl::start(const std::string& resume_from,
+                                                  const std::vector<std::pair<std::string, std::string>>& files) {
+  std::shared_ptr<const void> lock;
   if (resume_from.empty()) {
     directory = std::make_unique<RunDirectory>(
         RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
+    lock = RunDirectory::lock(directory->path());
   } else {
+    lock = RunDirectory::lock(resume_from);
     resume(resume_from);
   }
   for (const auto& [name, content] : files) directory->write_file(name, content);
+  return lock;
 }
 
 TrainingResult Training::Impl::finish(bool interrupted) {
@@ -276,7 +312,7 @@ TrainingResult Training::Impl::finish(bool interrupted) {
 TrainingResult Training::run(const std::string& resume_from,
                              const std::vector<std::pair<std::string, std::string>>& files) {
   Impl& my = *impl_;
-  my.start(resume_from, files);
+  const std::shared_ptr<const void> lock = my.start(resume_from, files);
   my.started = my.logged_at = Clock::now();
   Every log_every(my.config.log.every, my.steps_per_epoch);
   Every eval_every(my.config.eval.every, my.steps_per_epoch);
@@ -296,7 +332,7 @@ TrainingResult Training::run(const std::string& resume_from,
       d.message = "the loss is not finite at step " + std::to_string(my.position.step);
       d.expected = "a number";
       d.got = std::to_string(result.loss);
-      d.fix = "lower optimizer.lr, or set optimizer.clip_norm; the last checkpoint is kept";
+      d.fix = "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept";
       throw Error(ErrorKind::diverged, std::move(d));
     }
     if (log_every.due(my.position.step) || last || my.position.step == 1) my.log_step(result);

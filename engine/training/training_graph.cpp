@@ -5,6 +5,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
+#include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
 #include "engine/training/optimizers/optimizer.h"
 
@@ -134,7 +135,18 @@ void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
 void name_loss(GraphBuilder& g, const Loss& loss) {
   g.output("loss", loss.total);
-  for (const auto& [name, value] : loss.terms) g.output("loss." + name, value);
+  for (const auto& [name, value] : loss.terms) {
+    if (value != loss.total) g.output("loss." + name, value);
+  }
+}
+
+/// The gradient's seed and the weights of terms are constants: what is computed from them alone, once.
+Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluate) {
+  if (!evaluate) return graph;
+  PassContext context{operators, evaluate, {}, {}};
+  context.most_constant_bytes = 64u << 10;
+  graph = simplify(fold_constants(graph, context), context);
+  return remove_dead(graph, operators);
 }
 
 }  // namespace
@@ -167,7 +179,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
   }
   if (request.kind == PassKind::first || request.kind == PassKind::middle) {
-    result.graph = g.finish();
+    result.graph = folded(g.finish(), operators, request.evaluate);
     return result;
   }
 
@@ -192,7 +204,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     add_update(g, {chosen[i].parameter, gradients[i], lr, chosen[i].options}, scalars);
   }
   result.learning_rates = std::move(rates.list);
-  result.graph = g.finish();
+  result.graph = folded(g.finish(), operators, request.evaluate);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/passes/pass.h"
 #include "engine/training/losses.h"
 
 namespace tandem {
@@ -23,6 +24,7 @@ struct TrainingRequest {
   StepSamples samples;
   double epochs_done = 0;       // freeze rules with `until` end there
   std::int64_t steps_done = 0;
+  Evaluator evaluate;           // empty: arithmetic on constants stays in the graph
 };
 
 /// A learning rate that is fed each step: the schedule's factor times `base`.
@@ -32,7 +34,7 @@ struct LearningRate {
 };
 
 struct TrainingGraph {
-  Graph graph;  // outputs: "loss", "loss.NAME" per term, "gradient_norm" where clipped
+  Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself, "gradient_norm" where clipped
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;
@@ -46,7 +48,7 @@ inline constexpr const char* step_input = "optimizer.step";
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
                                    const TrainingRequest& request);
 
-/// The forward graph with its loss as outputs "loss" and "loss.NAME"; for evaluation. Terms whose
+/// The forward graph with its loss as outputs "loss" and "loss.NAME", as above; for evaluation. Terms whose
 /// fields are missing are an error. `forward` was imported in inference form.
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request);

@@ -106,7 +106,9 @@ class Session {
   double step(const std::map<std::string, Array>& feeds);
   /// Outputs of the model in inference form.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& feeds);
+  /// By the file's initializer names, as they are now; before the first step as the file has them.
   std::map<std::string, Array> parameters() const;
+  /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Array& value);
   void save(const std::string& path) const;  // .onnx, .safetensors or .npz
 

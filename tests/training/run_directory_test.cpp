@@ -132,5 +132,23 @@ TEST_F(RunDirectoryTest, TextGoesToTheLog) {
   EXPECT_THAT(testing::lines_of(run.path() + "/policy.toml"), ElementsAre("policy = 1"));
 }
 
+TEST_F(RunDirectoryTest, OneProcessTrainsInIt) {
+  const std::string path = logged({1});
+  auto held = RunDirectory::lock(path);
+  EXPECT_THAT(testing::error_text([&] { RunDirectory::lock(path); }),
+              HasSubstr("another process trains in this directory"));
+  held.reset();
+  EXPECT_EQ(testing::error_text([&] { RunDirectory::lock(path); }), "no error");
+}
+
+TEST_F(RunDirectoryTest, LinesThatAreNoMetricsAreCutOff) {
+  for (const char* line : {R"({"step":"x"})", R"({"step":-1})", R"({"step":null})", "[]", "3"}) {
+    const std::string path = logged({1, 2});
+    std::ofstream(path + "/metrics.jsonl", std::ios::app) << line << "\n";
+    RunDirectory::resume(path, 5);
+    EXPECT_THAT(steps_in(path), ElementsAre(1, 2)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace tandem

@@ -221,6 +221,44 @@ TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
   EXPECT_THAT(text(-1), HasSubstr("got -1"));
 }
 
+TEST_F(TrainerTest, EveryInputOfTheModelIsFedItsOwnType) {
+  const HostTensor labels(TensorType{DType::int64, {8}});
+  auto text = [&](const std::string& name, const TensorType& type) {
+    const DataSets data{make_array_source({{name, HostTensor(type)}, {"labels", labels}}), nullptr};
+    return testing::error_text(
+        [&] { Training(testing::small_config(folder_.path()), engine_.parts(), data, {}); });
+  };
+  EXPECT_EQ(text("x", {DType::float32, {8, 6}}), "no error");
+  EXPECT_THAT(text("xx", {DType::float32, {8, 6}}),
+              HasSubstr("data.fields.x: no data field feeds this input of the model: expected "
+                        "float32[8, 6], got fields labels, xx"));
+  EXPECT_THAT(text("x", {DType::float32, {8, 600}}),
+              HasSubstr("expected float32[8, 6], got float32[8, 600]"));
+  EXPECT_THAT(text("x", {DType::uint8, {8, 6}}), HasSubstr("end its `as` with \"float32\""));
+}
+
+TEST_F(TrainerTest, ARunThatCannotEndIsRefused) {
+  EXPECT_THAT(testing::error_text([&] { run({"epochs=1e300"}); }),
+              HasSubstr("epochs: the run would never end"));
+}
+
+TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
+  // A Relu may hide nan behind a finite loss.
+  Training* running = nullptr;
+  TrainingHooks hooks;
+  hooks.on_progress = [&](const TrainingProgress& p) {
+    if (p.step != 6) return;
+    HostTensor bias = running->states().read("fc2.bias");
+    bias.as<float>()[0] = std::nanf("");
+    running->states().write("fc2.bias", bias);
+  };
+  Training training(testing::small_config(folder_.path()), engine_.parts(), {train_, nullptr}, hooks);
+  running = &training;
+  EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
+              HasSubstr("fc2.bias: a parameter is not finite at step 6"));
+  EXPECT_FALSE(fs::exists(folder_.path() + "/runs/small-0001/checkpoints/step-00000006"));
+}
+
 TEST_F(TrainerTest, TheResultSaysWhatWasReached) {
   eval_ = testing::small_data(9, 9);
   const Trained run = this->run({"steps=5", "eval.metrics=[\"accuracy\"]"});

@@ -75,7 +75,7 @@ TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
                                        "fc1.weight/exp_avg", "fc2.bias/exp_avg_sq"}));
   EXPECT_THAT(inputs(made.graph),
               UnorderedElementsAre("x", "labels", "optimizer.step", "optimizer.lr"));
-  EXPECT_THAT(outputs(made.graph), UnorderedElementsAre("loss", "loss.loss"));
+  EXPECT_THAT(outputs(made.graph), UnorderedElementsAre("loss"));
   EXPECT_THAT(made.terms, ElementsAre("loss"));
   EXPECT_TRUE(made.notes.empty());
 }
@@ -225,7 +225,7 @@ TEST_F(TrainingGraphTest, TheEvaluationGraphKeepsOutputsAndAddsTheLoss) {
   const Graph graph =
       build_evaluation_graph(operators_, testing::small_network(operators_, 4), request);
   verify(graph);
-  EXPECT_THAT(outputs(graph), UnorderedElementsAre("logits", "loss", "loss.loss"));
+  EXPECT_THAT(outputs(graph), UnorderedElementsAre("logits", "loss"));
   EXPECT_TRUE(written(graph).empty());
 }
 

@@ -41,7 +41,7 @@ std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig&
 }
 
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool drop_last) {
-  return drop_last ? samples / batch_size : (samples + batch_size - 1) / batch_size;
+  return samples / batch_size + (!drop_last && samples % batch_size != 0 ? 1 : 0);
 }
 
 std::optional<Pass> pass_at(DataPosition at, std::int64_t samples, const LoaderOptions& options) {

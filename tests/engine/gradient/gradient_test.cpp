@@ -68,10 +68,27 @@ TEST_F(GradientTest, AllMissingGradientsAreNamedAtOnce) {
   const ValueId a = g_.node("TanhGrad", {x, x})[0];
   g_.set_scope({"second", Phase::forward, {}});
   const ValueId b = g_.node("SigmoidGrad", {a, x})[0];
-  if (operators_.get("TanhGrad").gradient != nullptr) GTEST_SKIP() << "these operators have gradients";
   const ValueId loss = sum(b);
   const ValueId values[] = {loss}, wanted[] = {x};
   EXPECT_EQ(missing_gradients(g_.graph(), values, wanted).size(), 2u);
+  try {
+    gradients(loss, {x});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    std::vector<std::string> paths;
+    for (const Diagnostic& d : error.diagnostics()) paths.push_back(d.path);
+    EXPECT_EQ(paths, (std::vector<std::string>{"second", "first"}));
+  }
+}
+
+TEST_F(GradientTest, ConditionsNeedNoGradient) {
+  const ValueId x = input("x", {2}), y = input("y", {2});
+  const ValueId condition = g_.node("Greater", {x, y})[0];
+  const ValueId loss = sum(g_.node("Where", {condition, x, y})[0]);
+  const ValueId values[] = {loss}, wanted[] = {x};
+  EXPECT_TRUE(missing_gradients(g_.graph(), values, wanted).empty());
+  EXPECT_TRUE(gradients(loss, {x})[0]);
 }
 
 }  // namespace

@@ -165,8 +165,8 @@ TEST_F(LowerTest, ElementWiseResultsReuseWhatDies) {
   const Graph graph = b.finish();
   const Lowered lowered = lower_on(graph, *plain);
   for (std::size_t n = 0; n < lowered.nodes.size(); ++n) {
-    if (lowered.graph.nodes[n].op->name == "Tanh")
-      EXPECT_EQ(lowered.nodes[n].in_place, std::vector<int>{0});
+    if (lowered.graph.nodes[n].op->name != "Tanh") continue;
+    EXPECT_EQ(lowered.nodes[n].in_place, std::vector<int>{0});
   }
 }
 
