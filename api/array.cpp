@@ -34,7 +34,8 @@ std::vector<float> Array::floats() const {
 HostTensor to_tensor(const Array& array, const std::string& name) {
   const auto dtype = dtype_from_name(array.dtype);
   const std::int64_t elements = element_count(array.shape);
-  if (!dtype || elements < 0 || array.bytes.size() != static_cast<std::size_t>(elements) * size_of(*dtype)) {
+  if (!dtype || elements < 0 ||
+      array.bytes.size() != static_cast<std::size_t>(elements) * size_of(*dtype)) {
     Diagnostic d;
     d.path = name;
     d.message = "an array's bytes do not fit its type";

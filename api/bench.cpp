@@ -36,7 +36,8 @@ void profile(Program& program, Profile& profile) {
   const Lowered& lowered = program.lowered();
   profile.node_seconds.assign(lowered.graph.nodes.size(), 0);
   const auto origin = Clock::now();
-  program.set_probe([&profile, &lowered, origin, begin = Clock::time_point()](NodeId node, bool is_begin) mutable {
+  program.set_probe([&profile, &lowered, origin, begin = Clock::time_point()](
+                        NodeId node, bool is_begin) mutable {
     const auto now = Clock::now();
     if (is_begin) {
       begin = now;
@@ -92,8 +93,9 @@ std::string operator_text(const Program& program, const OperatorTime& time) {
   const Cost cost = cost_of(program.lowered().graph, node);
   const double seconds = time.ms / 1e3;
   return fmt::format("  {:9.3f} ms {:7.1f} GF/s {:6.1f} GB/s  {:<22} {:<28} {} {}\n", time.ms,
-                     seconds > 0 ? cost.flops / seconds / 1e9 : 0, seconds > 0 ? cost.bytes / seconds / 1e9 : 0,
-                     node.op->name, program.lowered().nodes[time.node].kernel->name, node.path,
+                     seconds > 0 ? cost.flops / seconds / 1e9 : 0,
+                     seconds > 0 ? cost.bytes / seconds / 1e9 : 0, node.op->name,
+                     program.lowered().nodes[time.node].kernel->name, node.path,
                      node.phase == Phase::backward ? "(backward)" : "");
 }
 
@@ -151,7 +153,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
             {"transfers", {{"bytes", 0}, {"exposed_ms", 0}}},
             {"reference_ms", reference},
             {"operators", Json::array()}};
-  for (const OperatorTime& time : operators) json["operators"].push_back(operator_json(program, time));
+  for (const OperatorTime& time : operators)
+    json["operators"].push_back(operator_json(program, time));
   report.json = json.dump(2);
   report.text = fmt::format(
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
@@ -159,9 +162,11 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
       static_cast<double>(batch) / median, busy, bytes_text(static_cast<double>(resident)),
       memory_text(program.plan()));
-  if (reference > 0) report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
+  if (reference > 0)
+    report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
   report.text += "operators, by time\n";
-  for (std::size_t i = 0; i < operators.size() && i < 25; ++i) report.text += operator_text(program, operators[i]);
+  for (std::size_t i = 0; i < operators.size() && i < 25; ++i)
+    report.text += operator_text(program, operators[i]);
   return report;
 }
 
@@ -188,15 +193,17 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   weight.initial = g.state(weight);
   const ValueId gradient_value = g.state(gradient);
   UpdateRequest request{weight, gradient_value, g.scalar(1e-3, DType::float32), {}};
-  request.options.kind = kernel == "sgd" ? OptimizerKind::sgd
+  request.options.kind = kernel == "sgd"    ? OptimizerKind::sgd
                          : kernel == "adam" ? OptimizerKind::adam
                                             : OptimizerKind::adamw;
   if (kernel == "adamw") request.options.weight_decay = 0.01;
-  const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32), g.scalar(0, DType::boolean)};
+  const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32),
+                              g.scalar(0, DType::boolean)};
   add_update(g, request, scalars);
   Graph graph = g.finish();
   StateStore states;
-  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states, make_arenas(), {});
+  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states,
+                  make_arenas(), {});
   {
     HostTensor values(type);
     for (float& x : values.as<float>()) x = 1e-3f;
@@ -225,8 +232,8 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
                      {"gb_per_s", bytes / median / 1e9},
                      {"peak_rss_mib", static_cast<double>(peak_resident_bytes()) / (1 << 20)}}
                     .dump(2);
-  report.text = fmt::format("{} on {} elements: {:.3f} ms median of {}, {:.1f} GB/s\n", kernel, elements, median * 1e3,
-                            seconds.size(), bytes / median / 1e9);
+  report.text = fmt::format("{} on {} elements: {:.3f} ms median of {}, {:.1f} GB/s\n", kernel,
+                            elements, median * 1e3, seconds.size(), bytes / median / 1e9);
   return report;
 }
 

@@ -18,7 +18,8 @@ using Clock = std::chrono::steady_clock;
 /// Best of some runs of a one-node graph over states of these shapes.
 double best_seconds(const Engine& engine, Graph graph) {
   StateStore states;
-  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states, make_arenas(), {});
+  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states,
+                  make_arenas(), {});
   double best = 1e9;
   for (std::uint64_t i = 0; i < 8; ++i) {
     StepContext context;
@@ -52,9 +53,13 @@ double bandwidth_gb_s(const Engine& engine) {
   GraphBuilder g(engine.operators);
   g.set_scope({"doctor.sgd", Phase::update, {}});
   const ValueId w = g.state(filled_state("w", {n})), dw = g.state(filled_state("dw", {n}));
-  const std::vector<ValueId> made =
-      g.node("SgdUpdate", {w, dw, {}, g.scalar(1e-3, DType::float32), g.scalar(1, DType::int64),
-                           g.scalar(1, DType::float32), g.scalar(0, DType::boolean)});
+  const std::vector<ValueId> made = g.node("SgdUpdate", {w,
+                                                         dw,
+                                                         {},
+                                                         g.scalar(1e-3, DType::float32),
+                                                         g.scalar(1, DType::int64),
+                                                         g.scalar(1, DType::float32),
+                                                         g.scalar(0, DType::boolean)});
   g.write_state(w, made[0]);
   return 12.0 * n / best_seconds(engine, g.finish()) / 1e9;
 }
@@ -76,7 +81,8 @@ Report doctor() {
   std::vector<std::string> warnings;
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   if (policy != nullptr && (std::string(policy) == "passive" || std::string(policy) == "PASSIVE")) {
-    warnings.push_back("OMP_WAIT_POLICY=passive costs about 60 us at every parallel region: unset it");
+    warnings.push_back(
+        "OMP_WAIT_POLICY=passive costs about 60 us at every parallel region: unset it");
   }
   nlohmann::ordered_json json{{"version", version()},
                               {"devices",
@@ -95,9 +101,10 @@ Report doctor() {
   report.json = json.dump(2);
   report.text = fmt::format(
       "tandem {}\ncpu       {}, {} threads,{}, {}\n"
-      "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\ncuda      not in this build\n",
-      version(), cpu_name(), facts.threads, features, bytes_text(static_cast<double>(engine.cpu->memory_bytes())),
-      gflops, bandwidth);
+      "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\ncuda      not in this "
+      "build\n",
+      version(), cpu_name(), facts.threads, features,
+      bytes_text(static_cast<double>(engine.cpu->memory_bytes())), gflops, bandwidth);
   for (const std::string& warning : warnings) report.text += "warning   " + warning + "\n";
   return report;
 }

@@ -84,7 +84,9 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
 }
 
-const Graph& OpenModel::forward(std::int64_t batch, bool training) { return get(batch, training).forward; }
+const Graph& OpenModel::forward(std::int64_t batch, bool training) {
+  return get(batch, training).forward;
+}
 const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
   return get(batch, training).result;
 }
@@ -93,7 +95,8 @@ OpenOptions open_options(const RunConfig& config) {
   OpenOptions options;
   options.seed = config.seed;
   for (const LossTerm& term : config.loss.terms) {
-    if (term.kind == LossKind::softmax_cross_entropy) options.integer_types[term.labels] = DType::int64;
+    if (term.kind == LossKind::softmax_cross_entropy)
+      options.integer_types[term.labels] = DType::int64;
   }
   return options;
 }
@@ -103,8 +106,12 @@ RunParts run_parts(const Engine& engine, OpenModel& model) {
   parts.operators = &engine.operators;
   parts.devices = engine.devices();
   parts.evaluate = engine.evaluate;
-  parts.forward = [&model](std::int64_t batch, bool training) { return model.forward(batch, training); };
-  parts.place = [](const Graph& graph) { return place_on_one_device(graph, {"cpu"}, 0, "default"); };
+  parts.forward = [&model](std::int64_t batch, bool training) {
+    return model.forward(batch, training);
+  };
+  parts.place = [](const Graph& graph) {
+    return place_on_one_device(graph, {"cpu"}, 0, "default");
+  };
   return parts;
 }
 
@@ -118,10 +125,11 @@ std::string bytes_text(double bytes) {
 std::string memory_text(const Plan& plan) {
   std::string text;
   for (const MemoryUse& use : plan.memory) {
-    text += fmt::format("parameters {}, state {}, gradients {}, activations {}, workspace {}, peak {} at {}",
-                        bytes_text(use.parameters), bytes_text(use.state), bytes_text(use.gradients),
-                        bytes_text(use.activations), bytes_text(use.workspace), bytes_text(use.peak),
-                        use.peak_at.empty() ? "start" : use.peak_at);
+    text += fmt::format(
+        "parameters {}, state {}, gradients {}, activations {}, workspace {}, peak {} at {}",
+        bytes_text(use.parameters), bytes_text(use.state), bytes_text(use.gradients),
+        bytes_text(use.activations), bytes_text(use.workspace), bytes_text(use.peak),
+        use.peak_at.empty() ? "start" : use.peak_at);
   }
   return text;
 }

@@ -1,4 +1,5 @@
-// What every public function starts from: operators, devices, an evaluator of constants, open models.
+// What every public function starts from: operators, devices, an evaluator of constants, open
+// models.
 #pragma once
 
 #include <map>

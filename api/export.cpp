@@ -15,7 +15,8 @@ namespace tandem::api {
 namespace {
 
 std::string written(const std::filesystem::path& path) {
-  return fmt::format("wrote {} ({})", path.string(), bytes_text(static_cast<double>(file_size(path.string()))));
+  return fmt::format("wrote {} ({})", path.string(),
+                     bytes_text(static_cast<double>(file_size(path.string()))));
 }
 
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
@@ -27,7 +28,8 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   options.import.evaluate = engine.evaluate;
   const ExportResult result = export_graph(file, engine.operators, values, to, options);
   std::string text;
-  for (const std::filesystem::path& path : result.files) text += (text.empty() ? "" : "\n") + written(path);
+  for (const std::filesystem::path& path : result.files)
+    text += (text.empty() ? "" : "\n") + written(path);
   if (!result.note.empty()) text += "\n" + result.note;
   return text;
 }
@@ -56,7 +58,8 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-std::string export_run(const std::string& run_or_checkpoint, const std::string& to, const std::string& checkpoint) {
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const std::string& checkpoint) {
   const FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);

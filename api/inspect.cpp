@@ -31,7 +31,8 @@ std::vector<ValueId> trainable(const Graph& graph) {
   return values;
 }
 
-Inspected open_for_inspection(const Engine& engine, const std::string& path, const InspectOptions& options) {
+Inspected open_for_inspection(const Engine& engine, const std::string& path,
+                              const InspectOptions& options) {
   ImportOptions import;
   import.bind = options.bind;
   for (const auto& [name, extent] : options.bind) {
@@ -47,11 +48,13 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path, con
   result.recognised = std::move(context.notes);
   std::vector<ValueId> outputs;
   for (const NamedValue& output : result.forward.outputs) outputs.push_back(output.value);
-  for (const Diagnostic& d : missing_gradients(result.forward, outputs, trainable(result.forward))) {
+  for (const Diagnostic& d :
+       missing_gradients(result.forward, outputs, trainable(result.forward))) {
     result.problems.push_back({"missing_gradient", d.message, d.path, d.got, d.fix});
   }
   if (result.problems.empty() && trainable(result.forward).empty()) {
-    result.problems.push_back({"nothing_trainable", "", "", "no float initializer reaches an output",
+    result.problems.push_back({"nothing_trainable", "", "",
+                               "no float initializer reaches an output",
                                "export the model with its weights as initializers"});
   }
   return result;
@@ -74,7 +77,8 @@ TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspe
   g.set_scope({"loss.total", Phase::forward, {}});
   if (graph.type(loss).elements() != 1) {
     Ints axes;
-    for (std::size_t i = 0; i < graph.type(loss).rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < graph.type(loss).rank(); ++i)
+      axes.push_back(static_cast<std::int64_t>(i));
     loss = g.reduce_mean(loss, axes, false);
   }
   graph.outputs = {{"loss", loss}};
@@ -89,8 +93,8 @@ std::string stage_text(const Engine& engine, const Inspected& inspected, const s
   const TrainingGraph training = sample_training_graph(engine, inspected);
   if (stage == "training") return to_text(training.graph);
   StateStore states;
-  Program program(training.graph, place_everything(training.graph), engine.operators, engine.devices(), states,
-                  make_arenas(), {});
+  Program program(training.graph, place_everything(training.graph), engine.operators,
+                  engine.devices(), states, make_arenas(), {});
   if (stage == "lowered") return to_text(program.lowered());
   return to_text(program.plan(), program.lowered());
 }
@@ -103,7 +107,8 @@ Json port_json(const PortSummary& port) {
 
 Json to_json(const Inspected& inspected) {
   const ModelSummary& summary = inspected.imported.summary;
-  Json json{{"producer", summary.producer}, {"ir_version", summary.ir_version}, {"opset", summary.opset}};
+  Json json{
+      {"producer", summary.producer}, {"ir_version", summary.ir_version}, {"opset", summary.opset}};
   json["inputs"] = json["outputs"] = json["parameters"] = json["problems"] = Json::array();
   for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
   for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
@@ -118,8 +123,11 @@ Json to_json(const Inspected& inspected) {
   json["operators"] = summary.operators;
   json["recognised"] = inspected.recognised;
   for (const Problem& p : inspected.problems) {
-    json["problems"].push_back(
-        {{"kind", p.kind}, {"operator", p.op}, {"path", p.path}, {"reason", p.reason}, {"fix", p.fix}});
+    json["problems"].push_back({{"kind", p.kind},
+                                {"operator", p.op},
+                                {"path", p.path},
+                                {"reason", p.reason},
+                                {"fix", p.fix}});
   }
   return json;
 }
@@ -134,8 +142,9 @@ std::string port_text(const PortSummary& port) {
 
 std::string to_text(const Inspected& inspected, const std::string& path) {
   const ModelSummary& summary = inspected.imported.summary;
-  std::string text = fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
-                                 summary.opset, summary.ir_version, summary.producer);
+  std::string text =
+      fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
+                  summary.opset, summary.ir_version, summary.producer);
   text += "inputs\n";
   for (const PortSummary& port : summary.inputs) text += port_text(port);
   text += "outputs\n";
@@ -149,7 +158,8 @@ std::string to_text(const Inspected& inspected, const std::string& path) {
                       summary.parameters.size() - trained);
   for (const ParameterSummary& p : summary.parameters) {
     text += fmt::format("  {} {:<40} {:<24} {}\n", p.trainable ? "train " : "frozen",
-                        p.path == p.name ? p.name : p.path + " (" + p.name + ")", tandem::to_string(p.type), p.reason);
+                        p.path == p.name ? p.name : p.path + " (" + p.name + ")",
+                        tandem::to_string(p.type), p.reason);
   }
   text += "operators\n ";
   for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
@@ -161,7 +171,8 @@ std::string to_text(const Inspected& inspected, const std::string& path) {
   } else {
     text += fmt::format("{} problems block training\n", inspected.problems.size());
     for (const Problem& p : inspected.problems) {
-      text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason, p.fix.empty() ? "" : " (" + p.fix + ")");
+      text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason,
+                          p.fix.empty() ? "" : " (" + p.fix + ")");
     }
   }
   return text;

@@ -20,13 +20,15 @@ namespace {
 std::string chosen_name(const std::string& folder, const std::string& which) {
   if (which == "best") {
     const std::string pointer = folder + "/best";
-    if (!path_exists(pointer)) fail(folder, "no best checkpoint", "set eval.best, or choose \"latest\"");
+    if (!path_exists(pointer))
+      fail(folder, "no best checkpoint", "set eval.best, or choose \"latest\"");
     std::string name = read_file(pointer, 4096);
     while (!name.empty() && name.back() == '\n') name.pop_back();
     return name;
   }
   if (which.starts_with("step-")) return which;
-  if (!which.empty() && which.find_first_not_of("0123456789") == std::string::npos && which.size() < 19) {
+  if (!which.empty() && which.find_first_not_of("0123456789") == std::string::npos &&
+      which.size() < 19) {
     return checkpoint_name(std::stoull(which));
   }
   fail(folder, "\"" + which + "\" is not a checkpoint", "give \"latest\", \"best\" or a step");
@@ -34,13 +36,18 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
 
 }  // namespace
 
-Placement place_everything(const Graph& graph) { return place_on_one_device(graph, {"cpu"}, 0, "default"); }
+Placement place_everything(const Graph& graph) {
+  return place_on_one_device(graph, {"cpu"}, 0, "default");
+}
 
-std::string default_policy() { return "policy = 1\nrules = [\n  { at = \"**\", on = \"cpu\" },\n]\n"; }
+std::string default_policy() {
+  return "policy = 1\nrules = [\n  { at = \"**\", on = \"cpu\" },\n]\n";
+}
 
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
   FoundCheckpoint found;
-  const std::filesystem::path path = std::filesystem::absolute(run_or_checkpoint).lexically_normal();
+  const std::filesystem::path path =
+      std::filesystem::absolute(run_or_checkpoint).lexically_normal();
   if (path_exists((path / "manifest.json").string())) {
     found.path = path.string();
     found.run_dir = path.parent_path().parent_path().string();
@@ -57,7 +64,8 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
     std::vector<std::string> messages;
     std::optional<CheckpointContent> newest = newest_checkpoint(folder, messages, &found.path);
     if (!newest) {
-      fail(folder, messages.empty() ? "there is no checkpoint yet" : messages.back(), "train first");
+      fail(folder, messages.empty() ? "there is no checkpoint yet" : messages.back(),
+           "train first");
     }
     found.content = std::move(*newest);
     return found;
@@ -65,7 +73,8 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
   found.path = folder + "/" + chosen_name(folder, which);
   if (!is_directory(found.path)) {
     std::string names;
-    for (const std::string& name : list_checkpoints(folder)) names += (names.empty() ? "" : ", ") + name;
+    for (const std::string& name : list_checkpoints(folder))
+      names += (names.empty() ? "" : ", ") + name;
     fail(found.path, "there is no such checkpoint", "there are: " + names);
   }
   found.content = read_checkpoint(found.path);

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/lower/placement.h"
 #include "engine/graph/graph.h"
+#include "engine/lower/placement.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/config/run_config.h"
 

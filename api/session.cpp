@@ -39,7 +39,10 @@ struct Session::Impl {
   std::map<std::string, HostTensor> written;  // parameters set before a program holds them
 
   explicit Impl(RunConfig c)
-      : config(std::move(c)), engine(config.threads), model(engine, config), parts(run_parts(engine, model)) {}
+      : config(std::move(c)),
+        engine(config.threads),
+        model(engine, config),
+        parts(run_parts(engine, model)) {}
 
   /// The model in training form: what the parameters are, before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
@@ -61,7 +64,8 @@ Session::Session(const std::string& model_path, std::int64_t batch_size,
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-void Session::Impl::feed(Program& program, const std::map<std::string, Array>& feeds, std::uint64_t ticket) {
+void Session::Impl::feed(Program& program, const std::map<std::string, Array>& feeds,
+                         std::uint64_t ticket) {
   const Graph& graph = program.lowered().graph;
   std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -84,7 +88,8 @@ void Session::Impl::feed(Program& program, const std::map<std::string, Array>& f
       problems.push_back(std::move(d));
       continue;
     }
-    if (tensor.bytes() > 0) std::memcpy(program.input_slot(static_cast<int>(i), ticket), tensor.data(), tensor.bytes());
+    if (tensor.bytes() > 0)
+      std::memcpy(program.input_slot(static_cast<int>(i), ticket), tensor.data(), tensor.bytes());
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
@@ -99,8 +104,7 @@ void Session::Impl::build(const std::map<std::string, Array>& feeds) {
     request.fields[name] = to_tensor(array, name).type();
     names.push_back(name);
   }
-  const TrainingGraph graph =
-      build_training_graph(engine.operators, forward(), request);
+  const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
   training = bind_program(graph, parts, states, arenas, names);
   write_states();
 }
@@ -149,7 +153,7 @@ void Session::Impl::check_errors(const Program& program) {
   errors.packed = 0;
   Diagnostic d;
   d.path = error->path;
-  d.message = error->kind == ErrorWord::bad_label            ? "a label is not a class of the logits"
+  d.message = error->kind == ErrorWord::bad_label ? "a label is not a class of the logits"
               : error->kind == ErrorWord::index_out_of_range ? "an index is out of range"
                                                              : "a value is not finite";
   d.got = std::to_string(error->value);
@@ -160,8 +164,8 @@ Program& Session::Impl::predictor(std::int64_t batch) {
   std::unique_ptr<Program>& program = predictors[batch];
   if (!program) {
     const Graph& graph = model.forward(batch, false);
-    program = std::make_unique<Program>(graph, parts.place(graph), engine.operators, parts.devices, states,
-                                        arenas, parts.options);
+    program = std::make_unique<Program>(graph, parts.place(graph), engine.operators, parts.devices,
+                                        states, arenas, parts.options);
     write_states();
   }
   return *program;
@@ -185,7 +189,8 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     HostTensor tensor(graph.type(graph.outputs[i].value));
-    if (tensor.bytes() > 0) std::memcpy(tensor.data(), program.output(static_cast<int>(i), ticket), tensor.bytes());
+    if (tensor.bytes() > 0)
+      std::memcpy(tensor.data(), program.output(static_cast<int>(i), ticket), tensor.bytes());
     result[graph.outputs[i].name] = to_array(tensor);
   }
   return result;

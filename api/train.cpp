@@ -22,7 +22,8 @@ std::atomic<bool> stop_requested{false};
 }  // namespace
 
 std::string placement_json(const Placement& placement, const Graph& graph) {
-  nlohmann::ordered_json nodes = nlohmann::ordered_json::array(), states = nlohmann::ordered_json::array();
+  nlohmann::ordered_json nodes = nlohmann::ordered_json::array(),
+                         states = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < placement.nodes.size() && i < graph.nodes.size(); ++i) {
     const PlacedNode& node = placement.nodes[i];
     nodes.push_back({{"path", graph.nodes[i].path},
@@ -37,7 +38,10 @@ std::string placement_json(const Placement& placement, const Graph& graph) {
                       {"param", placement.devices[state.param]},
                       {"reason", state.reason}});
   }
-  return nlohmann::ordered_json{{"devices", placement.devices}, {"nodes", nodes}, {"states", states}}.dump(1) + "\n";
+  return nlohmann::ordered_json{
+             {"devices", placement.devices}, {"nodes", nodes}, {"states", states}}
+             .dump(1) +
+         "\n";
 }
 
 struct Trainer::Impl {
@@ -49,7 +53,10 @@ struct Trainer::Impl {
   std::string resume_from;
 
   Impl(RunConfig c, TrainOptions o)
-      : config(std::move(c)), options(std::move(o)), engine(config.threads), model(engine, config) {}
+      : config(std::move(c)),
+        options(std::move(o)),
+        engine(config.threads),
+        model(engine, config) {}
 };
 
 namespace {
@@ -82,7 +89,8 @@ void refuse_later_parts(const RunConfig& config) {
 }
 
 std::string find_run(const RunConfig& config) {
-  if (!config.run_dir.empty()) return is_directory(config.run_dir + "/checkpoints") ? config.run_dir : "";
+  if (!config.run_dir.empty())
+    return is_directory(config.run_dir + "/checkpoints") ? config.run_dir : "";
   const std::filesystem::path file(config.file);
   return RunDirectory::newest_unfinished((file.parent_path() / "runs").string(),
                                          config.name.empty() ? file.stem().string() : config.name);
@@ -93,7 +101,8 @@ std::string find_run(const RunConfig& config) {
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   std::vector<std::string> overrides = options.overrides;
   if (!options.run_dir.empty()) {
-    overrides.push_back("run_dir=" + nlohmann::json(std::filesystem::absolute(options.run_dir).string()).dump());
+    overrides.push_back("run_dir=" +
+                        nlohmann::json(std::filesystem::absolute(options.run_dir).string()).dump());
   }
   RunConfig config = read_run_config(config_path, overrides);
   refuse_later_parts(config);
@@ -128,7 +137,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       report(progress);
     };
   }
-  my.training = std::make_unique<Training>(my.config, run_parts(my.engine, my.model), std::move(data), hooks);
+  my.training =
+      std::make_unique<Training>(my.config, run_parts(my.engine, my.model), std::move(data), hooks);
 }
 
 Trainer::~Trainer() = default;
@@ -170,9 +180,9 @@ std::string Trainer::summary() const {
   std::string text = fmt::format(
       "model      {}  ({} parameters in {} tensors)\nplacement  cpu {} operators, {} threads\n"
       "plan       {} instructions; {}\ntraining   {} steps, {} per epoch, batch {}",
-      my.config.model.file, elements, parameters, graph.nodes.size(), my.engine.cpu->facts().threads,
-      instructions, memory_text(program.plan()), my.training->total_steps(), my.training->steps_per_epoch(),
-      my.config.batch_size);
+      my.config.model.file, elements, parameters, graph.nodes.size(),
+      my.engine.cpu->facts().threads, instructions, memory_text(program.plan()),
+      my.training->total_steps(), my.training->steps_per_epoch(), my.config.batch_size);
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;
 }

@@ -7,7 +7,7 @@
 namespace tandem {
 
 /// `device` is an index into `devices`; the reason of each node and state names it.
-Placement place_on_one_device(const Graph& graph, const std::vector<std::string>& devices, int device,
-                              const std::string& reason);
+Placement place_on_one_device(const Graph& graph, const std::vector<std::string>& devices,
+                              int device, const std::string& reason);
 
 }  // namespace tandem

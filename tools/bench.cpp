@@ -13,7 +13,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
     api::BenchOptions bench;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("bench", "Measure the training step: median time, per operator, memory");
+  CLI::App* command =
+      app.add_subcommand("bench", "Measure the training step: median time, per operator, memory");
   command->add_option("config", options->config, "The train.toml");
   command->add_option("overrides", options->bench.overrides, "Keys to set: batch_size=256");
   command->add_option("--kernel", options->kernel, "One kernel alone instead: adamw, adam, sgd");
@@ -21,7 +22,9 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("--seconds", options->bench.seconds, "Time to measure for");
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
-  command->footer("Examples: tandem bench train.toml --json\n          tandem bench --kernel adamw --elements 67108864");
+  command->footer(
+      "Examples: tandem bench train.toml --json\n          tandem bench --kernel adamw --elements "
+      "67108864");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
       if (options->config.empty() == options->kernel.empty()) {
@@ -31,9 +34,10 @@ void add_bench(CLI::App& app, Invocation& invocation) {
         d.got = options->config.empty() ? "neither" : "both";
         throw Error(ErrorKind::usage, std::move(d));
       }
-      const api::Report report = options->kernel.empty()
-                                     ? api::bench(options->config, options->bench)
-                                     : api::bench_kernel(options->kernel, options->elements, options->bench.seconds);
+      const api::Report report =
+          options->kernel.empty()
+              ? api::bench(options->config, options->bench)
+              : api::bench_kernel(options->kernel, options->elements, options->bench.seconds);
       return print(report.text, report.json, invocation.json);
     };
   });

@@ -5,7 +5,8 @@
 namespace tandem::tool {
 
 void add_doctor(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("doctor", "Say what this machine offers: devices, instruction sets, measured rates");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what this machine offers: devices, instruction sets, measured rates");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->callback([&invocation] {
     invocation.action = [&invocation] {

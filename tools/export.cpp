@@ -11,9 +11,11 @@ void add_export(CLI::App& app, Invocation& invocation) {
     std::string run, to, checkpoint;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("export", "Write trained weights: the user's own ONNX graph, safetensors or npz");
+  CLI::App* command = app.add_subcommand(
+      "export", "Write trained weights: the user's own ONNX graph, safetensors or npz");
   command->add_option("run", options->run, "A run directory or one of its checkpoints")->required();
-  command->add_option("--to", options->to, "model.onnx, weights.safetensors or weights.npz")->required();
+  command->add_option("--to", options->to, "model.onnx, weights.safetensors or weights.npz")
+      ->required();
   command->add_option("--checkpoint", options->checkpoint, "latest (default), best, or a step");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint best");

@@ -38,18 +38,24 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
     api::InspectOptions inspect;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("inspect", "Say what is in a model, what is trainable and why, what blocks training");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Say what is in a model, what is trainable and why, what blocks training");
   command->add_option("model", options->model, "The ONNX file")->required();
   command->add_option("--bind", options->bind, "Extents of free dimensions: batch=32 sequence=128");
-  command->add_option("--stage", options->inspect.stage, "Print a stage: graph, training, lowered, plan")
+  command
+      ->add_option("--stage", options->inspect.stage,
+                   "Print a stage: graph, training, lowered, plan")
       ->check(CLI::IsMember({"graph", "training", "lowered", "plan"}));
   command->add_option("--batch-norm", options->inspect.batch_norm, "train or inference")
       ->check(CLI::IsMember({"train", "inference"}));
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
-  command->footer("Exit code 2 where something blocks training.\nExample: tandem inspect model.onnx --bind batch=32 --stage plan");
+  command->footer(
+      "Exit code 2 where something blocks training.\nExample: tandem inspect model.onnx --bind "
+      "batch=32 --stage plan");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
-      for (const std::string& text : options->bind) options->inspect.bind.push_back(parse_binding(text));
+      for (const std::string& text : options->bind)
+        options->inspect.bind.push_back(parse_binding(text));
       const api::InspectReport report = api::inspect(options->model, options->inspect);
       print(report.text, report.json, invocation.json);
       return report.blocks_training ? 2 : 0;

@@ -1,8 +1,8 @@
 // The `tandem` program: parses the command line, runs one subcommand, turns errors into exit codes.
-#include <cstdio>
 #include <fcntl.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -10,7 +10,8 @@
 namespace tandem::tool {
 namespace {
 
-/// A closed standard stream would hand its number to the next file opened, and messages would go into it.
+/// A closed standard stream would hand its number to the next file opened, and messages would go
+/// into it.
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) == -1) _exit(1);
@@ -59,11 +60,14 @@ int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
   app.footer(
       "Examples:\n"
-      "  tandem inspect model.onnx                 what is in it, what is trainable, what is missing\n"
-      "  tandem train train.toml                   train; progress here, results in runs/train-0001\n"
+      "  tandem inspect model.onnx                 what is in it, what is trainable, what is "
+      "missing\n"
+      "  tandem train train.toml                   train; progress here, results in "
+      "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
       "  tandem export runs/train-0001 --to trained.onnx\n"
-      "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan does not fit,\n"
+      "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
+      "does not fit,\n"
       "            4 bad data, 5 the loss is not finite, 130 and 143 interrupted after saving.");
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
@@ -78,9 +82,12 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     // CLI11 speaks of a missing subcommand also where an unknown one is given.
-    if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && app.get_subcommands().empty() && argc > 1) {
-      std::fprintf(stderr, "tandem: unknown subcommand or option: %s\nRun with --help for more information.\n",
-                   printable(argv[1]).c_str());
+    if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && app.get_subcommands().empty() &&
+        argc > 1) {
+      std::fprintf(
+          stderr,
+          "tandem: unknown subcommand or option: %s\nRun with --help for more information.\n",
+          printable(argv[1]).c_str());
       return static_cast<int>(ErrorKind::usage);
     }
     return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::usage);
@@ -90,10 +97,13 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     return report(e, invocation.json);
   } catch (const std::bad_alloc&) {
-    return report(Error(ErrorKind::does_not_fit, Diagnostic{"out of memory", "", 0, 0, "", "", "", "use a smaller batch_size or micro_batch"}),
-                  invocation.json);
+    return report(
+        Error(ErrorKind::does_not_fit, Diagnostic{"out of memory", "", 0, 0, "", "", "",
+                                                  "use a smaller batch_size or micro_batch"}),
+        invocation.json);
   } catch (const std::exception& e) {
-    return report(Error(ErrorKind::runtime, Diagnostic{e.what(), "", 0, 0, "", "", "", ""}), invocation.json);
+    return report(Error(ErrorKind::runtime, Diagnostic{e.what(), "", 0, 0, "", "", "", ""}),
+                  invocation.json);
   }
 }
 

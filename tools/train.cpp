@@ -36,7 +36,8 @@ class Display {
 
   void progress(const api::Progress& p) {
     std::string line = p.evaluation ? fmt::format("eval  step {}", p.step)
-                                    : fmt::format("step {}/{}  epoch {:.2f}/{:g}", p.step, p.steps, p.epoch, p.epochs);
+                                    : fmt::format("step {}/{}  epoch {:.2f}/{:g}", p.step, p.steps,
+                                                  p.epoch, p.epochs);
     for (const auto& [name, value] : p.values) line += fmt::format("  {} {:.5g}", name, value);
     line += fmt::format("  {:.0f} samples/s", p.samples_per_second);
     if (!terminal_) {
@@ -47,7 +48,8 @@ class Display {
       std::fprintf(stderr, "\r\033[K%s\n", line.c_str());
       return;
     }
-    const double done = p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
+    const double done =
+        p.steps > 0 ? static_cast<double>(p.step) / static_cast<double>(p.steps) : 0;
     constexpr int width = 24;
     const int full = static_cast<int>(done * width);
     const double left = done > 0 ? p.seconds * (1 - done) / done : 0;
@@ -80,13 +82,19 @@ void add_train(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("train", "Train as a train.toml says");
   command->add_option("config", options->config, "The train.toml")->required();
-  command->add_option("overrides", options->train.overrides, "Keys to set: optimizer.lr=0.01 epochs=3");
-  command->add_option("--run-dir", options->train.run_dir, "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
-  command->add_flag("--resume", options->train.resume, "Go on with --run-dir or with the newest unfinished run");
-  command->add_flag("--dry-run", options->train.dry_run, "Check everything, build the plan, print the summary, train nothing");
+  command->add_option("overrides", options->train.overrides,
+                      "Keys to set: optimizer.lr=0.01 epochs=3");
+  command->add_option(
+      "--run-dir", options->train.run_dir,
+      "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
+  command->add_flag("--resume", options->train.resume,
+                    "Go on with --run-dir or with the newest unfinished run");
+  command->add_flag("--dry-run", options->train.dry_run,
+                    "Check everything, build the plan, print the summary, train nothing");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
-      "Writes metrics.jsonl, train.log, checkpoints/ and the resolved configuration into the run directory.\n"
+      "Writes metrics.jsonl, train.log, checkpoints/ and the resolved configuration into the run "
+      "directory.\n"
       "Ctrl-C saves a checkpoint and stops (exit code 130).\n"
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3");
   command->callback([options, &invocation] {
@@ -106,8 +114,10 @@ void add_train(CLI::App& app, Invocation& invocation) {
         return 0;
       }
       std::string last = fmt::format("loss {:.5g}", result.loss);
-      for (const auto& [name, value] : result.evaluation) last += fmt::format("  held-out {} {:.5g}", name, value);
-      display.message(fmt::format("{} after {} steps: {}\nrun directory {}", result.interrupted ? "interrupted and saved" : "done",
+      for (const auto& [name, value] : result.evaluation)
+        last += fmt::format("  held-out {} {:.5g}", name, value);
+      display.message(fmt::format("{} after {} steps: {}\nrun directory {}",
+                                  result.interrupted ? "interrupted and saved" : "done",
                                   result.steps, last, result.run_dir));
       return result.interrupted ? 128 + received_signal : 0;
     };

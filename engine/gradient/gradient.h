@@ -17,8 +17,8 @@ struct GradientSeed {
 
 /// Appends nodes of phase backward to the builder's graph. Returns one value per entry of `wanted`:
 /// its gradient, or -1 where no path leads from it to a seed. Nodes get the path and origins of the
-/// forward node that they come from. Throws Error{usage} that lists every operator whose gradient is
-/// missing and needed, with the reason.
+/// forward node that they come from. Throws Error{usage} that lists every operator whose gradient
+/// is missing and needed, with the reason.
 std::vector<ValueId> add_gradients(GraphBuilder& builder, std::span<const GradientSeed> seeds,
                                    std::span<const ValueId> wanted);
 

@@ -26,7 +26,8 @@ class GraphBuilder {
 
   /// All outputs of a new node. Throws Error (path) where types do not fit.
   std::vector<ValueId> node(std::string_view op, std::vector<ValueId> inputs,
-                            Attributes attributes = {}, std::shared_ptr<const Graph> body = nullptr);
+                            Attributes attributes = {},
+                            std::shared_ptr<const Graph> body = nullptr);
   /// The only (or first) output.
   ValueId add_node(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
     return node(op, std::move(inputs), std::move(attributes))[0];
@@ -50,10 +51,10 @@ class GraphBuilder {
   ValueId mul(ValueId a, ValueId b) { return add_node("Mul", {a, b}); }
   ValueId div(ValueId a, ValueId b) { return add_node("Div", {a, b}); }
   ValueId neg(ValueId x) { return add_node("Neg", {x}); }
-  ValueId cast(ValueId x, DType dtype);           // x itself where it has that type
+  ValueId cast(ValueId x, DType dtype);  // x itself where it has that type
   ValueId matmul(ValueId a, ValueId b) { return add_node("MatMul", {a, b}); }
-  ValueId reshape(ValueId x, Shape shape);        // x itself where it has that shape
-  ValueId expand(ValueId x, Shape shape);         // x itself where it has that shape
+  ValueId reshape(ValueId x, Shape shape);  // x itself where it has that shape
+  ValueId expand(ValueId x, Shape shape);   // x itself where it has that shape
   ValueId transpose(ValueId x, Ints perm);
   ValueId transpose_last_two(ValueId x);
   ValueId reduce_sum(ValueId x, Ints axes, bool keepdims);

@@ -1,4 +1,5 @@
-// The graph: flat vectors of nodes and values, addressed by typed ids. One type from import to lowering.
+// The graph: flat vectors of nodes and values, addressed by typed ids. One type from import to
+// lowering.
 #pragma once
 
 #include <memory>
@@ -12,7 +13,7 @@
 
 namespace tandem {
 
-struct Operator;     // engine/operators/operator.h
+struct Operator;  // engine/operators/operator.h
 class OperatorSet;
 
 /// Valid inside one graph only; -1 stands for an absent optional input or output.
@@ -42,8 +43,8 @@ struct Value {
   TensorType type;
   ValueKind kind = ValueKind::computed;
   Form form = Form::dense;
-  NodeId producer;                // computed values only
-  std::int32_t output_index = 0;  // which output of the producer
+  NodeId producer;                             // computed values only
+  std::int32_t output_index = 0;               // which output of the producer
   std::shared_ptr<const HostTensor> constant;  // constants only
 };
 
@@ -58,7 +59,8 @@ struct Node {
   std::vector<ValueId> outputs;  // all outputs that the operator declares; unused ones exist too
   std::string path;              // the user's name for it; survives every rewrite
   Phase phase = Phase::forward;
-  std::vector<std::string> origins;  // paths of the forward nodes it comes from; own path if forward
+  std::vector<std::string>
+      origins;  // paths of the forward nodes it comes from; own path if forward
   std::shared_ptr<const Graph> body;  // of Fused and of control flow: its inputs are the node's
 };
 
@@ -89,7 +91,7 @@ struct NamedValue {
 };
 
 struct Graph {
-  std::vector<Node> nodes;    // in an order where every producer precedes its consumers
+  std::vector<Node> nodes;  // in an order where every producer precedes its consumers
   std::vector<Value> values;
   std::vector<NamedValue> inputs;   // fed values
   std::vector<NamedValue> outputs;  // results that someone reads: loss, logits, metrics
@@ -114,7 +116,8 @@ std::vector<std::vector<NodeId>> readers_of(const Graph& graph);
 
 /// Throws Error (path, expected, got) on the first breach: ids in range, producers first, arity,
 /// declared attributes present with their types, inferred types equal to recorded ones, each state
-/// written at most once by an aliasing output, no reader of `initial` after its writer, unique names.
+/// written at most once by an aliasing output, no reader of `initial` after its writer, unique
+/// names.
 void verify(const Graph& graph);
 
 /// The graph as text, one node a line: `%y: float32[2, 3] = Add(%a, %b) {axis=1}  # path`.

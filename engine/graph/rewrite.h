@@ -1,4 +1,5 @@
-// Copies a graph node by node into a new one while some nodes are replaced: what every pass is made of.
+// Copies a graph node by node into a new one while some nodes are replaced: what every pass is made
+// of.
 #pragma once
 
 #include <functional>

@@ -56,8 +56,8 @@ std::string to_string(const TensorType& type);  // "float32[2, 3]"
 struct Layout {
   std::int64_t offset = 0;
   std::vector<std::int64_t> strides;
-  std::string token;               // empty = strided
-  std::size_t opaque_bytes = 0;    // size of an opaque buffer
+  std::string token;             // empty = strided
+  std::size_t opaque_bytes = 0;  // size of an opaque buffer
 
   bool is_strided() const { return token.empty(); }
   bool operator==(const Layout&) const = default;

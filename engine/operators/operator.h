@@ -27,7 +27,8 @@ struct NodeView {
   std::size_t input_count() const { return node.inputs.size(); }
   const Attributes& attributes() const { return node.attributes; }
   /// Throws Error{usage} with the node's path and operator.
-  [[noreturn]] void fail(std::string message, std::string expected = "", std::string got = "") const;
+  [[noreturn]] void fail(std::string message, std::string expected = "",
+                         std::string got = "") const;
 };
 
 struct Cost {
@@ -37,8 +38,8 @@ struct Cost {
 
 struct AttributeSpec {
   std::string name;
-  AttributeValue value;  // the default; its type is the attribute's type
-  bool required = false; // no default: `value` gives the type only
+  AttributeValue value;   // the default; its type is the attribute's type
+  bool required = false;  // no default: `value` gives the type only
 };
 
 struct Port {
@@ -58,9 +59,9 @@ struct Alias {
 /// where none flows (integer inputs, masks, inputs not in `wanted`).
 struct GradientContext {
   GraphBuilder& g;
-  const Node node;                 // a copy: appending to g moves the graph's vectors
-  std::span<const ValueId> dy;     // one per output; -1 where no gradient arrives
-  const std::vector<bool>& wanted; // per input: does anything need its gradient
+  const Node node;                  // a copy: appending to g moves the graph's vectors
+  std::span<const ValueId> dy;      // one per output; -1 where no gradient arrives
+  const std::vector<bool>& wanted;  // per input: does anything need its gradient
 
   ValueId x(std::size_t i) const { return node.inputs[i]; }
   ValueId y(std::size_t i) const { return node.outputs[i]; }
@@ -71,14 +72,40 @@ using Gradients = std::vector<ValueId>;
 /// One node of an operator with a ScalarFunction computes f element by element with broadcasting.
 enum class ScalarFunction : std::uint8_t {
   none,
-  identity, cast, neg, abs, sign, exp, log, sqrt, reciprocal, erf, tanh, sigmoid, softplus, relu,
+  identity,
+  cast,
+  neg,
+  abs,
+  sign,
+  exp,
+  log,
+  sqrt,
+  reciprocal,
+  erf,
+  tanh,
+  sigmoid,
+  softplus,
+  relu,
   logical_not,
-  leaky_relu,       // attribute alpha
-  clip,             // attributes min, max
-  gelu,             // attribute approximate: "none" | "tanh"
-  add, sub, mul, div, pow, maximum, minimum,
-  equal, less, greater, less_or_equal, greater_or_equal, logical_and, logical_or, logical_xor,
-  where,            // (condition, x, y)
+  leaky_relu,  // attribute alpha
+  clip,        // attributes min, max
+  gelu,        // attribute approximate: "none" | "tanh"
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  maximum,
+  minimum,
+  equal,
+  less,
+  greater,
+  less_or_equal,
+  greater_or_equal,
+  logical_and,
+  logical_or,
+  logical_xor,
+  where,  // (condition, x, y)
   // gradient helpers: (dy, x) or (dy, y) as named
   relu_grad,        // (dy, y)  y > 0 ? dy : 0
   leaky_relu_grad,  // (dy, x)  attribute alpha
@@ -108,7 +135,7 @@ struct Operator {
   /// Views: the layout of output 0 seen through the layout of input 0, or nothing where these
   /// strides cannot express it (then lowering copies). Null for operators that are not views.
   std::optional<Layout> (*view)(const NodeView& node, const Layout& x) = nullptr;
-  bool random = false;  // reads the step's seed and counters; keyed by the node's path
+  bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
 };
 
@@ -121,8 +148,8 @@ class OperatorSet {
   OperatorSet(const OperatorSet&) = delete;
 
   void add(Operator op);
-  const Operator* find(std::string_view name) const;   // null if unknown
-  const Operator& get(std::string_view name) const;    // asserts
+  const Operator* find(std::string_view name) const;  // null if unknown
+  const Operator& get(std::string_view name) const;   // asserts
   const std::deque<Operator>& all() const { return operators_; }
 
  private:

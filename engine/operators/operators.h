@@ -5,7 +5,8 @@
 
 namespace tandem::operators {
 
-// Element by element: unary.cpp, binary.cpp, comparison.cpp, where.cpp, cast.cpp, elementwise_gradients.cpp
+// Element by element: unary.cpp, binary.cpp, comparison.cpp, where.cpp, cast.cpp,
+// elementwise_gradients.cpp
 Operator neg();
 Operator abs();
 Operator sign();

@@ -24,7 +24,8 @@ Graph fold_constants(const Graph& graph, PassContext& context) {
     const Node& node = graph.node(id);
     std::vector<HostTensor> inputs;
     for (const ValueId input : node.inputs) {
-      const ValueId value = to.mapped(input);  // an input folded just before is a constant of the new graph
+      const ValueId value =
+          to.mapped(input);  // an input folded just before is a constant of the new graph
       const Graph& made = to.builder().graph();
       if (value && !made.is_constant(value)) return false;
       inputs.push_back(value ? *made.value(value).constant : HostTensor());

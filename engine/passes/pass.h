@@ -1,4 +1,5 @@
-// Passes over the forward graph, before the gradient: named, timed, switchable, verified after each.
+// Passes over the forward graph, before the gradient: named, timed, switchable, verified after
+// each.
 #pragma once
 
 #include <functional>
@@ -19,7 +20,7 @@ struct PassContext {
   Evaluator evaluate;  // empty: nothing is folded
   /// Whether nodes may become one: only where their policy attributes are equal. Empty: always.
   std::function<bool(const std::vector<std::string>& paths)> may_merge;
-  std::vector<std::string> notes;  // what was recognised: "blocks.0.MatMul: Attention"
+  std::vector<std::string> notes;               // what was recognised: "blocks.0.MatMul: Attention"
   std::size_t most_constant_bytes = 64u << 20;  // results of folding; larger ones stay computed
 };
 

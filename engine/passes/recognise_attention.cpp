@@ -31,7 +31,8 @@ bool is_causal_mask(const Match& match, ValueId mask) {
   return true;
 }
 
-/// `Where(IsNaN(p), 0, p)` never reaches this form; Dropout of ratio 0 is an Identity, removed before.
+/// `Where(IsNaN(p), 0, p)` never reaches this form; Dropout of ratio 0 is an Identity, removed
+/// before.
 bool find(const Match& match, const Node& node, Found& found) {
   const Graph& graph = match.graph();
   if (node.op->name != "MatMul" || graph.type(node.outputs[0]).rank() != 4) return false;
@@ -52,7 +53,8 @@ bool find(const Match& match, const Node& node, Found& found) {
   const Match::Product product = match.product(scores, 2);
   const Node* matmul = product.rest.size() == 1 ? match.is(product.rest[0], "MatMul") : nullptr;
   if (matmul == nullptr) return false;
-  const Match::Product q = match.product(matmul->inputs[0], 2), k = match.product(matmul->inputs[1], 2);
+  const Match::Product q = match.product(matmul->inputs[0], 2),
+                       k = match.product(matmul->inputs[1], 2);
   if (q.rest.size() != 1 || k.rest.size() != 1) return false;
   found.q = q.rest[0];
   found.k_transposed = k.rest[0];
@@ -80,14 +82,16 @@ Graph recognise_attention(const Graph& graph, PassContext& context) {
     const Node& node = graph.node(id);
     Found found;
     if (!find(match, node, found)) return false;
-    const std::vector<NodeId> others = match.interior(node.outputs[0], {found.q, found.k_transposed, found.v});
+    const std::vector<NodeId> others =
+        match.interior(node.outputs[0], {found.q, found.k_transposed, found.v});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);
     GraphBuilder& g = to.builder();
     const ValueId k = g.transpose_last_two(to.mapped(found.k_transposed));
-    to.replace(node.outputs[0],
-               g.add_node("Attention", {to.mapped(found.q), k, to.mapped(found.v), to.mapped(found.mask)},
-                          {{"scale", found.scale}, {"causal", std::int64_t{found.causal}}}));
+    to.replace(
+        node.outputs[0],
+        g.add_node("Attention", {to.mapped(found.q), k, to.mapped(found.v), to.mapped(found.mask)},
+                   {{"scale", found.scale}, {"causal", std::int64_t{found.causal}}}));
     context.notes.push_back(node.path + ": Attention" + (found.causal ? " (causal)" : ""));
     return true;
   });

@@ -13,7 +13,8 @@ Graph recognise_cross_entropy(const Graph& graph, PassContext& context) {
     const Node* log_softmax = match.is(node.inputs[0], "LogSoftmax");
     if (log_softmax == nullptr || log_softmax->attributes.integer("axis") != 1) return false;
     std::vector<ValueId> inputs{to.mapped(log_softmax->inputs[0])};
-    for (std::size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(to.mapped(node.inputs[i]));
+    for (std::size_t i = 1; i < node.inputs.size(); ++i)
+      inputs.push_back(to.mapped(node.inputs[i]));
     const std::vector<NodeId> others = match.interior(node.outputs[0], {log_softmax->inputs[0]});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);

@@ -23,7 +23,8 @@ ValueId erf_argument(const Match& match, ValueId value) {
 bool is_cubic(const Match& match, ValueId value, ValueId x) {
   const Match::Product p = match.product(value);
   if (!near(p.factor, 0.044715)) return false;
-  if (p.rest.size() == 3) return std::all_of(p.rest.begin(), p.rest.end(), [&](ValueId v) { return v == x; });
+  if (p.rest.size() == 3)
+    return std::all_of(p.rest.begin(), p.rest.end(), [&](ValueId v) { return v == x; });
   if (p.rest.size() != 1) return false;
   const Node* pow = match.is(p.rest[0], "Pow");
   return pow != nullptr && pow->inputs[0] == x && match.is_number(pow->inputs[1], 3.0);
@@ -77,8 +78,9 @@ Graph recognise_gelu(const Graph& graph, PassContext& context) {
     const std::vector<NodeId> others = match.interior(node.outputs[0], {found.x});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);
-    to.replace(node.outputs[0], to.builder().add_node("Gelu", {to.mapped(found.x)},
-                                                      {{"approximate", std::string(found.approximate)}}));
+    to.replace(node.outputs[0],
+               to.builder().add_node("Gelu", {to.mapped(found.x)},
+                                     {{"approximate", std::string(found.approximate)}}));
     context.notes.push_back(node.path + ": Gelu");
     return true;
   });

@@ -1,4 +1,5 @@
-// Removes what computes nothing: Identity, casts to the own type, chains of views, neutral constants.
+// Removes what computes nothing: Identity, casts to the own type, chains of views, neutral
+// constants.
 #include "engine/graph/rewrite.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"

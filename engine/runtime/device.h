@@ -26,7 +26,8 @@ class Event {
   virtual ~Event() = default;
 };
 
-/// An in-order queue of work. Enqueueing returns at once except on the cpu's own lane, where it runs.
+/// An in-order queue of work. Enqueueing returns at once except on the cpu's own lane, where it
+/// runs.
 class Stream {
  public:
   virtual ~Stream() = default;
@@ -46,8 +47,8 @@ class Device {
   virtual std::size_t memory_bytes() const = 0;  // capacity
   /// 64-byte aligned, in huge pages where the system offers them. Throws Error{does_not_fit}.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
-  /// A range of `bytes` addresses that holds nothing until `Memory::grow`; null where a device has no
-  /// such thing.
+  /// A range of `bytes` addresses that holds nothing until `Memory::grow`; null where a device has
+  /// no such thing.
   virtual std::unique_ptr<Memory> reserve(std::size_t bytes) {
     (void)bytes;
     return nullptr;

@@ -1,4 +1,5 @@
-// A kernel: one way to compute one operator on one kind of device. Chosen from explicit lists, best first.
+// A kernel: one way to compute one operator on one kind of device. Chosen from explicit lists, best
+// first.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,8 @@ struct ErrorWord {
 
   void report(Kind kind, std::int32_t node, std::int64_t offending) {
     std::int64_t expected = 0;
-    const std::int64_t wanted = (static_cast<std::int64_t>(kind) << 32) | static_cast<std::uint32_t>(node);
+    const std::int64_t wanted =
+        (static_cast<std::int64_t>(kind) << 32) | static_cast<std::uint32_t>(node);
     if (packed.compare_exchange_strong(expected, wanted)) value.store(offending);
   }
 };
@@ -35,16 +37,16 @@ struct StepContext {
 };
 
 struct KernelArguments {
-  const void* const* inputs;   // null for an absent optional input; layout offset included
-  void* const* outputs;        // null for an output that nobody reads and the kernel may skip
-  void* workspace;             // as many bytes as `prepare` asked for, 64-byte aligned
+  const void* const* inputs;  // null for an absent optional input; layout offset included
+  void* const* outputs;       // null for an output that nobody reads and the kernel may skip
+  void* workspace;            // as many bytes as `prepare` asked for, 64-byte aligned
   const StepContext* context;
 };
 
 struct Operand {
   TensorType type;
   Layout layout;
-  bool present = true;         // absent optional input; output that nobody reads
+  bool present = true;                   // absent optional input; output that nobody reads
   const HostTensor* constant = nullptr;  // inputs known before the run
 };
 
@@ -57,8 +59,8 @@ struct DeviceFacts {
 };
 
 struct KernelRequest {
-  const Node* node = nullptr;   // op, attributes, body, path
-  std::int32_t node_index = -1; // in the lowered graph; for ErrorWord
+  const Node* node = nullptr;    // op, attributes, body, path
+  std::int32_t node_index = -1;  // in the lowered graph; for ErrorWord
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
   const DeviceFacts* facts = nullptr;
@@ -70,12 +72,12 @@ struct KernelRequest {
 /// What a kernel wants of one operand's layout.
 struct LayoutWish {
   enum class Kind : std::uint8_t {
-    any,           // any strides, also 0 (broadcast); not opaque
-    unit_stride,   // strided with at least one stride of 1, none of 0 on extents > 1
-    dense,         // a permutation of row-major without holes; all operands wished `dense` share one
+    any,          // any strides, also 0 (broadcast); not opaque
+    unit_stride,  // strided with at least one stride of 1, none of 0 on extents > 1
+    dense,        // a permutation of row-major without holes; all operands wished `dense` share one
     row_major,
     channels_last,
-    exact,         // `layout`
+    exact,  // `layout`
   };
   Kind kind = Kind::any;
   Layout layout;
@@ -99,9 +101,11 @@ class PreparedKernel {
 struct Kernel {
   std::string name;  // "onednn.conv", "reference.conv"
   std::string op;    // the operator's name
-  /// Why this kernel cannot do it (types, attributes, instruction set; not layouts), or nothing. Pure.
+  /// Why this kernel cannot do it (types, attributes, instruction set; not layouts), or nothing.
+  /// Pure.
   std::function<std::optional<std::string>(const KernelRequest&)> refuse;
-  /// Layouts it can take, best first; at least one. Layouts in the request are what would come. Pure.
+  /// Layouts it can take, best first; at least one. Layouts in the request are what would come.
+  /// Pure.
   std::function<std::vector<Proposal>(const KernelRequest&)> propose;
   /// Layouts in the request are final and satisfy one proposal.
   std::function<std::unique_ptr<PreparedKernel>(const KernelRequest&)> prepare;

@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr int format_version = 1;
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view unfinished = ".new";
-const std::vector<std::string> content_files{"model.safetensors", "optimizer.safetensors", "state.json"};
+const std::vector<std::string> content_files{"model.safetensors", "optimizer.safetensors",
+                                             "state.json"};
 
 Json position_json(const TrainingPosition& p) {
   Json json;
@@ -77,9 +78,11 @@ void check_manifest(const std::string& path) {
     const WrittenFile found = hash_file(file);
     const Json& listed = manifest["files"][name];
     if (found.bytes != listed.at("bytes").get<std::uint64_t>()) {
-      broken(file, "wrong size", listed["bytes"].dump() + " bytes", std::to_string(found.bytes) + " bytes");
+      broken(file, "wrong size", listed["bytes"].dump() + " bytes",
+             std::to_string(found.bytes) + " bytes");
     }
-    if (found.sha256 != listed.at("sha256").get<std::string>()) broken(file, "contents do not match the manifest's hash");
+    if (found.sha256 != listed.at("sha256").get<std::string>())
+      broken(file, "contents do not match the manifest's hash");
   }
 }
 
@@ -110,10 +113,12 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
   };
   std::map<std::string, std::string> metadata{{"format", "pt"}};
   for (const auto& [alias, name] : content.aliases) metadata["alias:" + alias] = name;
-  record("model.safetensors", write_safetensors(path + "/model.safetensors", content.model, metadata));
+  record("model.safetensors",
+         write_safetensors(path + "/model.safetensors", content.model, metadata));
   record("optimizer.safetensors",
          write_safetensors(path + "/optimizer.safetensors", content.optimizer, {{"format", "pt"}}));
-  record("state.json", write_file(path + "/state.json", position_json(content.position).dump(2) + "\n"));
+  record("state.json",
+         write_file(path + "/state.json", position_json(content.position).dump(2) + "\n"));
   const Json manifest{{"format", format_version}, {"files", files}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);
@@ -158,7 +163,8 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
       if (path != nullptr) *path = folder + "/" + *name;
       return content;
     } catch (const Error& e) {
-      messages.push_back(std::string("checkpoint ") + *name + " is broken and is not used: " + e.what());
+      messages.push_back(std::string("checkpoint ") + *name +
+                         " is broken and is not used: " + e.what());
     }
   }
   return std::nullopt;

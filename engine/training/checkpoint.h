@@ -15,9 +15,9 @@ namespace tandem {
 
 /// state.json: what is not a tensor.
 struct TrainingPosition {
-  std::uint64_t step = 0;      // optimizer steps done
-  DataPosition data;           // of the next sample
-  std::uint64_t samples = 0;   // seen since the first step
+  std::uint64_t step = 0;     // optimizer steps done
+  DataPosition data;          // of the next sample
+  std::uint64_t samples = 0;  // seen since the first step
   std::uint64_t seed = 0;
   std::int64_t batch_size = 0;
   std::optional<double> best;  // value of eval.best so far
@@ -28,8 +28,8 @@ struct TrainingPosition {
 
 struct CheckpointContent {
   TrainingPosition position;
-  std::vector<NamedTensor> model;      // the file's own initializer names and shapes
-  std::vector<NamedTensor> optimizer;  // "NAME/exp_avg"
+  std::vector<NamedTensor> model;              // the file's own initializer names and shapes
+  std::vector<NamedTensor> optimizer;          // "NAME/exp_avg"
   std::map<std::string, std::string> aliases;  // tied names -> stored name, in __metadata__
 };
 
@@ -50,16 +50,18 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
 /// Names of checkpoints in a folder, oldest first; leftovers of interrupted writes are not listed.
 std::vector<std::string> list_checkpoints(const std::string& folder);
 
-/// Renames step-N to broken-step-N for all N > `step`: after resuming from `step`, what could not be
-/// read must neither take the name of a new checkpoint nor count as one of the newest.
+/// Renames step-N to broken-step-N for all N > `step`: after resuming from `step`, what could not
+/// be read must neither take the name of a new checkpoint nor count as one of the newest.
 void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step);
 
-/// Keeps the newest `keep` (0 = all) and the one of step `best`; removes leftovers of interrupted writes.
+/// Keeps the newest `keep` (0 = all) and the one of step `best`; removes leftovers of interrupted
+/// writes.
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best);
 
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
 void collect_states(const StateStore& states, CheckpointContent& content);
-/// Writes loaded tensors back. States that the checkpoint lacks or that have another shape: Error{usage}.
+/// Writes loaded tensors back. States that the checkpoint lacks or that have another shape:
+/// Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 
 }  // namespace tandem

@@ -11,7 +11,8 @@ namespace tandem {
 namespace {
 
 bool wants(const RunConfig& config, const std::string& metric) {
-  return std::find(config.eval.metrics.begin(), config.eval.metrics.end(), metric) != config.eval.metrics.end();
+  return std::find(config.eval.metrics.begin(), config.eval.metrics.end(), metric) !=
+         config.eval.metrics.end();
 }
 
 const LossTerm* term_for(const RunConfig& config, const std::string& metric) {
@@ -45,7 +46,8 @@ void check_metrics(const RunConfig& config) {
     Diagnostic d;
     d.file = config.file;
     d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
-    d.expected = metric == "mse" ? "a term of kind mse" : "a term of kind softmax_cross_entropy or binary_cross_entropy";
+    d.expected = metric == "mse" ? "a term of kind mse"
+                                 : "a term of kind softmax_cross_entropy or binary_cross_entropy";
     d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
     d.fix = "give the loss in [loss] terms";
     problems.push_back(std::move(d));
@@ -65,7 +67,8 @@ struct Evaluation::Impl {
     const Graph& graph = bound.program->lowered().graph;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       if (graph.inputs[i].name == field) {
-        return view(bound.program->input_slot(static_cast<int>(i), ticket), graph.type(graph.inputs[i].value));
+        return view(bound.program->input_slot(static_cast<int>(i), ticket),
+                    graph.type(graph.inputs[i].value));
       }
     }
     return {};
@@ -93,11 +96,13 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     // A loss inside the model has its own reduction: whole passes, weighted by their samples.
     request.samples = {size, config.loss.terms.empty() ? size : samples};
     TrainingGraph evaluation;
-    evaluation.graph = build_evaluation_graph(*parts.operators, parts.forward(size, false), request);
+    evaluation.graph =
+        build_evaluation_graph(*parts.operators, parts.forward(size, false), request);
     for (const LossTerm& term : config.loss.terms) {
       evaluation.terms.push_back(term.name);
       const std::string input = "loss." + term.name + ".denominator";
-      if (evaluation.graph.find_input(input) != nullptr) evaluation.denominators.push_back({term.name, input});
+      if (evaluation.graph.find_input(input) != nullptr)
+        evaluation.denominators.push_back({term.name, input});
     }
     check_fed_inputs(evaluation, config, request.fields);
     impl_->programs.emplace(size, bind_program(evaluation, parts, states, arenas, impl_->names));
@@ -114,8 +119,9 @@ void Evaluation::Impl::sum_denominators() {
     for (const auto& [input, name] : bound.denominators) denominators[name] = 0;
   }
   for (auto& [name, sum] : denominators) {
-    const LossTerm& term = *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
-                                         [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
+    const LossTerm& term =
+        *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
+                      [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
     const int field = source->find_field(term.labels);
     const TensorType type = field_types(*source, 1).at(term.labels);
     HostTensor label(type);
@@ -156,17 +162,20 @@ std::vector<std::pair<std::string, double>> Evaluation::run() {
     StepContext context;
     context.seed = config.seed;
     bound.program->run(context, pass->ticket);
-    const double share = config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
-    loss += share * *static_cast<const float*>(bound.program->output(bound.loss_output, pass->ticket));
+    const double share =
+        config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
+    loss +=
+        share * *static_cast<const float*>(bound.program->output(bound.loss_output, pass->ticket));
     for (const auto& [output, name] : bound.term_outputs) {
       terms[name] += *static_cast<const float*>(bound.program->output(output, pass->ticket));
     }
     if (classes != nullptr) {
-      accuracy.add(my.made(bound, classes->logits, pass->ticket), my.fed(bound, classes->labels, pass->ticket),
-                   classes->ignore_index);
+      accuracy.add(my.made(bound, classes->logits, pass->ticket),
+                   my.fed(bound, classes->labels, pass->ticket), classes->ignore_index);
     }
     if (squares != nullptr) {
-      mse.add(my.made(bound, squares->logits, pass->ticket), my.fed(bound, squares->labels, pass->ticket));
+      mse.add(my.made(bound, squares->logits, pass->ticket),
+              my.fed(bound, squares->labels, pass->ticket));
     }
     loader.release(pass->ticket);
   }

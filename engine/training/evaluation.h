@@ -13,8 +13,9 @@ namespace tandem {
 /// Programs for the full pass and the last partial one; they share the run's State and arenas.
 class Evaluation {
  public:
-  Evaluation(const RunConfig& config, const RunParts& parts, std::shared_ptr<const DataSource> source,
-             StateStore& states, std::shared_ptr<Arenas> arenas);
+  Evaluation(const RunConfig& config, const RunParts& parts,
+             std::shared_ptr<const DataSource> source, StateStore& states,
+             std::shared_ptr<Arenas> arenas);
   ~Evaluation();
 
   /// "loss", each named term, and the configured metrics, exact over all samples.

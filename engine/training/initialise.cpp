@@ -46,7 +46,8 @@ Fans fans_of(const Shape& shape) {
   return {shape[1] * field, shape[0] * field};
 }
 
-HostTensor initial(const InitRule& rule, std::uint64_t seed, const std::string& name, const Shape& shape) {
+HostTensor initial(const InitRule& rule, std::uint64_t seed, const std::string& name,
+                   const Shape& shape) {
   HostTensor tensor(TensorType{DType::float32, shape});
   Random random(seed, name);
   const Fans fans = fans_of(shape);
@@ -54,15 +55,32 @@ HostTensor initial(const InitRule& rule, std::uint64_t seed, const std::string& 
   for (float& x : tensor.as<float>()) {
     double value = 0;
     switch (rule.kind) {
-      case InitKind::zeros: break;
-      case InitKind::ones: value = 1; break;
-      case InitKind::constant: value = rule.value; break;
-      case InitKind::normal: value = rule.mean + rule.std * random.normal(); break;
-      case InitKind::uniform: value = rule.low + (rule.high - rule.low) * random.uniform(); break;
-      case InitKind::kaiming_uniform: value = uniform(std::sqrt(6 / fans.in)); break;
-      case InitKind::kaiming_normal: value = std::sqrt(2 / fans.in) * random.normal(); break;
-      case InitKind::xavier_uniform: value = uniform(std::sqrt(6 / (fans.in + fans.out))); break;
-      case InitKind::xavier_normal: value = std::sqrt(2 / (fans.in + fans.out)) * random.normal(); break;
+      case InitKind::zeros:
+        break;
+      case InitKind::ones:
+        value = 1;
+        break;
+      case InitKind::constant:
+        value = rule.value;
+        break;
+      case InitKind::normal:
+        value = rule.mean + rule.std * random.normal();
+        break;
+      case InitKind::uniform:
+        value = rule.low + (rule.high - rule.low) * random.uniform();
+        break;
+      case InitKind::kaiming_uniform:
+        value = uniform(std::sqrt(6 / fans.in));
+        break;
+      case InitKind::kaiming_normal:
+        value = std::sqrt(2 / fans.in) * random.normal();
+        break;
+      case InitKind::xavier_uniform:
+        value = uniform(std::sqrt(6 / (fans.in + fans.out)));
+        break;
+      case InitKind::xavier_normal:
+        value = std::sqrt(2 / (fans.in + fans.out)) * random.normal();
+        break;
     }
     x = static_cast<float>(value);
   }
@@ -100,11 +118,13 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
     const Selector selector(rule.at);
     int matched = 0;
     for (const State& state : graph.states) {
-      if (state.kind != StateKind::parameter || !selector.covers_parameter(state.path, state.name)) continue;
+      if (state.kind != StateKind::parameter || !selector.covers_parameter(state.path, state.name))
+        continue;
       states.write(state.name, initial(rule, seed, state.name, state.start.shape()));
       ++matched;
     }
-    if (matched == 0) problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
+    if (matched == 0)
+      problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
     notes.push_back("initialised " + std::to_string(matched) + " parameters: " + rule.at);
   }
   for (const LoadRule& rule : config.load) {
@@ -117,7 +137,9 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
       ++matched;
       const auto found = weights.find(state.name);
       if (found == weights.end()) {
-        if (rule.missing_is_error) problems.push_back(at(rule.where, rule.from + " does not hold this parameter", state.name));
+        if (rule.missing_is_error)
+          problems.push_back(
+              at(rule.where, rule.from + " does not hold this parameter", state.name));
         continue;
       }
       if (found->second.shape() != state.start.shape()) {
@@ -130,7 +152,8 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
       states.write(state.name, found->second.converted(state.start.dtype()));
       ++loaded;
     }
-    if (matched == 0) problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
+    if (matched == 0)
+      problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
     notes.push_back("loaded " + std::to_string(loaded) + " parameters from " + rule.from);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

@@ -20,8 +20,8 @@ class LossBuilder {
   std::vector<Diagnostic> problems;
 
  private:
-  void fail(const Where& where, std::string message, std::string expected = "", std::string got = "",
-            std::string fix = "") {
+  void fail(const Where& where, std::string message, std::string expected = "",
+            std::string got = "", std::string fix = "") {
     problems.push_back({std::move(message), where.file, where.line, where.column, "",
                         std::move(expected), std::move(got), std::move(fix)});
   }
@@ -67,8 +67,9 @@ ValueId LossBuilder::prediction(const LossTerm& term) {
     const Node& node = graph.node(producer);
     const std::string& op = node.op->name;
     if (op == "Softmax" || op == "LogSoftmax" || op == "Sigmoid") {
-      fail(term.where, "loss \"" + term.name + "\": \"" + term.logits + "\" is the output of " + op +
-                           ", but this loss applies it itself",
+      fail(term.where,
+           "loss \"" + term.name + "\": \"" + term.logits + "\" is the output of " + op +
+               ", but this loss applies it itself",
            "logits", op + " at " + node.path,
            "name its input \"" + graph.value(node.inputs[0]).name + "\" instead");
       return {};
@@ -84,8 +85,8 @@ ValueId LossBuilder::labels(const LossTerm& term) {
     std::vector<std::string> names;
     for (const auto& [name, type] : fields_) names.push_back(name);
     const std::string nearest = nearest_name(term.labels, names);
-    fail(term.where, "loss \"" + term.name + "\": there is no data field \"" + term.labels + "\"", "", "",
-         nearest.empty() ? "add it to [data.fields]" : "did you mean \"" + nearest + "\"?");
+    fail(term.where, "loss \"" + term.name + "\": there is no data field \"" + term.labels + "\"",
+         "", "", nearest.empty() ? "add it to [data.fields]" : "did you mean \"" + nearest + "\"?");
     return {};
   }
   return g_.input(term.labels, field->second);
@@ -117,7 +118,8 @@ ValueId label_weights(GraphBuilder& g, const LossTerm& term, ValueId labels, std
   ValueId weights;
   if (!term.class_weights.empty()) {
     const std::vector<float> values(term.class_weights.begin(), term.class_weights.end());
-    weights = g.constant(HostTensor::from<float>({static_cast<std::int64_t>(values.size())}, values));
+    weights =
+        g.constant(HostTensor::from<float>({static_cast<std::int64_t>(values.size())}, values));
   }
   return g.add_node("LabelWeights", {labels, weights},
                     {{"ignore_index", term.ignore_index.value_or(0)},
@@ -143,7 +145,8 @@ Classes class_axis(const Shape& logits, const Shape& labels) {
 
 ValueId LossBuilder::cross_entropy(const LossTerm& term, ValueId logits, ValueId labels) {
   const Shape x = g_.shape(logits);
-  if (is_float(g_.dtype(labels)) || g_.shape(labels) == x) return soft_cross_entropy(term, logits, labels);
+  if (is_float(g_.dtype(labels)) || g_.shape(labels) == x)
+    return soft_cross_entropy(term, logits, labels);
   Shape y = g_.shape(labels);
   if (y.size() == x.size() && y.size() >= 2 && y.back() == 1) {  // [B, 1] against [B, C]
     y.pop_back();
@@ -152,7 +155,8 @@ ValueId LossBuilder::cross_entropy(const LossTerm& term, ValueId logits, ValueId
   const Classes axis = class_axis(x, y);
   if (!axis.fits) {
     fail(term.where, "loss \"" + term.name + "\": labels do not fit the logits",
-         "labels of the logits' shape " + to_string(x) + " without the class axis (the last, or axis 1)",
+         "labels of the logits' shape " + to_string(x) +
+             " without the class axis (the last, or axis 1)",
          to_string(y));
     return {};
   }
@@ -162,9 +166,11 @@ ValueId LossBuilder::cross_entropy(const LossTerm& term, ValueId logits, ValueId
     labels = g_.reshape(labels, {rows});
   }
   const std::int64_t classes = g_.shape(logits)[1];
-  if (!term.class_weights.empty() && static_cast<std::int64_t>(term.class_weights.size()) != classes) {
+  if (!term.class_weights.empty() &&
+      static_cast<std::int64_t>(term.class_weights.size()) != classes) {
     fail(term.where, "loss \"" + term.name + "\": class_weights",
-         std::to_string(classes) + " numbers, one per class", std::to_string(term.class_weights.size()));
+         std::to_string(classes) + " numbers, one per class",
+         std::to_string(term.class_weights.size()));
     return {};
   }
   if (g_.dtype(labels) != DType::int64 && g_.dtype(labels) != DType::int32) {
@@ -172,15 +178,17 @@ ValueId LossBuilder::cross_entropy(const LossTerm& term, ValueId logits, ValueId
   }
   const ValueId weights = label_weights(g_, term, labels, classes);
   const bool weighted_smoothing = term.label_smoothing > 0 && !term.class_weights.empty();
-  ValueId losses = g_.add_node("SoftmaxCrossEntropy", {logits, labels, weights},
-                               {{"label_smoothing", weighted_smoothing ? 0.0 : term.label_smoothing}});
+  ValueId losses =
+      g_.add_node("SoftmaxCrossEntropy", {logits, labels, weights},
+                  {{"label_smoothing", weighted_smoothing ? 0.0 : term.label_smoothing}});
   if (weighted_smoothing) losses = smoothed(term, logits, labels, losses);
   return reduce(term, losses, weights);
 }
 
-/// PyTorch's smoothing under class weights w: (1 - s) loss - s / C sum_c w_c log softmax(x)_c, where
-/// the label counts. Classes are on axis 1.
-ValueId LossBuilder::smoothed(const LossTerm& term, ValueId logits, ValueId labels, ValueId losses) {
+/// PyTorch's smoothing under class weights w: (1 - s) loss - s / C sum_c w_c log softmax(x)_c,
+/// where the label counts. Classes are on axis 1.
+ValueId LossBuilder::smoothed(const LossTerm& term, ValueId logits, ValueId labels,
+                              ValueId losses) {
   const DType dtype = g_.dtype(logits);
   const Shape shape = g_.shape(logits);
   const std::vector<float> weights(term.class_weights.begin(), term.class_weights.end());
@@ -208,7 +216,8 @@ ValueId LossBuilder::soft_cross_entropy(const LossTerm& term, ValueId logits, Va
     return {};
   }
   if (term.ignore_index || !term.class_weights.empty()) {
-    fail(term.where, "loss \"" + term.name + "\": ignore_index and class_weights need integer labels");
+    fail(term.where,
+         "loss \"" + term.name + "\": ignore_index and class_weights need integer labels");
     return {};
   }
   const auto axis = static_cast<std::int64_t>(x.size() - 1);
@@ -222,17 +231,21 @@ ValueId LossBuilder::soft_cross_entropy(const LossTerm& term, ValueId logits, Va
   return reduce(term, g_.neg(g_.reduce_sum(g_.mul(y, log_p), {axis}, false)), {});
 }
 
-/// Labels with the shape of x where the elements agree ([B] against [B, 1] and the other way round).
+/// Labels with the shape of x where the elements agree ([B] against [B, 1] and the other way
+/// round).
 std::optional<ValueId> LossBuilder::like(const LossTerm& term, ValueId x, ValueId labels) {
   const Shape shape = g_.shape(x);
   if (g_.shape(labels) != shape) {
     auto squeezed = [](const Shape& s) {
       Shape kept;
-      std::copy_if(s.begin(), s.end(), std::back_inserter(kept), [](std::int64_t e) { return e != 1; });
+      std::copy_if(s.begin(), s.end(), std::back_inserter(kept),
+                   [](std::int64_t e) { return e != 1; });
       return kept;
     };
     if (squeezed(shape) != squeezed(g_.shape(labels))) {
-      fail(term.where, "loss \"" + term.name + "\": \"" + term.labels + "\" does not fit \"" + term.logits + "\"",
+      fail(term.where,
+           "loss \"" + term.name + "\": \"" + term.labels + "\" does not fit \"" + term.logits +
+               "\"",
            to_string(shape), to_string(g_.shape(labels)));
       return std::nullopt;
     }
@@ -267,8 +280,8 @@ ValueId LossBuilder::binary_cross_entropy(const LossTerm& term, ValueId x, Value
   const ValueId weight = g_.cast(g_.constant(HostTensor::from<float>({count}, p)), dtype);
   const ValueId one = g_.scalar(1, dtype);
   const ValueId factor = g_.add(one, g_.mul(g_.sub(weight, one), *z));
-  const ValueId losses = g_.add(g_.mul(factor, g_.add_node("Softplus", {g_.neg(x)})),
-                                g_.mul(g_.sub(one, *z), x));
+  const ValueId losses =
+      g_.add(g_.mul(factor, g_.add_node("Softplus", {g_.neg(x)})), g_.mul(g_.sub(one, *z), x));
   return reduce(term, losses, {});
 }
 
@@ -279,9 +292,15 @@ ValueId LossBuilder::term(const LossTerm& term) {
   g_.set_scope({"loss." + term.name, Phase::forward, {}});
   ValueId value;
   switch (term.kind) {
-    case LossKind::softmax_cross_entropy: value = cross_entropy(term, x, y); break;
-    case LossKind::mse: value = squared_error(term, x, y); break;
-    case LossKind::binary_cross_entropy: value = binary_cross_entropy(term, x, y); break;
+    case LossKind::softmax_cross_entropy:
+      value = cross_entropy(term, x, y);
+      break;
+    case LossKind::mse:
+      value = squared_error(term, x, y);
+      break;
+    case LossKind::binary_cross_entropy:
+      value = binary_cross_entropy(term, x, y);
+      break;
   }
   if (!value) return {};
   value = g_.cast(value, DType::float32);
@@ -294,17 +313,21 @@ ValueId LossBuilder::own(const LossConfig& config) {
   std::vector<const NamedValue*> scalars;
   for (const NamedValue& output : graph.outputs) {
     const TensorType& type = graph.type(output.value);
-    if (type.elements() == 1 && is_float(type.dtype) && (config.output.empty() || config.output == output.name)) {
+    if (type.elements() == 1 && is_float(type.dtype) &&
+        (config.output.empty() || config.output == output.name)) {
       scalars.push_back(&output);
     }
   }
   if (scalars.size() != 1) {
     std::string names;
-    for (const NamedValue& output : graph.outputs) names += (names.empty() ? "" : ", ") + output.name;
+    for (const NamedValue& output : graph.outputs)
+      names += (names.empty() ? "" : ", ") + output.name;
     fail(config.where, "the configuration has no loss and the model does not end in one scalar",
-         "one scalar output, or [loss] terms", std::to_string(scalars.size()) + " scalar outputs of: " + names,
+         "one scalar output, or [loss] terms",
+         std::to_string(scalars.size()) + " scalar outputs of: " + names,
          "add [loss] terms = [ { name = \"loss\", kind = \"softmax_cross_entropy\", logits = \"" +
-             (graph.outputs.empty() ? "logits" : graph.outputs[0].name) + "\", labels = \"labels\" } ]");
+             (graph.outputs.empty() ? "logits" : graph.outputs[0].name) +
+             "\", labels = \"labels\" } ]");
     return {};
   }
   g_.set_scope({"loss.total", Phase::forward, {}});
@@ -314,9 +337,12 @@ ValueId LossBuilder::own(const LossConfig& config) {
   const std::string op = producer ? g_.graph().node(producer).op->name : "";
   if (op == "ReduceSum") return value;
   if (op == "ReduceMean") {
-    return g_.mul(value, g_.scalar(static_cast<double>(samples_.pass) / samples_.step, DType::float32));
+    return g_.mul(value,
+                  g_.scalar(static_cast<double>(samples_.pass) / samples_.step, DType::float32));
   }
-  fail(config.where, "the model's own loss cannot be split into micro-batches: its reduction is not a plain sum or mean",
+  fail(config.where,
+       "the model's own loss cannot be split into micro-batches: its reduction is not a plain sum "
+       "or mean",
        "ReduceSum or ReduceMean", op, "leave micro_batch away, or give the loss in [loss] terms");
   return {};
 }
@@ -330,11 +356,13 @@ Loss add_loss(GraphBuilder& g, const LossConfig& config, const FieldTypes& field
   if (config.terms.empty()) {
     loss.total = builder.own(config);
   } else {
-    for (const LossTerm& term : config.terms) loss.terms.emplace_back(term.name, builder.term(term));
+    for (const LossTerm& term : config.terms)
+      loss.terms.emplace_back(term.name, builder.term(term));
     if (builder.problems.empty()) {
       g.set_scope({"loss.total", Phase::forward, {}});
       loss.total = loss.terms[0].second;
-      for (std::size_t i = 1; i < loss.terms.size(); ++i) loss.total = g.add(loss.total, loss.terms[i].second);
+      for (std::size_t i = 1; i < loss.terms.size(); ++i)
+        loss.total = g.add(loss.total, loss.terms[i].second);
     }
   }
   if (!builder.problems.empty()) throw Error(ErrorKind::usage, std::move(builder.problems));

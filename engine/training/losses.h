@@ -25,8 +25,8 @@ struct FedDenominator {
 };
 
 struct Loss {
-  ValueId total;                                        // float32 scalar, the pass's share
-  std::vector<std::pair<std::string, ValueId>> terms;   // weighted, the pass's share
+  ValueId total;                                       // float32 scalar, the pass's share
+  std::vector<std::pair<std::string, ValueId>> terms;  // weighted, the pass's share
   std::vector<FedDenominator> denominators;
 };
 

@@ -44,7 +44,8 @@ std::int64_t largest(const HostTensor& x, const Axes& axes, std::int64_t row, st
 void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
                    const std::optional<std::int64_t>& ignore_index) {
   const std::int64_t elements = logits.type().elements();
-  if (labels.type().elements() == elements && (logits.shape().size() < 2 || logits.shape().back() == 1)) {
+  if (labels.type().elements() == elements &&
+      (logits.shape().size() < 2 || logits.shape().back() == 1)) {
     for (std::int64_t i = 0; i < elements; ++i) {
       correct_ += (logits.number(i) > 0) == (labels.number(i) > 0.5);
     }
@@ -55,9 +56,9 @@ void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
   const Axes axes = class_axes(logits.shape(), labels.shape());
   for (std::int64_t row = 0; row < axes.outer; ++row) {
     for (std::int64_t column = 0; column < axes.inner; ++column) {
-      const std::int64_t wanted = one_hot
-                                      ? largest(labels, axes, row, column)
-                                      : static_cast<std::int64_t>(labels.number(row * axes.inner + column));
+      const std::int64_t wanted =
+          one_hot ? largest(labels, axes, row, column)
+                  : static_cast<std::int64_t>(labels.number(row * axes.inner + column));
       if (ignore_index && wanted == *ignore_index) continue;
       correct_ += largest(logits, axes, row, column) == wanted;
       ++total_;

@@ -12,7 +12,8 @@ namespace tandem {
 /// labels of the logits' shape, or one logit per sample against 0/1 labels (positive = class 1).
 class Accuracy {
  public:
-  void add(const HostTensor& logits, const HostTensor& labels, const std::optional<std::int64_t>& ignore_index);
+  void add(const HostTensor& logits, const HostTensor& labels,
+           const std::optional<std::int64_t>& ignore_index);
   double value() const { return total_ == 0 ? 0 : static_cast<double>(correct_) / total_; }
 
  private:

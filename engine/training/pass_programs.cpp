@@ -71,7 +71,8 @@ std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_si
   return shapes;
 }
 
-void check_fed_inputs(const TrainingGraph& training, const RunConfig& config, const FieldTypes& fields) {
+void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
+                      const FieldTypes& fields) {
   const Graph& graph = training.graph;
   std::set<std::string> own{step_input};
   for (const LearningRate& rate : training.learning_rates) own.insert(rate.input);
@@ -115,12 +116,15 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config, co
 }
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
-                          std::shared_ptr<Arenas> arenas, const std::vector<std::string>& data_fields) {
+                          std::shared_ptr<Arenas> arenas,
+                          const std::vector<std::string>& data_fields) {
   BoundProgram bound;
   const Graph& graph = training.graph;
-  bound.program = std::make_unique<Program>(graph, parts.place(graph), *parts.operators, parts.devices,
-                                            states, std::move(arenas), parts.options);
-  for (const std::string& field : data_fields) bound.data_inputs.push_back(input_index(graph, field));
+  bound.program =
+      std::make_unique<Program>(graph, parts.place(graph), *parts.operators, parts.devices, states,
+                                std::move(arenas), parts.options);
+  for (const std::string& field : data_fields)
+    bound.data_inputs.push_back(input_index(graph, field));
   bound.step_input = input_index(graph, step_input);
   for (const LearningRate& rate : training.learning_rates) {
     const int index = input_index(graph, rate.input);

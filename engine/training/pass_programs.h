@@ -59,9 +59,11 @@ std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_si
 
 /// Every input of the graph that something reads must be a data field of exactly its type: nothing
 /// else would be fed, or it would be fed past its end. Throws Error{usage}.
-void check_fed_inputs(const TrainingGraph& training, const RunConfig& config, const FieldTypes& fields);
+void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
+                      const FieldTypes& fields);
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
-                          std::shared_ptr<Arenas> arenas, const std::vector<std::string>& data_fields);
+                          std::shared_ptr<Arenas> arenas,
+                          const std::vector<std::string>& data_fields);
 
 }  // namespace tandem

@@ -1,12 +1,12 @@
 #include "engine/training/run_directory.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "engine/graph/error.h"
 
@@ -26,7 +26,8 @@ int number_of(const std::string& folder, const std::string& name) {
   const std::string start = name + "-";
   if (!folder.starts_with(start)) return 0;
   const std::string digits = folder.substr(start.size());
-  if (digits.empty() || digits.size() > 9 || digits.find_first_not_of("0123456789") != std::string::npos) {
+  if (digits.empty() || digits.size() > 9 ||
+      digits.find_first_not_of("0123456789") != std::string::npos) {
     return 0;
   }
   return std::stoi(digits);
@@ -104,7 +105,8 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
       if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) break;
       if (line["step"].get<std::uint64_t>() > step) break;
-      if (line.contains("phase") && line["phase"] == "eval") run.evaluated_step_ = line["step"].get<std::uint64_t>();
+      if (line.contains("phase") && line["phase"] == "eval")
+        run.evaluated_step_ = line["step"].get<std::uint64_t>();
       begin = keep = end + 1;
     }
     if (keep < text.size()) truncate_file(metrics, keep);

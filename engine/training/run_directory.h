@@ -1,4 +1,5 @@
-// The directory of a run: metrics.jsonl, train.log, checkpoints/, summary.json; numbered, never overwritten.
+// The directory of a run: metrics.jsonl, train.log, checkpoints/, summary.json; numbered, never
+// overwritten.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace tandem {
 class RunDirectory {
  public:
   /// Creates `path`, or parent/NAME-0001 with the next free number where `path` is empty.
-  static RunDirectory create(const std::string& path, const std::string& parent, const std::string& name);
+  static RunDirectory create(const std::string& path, const std::string& parent,
+                             const std::string& name);
   /// The newest unfinished run NAME-* in `parent` (no summary.json), or "".
   static std::string newest_unfinished(const std::string& parent, const std::string& name);
   /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines removed.
@@ -31,7 +33,8 @@ class RunDirectory {
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   using Values = std::vector<std::pair<std::string, double>>;
-  /// One JSON object a line; `phase` "" = a training step. Non-finite numbers are written as strings.
+  /// One JSON object a line; `phase` "" = a training step. Non-finite numbers are written as
+  /// strings.
   void log_metrics(std::uint64_t step, const std::string& phase, const Values& values);
   void log_text(const std::string& line);
   void write_file(const std::string& name, const std::string& content);

@@ -38,9 +38,26 @@ struct StepRunner::Impl {
 
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, const Schedule& schedule,
-                       StateStore& states, std::shared_ptr<Arenas> arenas, std::int64_t steps_per_epoch)
-    : impl_(new Impl{config, parts, std::move(source), schedule, states, std::move(arenas), steps_per_epoch,
-                     {}, {}, {}, {}, nullptr, nullptr, 0, 0, 0, {}, {}}) {
+                       StateStore& states, std::shared_ptr<Arenas> arenas,
+                       std::int64_t steps_per_epoch)
+    : impl_(new Impl{config,
+                     parts,
+                     std::move(source),
+                     schedule,
+                     states,
+                     std::move(arenas),
+                     steps_per_epoch,
+                     {},
+                     {},
+                     {},
+                     {},
+                     nullptr,
+                     nullptr,
+                     0,
+                     0,
+                     0,
+                     {},
+                     {}}) {
   for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
   impl_->build();
 }
@@ -52,7 +69,8 @@ double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loade
 std::vector<bool> StepRunner::Impl::frozen_now() const {
   std::vector<bool> result;
   for (const FreezeRule& rule : config.parameters.freeze) {
-    result.push_back(!rule.until || static_cast<std::int64_t>(steps_done) < rule.until->steps(steps_per_epoch));
+    result.push_back(!rule.until ||
+                     static_cast<std::int64_t>(steps_done) < rule.until->steps(steps_per_epoch));
   }
   return result;
 }
@@ -74,7 +92,8 @@ void StepRunner::Impl::build() {
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
     check_fed_inputs(training, config, request.fields);
-    const auto made = programs.emplace(shape, bind_program(training, parts, states, arenas, field_names));
+    const auto made =
+        programs.emplace(shape, bind_program(training, parts, states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }
   // The update's program is the one people look at.
@@ -105,10 +124,11 @@ void StepRunner::Impl::open_loader() {
   options.ahead = parts.options.input_slots;
   base_ticket = next_ticket;
   const std::uint64_t base = base_ticket;
-  loader = std::make_unique<Loader>(source, options, [this, base](int field, const Pass& pass) -> void* {
-    BoundProgram& bound = programs.at(shape_of(pass));
-    return bound.program->input_slot(bound.data_inputs[fields[field]], base + pass.ticket);
-  });
+  loader =
+      std::make_unique<Loader>(source, options, [this, base](int field, const Pass& pass) -> void* {
+        BoundProgram& bound = programs.at(shape_of(pass));
+        return bound.program->input_slot(bound.data_inputs[fields[field]], base + pass.ticket);
+      });
 }
 
 void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
@@ -138,7 +158,8 @@ double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) co
   return label_weight_sum(term, labels);
 }
 
-void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first) {
+void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor,
+                                    const Pass& first) {
   Program& program = *bound.program;
   const std::uint64_t ticket = base_ticket + pass.ticket;
   if (bound.step_input >= 0) {
@@ -146,7 +167,8 @@ void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, doubl
         static_cast<std::int64_t>(steps_done + 1);
   }
   for (const auto& [input, rate] : bound.learning_rates) {
-    *static_cast<float*>(program.input_slot(input, ticket)) = static_cast<float>(rate.base * factor);
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(rate.base * factor);
   }
   for (const auto& [input, name] : bound.denominators) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
@@ -165,7 +187,7 @@ void StepRunner::Impl::check_errors(const BoundProgram& bound) {
     d.path = graph.nodes[index].path;
     d.got = graph.nodes[index].op->name + " got " + std::to_string(errors.value.load());
   }
-  d.message = kind == ErrorWord::bad_label ? "a label is not a class of the logits"
+  d.message = kind == ErrorWord::bad_label            ? "a label is not a class of the logits"
               : kind == ErrorWord::index_out_of_range ? "an index is out of range"
                                                       : "a value is not finite";
   d.message += " at step " + std::to_string(steps_done + 1);
@@ -199,7 +221,9 @@ StepResult StepRunner::step() {
     context.error = &my.errors;
     bound.program->run(context, ticket);
     my.next_ticket = ticket + 1;
-    auto scalar = [&](int output) { return *static_cast<const float*>(bound.program->output(output, ticket)); };
+    auto scalar = [&](int output) {
+      return *static_cast<const float*>(bound.program->output(output, ticket));
+    };
     result.loss += scalar(bound.loss_output);
     for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
       if (pass->index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);

@@ -25,9 +25,9 @@ struct StepResult {
 
 class StepRunner {
  public:
-  StepRunner(const RunConfig& config, const RunParts& parts, std::shared_ptr<const DataSource> source,
-             const Schedule& schedule, StateStore& states, std::shared_ptr<Arenas> arenas,
-             std::int64_t steps_per_epoch);
+  StepRunner(const RunConfig& config, const RunParts& parts,
+             std::shared_ptr<const DataSource> source, const Schedule& schedule, StateStore& states,
+             std::shared_ptr<Arenas> arenas, std::int64_t steps_per_epoch);
   ~StepRunner();
 
   /// Builds the programs that are due after `steps_done` (freeze rules may end); before `start`.

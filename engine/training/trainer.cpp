@@ -24,7 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();  // max_time alone ends the run
+constexpr std::int64_t unlimited =
+    std::numeric_limits<std::int64_t>::max();  // max_time alone ends the run
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -38,8 +39,8 @@ std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
 }
 
-/// A parameter that is not a number any more can hide behind a finite loss; a checkpoint of it would
-/// push out the good ones. (Infinite constants, such as masks, are fine.)
+/// A parameter that is not a number any more can hide behind a finite loss; a checkpoint of it
+/// would push out the good ones. (Infinite constants, such as masks, are fine.)
 void refuse_nan(const CheckpointContent& content) {
   for (const NamedTensor& t : content.model) {
     if (t.tensor.type().dtype != DType::float32) continue;
@@ -50,7 +51,9 @@ void refuse_nan(const CheckpointContent& content) {
     d.message = "a parameter is not finite at step " + std::to_string(content.position.step);
     d.expected = "numbers";
     d.got = "nan";
-    d.fix = "look for nan or infinite values in the data, or lower optimizer.lr; earlier checkpoints are kept";
+    d.fix =
+        "look for nan or infinite values in the data, or lower optimizer.lr; earlier checkpoints "
+        "are kept";
     throw Error(ErrorKind::diverged, std::move(d));
   }
 }
@@ -101,7 +104,8 @@ struct Training::Impl {
     if (directory) directory->log_text(text);
     if (hooks.on_message) hooks.on_message(text);
   }
-  void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values, double rate) {
+  void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
+              double rate) {
     if (!hooks.on_progress) return;
     TrainingProgress progress;
     progress.step = position.step;
@@ -167,8 +171,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.batch_size = my.config.batch_size;
   const Schedule schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, my.total_steps,
                           my.steps_per_epoch);
-  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states, my.arenas,
-                                           my.steps_per_epoch);
+  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states,
+                                           my.arenas, my.steps_per_epoch);
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Graph& graph = my.runner->main_program().program->lowered().graph;
   for (const std::string& note :
@@ -179,7 +183,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   check_integer_fields(my.config, forward, *my.data.train);
   if (my.data.eval) {
     check_integer_fields(my.config, forward, *my.data.eval);
-    my.evaluation = std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
+    my.evaluation =
+        std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
   }
 }
 
@@ -193,12 +198,14 @@ std::int64_t Training::steps_per_epoch() const { return impl_->steps_per_epoch; 
 
 void Training::Impl::log_step(const StepResult& result) {
   const double interval = seconds_since(logged_at);
-  const double rate = interval > 0 ? static_cast<double>(position.samples - logged_samples) / interval : 0;
+  const double rate =
+      interval > 0 ? static_cast<double>(position.samples - logged_samples) / interval : 0;
   logged_at = Clock::now();
   logged_samples = position.samples;
   logged_step = position.step;
   std::vector<std::pair<std::string, double>> values{{"loss", result.loss}};
-  if (result.terms.size() > 1) values.insert(values.end(), result.terms.begin(), result.terms.end());
+  if (result.terms.size() > 1)
+    values.insert(values.end(), result.terms.begin(), result.terms.end());
   if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
   values.emplace_back("lr", result.lr);
   report(false, values, rate);
@@ -221,7 +228,8 @@ bool Training::Impl::evaluate() {
   if (config.eval.best.empty()) return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
-    const bool better = !position.best || (larger_is_better(name) ? value > *position.best : value < *position.best);
+    const bool better = !position.best ||
+                        (larger_is_better(name) ? value > *position.best : value < *position.best);
     if (better) {
       position.best = value;
       position.best_step = position.step;
@@ -249,7 +257,8 @@ void Training::Impl::save(bool finished) {
 
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
-  const std::optional<CheckpointContent> content = newest_checkpoint(run_dir + "/checkpoints", messages);
+  const std::optional<CheckpointContent> content =
+      newest_checkpoint(run_dir + "/checkpoints", messages);
   directory = std::make_unique<RunDirectory>(
       RunDirectory::resume(run_dir, content ? content->position.step : 0));
   evaluated_step = directory->evaluated_step();
@@ -269,14 +278,15 @@ void Training::Impl::resume(const std::string& run_dir) {
   position = content->position;
   position.seed = config.seed;
   position.batch_size = config.batch_size;
-  if (position.best) directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
+  if (position.best)
+    directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   saved_step = logged_step = position.step;
   logged_samples = position.samples;
   say("resumed at step " + std::to_string(position.step));
 }
 
-std::shared_ptr<const void> Training::Impl::start(const std::string& resume_from,
-                                                  const std::vector<std::pair<std::string, std::string>>& files) {
+std::shared_ptr<const void> Training::Impl::start(
+    const std::string& resume_from, const std::vector<std::pair<std::string, std::string>>& files) {
   std::shared_ptr<const void> lock;
   if (resume_from.empty()) {
     directory = std::make_unique<RunDirectory>(
@@ -303,7 +313,9 @@ TrainingResult Training::Impl::finish(bool interrupted) {
                                    {"loss", last_loss},
                                    {"wall", seconds_since(started)}};
     for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
-    if (position.best) summary["best"] = {{"metric", config.eval.best}, {"value", *position.best}, {"step", position.best_step}};
+    if (position.best)
+      summary["best"] = {
+          {"metric", config.eval.best}, {"value", *position.best}, {"step", position.best_step}};
     directory->write_file("summary.json", summary.dump(2) + "\n");
   }
   return result;

@@ -36,7 +36,8 @@ struct TrainingResult {
 
 class Training {
  public:
-  /// Builds all programs and initialises the parameters. Throws Error with everything that is wrong.
+  /// Builds all programs and initialises the parameters. Throws Error with everything that is
+  /// wrong.
   Training(RunConfig config, RunParts parts, DataSets data, TrainingHooks hooks);
   ~Training();
 

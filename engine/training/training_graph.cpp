@@ -61,9 +61,12 @@ struct Chosen {
 bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
   if (!rule.until) return true;
   switch (rule.until->unit) {
-    case Duration::Unit::steps: return request.steps_done < rule.until->value;
-    case Duration::Unit::epochs: return request.epochs_done < rule.until->value;
-    case Duration::Unit::seconds: return true;
+    case Duration::Unit::steps:
+      return request.steps_done < rule.until->value;
+    case Duration::Unit::epochs:
+      return request.epochs_done < rule.until->value;
+    case Duration::Unit::seconds:
+      return true;
   }
   return true;
 }
@@ -95,8 +98,9 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
     chosen.push_back(std::move(next));
   }
   if (chosen.empty()) {
-    throw Error(ErrorKind::usage, at(config.model.where, "nothing to train: no parameter is trainable",
-                                     "see `tandem inspect`, and the freeze rules"));
+    throw Error(ErrorKind::usage,
+                at(config.model.where, "nothing to train: no parameter is trainable",
+                   "see `tandem inspect`, and the freeze rules"));
   }
   return chosen;
 }
@@ -105,8 +109,8 @@ ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, Pa
   if (kind == PassKind::whole) return gradient;
   g.set_scope({"optimizer." + parameter.name, Phase::update, {}});
   const ValueId sum = add_moment(g, parameter, "gradient_sum");
-  const ValueId total = g.add_node("Accumulate", {sum, gradient},
-                                   {{"first", std::int64_t{kind == PassKind::first}}});
+  const ValueId total =
+      g.add_node("Accumulate", {sum, gradient}, {{"first", std::int64_t{kind == PassKind::first}}});
   g.write_state(sum, total);
   return total;
 }
@@ -140,7 +144,8 @@ void name_loss(GraphBuilder& g, const Loss& loss) {
   }
 }
 
-/// The gradient's seed and the weights of terms are constants: what is computed from them alone, once.
+/// The gradient's seed and the weights of terms are constants: what is computed from them alone,
+/// once.
 Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluate) {
   if (!evaluate) return graph;
   PassContext context{operators, evaluate, {}, {}};
@@ -175,7 +180,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       gradients[i] = accumulate(g, chosen[i].parameter, gradients[i], request.kind);
       reached.push_back(i);
     } else {
-      result.notes.push_back(chosen[i].parameter.path + " does not reach the loss and stays as it is");
+      result.notes.push_back(chosen[i].parameter.path +
+                             " does not reach the loss and stays as it is");
     }
   }
   if (request.kind == PassKind::first || request.kind == PassKind::middle) {

@@ -22,9 +22,9 @@ struct TrainingRequest {
   FieldTypes fields;
   PassKind kind = PassKind::whole;
   StepSamples samples;
-  double epochs_done = 0;       // freeze rules with `until` end there
+  double epochs_done = 0;  // freeze rules with `until` end there
   std::int64_t steps_done = 0;
-  Evaluator evaluate;           // empty: arithmetic on constants stays in the graph
+  Evaluator evaluate;  // empty: arithmetic on constants stays in the graph
 };
 
 /// A learning rate that is fed each step: the schedule's factor times `base`.
@@ -34,7 +34,8 @@ struct LearningRate {
 };
 
 struct TrainingGraph {
-  Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself, "gradient_norm" where clipped
+  Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself,
+                // "gradient_norm" where clipped
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;
@@ -44,12 +45,13 @@ struct TrainingGraph {
 /// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators.
 inline constexpr const char* step_input = "optimizer.step";
 
-/// Throws Error{usage}: nothing trainable, missing gradients, unknown selectors (nearest name given).
+/// Throws Error{usage}: nothing trainable, missing gradients, unknown selectors (nearest name
+/// given).
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
                                    const TrainingRequest& request);
 
-/// The forward graph with its loss as outputs "loss" and "loss.NAME", as above; for evaluation. Terms whose
-/// fields are missing are an error. `forward` was imported in inference form.
+/// The forward graph with its loss as outputs "loss" and "loss.NAME", as above; for evaluation.
+/// Terms whose fields are missing are an error. `forward` was imported in inference form.
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request);
 

@@ -1,4 +1,5 @@
-// The one error form of Tandem: everything that is wrong with a model, option or data file, at once.
+// The one error form of Tandem: everything that is wrong with a model, option or data file, at
+// once.
 #pragma once
 
 #include <exception>
@@ -10,10 +11,10 @@ namespace tandem {
 /// One thing that is wrong: where it is, what was expected, what was found, and how to mend it.
 struct Diagnostic {
   std::string message;
-  std::string file;      // of a configuration, model or data file; empty if none
-  int line = 0;          // 1-based; 0 = unknown (a row for data files)
-  int column = 0;        // 1-based; 0 = unknown
-  std::string path;      // operator or parameter path
+  std::string file;  // of a configuration, model or data file; empty if none
+  int line = 0;      // 1-based; 0 = unknown (a row for data files)
+  int column = 0;    // 1-based; 0 = unknown
+  std::string path;  // operator or parameter path
   std::string expected;
   std::string got;
   std::string fix;

@@ -1,4 +1,5 @@
-// The public C++ library: open a model, see what is in it, train it, export it. Standard types only.
+// The public C++ library: open a model, see what is in it, train it, export it. Standard types
+// only.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,7 @@ struct TrainOptions {
   std::vector<std::string> overrides;  // "optimizer.lr=0.01"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
   bool resume = false;
-  bool dry_run = false;                // everything up to the first step
+  bool dry_run = false;  // everything up to the first step
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
 };
@@ -66,7 +67,8 @@ struct TrainResult {
 /// A run described by a train.toml.
 class Trainer {
  public:
-  /// Reads and checks the configuration, the model and the data. Throws Error with all that is wrong.
+  /// Reads and checks the configuration, the model and the data. Throws Error with all that is
+  /// wrong.
   Trainer(const std::string& config_path, TrainOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
@@ -81,7 +83,8 @@ class Trainer {
   std::unique_ptr<Impl> impl_;
 };
 
-// ---------------------------------------------------------------- without files: the library's core
+// ---------------------------------------------------------------- without files: the library's
+// core
 
 /// A row-major array in host memory; float32, int64, ... by name.
 struct Array {

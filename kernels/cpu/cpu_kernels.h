@@ -8,9 +8,11 @@ namespace tandem {
 KernelList cpu_kernels();
 
 // The parts, each best first.
-void add_product_kernels(KernelList& list);      // MatMul, Gemm, GemmSgd, Conv and its gradients, pooling
-void add_elementwise_kernels(KernelList& list);  // Fused and single scalar operators, Copy, Concat, Pad, Gather, reductions
-void add_network_kernels(KernelList& list);      // normalisation, softmax, losses, attention, dropout
-void add_update_kernels(KernelList& list);       // optimizers, clipping
+void add_product_kernels(
+    KernelList& list);  // MatMul, Gemm, GemmSgd, Conv and its gradients, pooling
+void add_elementwise_kernels(
+    KernelList& list);  // Fused and single scalar operators, Copy, Concat, Pad, Gather, reductions
+void add_network_kernels(KernelList& list);  // normalisation, softmax, losses, attention, dropout
+void add_update_kernels(KernelList& list);   // optimizers, clipping
 
 }  // namespace tandem

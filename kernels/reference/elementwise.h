@@ -1,8 +1,8 @@
 // Element by element with broadcasting: one loop for all scalar functions of one element type.
 #pragma once
 
-#include "kernels/reference/support.h"
 #include "kernels/reference/scalar_apply.h"
+#include "kernels/reference/support.h"
 
 namespace tandem::reference {
 

@@ -145,6 +145,25 @@ TEST(SessionTest, ParametersAreReadAndWrittenByName) {
   EXPECT_FLOAT_EQ(session.predict(training_digits().image(3, 2)).at("logits").floats()[14], 4);
 }
 
+TEST(SessionTest, ParametersExistBeforeTheFirstStep) {
+  testing::TemporaryFolder folder;
+  Session session = open(8, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=0.0"});
+  const auto start = session.parameters();
+  EXPECT_THAT(start, SizeIs(8));
+  const Array zeros = Array::of({10, 64}, std::vector<float>(640, 0.0f));
+  session.set_parameter("fc2.weight", zeros);
+  EXPECT_EQ(session.parameters().at("fc2.weight").bytes, zeros.bytes);
+  session.save(folder / "weights.npz");
+  for (const NamedTensor& t : read_npz(folder / "weights.npz")) {
+    if (t.name != "fc2.weight") continue;
+    EXPECT_EQ(std::memcmp(t.tensor.data(), zeros.bytes.data(), zeros.bytes.size()), 0);
+  }
+  session.step(training_digits().batch(0, 8));
+  for (const auto& [name, array] : session.parameters()) {
+    EXPECT_EQ(array.bytes, name == "fc2.weight" ? zeros.bytes : start.at(name).bytes) << name;
+  }
+}
+
 TEST(SessionTest, SavesTheModelAndItsWeights) {
   testing::TemporaryFolder folder;
   Session session = open(8);

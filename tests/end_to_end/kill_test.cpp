@@ -1,15 +1,15 @@
 // kill -9 at any moment: resume gives the same weights, bit for bit, and no metrics line twice.
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace tandem {
 namespace {
@@ -22,12 +22,22 @@ const std::string config = std::string(TANDEM_SOURCE_DIR) + "/models/digits/trai
 pid_t start(const fs::path& run, bool resume, int kill_at_operation) {
   const pid_t child = fork();
   if (child != 0) return child;
-  if (kill_at_operation > 0) setenv("TANDEM_KILL_AT_FILE_OPERATION", std::to_string(kill_at_operation).c_str(), 1);
+  if (kill_at_operation > 0)
+    setenv("TANDEM_KILL_AT_FILE_OPERATION", std::to_string(kill_at_operation).c_str(), 1);
   const std::string log = run.string() + ".log";
-  if (freopen(log.c_str(), "a", stderr) == nullptr || freopen("/dev/null", "w", stdout) == nullptr) _exit(99);
-  std::vector<std::string> words{program, "train", config, "steps=40", "log.every=5 steps", "eval.every=20 steps",
-                                 "checkpoint.every=8 steps", "checkpoint.keep=2", "optimizer.kind=adamw",
-                                 "--run-dir", run.string()};
+  if (freopen(log.c_str(), "a", stderr) == nullptr || freopen("/dev/null", "w", stdout) == nullptr)
+    _exit(99);
+  std::vector<std::string> words{program,
+                                 "train",
+                                 config,
+                                 "steps=40",
+                                 "log.every=5 steps",
+                                 "eval.every=20 steps",
+                                 "checkpoint.every=8 steps",
+                                 "checkpoint.keep=2",
+                                 "optimizer.kind=adamw",
+                                 "--run-dir",
+                                 run.string()};
   if (resume) words.push_back("--resume");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -74,7 +84,8 @@ class KillTest : public ::testing::Test {
       const std::string key = json.value("phase", "train") + json["step"].dump();
       EXPECT_TRUE(seen.insert(key).second) << "twice: " << line;
     }
-    for (const char* key : {"train1", "train20", "train40", "eval20", "eval40"}) EXPECT_EQ(seen.count(key), 1u) << key;
+    for (const char* key : {"train1", "train20", "train40", "eval20", "eval40"})
+      EXPECT_EQ(seen.count(key), 1u) << key;
   }
   static inline fs::path root_;
 };
@@ -85,7 +96,8 @@ TEST_F(KillTest, AtEveryFileOperation) {
     const fs::path run = root_ / ("operation-" + std::to_string(operation));
     const int status = finish(start(run, false, operation));
     if (status == 0) break;  // the run has fewer operations
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << contents(run.string() + ".log");
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        << contents(run.string() + ".log");
     finish_and_compare(run);
     if (HasFatalFailure()) return;
     fs::remove_all(run);

@@ -1,4 +1,5 @@
-// A training step that another engine recorded: the loss before and after one AdamW step in ONNX's epsilon form.
+// A training step that another engine recorded: the loss before and after one AdamW step in ONNX's
+// epsilon form.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,7 +17,8 @@ namespace fs = std::filesystem;
 /// TANDEM_SHARED, or the folder `shared` beside the repository.
 fs::path oracle_folder() {
   const char* shared = std::getenv("TANDEM_SHARED");
-  const fs::path root = shared != nullptr ? fs::path(shared) : fs::path(TANDEM_SOURCE_DIR) / "../shared";
+  const fs::path root =
+      shared != nullptr ? fs::path(shared) : fs::path(TANDEM_SOURCE_DIR) / "../shared";
   return root / "corpus/ort-training-oracle";
 }
 
@@ -36,10 +38,11 @@ Array read_floats(const std::string& file, std::vector<std::int64_t> shape) {
 Session open_oracle(const std::string& epsilon_form) {
   const std::string term =
       R"({ name = "loss", kind = "softmax_cross_entropy", logits = "output-0", labels = "labels" })";
-  Session session(oracle_folder() / "zero_model.onnx", 2,
-                  {"model.bind={input-0_dim1 = 784}", "loss.terms=[" + term + "]", "optimizer.kind=adamw", "optimizer.lr=1e-3",
-                   "optimizer.betas=[0.9, 0.999]", "optimizer.eps=1e-6", "optimizer.weight_decay=0.0",
-                   "optimizer.epsilon_form=\"" + epsilon_form + "\""});
+  Session session(
+      oracle_folder() / "zero_model.onnx", 2,
+      {"model.bind={input-0_dim1 = 784}", "loss.terms=[" + term + "]", "optimizer.kind=adamw",
+       "optimizer.lr=1e-3", "optimizer.betas=[0.9, 0.999]", "optimizer.eps=1e-6",
+       "optimizer.weight_decay=0.0", "optimizer.epsilon_form=\"" + epsilon_form + "\""});
   const std::map<std::string, Array> parameters = session.parameters();
   EXPECT_EQ(parameters.size(), 4u);
   for (const auto& [name, zeros] : parameters) {
@@ -57,7 +60,8 @@ class OracleTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!fs::exists(oracle_folder())) {
-      GTEST_SKIP() << oracle_folder() << " is missing; set TANDEM_SHARED to the folder that holds corpus/";
+      GTEST_SKIP() << oracle_folder()
+                   << " is missing; set TANDEM_SHARED to the folder that holds corpus/";
     }
   }
 };

@@ -1,4 +1,5 @@
-// Twenty training steps of small networks, exported by both PyTorch exporters, against PyTorch's losses.
+// Twenty training steps of small networks, exported by both PyTorch exporters, against PyTorch's
+// losses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,8 @@ Json read_fixture(const std::string& network) {
 
 std::vector<ParityCase> parity_cases() {
   std::vector<ParityCase> cases;
-  for (const char* network : {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
+  for (const char* network :
+       {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
     const Json fixture = read_fixture(network);
     for (const auto& [graph, files] : fixture["files"].items()) {
       for (const auto& [exporter, file] : files.items()) {
@@ -62,7 +64,8 @@ std::map<std::string, HostTensor> read_feeds(const Json& fixture) {
     const Json& feed = fixture["feeds"][stored.name];
     HostTensor tensor = stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>()));
     if (feed.contains("scale")) {
-      for (float& x : tensor.as<float>()) x = x * feed["scale"].get<float>() + feed["offset"].get<float>();
+      for (float& x : tensor.as<float>())
+        x = x * feed["scale"].get<float>() + feed["offset"].get<float>();
     }
     feeds[stored.name] = tensor;
   }
@@ -77,8 +80,8 @@ std::vector<std::string> settings_of(const Json& optimizer, const Json& fixture,
   }
   if (!own_loss) {
     const Json& loss = fixture["loss"];
-    settings.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" + loss["logits"].dump() +
-                       ", labels=" + loss["labels"].dump() + "}]");
+    settings.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
+                       loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]");
   }
   return settings;
 }
@@ -102,11 +105,13 @@ TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, ParityTest, ::testing::ValuesIn(parity_cases()), [](const auto& info) {
-  const ParityCase& c = info.param;
-  const std::string optimizer = read_fixture(c.network)["optimizers"][c.optimizer]["name"];
-  return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
-});
+INSTANTIATE_TEST_SUITE_P(Networks, ParityTest, ::testing::ValuesIn(parity_cases()),
+                         [](const auto& info) {
+                           const ParityCase& c = info.param;
+                           const std::string optimizer =
+                               read_fixture(c.network)["optimizers"][c.optimizer]["name"];
+                           return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
+                         });
 
 class FinalParametersTest : public ::testing::TestWithParam<const char*> {};
 
@@ -136,7 +141,8 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
       sum += x;
       squares += static_cast<double>(x) * x;
     }
-    EXPECT_NEAR(sum, sums[0].get<double>(), 2e-3 * std::sqrt(squares) + 1e-3) << name;  // key biases only gather rounding
+    EXPECT_NEAR(sum, sums[0].get<double>(), 2e-3 * std::sqrt(squares) + 1e-3)
+        << name;  // key biases only gather rounding
     EXPECT_NEAR(squares, sums[1].get<double>(), 1e-3 * squares + 1e-5) << name;
   }
 }

@@ -1,4 +1,5 @@
-// What the plans of whole networks must hold: kernels, copies, views, order of accesses, no heap in a step.
+// What the plans of whole networks must hold: kernels, copies, views, order of accesses, no heap in
+// a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using Json = nlohmann::json;
 struct Network {
   std::string name;      // "resnet18"
   std::string exporter;  // "torchscript" | "dynamo"
-  std::string size;      // "narrow": a committed fixture; "bench": full size, where models/ wrote it
+  std::string size;  // "narrow": a committed fixture; "bench": full size, where models/ wrote it
   bool own_loss = false;
 
   bool is(std::string_view prefix) const { return name.starts_with(prefix); }
@@ -84,7 +85,8 @@ class NetworkProgram {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto found = feeds_.find(graph.inputs[i].name);
       if (found == feeds_.end()) continue;
-      std::memcpy(program().input_slot(static_cast<int>(i), ticket), found->second.data(), found->second.bytes());
+      std::memcpy(program().input_slot(static_cast<int>(i), ticket), found->second.data(),
+                  found->second.bytes());
     }
     *static_cast<std::int64_t*>(program().input_slot(bound_.step_input, ticket)) = ticket + 1;
     for (const auto& [input, rate] : bound_.learning_rates) {
@@ -98,7 +100,9 @@ class NetworkProgram {
     context.step = static_cast<std::uint64_t>(ticket) + 1;
     program().run(context, static_cast<std::uint64_t>(ticket));
   }
-  float loss(int ticket) { return *static_cast<const float*>(program().output(bound_.loss_output, ticket)); }
+  float loss(int ticket) {
+    return *static_cast<const float*>(program().output(bound_.loss_output, ticket));
+  }
 
  private:
   RunConfig narrow_config(const Network& network) {
@@ -106,7 +110,8 @@ class NetworkProgram {
     const Json fixture = Json::parse(file);
     const std::string graph = network.own_loss ? "loss" : "logits";
     const fs::path model = fixtures / fixture["files"][graph][network.exporter].get<std::string>();
-    std::vector<std::string> keys{"model=" + Json(model.string()).dump(), "batch_size=" + fixture["batch"].dump()};
+    std::vector<std::string> keys{"model=" + Json(model.string()).dump(),
+                                  "batch_size=" + fixture["batch"].dump()};
     const bool plain = network.is("mlp");
     const bool convolutions = network.is("lenet") || network.is("resnet") || network.is("conv");
     keys.push_back(plain || convolutions ? "optimizer.kind=sgd" : "optimizer.kind=adamw");
@@ -114,11 +119,13 @@ class NetworkProgram {
     keys.push_back("optimizer.lr=1e-3");
     if (!network.own_loss) {
       keys.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
-                     fixture["loss"]["logits"].dump() + ", labels=" + fixture["loss"]["labels"].dump() + "}]");
+                     fixture["loss"]["logits"].dump() +
+                     ", labels=" + fixture["loss"]["labels"].dump() + "}]");
     }
     for (NamedTensor& stored : read_npz(fixtures / fixture["batches"].get<std::string>())) {
       const Json& feed = fixture["feeds"][stored.name];
-      add_feed(stored.name, stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>())),
+      add_feed(stored.name,
+               stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>())),
                fixture["batch"]);
     }
     return parse_run_config("steps = 1\n", fixtures / "plans.toml", keys);
@@ -127,7 +134,8 @@ class NetworkProgram {
   RunConfig bench_config(const Network& network) {
     const fs::path folder = models_folder() / network.name;
     std::string row;
-    for (const auto& file : fs::directory_iterator(fs::path(TANDEM_SOURCE_DIR) / "bench/workloads")) {
+    for (const auto& file :
+         fs::directory_iterator(fs::path(TANDEM_SOURCE_DIR) / "bench/workloads")) {
       const std::string name = file.path().filename();
       if (name.starts_with(network.name + "_b") && name > row) row = name;
     }
@@ -136,7 +144,8 @@ class NetworkProgram {
                         {"model=" + Json((folder / (network.exporter + ".onnx")).string()).dump(),
                          "data.root=" + Json(folder.string()).dump()});
     for (NamedTensor& stored : read_npz(folder / "bench.npz")) {
-      add_feed(stored.name == "images" ? "image" : stored.name, std::move(stored.tensor), config.batch_size);
+      add_feed(stored.name == "images" ? "image" : stored.name, std::move(stored.tensor),
+               config.batch_size);
     }
     return config;
   }
@@ -163,7 +172,8 @@ class PlanTest : public ::testing::TestWithParam<Network> {
   void SetUp() override {
     const Network& n = GetParam();
     if (n.size == "bench" && !fs::exists(models_folder() / n.name / (n.exporter + ".onnx"))) {
-      GTEST_SKIP() << "no " << n.name << " in " << models_folder() << "; models/make_all.py writes it";
+      GTEST_SKIP() << "no " << n.name << " in " << models_folder()
+                   << "; models/make_all.py writes it";
     }
   }
   static bool may_copy(const Graph& graph, const Node& node);
@@ -174,7 +184,8 @@ TEST_P(PlanTest, HoldsWhatItShould) {
   const Lowered& lowered = network.lowered();
   const Graph& graph = lowered.graph;
   EXPECT_EQ(verify(network.plan(), lowered), std::vector<std::string>());
-  const std::set<std::string> views{"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Slice", "Expand"};
+  const std::set<std::string> views{"Reshape", "Squeeze", "Unsqueeze", "Flatten",
+                                    "Split",   "Slice",   "Expand"};
   ASSERT_FALSE(network.instructions().empty());
   for (const NodeId id : network.instructions()) {
     const Node& node = graph.node(id);
@@ -184,14 +195,16 @@ TEST_P(PlanTest, HoldsWhatItShould) {
                                       [&](ValueId x) { return x && !graph.is_constant(x); });
     EXPECT_TRUE(computes) << what << " reads constants only";
     if (GetParam().is("gpt")) EXPECT_FALSE(views.contains(node.op->name)) << what;
-    if (GetParam().is("resnet") && node.op->name == "Copy") EXPECT_TRUE(may_copy(graph, node)) << what;
+    if (GetParam().is("resnet") && node.op->name == "Copy")
+      EXPECT_TRUE(may_copy(graph, node)) << what;
   }
 }
 
 /// At the borders of the network: a fed array, a parameter, the logits, an output.
 bool PlanTest::may_copy(const Graph& graph, const Node& node) {
   const Value& from = graph.value(node.inputs[0]);
-  if (from.kind == ValueKind::input || from.kind == ValueKind::state || from.name == "logits") return true;
+  if (from.kind == ValueKind::input || from.kind == ValueKind::state || from.name == "logits")
+    return true;
   return std::any_of(graph.outputs.begin(), graph.outputs.end(),
                      [&](const NamedValue& output) { return output.value == node.outputs[0]; });
 }
@@ -221,7 +234,7 @@ TEST_P(PlanTest, StepsAllocateNothing) {
     network.step(ticket);
     if (ticket < 2) continue;
     EXPECT_EQ(count.calls() - by_onednn, 0) << "step " << ticket + 1;
-    if (ticket==5) printf("DBG %ld %ld\n", long(by_onednn), long(onednn_calls));
+    if (ticket == 5) printf("DBG %ld %ld\n", long(by_onednn), long(onednn_calls));
     EXPECT_LE(by_onednn, 24 * onednn_calls) << "step " << ticket + 1;
     EXPECT_GT(network.loss(ticket), 0);
   }
@@ -230,11 +243,13 @@ TEST_P(PlanTest, StepsAllocateNothing) {
 std::vector<Network> networks() {
   std::vector<Network> list;
   for (const char* exporter : {"torchscript", "dynamo"}) {
-    for (const char* name : {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
+    for (const char* name :
+         {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
       list.push_back({name, exporter, "narrow"});
     }
     for (const char* name : {"mlp", "gpt"}) list.push_back({name, exporter, "narrow", true});
-    for (const char* name : {"mlp", "lenet5", "resnet18", "resnet50", "gpt"}) list.push_back({name, exporter, "bench"});
+    for (const char* name : {"mlp", "lenet5", "resnet18", "resnet50", "gpt"})
+      list.push_back({name, exporter, "bench"});
   }
   return list;
 }

@@ -176,17 +176,19 @@ Outcome run_case(const std::filesystem::path& folder) {
   }
 }
 
-/// All cases where TANDEM_ONNX_NODE_TESTS names their folder; else the committed ones, unpacked into
-/// a folder that goes with this object.
+/// All cases where TANDEM_ONNX_NODE_TESTS names their folder; else the committed ones, unpacked
+/// into a folder that goes with this object.
 class Cases {
  public:
   Cases() : root_(folder_from("TANDEM_ONNX_NODE_TESTS", {})) {
     if (!root_.empty()) return;
-    root_ = std::filesystem::temp_directory_path() / ("tandem-node-tests-" + std::to_string(getpid()));
+    root_ =
+        std::filesystem::temp_directory_path() / ("tandem-node-tests-" + std::to_string(getpid()));
     own_ = true;
     std::filesystem::create_directories(root_);
     for (const char* archive : {"00", "01", "02", "03"}) {
-      const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_node/" + archive + ".tar.gz";
+      const std::string path =
+          std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_node/" + archive + ".tar.gz";
       const std::string command = "cd '" + root_.string() + "' && cmake -E tar xzf '" + path + "'";
       EXPECT_EQ(std::system(command.c_str()), 0) << command;
     }

@@ -20,7 +20,8 @@ TEST(ScheduleTest, ConstantWithWarmUp) {
   EXPECT_DOUBLE_EQ(schedule.factor(100), 1.0);
 }
 
-// torch.optim.lr_scheduler.CosineAnnealingLR(T_max=10, eta_min=0.01) from 0.1: rates of steps 1, 6, 10.
+// torch.optim.lr_scheduler.CosineAnnealingLR(T_max=10, eta_min=0.01) from 0.1: rates of steps 1,
+// 6, 10.
 TEST(ScheduleTest, CosineIsPyTorchs) {
   ScheduleConfig config;
   config.kind = ScheduleKind::cosine;

@@ -252,7 +252,8 @@ TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
     bias.as<float>()[0] = std::nanf("");
     running->states().write("fc2.bias", bias);
   };
-  Training training(testing::small_config(folder_.path()), engine_.parts(), {train_, nullptr}, hooks);
+  Training training(testing::small_config(folder_.path()), engine_.parts(), {train_, nullptr},
+                    hooks);
   running = &training;
   EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
               HasSubstr("fc2.bias: a parameter is not finite at step 6"));

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
+#include "api/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "tests/harness/operator_case.h"
@@ -78,6 +80,28 @@ TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
   EXPECT_THAT(outputs(made.graph), UnorderedElementsAre("loss"));
   EXPECT_THAT(made.terms, ElementsAre("loss"));
   EXPECT_TRUE(made.notes.empty());
+}
+
+TEST_F(TrainingGraphTest, ConstantsAreComputedBeforeTheRun) {
+  const RunConfig config = testing::small_config("/folder", {"optimizer.kind=adam"});
+  TrainingRequest request;
+  request.config = &config;
+  request.fields = {{"labels", {DType::int64, {4}}}};
+  request.samples = {4, 4};
+  const Graph forward = testing::small_network(operators_, 4);
+  auto from_constants = [](const Graph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](ValueId x) { return !x || graph.is_constant(x); });
+    });
+  };
+  EXPECT_GT(from_constants(build_training_graph(operators_, forward, request).graph), 0);
+  request.evaluate = api::reference_evaluator();
+  const TrainingGraph made = build_training_graph(operators_, forward, request);
+  verify(made.graph);
+  EXPECT_EQ(from_constants(made.graph), 0) << to_text(made.graph);
+  EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 4u);
+  EXPECT_EQ(written(made.graph).size(), 12u);
 }
 
 TEST_F(TrainingGraphTest, NodesAreOfThreePhases) {

@@ -1,6 +1,7 @@
 // PyTorch's Adam and AdamW (Kingma & Ba, arXiv:1412.6980; Loshchilov & Hutter, arXiv:1711.05101):
 // m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
-// w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps); adamw first: w -= lr * weight_decay * w.
+// w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps); adamw first: w -= lr *
+// weight_decay * w.
 #include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {
@@ -13,8 +14,8 @@ void add_adam_update(GraphBuilder& g, const UpdateRequest& request, const Update
   const std::string epsilon_form = o.epsilon_form == EpsilonForm::onnx ? "onnx" : "pytorch";
   const std::vector<ValueId> made =
       g.node("AdamUpdate",
-             {master, request.gradient, exp_avg, exp_avg_sq, request.lr, scalars.step, scalars.scale,
-              scalars.skip},
+             {master, request.gradient, exp_avg, exp_avg_sq, request.lr, scalars.step,
+              scalars.scale, scalars.skip},
              {{"beta1", o.beta1},
               {"beta2", o.beta2},
               {"epsilon", o.eps},

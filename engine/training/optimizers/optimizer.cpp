@@ -14,9 +14,11 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
 void add_update(GraphBuilder& g, const UpdateRequest& request, const UpdateScalars& scalars) {
   g.set_scope({"optimizer." + request.parameter.name, Phase::update, {}});
   switch (request.options.kind) {
-    case OptimizerKind::sgd: return add_sgd_update(g, request, scalars);
+    case OptimizerKind::sgd:
+      return add_sgd_update(g, request, scalars);
     case OptimizerKind::adam:
-    case OptimizerKind::adamw: return add_adam_update(g, request, scalars);
+    case OptimizerKind::adamw:
+      return add_adam_update(g, request, scalars);
   }
 }
 

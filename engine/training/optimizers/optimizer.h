@@ -18,9 +18,9 @@ struct UpdateScalars {
 
 /// What one update reads and writes.
 struct UpdateRequest {
-  State parameter;        // a copy: adding states moves the graph's vectors
+  State parameter;  // a copy: adding states moves the graph's vectors
   ValueId gradient;
-  ValueId lr;             // float32 scalar
+  ValueId lr;  // float32 scalar
   OptimizerOptions options;
 };
 

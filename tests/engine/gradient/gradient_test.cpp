@@ -1,4 +1,5 @@
-// The reverse walk: sums over several uses, stops where nothing is wanted, names all missing gradients.
+// The reverse walk: sums over several uses, stops where nothing is wanted, names all missing
+// gradients.
 #include "engine/gradient/gradient.h"
 
 #include <gtest/gtest.h>
@@ -12,10 +13,13 @@ class GradientTest : public ::testing::Test {
  protected:
   OperatorSet operators_ = all_operators();
   GraphBuilder g_{operators_};
-  ValueId input(const char* name, Shape shape) { return g_.input(name, {DType::float64, std::move(shape)}); }
+  ValueId input(const char* name, Shape shape) {
+    return g_.input(name, {DType::float64, std::move(shape)});
+  }
   ValueId sum(ValueId x) {
     Ints axes;
-    for (std::size_t i = 0; i < g_.shape(x).size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    for (std::size_t i = 0; i < g_.shape(x).size(); ++i)
+      axes.push_back(static_cast<std::int64_t>(i));
     return g_.reduce_sum(x, axes, false);
   }
   std::vector<ValueId> gradients(ValueId loss, std::vector<ValueId> wanted) {
@@ -28,7 +32,8 @@ TEST_F(GradientTest, UsesAreSummed) {
   const ValueId x = input("x", {2});
   const ValueId loss = sum(g_.add(g_.mul(x, x), x));  // dx = 2 x + 1
   const auto dx = gradients(loss, {x});
-  const auto got = testing::evaluate(g_.graph(), {{"x", HostTensor::from<double>({2}, {3, -2})}}, {dx[0]});
+  const auto got =
+      testing::evaluate(g_.graph(), {{"x", HostTensor::from<double>({2}, {3, -2})}}, {dx[0]});
   EXPECT_DOUBLE_EQ(got[0].as<double>()[0], 7);
   EXPECT_DOUBLE_EQ(got[0].as<double>()[1], -3);
 }
@@ -57,7 +62,8 @@ TEST_F(GradientTest, BackwardNodesKeepPathAndOrigin) {
   for (std::size_t i = before; i < g_.graph().nodes.size(); ++i) {
     const Node& node = g_.graph().nodes[i];
     EXPECT_EQ(node.phase, Phase::backward);
-    found = found || (node.path == "block.Exp" && node.origins == std::vector<std::string>{"block.Exp"});
+    found = found ||
+            (node.path == "block.Exp" && node.origins == std::vector<std::string>{"block.Exp"});
   }
   EXPECT_TRUE(found);
 }

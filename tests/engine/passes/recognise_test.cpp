@@ -56,7 +56,8 @@ TEST_F(RecogniseTest, GeluFromTanh) {
   GraphBuilder g(operators_);
   const ValueId x = g.input("x", {DType::float32, {3, 5}});
   const ValueId cube = g.add_node("Pow", {x, number(g, 3)});
-  const ValueId inner = g.mul(g.add(x, g.mul(cube, number(g, 0.044715))), number(g, std::sqrt(2 / M_PI)));
+  const ValueId inner =
+      g.mul(g.add(x, g.mul(cube, number(g, 0.044715))), number(g, std::sqrt(2 / M_PI)));
   const ValueId tanh = g.add_node("Tanh", {inner});
   g.output("y", g.mul(g.mul(number(g, 0.5), x), g.add(number(g, 1), tanh)));
   expect_recognised(g.finish(), "Gelu");
@@ -65,7 +66,8 @@ TEST_F(RecogniseTest, GeluFromTanh) {
 TEST_F(RecogniseTest, LayerNormalizationFromMeans) {
   GraphBuilder g(operators_);
   const ValueId x = g.input("x", {DType::float32, {4, 6}});
-  const ValueId scale = g.input("scale", {DType::float32, {6}}), bias = g.input("bias", {DType::float32, {6}});
+  const ValueId scale = g.input("scale", {DType::float32, {6}}),
+                bias = g.input("bias", {DType::float32, {6}});
   const ValueId d = g.sub(x, g.reduce_mean(x, {1}, true));
   const ValueId variance = g.reduce_mean(g.add_node("Pow", {d, number(g, 2)}), {1}, true);
   const ValueId root = g.add_node("Sqrt", {g.add(variance, number(g, 1e-5))});
@@ -81,7 +83,8 @@ TEST_F(RecogniseTest, CausalAttentionWithScaledOperands) {
   for (int i = 0; i < 4; ++i) {
     for (int j = i + 1; j < 4; ++j) mask[i * 4 + j] = -std::numeric_limits<float>::infinity();
   }
-  const ValueId scores = g.matmul(g.mul(q, number(g, 0.6)), g.mul(g.transpose_last_two(k), number(g, 0.6)));
+  const ValueId scores =
+      g.matmul(g.mul(q, number(g, 0.6)), g.mul(g.transpose_last_two(k), number(g, 0.6)));
   const ValueId masked = g.add(scores, g.constant(HostTensor::from<float>({4, 4}, mask)));
   const ValueId p = g.add_node("Softmax", {masked}, {{"axis", std::int64_t{3}}});
   g.output("y", g.matmul(p, v));
