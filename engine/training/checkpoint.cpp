@@ -232,4 +232,17 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+void refuse_unknown_states(const StateStore& states, const CheckpointContent& content) {
+  std::vector<Diagnostic> problems;
+  for (const NamedTensor& state : content.optimizer) {
+    if (states.has(state.name)) continue;
+    Diagnostic d;
+    d.path = state.name;
+    d.message = "the checkpoint has this optimizer state, the configuration does not";
+    d.fix = "resume with the optimizer kinds of the first run";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
 }  // namespace tandem

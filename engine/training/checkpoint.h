@@ -64,4 +64,7 @@ void collect_states(const StateStore& states, CheckpointContent& content);
 /// Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 
+/// Error{usage} where the checkpoint holds optimizer states that this run does not have.
+void refuse_unknown_states(const StateStore& states, const CheckpointContent& content);
+
 }  // namespace tandem

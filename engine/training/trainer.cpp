@@ -259,6 +259,12 @@ void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
   const std::optional<CheckpointContent> content =
       newest_checkpoint(run_dir + "/checkpoints", messages);
+  if (content) {  // before anything in the directory changes
+    // The states of its last step: some appear when frozen parameters thaw.
+    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
+    restore_states(states, *content);
+    if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
+  }
   directory = std::make_unique<RunDirectory>(
       RunDirectory::resume(run_dir, content ? content->position.step : 0));
   evaluated_step = directory->evaluated_step();
@@ -268,9 +274,6 @@ void Training::Impl::resume(const std::string& run_dir) {
     say("no whole checkpoint in " + run_dir + ": starting from the beginning");
     return;
   }
-  // The states of its last step: some appear when frozen parameters thaw.
-  runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
-  restore_states(states, *content);
   if (content->position.batch_size != config.batch_size) {
     say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
         std::to_string(config.batch_size));

@@ -27,7 +27,7 @@ inline Vector::Type finish(const Finish& f, Vector::Type value, const float* c, 
   if (f.bias_along) value = Vector::add(value, Vector::load(f.bias_along + at, mask));
   if (f.bias_across) value = Vector::add(value, Vector::all(f.bias_across[line]));
   switch (f.activation) {
-    case GemmActivation::relu: value = Vector::max(value, Vector::zero()); break;
+    case GemmActivation::relu: value = Vector::max(Vector::zero(), value); break;  // NaN stays
     case GemmActivation::relu_grad:
       value = Vector::keep_positive(
           value, Vector::load(f.multiplier + line * f.multiplier_line + at, mask));

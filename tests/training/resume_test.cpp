@@ -96,5 +96,15 @@ TEST_F(ResumeTest, AnotherOptimizerCannotResume) {
               HasSubstr("optimizer kinds may not change on resume"));
 }
 
+TEST_F(ResumeTest, AnOptimizerWithFewerStatesCannotResume) {
+  const Trained stopped = run({"optimizer.kind=adam"}, 3);
+  const auto metrics = metrics_of(stopped.result.run_dir).size();
+  EXPECT_THAT(testing::error_text([&] {
+                run({"optimizer.kind=sgd", "optimizer.momentum=0"}, 0, stopped.result.run_dir);
+              }),
+              HasSubstr("resume with the optimizer kinds of the first run"));
+  EXPECT_EQ(metrics_of(stopped.result.run_dir).size(), metrics);  // nothing was cut
+}
+
 }  // namespace
 }  // namespace tandem

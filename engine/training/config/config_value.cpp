@@ -174,8 +174,27 @@ Diagnostic at(const Where& where, std::string path, std::string message) {
           .path = std::move(path)};
 }
 
+/// The line of a dotted key of more parts than a parser that recurses over them can take, or 0.
+int line_of_endless_key(std::string_view text) {
+  constexpr int most_parts = 1000;
+  int line = 1, dots = 0;
+  for (const char c : text) {
+    if (c == '.') {
+      if (++dots > most_parts) return line;
+    } else if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) {
+      dots = 0;
+      if (c == '\n') ++line;
+    }
+  }
+  return 0;
+}
+
 ConfigValue parse_toml(std::string_view text, const std::string& file,
                        std::vector<Diagnostic>& errors) {
+  if (const int line = line_of_endless_key(text)) {
+    errors.push_back(at(Where{file, line, 1}, "", "more than 1000 dots in a row: not a key"));
+    return {};
+  }
   const toml::parse_result result = toml::parse(text, file);
   if (!result) {
     errors.push_back(at(where_of(result.error().source(), file), "",
@@ -188,8 +207,8 @@ ConfigValue parse_toml(std::string_view text, const std::string& file,
 void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors) {
   const Where where{std::string(command_line)};
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    Diagnostic d = at(where, text, "not a setting");
+  if (equals == std::string::npos || equals == 0 || line_of_endless_key(text) != 0) {
+    Diagnostic d = at(where, text.substr(0, 200), "not a setting");
     d.expected = "KEY=VALUE";
     errors.push_back(std::move(d));
     return;

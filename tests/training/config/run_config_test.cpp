@@ -331,6 +331,15 @@ TEST(RunConfig, TheModelsInTheRepositoryAreValid) {
   EXPECT_THROW(read_run_config("/no/such/train.toml"), Error);
 }
 
+TEST(RunConfigErrors, AKeyOfEndlessPartsIsNotParsed) {
+  std::string key = "a";
+  for (int i = 0; i < 100000; ++i) key += ".a";
+  const auto errors = errors_of("epochs = 1\n" + key + " = 1\n");
+  ASSERT_FALSE(errors.empty());
+  EXPECT_EQ(errors[0].line, 2);
+  EXPECT_THAT(errors[0].message, HasSubstr("more than 1000 dots"));
+}
+
 // TANDEM_CONFIG_PAGE=docs/train_toml.md writes the page instead.
 TEST(ConfigKeys, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
