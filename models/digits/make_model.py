@@ -34,8 +34,8 @@ def build():
     return Digits()
 
 
-def example():
-    return (torch.rand(2, 1, 8, 8),)
+def example(batch=2):
+    return (torch.rand(batch, 1, 8, 8),)
 
 
 def write_data(folder):
