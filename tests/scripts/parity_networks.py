@@ -141,7 +141,7 @@ FULL = [
     Case("mlp", lambda: load("mlp").build(), "image", (784,), 32, 10,
          (2e-2, 5e-3, 5e-3, 2e-4, 2e-4)),
     Case("lenet5", lambda: load("lenet5").build(), "image", (1, 28, 28), 64, 10,
-         (5e-2, 1e-2, 1e-2, 1e-3, 1e-3), gain=2.0),
+         (4e-2, 1e-2, 1e-2, 1e-3, 1e-3), gain=2.0),
     Case("resnet18", full_resnet18, "image", (3, 32, 32), 32, 10,
          (1e-4, 3e-5, 3e-5, 1e-5, 1e-5), stable=3e-4),
     Case("gpt", lambda: load("gpt").build(), "tokens", (128,), 16, 65,
