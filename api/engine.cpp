@@ -81,6 +81,7 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
   imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
   recognised_ = std::move(context.notes);
+  aliases_ = imported.result.aliases;
   return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
 }
 
@@ -109,10 +110,13 @@ RunParts run_parts(const Engine& engine, OpenModel& model) {
   parts.forward = [&model](std::int64_t batch, bool training) {
     return model.forward(batch, training);
   };
-  parts.place = [](const Graph& graph) {
-    return place_on_one_device(graph, {"cpu"}, 0, "default");
-  };
+  parts.place = place_everything;
+  parts.aliases = [&model] { return model.aliases(); };
   return parts;
+}
+
+Placement place_everything(const Graph& graph) {
+  return place_on_one_device(graph, {"cpu"}, 0, "default");
 }
 
 std::string bytes_text(double bytes) {

@@ -38,6 +38,8 @@ class OpenModel {
   const OnnxFile& file() const { return file_; }
   const ImportResult& imported(std::int64_t batch, bool training);
   const std::vector<std::string>& recognised() const { return recognised_; }
+  /// Other names of tied parameters, once something was imported.
+  const std::map<std::string, std::string>& aliases() const { return aliases_; }
 
  private:
   struct Imported {
@@ -51,12 +53,16 @@ class OpenModel {
   OnnxFile file_;
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
   std::vector<std::string> recognised_;
+  std::map<std::string, std::string> aliases_;
 };
 
 /// Seed of the held-out part; labels of classes as int64, whatever the files store.
 OpenOptions open_options(const RunConfig& config);
 
 RunParts run_parts(const Engine& engine, OpenModel& model);
+
+/// Everything on cpu, reason "default".
+Placement place_everything(const Graph& graph);
 
 /// "3.4 MiB"
 std::string bytes_text(double bytes);

@@ -37,11 +37,12 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
 }  // namespace
 
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
-                           const std::vector<NamedTensor>& weights, const std::string& to) {
+                           const CheckpointContent& content, const std::string& to) {
+  const std::vector<NamedTensor>& weights = content.model;
   if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to);
   if (to.ends_with(".safetensors")) {
     const std::string beside = to + ".new";
-    write_safetensors(beside, weights, {{"format", "pt"}});
+    write_safetensors(beside, weights, weights_metadata(content.aliases));
     rename_path(beside, to);
     return written(to);
   }
@@ -64,7 +65,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
   const Engine engine(config.threads);
-  return export_weights(engine, OnnxFile::open(config.model.file), config, found.content.model, to);
+  return export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to);
 }
 
 }  // namespace tandem::api

@@ -2,15 +2,15 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "api/engine.h"
-#include "engine/formats/named_tensor.h"
+#include "engine/training/checkpoint.h"
 
 namespace tandem::api {
 
-/// Returns lines for people: what was written. Throws Error{usage} for another ending.
+/// `content.model` is written, tied weights once; their other names go into the metadata of
+/// safetensors. Returns lines for people: what was written. Throws Error{usage} for another ending.
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
-                           const std::vector<NamedTensor>& weights, const std::string& to);
+                           const CheckpointContent& content, const std::string& to);
 
 }  // namespace tandem::api

@@ -9,6 +9,8 @@
 #include "api/run_files.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/lower/placed_graph.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -44,7 +46,7 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   Inspected result{import_graph(OnnxFile::open(path), engine.operators, import), {}, {}, {}};
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};
-  result.forward = run_passes(result.imported.graph, context);
+  result.forward = run_passes(result.imported.graph, context, options.without);
   result.recognised = std::move(context.notes);
   std::vector<ValueId> outputs;
   for (const NamedValue& output : result.forward.outputs) outputs.push_back(output.value);
@@ -88,15 +90,61 @@ TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspe
   return build_training_graph(engine.operators, g.finish(), request);
 }
 
-std::string stage_text(const Engine& engine, const Inspected& inspected, const std::string& stage) {
-  if (stage == "graph") return to_text(inspected.forward);
+std::string placement_text(const Placement& placement, const Graph& graph) {
+  std::string text = "devices:";
+  for (const std::string& device : placement.devices) text += " " + device;
+  text += "\nnodes\n";
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const PlacedNode& placed = placement.nodes[i];
+    text += fmt::format("  {:<8} {} {} ({})\n", placement.devices[placed.device],
+                        graph.nodes[i].op->name, graph.nodes[i].path, placed.reason);
+  }
+  text += "states\n";
+  for (std::size_t i = 0; i < graph.states.size(); ++i) {
+    const PlacedState& placed = placement.states[i];
+    text += fmt::format("  state {:<8} param {:<8} {} ({})\n", placement.devices[placed.state],
+                        placement.devices[placed.param], graph.states[i].name, placed.reason);
+  }
+  return text;
+}
+
+/// The stage as text; `json` gets the same as an object where the stage has one.
+std::string stage_text(const Engine& engine, const Inspected& inspected,
+                       const InspectOptions& options, Json& json) {
+  if (options.stage == "graph") return to_text(inspected.forward);
   const TrainingGraph training = sample_training_graph(engine, inspected);
-  if (stage == "training") return to_text(training.graph);
+  if (options.stage == "training") return to_text(training.graph);
+  const Placement placement = place_everything(training.graph);
+  if (options.stage == "placement") {
+    json["placement"] = Json::parse(placement_json(placement, training.graph));
+    return placement_text(placement, training.graph);
+  }
   StateStore states;
-  Program program(training.graph, place_everything(training.graph), engine.operators,
-                  engine.devices(), states, make_arenas(), {});
-  if (stage == "lowered") return to_text(program.lowered());
+  ProgramOptions program_options;
+  program_options.lower.disabled_passes = options.without;
+  Program program(training.graph, placement, engine.operators, engine.devices(), states,
+                  make_arenas(), program_options);
+  if (options.stage == "lowered") return to_text(program.lowered());
   return to_text(program.plan(), program.lowered());
+}
+
+void check_options(const InspectOptions& options) {
+  std::vector<Diagnostic> problems;
+  const auto check = [&](const std::string& what, const std::string& name,
+                         const std::vector<std::string>& known) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    Diagnostic d;
+    d.message = "there is no such " + what;
+    for (const std::string& each : known) d.expected += (d.expected.empty() ? "" : ", ") + each;
+    d.got = name;
+    const std::string nearest = nearest_name(name, known);
+    if (!nearest.empty()) d.fix = "did you mean \"" + nearest + "\"?";
+    problems.push_back(std::move(d));
+  };
+  if (!options.stage.empty())
+    check("stage", options.stage, {"graph", "training", "placement", "lowered", "plan"});
+  for (const std::string& pass : options.without) check("pass", pass, pass_names());
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
 Json port_json(const PortSummary& port) {
@@ -180,7 +228,18 @@ std::string to_text(const Inspected& inspected, const std::string& path) {
 
 }  // namespace
 
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const GraphPass& pass : forward_passes()) names.push_back(pass.name);
+  for (const LowerPass& pass : lower_passes()) {
+    if (!pass.required) names.push_back(pass.name);
+  }
+  names.push_back("reuse_inputs");
+  return names;
+}
+
 InspectReport inspect(const std::string& model_path, const InspectOptions& options) {
+  check_options(options);
   const Engine engine;
   const Inspected inspected = open_for_inspection(engine, model_path, options);
   InspectReport report;
@@ -189,8 +248,8 @@ InspectReport inspect(const std::string& model_path, const InspectOptions& optio
   if (options.stage.empty()) {
     report.text = to_text(inspected, model_path);
   } else {
-    report.text = stage_text(engine, inspected, options.stage);
     json["stage"] = options.stage;
+    report.text = stage_text(engine, inspected, options, json);
     json["text"] = report.text;
   }
   report.json = json.dump(2);

@@ -4,7 +4,6 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "placement/single_device.h"
 
 namespace tandem::api {
 namespace {
@@ -35,10 +34,6 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
 }
 
 }  // namespace
-
-Placement place_everything(const Graph& graph) {
-  return place_on_one_device(graph, {"cpu"}, 0, "default");
-}
 
 std::string default_policy() {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"cpu\" },\n]\n";

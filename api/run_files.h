@@ -10,9 +10,7 @@
 
 namespace tandem::api {
 
-/// Everything on cpu, reason "default".
-Placement place_everything(const Graph& graph);
-/// The policy that says the same: a valid policy.toml.
+/// The policy that says what `place_everything` does: a valid policy.toml.
 std::string default_policy();
 std::string placement_json(const Placement& placement, const Graph& graph);
 

@@ -226,7 +226,8 @@ void Session::save(const std::string& path) const {
   for (const State& state : impl_->forward().states) {
     if (!impl_->states.has(state.name)) content.model.push_back({state.name, impl_->read(state)});
   }
-  export_weights(impl_->engine, impl_->model.file(), impl_->config, content.model, path);
+  content.aliases = impl_->model.aliases();
+  export_weights(impl_->engine, impl_->model.file(), impl_->config, content, path);
 }
 
 }  // namespace tandem::api

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "importer/model_edits.h"
 #include "importer/onnx_content.h"
 #include "importer/tensor_data.h"
+#include "importer/tied_names.h"
 #include "onnx/checker.h"
 
 namespace tandem {
@@ -93,6 +95,11 @@ class Export {
   ExportResult run(const std::vector<std::pair<std::string, HostTensor>>& values,
                    const std::filesystem::path& to) {
     for (const auto& [name, value] : values) add_value(name, value);
+    shared_ = shared_initializers(content_);
+    for (const auto& [other, name] : shared_) {
+      first_of_.insert(name);
+      if (values_.count(name) > 0) values_[other] = values_.at(name);
+    }
     if (options_.free_batch) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
     if (options_.inference) to_inference_form(model_);
@@ -214,6 +221,7 @@ void write(const std::filesystem::path& to) {
   const bool external = was_external || total > options_.inline_bytes;
   const std::filesystem::path data_name = to.filename().string() + ".data";
   std::unique_ptr<NewFile> data;
+  std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
   for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
     const bool is_ours = content_.initializers.count(tensor.name()) > 0;
     if (!is_ours) {
@@ -229,8 +237,14 @@ void write(const std::filesystem::path& to) {
     const bool changes =
         values_.count(tensor.name()) > 0 || tensor.data_location() == onnx::TensorProto::EXTERNAL;
     const HostTensor value = value_of(tensor).converted(*dtype_from_onnx(tensor.data_type()));
-    if (!external || value.bytes() < options_.external_from) {
+    const auto first = shared_.find(tensor.name());
+    const bool tied = first != shared_.end() || first_of_.count(tensor.name()) > 0;
+    if (!external || (value.bytes() < options_.external_from && !tied)) {
       if (changes) write_tensor(tensor, value);
+      continue;
+    }
+    if (first != shared_.end() && offsets.count(first->second) > 0) {  // stays one tensor
+      refer(tensor, data_name.string(), offsets.at(first->second), value.bytes());
       continue;
     }
     if (!data) data = std::make_unique<NewFile>(to.parent_path() / data_name);
@@ -238,6 +252,7 @@ void write(const std::filesystem::path& to) {
     const std::uint64_t offset = data->position();
     data->write(value.data(), value.bytes());
     refer(tensor, data_name.string(), offset, value.bytes());
+    offsets[tensor.name()] = offset;
   }
   if (data) {
     data->close();
@@ -285,6 +300,8 @@ const OperatorSet& operators_;
 const ExportOptions& options_;
 onnx::ModelProto model_;
 std::unordered_map<std::string, const HostTensor*> values_;
+std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
+std::unordered_set<std::string> first_of_;             // those earlier ones
 ExportResult result_;
 };  // namespace
 

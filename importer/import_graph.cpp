@@ -8,6 +8,7 @@
 #include "importer/bindings.h"
 #include "importer/initializers.h"
 #include "importer/tensor_data.h"
+#include "importer/tied_names.h"
 #include "importer/walk.h"
 
 namespace tandem {
@@ -28,6 +29,7 @@ class Import {
       : file_(file), graph_(file.model->graph()), session_(file, operators, options) {
     needed_ = needed_nodes(graph_, output_names(graph_));
     roles_ = initializer_roles(file_, needed_);
+    shared_ = shared_initializers(file_, roles_);
     bindings_ = bind_inputs(session_);
   }
 
@@ -65,6 +67,7 @@ class Import {
     result.graph = remove_dead(session_.builder.finish(), session_.operators);
     if (session_.reports.empty()) verify(result.graph);
     settle_states(result.graph);
+    result.aliases = tied_names(file_, needed_, shared_, result.graph);
     summarize(result);
     return result;
   }
@@ -103,6 +106,10 @@ class Import {
       session_.record.shapes[tensor.name()] = value->second.shape();
       if (!role.is_state) {
         scope_.names[tensor.name()] = session_.constant(value->second);
+        continue;
+      }
+      if (const auto first = shared_.find(tensor.name()); first != shared_.end()) {
+        scope_.names[tensor.name()] = scope_.names.at(first->second);
         continue;
       }
       State state;
@@ -193,6 +200,9 @@ class Import {
         parameter.in_graph = true;
         parameter.trainable = state->trainable;
         parameter.reason = state->reason;
+      } else if (const auto tied = result.aliases.find(tensor.name());
+                 tied != result.aliases.end()) {
+        parameter.reason = fmt::format("the same tensor as '{}'", tied->second);
       } else if (role.is_state && session_.reports.empty()) {
         parameter.reason = "reaches no output";
       } else {
@@ -234,6 +244,7 @@ class Import {
   Session session_;
   std::vector<bool> needed_;
   Roles roles_;
+  std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
   Bindings bindings_;
   Scope scope_;
   std::vector<std::pair<std::string, TensorType>> outputs_;

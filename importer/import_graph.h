@@ -2,7 +2,6 @@
 // it.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -11,14 +10,10 @@
 #include "engine/graph/error.h"
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
+#include "engine/passes/pass.h"
 #include "importer/onnx_file.h"
 
 namespace tandem {
-
-/// Computes one node on constants: all its outputs, row-major. `inputs` has one tensor per input of
-/// the node; an absent optional one is default-constructed. An exception means: cannot be folded.
-using Evaluator = std::function<std::vector<HostTensor>(const Graph& graph, const Node& node,
-                                                        const std::vector<HostTensor>& inputs)>;
 
 struct ImportOptions {
   /// Extents of free dimensions, by the names that the file gives them.
@@ -89,6 +84,8 @@ struct ImportResult {
   Graph graph;
   ModelSummary summary;
   std::vector<BatchRewrite> rewrites;
+  /// Other names that the file has for a state: {"head.weight", "token.weight"}.
+  std::map<std::string, std::string> aliases;
   std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free
 };
 

@@ -18,8 +18,10 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("config", options->config, "The train.toml");
   command->add_option("overrides", options->bench.overrides, "Keys to set: batch_size=256");
   command->add_option("--kernel", options->kernel, "One kernel alone instead: adamw, adam, sgd");
-  command->add_option("--elements", options->elements, "Elements for --kernel");
-  command->add_option("--seconds", options->bench.seconds, "Time to measure for");
+  command->add_option("--elements", options->elements, "Elements for --kernel")
+      ->check(number_between(1, 1e12));
+  command->add_option("--seconds", options->bench.seconds, "Time to measure for")
+      ->check(number_between(1e-3, 86400));
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(

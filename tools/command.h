@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <sstream>
 #include <string>
 
 namespace tandem::tool {
@@ -23,6 +24,19 @@ void add_export(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
+
+/// A check of an option's number: finite and from `low` to `high`.
+inline CLI::Validator number_between(double low, double high) {
+  return {[low, high](std::string& text) -> std::string {
+            double value = 0;
+            const bool read = CLI::detail::lexical_cast(text, value);
+            if (read && value >= low && value <= high) return "";  // false for nan
+            std::ostringstream message;
+            message << "expected a number from " << low << " to " << high << ", got " << text;
+            return message.str();
+          },
+          ""};
+}
 
 /// Text for people, or the JSON object for programs, to standard output.
 int print(const std::string& text, const std::string& json, bool as_json);

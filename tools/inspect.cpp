@@ -1,5 +1,6 @@
 // tandem inspect MODEL.onnx
 #include <memory>
+#include <string>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -44,14 +45,28 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->add_option("--bind", options->bind, "Extents of free dimensions: batch=32 sequence=128");
   command
       ->add_option("--stage", options->inspect.stage,
-                   "Print a stage: graph, training, lowered, plan")
-      ->check(CLI::IsMember({"graph", "training", "lowered", "plan"}));
+                   "Print a stage: graph, training, placement, lowered, plan")
+      ->check(CLI::IsMember({"graph", "training", "placement", "lowered", "plan"}));
   command->add_option("--batch-norm", options->inspect.batch_norm, "train or inference")
       ->check(CLI::IsMember({"train", "inference"}));
+  command
+      ->add_option("--without", options->inspect.without,
+                   "Leave out a pass (repeatable), of those below")
+      ->type_name("PASS")
+      ->expected(1)
+      ->take_all();
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
-  command->footer(
-      "Exit code 2 where something blocks training.\nExample: tandem inspect model.onnx --bind "
-      "batch=32 --stage plan");
+  std::string passes, line;
+  for (const std::string& name : api::pass_names()) {
+    if (line.size() + name.size() > 90) {
+      passes += line + "\n";
+      line.clear();
+    }
+    line += "  " + name;
+  }
+  command->footer("Passes:\n" + passes + line +
+                  "\nExit code 2 where something blocks training.\nExample: tandem inspect "
+                  "model.onnx --bind batch=32 --stage plan");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
       for (const std::string& text : options->bind)

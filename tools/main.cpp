@@ -33,10 +33,14 @@ std::string printable(const std::string& text) {
   return shown;
 }
 
+constexpr std::size_t most_lines = 50, most_objects = 1000;
+
 int report(const Error& error, bool json) {
+  const std::vector<Diagnostic>& all = error.diagnostics();
   if (json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const Diagnostic& d : error.diagnostics()) {
+    for (const Diagnostic& d : all) {
+      if (list.size() == most_objects) break;
       list.push_back({{"file", d.file},
                       {"line", d.line},
                       {"column", d.column},
@@ -46,12 +50,15 @@ int report(const Error& error, bool json) {
                       {"got", d.got},
                       {"fix", d.fix}});
     }
-    std::puts(nlohmann::ordered_json{{"errors", list}}
-                  .dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                  .c_str());
+    nlohmann::ordered_json object{{"errors", list}};
+    if (all.size() > list.size()) object["more"] = all.size() - list.size();
+    std::puts(object.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
   std::string text;
-  for (const Diagnostic& d : error.diagnostics()) text += (text.empty() ? "" : "\n") + to_string(d);
+  for (std::size_t i = 0; i < all.size() && i < most_lines; ++i)
+    text += (text.empty() ? "" : "\n") + to_string(all[i]);
+  if (all.size() > most_lines)
+    text += "\n... and " + std::to_string(all.size() - most_lines) + " more";
   std::fprintf(stderr, "tandem: %s\n", printable(text).c_str());
   return static_cast<int>(error.kind());
 }
@@ -68,7 +75,8 @@ int run(int argc, char** argv) {
       "  tandem export runs/train-0001 --to trained.onnx\n"
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
       "does not fit,\n"
-      "            4 bad data, 5 the loss is not finite, 130 and 143 interrupted after saving.");
+      "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
+      "            129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM, after saving.");
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
   Invocation invocation;

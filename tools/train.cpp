@@ -1,4 +1,5 @@
 // tandem train TRAIN.toml: progress on a terminal, plain lines elsewhere, all on standard error.
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -17,6 +18,7 @@ volatile std::sig_atomic_t received_signal = 0;
 /// The first signal saves and stops; the second one ends the process at once.
 void on_signal(int signal) {
   if (received_signal != 0) {
+    if (signal == SIGHUP) return;  // a closed terminal is told by the kernel and by the shell
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
@@ -95,7 +97,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
   command->footer(
       "Writes metrics.jsonl, train.log, checkpoints/ and the resolved configuration into the run "
       "directory.\n"
-      "Ctrl-C saves a checkpoint and stops (exit code 130).\n"
+      "Ctrl-C saves a checkpoint and stops (exit code 130); so do SIGTERM (143) and a closed "
+      "terminal (129).\n"
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3");
   command->callback([options, &invocation] {
     invocation.action = [options] {
@@ -104,6 +107,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       options->train.on_message = [&](const std::string& text) { display.message(text); };
       std::signal(SIGINT, on_signal);
       std::signal(SIGTERM, on_signal);
+      if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
       std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
       api::Trainer trainer(options->config, options->train);
       display.message(trainer.summary());
@@ -113,10 +117,11 @@ void add_train(CLI::App& app, Invocation& invocation) {
         display.message("dry run: nothing was trained or written");
         return 0;
       }
-      std::string last = fmt::format("loss {:.5g}", result.loss);
+      std::string last;
+      if (!std::isnan(result.loss)) last = fmt::format(": loss {:.5g}", result.loss);
       for (const auto& [name, value] : result.evaluation)
-        last += fmt::format("  held-out {} {:.5g}", name, value);
-      display.message(fmt::format("{} after {} steps: {}\nrun directory {}",
+        last += fmt::format("{} held-out {} {:.5g}", last.empty() ? ":" : " ", name, value);
+      display.message(fmt::format("{} after {} steps{}\nrun directory {}",
                                   result.interrupted ? "interrupted and saved" : "done",
                                   result.steps, last, result.run_dir));
       return result.interrupted ? 128 + received_signal : 0;

@@ -8,6 +8,12 @@
 namespace tandem {
 namespace {
 
+// Switched off, every map is wished row-major: what the choice of layouts is worth.
+bool uses_channels_last(const LowerOptions& options) {
+  const auto& off = options.disabled_passes;
+  return std::find(off.begin(), off.end(), "channels_last") == off.end();
+}
+
 class WantWalk {
  public:
   WantWalk(const PlacedGraph& placed, const LowerContext& context, LayoutPlan& plan)
@@ -24,8 +30,12 @@ class WantWalk {
   void run() {
     plan_.wants.assign(graph_.values.size(), std::nullopt);
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
-      if (plan_.channels_last[v])
-        plan_.wants[v] = Want{channels_last(graph_.values[v].type.shape), {}};
+      const Shape& shape = graph_.values[v].type.shape;
+      if (plan_.channels_last[v]) {
+        plan_.wants[v] = Want{channels_last(shape), {}};
+      } else if (!uses_channels_last(context_.options) && shape.size() >= 3) {
+        plan_.wants[v] = Want{row_major(shape), {}};
+      }
     }
     for (const NamedValue& output : graph_.outputs) {
       if (!plan_.channels_last[output.value.index]) {
@@ -190,7 +200,9 @@ Layout concat_slice(const Graph& graph, const Node& concat, std::size_t input, c
 
 LayoutPlan plan_layouts(const PlacedGraph& placed, const LowerContext& context) {
   LayoutPlan plan;
-  plan.channels_last = channels_last_groups(placed, context);
+  plan.channels_last = uses_channels_last(context.options)
+                           ? channels_last_groups(placed, context)
+                           : std::vector<char>(placed.graph.values.size(), 0);
   plan.states = state_layouts(placed, context, plan.channels_last);
   plan.state_of.assign(placed.graph.values.size(), -1);
   for (std::size_t s = 0; s < placed.graph.states.size(); ++s) {

@@ -27,12 +27,12 @@ class Match {
     return node.op->name == op ? &node : nullptr;
   }
 
-  /// A float constant whose elements are all the same number.
+  /// A constant whose elements are all the same number.
   std::optional<double> number(ValueId value) const {
     if (!value || !graph_.is_constant(value)) return std::nullopt;
     const HostTensor& tensor = *graph_.value(value).constant;
     const std::int64_t count = tensor.type().elements();
-    if (count == 0 || count > 65536 || !is_float(tensor.dtype())) return std::nullopt;
+    if (count == 0 || count > 65536 || tensor.dtype() == DType::boolean) return std::nullopt;
     const double first = tensor.number(0);
     for (std::int64_t i = 1; i < count; ++i) {
       if (tensor.number(i) != first) return std::nullopt;

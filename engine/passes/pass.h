@@ -11,7 +11,8 @@
 
 namespace tandem {
 
-/// Computes one node on constants with reference kernels; api/ supplies it.
+/// Computes one node on constants: all its outputs, row-major. `inputs` has one tensor per input of
+/// the node; an absent optional one is default-constructed. An exception means: cannot be folded.
 using Evaluator = std::function<std::vector<HostTensor>(const Graph& graph, const Node& node,
                                                         const std::vector<HostTensor>& inputs)>;
 

@@ -100,6 +100,13 @@ std::string checkpoint_name(std::uint64_t step) {
   return name;
 }
 
+std::map<std::string, std::string> weights_metadata(
+    const std::map<std::string, std::string>& aliases) {
+  std::map<std::string, std::string> metadata{{"format", "pt"}};
+  for (const auto& [alias, name] : aliases) metadata["alias:" + alias] = name;
+  return metadata;
+}
+
 void write_checkpoint(const std::string& folder, const CheckpointContent& content) {
   make_directories(folder);
   const std::string final_path = folder + "/" + checkpoint_name(content.position.step);
@@ -111,10 +118,8 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
   auto record = [&](const std::string& name, const WrittenFile& written) {
     files[name] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
   };
-  std::map<std::string, std::string> metadata{{"format", "pt"}};
-  for (const auto& [alias, name] : content.aliases) metadata["alias:" + alias] = name;
-  record("model.safetensors",
-         write_safetensors(path + "/model.safetensors", content.model, metadata));
+  record("model.safetensors", write_safetensors(path + "/model.safetensors", content.model,
+                                                weights_metadata(content.aliases)));
   record("optimizer.safetensors",
          write_safetensors(path + "/optimizer.safetensors", content.optimizer, {{"format", "pt"}}));
   record("state.json",

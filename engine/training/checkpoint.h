@@ -39,6 +39,10 @@ std::string checkpoint_name(std::uint64_t step);
 /// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is kept.
 void write_checkpoint(const std::string& folder, const CheckpointContent& content);
 
+/// What a file of weights says beside them: "format", and "alias:OTHER" = NAME of tied weights.
+std::map<std::string, std::string> weights_metadata(
+    const std::map<std::string, std::string>& aliases);
+
 /// Checks sizes and hashes against the manifest, then reads. Throws Error{data} naming the file.
 CheckpointContent read_checkpoint(const std::string& path);
 

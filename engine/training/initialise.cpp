@@ -104,6 +104,10 @@ std::map<std::string, HostTensor> read_weights(const std::string& path) {
   } else {
     const SafetensorsFile file(path);
     for (const NamedTensor& t : file.tensors()) weights[t.name] = t.tensor;
+    for (const auto& [key, name] : file.metadata()) {  // tied weights under their other names
+      if (const HostTensor* tensor = file.find(name); tensor && key.starts_with("alias:"))
+        weights.emplace(key.substr(6), *tensor);
+    }
   }
   return weights;
 }

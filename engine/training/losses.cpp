@@ -340,10 +340,17 @@ ValueId LossBuilder::own(const LossConfig& config) {
     return g_.mul(value,
                   g_.scalar(static_cast<double>(samples_.pass) / samples_.step, DType::float32));
   }
+  const std::string why =
+      op == "Div" ? "it is divided by what one pass counts (labels that are not ignored, or their "
+                    "weights), not by what the whole step counts"
+                  : "only the parts of a loss that ends in a sum or mean over the batch add up";
   fail(config.where,
-       "the model's own loss cannot be split into micro-batches: its reduction is not a plain sum "
-       "or mean",
-       "ReduceSum or ReduceMean", op, "leave micro_batch away, or give the loss in [loss] terms");
+       "micro_batch: the model's own loss \"" + scalars[0]->name +
+           "\" cannot be split into passes: " + why,
+       "a loss whose last operator is ReduceSum or ReduceMean",
+       producer ? op + " at " + g_.graph().node(producer).path : "no operator",
+       "leave micro_batch away, or export the model up to its logits and give the loss in [loss] "
+       "terms, which count over the whole step");
   return {};
 }
 

@@ -21,6 +21,8 @@ struct RunParts {
   std::function<Graph(std::int64_t batch, bool training)> forward;
   std::function<Placement(const Graph&)> place;
   Evaluator evaluate;  // of constants in training graphs; may be empty
+  /// Other names of tied parameters: {"head.weight", "token.weight"}; may be empty.
+  std::function<std::map<std::string, std::string>()> aliases;
   /// Options for every program; slots are set by the trainer.
   ProgramOptions options;
 };

@@ -105,8 +105,12 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
       if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) break;
       if (line["step"].get<std::uint64_t>() > step) break;
-      if (line.contains("phase") && line["phase"] == "eval")
-        run.evaluated_step_ = line["step"].get<std::uint64_t>();
+      const std::uint64_t at = line["step"].get<std::uint64_t>();
+      if (line.contains("phase") && line["phase"] == "eval") {
+        run.evaluated_step_ = at;
+      } else if (at == step && line.contains("loss") && line["loss"].is_number()) {
+        run.resumed_loss_ = line["loss"].get<double>();
+      }
       begin = keep = end + 1;
     }
     if (keep < text.size()) truncate_file(metrics, keep);

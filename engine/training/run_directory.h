@@ -30,6 +30,8 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   /// Step of the last evaluation that `resume` has kept.
   std::optional<std::uint64_t> evaluated_step() const { return evaluated_step_; }
+  /// Loss of the step that `resume` was given, where it was logged.
+  std::optional<double> resumed_loss() const { return resumed_loss_; }
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   using Values = std::vector<std::pair<std::string, double>>;
@@ -45,6 +47,7 @@ class RunDirectory {
 
   std::string path_;
   std::optional<std::uint64_t> evaluated_step_;
+  std::optional<double> resumed_loss_;
   std::unique_ptr<OutputFile> metrics_, log_;
 };
 

@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
+#include <set>
 
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/finite_check.h"
 #include "engine/training/initialise.h"
 #include "engine/training/metrics.h"
 #include "engine/training/run_directory.h"
@@ -37,25 +38,6 @@ std::string base_name(const RunConfig& config) {
 
 std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
-}
-
-/// A parameter that is not a number any more can hide behind a finite loss; a checkpoint of it
-/// would push out the good ones. (Infinite constants, such as masks, are fine.)
-void refuse_nan(const CheckpointContent& content) {
-  for (const NamedTensor& t : content.model) {
-    if (t.tensor.type().dtype != DType::float32) continue;
-    const std::span<const float> values = t.tensor.as<float>();
-    if (std::none_of(values.begin(), values.end(), [](float v) { return std::isnan(v); })) continue;
-    Diagnostic d;
-    d.path = t.name;
-    d.message = "a parameter is not finite at step " + std::to_string(content.position.step);
-    d.expected = "numbers";
-    d.got = "nan";
-    d.fix =
-        "look for nan or infinite values in the data, or lower optimizer.lr; earlier checkpoints "
-        "are kept";
-    throw Error(ErrorKind::diverged, std::move(d));
-  }
 }
 
 /// Says whether something that happens every `duration` is due after a step.
@@ -94,7 +76,8 @@ struct Training::Impl {
   std::unique_ptr<RunDirectory> directory;
   TrainingPosition position;
   std::vector<std::pair<std::string, double>> last_evaluation;
-  double last_loss = 0;
+  double last_loss = std::nan("");  // until a step was taken, or metrics.jsonl told it
+  std::set<std::string> infinite;   // states that hold infinities before training
   std::uint64_t saved_step = 0, logged_step = 0;
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   Clock::time_point started = Clock::now(), logged_at = started;
@@ -122,13 +105,14 @@ struct Training::Impl {
   }
   void log_step(const StepResult& result);
   bool evaluate();
+  CheckpointContent content() const;
+  void refuse_bad_metrics() const;
   void save(bool finished);
   void resume(const std::string& run_dir);
   /// Returns the lock on the run directory.
   std::shared_ptr<const void> start(const std::string& resume_from,
                                     const std::vector<std::pair<std::string, std::string>>& files);
   TrainingResult finish(bool interrupted);
-  std::vector<std::pair<std::string, std::string>> tied_names() const;
 };
 
 Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHooks hooks)
@@ -165,7 +149,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
       d.fix = "lower epochs, or leave it away and set steps or max_time";
       throw Error(ErrorKind::usage, std::move(d));
     }
-    my.total_steps = std::min<std::int64_t>(my.total_steps, std::llround(steps));
+    const std::int64_t whole = std::max<std::int64_t>(1, std::llround(steps));
+    my.total_steps = std::min(my.total_steps, whole);
   }
   my.position.seed = my.config.seed;
   my.position.batch_size = my.config.batch_size;
@@ -179,6 +164,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
   }
+  my.infinite = infinite_states(my.states);
   const Graph& forward = my.parts.forward(std::min(samples, my.config.pass_size()), true);
   check_integer_fields(my.config, forward, *my.data.train);
   if (my.data.eval) {
@@ -225,6 +211,7 @@ bool Training::Impl::evaluate() {
   if (evaluated_step == position.step) return true;  // a resumed run that was logged at its end
   evaluated_step = position.step;
   directory->log_metrics(position.step, "eval", values);
+  refuse_bad_metrics();
   if (config.eval.best.empty()) return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
@@ -243,14 +230,41 @@ bool Training::Impl::evaluate() {
   return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
 }
 
-void Training::Impl::save(bool finished) {
-  if (saved_step == position.step && position.step > 0) return;
+CheckpointContent Training::Impl::content() const {
   CheckpointContent content;
-  position.finished = finished;
   content.position = position;
   collect_states(states, content);
-  refuse_nan(content);
-  write_checkpoint(directory->checkpoints(), content);
+  if (parts.aliases) content.aliases = parts.aliases();
+  return content;
+}
+
+/// Throws where the last evaluation is not finite: names the states that are the cause, if any.
+void Training::Impl::refuse_bad_metrics() const {
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, value] : last_evaluation) {
+    if (std::isfinite(value)) continue;
+    Diagnostic d;
+    d.path = "eval";
+    d.message =
+        "the evaluation's " + name + " is not finite at step " + std::to_string(position.step);
+    d.expected = "a number";
+    d.got = std::to_string(value);
+    d.fix =
+        "look for nan or infinite values in the held-out data, or lower optimizer.lr; earlier "
+        "checkpoints are kept";
+    problems.push_back(std::move(d));
+  }
+  if (problems.empty()) return;
+  refuse_not_finite(content(), infinite);
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+void Training::Impl::save(bool finished) {
+  if (saved_step == position.step && position.step > 0) return;
+  position.finished = finished;
+  const CheckpointContent saved = content();
+  refuse_not_finite(saved, infinite);
+  write_checkpoint(directory->checkpoints(), saved);
   prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
   saved_step = position.step;
 }
@@ -285,7 +299,12 @@ void Training::Impl::resume(const std::string& run_dir) {
     directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   saved_step = logged_step = position.step;
   logged_samples = position.samples;
+  last_loss = directory->resumed_loss().value_or(last_loss);
   say("resumed at step " + std::to_string(position.step));
+  if (position.step >= static_cast<std::uint64_t>(total_steps)) {
+    say("nothing left to do: the run is at step " + std::to_string(position.step) + " of " +
+        std::to_string(total_steps));
+  }
 }
 
 std::shared_ptr<const void> Training::Impl::start(
@@ -311,10 +330,9 @@ TrainingResult Training::Impl::finish(bool interrupted) {
   result.evaluation = last_evaluation;
   result.interrupted = interrupted;
   if (!interrupted) {
-    nlohmann::ordered_json summary{{"steps", position.step},
-                                   {"samples", position.samples},
-                                   {"loss", last_loss},
-                                   {"wall", seconds_since(started)}};
+    nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
+    if (std::isfinite(last_loss)) summary["loss"] = last_loss;
+    summary["wall"] = seconds_since(started);
     for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
     if (position.best)
       summary["best"] = {

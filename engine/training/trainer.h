@@ -29,7 +29,7 @@ struct TrainingHooks {
 struct TrainingResult {
   std::string run_dir;
   std::uint64_t steps = 0;
-  double loss = 0;
+  double loss = 0;  // of the last step; NaN where none was left to do and the log does not tell it
   std::vector<std::pair<std::string, double>> evaluation;
   bool interrupted = false;
 };

@@ -61,8 +61,7 @@ void attention(NodeContext& node) {
       node.unsupported("with a mask shorter than the keys");
     }
   }
-  const double scale =
-      node.number("scale", static_cast<float>(1.0 / std::sqrt(static_cast<double>(qs[3]))));
+  const double scale = node.number("scale", 1.0 / std::sqrt(static_cast<double>(qs[3])));
   Term y = node.make("Attention", inputs, {{"scale", scale}, {"causal", std::int64_t{causal}}});
   if (node.rank(0) == 3) {
     const Shape s = y.type.shape;

@@ -68,7 +68,7 @@ template <class T>
 void make_range(NodeContext& node) {
   const auto number = [&](std::size_t i, const char* role) {
     if (node.in(i).type.elements() != 1) node.fail(role, "one number");
-    return node.static_tensor(i, role).template as<T>()[0];
+    return node.static_tensor(i, role).converted(dtype_of<T>::value).template as<T>()[0];
   };
   const T start = number(0, "start"), limit = number(1, "limit"), delta = number(2, "delta");
   if (!(delta != T{0})) node.fail("delta", "a number other than 0", "0");
@@ -80,11 +80,13 @@ void make_range(NodeContext& node) {
   const auto count = static_cast<std::int64_t>(std::max(0.0, wanted));
   std::vector<T> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(start + i * delta));
-  node.out(0, node.constant(HostTensor::from({count}, values)));
+  node.out(0, node.constant(HostTensor::from({count}, values).converted(node.dtype(0))));
 }
 
 void range(NodeContext& node) {
   switch (node.dtype(0)) {
+    case DType::float16:
+    case DType::bfloat16:
     case DType::float32:
       return make_range<float>(node);
     case DType::float64:
@@ -96,7 +98,7 @@ void range(NodeContext& node) {
     case DType::int64:
       return make_range<std::int64_t>(node);
     default:
-      node.fail("element type", "float32, float64, int16, int32 or int64",
+      node.fail("element type", "float16, bfloat16, float32, float64, int16, int32 or int64",
                 std::string(name_of(node.dtype(0))));
   }
 }
@@ -130,11 +132,21 @@ void round(NodeContext& node) {  // halves to even
            node.constant(map_numbers(known(node, 0), [](double x) { return std::nearbyint(x); })));
 }
 
-// The remainder has the sign of the divisor; with fmod = 1 that of the dividend.
+// The remainder with the sign of the divisor.
+double floored_remainder(double x, double divisor) {
+  const double rest = std::fmod(x, divisor);
+  if (rest == 0) return std::copysign(0.0, divisor);
+  return (rest < 0) != (divisor < 0) ? rest + divisor : rest;
+}
+
+// The remainder has the sign of the divisor, for floating-point numbers since version 28; with
+// fmod = 1 that of the dividend.
 void mod(NodeContext& node) {
   const HostTensor a = known(node, 0), b = known(node, 1);
   const bool c_like = node.integer("fmod", 0) != 0;
-  if (is_float(a.dtype()) && !c_like) node.fail("fmod", "1 for floating-point numbers", "0");
+  if (is_float(a.dtype()) && !c_like && node.version() < 28) {
+    node.fail("fmod", "1 for floating-point numbers", "0");
+  }
   if (b.type().elements() != 1 && a.shape() != b.shape()) {
     node.unsupported("operands of different shapes");
   }
@@ -142,7 +154,8 @@ void mod(NodeContext& node) {
   if (is_float(a.dtype())) {
     std::int64_t i = 0;
     node.out(0, node.constant(map_numbers(a, [&](double x) {
-      return std::fmod(x, b.number(b.type().elements() == 1 ? 0 : i++));
+      const double divisor = b.number(b.type().elements() == 1 ? 0 : i++);
+      return c_like ? std::fmod(x, divisor) : floored_remainder(x, divisor);
     })));
     return;
   }
@@ -179,8 +192,14 @@ void non_zero(NodeContext& node) {
 
 void reduce_prod(NodeContext& node) {
   const HostTensor& x = known(node, 0);
-  const bool whole = !node.has(1) && !node.has_attribute("axes");
-  if (x.shape().size() != 1 && !whole) node.unsupported("over some of several axes");
+  Ints axes = node.integers("axes", {});
+  if (node.has(1)) axes = node.static_integers(1, "axes");
+  node.axes(axes, static_cast<std::int64_t>(x.shape().size()));
+  if (axes.empty() && node.integer("noop_with_empty_axes", 0) != 0) {
+    return node.out(0, node.make("Identity", {node.in(0)}));
+  }
+  const bool whole = axes.empty() || axes.size() == x.shape().size();
+  if (!whole) node.unsupported("over some of several axes");
   double product = 1;
   for (std::int64_t i = 0; i < x.type().elements(); ++i) product *= x.number(i);
   const Shape shape(node.integer("keepdims", 1) != 0 ? x.shape().size() : 0, 1);

@@ -32,18 +32,19 @@ void reduce_losses(NodeContext& node, const Term& losses, const Term& weights) {
   Ints axes;
   for (std::size_t i = 0; i < losses.type.rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
   const Attributes all{{"axes", axes}, {"keepdims", std::int64_t{0}}};
+  const auto out = [&](const Term& loss) { node.out(0, node.cast(loss, node.dtype(0))); };
   if (reduction == "none") {
-    node.out(0, losses);
+    out(losses);
   } else if (reduction == "sum") {
-    node.out(0, node.make("ReduceSum", {losses}, all));
+    out(node.make("ReduceSum", {losses}, all));
   } else if (reduction != "mean") {
     node.fail("reduction", "none, sum or mean", reduction);
   } else if (!weights.id && !weights.constant) {
-    node.out(0, node.make("ReduceMean", {losses}, all));
+    out(node.make("ReduceMean", {losses}, all));
   } else {
     const Term total = node.make("ReduceSum", {losses}, all);
     const Term count = node.cast(node.make("ReduceSum", {weights}, all), losses.type.dtype);
-    node.out(0, node.make("Div", {total, count}));
+    out(node.make("Div", {total, count}));
   }
 }
 
@@ -78,7 +79,7 @@ void check_operands(NodeContext& node) {
 void loss(NodeContext& node, std::string_view op) {
   check_operands(node);
   const Term weights = label_weights(node);
-  std::vector<Term> inputs{node.in(0), node.in(1)};
+  std::vector<Term> inputs{node.widen(node.in(0)), node.in(1)};
   if (weights.id || weights.constant) inputs.push_back(weights);
   reduce_losses(node, node.make(op, inputs), weights);
 }

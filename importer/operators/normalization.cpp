@@ -34,26 +34,50 @@ void write_back(NodeContext& node, std::size_t input, const Term& value) {
   session.builder.write_state(initial, value.id);
 }
 
+// Mean and variance of each channel of x [N, C, ...] over the batch: outputs 3 and 4 before version
+// 14, which files name and hardly ever read.
+void out_saved_statistics(NodeContext& node, const Term& x) {
+  if (!node.wants(3) && !node.wants(4)) return;
+  Ints axes{0};
+  for (std::int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
+  const Attributes over_batch{{"axes", axes}, {"keepdims", std::int64_t{1}}};
+  const Term mean = node.make("ReduceMean", {x}, over_batch);
+  const Term deviation = node.make("Sub", {x, mean});
+  const Term variance =
+      node.make("ReduceMean", {node.make("Mul", {deviation, deviation})}, over_batch);
+  const Shape channels{x.type.shape[1]};
+  node.out(3, node.cast(node.reshape(mean, channels), node.dtype(3)));
+  node.out(4, node.cast(node.reshape(variance, channels), node.dtype(4)));
+}
+
+// Computed in float32, or in float64 where x is; the operands may differ in type since version 14.
 void batch_normalization(NodeContext& node) {
   if (node.integer("spatial", 1) == 0)
     node.unsupported("statistics of single pixels (spatial = 0)");
   if (node.rank(0) < 2) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
-  const std::vector<Term> inputs{node.in(0), node.in(1), node.in(2), node.in(3), node.in(4)};
+  const DType dtype = node.dtype(0) == DType::float64 ? DType::float64 : DType::float32;
+  std::vector<Term> inputs;
+  for (std::size_t i = 0; i < 5; ++i) inputs.push_back(node.cast(node.in(i), dtype));
   const double epsilon = node.number("epsilon", 1e-5);
   if (!trains(node)) {
-    node.out(0, node.make("BatchNormalization", inputs, {{"epsilon", epsilon}}));
-    node.out(1, node.in(3));
-    node.out(2, node.in(4));
+    const Term y = node.make("BatchNormalization", inputs, {{"epsilon", epsilon}});
+    node.out(0, node.cast(y, node.dtype(0)));
+    for (std::size_t i : {3, 4}) {
+      node.out(i - 2, node.in(i));
+      node.out(i, node.in(i));
+    }
     return;
   }
-  const std::vector<Term> results =
+  std::vector<Term> results =
       node.make_all("BatchNormalizationTraining", inputs,
                     {{"epsilon", epsilon}, {"momentum", node.number("momentum", 0.9)}});
-  write_back(node, 3, results[1]);
-  write_back(node, 4, results[2]);
+  results[0] = node.cast(results[0], node.dtype(0));
+  for (std::size_t i : {1, 2}) {
+    results[i] = node.cast(results[i], node.dtype(i + 2));
+    write_back(node, i + 2, results[i]);
+  }
   for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
-  // Before version 14 outputs 3 and 4 are the saved statistics of the batch.
-  if (node.wants(3) || node.wants(4)) node.unsupported("reading the saved statistics");
+  out_saved_statistics(node, inputs[0]);
 }
 
 // Scale and bias may be broadcast to the normalised axes.

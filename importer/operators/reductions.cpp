@@ -1,4 +1,6 @@
 // Reductions of every version: axes as attribute or input, absent or empty.
+#include <type_traits>
+
 #include "importer/operators/all.h"
 
 namespace tandem::importer {
@@ -27,10 +29,25 @@ void same(NodeContext& node) {
   node.out(0, node.make(node.node().op_type(), {node.in(0)}, reduction(node)));
 }
 
+// The opposite order in the same type: -x, for integers all bits flipped, which is -1 - x or,
+// without sign, the largest number - x.
+Term reversed(NodeContext& node, const Term& x) {
+  const DType dtype = x.type.dtype;
+  if (is_float(dtype)) return node.make("Neg", {x});
+  if (dtype == DType::boolean) return node.make("Not", {x});
+  const HostTensor ones = with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      return HostTensor::from<T>({}, {static_cast<T>(~zero)});
+    }
+    return HostTensor();
+  });
+  return node.make("Sub", {node.constant(ones), x});
+}
+
 void reduce_min(NodeContext& node) {
-  if (!is_float(node.dtype(0))) node.unsupported("on integers");
-  const Term negative = node.make("Neg", {node.in(0)});
-  node.out(0, node.make("Neg", {node.make("ReduceMax", {negative}, reduction(node))}));
+  const Term largest = node.make("ReduceMax", {reversed(node, node.in(0))}, reduction(node));
+  node.out(0, reversed(node, largest));
 }
 
 void sum_of_squares(NodeContext& node) {

@@ -26,7 +26,7 @@ enum class ErrorKind {
   usage = 2,         // bad usage, model, configuration or policy
   does_not_fit = 3,  // the plan exceeds a memory limit
   data = 4,          // bad data
-  diverged = 5,      // a non-finite loss
+  diverged = 5,      // a non-finite loss, parameter or statistic
 };
 
 /// Thrown before a run or between steps, never inside a step.

@@ -21,10 +21,14 @@ std::string version();
 
 struct InspectOptions {
   std::vector<std::pair<std::string, std::int64_t>> bind;  // free dimensions, e.g. {"batch", 32}
-  /// "" = summary; "graph" | "training" | "lowered" | "plan": that stage as text.
+  /// "" = summary; "graph" | "training" | "placement" | "lowered" | "plan": that stage as text.
   std::string stage;
   std::string batch_norm = "train";
+  std::vector<std::string> without;  // passes to leave out, of `pass_names`
 };
+
+/// Passes that `InspectOptions::without` may name: over the forward graph, then of lowering.
+std::vector<std::string> pass_names();
 
 struct InspectReport {
   std::string text;              // for people
@@ -32,7 +36,8 @@ struct InspectReport {
   bool blocks_training = false;  // some operator or gradient is missing
 };
 
-/// Throws Error{usage} where the file cannot be read as a model at all.
+/// Throws Error{usage} where the file cannot be read as a model at all, and for an unknown stage or
+/// pass.
 InspectReport inspect(const std::string& model_path, const InspectOptions& options = {});
 
 // ---------------------------------------------------------------- training
@@ -59,7 +64,7 @@ struct TrainOptions {
 struct TrainResult {
   std::string run_dir;
   std::uint64_t steps = 0;
-  double loss = 0;                           // of the last step
+  double loss = 0;                           // of the last step; NaN: none was left to do
   std::map<std::string, double> evaluation;  // last values of the metrics
   bool interrupted = false;                  // saved after request_stop
 };

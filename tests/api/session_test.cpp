@@ -188,6 +188,18 @@ TEST(SessionTest, SavesTheModelAndItsWeights) {
   EXPECT_THAT(error_of([&] { session.save(folder / "weights.bin"); }), HasSubstr("weights.bin"));
 }
 
+TEST(SessionTest, TiedWeightsAreSavedOnce) {
+  testing::TemporaryFolder folder;
+  const std::string tied =
+      std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/tied_decoder_dynamo.onnx";
+  Session session(tied, 2, {cross_entropy, "optimizer.kind=sgd"});
+  session.save(folder / "weights.safetensors");
+  const SafetensorsFile weights(folder / "weights.safetensors");
+  EXPECT_NE(weights.find("head.weight"), nullptr);
+  EXPECT_EQ(weights.find("token.weight"), nullptr);
+  EXPECT_EQ(weights.metadata().at("alias:token.weight"), "head.weight");
+}
+
 // ---------------------------------------------------------------- mistakes
 
 TEST(SessionErrorsTest, FilesAndSettings) {

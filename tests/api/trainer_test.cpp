@@ -146,6 +146,31 @@ TEST(InspectTest, EveryStageIsText) {
   }
 }
 
+TEST(InspectTest, PlacementNamesDevicesAndReasons) {
+  InspectOptions options;
+  options.bind = {{"batch", 4}};
+  options.stage = "placement";
+  const InspectReport report = inspect(model, options);
+  EXPECT_THAT(report.text, HasSubstr("devices: cpu"));
+  EXPECT_THAT(report.text, HasSubstr("fc2.weight (default)"));
+  const Json placement = Json::parse(report.json)["placement"];
+  EXPECT_EQ(placement["devices"], Json::array({"cpu"}));
+  EXPECT_EQ(placement["nodes"][0]["reason"], "default");
+  EXPECT_EQ(placement["states"][0]["param"], "cpu");
+}
+
+TEST(InspectTest, PassesThatAreLeftOut) {
+  InspectOptions options;
+  options.without = pass_names();
+  EXPECT_NO_THROW(inspect(model, options));
+  for (const char* name : {"fold_constants", "recognise_gelu", "fuse", "reuse_inputs"})
+    EXPECT_THAT(pass_names(), Contains(name));
+  options.without = {"recognise_gellu", "output_copies"};
+  const std::string text = error_of([&] { inspect(model, options); });
+  EXPECT_THAT(text, HasSubstr("did you mean \"recognise_gelu\"?"));
+  EXPECT_THAT(text, HasSubstr("got output_copies"));
+}
+
 TEST(InspectTest, AFileThatIsNoModel) {
   EXPECT_NE(error_of([] { inspect(config); }), "no error");
   EXPECT_NE(error_of([] { inspect("/nowhere.onnx"); }), "no error");

@@ -29,6 +29,14 @@ Json read_fixture(const std::string& network) {
   return Json::parse(file);
 }
 
+std::string name_of_case(const ParityCase& c) {
+  const std::string optimizer = read_fixture(c.network)["optimizers"][c.optimizer]["name"];
+  return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
+}
+
+// How test lists show it.
+void PrintTo(const ParityCase& c, std::ostream* stream) { *stream << name_of_case(c); }
+
 std::vector<ParityCase> parity_cases() {
   std::vector<ParityCase> cases;
   for (const char* network :
@@ -106,12 +114,7 @@ TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, ParityTest, ::testing::ValuesIn(parity_cases()),
-                         [](const auto& info) {
-                           const ParityCase& c = info.param;
-                           const std::string optimizer =
-                               read_fixture(c.network)["optimizers"][c.optimizer]["name"];
-                           return c.network + "_" + c.graph + "_" + c.exporter + "_" + optimizer;
-                         });
+                         [](const auto& info) { return name_of_case(info.param); });
 
 class FinalParametersTest : public ::testing::TestWithParam<const char*> {};
 

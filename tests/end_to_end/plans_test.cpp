@@ -30,10 +30,12 @@ struct Network {
   bool is(std::string_view prefix) const { return name.starts_with(prefix); }
 };
 
-std::string test_name(const ::testing::TestParamInfo<Network>& info) {
-  const Network& n = info.param;
+std::string name_of_network(const Network& n) {
   return n.size + "_" + n.name + (n.own_loss ? "_loss_" : "_") + n.exporter;
 }
+
+// How test lists show it.
+void PrintTo(const Network& n, std::ostream* stream) { *stream << name_of_network(n); }
 
 const fs::path fixtures = fs::path(TANDEM_SOURCE_DIR) / "tests/data/parity";
 
@@ -253,7 +255,8 @@ std::vector<Network> networks() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, PlanTest, ::testing::ValuesIn(networks()), test_name);
+INSTANTIATE_TEST_SUITE_P(Networks, PlanTest, ::testing::ValuesIn(networks()),
+                         [](const auto& info) { return name_of_network(info.param); });
 
 }  // namespace
 }  // namespace tandem::api

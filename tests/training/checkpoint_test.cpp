@@ -4,14 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/runtime/program.h"
+#include "engine/training/finite_check.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
@@ -304,6 +307,27 @@ TEST_F(StatesTest, AreSplitAsTheFilesAre) {
   restore_states(own_.states, content);
   EXPECT_EQ(own_.states.read("w").as<float>()[2], 9);
   EXPECT_EQ(own_.states.read("mean").as<float>()[2], 2);
+}
+
+TEST_F(StatesTest, ThoseThatAreNotFiniteAreNamedTogether) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(infinite_states(own_.states), IsEmpty());
+  own_.states.write("mean", HostTensor::from<float>({3}, {1, -infinity, 2}));
+  const std::set<std::string> masks = infinite_states(own_.states);
+  EXPECT_THAT(masks, ElementsAre("mean"));
+  CheckpointContent content;
+  collect_states(own_.states, content);
+  EXPECT_NO_THROW(refuse_not_finite(content, masks));
+  content.model[0].tensor.as<float>()[2] = std::nanf("");
+  try {
+    refuse_not_finite(content, {});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::diverged);
+    ASSERT_EQ(error.diagnostics().size(), 2u);
+    EXPECT_THAT(error.what(), HasSubstr("w: a parameter or running statistic is not finite"));
+    EXPECT_EQ(error.diagnostics()[1].path, "mean");
+  }
 }
 
 TEST_F(StatesTest, MissingAndOtherStatesAreNamedTogether) {

@@ -198,6 +198,24 @@ TEST(OwnLossTest, MeansAndSumsSplitIntoMicroBatches) {
   }
 }
 
+TEST(OwnLossTest, AMeanOverWhatAPassCountsIsRefusedWithTheReason) {
+  GraphBuilder g(operators(), ends_in("ReduceSum", 2));
+  g.set_scope({"criterion.Div", Phase::forward, {}});
+  const ValueId mean =
+      g.node("Div", {g.graph().outputs[1].value, g.input("n", {DType::float32, {}})})[0];
+  g.graph().outputs = {{"cost", mean}};
+  try {
+    add_loss(g, {}, {}, {2, 4});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                HasSubstr("micro_batch: the model's own loss \"cost\" cannot be split"));
+    EXPECT_THAT(error.what(), HasSubstr("divided by what one pass counts"));
+    EXPECT_THAT(error.what(), HasSubstr("got Div at criterion.Div"));
+    EXPECT_THAT(error.what(), HasSubstr("leave micro_batch away"));
+  }
+}
+
 // ---------------------------------------------------------------- mistakes
 
 /// Diagnostics of add_loss on a model with logits -> Softmax "probabilities", hidden value

@@ -80,6 +80,19 @@ TEST_F(ResumeTest, AFinishedRunGoesOnWithMoreSteps) {
   EXPECT_EQ(testing::difference(more.training->states(), whole.training->states()), "");
 }
 
+TEST_F(ResumeTest, ARunAtItsEndHasNothingLeftToDo) {
+  const Trained first = run({"steps=6"});
+  const auto metrics = metrics_of(first.result.run_dir);
+  const Trained again = run({"steps=3"}, 0, first.result.run_dir);
+  EXPECT_THAT(again.messages, ::testing::Contains("nothing left to do: the run is at step 6 of 3"));
+  EXPECT_EQ(again.result.steps, 6u);
+  EXPECT_EQ(again.result.loss, first.result.loss);
+  EXPECT_EQ(metrics_of(first.result.run_dir), metrics);
+  EXPECT_TRUE(fs::exists(first.result.run_dir + "/summary.json"));
+  fs::resize_file(first.result.run_dir + "/metrics.jsonl", 0);
+  EXPECT_TRUE(std::isnan(run({"steps=3"}, 0, first.result.run_dir).result.loss));
+}
+
 TEST_F(ResumeTest, AnEvaluationThatWasLoggedIsNotLoggedAgain) {
   eval_ = testing::small_data(7, 9);
   const Trained first = run({"steps=4", "eval.every=\"2 steps\""});

@@ -28,6 +28,7 @@ struct MicroBatchCase {
   std::vector<std::string> keys;
   bool holes = false;
 };
+void PrintTo(const MicroBatchCase& c, std::ostream* stream) { *stream << c.name; }
 
 class MicroBatchTest : public TrainerTest, public ::testing::WithParamInterface<MicroBatchCase> {};
 
@@ -256,8 +257,45 @@ TEST_F(TrainerTest, AParameterThatIsNotANumberIsNotSaved) {
                     hooks);
   running = &training;
   EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
-              HasSubstr("fc2.bias: a parameter is not finite at step 6"));
+              HasSubstr("fc2.bias: a parameter or running statistic is not finite at step 6"));
   EXPECT_FALSE(fs::exists(folder_.path() + "/runs/small-0001/checkpoints/step-00000006"));
+}
+
+TEST_F(TrainerTest, AnEvaluationThatIsNotFiniteIsNamed) {
+  HostTensor x(TensorType{DType::float32, {3, 6}});
+  x.as<float>()[7] = std::nanf("");
+  eval_ = make_array_source({{"x", x}, {"labels", HostTensor(TensorType{DType::int64, {3}})}});
+  EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"accuracy\"]"}); }),
+              HasSubstr("eval: the evaluation's loss is not finite at step 6: expected a number"));
+}
+
+TEST_F(TrainerTest, ATiedParameterIsWrittenOnceWithItsOtherName) {
+  RunParts parts = engine_.parts();
+  parts.aliases = [] { return std::map<std::string, std::string>{{"head.weight", "fc2.weight"}}; };
+  const std::vector<std::string> whole_run{"run_dir=\"" + (folder_ / "run") + "\""};
+  Training(testing::small_config(folder_.path(), whole_run), parts, {train_, nullptr}, {})
+      .run("", {});
+  const std::string path = folder_ / "run/checkpoints/step-00000006";
+  const CheckpointContent content = read_checkpoint(path);
+  EXPECT_EQ(content.aliases, parts.aliases());
+  EXPECT_EQ(content.model.size(), 4u);
+  // Another file of the network may call the tensor by that name.
+  const auto renamed = [this](std::int64_t batch, bool) {
+    Graph graph = testing::small_network(engine_.operators, batch);
+    for (State& state : graph.states) {
+      if (state.name == "fc2.weight") state.name = "head.weight";
+    }
+    return graph;
+  };
+  parts.forward = renamed;
+  Training other(testing::small_config(folder_.path(), {"parameters.load=[{at=\"**\", from=\"" +
+                                                        path + "/model.safetensors\"}]"}),
+                 parts, {train_, nullptr}, {});
+  const HostTensor loaded = other.states().read("head.weight");
+  for (const NamedTensor& t : content.model) {
+    if (t.name != "fc2.weight") continue;
+    EXPECT_EQ(std::memcmp(t.tensor.data(), loaded.data(), loaded.bytes()), 0);
+  }
 }
 
 TEST_F(TrainerTest, TheResultSaysWhatWasReached) {

@@ -30,8 +30,10 @@ constexpr KeyInfo table_of_keys[] = {
      "samples that one pass of the graph takes; divides batch_size, the quotient is accumulation",
      1},
     {"epochs", number, "", "", "",
-     "passes through the training data; the first of epochs, steps and max_time ends the run", 0},
-    {"steps", integer, "", "", "", "optimizer steps", 0},
+     "passes through the training data, above 0; the first of epochs, steps and max_time ends the "
+     "run",
+     0},
+    {"steps", integer, "", "", "", "optimizer steps", 1},
     {"max_time", duration, "", "", "", "wall-clock time of the run, like \"2h\""},
     {"seed", integer, "1", "", "", "of shuffling, augmentation, dropout and initial values", 0},
     {"threads", integer, "0", "", "", "compute threads; 0: all usable cores", 0, 4096},

@@ -144,11 +144,13 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
   table.read("nesterov", to.nesterov);
   std::vector<double> betas;
   table.read("betas", betas);
-  if (table.valid("betas")) {
-    if (betas.size() == 2) {
+  if (const ConfigValue* list = table.valid("betas")) {
+    const bool reported = std::any_of(list->items.begin(), list->items.end(),
+                                      [](const auto& item) { return item.kind == Kind::invalid; });
+    if (betas.size() == 2 && !reported) {
       to.beta1 = betas[0];
       to.beta2 = betas[1];
-    } else {
+    } else if (!reported && to.kind != OptimizerKind::sgd) {
       table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
                    std::to_string(betas.size()));
     }
@@ -163,26 +165,35 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
   table.read("bias_correction", to.bias_correction);
 }
 
-void check_options(const TableReader& table, const OptimizerOptions& options) {
+/// `base`: the checked options that a group's lie over; what they have in common was reported
+/// there.
+void check_options(const TableReader& table, const OptimizerOptions& options,
+                   const OptimizerOptions* base = nullptr) {
   const bool sgd = options.kind == OptimizerKind::sgd;
   constexpr const char* names[] = {"sgd", "adam", "adamw"};
   const std::string kind = names[static_cast<int>(options.kind)];
   if (sgd) {
     refuse_keys(table, kind,
                 {"betas", "beta1", "beta2", "eps", "epsilon", "epsilon_form", "bias_correction"});
-    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0)) {
+    const bool inherited = base && base->kind == options.kind && base->nesterov &&
+                           base->momentum == options.momentum &&
+                           base->dampening == options.dampening;
+    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0) && !inherited) {
       table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
     }
   } else {
     refuse_keys(table, kind, {"momentum", "dampening", "nesterov"});
-    if (options.beta1 >= 1 || options.beta2 >= 1) {
-      table.report(table.where(), "betas", "out of range", "below 1",
+    const bool inherited = base && base->kind != OptimizerKind::sgd &&
+                           base->beta1 == options.beta1 && base->beta2 == options.beta2;
+    if ((options.beta1 >= 1 || options.beta2 >= 1) && !inherited) {
+      const ConfigValue* list = table.valid("betas");
+      table.report(list ? list->where : table.where(), "betas", "out of range", "below 1",
                    toml_number(std::max(options.beta1, options.beta2)));
     }
   }
 }
 
-void read_schedule(const TableReader& table, const RunConfig& config, ScheduleConfig& to) {
+void read_schedule(const TableReader& root, const TableReader& table, ScheduleConfig& to) {
   if (!table.exists() || !table.valid("kind")) return;
   table.read("kind", to.kind, {"constant", "cosine", "step", "linear"});
   table.read("warmup", to.warmup);
@@ -205,12 +216,13 @@ void read_schedule(const TableReader& table, const RunConfig& config, ScheduleCo
   refuse_keys(table, kind, {"step_size", "gamma"});
   if (to.kind == ScheduleKind::constant) {
     refuse_keys(table, kind, {"final"});
-  } else if (!config.epochs && !config.steps) {
+  } else if (root.find("max_time") && !root.find("epochs") && !root.find("steps")) {
+    // (Without max_time the missing end is an error of its own.)
     table.report(table.where(), "kind", kind + " needs the length of the run", "epochs or steps");
   }
 }
 
-void read_optimizer(const TableReader& root, const RunConfig& config, OptimizerConfig& to) {
+void read_optimizer(const TableReader& root, OptimizerConfig& to) {
   const TableReader table = root.table("optimizer");
   if (!table.exists()) return;
   to.where = table.where();
@@ -233,9 +245,9 @@ void read_optimizer(const TableReader& root, const RunConfig& config, OptimizerC
     read_kind(rule, group.options);
     if (!table.valid("weight_decay")) fill_decay(group.options);
     overlay_options(rule, group.options);
-    check_options(rule, group.options);
+    check_options(rule, group.options, &to.base);
   }
-  read_schedule(table.table("schedule"), config, to.schedule);
+  read_schedule(root, table.table("schedule"), to.schedule);
   table.read("clip_norm", to.clip_norm);
 }
 
@@ -268,6 +280,10 @@ void check_whole(const TableReader& root, const RunConfig& config) {
     root.report(root.find("micro_batch")->where, "micro_batch", "does not divide batch_size",
                 "a divisor of " + std::to_string(config.batch_size),
                 std::to_string(config.micro_batch));
+  }
+  if (config.epochs && *config.epochs <= 0) {
+    root.report(root.find("epochs")->where, "epochs", "out of range", "above 0",
+                toml_number(*config.epochs));
   }
   if (!root.find("epochs") && !root.find("steps") && !root.find("max_time")) {
     root.report({config.file, 1, 1}, "", "nothing says when the run ends",
@@ -333,7 +349,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
   root.read_path("run_dir", config.run_dir);
   read_parameters(root, config.parameters);
   read_loss(root, config.loss);
-  read_optimizer(root, config, config.optimizer);
+  read_optimizer(root, config.optimizer);
   read_data_config(root, config.data);
   read_eval(root, config, config.eval);
   const TableReader checkpoint = root.table("checkpoint");

@@ -18,6 +18,7 @@ std::vector<std::vector<std::string>> switches() {
   std::vector<std::vector<std::string>> result{{}};
   std::vector<std::string> all{"reuse_inputs"};
   result.push_back({"reuse_inputs"});
+  result.push_back({"channels_last"});
   for (const LowerPass& pass : lower_passes()) {
     if (pass.required) continue;
     result.push_back({pass.name});

@@ -316,6 +316,33 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("did you mean \"images\"?"));
 }
 
+TEST(RunConfig, ARunHasAtLeastOneStep) {
+  EXPECT_THAT(first_error(minimal, {"epochs=0"}),
+              HasSubstr("epochs: out of range: expected above 0"));
+  EXPECT_THAT(first_error(minimal, {"epochs=-1"}), HasSubstr("epochs: out of range"));
+  EXPECT_THAT(first_error(minimal, {"steps=0"}),
+              HasSubstr("steps: out of range: expected at least 1"));
+}
+
+TEST(RunConfig, EachMistakeIsReportedOnce) {
+  const std::string model = "model = 'm.onnx'\n";
+  for (const std::string optimizer :
+       {"[optimizer]\nkind = 'adam'\nbetas = [0.9, 1.0]\n",
+        "[optimizer]\nkind = 'adam'\nbetas = [0.9, 1.5]\n",
+        "[optimizer]\nkind = 'adam'\nbetas = ['a', 0.9]\n",
+        "[optimizer]\nkind = 'adam'\nbetas = [0.9]\n", "[optimizer]\nkind = 'adam'\nbeta1 = 1.0\n",
+        "[optimizer]\nkind = 'sgd'\nbetas = [0.9]\n",
+        "[optimizer]\nkind = 'sgd'\nnesterov = true\n"}) {
+    const std::string groups = "groups = [ { at = 'fc1', lr = 1 }, { at = 'fc2' } ]\n";
+    EXPECT_EQ(errors_of(model + "epochs = 1\n" + optimizer + groups).size(), 1u) << optimizer;
+  }
+  const std::string cosine = "[optimizer]\nkind = 'sgd'\nschedule = { kind = 'cosine' }\n";
+  EXPECT_EQ(errors_of(model + cosine).size(), 1u);
+  EXPECT_EQ(errors_of(model + "epochs = 'x'\n" + cosine).size(), 1u);
+  EXPECT_THAT(first_error(model + "max_time = '1 h'\n" + cosine),
+              HasSubstr("cosine needs the length of the run"));
+}
+
 TEST(RunConfig, Durations) {
   EXPECT_EQ((Duration{2.5, Duration::Unit::epochs}.steps(10)), 25);
   EXPECT_EQ((Duration{0.001, Duration::Unit::epochs}.steps(10)), 1);

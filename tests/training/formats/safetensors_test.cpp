@@ -76,6 +76,7 @@ struct Broken {
   std::string content;
   const char* says;
 };
+void PrintTo(const Broken& c, std::ostream* stream) { *stream << c.name; }
 
 class SafetensorsBroken : public ::testing::TestWithParam<Broken> {};
 

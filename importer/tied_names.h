@@ -1,0 +1,28 @@
+// Tied weights: initializers that are one tensor, and the other names that a file records for a
+// state.
+#pragma once
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "importer/initializers.h"
+#include "importer/onnx_content.h"
+
+namespace tandem::importer {
+
+/// Initializers with the bytes of an earlier one (the same type and the same place of the same
+/// external file), both states of one kind: {other: earlier}.
+std::unordered_map<std::string, std::string> shared_initializers(
+    const OnnxFile::Content& file, const std::unordered_map<std::string, Role>& roles);
+std::unordered_map<std::string, std::string> shared_initializers(const OnnxFile::Content& file);
+
+/// Every other name that the file has for one of `states`: shared initializers, results of
+/// Identity, and parameters of the exported module that share another one's initializer.
+/// {other: state}.
+std::map<std::string, std::string> tied_names(
+    const OnnxFile::Content& file, const std::vector<bool>& needed,
+    const std::unordered_map<std::string, std::string>& shared, const Graph& graph);
+
+}  // namespace tandem::importer

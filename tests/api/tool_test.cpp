@@ -1,0 +1,110 @@
+// The command-line program: numbers out of range, long lists of errors, signals, switched-off
+// passes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+
+struct Ended {
+  int code = -1;
+  std::string text;
+};
+
+/// Runs the program through a shell; `text` is what it wrote.
+Ended run(const std::string& arguments) {
+  Ended ended;
+  FILE* pipe = popen((program + " " + arguments).c_str(), "r");
+  if (pipe == nullptr) return ended;
+  char part[4096];
+  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
+  ended.code = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+TEST(ToolTest, NumbersOutOfRangeAreRefused) {
+  for (const char* number : {"-1", "0", "nan", "inf", "soon"}) {
+    const Ended seconds =
+        run("bench " + digits + "train.toml --seconds " + std::string(number) + " 2>&1");
+    EXPECT_EQ(seconds.code, 2) << number;
+    EXPECT_THAT(seconds.text, HasSubstr("--seconds")) << number;
+    const Ended elements = run("bench --kernel sgd --elements " + std::string(number) + " 2>&1");
+    EXPECT_EQ(elements.code, 2) << number;
+    EXPECT_THAT(elements.text, HasSubstr("--elements")) << number;
+  }
+}
+
+TEST(ToolTest, LongListsOfErrorsAreCut) {
+  tandem::testing::TemporaryFolder folder;
+  {
+    std::ofstream file(folder / "train.toml");
+    file << "model = \"model.onnx\"\nepochs = 1\n";
+    for (int i = 0; i < 60; ++i) file << "unknown_" << i << " = 1\n";
+    file << "[optimizer]\nkind = \"sgd\"\n";
+  }
+  const Ended text = run("train " + (folder / "train.toml") + " 2>&1");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_EQ(std::count(text.text.begin(), text.text.end(), '\n'), 51);
+  EXPECT_THAT(text.text, HasSubstr("\n... and 10 more\n"));
+  const Ended json = run("train --json " + (folder / "train.toml") + " 2>/dev/null");
+  EXPECT_EQ(Json::parse(json.text)["errors"].size(), 60u);
+}
+
+TEST(ToolTest, PassesCanBeLeftOut) {
+  const Ended unknown = run("inspect " + digits + "model.onnx --without fuze 2>&1");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.text, HasSubstr("did you mean \"fuse\"?"));
+  const std::string lowered = "inspect " + digits + "model.onnx --bind batch=4 --stage lowered";
+  const Ended with = run(lowered),
+              without = run(lowered + " --without convolution_epilogues --without fuse");
+  EXPECT_EQ(without.code, 0);
+  EXPECT_THAT(with.text, HasSubstr("ConvFused"));
+  EXPECT_THAT(without.text, ::testing::Not(HasSubstr("ConvFused")));
+}
+
+TEST(ToolTest, AClosedTerminalSavesTheRun) {
+  tandem::testing::TemporaryFolder folder;
+  const std::string run_dir = folder / "run", config = digits + "train.toml";
+  const pid_t child = fork();
+  if (child == 0) {
+    if (freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+    signal(SIGHUP, SIG_DFL);
+    execl(program.c_str(), program.c_str(), "train", config.c_str(), "steps=100000000",
+          "epochs=1000000", "--run-dir", run_dir.c_str(), nullptr);
+    _exit(127);
+  }
+  for (int i = 0; i < 600 && (!fs::exists(run_dir + "/metrics.jsonl") ||
+                              fs::file_size(run_dir + "/metrics.jsonl") == 0);
+       ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  kill(child, SIGHUP);
+  kill(child, SIGHUP);  // the kernel and the shell each send one
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 129);
+  EXPECT_FALSE(fs::is_empty(run_dir + "/checkpoints"));
+}
+
+}  // namespace
+}  // namespace tandem::api

@@ -1,0 +1,303 @@
+// Rows of reductions, pooling, matrix products and convolution; sums and windows in double
+// arithmetic.
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "tests/importer/versions.h"
+
+namespace tandem::testing {
+namespace {
+
+using Rows = std::vector<VersionRow>;
+using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
+constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
+                i32 = DType::int32, i64 = DType::int64;
+
+// x [2, 3]. Axes: an attribute, from `axes_input` on an input, where noop_with_empty_axes comes
+// too. Negative axes from 11 on.
+void add_reductions(Rows& rows) {
+  struct Reduction {
+    const char* op;
+    double (*f)(const Numbers&);
+    int axes_input = 18;
+    bool integers = true;
+  };
+  const auto sum = [](const Numbers& x) {
+    double total = 0;
+    for (double v : x) total += v;
+    return total;
+  };
+  static const auto mean = [sum](const Numbers& x) {
+    return sum(x) / static_cast<double>(x.size());
+  };
+  const std::vector<Reduction> list{
+      {"ReduceSum", sum, 13},
+      {"ReduceMean", [](const Numbers& x) { return mean(x); }, 18, false},
+      {"ReduceMax", [](const Numbers& x) { return *std::max_element(x.begin(), x.end()); }},
+      {"ReduceMin", [](const Numbers& x) { return *std::min_element(x.begin(), x.end()); }},
+      {"ReduceSumSquare",
+       [](const Numbers& x) {
+         double total = 0;
+         for (double v : x) total += v * v;
+         return total;
+       }},
+  };
+  for (const Reduction& reduction : list) {
+    for (DType dtype : {f32, f64, bf16, i32, i64, DType::int8, DType::uint8}) {
+      if (!is_float(dtype) && !reduction.integers) continue;
+      const bool is_unsigned = dtype == DType::uint8;
+      const Numbers v = is_unsigned ? Numbers{1, 2, 3, 4, 6, 5} : Numbers{1, -2, 3, 4, 6, -5};
+      const HostTensor x = typed(dtype, {2, 3}, v);
+      const HostTensor all = typed(dtype, {1, 1}, {reduction.f(v)});
+      const Numbers by_row{reduction.f({v[0], v[1], v[2]}), reduction.f({v[3], v[4], v[5]})};
+      const HostTensor kept = typed(dtype, {2, 1}, by_row), gone = typed(dtype, {2}, by_row);
+      const auto add = [&](int first, int last, std::vector<HostTensor> inputs,
+                           Attributes attributes, HostTensor y, const char* note) {
+        rows.push_back({reduction.op,
+                        first,
+                        last,
+                        std::move(inputs),
+                        std::move(attributes),
+                        {std::move(y)},
+                        note});
+      };
+      add(1, newest, {x}, {}, all, "all axes");
+      const int last = reduction.axes_input - 1;
+      add(1, last, {x}, {{"axes", Axes{1}}}, kept, "axes as attribute");
+      add(1, last, {x}, {{"axes", Axes{1}}, {"keepdims", 0}}, gone, "without the axis");
+      add(11, last, {x}, {{"axes", Axes{-1}}}, kept, "axis from the end");
+      add(last + 1, newest, {x, integers({-1})}, {{"keepdims", 0}}, gone, "axes as input");
+      add(last + 1, newest, {x, integers({1})}, {}, kept, "axes as input, kept");
+      if (std::string(reduction.op) != "ReduceSumSquare") {
+        add(last + 1, newest, {x}, {{"noop_with_empty_axes", 1}}, x, "nothing is reduced");
+      }
+    }
+    rows.push_back({.op = reduction.op,
+                    .first = reduction.axes_input,
+                    .inputs = {floats({2}, {1, 2})},
+                    .attributes = {{"axes", Axes{0}}},
+                    .note = "axes as attribute",
+                    .refused = "axes"});
+  }
+  for (const auto& [dtype, low, high] : {std::tuple{DType::int8, -128.0, 127.0},
+                                         {i32, -2147483648.0, 2147483647.0},
+                                         {DType::uint8, 0.0, 255.0}}) {
+    const HostTensor x = typed(dtype, {3}, {high, low, 0});
+    rows.push_back({.op = "ReduceMin",
+                    .inputs = {x},
+                    .outputs = {typed(dtype, {1}, {low})},
+                    .note = "ends of the type"});
+    rows.push_back({.op = "ReduceMax",
+                    .inputs = {x},
+                    .outputs = {typed(dtype, {1}, {high})},
+                    .note = "ends of the type"});
+  }
+  // false < true
+  const HostTensor flags = booleans({2, 2}, {0, 1, 0, 0});
+  rows.push_back({.op = "ReduceMax",
+                  .inputs = {flags, integers({1})},
+                  .attributes = {{"keepdims", 0}},
+                  .outputs = {booleans({2}, {1, 0})},
+                  .note = "bool"});
+  rows.push_back({.op = "ReduceMin",
+                  .inputs = {flags, integers({0})},
+                  .attributes = {{"keepdims", 0}},
+                  .outputs = {booleans({2}, {0, 0})},
+                  .note = "bool"});
+}
+
+void add_global_pools(Rows& rows) {
+  for (DType dtype : {f32, f64, bf16}) {
+    const HostTensor x = typed(dtype, {1, 2, 2, 2}, {1, 2, 3, 6, -1, -2, -3, -6});
+    rows.push_back({.op = "GlobalAveragePool",
+                    .inputs = {x},
+                    .outputs = {typed(dtype, {1, 2, 1, 1}, {3, -3})}});
+    rows.push_back(
+        {.op = "GlobalMaxPool", .inputs = {x}, .outputs = {typed(dtype, {1, 2, 1, 1}, {6, -1})}});
+  }
+}
+
+// x [1, 1, 6] and windows of 2 with stride 2, unless the row says otherwise.
+void add_pools(Rows& rows) {
+  const HostTensor x = floats({1, 1, 6}, {1, 5, 2, 8, 3, 4});
+  const auto line = [](const Numbers& values) {
+    return floats({1, 1, static_cast<std::int64_t>(values.size())}, values);
+  };
+  const auto add = [&](const char* op, int first, Attributes attributes, const Numbers& y,
+                       const char* note) {
+    rows.push_back({op, first, newest, {x}, std::move(attributes), {line(y)}, note});
+  };
+  const NodeAttribute two = Axes{2}, three = Axes{3};
+  add("MaxPool", 1, {{"kernel_shape", two}, {"strides", two}}, {5, 8, 4}, "plain");
+  add("MaxPool", 1, {{"kernel_shape", three}, {"pads", Axes{1, 1}}}, {5, 5, 8, 8, 8, 4}, "pads");
+  add("MaxPool", 1, {{"kernel_shape", two}, {"auto_pad", "SAME_UPPER"}}, {5, 5, 8, 8, 4, 4},
+      "auto_pad");
+  const Attributes ceiling{{"kernel_shape", three}, {"strides", two}, {"ceil_mode", 1}};
+  add("MaxPool", 10, ceiling, {5, 8, 4}, "ceil_mode: the last window reaches beyond");
+  add("MaxPool", 10, {{"kernel_shape", two}, {"dilations", two}}, {2, 8, 3, 8}, "dilations");
+  for (DType dtype : {f64, bf16, DType::int8, DType::uint8}) {
+    rows.push_back({.op = "MaxPool",
+                    .inputs = {x.converted(dtype)},
+                    .attributes = {{"kernel_shape", two}, {"strides", two}},
+                    .outputs = {line({5, 8, 4}).converted(dtype)},
+                    .note = "other types"});
+  }
+  // Places in the whole tensor, its last two axes swapped where storage_order is 1.
+  const HostTensor matrix = floats({1, 1, 2, 3}, {1, 5, 2, 8, 3, 4});
+  for (std::int64_t order : {0, 1}) {
+    rows.push_back({.op = "MaxPool",
+                    .first = 8,
+                    .inputs = {matrix},
+                    .attributes = {{"kernel_shape", Axes{2, 2}}, {"storage_order", order}},
+                    .outputs = {floats({1, 1, 1, 2}, {8, 5}),
+                                integers({1, 1, 1, 2}, order == 0 ? Numbers{3, 1} : Numbers{1, 2})},
+                    .note = "indices"});
+  }
+  rows.push_back({.op = "MaxPool",
+                  .last = 8,
+                  .inputs = {x},
+                  .attributes = ceiling,
+                  .note = "ceil_mode",
+                  .refused = "ceil_mode"});
+
+  add("AveragePool", 1, {{"kernel_shape", two}, {"strides", two}}, {3, 5, 3.5}, "plain");
+  add("AveragePool", 1, {{"kernel_shape", three}, {"strides", three}, {"pads", Axes{1, 2}}},
+      {3, 13.0 / 3, 4}, "pads do not count");
+  add("AveragePool", 7,
+      {{"kernel_shape", three}, {"strides", three}, {"pads", Axes{1, 2}}, {"count_include_pad", 1}},
+      {2, 13.0 / 3, 4.0 / 3}, "pads count");
+  add("AveragePool", 10, ceiling, {8.0 / 3, 13.0 / 3, 3.5}, "ceil_mode");
+  Attributes counting = ceiling;
+  counting.emplace_back("count_include_pad", 1);
+  add("AveragePool", 10, counting, {8.0 / 3, 13.0 / 3, 3.5},
+      "ceil_mode: what is beyond the pads never counts");
+  add("AveragePool", 19, {{"kernel_shape", two}, {"dilations", two}}, {1.5, 6.5, 2.5, 6},
+      "dilations");
+  rows.push_back({.op = "AveragePool",
+                  .last = 11,
+                  .inputs = {x},
+                  .attributes = {{"kernel_shape", two}, {"dilations", two}},
+                  .note = "dilations",
+                  .refused = "dilations"});
+}
+
+// x [.., m, k] by y [.., k, n], each product on its own.
+Numbers product(const Numbers& x, const Numbers& y, std::size_t m, std::size_t k, std::size_t n) {
+  Numbers z(m * n, 0.0);
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t j = 0; j < n; ++j) {
+      for (std::size_t l = 0; l < k; ++l) z[i * n + j] += x[i * k + l] * y[l * n + j];
+    }
+  }
+  return z;
+}
+
+void add_products(Rows& rows) {
+  const Numbers a{1, 2, 3, 4, 5, 6}, a_swapped{1, 4, 2, 5, 3, 6};
+  const Numbers b{1, 0, 2, -1, 3, 1}, b_swapped{1, 2, 3, 0, -1, 1};
+  const Numbers ab = product(a, b, 2, 3, 2), c{1, -1};
+  // Real numbers at first, 32-bit and wider integers from version 9 (MatMul) and 9 (Gemm).
+  for (DType dtype : {f32, f64, bf16}) {
+    const HostTensor x = typed(dtype, {2, 3}, a), y = typed(dtype, {3, 2}, b);
+    rows.push_back({.op = "MatMul", .inputs = {x, y}, .outputs = {typed(dtype, {2, 2}, ab)}});
+    rows.push_back({.op = "MatMul",
+                    .inputs = {typed(dtype, {2, 1, 3}, a), y},
+                    .outputs = {typed(dtype, {2, 1, 2}, ab)},
+                    .note = "batches broadcast"});
+    const auto scaled = [&](double alpha, double beta, std::int64_t broadcast_by_column) {
+      Numbers z = ab;
+      for (std::size_t i = 0; i < z.size(); ++i) {
+        z[i] = alpha * z[i] + beta * c[broadcast_by_column != 0 ? i % 2 : i / 2];
+      }
+      return typed(dtype, {2, 2}, z);
+    };
+    rows.push_back({.op = "Gemm",
+                    .inputs = {x, y, typed(dtype, {2}, c)},
+                    .outputs = {scaled(1, 1, 1)},
+                    .note = "C by column"});
+    rows.push_back({.op = "Gemm",
+                    .inputs = {typed(dtype, {3, 2}, a_swapped), typed(dtype, {2, 3}, b_swapped),
+                               typed(dtype, {2, 1}, c)},
+                    .attributes = {{"transA", 1}, {"transB", 1}, {"alpha", 0.5}, {"beta", 2.0}},
+                    .outputs = {scaled(0.5, 2, 0)},
+                    .note = "transposed, alpha, beta, C by row"});
+    rows.push_back({.op = "Gemm",
+                    .first = 11,
+                    .inputs = {x, y},
+                    .outputs = {scaled(1, 0, 0)},
+                    .note = "without C"});
+  }
+  for (DType dtype : {i32, i64}) {
+    const HostTensor x = typed(dtype, {2, 3}, a), y = typed(dtype, {3, 2}, b);
+    rows.push_back({.op = "MatMul",
+                    .inputs = {x, y},
+                    .outputs = {typed(dtype, {2, 2}, ab)},
+                    .note = "integers"});
+    rows.push_back({.op = "Gemm",
+                    .first = 11,
+                    .inputs = {x, y},
+                    .outputs = {typed(dtype, {2, 2}, ab)},
+                    .note = "integers"});
+  }
+  rows.push_back({.op = "Gemm",
+                  .last = 9,
+                  .inputs = {floats({2, 3}, a), floats({3, 2}, b)},
+                  .note = "without C",
+                  .refused = "Gemm"});
+}
+
+void add_convolutions(Rows& rows) {
+  const Numbers line{1, 2, 3, 4, 5}, kernel{1, 0, -2};
+  const auto at = [&](std::int64_t i) { return i < 0 || i >= 5 ? 0.0 : line[std::size_t(i)]; };
+  const auto window = [&](std::int64_t i, std::int64_t dilation) {
+    double total = 0;
+    for (std::int64_t k = 0; k < 3; ++k) total += kernel[std::size_t(k)] * at(i + k * dilation);
+    return total;
+  };
+  for (DType dtype : {f32, f64, bf16}) {
+    const HostTensor x = typed(dtype, {1, 1, 5}, line), w = typed(dtype, {1, 1, 3}, kernel);
+    rows.push_back(
+        {.op = "Conv",
+         .inputs = {x, w},
+         .outputs = {typed(dtype, {1, 1, 3}, {window(0, 1), window(1, 1), window(2, 1)})},
+         .note = "plain"});
+    rows.push_back(
+        {.op = "Conv",
+         .inputs = {x, w, typed(dtype, {1}, {0.5})},
+         .attributes = {{"strides", Axes{2}}, {"pads", Axes{1, 1}}},
+         .outputs = {typed(dtype, {1, 1, 3},
+                           {window(-1, 1) + 0.5, window(1, 1) + 0.5, window(3, 1) + 0.5})},
+         .note = "bias, strides, pads"});
+    rows.push_back({.op = "Conv",
+                    .inputs = {x, w},
+                    .attributes = {{"dilations", Axes{2}},
+                                   {"auto_pad", "SAME_LOWER"},
+                                   {"kernel_shape", Axes{3}}},
+                    .outputs = {typed(
+                        dtype, {1, 1, 5},
+                        {window(-2, 2), window(-1, 2), window(0, 2), window(1, 2), window(2, 2)})},
+                    .note = "dilations, auto_pad"});
+    rows.push_back(
+        {.op = "Conv",
+         .inputs = {typed(dtype, {1, 2, 1, 2}, {1, 2, 3, 4}), typed(dtype, {2, 1, 1, 1}, {10, -1})},
+         .attributes = {{"group", 2}},
+         .outputs = {typed(dtype, {1, 2, 1, 2}, {10, 20, -3, -4})},
+         .note = "groups"});
+  }
+}
+
+}  // namespace
+
+void add_reduction_rows(std::vector<VersionRow>& rows) {
+  add_reductions(rows);
+  add_global_pools(rows);
+}
+
+void add_product_rows(std::vector<VersionRow>& rows) {
+  add_pools(rows);
+  add_products(rows);
+  add_convolutions(rows);
+}
+
+}  // namespace tandem::testing
