@@ -135,6 +135,22 @@ onnx::TypeProto type_proto(const Term& term) {
   return type;
 }
 
+// What went wrong inside of a definition is told of the operator that the file has.
+void blame_outer(Session& session, std::size_t first, const std::string& op) {
+  for (std::size_t i = first; i < session.reports.size(); ++i) {
+    auto& [problem, diagnostic] = session.reports[i];
+    const std::string inside = fmt::format("in ONNX's definition of {}: ", op);
+    problem.op = op;
+    problem.reason = inside + problem.reason;
+    diagnostic.message = inside + diagnostic.message;
+    if (problem.kind != "unsupported_operator" || !problem.fix.empty()) continue;
+    problem.fix = fmt::format(
+        "export the model with a newer operator set, or with other operators in the place of {}",
+        op);
+    diagnostic.fix = problem.fix;
+  }
+}
+
 // ONNX defines many operators by others; those definitions serve where there is no own lowering.
 bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& node,
                          const onnx::OpSchema& schema, int version, const std::string& path) {
@@ -169,7 +185,9 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
       *body.add_attribute_proto() = attribute.default_value;
     }
   }
+  const std::size_t reported = session.reports.size();
   lower_function(session, scope, node, body, opsets, path, true);
+  blame_outer(session, reported, node.op_type());
   return true;
 }
 

@@ -1,16 +1,17 @@
 // Conv with a residual Add and a Relu behind it becomes ConvFused, where the device has a kernel
 // for it.
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/activation.h"
 
 namespace tandem {
 namespace {
 
 bool put_convolution(PlacedEdit& edit, NodeId id, const std::vector<NodeId>& chain,
-                     ValueId residual, std::string activation) {
+                     ValueId residual, Activation activation) {
   const Node conv = edit.graph().node(id);
   const NodeId last = chain.back();
   Attributes attributes = conv.attributes;
-  attributes.set("activation", std::move(activation));
+  attributes.set("activation", name_of(activation));
   const ValueId bias = conv.inputs.size() > 2 ? conv.inputs[2] : ValueId{};
   const NodeId fused = edit.add("ConvFused", {conv.inputs[0], conv.inputs[1], bias, residual},
                                 std::move(attributes), last, chain);
@@ -30,7 +31,7 @@ void try_convolution(PlacedEdit& edit, NodeId id) {
   if (!next || edit.device(next) != edit.device(id)) return;
   const Node reader = graph.node(next);
   if (reader.op->name == "Relu") {
-    put_convolution(edit, id, {id, next}, {}, "Relu");
+    put_convolution(edit, id, {id, next}, {}, Activation::relu);
     return;
   }
   if (reader.op->name != "Add") return;
@@ -39,10 +40,10 @@ void try_convolution(PlacedEdit& edit, NodeId id) {
   const NodeId activated = edit.only_reader(reader.outputs[0]);
   if (activated && graph.node(activated).op->name == "Relu" &&
       edit.device(activated) == edit.device(id) &&
-      put_convolution(edit, id, {id, next, activated}, residual, "Relu")) {
+      put_convolution(edit, id, {id, next, activated}, residual, Activation::relu)) {
     return;
   }
-  put_convolution(edit, id, {id, next}, residual, "");
+  put_convolution(edit, id, {id, next}, residual, Activation::none);
 }
 
 }  // namespace

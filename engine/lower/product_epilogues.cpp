@@ -1,6 +1,7 @@
 // MatMul with what follows it element by element becomes Gemm: bias, Relu, Gelu, and Relu's
 // gradient after a data-gradient product. Only where the device has a kernel for the whole.
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/activation.h"
 
 namespace tandem {
 namespace {
@@ -14,18 +15,18 @@ ValueId bias_of(const Graph& graph, const Node& add, ValueId x) {
   return bias.size() == 1 && bias[0] == shape.back() && other != x ? other : ValueId{};
 }
 
-std::string activation_of(const Node& node) {
-  if (node.op->name == "Relu") return "Relu";
-  if (node.op->name != "Gelu") return "";
-  return node.attributes.text("approximate") == "tanh" ? "GeluTanh" : "Gelu";
+Activation activation_of(const Node& node) {
+  if (node.op->name == "Relu") return Activation::relu;
+  if (node.op->name != "Gelu") return Activation::none;
+  return node.attributes.text("approximate") == "tanh" ? Activation::gelu_tanh : Activation::gelu;
 }
 
 // Puts Gemm in the place of `last`; false (and nothing changed) where no kernel takes it.
 bool put_gemm(PlacedEdit& edit, NodeId product, const std::vector<NodeId>& chain,
-              std::vector<ValueId> inputs, std::string activation) {
+              std::vector<ValueId> inputs, Activation activation) {
   const NodeId last = chain.back();
   const NodeId gemm =
-      edit.add("Gemm", std::move(inputs), {{"activation", std::move(activation)}}, last, chain);
+      edit.add("Gemm", std::move(inputs), {{"activation", name_of(activation)}}, last, chain);
   edit.graph().node(gemm).path = edit.graph().node(product).path;
   if (!edit.has_fast_kernel(gemm)) {
     edit.drop(gemm);
@@ -46,7 +47,7 @@ void try_product(PlacedEdit& edit, NodeId id) {
   const Node reader = graph.node(next);
   if (reader.op->name == "ReluGrad" && reader.inputs[0] == product && reader.inputs[1] != product &&
       graph.type(reader.inputs[1]) == graph.type(product)) {
-    put_gemm(edit, id, {id, next}, {a, b, ValueId{}, reader.inputs[1]}, "ReluGrad");
+    put_gemm(edit, id, {id, next}, {a, b, ValueId{}, reader.inputs[1]}, Activation::relu_grad);
     return;
   }
 
@@ -59,14 +60,14 @@ void try_product(PlacedEdit& edit, NodeId id) {
     if (activated && edit.device(activated) != edit.device(id)) activated = {};
   }
   if (activated) {
-    const std::string activation = activation_of(graph.node(activated));
-    if (!activation.empty()) {
+    const Activation activation = activation_of(graph.node(activated));
+    if (activation != Activation::none) {
       std::vector<NodeId> whole = chain;
       whole.push_back(activated);
       if (put_gemm(edit, id, whole, {a, b, bias, ValueId{}}, activation)) return;
     }
   }
-  if (bias) put_gemm(edit, id, chain, {a, b, bias, ValueId{}}, "");
+  if (bias) put_gemm(edit, id, chain, {a, b, bias, ValueId{}}, Activation::none);
 }
 
 }  // namespace

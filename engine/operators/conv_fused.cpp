@@ -1,5 +1,6 @@
 // y = activation(conv(x, weight) + bias + residual): what lowering makes of a convolution and its
 // epilogue.
+#include "engine/operators/activation.h"
 #include "engine/operators/convolution.h"
 #include "engine/operators/operators.h"
 
@@ -13,10 +14,10 @@ std::vector<TensorType> infer(const NodeView& view) {
   const Shape y = convolution_shape(view, view.input(0).shape, view.input(1).shape);
   if (view.has_input(2)) require_type(view, 2, {dtype, {y[1]}});
   if (view.has_input(3)) require_type(view, 3, {dtype, y});
-  const std::string& activation = view.attributes().text("activation");
-  if (activation != "" && activation != "Relu" && activation != "Gelu" &&
-      activation != "GeluTanh") {
-    view.fail("activation is unknown", "\"\", \"Relu\", \"Gelu\" or \"GeluTanh\"", activation);
+  const std::string& name = view.attributes().text("activation");
+  const auto activation = parse_activation(name);
+  if (!activation || activation == Activation::relu_grad) {
+    view.fail("activation is unknown", "\"\", \"Relu\", \"Gelu\" or \"GeluTanh\"", name);
   }
   return {{dtype, y}};
 }

@@ -1,4 +1,5 @@
 // y = activation(alpha a b + bias), or alpha a b (multiplier > 0) for "ReluGrad"; made by lowering.
+#include "engine/operators/activation.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/matmul.h"
 #include "engine/operators/operators.h"
@@ -15,11 +16,10 @@ std::vector<TensorType> infer(const NodeView& node) {
     if (shape.empty()) node.fail("a bias for a scalar product");
     require_shape(node, 2, {shape.back()});
   }
-  const std::string& activation = node.attributes().text("activation");
-  const bool known = activation.empty() || activation == "Relu" || activation == "Gelu" ||
-                     activation == "GeluTanh" || activation == "ReluGrad";
-  if (!known) node.fail("attribute 'activation'", "Relu, Gelu, GeluTanh or ReluGrad", activation);
-  if (node.has_input(3) != (activation == "ReluGrad")) {
+  const std::string& name = node.attributes().text("activation");
+  const auto activation = parse_activation(name);
+  if (!activation) node.fail("attribute 'activation'", "Relu, Gelu, GeluTanh or ReluGrad", name);
+  if (node.has_input(3) != (activation == Activation::relu_grad)) {
     node.fail("a multiplier belongs to ReluGrad, and only to it");
   }
   if (node.has_input(3)) {

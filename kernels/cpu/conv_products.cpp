@@ -79,7 +79,7 @@ class PointwiseConvolution final : public PreparedKernel {
     if (c_.has_residual) copy_residual(threads_, c_, x.inputs[3], x.outputs[0]);
     g.accumulate = c_.has_residual;
     if (c_.has_bias) g.bias = floats(x.inputs[2]);
-    if (c_.relu) g.activation = GemmActivation::relu;
+    if (c_.relu) g.activation = Activation::relu;
     run_gemm(plan_, g, x.workspace);
   }
 
@@ -184,7 +184,7 @@ class TapConvolution final : public PreparedKernel {
             part.first;
       const auto finish = [&] {
         if (c_.has_bias) g.bias = floats(x.inputs[2]) + part.first;
-        if (c_.relu) g.activation = GemmActivation::relu;
+        if (c_.relu) g.activation = Activation::relu;
       };
       if (at == ends_[target]) {
         g.a = floats(x.inputs[0]);

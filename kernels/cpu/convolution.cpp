@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "engine/operators/activation.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/products.h"
 
@@ -27,8 +28,10 @@ std::optional<std::string> refuse_any(const KernelRequest& request) {
   }
   if (out.type.elements() == 0) return "the result is empty";
   if (request.node->op->name == "ConvFused") {
-    const std::string& activation = request.attributes().text("activation");
-    if (!activation.empty() && activation != "Relu") return "knows no activation " + activation;
+    const Activation activation = activation_of(request.attributes());
+    if (activation != Activation::none && activation != Activation::relu) {
+      return "knows no activation " + name_of(activation);
+    }
   }
   return std::nullopt;
 }
@@ -100,7 +103,7 @@ Convolution convolution_of(const KernelRequest& request) {
     c.y = request.outputs[0].type.shape;
     c.has_bias = request.inputs.size() > 2 && request.inputs[2].present;
     c.has_residual = request.inputs.size() > 3 && request.inputs[3].present;
-    c.relu = op == "ConvFused" && attributes.text("activation") == "Relu";
+    c.relu = op == "ConvFused" && activation_of(attributes) == Activation::relu;
   }
   c.strides = attributes.integers("strides");
   c.dilations = attributes.integers("dilations");

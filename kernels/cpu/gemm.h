@@ -6,17 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/operators/activation.h"
 #include "kernels/cpu/isa.h"
 
 namespace tandem {
-
-enum class GemmActivation : std::uint8_t {
-  none,
-  relu,
-  gelu,
-  gelu_tanh,
-  relu_grad,  // times (multiplier > 0)
-};
 
 /// Extents and strides (in elements) of C[m, n] = A[m, k] B[k, n]. One stride of C must be 1.
 struct GemmShape {
@@ -37,7 +30,7 @@ struct GemmArguments {
   const float* multiplier = nullptr;  // relu_grad only
   float alpha = 1;
   bool accumulate = false;  // add to what C holds
-  GemmActivation activation = GemmActivation::none;
+  Activation activation = Activation::none;
 };
 
 /// How one product is computed.

@@ -12,11 +12,11 @@ struct Finish {
   std::int64_t multiplier_line;
   float alpha;
   bool accumulate;
-  GemmActivation activation;  // none but in the last block of k
+  Activation activation;  // none but in the last block of k
 
   bool plain() const {
-    return !bias_along && !bias_across && activation != GemmActivation::relu &&
-           activation != GemmActivation::relu_grad;
+    return !bias_along && !bias_across && activation != Activation::relu &&
+           activation != Activation::relu_grad;
   }
 };
 
@@ -27,8 +27,8 @@ inline Vector::Type finish(const Finish& f, Vector::Type value, const float* c, 
   if (f.bias_along) value = Vector::add(value, Vector::load(f.bias_along + at, mask));
   if (f.bias_across) value = Vector::add(value, Vector::all(f.bias_across[line]));
   switch (f.activation) {
-    case GemmActivation::relu: value = Vector::max(Vector::zero(), value); break;  // NaN stays
-    case GemmActivation::relu_grad:
+    case Activation::relu: value = Vector::max(Vector::zero(), value); break;  // NaN stays
+    case Activation::relu_grad:
       value = Vector::keep_positive(
           value, Vector::load(f.multiplier + line * f.multiplier_line + at, mask));
       break;
@@ -189,7 +189,7 @@ void apply_gelu(const Finish& f, std::int64_t lines, std::int64_t count) {
       float* c = f.c + line * f.c_line + i;
       const auto mask = Vector::first(count - i);
       const auto x = Vector::load(c, mask);
-      Vector::store(c, f.activation == GemmActivation::gelu ? gelu_erf(x) : gelu_tanh(x), mask);
+      Vector::store(c, f.activation == Activation::gelu ? gelu_erf(x) : gelu_tanh(x), mask);
     }
   }
 }
@@ -340,7 +340,7 @@ void gemm_part(const GemmPart& part) {
           t.to.multiplier_line = multiplier_line;
           t.to.alpha = x.alpha;
           t.to.accumulate = x.accumulate || k0 > 0;
-          t.to.activation = last ? x.activation : GemmActivation::none;
+          t.to.activation = last ? x.activation : Activation::none;
           for (std::int64_t j = 0; j < n; j += panel) {
             const std::int64_t columns = std::min(panel, n - j);
             const std::int64_t vectors = columns > width ? 2 : 1;
@@ -357,8 +357,8 @@ void gemm_part(const GemmPart& part) {
             t.to.multiplier =
                 x.multiplier ? x.multiplier + m0 * s.multiplier_m + n_at * s.multiplier_n : nullptr;
             tile_function(rows, vectors, rows_mode, transposed)(t);
-            if (t.to.activation == GemmActivation::gelu ||
-                t.to.activation == GemmActivation::gelu_tanh) {
+            if (t.to.activation == Activation::gelu ||
+                t.to.activation == Activation::gelu_tanh) {
               apply_gelu(t.to, transposed ? columns : rows, transposed ? rows : columns);
             }
           }

@@ -184,20 +184,12 @@ class MatMulKernel final : public ProductKernel {
   }
 };
 
-GemmActivation activation_of(const std::string& name) {
-  if (name == "Relu") return GemmActivation::relu;
-  if (name == "Gelu") return GemmActivation::gelu;
-  if (name == "GeluTanh") return GemmActivation::gelu_tanh;
-  if (name == "ReluGrad") return GemmActivation::relu_grad;
-  return GemmActivation::none;
-}
-
 class GemmKernel final : public ProductKernel {
  public:
   GemmKernel(Batched batched, const KernelRequest& request)
       : ProductKernel(std::move(batched), *request.facts),
         alpha_(static_cast<float>(request.attributes().number("alpha"))),
-        activation_(activation_of(request.attributes().text("activation"))),
+        activation_(activation_of(request.attributes())),
         has_bias_(request.inputs.size() > 2 && request.inputs[2].present) {}
 
   void run(const KernelArguments& x) noexcept override {
@@ -206,7 +198,7 @@ class GemmKernel final : public ProductKernel {
     g.b = static_cast<const float*>(x.inputs[1]);
     g.c = static_cast<float*>(x.outputs[0]);
     if (has_bias_) g.bias = static_cast<const float*>(x.inputs[2]);
-    if (activation_ == GemmActivation::relu_grad) {
+    if (activation_ == Activation::relu_grad) {
       g.multiplier = static_cast<const float*>(x.inputs[3]);
     }
     g.alpha = alpha_;
@@ -216,7 +208,7 @@ class GemmKernel final : public ProductKernel {
 
  private:
   float alpha_;
-  GemmActivation activation_;
+  Activation activation_;
   bool has_bias_;
 };
 
@@ -265,7 +257,7 @@ std::optional<std::string> refuse_gemm(const KernelRequest& request) {
   if (auto reason = refuse_unless_float32(request)) return reason;
   if (request.inputs[1].type.rank() != 2) return "the second operand is not a matrix";
   if (request.inputs[0].type.rank() < 2) return "the first operand is a vector";
-  const bool masked = request.attributes().text("activation") == "ReluGrad";
+  const bool masked = activation_of(request.attributes()) == Activation::relu_grad;
   const bool given = request.inputs.size() > 3 && request.inputs[3].present;
   if (masked != given) return "a multiplier belongs to ReluGrad alone";
   if (masked && request.inputs[3].type.shape != request.outputs[0].type.shape) {

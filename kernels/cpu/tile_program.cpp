@@ -82,30 +82,29 @@ bool is_reduction(const Node& node) {
   return name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax";
 }
 
-// The step of a scalar function that has one, else `count`.
+// The step of a scalar function that has one, else `count`. No default: a function that is missing
+// here is a compiler warning.
 TileOp plain_op(ScalarFunction f) {
-  using F = ScalarFunction;
-  using T = TileOp;
-  // clang-format off
-  static constexpr std::pair<F, T> steps[] = {
-      {F::neg, T::neg}, {F::abs, T::abs}, {F::sign, T::sign}, {F::exp, T::exp}, {F::log, T::log},
-      {F::sqrt, T::sqrt}, {F::reciprocal, T::reciprocal}, {F::erf, T::erf}, {F::tanh, T::tanh},
-      {F::sigmoid, T::sigmoid}, {F::softplus, T::softplus}, {F::relu, T::relu},
-      {F::logical_not, T::logical_not}, {F::leaky_relu, T::leaky_relu}, {F::clip, T::clip},
-      {F::gelu, T::gelu}, {F::add, T::add}, {F::sub, T::sub}, {F::mul, T::mul}, {F::div, T::div},
-      {F::pow, T::pow}, {F::maximum, T::maximum}, {F::minimum, T::minimum}, {F::equal, T::equal},
-      {F::less, T::less}, {F::greater, T::greater}, {F::less_or_equal, T::less_or_equal},
-      {F::greater_or_equal, T::greater_or_equal}, {F::logical_and, T::logical_and},
-      {F::logical_or, T::logical_or}, {F::logical_xor, T::logical_xor}, {F::where, T::where},
-      {F::relu_grad, T::relu_grad}, {F::leaky_relu_grad, T::leaky_relu_grad},
-      {F::clip_grad, T::clip_grad}, {F::gelu_grad, T::gelu_grad}, {F::tanh_grad, T::tanh_grad},
-      {F::sigmoid_grad, T::sigmoid_grad},
-  };
-  // clang-format on
-  for (const auto& [function, step] : steps) {
-    if (function == f) return step;
+  switch (f) {
+    // clang-format off
+#define TANDEM_STEP(name) case ScalarFunction::name: return TileOp::name;
+    TANDEM_STEP(neg) TANDEM_STEP(abs) TANDEM_STEP(sign) TANDEM_STEP(exp) TANDEM_STEP(log)
+    TANDEM_STEP(sqrt) TANDEM_STEP(reciprocal) TANDEM_STEP(erf) TANDEM_STEP(tanh)
+    TANDEM_STEP(sigmoid) TANDEM_STEP(softplus) TANDEM_STEP(relu) TANDEM_STEP(logical_not)
+    TANDEM_STEP(leaky_relu) TANDEM_STEP(clip) TANDEM_STEP(gelu) TANDEM_STEP(add) TANDEM_STEP(sub)
+    TANDEM_STEP(mul) TANDEM_STEP(div) TANDEM_STEP(pow) TANDEM_STEP(maximum) TANDEM_STEP(minimum)
+    TANDEM_STEP(equal) TANDEM_STEP(less) TANDEM_STEP(greater) TANDEM_STEP(less_or_equal)
+    TANDEM_STEP(greater_or_equal) TANDEM_STEP(logical_and) TANDEM_STEP(logical_or)
+    TANDEM_STEP(logical_xor) TANDEM_STEP(where) TANDEM_STEP(relu_grad) TANDEM_STEP(leaky_relu_grad)
+    TANDEM_STEP(clip_grad) TANDEM_STEP(gelu_grad) TANDEM_STEP(tanh_grad) TANDEM_STEP(sigmoid_grad)
+#undef TANDEM_STEP
+    case ScalarFunction::none:
+    case ScalarFunction::identity:
+    case ScalarFunction::cast:
+      break;
+    // clang-format on
   }
-  return T::count;
+  return TileOp::count;
 }
 
 // Nanoseconds for 1,024 elements in L1, about.

@@ -14,21 +14,6 @@
 namespace tandem {
 namespace {
 
-SgdSettings sgd_settings(const Attributes& attributes) {
-  return {attributes.number("momentum"), attributes.number("dampening"),
-          attributes.number("weight_decay"), attributes.flag("nesterov")};
-}
-
-AdamSettings adam_settings(const Attributes& attributes) {
-  return {attributes.number("beta1"),
-          attributes.number("beta2"),
-          attributes.number("epsilon"),
-          attributes.number("weight_decay"),
-          attributes.flag("decoupled"),
-          attributes.flag("bias_correction"),
-          attributes.text("epsilon_form") == "onnx"};
-}
-
 // Group i reads inputs [i * inputs, ...) and writes outputs [i * outputs, ...).
 class Update final : public PreparedKernel {
  public:

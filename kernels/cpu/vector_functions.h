@@ -10,69 +10,74 @@
 
 namespace tandem {
 
-/// One step of the tile interpreter. a, b, c are operands, s and t numbers fixed when it was
-/// compiled.
+// The steps of the tile interpreter; tile_NAME in tile_functions.inl is the code of each. a, b, c
+// are operands, s and t numbers fixed when it was compiled.
+#define TANDEM_TILE_OPS(OP)                   \
+  OP(copy)                                    \
+  OP(neg)                                     \
+  OP(abs)                                     \
+  OP(sign)                                    \
+  OP(exp)                                     \
+  OP(log)                                     \
+  OP(sqrt)                                    \
+  OP(reciprocal)                              \
+  OP(erf)                                     \
+  OP(tanh)                                    \
+  OP(sigmoid)                                 \
+  OP(softplus)                                \
+  OP(relu)                                    \
+  OP(logical_not)                             \
+  OP(is_true) /* a != 0 */                    \
+  OP(square)                                  \
+  OP(cube)                                    \
+  OP(leaky_relu) /* s = alpha */              \
+  OP(clip)       /* s = low, t = high */      \
+  OP(gelu)                                    \
+  OP(gelu_tanh)                               \
+  OP(scale_shift) /* a s + t */               \
+  OP(add_number)                              \
+  OP(multiply_number)                         \
+  OP(from_number)      /* s - a */            \
+  OP(divide_by_number) /* a / s */            \
+  OP(divide_number)    /* s / a */            \
+  OP(pow_number)       /* a to the power s */ \
+  OP(add)                                     \
+  OP(sub)                                     \
+  OP(mul)                                     \
+  OP(div)                                     \
+  OP(pow)                                     \
+  OP(maximum)                                 \
+  OP(minimum)                                 \
+  OP(equal)                                   \
+  OP(less)                                    \
+  OP(greater)                                 \
+  OP(less_or_equal)                           \
+  OP(greater_or_equal)                        \
+  OP(logical_and)                             \
+  OP(logical_or)                              \
+  OP(logical_xor)                             \
+  OP(relu_grad)                               \
+  OP(leaky_relu_grad)                         \
+  OP(clip_grad)                               \
+  OP(gelu_grad)                               \
+  OP(gelu_tanh_grad)                          \
+  OP(tanh_grad)                               \
+  OP(sigmoid_grad)                            \
+  OP(add_relu)     /* max(a + b, 0) */        \
+  OP(scaled_add)   /* a s + b */              \
+  OP(where)        /* a ? b : c */            \
+  OP(multiply_add) /* a b + c */              \
+  OP(multiply3)    /* a b c */                \
+  OP(from_uint8)   /* a is of that type */    \
+  OP(from_int32)   /* and here */             \
+  OP(from_int64)   /* and here */             \
+  OP(to_bool)      /* y is of bytes 0 and 1 */
+
 enum class TileOp : std::uint8_t {
-  copy,
-  neg,
-  abs,
-  sign,
-  exp,
-  log,
-  sqrt,
-  reciprocal,
-  erf,
-  tanh,
-  sigmoid,
-  softplus,
-  relu,
-  logical_not,
-  is_true,  // a != 0
-  square,
-  cube,
-  leaky_relu,  // s = alpha
-  clip,        // s = low, t = high
-  gelu,
-  gelu_tanh,
-  scale_shift,  // a s + t
-  add_number,
-  multiply_number,
-  from_number,  // s - a
-  divide_by_number,
-  divide_number,  // a / s, s / a
-  pow_number,     // a to the power s
-  add,
-  sub,
-  mul,
-  div,
-  pow,
-  maximum,
-  minimum,
-  equal,
-  less,
-  greater,
-  less_or_equal,
-  greater_or_equal,
-  logical_and,
-  logical_or,
-  logical_xor,
-  relu_grad,
-  leaky_relu_grad,
-  clip_grad,
-  gelu_grad,
-  gelu_tanh_grad,
-  tanh_grad,
-  sigmoid_grad,
-  add_relu,      // max(a + b, 0)
-  scaled_add,    // a s + b
-  where,         // a ? b : c
-  multiply_add,  // a b + c
-  multiply3,     // a b c
-  from_uint8,
-  from_int32,
-  from_int64,  // a is of that type
-  to_bool,     // y is of bytes 0 and 1
-  count
+#define TANDEM_ENUMERATOR(name) name,
+  TANDEM_TILE_OPS(TANDEM_ENUMERATOR)
+#undef TANDEM_ENUMERATOR
+      count
 };
 
 struct TileCall {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "engine/operators/activation.h"
 #include "engine/operators/convolution.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
@@ -9,14 +10,6 @@
 
 namespace tandem::reference {
 namespace {
-
-enum class Activation { none, relu, gelu, gelu_tanh };
-
-Activation activation_of(const std::string& name) {
-  if (name == "Relu") return Activation::relu;
-  if (name == "Gelu") return Activation::gelu;
-  return name == "GeluTanh" ? Activation::gelu_tanh : Activation::none;
-}
 
 double apply(Activation activation, double x) {
   switch (activation) {
@@ -28,6 +21,7 @@ double apply(Activation activation, double x) {
       const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
       return 0.5 * x * (1 + std::tanh(inner));
     }
+    case Activation::relu_grad:  // not of convolutions
     case Activation::none:
       break;
   }
@@ -152,7 +146,7 @@ void add_convolution_kernels(KernelList& list) {
   }));
   list.push_back(
       float_kernel("reference.conv_fused", "ConvFused", [](const KernelRequest& r, auto tag) {
-        return forward(r, tag, activation_of(r.attributes().text("activation")));
+        return forward(r, tag, activation_of(r.attributes()));
       }));
   list.push_back(float_kernel("reference.conv_grad_input", "ConvGradInput",
                               [](const KernelRequest& r, auto tag) { return grad_input(r, tag); }));

@@ -2,6 +2,7 @@
 #include "kernels/reference/elementwise.h"
 
 #include "kernels/reference/basic_parts.h"
+#include "kernels/reference/scalar_operators.h"
 
 namespace tandem::reference {
 namespace {
@@ -84,41 +85,12 @@ std::unique_ptr<PreparedKernel> cast(const KernelRequest& request) {
 }  // namespace
 
 void add_elementwise(KernelList& list) {
-  const auto add = [&](const char* name, const char* op) {
-    list.push_back(reference_kernel(name, op, refuse_other_types<0>, function));
-  };
-  add("neg", "Neg");
-  add("abs", "Abs");
-  add("sign", "Sign");
-  add("exp", "Exp");
-  add("log", "Log");
-  add("sqrt", "Sqrt");
-  add("reciprocal", "Reciprocal");
-  add("erf", "Erf");
-  add("tanh", "Tanh");
-  add("sigmoid", "Sigmoid");
-  add("softplus", "Softplus");
-  add("relu", "Relu");
-  add("leaky_relu", "LeakyRelu");
-  add("clip", "Clip");
-  add("gelu", "Gelu");
-  add("add", "Add");
-  add("sub", "Sub");
-  add("mul", "Mul");
-  add("div", "Div");
-  add("max", "Max");
-  add("min", "Min");
-  add("equal", "Equal");
-  add("less", "Less");
-  add("greater", "Greater");
-  add("less_or_equal", "LessOrEqual");
-  add("greater_or_equal", "GreaterOrEqual");
-  add("relu_grad", "ReluGrad");
-  add("leaky_relu_grad", "LeakyReluGrad");
-  add("clip_grad", "ClipGrad");
-  add("gelu_grad", "GeluGrad");
-  add("tanh_grad", "TanhGrad");
-  add("sigmoid_grad", "SigmoidGrad");
+  for_each_scalar_operator([&](const Operator& op) {
+    const ScalarTypes types = types_of(op.scalar);
+    if (types != ScalarTypes::numbers && types != ScalarTypes::floats) return;
+    list.push_back(
+        reference_kernel(kernel_name(op.name), op.name, refuse_other_types<0>, function));
+  });
   list.push_back(reference_kernel("pow", "Pow", refuse_power, power));
   list.push_back(reference_kernel("where", "Where", refuse_nothing, where));
   list.push_back(reference_kernel("cast", "Cast", refuse_nothing, cast));

@@ -5,6 +5,7 @@
 #include "kernels/reference/padding.h"
 #include "kernels/reference/products.h"
 #include "kernels/reference/reductions.h"
+#include "kernels/reference/scalar_operators.h"
 
 namespace tandem::reference {
 namespace {
@@ -85,61 +86,30 @@ std::unique_ptr<PreparedKernel> sum_of_squares(const KernelRequest& request) {
 }  // namespace
 
 void add_other_types(KernelList& list) {
-  const auto add = [&](const std::string& name, const char* op, Prepare prepare) {
-    list.push_back(reference_kernel(name + ".other_types", op, refuse_main_types<0>, prepare));
+  const auto add = [&](const std::string& op, Refuse refuse, Prepare prepare) {
+    list.push_back(reference_kernel(kernel_name(op) + ".other_types", op, refuse, prepare));
   };
-  // For any number
-  add("neg", "Neg", function);
-  add("abs", "Abs", function);
-  add("sign", "Sign", function);
-  add("relu", "Relu", function);
-  add("clip", "Clip", function);
-  add("add", "Add", function);
-  add("sub", "Sub", function);
-  add("mul", "Mul", function);
-  add("div", "Div", function);
-  add("max", "Max", function);
-  add("min", "Min", function);
-  add("equal", "Equal", function);
-  add("less", "Less", function);
-  add("greater", "Greater", function);
-  add("less_or_equal", "LessOrEqual", function);
-  add("greater_or_equal", "GreaterOrEqual", function);
-  add("reduce_sum", "ReduceSum", sum);
-  add("reduce_mean", "ReduceMean", sum);
-  add("reduce_max", "ReduceMax", max);
-  add("matmul", "MatMul", matmul);
-  add("pad_grad", "PadGrad", pad_grad);
-  add("gather_grad", "GatherGrad", gather_grad);
-  list.push_back(reference_kernel("pow.other_types", "Pow", refuse_power, power));
-
-  // For bool
-  add("not", "Not", function);
-  add("and", "And", function);
-  add("or", "Or", function);
-  add("xor", "Xor", function);
-
-  // For float16 and bfloat16
-  const auto add_half = [&](const std::string& name, const char* op, Prepare prepare) {
-    list.push_back(reference_kernel(name + ".other_types", op, refuse_all_but_half, prepare));
-  };
-  add_half("exp", "Exp", function);
-  add_half("log", "Log", function);
-  add_half("sqrt", "Sqrt", function);
-  add_half("reciprocal", "Reciprocal", function);
-  add_half("erf", "Erf", function);
-  add_half("tanh", "Tanh", function);
-  add_half("sigmoid", "Sigmoid", function);
-  add_half("softplus", "Softplus", function);
-  add_half("leaky_relu", "LeakyRelu", function);
-  add_half("gelu", "Gelu", function);
-  add_half("relu_grad", "ReluGrad", function);
-  add_half("leaky_relu_grad", "LeakyReluGrad", function);
-  add_half("clip_grad", "ClipGrad", function);
-  add_half("gelu_grad", "GeluGrad", function);
-  add_half("tanh_grad", "TanhGrad", function);
-  add_half("sigmoid_grad", "SigmoidGrad", function);
-  add_half("sum_of_squares", "SumOfSquares", sum_of_squares);
+  for_each_scalar_operator([&](const Operator& op) {
+    switch (types_of(op.scalar)) {
+      case ScalarTypes::numbers:
+      case ScalarTypes::booleans:
+        add(op.name, refuse_main_types<0>, function);
+        break;
+      case ScalarTypes::floats:
+        add(op.name, refuse_all_but_half, function);
+        break;
+      case ScalarTypes::own:
+        break;
+    }
+  });
+  add("Pow", refuse_power, power);
+  add("ReduceSum", refuse_main_types<0>, sum);
+  add("ReduceMean", refuse_main_types<0>, sum);
+  add("ReduceMax", refuse_main_types<0>, max);
+  list.push_back(reference_kernel("matmul.other_types", "MatMul", refuse_main_types<0>, matmul));
+  add("PadGrad", refuse_main_types<0>, pad_grad);
+  add("GatherGrad", refuse_main_types<0>, gather_grad);
+  add("SumOfSquares", refuse_all_but_half, sum_of_squares);
 }
 
 }  // namespace tandem::reference

@@ -1,32 +1,25 @@
 // The products that lowering makes: MatMul with an epilogue, and with the update it feeds.
 #include "kernels/reference/products.h"
 
+#include "engine/operators/activation.h"
 #include "kernels/reference/basic_parts.h"
 
 namespace tandem::reference {
 namespace {
 
-enum class Epilogue { none, relu, gelu, gelu_tanh, relu_grad };
-
-Epilogue epilogue_of(const std::string& activation) {
-  if (activation == "Relu") return Epilogue::relu;
-  if (activation == "Gelu") return Epilogue::gelu;
-  if (activation == "GeluTanh") return Epilogue::gelu_tanh;
-  if (activation == "ReluGrad") return Epilogue::relu_grad;
-  return Epilogue::none;
-}
-
-double activated(Epilogue epilogue, double y) {
-  switch (epilogue) {
-    case Epilogue::relu:
+double activated(Activation activation, double y) {
+  switch (activation) {
+    case Activation::relu:
       return scalar::relu(y);
-    case Epilogue::gelu:
+    case Activation::gelu:
       return scalar::gelu(y);
-    case Epilogue::gelu_tanh:
+    case Activation::gelu_tanh:
       return scalar::gelu_tanh(y);
-    default:
-      return y;
+    case Activation::relu_grad:  // the multiplier does it
+    case Activation::none:
+      break;
   }
+  return y;
 }
 
 // Inputs a, b, bias?, multiplier?.
@@ -36,7 +29,7 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
   const bool has_bias = request.inputs[2].present, has_multiplier = request.inputs[3].present;
   const std::int64_t bias_stride = has_bias ? request.inputs[2].layout.strides[0] : 0;
   const double alpha = request.attributes().number("alpha");
-  const Epilogue epilogue = epilogue_of(request.attributes().text("activation"));
+  const Activation activation = activation_of(request.attributes());
   return prepared([=, w = product_walk(request.inputs[0], request.inputs[1], result,
                                        has_multiplier ? request.inputs[3] : result)](
                       const KernelArguments& arguments) mutable {
@@ -48,7 +41,7 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
                         double value = alpha * sum;
                         if (has_bias) value += bias[last * bias_stride];
                         if (has_multiplier && !(multiplier[more] > T(0))) value = 0;
-                        y[at] = static_cast<T>(activated(epilogue, value));
+                        y[at] = static_cast<T>(activated(activation, value));
                       });
   });
 }

@@ -38,9 +38,22 @@ inline Settings settings_of(const Node& node) {
   return settings;
 }
 
-inline bool is_predicate(ScalarFunction f) {
-  return (f >= ScalarFunction::equal && f <= ScalarFunction::logical_xor) ||
-         f == ScalarFunction::logical_not;
+/// Functions with a bool result whatever their operands are.
+constexpr bool is_predicate(ScalarFunction f) {
+  switch (f) {
+    case ScalarFunction::logical_not:
+    case ScalarFunction::logical_and:
+    case ScalarFunction::logical_or:
+    case ScalarFunction::logical_xor:
+    case ScalarFunction::equal:
+    case ScalarFunction::less:
+    case ScalarFunction::greater:
+    case ScalarFunction::less_or_equal:
+    case ScalarFunction::greater_or_equal:
+      return true;
+    default:
+      return false;
+  }
 }
 
 /// f with a bool result, of one or two operands.
@@ -71,7 +84,8 @@ bool apply_predicate(ScalarFunction f, T a, T b) {
   }
 }
 
-/// f of one or two operands of one type, with a result of that type. Not for Cast and Where.
+/// f of one or two operands of one type, with a result of that type. Not for predicates, Cast and
+/// Where. No default: a function that is missing here is a compiler warning.
 template <class T>
 T apply(ScalarFunction f, const Settings& s, T a, T b = T()) {
   switch (f) {
@@ -101,46 +115,67 @@ T apply(ScalarFunction f, const Settings& s, T a, T b = T()) {
       return maximum(a, b);
     case ScalarFunction::minimum:
       return minimum(a, b);
-    default:
+    case ScalarFunction::exp:
+      if constexpr (floating<T>) return scalar::exp(a);
       break;
-  }
-  if constexpr (floating<T>) {
-    switch (f) {
-      case ScalarFunction::exp:
-        return scalar::exp(a);
-      case ScalarFunction::log:
-        return scalar::log(a);
-      case ScalarFunction::sqrt:
-        return scalar::sqrt(a);
-      case ScalarFunction::reciprocal:
-        return reciprocal(a);
-      case ScalarFunction::erf:
-        return scalar::erf(a);
-      case ScalarFunction::tanh:
-        return scalar::tanh(a);
-      case ScalarFunction::sigmoid:
-        return sigmoid(a);
-      case ScalarFunction::softplus:
-        return softplus(a);
-      case ScalarFunction::leaky_relu:
-        return leaky_relu(a, T(s.alpha));
-      case ScalarFunction::gelu:
-        return s.tanh_form ? gelu_tanh(a) : gelu(a);
-      case ScalarFunction::relu_grad:
-        return relu_grad(a, b);
-      case ScalarFunction::leaky_relu_grad:
-        return leaky_relu_grad(a, b, T(s.alpha));
-      case ScalarFunction::clip_grad:
-        return clip_grad(a, b, T(s.low), T(s.high));
-      case ScalarFunction::gelu_grad:
-        return s.tanh_form ? gelu_tanh_grad(a, b) : gelu_grad(a, b);
-      case ScalarFunction::tanh_grad:
-        return tanh_grad(a, b);
-      case ScalarFunction::sigmoid_grad:
-        return sigmoid_grad(a, b);
-      default:
-        break;
-    }
+    case ScalarFunction::log:
+      if constexpr (floating<T>) return scalar::log(a);
+      break;
+    case ScalarFunction::sqrt:
+      if constexpr (floating<T>) return scalar::sqrt(a);
+      break;
+    case ScalarFunction::reciprocal:
+      if constexpr (floating<T>) return reciprocal(a);
+      break;
+    case ScalarFunction::erf:
+      if constexpr (floating<T>) return scalar::erf(a);
+      break;
+    case ScalarFunction::tanh:
+      if constexpr (floating<T>) return scalar::tanh(a);
+      break;
+    case ScalarFunction::sigmoid:
+      if constexpr (floating<T>) return sigmoid(a);
+      break;
+    case ScalarFunction::softplus:
+      if constexpr (floating<T>) return softplus(a);
+      break;
+    case ScalarFunction::leaky_relu:
+      if constexpr (floating<T>) return leaky_relu(a, T(s.alpha));
+      break;
+    case ScalarFunction::gelu:
+      if constexpr (floating<T>) return s.tanh_form ? gelu_tanh(a) : gelu(a);
+      break;
+    case ScalarFunction::relu_grad:
+      if constexpr (floating<T>) return relu_grad(a, b);
+      break;
+    case ScalarFunction::leaky_relu_grad:
+      if constexpr (floating<T>) return leaky_relu_grad(a, b, T(s.alpha));
+      break;
+    case ScalarFunction::clip_grad:
+      if constexpr (floating<T>) return clip_grad(a, b, T(s.low), T(s.high));
+      break;
+    case ScalarFunction::gelu_grad:
+      if constexpr (floating<T>) return s.tanh_form ? gelu_tanh_grad(a, b) : gelu_grad(a, b);
+      break;
+    case ScalarFunction::tanh_grad:
+      if constexpr (floating<T>) return tanh_grad(a, b);
+      break;
+    case ScalarFunction::sigmoid_grad:
+      if constexpr (floating<T>) return sigmoid_grad(a, b);
+      break;
+    case ScalarFunction::none:
+    case ScalarFunction::cast:
+    case ScalarFunction::where:
+    case ScalarFunction::logical_not:
+    case ScalarFunction::logical_and:
+    case ScalarFunction::logical_or:
+    case ScalarFunction::logical_xor:
+    case ScalarFunction::equal:
+    case ScalarFunction::less:
+    case ScalarFunction::greater:
+    case ScalarFunction::less_or_equal:
+    case ScalarFunction::greater_or_equal:
+      break;
   }
   assert(false && "no such function of this element type");
   return a;

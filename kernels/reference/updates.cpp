@@ -77,21 +77,6 @@ struct Tensors {
   }
 };
 
-SgdSettings sgd_settings(const Attributes& attributes) {
-  return {attributes.number("momentum"), attributes.number("dampening"),
-          attributes.number("weight_decay"), attributes.flag("nesterov")};
-}
-
-AdamSettings adam_settings(const Attributes& attributes) {
-  return {attributes.number("beta1"),
-          attributes.number("beta2"),
-          attributes.number("epsilon"),
-          attributes.number("weight_decay"),
-          attributes.flag("decoupled"),
-          attributes.flag("bias_correction"),
-          attributes.text("epsilon_form") == "onnx"};
-}
-
 template <class T>
 std::unique_ptr<PreparedKernel> sgd(const KernelRequest& r, std::vector<Tensors> groups) {
   const Scalars scalars(r, r.inputs.size() - 4);

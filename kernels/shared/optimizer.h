@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/graph/attributes.h"
 #include "kernels/shared/host_device.h"
 
 namespace tandem {
@@ -15,6 +16,11 @@ struct SgdSettings {
   double momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;
 };
+
+inline SgdSettings sgd_settings(const Attributes& attributes) {
+  return {attributes.number("momentum"), attributes.number("dampening"),
+          attributes.number("weight_decay"), attributes.flag("nesterov")};
+}
 
 /// All factors of one step of SgdUpdate.
 template <class T>
@@ -60,6 +66,16 @@ struct AdamSettings {
   bool bias_correction = true;
   bool onnx_epsilon = false;  // epsilon is added before the bias correction of sqrt(v)
 };
+
+inline AdamSettings adam_settings(const Attributes& attributes) {
+  return {attributes.number("beta1"),
+          attributes.number("beta2"),
+          attributes.number("epsilon"),
+          attributes.number("weight_decay"),
+          attributes.flag("decoupled"),
+          attributes.flag("bias_correction"),
+          attributes.text("epsilon_form") == "onnx"};
+}
 
 /// All factors of one step of AdamUpdate.
 template <class T>

@@ -57,6 +57,16 @@ TEST(BadOperator, Attributes) {
   EXPECT_THAT(absent.error(), HasSubstr("the_node"));
 }
 
+// Bernoulli is ONNX's RandomUniformLike and Greater.
+TEST(BadOperator, InsideOfADefinition) {
+  OneNode one("Bernoulli", {"x"});
+  one.m.input("x", {2, 3});
+  const std::string text = one.error();
+  EXPECT_THAT(text, HasSubstr("the_node"));
+  EXPECT_THAT(text, HasSubstr("in ONNX's definition of Bernoulli: RandomUniformLike is not"));
+  EXPECT_THAT(text, HasSubstr("newer operator set"));
+}
+
 TEST(BadOperator, Axes) {
   const auto with_axis = [](const std::string& op, std::int64_t axis) {
     OneNode one(op, {"x"});

@@ -227,6 +227,40 @@ TEST(Versions, RowsAreOfOperatorsThatAreImported) {
   }
 }
 
+// Operators that no row makes, with what does.
+const std::map<std::string, std::string>& made_elsewhere() {
+  static const std::map<std::string, std::string> operators{
+      {"Dropout", "in training only, at random: DropoutInTraining"},
+  };
+  return operators;
+}
+
+// What a graph gets from a file: no operator is there without an importer that makes it.
+TEST(Versions, EachOperatorOfTheEngineIsMade) {
+  std::set<std::string> made;
+  for (const VersionRow& row : rows()) {
+    if (!row.refused.empty()) continue;
+    NamedTensors inputs;
+    for (const HostTensor& x : row.inputs)
+      inputs.emplace_back(fmt::format("x{}", inputs.size()), x);
+    for (int version : versions_of(row.op)) {
+      if (!covers(row, version)) continue;
+      for (const Node& node : import_row(row, version, inputs).graph.nodes) {
+        made.insert(node.op->name);
+      }
+    }
+  }
+  for (const Operator& op : engine_operators().all()) {
+    if (op.engine_only) continue;
+    const auto exception = made_elsewhere().find(op.name);
+    EXPECT_NE(made.count(op.name) > 0, exception != made_elsewhere().end())
+        << op.name << ": a row makes it, or made_elsewhere() says what does";
+  }
+  for (const auto& [name, maker] : made_elsewhere()) {
+    EXPECT_NE(engine_operators().find(name), nullptr) << name;
+  }
+}
+
 // What is dropped is random: what stays is scaled by 1 / (1 - ratio), about that share stays, and
 // the mask says which.
 TEST(Versions, DropoutInTraining) {

@@ -55,6 +55,42 @@ TEST(Completeness, KernelsOfKnownOperators) {
   }
 }
 
+// Whether the kernel takes one of the cases on a machine with these facts; else its reasons.
+bool takes_a_case(const Kernel& kernel, const Operator& op, const DeviceFacts& facts,
+                  std::set<std::string>& reasons) {
+  for (const OperatorCase& c : cases_of(op)) {
+    const Graph graph = case_graph(c, operators(), DType::float32);
+    KernelRequest request = plain_request(graph, graph.nodes[0]);
+    request.facts = &facts;
+    const auto reason = kernel.refuse(request);
+    if (!reason) return true;
+    reasons.insert(*reason);
+    for (std::size_t i = 1; i < request.outputs.size(); ++i) request.outputs[i].present = false;
+    if (!kernel.refuse(request)) return true;  // with only its first output read
+  }
+  return false;
+}
+
+// A kernel that refuses every case is dead or untried. `refuse` is a pure function of the request:
+// one that takes a case only once the facts name every instruction set lacks nothing but the
+// machine for it.
+TEST(Completeness, EveryKernelTakesACase) {
+  DeviceFacts all_features = host_facts();
+  all_features.features = {"avx2", "avx512", "avx512_bf16", "amx"};
+  for (const Kernel& kernel : cpu_list()) {
+    const Operator* op = operators().find(kernel.op);
+    if (kernel.reference || op == nullptr) continue;
+    std::set<std::string> reasons, ignored;
+    if (takes_a_case(kernel, *op, host_facts(), reasons) ||
+        takes_a_case(kernel, *op, all_features, ignored)) {
+      continue;
+    }
+    std::string text;
+    for (const std::string& reason : reasons) text += "\n  " + reason;
+    ADD_FAILURE() << kernel.name << " takes no case of " << kernel.op << ":" << text;
+  }
+}
+
 TEST(Completeness, CasesHaveUniqueNamesAndKnownOperators) {
   std::set<std::string> names;
   for (const OperatorCase& c : all_cases()) {

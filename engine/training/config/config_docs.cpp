@@ -185,10 +185,13 @@ Json schema_of(const KeyInfo* key, const std::string& path) {
   if (key->type & table_value) choices.push_back(table_schema(path));
   if (key->type & list_value) {
     Json list = {{"type", "array"}};
+    bool later = false;
     for (const KeyInfo& item : config_keys()) {
-      if (item.path == path + "[]") list["items"] = schema_of(&item, path + "[]");
+      if (item.path != path + "[]") continue;
+      later = item.later == "*";
+      list["items"] = schema_of(&item, path + "[]");
     }
-    choices.push_back(list);
+    if (!later) choices.push_back(list);
   }
   Json schema = choices.size() == 1 ? choices[0] : Json{{"anyOf", choices}};
   schema["description"] = key->help;

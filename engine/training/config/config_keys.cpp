@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 
+#include "engine/training/config/config_names.h"
+
 namespace tandem {
 namespace {
 
@@ -58,10 +60,8 @@ constexpr KeyInfo table_of_keys[] = {
     {"parameters.init", list, "[]", "", "", "new initial values"},
     {"parameters.init[]", table, "", "", "", "one rule"},
     {"parameters.init[].at", selector, "required", "", "", "which parameters"},
-    {"parameters.init[].kind", string, "required",
-     "zeros|ones|constant|normal|uniform|kaiming_uniform|kaiming_normal|xavier_uniform|xavier_"
-     "normal",
-     "", "the distribution"},
+    {"parameters.init[].kind", string, "required", joined_names<init_kinds>, "",
+     "the distribution"},
     {"parameters.init[].mean", number, "0.0", "", "", "of normal"},
     {"parameters.init[].std", number, "1.0", "", "", "of normal", 0},
     {"parameters.init[].low", number, "0.0", "", "", "of uniform"},
@@ -76,8 +76,8 @@ constexpr KeyInfo table_of_keys[] = {
     {"loss.terms", list, "[]", "", "", "the loss is the weighted sum of these"},
     {"loss.terms[]", table, "", "", "", "one term"},
     {"loss.terms[].name", string, "(the kind)", "", "", "its name in metrics and selectors"},
-    {"loss.terms[].kind", string, "required", "softmax_cross_entropy|mse|binary_cross_entropy",
-     "sum_of_squares", "the formula"},
+    {"loss.terms[].kind", string, "required", joined_names<loss_kinds>, "sum_of_squares",
+     "the formula"},
     {"loss.terms[].logits", string, "", "", "",
      "value of the graph (cross entropies); never the output of a Softmax or Sigmoid"},
     {"loss.terms[].labels", string, "", "", "",
@@ -86,7 +86,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"loss.terms[].targets", string, "", "", "", "data field (mse)"},
     {"loss.terms[].of", string, "", "", "*", "value of the graph (sum_of_squares)"},
     {"loss.terms[].weight", number, "1.0", "", "", "factor of this term"},
-    {"loss.terms[].reduction", string, "\"mean\"", "mean|sum", "", "over the batch"},
+    {"loss.terms[].reduction", string, "\"mean\"", joined_names<reductions>, "", "over the batch"},
     {"loss.terms[].ignore_index", integer, "", "", "",
      "label that does not count (softmax_cross_entropy)"},
     {"loss.terms[].class_weights", list, "", "", "", "one weight a class (softmax_cross_entropy)"},
@@ -99,7 +99,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"loss.terms[].sample_weights", string, "", "", "*", "data field with one weight a sample"},
 
     {"optimizer", table, "required", "", "", "how parameters are updated; formulas as in PyTorch"},
-    {"optimizer.kind", string, "required", "sgd|adam|adamw",
+    {"optimizer.kind", string, "required", joined_names<optimizer_kinds>,
      "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
     {"optimizer.lr", number, "0.001", "", "", "learning rate", 0},
     {"optimizer.weight_decay", number, "0.0", "", "",
@@ -114,7 +114,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"optimizer.eps", number, "1e-8", "", "",
      "added to the root of the second moment (adam, adamw)", 0},
     {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
-    {"optimizer.epsilon_form", string, "\"pytorch\"", "pytorch|onnx", "",
+    {"optimizer.epsilon_form", string, "\"pytorch\"", joined_names<epsilon_forms>, "",
      "eps added after (pytorch) or before (onnx) bias correction"},
     {"optimizer.bias_correction", boolean, "true", "", "", "of both moments (adam, adamw)"},
     {"optimizer.groups", list, "[]", "", "",
@@ -122,11 +122,11 @@ constexpr KeyInfo table_of_keys[] = {
     {"optimizer.groups[]", table, "", "", "",
      "a selector and the options that differ, kind included"},
     {"optimizer.groups[].at", selector, "required", "", "", "which parameters"},
-    {"optimizer.groups[].kind", string, "(optimizer.kind)", "sgd|adam|adamw",
+    {"optimizer.groups[].kind", string, "(optimizer.kind)", joined_names<optimizer_kinds>,
      "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
     {"optimizer.schedule", table, "", "", "",
      "the learning rate over the run; groups follow in proportion"},
-    {"optimizer.schedule.kind", string, "required", "constant|cosine|step|linear", "",
+    {"optimizer.schedule.kind", string, "required", joined_names<schedule_kinds>, "",
      "the shape after the warm-up"},
     {"optimizer.schedule.warmup", duration, "", "", "", "linear rise from 0"},
     {"optimizer.schedule.final", number, "0.0", "", "",
@@ -142,7 +142,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"precision.keep_float32", list, "", "", "*", "operators that stay float32"},
 
     {"data", table, "", "", "", "what is trained on"},
-    {"data.kind", string, "required", "idx|cifar|npz", "csv|tsv|images|tokens|webdataset",
+    {"data.kind", string, "required", joined_names<data_kinds>, "csv|tsv|images|tokens|webdataset",
      "the files' format"},
     {"data.root", path, "(the folder of this file)", "", "",
      "folder that file names are relative to"},
@@ -167,7 +167,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"data.fields.*", string | table, "", "", "",
      "an array's name, or a table with the keys below"},
     {"data.fields.*.from", string | list, "required", "", "", "the array it is made of"},
-    {"data.fields.*.from[]", string, "", "", "", "an array"},
+    {"data.fields.*.from[]", string, "", "", "*", "one of several arrays"},
     {"data.fields.*.as", list, "[]", "", "", "functions, in order"},
     {"data.fields.*.as[]", string, "", "", "",
      "scale(1/255), normalize(mean, std), flatten, reshape(…), resize(h, w), one_hot(n), float32, "

@@ -4,9 +4,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "engine/training/config/config_check.h"
+#include "engine/training/config/config_names.h"
 
 namespace tandem {
 
@@ -36,15 +38,14 @@ class TableReader {
   void read(std::string_view key, std::vector<double>& to) const;  // a number or a list
   void read(std::string_view key, std::vector<std::string>& to) const;
   void read_path(std::string_view key, std::string& to) const;
-  /// Index of the text in `names`.
+  /// By the enum's table of names.
   template <class Enum>
-  void read(std::string_view key, Enum& to, std::initializer_list<std::string_view> names) const {
+  requires std::is_enum_v<Enum>
+  void read(std::string_view key, Enum& to) const {
     const ConfigValue* value = valid(key);
     if (!value) return;
-    int index = 0;
-    for (const std::string_view name : names) {
-      if (name == value->text) to = static_cast<Enum>(index);
-      ++index;
+    for (const auto& choice : choices_of(to)) {
+      if (choice.name == value->text) to = choice.value;
     }
   }
 

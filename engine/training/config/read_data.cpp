@@ -17,7 +17,7 @@ class DataReader {
 
   void read() {
     to_.where = table_.where();
-    table_.read("kind", to_.kind, {"idx", "cifar", "npz"});
+    table_.read("kind", to_.kind);
     root_ = table_.folder();
     if (const ConfigValue* root = table_.valid("root")) root_ = table_.resolve(*root);
     std::int64_t workers = to_.workers;
@@ -125,15 +125,11 @@ class DataReader {
   }
 
   void read_field(const TableReader& table, FieldConfig& to) {
-    if (const ConfigValue* from = table.valid("from")) {
-      if (from->kind == Kind::string) {
-        to.from = from->text;
-      } else if (from->items.size() == 1) {
-        to.from = from->items[0].text;
-      } else {
-        table.report(from->where, "from", "several arrays for one field come in a later version");
-      }
+    const ConfigValue* from = table.valid("from");
+    if (from && from->kind == Kind::list && from->items.empty()) {
+      table.report(from->where, "from", "no array is named", "string");
     }
+    table.read("from", to.from);  // of a list the items were refused
     read_functions(table, "as", to.as);
     read_functions(table, "augment", to.augment);
   }

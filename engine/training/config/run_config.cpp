@@ -60,9 +60,7 @@ void read_parameters(const TableReader& root, ParametersConfig& to) {
     InitRule& init = to.init.emplace_back();
     init.where = rule.where();
     rule.read("at", init.at);
-    rule.read("kind", init.kind,
-              {"zeros", "ones", "constant", "normal", "uniform", "kaiming_uniform",
-               "kaiming_normal", "xavier_uniform", "xavier_normal"});
+    rule.read("kind", init.kind);
     rule.read("mean", init.mean);
     rule.read("std", init.std);
     rule.read("low", init.low);
@@ -97,7 +95,7 @@ void read_loss(const TableReader& root, LossConfig& to) {
     LossTerm& loss = to.terms.emplace_back();
     loss.where = term.where();
     const ConfigValue* kind_value = term.valid("kind");
-    term.read("kind", loss.kind, {"softmax_cross_entropy", "mse", "binary_cross_entropy"});
+    term.read("kind", loss.kind);
     const std::string kind = kind_value ? kind_value->text : "";
     loss.name = kind;
     term.read("name", loss.name);
@@ -107,7 +105,7 @@ void read_loss(const TableReader& root, LossConfig& to) {
     term.read(input, loss.logits);
     term.read(labels, loss.labels);
     term.read("weight", loss.weight);
-    term.read("reduction", loss.reduction, {"mean", "sum"});
+    term.read("reduction", loss.reduction);
     term.read("ignore_index", loss.ignore_index);
     term.read("class_weights", loss.class_weights);
     term.read("label_smoothing", loss.label_smoothing);
@@ -161,7 +159,7 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
   table.read("eps", to.eps);
   table.read("epsilon", to.eps);
   if (table.valid("eps")) refuse_keys(table, "a table that has eps", {"epsilon"});
-  table.read("epsilon_form", to.epsilon_form, {"pytorch", "onnx"});
+  table.read("epsilon_form", to.epsilon_form);
   table.read("bias_correction", to.bias_correction);
 }
 
@@ -170,8 +168,7 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
 void check_options(const TableReader& table, const OptimizerOptions& options,
                    const OptimizerOptions* base = nullptr) {
   const bool sgd = options.kind == OptimizerKind::sgd;
-  constexpr const char* names[] = {"sgd", "adam", "adamw"};
-  const std::string kind = names[static_cast<int>(options.kind)];
+  const std::string kind(choice_name(options.kind));
   if (sgd) {
     refuse_keys(table, kind,
                 {"betas", "beta1", "beta2", "eps", "epsilon", "epsilon_form", "bias_correction"});
@@ -195,7 +192,7 @@ void check_options(const TableReader& table, const OptimizerOptions& options,
 
 void read_schedule(const TableReader& root, const TableReader& table, ScheduleConfig& to) {
   if (!table.exists() || !table.valid("kind")) return;
-  table.read("kind", to.kind, {"constant", "cosine", "step", "linear"});
+  table.read("kind", to.kind);
   table.read("warmup", to.warmup);
   table.read("final", to.final);
   table.read("step_size", to.step_size);
@@ -226,14 +223,11 @@ void read_optimizer(const TableReader& root, OptimizerConfig& to) {
   const TableReader table = root.table("optimizer");
   if (!table.exists()) return;
   to.where = table.where();
-  const auto read_kind = [](const TableReader& from, OptimizerOptions& options) {
-    from.read("kind", options.kind, {"sgd", "adam", "adamw"});
-  };
   // The decay of weights is the one default that depends on the kind.
   const auto fill_decay = [](OptimizerOptions& options) {
     options.weight_decay = options.kind == OptimizerKind::adamw ? 0.01 : 0.0;
   };
-  read_kind(table, to.base);
+  table.read("kind", to.base.kind);
   fill_decay(to.base);
   overlay_options(table, to.base);
   check_options(table, to.base);
@@ -242,7 +236,7 @@ void read_optimizer(const TableReader& root, OptimizerConfig& to) {
     group.where = rule.where();
     rule.read("at", group.at);
     group.options = to.base;
-    read_kind(rule, group.options);
+    rule.read("kind", group.options.kind);
     if (!table.valid("weight_decay")) fill_decay(group.options);
     overlay_options(rule, group.options);
     check_options(rule, group.options, &to.base);

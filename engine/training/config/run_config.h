@@ -193,7 +193,8 @@ struct FieldConfig {
   bool operator==(const FieldConfig&) const = default;
 };
 
-/// idx: one entry per array, its name and its files; others: one entry with an empty name.
+/// One entry per array, its name and its files, where `files` is a table (always for idx; never for
+/// cifar); else one entry with an empty name, for files that name their arrays themselves.
 struct ArrayFiles {
   std::string name;
   std::vector<std::string> paths;  // absolute

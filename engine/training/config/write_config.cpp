@@ -1,6 +1,7 @@
 // Writes a resolved configuration as TOML that reads back to an equal one.
 #include <string>
 
+#include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
@@ -108,13 +109,10 @@ void write_parameters(TomlWriter& out, const ParametersConfig& config) {
   }
   write_items(out, "load", items);
   items.clear();
-  constexpr const char* kinds[] = {"zeros",          "ones",           "constant",
-                                   "normal",         "uniform",        "kaiming_uniform",
-                                   "kaiming_normal", "xavier_uniform", "xavier_normal"};
   for (const InitRule& rule : config.init) {
     items.push_back(Inline()
                         .add("at", rule.at)
-                        .add("kind", std::string(kinds[static_cast<int>(rule.kind)]))
+                        .add("kind", std::string(choice_name(rule.kind)))
                         .add("mean", rule.mean)
                         .add("std", rule.std)
                         .add("low", rule.low)
@@ -129,16 +127,15 @@ void write_loss(TomlWriter& out, const LossConfig& config) {
   if (config.terms.empty() && config.output.empty()) return;
   out.section("loss");
   out.add_text("output", config.output);
-  constexpr const char* kinds[] = {"softmax_cross_entropy", "mse", "binary_cross_entropy"};
   std::vector<std::string> items;
   for (const LossTerm& term : config.terms) {
     const bool squares = term.kind == LossKind::mse;
     Inline item;
-    item.add("name", term.name).add("kind", std::string(kinds[static_cast<int>(term.kind)]));
+    item.add("name", term.name).add("kind", std::string(choice_name(term.kind)));
     item.add(squares ? "predictions" : "logits", term.logits);
     item.add(squares ? "targets" : "labels", term.labels);
     item.add("weight", term.weight);
-    item.add("reduction", std::string(term.reduction == Reduction::mean ? "mean" : "sum"));
+    item.add("reduction", std::string(choice_name(term.reduction)));
     if (term.ignore_index) item.raw("ignore_index", std::to_string(*term.ignore_index));
     if (!term.class_weights.empty()) item.raw("class_weights", numbers(term.class_weights));
     if (term.kind == LossKind::softmax_cross_entropy) {
@@ -151,9 +148,8 @@ void write_loss(TomlWriter& out, const LossConfig& config) {
 }
 
 std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOptions& options) {
-  constexpr const char* kinds[] = {"sgd", "adam", "adamw"};
   std::vector<std::pair<std::string, std::string>> lines = {
-      {"kind", toml_string(kinds[static_cast<int>(options.kind)])},
+      {"kind", toml_string(choice_name(options.kind))},
       {"lr", toml_number(options.lr)},
       {"weight_decay", toml_number(options.weight_decay)}};
   const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
@@ -162,10 +158,9 @@ std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOpt
     lines.emplace_back("dampening", toml_number(options.dampening));
     lines.emplace_back("nesterov", flag(options.nesterov));
   } else {
-    const bool onnx = options.epsilon_form == EpsilonForm::onnx;
     lines.emplace_back("betas", numbers({options.beta1, options.beta2}));
     lines.emplace_back("eps", toml_number(options.eps));
-    lines.emplace_back("epsilon_form", toml_string(onnx ? "onnx" : "pytorch"));
+    lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
     lines.emplace_back("bias_correction", flag(options.bias_correction));
   }
   return lines;
@@ -183,9 +178,8 @@ void write_optimizer(TomlWriter& out, const OptimizerConfig& config) {
   }
   write_items(out, "groups", items);
   const ScheduleConfig& schedule = config.schedule;
-  constexpr const char* kinds[] = {"constant", "cosine", "step", "linear"};
   Inline item;
-  item.add("kind", std::string(kinds[static_cast<int>(schedule.kind)]));
+  item.add("kind", std::string(choice_name(schedule.kind)));
   if (schedule.warmup) item.add("warmup", to_string(*schedule.warmup));
   if (schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::linear) {
     item.add("final", schedule.final);
@@ -218,9 +212,8 @@ std::string functions(const std::vector<Transform>& transforms) {
 }
 
 void write_data(TomlWriter& out, const DataConfig& config) {
-  constexpr const char* kinds[] = {"idx", "cifar", "npz"};
   out.section("data");
-  out.add("kind", std::string(kinds[static_cast<int>(config.kind)]));
+  out.add("kind", std::string(choice_name(config.kind)));
   out.add("workers", static_cast<std::int64_t>(config.workers));
   out.add("drop_last", config.drop_last);
   out.section("data.train");

@@ -300,7 +300,10 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("no data to evaluate on"));
   EXPECT_THAT(first_error(data + "drop_last = true\n"), HasSubstr("did you mean `data.drop_last`"));
   EXPECT_THAT(first_error(data + "[data.eval]\nfraction = 1.0\n"), HasSubstr("below 1"));
-  const std::string fields = data + "[data.fields]\nx = { from = 'a', ";
+  const std::string field = data + "[data.fields]\nx = { from = ";
+  EXPECT_THAT(first_error(field + "['a', 'b'] }\n"), HasSubstr("comes in a later version"));
+  EXPECT_THAT(first_error(field + "[] }\n"), HasSubstr("no array is named"));
+  const std::string fields = field + "'a', ";
   EXPECT_THAT(first_error(fields + "as = ['scale(1/0)'] }\n"), HasSubstr("division by zero"));
   EXPECT_THAT(first_error(fields + "as = ['scal(2)'] }\n"), HasSubstr("did you mean `scale`"));
   EXPECT_THAT(first_error(fields + "as = ['random_flip'] }\n"), HasSubstr("move it to `augment`"));
