@@ -64,8 +64,8 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
         "summary.json", "checkpoints/best", "checkpoints/step-00000045/model.safetensors"}) {
     EXPECT_TRUE(fs::exists(folder_ / "run" + "/" + file)) << file;
   }
-  for (const Json& node : read_json(folder_ / "run/placement.json")["nodes"])
-    EXPECT_EQ(node["device"], "cpu");
+  const Json placement = read_json(folder_ / "run/placement.json");
+  for (const Json& node : placement["nodes"]) EXPECT_EQ(node["device"], "cpu");
 
   // The resolved file describes the same run.
   TrainOptions again = options({});

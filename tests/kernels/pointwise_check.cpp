@@ -252,8 +252,10 @@ void check(const NodeCheck& check) {
         if (std::find(check.unread.begin(), check.unread.end(), static_cast<int>(i)) !=
             check.unread.end())
           continue;
-        EXPECT_EQ(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()), 0)
-            << "output " << i << " varies";
+        if (got[i].bytes() > 0) {
+          EXPECT_EQ(std::memcmp(got[i].data(), again[i].data(), got[i].bytes()), 0)
+              << "output " << i << " varies";
+        }
         double largest = 1;
         for (std::int64_t k = 0; k < got[i].type().elements(); ++k) {
           const double e = expected[i].number(k);

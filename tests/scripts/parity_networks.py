@@ -126,7 +126,7 @@ NARROW = [
     Case("lenet5", lambda: load("lenet5").build((3, 6), (32, 24)), "image", (1, 28, 28), 16, 10,
          (1e-1, 3e-2, 3e-2, 5e-3, 5e-3), gain=2.0),
     Case("resnet18", lambda: NarrowResNet(3), "image", (3, 48, 48), 8, 10,
-         (1.5e-3, 3e-4, 3e-4, 1.5e-4, 1.5e-4)),
+         (1.2e-3, 3e-4, 3e-4, 1.5e-4, 1.5e-4)),
     Case("gpt", narrow_gpt, "tokens", (16,), 8, 65,
          (2e-1, 5e-2, 5e-2, 3e-3, 3e-3), loss_in_graph=True),
     Case("conv_bn", conv_bn, "image", (3, 16, 16), 16, 10, (1e-1, 3e-2, 3e-2, 5e-3, 5e-3)),
