@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/crossings.h"
 #include "api/engine.h"
-#include "api/run_files.h"
 #include "engine/formats/files.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
@@ -56,10 +56,6 @@ void profile(Program& program, Profile& profile) {
   });
 }
 
-const char* phase_name(Phase phase) {
-  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
-}
-
 struct OperatorTime {
   std::size_t node;
   double ms;
@@ -76,12 +72,13 @@ std::vector<OperatorTime> sorted_times(const Program& program, const Profile& pr
 }
 
 Json operator_json(const Program& program, const OperatorTime& time) {
-  const Node& node = program.lowered().graph.nodes[time.node];
-  const Cost cost = cost_of(program.lowered().graph, node);
+  const Lowered& lowered = program.lowered();
+  const Node& node = lowered.graph.nodes[time.node];
+  const Cost cost = cost_of(lowered.graph, node);
   return {{"path", node.path},
           {"op", node.op->name},
           {"phase", phase_name(node.phase)},
-          {"device", "cpu"},
+          {"device", lowered.devices[lowered.nodes[time.node].device]->name()},
           {"kernel", program.lowered().nodes[time.node].kernel->name},
           {"ms", time.ms},
           {"bytes", cost.bytes},
@@ -110,12 +107,12 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     throw Error(ErrorKind::usage, std::move(d));
   }
   Engine engine(config.threads);
-  OpenModel model(engine, config);
-  const OpenOptions open = open_options(config);
+  OpenModel model(engine, config, {options.place, options.devices});
+  const OpenOptions open = open_options(config, model);
   DataSets data = open_data(*config.data, open);
   data.eval = nullptr;
   const std::int64_t batch = config.batch_size;
-  Training training(config, run_parts(engine, model), std::move(data), {});
+  Training training(config, run_parts(engine, model, config), std::move(data), {});
 
   training.run_steps(warm_up_steps, [](double) {});
   std::vector<double> seconds;
@@ -158,10 +155,10 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   report.json = json.dump(2);
   report.text = fmt::format(
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
-      "queue  cpu busy {:.3f} ms\nmemory peak resident {}; plan: {}\n",
+      "queue  cpu busy {:.3f} ms\nmemory     peak resident {}\n{}",
       median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
       static_cast<double>(batch) / median, busy, bytes_text(static_cast<double>(resident)),
-      memory_text(program.plan()));
+      memory_text(program.plan(), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
   report.text += "operators, by time\n";

@@ -63,10 +63,13 @@ Evaluator reference_evaluator() {
   };
 }
 
-Engine::Engine(int threads) : cpu(make_cpu_device(threads)) {}
+Engine::Engine(int threads) : cpu(make_cpu_device(threads, monitor)) {}
 
-OpenModel::OpenModel(const Engine& engine, const RunConfig& config)
-    : engine_(engine), config_(config), file_(OnnxFile::open(config.model.file)) {}
+OpenModel::OpenModel(const Engine& engine, const RunConfig& config, const PlacingArguments& placing)
+    : engine_(engine),
+      config_(config),
+      file_(OnnxFile::open(config.model.file)),
+      placing_(config, placing) {}
 
 OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   const auto found = imported_.find({batch, training});
@@ -78,7 +81,11 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   Imported imported{import_graph(file_, engine_.operators, options), {}};
+  const ResolvedPolicy& resolved = placing_.resolve(imported.result);
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
+  context.may_merge = [&resolved](const std::vector<std::string>& paths) {
+    return resolved.may_merge(paths);
+  };
   imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
   recognised_ = std::move(context.notes);
   aliases_ = imported.result.aliases;
@@ -92,27 +99,44 @@ const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
   return get(batch, training).result;
 }
 
-OpenOptions open_options(const RunConfig& config) {
+OpenOptions open_options(const RunConfig& config, OpenModel& model) {
   OpenOptions options;
   options.seed = config.seed;
+  const Graph& graph = model.imported(config.pass_size(), true).graph;
   for (const LossTerm& term : config.loss.terms) {
-    if (term.kind == LossKind::softmax_cross_entropy)
-      options.integer_types[term.labels] = DType::int64;
+    if (term.kind != LossKind::softmax_cross_entropy) continue;
+    const NamedValue* input = graph.find_input(term.labels);
+    const DType taken = input ? graph.type(input->value).dtype : DType::int64;
+    options.integer_types[term.labels] = taken == DType::int32 ? DType::int32 : DType::int64;
+    if (!input) options.keep_int32.insert(term.labels);
   }
   return options;
 }
 
-RunParts run_parts(const Engine& engine, OpenModel& model) {
+RunParts run_parts(const Engine& engine, OpenModel& model, const RunConfig& config) {
+  model.imported(config.pass_size(), true);
   RunParts parts;
   parts.operators = &engine.operators;
-  parts.devices = engine.devices();
+  Placing& placing = model.placing();
+  parts.devices = placing.open_devices(*engine.cpu, engine.monitor);
   parts.evaluate = engine.evaluate;
   parts.forward = [&model](std::int64_t batch, bool training) {
     return model.forward(batch, training);
   };
-  parts.place = place_everything;
+  parts.place = [&placing](const Graph& graph) { return placing.place(graph); };
+  parts.options.accept = [&placing](const Plan& plan) {
+    check_fit(plan, placing.resolved(), placing.devices());
+  };
   parts.aliases = [&model] { return model.aliases(); };
   return parts;
+}
+
+void check_order(const Engine& engine) {
+  const std::vector<std::string> errors = engine.monitor->order_errors();
+  if (errors.empty()) return;
+  Diagnostic d;
+  d.message = "accesses out of order on an emulated device (please report this): " + errors.front();
+  throw Error(ErrorKind::runtime, std::move(d));
 }
 
 Placement place_everything(const Graph& graph) {
@@ -126,13 +150,16 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.2f} GiB", bytes / (1024.0 * 1024 * 1024));
 }
 
-std::string memory_text(const Plan& plan) {
+std::string memory_text(const Plan& plan, const ResolvedPolicy& resolved) {
   std::string text;
-  for (const MemoryUse& use : plan.memory) {
+  for (std::size_t d = 0; d < plan.memory.size(); ++d) {
+    const MemoryUse& use = plan.memory[d];
+    const auto bytes = [](std::size_t count) { return bytes_text(static_cast<double>(count)); };
     text += fmt::format(
-        "parameters {}, state {}, gradients {}, activations {}, workspace {}, peak {} at {}",
-        bytes_text(use.parameters), bytes_text(use.state), bytes_text(use.gradients),
-        bytes_text(use.activations), bytes_text(use.workspace), bytes_text(use.peak),
+        "memory     {}: parameters {}, state {}, gradients {}, activations {}, workspace {}, peak "
+        "{} at {}\n",
+        resolved.devices[d].name, bytes(use.parameters), bytes(use.state), bytes(use.gradients),
+        bytes(use.activations), bytes(use.workspace), bytes(use.peak),
         use.peak_at.empty() ? "start" : use.peak_at);
   }
   return text;

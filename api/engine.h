@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "api/placing.h"
 #include "engine/passes/pass.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
@@ -20,6 +21,8 @@ Evaluator reference_evaluator();
 
 struct Engine {
   OperatorSet operators = all_operators();
+  /// Hears of all lanes where a run has emulated devices.
+  std::shared_ptr<OrderChecker> monitor = std::make_shared<OrderChecker>();
   std::unique_ptr<Device> cpu;
   Evaluator evaluate = reference_evaluator();
 
@@ -31,12 +34,15 @@ struct Engine {
 /// An ONNX file with the graphs that were imported from it, by batch and mode.
 class OpenModel {
  public:
-  OpenModel(const Engine& engine, const RunConfig& config);
+  OpenModel(const Engine& engine, const RunConfig& config, const PlacingArguments& placing = {});
 
   /// After the forward passes; values that the loss names are outputs.
   const Graph& forward(std::int64_t batch, bool training);
   const OnnxFile& file() const { return file_; }
   const ImportResult& imported(std::int64_t batch, bool training);
+  /// Resolved once something was imported.
+  Placing& placing() { return placing_; }
+  const Placing& placing() const { return placing_; }
   const std::vector<std::string>& recognised() const { return recognised_; }
   /// Other names of tied parameters, once something was imported.
   const std::map<std::string, std::string>& aliases() const { return aliases_; }
@@ -51,23 +57,29 @@ class OpenModel {
   const Engine& engine_;
   RunConfig config_;
   OnnxFile file_;
+  Placing placing_;
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
   std::vector<std::string> recognised_;
   std::map<std::string, std::string> aliases_;
 };
 
-/// Seed of the held-out part; labels of classes as int64, whatever the files store.
-OpenOptions open_options(const RunConfig& config);
+/// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
+/// or as the model takes them where they are an input of it.
+OpenOptions open_options(const RunConfig& config, OpenModel& model);
 
-RunParts run_parts(const Engine& engine, OpenModel& model);
+/// Imports the model for a pass of the configuration, resolves the policy, opens the devices.
+RunParts run_parts(const Engine& engine, OpenModel& model, const RunConfig& config);
+
+/// Throws Error{runtime} where an emulated device saw accesses out of order: our own bug.
+void check_order(const Engine& engine);
 
 /// Everything on cpu, reason "default".
 Placement place_everything(const Graph& graph);
 
 /// "3.4 MiB"
 std::string bytes_text(double bytes);
-/// One line a kind: parameters, gradients, state, activations, workspace, peak.
-std::string memory_text(const Plan& plan);
+/// One line a device: parameters, state, gradients, activations, workspace, peak.
+std::string memory_text(const Plan& plan, const ResolvedPolicy& resolved);
 std::uint64_t peak_resident_bytes();
 
 }  // namespace tandem::api

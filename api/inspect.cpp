@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/engine.h"
-#include "api/run_files.h"
+#include "api/sample_loss.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
@@ -62,32 +62,31 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   return result;
 }
 
-/// The model's own scalar loss, or the mean of its first float output: enough to show the stages.
 TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspected) {
   RunConfig config;
-  GraphBuilder g(engine.operators, inspected.forward);
-  Graph& graph = g.graph();
-  ValueId loss;
-  for (const NamedValue& output : graph.outputs) {
-    if (!loss && is_float(graph.type(output.value).dtype)) loss = output.value;
-  }
-  if (!loss) {
-    Diagnostic d;
-    d.message = "the model has no floating-point output to differentiate";
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  g.set_scope({"loss.total", Phase::forward, {}});
-  if (graph.type(loss).elements() != 1) {
-    Ints axes;
-    for (std::size_t i = 0; i < graph.type(loss).rank(); ++i)
-      axes.push_back(static_cast<std::int64_t>(i));
-    loss = g.reduce_mean(loss, axes, false);
-  }
-  graph.outputs = {{"loss", loss}};
   TrainingRequest request;
   request.config = &config;
   request.evaluate = engine.evaluate;
-  return build_training_graph(engine.operators, g.finish(), request);
+  return build_training_graph(engine.operators, with_sample_loss(engine, inspected.forward),
+                              request);
+}
+
+Json placement_object(const Placement& placement, const Graph& graph) {
+  Json nodes = Json::array(), states = Json::array();
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    nodes.push_back({{"path", graph.nodes[i].path},
+                     {"op", graph.nodes[i].op->name},
+                     {"device", placement.devices[placement.nodes[i].device]},
+                     {"reason", placement.nodes[i].reason}});
+  }
+  for (std::size_t i = 0; i < graph.states.size(); ++i) {
+    const PlacedState& state = placement.states[i];
+    states.push_back({{"name", graph.states[i].name},
+                      {"state", placement.devices[state.state]},
+                      {"param", placement.devices[state.param]},
+                      {"reason", state.reason}});
+  }
+  return {{"devices", placement.devices}, {"nodes", nodes}, {"states", states}};
 }
 
 std::string placement_text(const Placement& placement, const Graph& graph) {
@@ -116,7 +115,7 @@ std::string stage_text(const Engine& engine, const Inspected& inspected,
   if (options.stage == "training") return to_text(training.graph);
   const Placement placement = place_everything(training.graph);
   if (options.stage == "placement") {
-    json["placement"] = Json::parse(placement_json(placement, training.graph));
+    json["placement"] = placement_object(placement, training.graph);
     return placement_text(placement, training.graph);
   }
   StateStore states;

@@ -35,10 +35,6 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
 
 }  // namespace
 
-std::string default_policy() {
-  return "policy = 1\nrules = [\n  { at = \"**\", on = \"cpu\" },\n]\n";
-}
-
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
   FoundCheckpoint found;
   const std::filesystem::path path =

@@ -42,7 +42,7 @@ struct Session::Impl {
       : config(std::move(c)),
         engine(config.threads),
         model(engine, config),
-        parts(run_parts(engine, model)) {}
+        parts(run_parts(engine, model, config)) {}
 
   /// The model in training form: what the parameters are, before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
@@ -144,6 +144,7 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   program.run(context, ticket);
   ++my.steps;
   my.check_errors(program);
+  check_order(my.engine);
   return *static_cast<const float*>(program.output(my.training.loss_output, ticket));
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/crossings.h"
 #include "api/engine.h"
 #include "api/run_files.h"
 #include "engine/formats/files.h"
@@ -21,29 +22,6 @@ std::atomic<bool> stop_requested{false};
 
 }  // namespace
 
-std::string placement_json(const Placement& placement, const Graph& graph) {
-  nlohmann::ordered_json nodes = nlohmann::ordered_json::array(),
-                         states = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < placement.nodes.size() && i < graph.nodes.size(); ++i) {
-    const PlacedNode& node = placement.nodes[i];
-    nodes.push_back({{"path", graph.nodes[i].path},
-                     {"op", graph.nodes[i].op->name},
-                     {"device", placement.devices[node.device]},
-                     {"reason", node.reason}});
-  }
-  for (std::size_t i = 0; i < placement.states.size(); ++i) {
-    const PlacedState& state = placement.states[i];
-    states.push_back({{"name", graph.states[i].name},
-                      {"state", placement.devices[state.state]},
-                      {"param", placement.devices[state.param]},
-                      {"reason", state.reason}});
-  }
-  return nlohmann::ordered_json{
-             {"devices", placement.devices}, {"nodes", nodes}, {"states", states}}
-             .dump(1) +
-         "\n";
-}
-
 struct Trainer::Impl {
   RunConfig config;
   TrainOptions options;
@@ -56,36 +34,18 @@ struct Trainer::Impl {
       : config(std::move(c)),
         options(std::move(o)),
         engine(config.threads),
-        model(engine, config) {}
+        model(engine, config, {options.place, options.devices}) {}
 };
 
 namespace {
 
-void refuse_later_parts(const RunConfig& config) {
-  std::vector<Diagnostic> problems;
-  if (!config.data) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "there is no [data] table";
-    d.fix = "add [data] with kind, train.files and fields";
-    problems.push_back(std::move(d));
-  }
-  if (!config.policy.empty()) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "policy: this version places everything on the cpu and reads no policy files";
-    d.got = config.policy;
-    d.fix = "leave the key policy away";
-    problems.push_back(std::move(d));
-  }
-  if (config.device == "gpu") {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "device = \"gpu\": this build has no accelerator";
-    d.fix = "use device = \"cpu\" or leave it out";
-    problems.push_back(std::move(d));
-  }
-  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+void require_data(const RunConfig& config) {
+  if (config.data) return;
+  Diagnostic d;
+  d.file = config.file;
+  d.message = "there is no [data] table";
+  d.fix = "add [data] with kind, train.files and fields";
+  throw Error(ErrorKind::usage, std::move(d));
 }
 
 std::string find_run(const RunConfig& config) {
@@ -105,7 +65,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
                         nlohmann::json(std::filesystem::absolute(options.run_dir).string()).dump());
   }
   RunConfig config = read_run_config(config_path, overrides);
-  refuse_later_parts(config);
+  require_data(config);
   impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
   Impl& my = *impl_;
   if (my.options.resume) {
@@ -118,7 +78,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       throw Error(ErrorKind::usage, std::move(d));
     }
   }
-  const OpenOptions open = open_options(my.config);
+  const OpenOptions open = open_options(my.config, my.model);
   DataSets data = open_data(*my.config.data, open);
   TrainingHooks hooks;
   hooks.on_message = my.options.on_message;
@@ -137,8 +97,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       report(progress);
     };
   }
-  my.training =
-      std::make_unique<Training>(my.config, run_parts(my.engine, my.model), std::move(data), hooks);
+  my.training = std::make_unique<Training>(my.config, run_parts(my.engine, my.model, my.config),
+                                           std::move(data), hooks);
 }
 
 Trainer::~Trainer() = default;
@@ -150,13 +110,13 @@ TrainResult Trainer::run() {
   Impl& my = *impl_;
   TrainResult result;
   if (my.options.dry_run) return result;
-  const Program& program = *my.training->main_program().program;
-  const Graph& graph = program.lowered().graph;
-  const Placement placement = place_everything(graph);
+  const Placing& placing = my.model.placing();
+  const Lowered& lowered = my.training->main_program().program->lowered();
   const TrainingResult done =
       my.training->run(my.resume_from, {{"train.resolved.toml", to_toml(my.config)},
-                                        {"policy.toml", default_policy()},
-                                        {"placement.json", placement_json(placement, graph)}});
+                                        {"policy.toml", placing.text()},
+                                        {"placement.json", placement_json(lowered, placing)}});
+  check_order(my.engine);
   result.run_dir = done.run_dir;
   result.steps = done.steps;
   result.loss = done.loss;
@@ -178,11 +138,18 @@ std::string Trainer::summary() const {
   std::size_t instructions = 0;
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
   std::string text = fmt::format(
-      "model      {}  ({} parameters in {} tensors)\nplacement  cpu {} operators, {} threads\n"
-      "plan       {} instructions; {}\ntraining   {} steps, {} per epoch, batch {}",
-      my.config.model.file, elements, parameters, graph.nodes.size(),
-      my.engine.cpu->facts().threads, instructions, memory_text(program.plan()),
-      my.training->total_steps(), my.training->steps_per_epoch(), my.config.batch_size);
+      "model      {}  ({} parameters in {} tensors)\n{}\n"
+      "plan       {} instructions, {} threads\n{}"
+      "training   {} steps, {} per epoch, batch {}",
+      my.config.model.file, elements, parameters,
+      placement_line(program.lowered(), program.plan(), my.model.placing(),
+                     my.config.batch_size / my.config.pass_size()),
+      instructions, my.engine.cpu->facts().threads,
+      memory_text(program.plan(), my.model.placing().resolved()), my.training->total_steps(),
+      my.training->steps_per_epoch(), my.config.batch_size);
+  for (const Diagnostic& d : my.model.placing().resolved().warnings) {
+    text += "\nwarning    " + to_string(d);
+  }
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;
 }

@@ -112,9 +112,9 @@ class Network {
  public:
   Network(const std::string& path, bool row_major_only)
       : config_(read_run_config(path)), engine_(config_.threads), model_(engine_, config_) {
-    RunParts parts = api::run_parts(engine_, model_);
+    RunParts parts = api::run_parts(engine_, model_, config_);
     if (row_major_only) parts.options.lower.disabled_passes = {"channels_last"};
-    DataSets data = open_data(*config_.data, api::open_options(config_));
+    DataSets data = open_data(*config_.data, api::open_options(config_, model_));
     data.eval = nullptr;
     training_ =
         std::make_unique<Training>(config_, std::move(parts), std::move(data), TrainingHooks{});

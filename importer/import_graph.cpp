@@ -63,6 +63,7 @@ class Import {
   ImportResult finish() {
     ImportResult result;
     result.rewrites = session_.rewrites;
+    result.raw_names = session_.raw_names;
     result.file_batch = bindings_.file_batch;
     result.graph = remove_dead(session_.builder.finish(), session_.operators);
     if (session_.reports.empty()) verify(result.graph);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -84,6 +85,8 @@ struct ImportResult {
   Graph graph;
   ModelSummary summary;
   std::vector<BatchRewrite> rewrites;
+  /// ONNX node names by path.
+  std::unordered_map<std::string, std::string> raw_names;
   /// Other names that the file has for a state: {"head.weight", "token.weight"}.
   std::map<std::string, std::string> aliases;
   std::int64_t file_batch = 0;  // axis 0 of the inputs as fixed in the file; 0 where it is free

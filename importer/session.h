@@ -52,7 +52,8 @@ struct Session {
       next_part;  // the nodes made from here on are another operator of the same scope
   std::vector<Report> reports;
   std::vector<BatchRewrite> rewrites;
-  BatchRecord record;                      // of this import
+  std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
+  BatchRecord record;                                      // of this import
   const BatchRecord* old_batch = nullptr;  // of the file's own batch, where it is re-bound
   std::int64_t nodes = 0;                  // lowered so far
   int scopes = 0;                          // numbers the names inside function calls

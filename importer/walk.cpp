@@ -302,7 +302,9 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     mark_bad(scope, node);
   }
   // Nodes that fold away take no number, so that exporters' shape arithmetic does not shift others.
-  if (session.builder.graph().nodes.size() > before && !scope.fixed_path) {
+  const bool made = session.builder.graph().nodes.size() > before;
+  if (made && !node.name().empty()) session.raw_names.try_emplace(path, node.name());
+  if (made && !scope.fixed_path) {
     session.paths.commit(base, node.op_type());
   }
   session.builder.set_scope(outer);

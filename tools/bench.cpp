@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "tandem/tandem.h"
-#include "tools/command.h"
+#include "tools/arguments.h"
 
 namespace tandem::tool {
 
@@ -23,6 +23,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("--seconds", options->bench.seconds, "Time to measure for")
       ->check(number_between(1e-3, 86400));
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
+  add_placing(*command, options->bench.place, options->bench.devices);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(
       "Examples: tandem bench train.toml --json\n          tandem bench --kernel adamw --elements "

@@ -24,6 +24,7 @@ void add_export(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
+void add_policy(CLI::App& app, Invocation& invocation);
 
 /// A check of an option's number: finite and from `low` to `high`.
 inline CLI::Validator number_between(double low, double high) {

@@ -1,4 +1,4 @@
-// tandem config keys | explain KEY | schema
+// tandem config keys | explain KEY | schema, of train.toml or (--policy) of policy.toml
 #include <memory>
 
 #include "tandem/tandem.h"
@@ -7,24 +7,35 @@
 namespace tandem::tool {
 
 void add_config(CLI::App& app, Invocation& invocation) {
-  CLI::App* command = app.add_subcommand("config", "Explain the keys of train.toml");
+  CLI::App* command =
+      app.add_subcommand("config", "Explain the keys of train.toml and of policy.toml");
   command->require_subcommand(1);
-  CLI::App* keys = command->add_subcommand("keys", "All keys with type, default and meaning");
+  auto policy = std::make_shared<bool>(false);
+  const auto add = [&](const char* name, const char* help) {
+    CLI::App* sub = command->add_subcommand(name, help);
+    sub->add_flag("--policy", *policy, "The keys of policy.toml");
+    return sub;
+  };
+  CLI::App* keys = add("keys", "All keys with type, default and meaning");
   keys->add_flag("--json", invocation.json, "One JSON object on standard output");
-  keys->callback([&invocation] {
-    invocation.action = [&invocation] {
-      return print(api::config_keys(false), api::config_keys(true), invocation.json);
+  keys->callback([policy, &invocation] {
+    invocation.action = [policy, &invocation] {
+      return print(api::config_keys(false, *policy), api::config_keys(true, *policy),
+                   invocation.json);
     };
   });
   auto key = std::make_shared<std::string>();
-  CLI::App* explain = command->add_subcommand("explain", "All about one key");
+  CLI::App* explain = add("explain", "All about one key");
   explain->add_option("key", *key, "For example optimizer.lr")->required();
-  explain->callback([key, &invocation] {
-    invocation.action = [key] { return print(api::config_explain(*key), "", false); };
+  explain->callback([key, policy, &invocation] {
+    invocation.action = [key, policy] {
+      return print(api::config_explain(*key, *policy), "", false);
+    };
   });
-  CLI::App* schema = command->add_subcommand("schema", "A JSON Schema of train.toml, for editors");
-  schema->callback(
-      [&invocation] { invocation.action = [] { return print(api::config_schema(), "", false); }; });
+  CLI::App* schema = add("schema", "A JSON Schema of the file, for editors");
+  schema->callback([policy, &invocation] {
+    invocation.action = [policy] { return print(api::config_schema(*policy), "", false); };
+  });
 }
 
 }  // namespace tandem::tool

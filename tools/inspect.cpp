@@ -3,11 +3,9 @@
 #include <string>
 
 #include "tandem/tandem.h"
-#include "tools/command.h"
+#include "tools/arguments.h"
 
 namespace tandem::tool {
-namespace {
-
 std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
   const std::size_t equals = text.find('=');
   std::int64_t extent = 0;
@@ -29,8 +27,6 @@ std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
   }
   return {text.substr(0, equals), extent};
 }
-
-}  // namespace
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
   struct Options {

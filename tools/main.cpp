@@ -73,9 +73,12 @@ int run(int argc, char** argv) {
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
       "  tandem export runs/train-0001 --to trained.onnx\n"
+      "  tandem policy plan policy.toml --config train.toml   memory, copies and time under a "
+      "policy\n"
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
       "does not fit,\n"
       "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
+      "            6 policy diff --exit-code: they differ,\n"
       "            129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM, after saving.");
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
@@ -86,6 +89,7 @@ int run(int argc, char** argv) {
   add_bench(app, invocation);
   add_doctor(app, invocation);
   add_config(app, invocation);
+  add_policy(app, invocation);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -4,9 +4,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/build.sh cpu
 
-# Every key of train.toml with type, default and meaning, from the table that also checks the files.
+# Every key of train.toml and policy.toml with type, default and meaning, from the tables that also check the files.
 TANDEM_CONFIG_PAGE=docs/train_toml.md build/tests/test_training --gtest_filter='ConfigKeys.ThePage*' --gtest_brief=1
 echo docs/train_toml.md
+TANDEM_POLICY_PAGE=docs/policy_toml.md build/tests/test_placement --gtest_filter='PolicyKeys.ThePage*' --gtest_brief=1
+echo docs/policy_toml.md
 
 # Operators, gradients, kernels: written by the test that checks that none of them is missing.
 TANDEM_UPDATE_DOCS=1 build/tests/test_operators --gtest_filter='Completeness*' --gtest_brief=1

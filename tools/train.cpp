@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tandem/tandem.h"
-#include "tools/command.h"
+#include "tools/arguments.h"
 
 namespace tandem::tool {
 namespace {
@@ -93,6 +93,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
                     "Go on with --run-dir or with the newest unfinished run");
   command->add_flag("--dry-run", options->train.dry_run,
                     "Check everything, build the plan, print the summary, train nothing");
+  add_placing(*command, options->train.place, options->train.devices);
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer(
       "Writes metrics.jsonl, train.log, checkpoints/ and the resolved configuration into the run "

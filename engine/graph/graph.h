@@ -82,6 +82,7 @@ struct State {
   bool trainable = false;
   std::string reason;     // why it is trainable or not, for people
   std::string parameter;  // of optimizer state: the parameter it belongs to
+  std::string mirror_of;  // of a parameter's copy on another device: the parameter; not saved
   HostTensor start;       // the value before the first step
 };
 

@@ -205,7 +205,8 @@ Places advance(const Sequence& tokens, Places places, std::string_view path) {
 }  // namespace
 
 struct Selector::Pattern {
-  Sequence tokens;
+  std::string prefix;  // the literal characters in front; most paths fail there
+  Sequence tokens;     // what follows
   std::optional<std::regex> regex;
 };
 
@@ -225,7 +226,12 @@ Selector::Selector(std::string_view text) : text_(text) {
       names_role_ = names_role_ || (expression[i] == ':' && (i == 0 || expression[i - 1] != '?'));
     }
   } else {
-    pattern->tokens = Parser(text).parse();
+    Sequence& tokens = pattern->tokens = Parser(text).parse();
+    const auto wild = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) {
+      return token.kind != Token::Kind::literal;
+    });
+    for (auto token = tokens.begin(); token != wild; ++token) pattern->prefix += token->character;
+    tokens.erase(tokens.begin(), wild);
     names_role_ = text.find(':') != std::string_view::npos;
   }
   pattern_ = std::move(pattern);
@@ -233,8 +239,9 @@ Selector::Selector(std::string_view text) : text_(text) {
 
 bool Selector::matches(std::string_view path) const {
   if (pattern_->regex) return std::regex_match(path.begin(), path.end(), *pattern_->regex);
+  if (!path.starts_with(pattern_->prefix)) return false;
   Places places(path.size() + 1);
-  places[0] = true;
+  places[pattern_->prefix.size()] = true;
   return advance(pattern_->tokens, std::move(places), path).back();
 }
 

@@ -132,6 +132,7 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   const Graph& graph = placed.graph;
   const NodeId id = graph.value(state.final).producer;
   const Node& node = graph.node(id);
+  if (node.op->name == "Transfer") return true;
   const Shape& shape = graph.type(state.initial).shape;
   std::vector<Layout> inputs, outputs;
   auto like = [&](ValueId value) {
@@ -154,6 +155,50 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   }
   return satisfies(wish_of(first->proposal.outputs, graph.value(state.final).output_index), layout,
                    shape);
+}
+
+}  // namespace
+
+namespace {
+
+// What the costliest consumer of a state wishes, also seen through transfers and, for a master,
+// through its mirror on another device.
+std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContext& context,
+                                    const std::vector<char>& channels_last,
+                                    const std::vector<std::vector<NodeId>>& readers,
+                                    std::size_t state) {
+  const Graph& graph = placed.graph;
+  const Shape& shape = graph.type(graph.states[state].initial).shape;
+  std::vector<ValueId> seen{graph.states[state].initial};
+  for (const State& mirror : graph.states) {
+    if (mirror.mirror_of == graph.states[state].name) seen.push_back(mirror.initial);
+  }
+  double most = -1;
+  std::optional<Layout> wished;
+  for (std::size_t v = 0; v < seen.size(); ++v) {
+    const ValueId value = seen[v];
+    for (NodeId id : readers[value.index]) {
+      const Node& node = graph.node(id);
+      if (is_view(node) || node.phase == Phase::update) continue;
+      if (node.op->name == "Transfer") {
+        seen.push_back(node.outputs[0]);
+        continue;
+      }
+      const double flops = cost_of(graph, node).flops;
+      if (flops <= most) continue;
+      const auto first = first_proposal(group_request(placed, id, context, channels_last),
+                                        *context.devices[placed.devices[id.index]]);
+      if (!first) continue;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!(node.inputs[i] == value)) continue;
+        if (const auto layout = fixed_by(wish_of(first->proposal.inputs, i), shape)) {
+          wished = layout;
+          most = flops;
+        }
+      }
+    }
+  }
+  return wished;
 }
 
 }  // namespace
@@ -205,25 +250,14 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
       fixed[s] = 1;
     }
     if (fixed[s] || state.kind != StateKind::parameter) continue;
-    double most = -1;
-    std::optional<Layout> wished;
-    for (NodeId id : readers[state.initial.index]) {
-      const Node& node = graph.node(id);
-      if (is_view(node) || node.phase == Phase::update) continue;
-      const double flops = cost_of(graph, node).flops;
-      if (flops <= most) continue;
-      const auto first = first_proposal(group_request(placed, id, context, channels_last),
-                                        *context.devices[placed.devices[id.index]]);
-      if (!first) continue;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (!(node.inputs[i] == state.initial)) continue;
-        if (const auto layout = fixed_by(wish_of(first->proposal.inputs, i), shape)) {
-          wished = layout;
-          most = flops;
-        }
-      }
-    }
+    const std::optional<Layout> wished = wished_layout(placed, context, channels_last, readers, s);
     if (wished && update_takes(placed, context, state, *wished)) layouts[s] = *wished;
+  }
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {  // a mirror lies as its master
+    if (fixed[s] || graph.states[s].mirror_of.empty()) continue;
+    for (std::size_t p = 0; p < graph.states.size(); ++p) {
+      if (graph.states[p].name == graph.states[s].mirror_of) layouts[s] = layouts[p];
+    }
   }
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const State& state = graph.states[s];

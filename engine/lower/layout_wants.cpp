@@ -46,6 +46,8 @@ class WantWalk {
       const Node& node = graph_.nodes[n];
       if (is_view(node)) {
         through_view(node);
+      } else if (node.op->name == "Transfer") {
+        through_transfer(node);
       } else if (node.op->name == "Concat") {
         through_concat(node);
       } else {
@@ -99,6 +101,19 @@ class WantWalk {
         wish(x, row_major(x_shape));
       }
     }
+  }
+
+  // Bytes are moved as they lie.
+  void through_transfer(const Node& node) {
+    if (node.inputs[1]) {
+      const int state = plan_.state_of[node.inputs[1].index];
+      if (state >= 0) wish(node.inputs[0], plan_.states[state]);
+      return;
+    }
+    const std::optional<Want>& want = plan_.wants[node.outputs[0].index];
+    const Shape& shape = graph_.type(node.inputs[0]).shape;
+    const bool dense = want && satisfies({LayoutWish::Kind::dense, {}}, want->layout, shape);
+    wish(node.inputs[0], dense ? want->layout : row_major(shape));
   }
 
   // The layout of y seen as `shape`.

@@ -27,18 +27,22 @@ class LayoutWalk {
 
   Lowered run() {
     to_.devices = context_.devices;
+    device_ = 0;  // inputs are fed on the host
     for (const NamedValue& input : graph_.inputs)
       to_.graph.inputs.push_back({input.name, mapped(input.value)});
     for (std::size_t s = 0; s < graph_.states.size(); ++s) {
-      const int device = placed_.devices.empty() ? 0 : placed_.devices[0];
-      to_.states.push_back({device, plan_.states[s]});
+      to_.states.push_back({placed_.states[s], plan_.states[s]});
+      device_ = placed_.states[s];
       mapped(graph_.states[s].initial);
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       const Node& node = graph_.node(id);
+      device_ = placed_.devices[n];
       if (is_view(node)) {
         lower_view(id);
+      } else if (node.op->name == "Transfer") {
+        lower_transfer(id);
       } else if (node.op->name != "Concat" || !lower_concat(id)) {
         lower_kernel(id);
       }
@@ -59,7 +63,7 @@ class LayoutWalk {
   const Shape& shape_of(ValueId old) const { return graph_.type(old).shape; }
   LoweredValue& at(ValueId id) { return to_.values[id.index]; }
 
-  // The new value; made on first use with a row-major buffer of its own.
+  // The new value; made on first use with a row-major buffer of its own on the current device.
   ValueId mapped(ValueId old) {
     if (!old) return {};
     if (map_[old.index]) return map_[old.index];
@@ -73,7 +77,7 @@ class LayoutWalk {
   ValueId add_value(Value value, Layout layout) {
     const ValueId id{static_cast<std::int32_t>(to_.graph.values.size())};
     to_.graph.values.push_back(std::move(value));
-    to_.values.push_back({id, std::move(layout), placed_.devices.empty() ? 0 : placed_.devices[0]});
+    to_.values.push_back({id, std::move(layout), device_});
     return id;
   }
 
@@ -104,6 +108,7 @@ class LayoutWalk {
     if (to_.graph.value(x).kind == ValueKind::constant) {
       Value value = to_.graph.value(x);
       value.name += "/copy" + std::to_string(++copy_count_);
+      device_ = at(x).device;
       return y = add_value(std::move(value), layout);
     }
     return y = add_copy(x, layout, like);
@@ -117,6 +122,7 @@ class LayoutWalk {
     value.name += "/copy" + std::to_string(++copy_count_);
     value.kind = ValueKind::computed;
     value.constant = nullptr;
+    device_ = at(x).device;
     const ValueId y = add_value(std::move(value), layout);
     if (storage) at(y).storage = storage;
     Node node;
@@ -169,6 +175,36 @@ class LayoutWalk {
     y.layout = std::move(*layout);
     y.storage = at(node.inputs[0]).storage;
     add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
+  }
+
+  // The bytes of x as they lie, from one memory to the other: x must be a block without holes.
+  void lower_transfer(NodeId id) {
+    const Node& old = graph_.node(id);
+    Node node = mapped_node(old);
+    const Shape& shape = shape_of(old.inputs[0]);
+    const ValueId into = node.inputs[1];
+    const bool fits = satisfies({LayoutWish::Kind::dense, {}}, at(node.inputs[0]).layout, shape) &&
+                      (!into || same_block(at(node.inputs[0]).layout, at(into).layout, shape));
+    if (!fits) {
+      node.inputs[0] = copied(node.inputs[0], into ? at(into).layout : row_major(shape), old);
+    }
+    LoweredNode lowered{placed_.devices[id.index], nullptr, {into ? 1 : -1}, {}};
+    lowered.transfer = true;
+    LoweredValue& y = at(node.outputs[0]);
+    y.device = lowered.device;
+    if (into) {
+      y.layout = at(into).layout;
+      y.storage = at(into).storage;
+    } else {
+      y.layout = at(node.inputs[0]).layout;
+      y.layout.offset = 0;
+    }
+    add_node(std::move(node), std::move(lowered));
+  }
+
+  static bool same_block(const Layout& x, Layout y, const Shape& shape) {
+    y.offset = x.offset;
+    return same_places(x, y, shape);
   }
 
   // Where some input already lies in the result, the others are copied beside it; else a kernel
@@ -292,6 +328,7 @@ class LayoutWalk {
   std::vector<std::vector<NodeId>> readers_;
   std::vector<char> kept_;
   std::vector<ValueId> map_;
+  int device_ = 0;  // where new values lie
   std::map<std::pair<std::int32_t, std::string>, ValueId> copies_;
   int copy_count_ = 0;
   std::set<std::int32_t> output_buffers_;

@@ -8,22 +8,17 @@
 namespace tandem {
 namespace {
 
-// Every node must so far be on the same device as what it reads.
-void check_placement(const Graph& graph, const Placement& placement,
-                     const std::vector<Device*>& devices) {
+PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
   assert(placement.nodes.size() == graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const int device = placement.nodes[n].device;
-    if (device == placement.nodes[0].device && device < static_cast<int>(devices.size())) continue;
-    Diagnostic d;
-    d.message = "a program on several devices cannot be lowered";
-    d.path = graph.nodes[n].path;
-    d.expected =
-        placement.devices.empty() ? "one device" : placement.devices[placement.nodes[0].device];
-    d.got = device < static_cast<int>(placement.devices.size()) ? placement.devices[device] : "?";
-    d.fix = "place all nodes on one device";
-    throw Error(ErrorKind::usage, std::move(d));
+  assert(placement.states.size() == graph.states.size());
+  PlacedGraph placed;
+  placed.graph = graph;
+  for (const PlacedNode& node : placement.nodes) placed.devices.push_back(node.device);
+  for (const PlacedState& state : placement.states) {
+    placed.states.push_back(state.state);
+    placed.weights.push_back(state.param);
   }
+  return placed;
 }
 
 bool is_on(const LowerOptions& options, const std::string& pass) {
@@ -35,6 +30,8 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
+      {"place_parameters", place_parameters, true},
+      {"add_transfers", add_transfers, true},
       {"split_views", split_views},
       {"constant_gathers", constant_gathers},
       {"transposed_products", transposed_products},
@@ -52,11 +49,8 @@ const std::vector<LowerPass>& lower_passes() {
 
 Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet& operators,
               const std::vector<Device*>& devices, const LowerOptions& options) {
-  check_placement(graph, placement, devices);
   const LowerContext context{operators, devices, options};
-  PlacedGraph placed;
-  placed.graph = graph;
-  for (const PlacedNode& node : placement.nodes) placed.devices.push_back(node.device);
+  PlacedGraph placed = placed_graph(graph, placement);
   std::vector<double> keys;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) keys.push_back(static_cast<double>(n));
   placed = tidy(std::move(placed), keys);

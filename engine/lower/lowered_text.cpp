@@ -52,7 +52,10 @@ std::string to_text(const Lowered& lowered) {
                           place(lowered, output));
     }
     text += fmt::format("  = {}({}) {}  # {}\n", node.op->name, operands(graph, node.inputs),
-                        how.kernel == nullptr ? "view" : "by " + how.kernel->name, node.path);
+                        how.transfer    ? "transfer"
+                        : how.is_view() ? "view"
+                                        : "by " + how.kernel->name,
+                        node.path);
     if (node.body) {
       for (const Node& inner : node.body->nodes) {
         text += fmt::format("    %{} = {}({})\n", node.body->value(inner.outputs[0]).name,

@@ -105,6 +105,8 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
 
   // Values in the order of their first use; inputs and states first.
   PlacedGraph to;
+  to.states = placed.states;
+  to.weights = placed.weights;
   std::vector<ValueId> map(from.values.size());
   auto keep = [&](ValueId old) {
     if (!old) return ValueId{};
@@ -192,6 +194,21 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
   placed_.devices.push_back(placed_.devices[like.index]);
   keys_.push_back(keys_[like.index]);
   return id;
+}
+
+ValueId PlacedEdit::add_value(Value value) {
+  const ValueId id{static_cast<std::int32_t>(placed_.graph.values.size())};
+  placed_.graph.values.push_back(std::move(value));
+  readers_.emplace_back();
+  kept_.push_back(0);
+  replaced_.emplace_back();
+  return id;
+}
+
+void PlacedEdit::add_state(State state, int device) {
+  kept_[state.final.index] = 1;
+  placed_.graph.states.push_back(std::move(state));
+  placed_.states.push_back(device);
 }
 
 void PlacedEdit::drop(NodeId node) {

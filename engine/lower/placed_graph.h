@@ -13,6 +13,8 @@ namespace tandem {
 struct PlacedGraph {
   Graph graph;
   std::vector<int> devices;  // per node: index into LowerContext::devices
+  std::vector<int> states;   // per state of the graph: where it lies; fed inputs lie on device 0
+  std::vector<int> weights;  // per state, until `place_parameters`: where its readers find it
 };
 
 struct LowerContext {
@@ -30,6 +32,8 @@ class PlacedEdit {
   Graph& graph() { return placed_.graph; }
   const LowerContext& context() const { return context_; }
   int device(NodeId node) const { return placed_.devices[node.index]; }
+  void set_device(NodeId node, int device) { placed_.devices[node.index] = device; }
+  int state_device(std::size_t state) const { return placed_.states[state]; }
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
   /// True for outputs of the graph and final values of states.
@@ -41,6 +45,9 @@ class PlacedEdit {
   /// of missing attributes are filled, types are inferred. Its outputs are new values.
   NodeId add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes, NodeId like,
              const std::vector<NodeId>& merged = {}, std::shared_ptr<const Graph> body = nullptr);
+  /// A value that no node makes: a constant, or the initial value of a state that `add_state` gets.
+  ValueId add_value(Value value);
+  void add_state(State state, int device);
   /// From now on every reader of `old` reads `by`, which takes over its name.
   void replace(ValueId old, ValueId by);
   /// True where the device of `node` has a kernel of its own (no reference) for it.
@@ -70,6 +77,8 @@ std::vector<int> overwritten_inputs(const Node& node);
 inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 
 /// The passes in order; each returns a new graph.
+PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context);
+PlacedGraph add_transfers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
 PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);

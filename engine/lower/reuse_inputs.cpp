@@ -21,7 +21,7 @@ class Reuse {
     first_.assign(graph_.values.size(), static_cast<std::int32_t>(graph_.nodes.size()));
     last_.assign(graph_.values.size(), -1);
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (lowered_.nodes[n].kernel == nullptr) continue;
+      if (lowered_.nodes[n].is_view()) continue;
       for (ValueId id : graph_.nodes[n].inputs) touch(id, n);
       for (ValueId id : graph_.nodes[n].outputs) touch(id, n);
     }

@@ -62,6 +62,7 @@ OperatorSet all_operators() {
   set.add(operators::gather_grad());
   set.add(operators::trilu());
   set.add(operators::copy());
+  set.add(operators::transfer());
 
   // Reductions
   set.add(operators::reduce_sum());

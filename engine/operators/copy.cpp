@@ -1,4 +1,4 @@
-// The same elements in another layout or on another device; made by lowering.
+// The same elements in another layout; made by lowering. Transfer goes to another device.
 #include "engine/operators/operators.h"
 
 namespace tandem::operators {

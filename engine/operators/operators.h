@@ -62,6 +62,7 @@ Operator gather();
 Operator gather_grad();
 Operator trilu();
 Operator copy();
+Operator transfer();
 
 // Reductions
 Operator reduce_sum();

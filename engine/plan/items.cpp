@@ -15,11 +15,22 @@ int queue_named(Plan& plan, const std::string& name, int device) {
   return static_cast<int>(plan.queues.size()) - 1;
 }
 
+// A device computes in one queue and copies in two: `.in` from the host and `.out` to it.
+int queue_of(const Lowered& lowered, Plan& plan, std::size_t n) {
+  const LoweredNode& node = lowered.nodes[n];
+  if (!node.transfer) return queue_named(plan, lowered.devices[node.device]->name(), node.device);
+  const int from = lowered.values[lowered.graph.nodes[n].inputs[0].index].device;
+  const int device = node.device != 0 ? node.device : from;
+  const std::string& name = lowered.devices[device]->name();
+  return queue_named(plan, name + (node.device != 0 ? ".in" : ".out"), device);
+}
+
 Instruction run_instruction(const Lowered& lowered, const Plan& plan,
                             const std::vector<char>& needed, NodeId id) {
   const Node& node = lowered.graph.node(id);
   Instruction instruction;
   instruction.node = id;
+  if (lowered.nodes[id.index].transfer) instruction.kind = Instruction::Kind::copy;
   auto access = [&](ValueId value, bool write) {
     const int buffer = plan.buffer_of[value.index];
     const ByteRange range = bytes_of(lowered, value);
@@ -47,11 +58,11 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   const std::vector<char> needed = needed_values(lowered);
   std::vector<PlannedItem> kernels;
   std::vector<std::size_t> first_use(plan.buffers.size(), graph.nodes.size());
+  queue_named(plan, lowered.devices[0]->name(), 0);  // the host's lane comes first, always
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (lowered.nodes[n].kernel == nullptr) continue;
-    const int device = lowered.nodes[n].device;
+    if (lowered.nodes[n].is_view()) continue;
     PlannedItem item;
-    item.queue = queue_named(plan, lowered.devices[device]->name(), device);
+    item.queue = queue_of(lowered, plan, n);
     item.instruction = run_instruction(lowered, plan, needed, NodeId{static_cast<std::int32_t>(n)});
     for (const Access& access : item.instruction.accesses) {
       first_use[access.buffer] = std::min(first_use[access.buffer], n);

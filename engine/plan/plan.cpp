@@ -14,6 +14,7 @@ Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace
   make_buffers(lowered, workspace_bytes, plan);
   std::vector<PlannedItem> items = make_items(lowered, plan);
   synchronise(items, plan);
+  order_launches(plan);
   place_buffers(items, lowered, plan);
   std::vector<DeviceProfile> profiles;
   for (const Device* device : lowered.devices) profiles.push_back(assumed_profile(device->facts()));

@@ -45,14 +45,14 @@ struct Access {
 struct Instruction {
   enum class Kind : std::uint8_t {
     run,     // a node's kernel
-    copy,    // between devices
+    copy,    // a Transfer node: bytes between devices
     feed,    // the loader fills an input slot
     read,    // the host reads an output slot
     record,  // event
     wait,    // for an event, of this step or of the previous one
   };
   Kind kind = Kind::run;
-  NodeId node;                   // run
+  NodeId node;                   // run, copy
   int buffer = -1;               // feed, read: the slot
   int event = -1;                // record, wait
   bool previous_step = false;    // wait: for the event of the step before
@@ -73,8 +73,15 @@ struct MemoryUse {
   std::string peak_at;          // path of the node where that is
 };
 
+/// An instruction: its queue, and its place there.
+struct Launch {
+  int queue = 0;
+  int index = 0;
+};
+
 struct Plan {
   std::vector<Queue> queues;
+  std::vector<Launch> launches;  // all instructions, as one thread enqueues them
   std::vector<Buffer> buffers;
   std::vector<int> buffer_of;     // per value of the lowered graph: its storage's buffer, or -1
   std::vector<int> workspace_of;  // per node: its workspace buffer, or -1

@@ -37,6 +37,9 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan);
 /// Events and waits for every conflict between queues, also with the step before; none redundant.
 void synchronise(std::vector<PlannedItem>& items, Plan& plan);
 
+/// Fills plan.launches.
+void order_launches(Plan& plan);
+
 /// Offsets of arena buffers and the memory report.
 void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered, Plan& plan);
 

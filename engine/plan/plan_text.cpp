@@ -62,9 +62,9 @@ std::string line(const Plan& plan, const Lowered& lowered, const Instruction& in
   }
   const Node& node = lowered.graph.node(instruction.node);
   const Kernel* kernel = lowered.nodes[instruction.node.index].kernel;
-  return fmt::format("{} {} ({}) -> {}  # {}", node.op->name, kernel == nullptr ? "" : kernel->name,
-                     accesses(plan, instruction, false), accesses(plan, instruction, true),
-                     node.path);
+  return fmt::format(
+      "{} {} ({}) -> {}  # {}", node.op->name, kernel == nullptr ? "copies" : kernel->name,
+      accesses(plan, instruction, false), accesses(plan, instruction, true), node.path);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@ namespace {
 
 constexpr int steps = 4;  // the last of them is the steady state
 
+}  // namespace
+
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
                   const DeviceProfile& profile) {
   switch (instruction.kind) {
@@ -20,7 +22,7 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered,
     case Instruction::Kind::copy: {
       double bytes = 0;
       for (const Access& access : instruction.accesses) {
-        if (!access.write) bytes += static_cast<double>(access.end - access.begin);
+        if (access.write) bytes += static_cast<double>(access.end - access.begin);
       }
       return bytes / profile.link_bandwidth + profile.link_latency;
     }
@@ -28,8 +30,6 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered,
       return 0;
   }
 }
-
-}  // namespace
 
 DeviceProfile assumed_profile(const DeviceFacts& facts) {
   DeviceProfile profile;
@@ -39,43 +39,104 @@ DeviceProfile assumed_profile(const DeviceFacts& facts) {
   return profile;
 }
 
-Simulation simulate(const Plan& plan, const Lowered& lowered,
-                    const std::vector<DeviceProfile>& profiles) {
-  const std::size_t count = plan.queues.size();
-  Simulation result;
-  result.queues.resize(count);
-  std::vector<double> now(count, 0), started(steps + 1, 0);
-  std::vector<std::vector<double>> events(steps, std::vector<double>(plan.events, -1));
-  std::vector<std::size_t> next(count, 0);  // over all steps
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (std::size_t q = 0; q < count; ++q) {
+namespace {
+
+class Simulator {
+ public:
+  Simulator(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles)
+      : plan_(plan), lowered_(lowered), profiles_(profiles), recorder_(plan.events, -1) {
+    result_.queues.resize(plan.queues.size());
+    for (std::size_t q = 0; q < plan.queues.size(); ++q) {
       const std::vector<Instruction>& list = plan.queues[q].instructions;
-      while (!list.empty() && next[q] < steps * list.size()) {
-        const int step = static_cast<int>(next[q] / list.size());
-        const Instruction& instruction = list[next[q] % list.size()];
-        if (instruction.kind == Instruction::Kind::wait) {
-          const int of = step - instruction.previous_step;
-          const double at = of < 0 ? 0 : events[of][instruction.event];
-          if (at < 0) break;  // not recorded yet
-          if (step == steps - 1) result.queues[q].waiting += std::max(0.0, at - now[q]);
-          now[q] = std::max(now[q], at);
-        } else if (instruction.kind == Instruction::Kind::record) {
-          events[step][instruction.event] = now[q];
-        } else {
-          const double seconds = seconds_of(instruction, lowered, profiles[plan.queues[q].device]);
-          if (step == steps - 1) result.queues[q].busy += seconds;
-          now[q] += seconds;
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if (list[i].kind == Instruction::Kind::record) {
+          recorder_[list[i].event] = static_cast<int>(result_.spans.size()) - 1;
+        } else if (list[i].kind != Instruction::Kind::wait) {
+          result_.spans.push_back({static_cast<int>(q), static_cast<int>(i)});
+          seconds_.push_back(seconds_of(list[i], lowered, profiles[plan.queues[q].device]));
         }
-        ++next[q];
-        moved = true;
-        if (next[q] % list.size() == 0) started[step + 1] = std::max(started[step + 1], now[q]);
       }
     }
   }
-  result.seconds = started[steps] - started[steps - 1];
-  return result;
+
+  Simulation run() {
+    const std::size_t count = plan_.queues.size();
+    now_.assign(count, 0);
+    span_.assign(count, 0);
+    std::vector<std::size_t> first(count, 0), next(count, 0);  // next: over all steps
+    for (const SimulatedSpan& span : result_.spans) {
+      for (std::size_t q = span.queue + 1; q < count; ++q) ++first[q];
+    }
+    started_.assign(steps + 1, 0);
+    events_.assign(steps, std::vector<double>(plan_.events, -1));
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t q = 0; q < count; ++q) {
+        const std::size_t length = plan_.queues[q].instructions.size();
+        while (length > 0 && next[q] < steps * length) {
+          const int step = static_cast<int>(next[q] / length);
+          if (next[q] % length == 0) span_[q] = first[q];
+          if (!advance(q, next[q] % length, step)) break;
+          ++next[q];
+          moved = true;
+          if (next[q] % length == 0) started_[step + 1] = std::max(started_[step + 1], now_[q]);
+        }
+      }
+    }
+    result_.seconds = started_[steps] - started_[steps - 1];
+    return std::move(result_);
+  }
+
+ private:
+  // One instruction; false where it waits for what has not happened yet.
+  bool advance(std::size_t q, std::size_t index, int step) {
+    const Instruction& instruction = plan_.queues[q].instructions[index];
+    const bool last = step == steps - 1;
+    if (instruction.kind == Instruction::Kind::wait) {
+      const int of = step - instruction.previous_step;
+      const double at = of < 0 ? 0 : events_[of][instruction.event];
+      if (at < 0) return false;
+      const double waited = std::max(0.0, at - now_[q]);
+      if (last) {
+        result_.queues[q].waiting += waited;
+        const int by = recorder_[instruction.event];
+        if (by >= 0 && computes(q)) result_.spans[by].exposed += waited;
+      }
+      now_[q] += waited;
+    } else if (instruction.kind == Instruction::Kind::record) {
+      events_[step][instruction.event] = now_[q];
+    } else {
+      const double seconds = seconds_[span_[q]];
+      SimulatedSpan& span = result_.spans[span_[q]++];
+      span.start = now_[q];
+      now_[q] += seconds;
+      span.end = now_[q];
+      if (last) result_.queues[q].busy += seconds;
+    }
+    return true;
+  }
+
+  bool computes(std::size_t q) const {
+    const Queue& queue = plan_.queues[q];
+    return queue.name == lowered_.devices[queue.device]->name();
+  }
+
+  const Plan& plan_;
+  const Lowered& lowered_;
+  const std::vector<DeviceProfile>& profiles_;
+  Simulation result_;
+  std::vector<int> recorder_;    // per event: the span that it marks the end of
+  std::vector<double> seconds_;  // per span
+  std::vector<double> now_, started_;
+  std::vector<std::size_t> span_;
+  std::vector<std::vector<double>> events_;  // per step and event
+};
+
+}  // namespace
+
+Simulation simulate(const Plan& plan, const Lowered& lowered,
+                    const std::vector<DeviceProfile>& profiles) {
+  return Simulator(plan, lowered, profiles).run();
 }
 
 }  // namespace tandem

@@ -18,6 +18,10 @@ struct DeviceProfile {
   double link_latency = 10e-6;   // seconds a copy
 };
 
+/// Of a kernel or a copy, by the roofline; nothing for waits and records.
+double seconds_of(const Instruction& instruction, const Lowered& lowered,
+                  const DeviceProfile& profile);
+
 /// A guess from the facts of a device alone.
 DeviceProfile assumed_profile(const DeviceFacts& facts);
 
@@ -26,9 +30,17 @@ struct SimulatedQueue {
   double waiting = 0;  // seconds in waits
 };
 
+/// A kernel or a copy in the last simulated step.
+struct SimulatedSpan {
+  int queue = 0, index = 0;   // which instruction
+  double start = 0, end = 0;  // seconds
+  double exposed = 0;         // seconds that computing queues waited for it
+};
+
 struct Simulation {
   double seconds = 0;  // from step to step, once the loop is in its steady state
   std::vector<SimulatedQueue> queues;
+  std::vector<SimulatedSpan> spans;  // in the order of `queues`, each queue in its own order
 };
 
 /// `profiles`: one per device of the lowered graph.

@@ -95,14 +95,14 @@ class Verifier {
     for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
       for (int i = 0; i < length(q); ++i) {
         const Instruction& instruction = plan_.queues[q].instructions[i];
-        if (instruction.kind != Instruction::Kind::run) continue;
+        if (!instruction.node) continue;
         Happening& place = place_[instruction.node.index];
         if (place.queue >= 0) wrong_.push_back("runs twice: " + name({q, i}));
         place = {q, i};
       }
     }
     for (std::size_t n = 0; n < place_.size(); ++n) {
-      if (lowered_.nodes[n].kernel != nullptr && place_[n].queue < 0) {
+      if (!lowered_.nodes[n].is_view() && place_[n].queue < 0) {
         wrong_.push_back("never runs: '" + graph().nodes[n].path + "'");
       }
     }
@@ -259,7 +259,7 @@ class Verifier {
   ValueId version(ValueId id) const {
     while (graph().value(id).producer) {
       const NodeId producer = graph().value(id).producer;
-      if (lowered_.nodes[producer.index].kernel != nullptr) return id;
+      if (!lowered_.nodes[producer.index].is_view()) return id;
       const Node& node = graph().node(producer);
       if (node.inputs.size() != 1) return id;  // a Concat that is written in pieces
       id = node.inputs[0];
@@ -271,7 +271,7 @@ class Verifier {
   void makers(ValueId id, std::set<int>& found) const {
     const NodeId producer = graph().value(id).producer;
     if (!producer) return;
-    if (lowered_.nodes[producer.index].kernel != nullptr) {
+    if (!lowered_.nodes[producer.index].is_view()) {
       found.insert(producer.index);
       return;
     }

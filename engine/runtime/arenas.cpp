@@ -37,6 +37,19 @@ std::size_t Arenas::bytes(const Device& device) const {
   return sum;
 }
 
+void Arenas::take(const void* user, std::function<void()> drain) {
+  if (user == user_) return;
+  if (drain_) drain_();
+  user_ = user;
+  drain_ = std::move(drain);
+}
+
+void Arenas::leave(const void* user) {
+  if (user != user_) return;
+  user_ = nullptr;
+  drain_ = {};
+}
+
 std::shared_ptr<Arenas> make_arenas() { return std::make_shared<Arenas>(); }
 
 }  // namespace tandem

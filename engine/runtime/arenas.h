@@ -2,6 +2,7 @@
 // programs of a run use one after the other.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,11 @@ class Arenas {
   /// The address of at least `bytes` bytes on that device. Addresses given out before stay valid;
   /// on a device that can reserve, all are the same. Throws Error{does_not_fit}.
   void* ensure(Device& device, std::size_t bytes);
+  /// Before a step of `user`: another program's work in the arenas has to end first; `drain` ends
+  /// that of this one. Null: it ends by itself.
+  void take(const void* user, std::function<void()> drain);
+  /// Forgets a user that goes away.
+  void leave(const void* user);
   /// Bytes in use on that device, all regions together.
   std::size_t bytes(const Device& device) const;
 
@@ -24,6 +30,8 @@ class Arenas {
     std::size_t bytes = 0;
   };
   std::vector<Region> regions_;
+  const void* user_ = nullptr;
+  std::function<void()> drain_;
 };
 
 }  // namespace tandem

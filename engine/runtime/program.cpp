@@ -7,10 +7,10 @@
 #include <thread>
 
 #include "engine/graph/error.h"
-#include "engine/lower/kernel_choice.h"
 #include "engine/plan/plan_parts.h"
 #include "engine/runtime/arenas.h"
 #include "engine/runtime/layout_copy.h"
+#include "engine/runtime/mixed_step.h"
 #include "engine/runtime/state_entry.h"
 
 namespace tandem {
@@ -49,9 +49,9 @@ struct Ring {
   }
 };
 
-Ring make_ring(Device& device, std::size_t bytes, int slots) {
+Ring make_ring(Device& device, std::size_t slot_bytes, int slots) {
   Ring ring;
-  ring.slot_bytes = aligned(std::max<std::size_t>(bytes, 1));
+  ring.slot_bytes = slot_bytes;
   ring.slots = static_cast<std::uint64_t>(std::max(slots, 1));
   ring.memory = device.allocate(ring.slot_bytes * ring.slots);
   return ring;
@@ -64,7 +64,9 @@ struct Program::Impl {
   Plan plan;
   std::shared_ptr<Arenas> arenas;
   std::vector<std::unique_ptr<PreparedKernel>> kernels;  // per node
-  std::vector<Call> calls;
+  std::vector<Call> calls;  // of the only queue, where all is on one device
+  std::unique_ptr<MixedStep> mixed;
+  std::uint64_t steps = 0;       // launched so far
   std::vector<void*> arguments;  // of all calls, one after the other
   std::vector<Ring> inputs, outputs;
   std::vector<int> ring_of_buffer;  // inputs, then outputs; -1
@@ -80,35 +82,12 @@ struct Program::Impl {
     return index < count ? inputs[index] : outputs[index - count];
   }
 
-  void prepare(bool deterministic);
   void adopt_states(StateStore& states, std::vector<std::byte*>& base);
   void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
   void place_constants(std::vector<std::byte*>& base);
   void make_calls(const std::vector<std::byte*>& base);
+  void run_mixed(std::uint64_t ticket);
 };
-
-void Program::Impl::prepare(bool deterministic) {
-  const Graph& graph = lowered.graph;
-  const std::vector<char> needed = needed_values(lowered);
-  kernels.resize(graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    if (lowered.nodes[n].kernel == nullptr) continue;
-    const NodeId id{static_cast<std::int32_t>(n)};
-    const Node& node = graph.nodes[n];
-    std::vector<Layout> in, out;
-    std::vector<bool> read;
-    for (ValueId value : node.inputs)
-      in.push_back(value ? lowered.values[value.index].layout : Layout{});
-    for (ValueId value : node.outputs) {
-      out.push_back(lowered.values[value.index].layout);
-      read.push_back(needed[value.index] != 0);
-    }
-    Device& device = *lowered.devices[lowered.nodes[n].device];
-    kernels[n] = lowered.nodes[n].kernel->prepare(
-        make_request(graph, id, in, out, read, device, deterministic));
-    assert(kernels[n]);
-  }
-}
 
 // States that no program has made yet get their start value.
 void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& base) {
@@ -124,6 +103,14 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
       d.path = state.name;
       d.expected = to_string(entry->type);
       d.got = to_string(lowered.graph.type(state.initial));
+      throw Error(ErrorKind::usage, std::move(d));
+    }
+    if (entry->device != lowered.devices[lowered.states[s].device]) {
+      Diagnostic d;
+      d.message = "two programs disagree on the device of a state";
+      d.path = state.name;
+      d.expected = entry->device->name();
+      d.got = lowered.devices[lowered.states[s].device]->name();
       throw Error(ErrorKind::usage, std::move(d));
     }
     const int buffer = plan.buffer_of[state.initial.index];
@@ -167,9 +154,7 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
     const int b = plan.buffer_of[value.index];
     const Buffer& buffer = plan.buffers[b];
     ring_of_buffer[b] = static_cast<int>(inputs.size() + outputs.size());
-    rings.push_back(make_ring(*lowered.devices[buffer.device], buffer.bytes, slots));
-    // The plan counts one slot of each ring.
-    plan.memory[buffer.device].peak += rings.back().slot_bytes * rings.back().slots - buffer.bytes;
+    rings.push_back(make_ring(*lowered.devices[buffer.device], slot_bytes(buffer), slots));
   };
   for (const NamedValue& input : graph.inputs) add_ring(input.value, options.input_slots, inputs);
   for (const NamedValue& output : graph.outputs)
@@ -208,7 +193,10 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
       arguments.back() = base[buffer] + offset;
     }
   };
+  std::vector<MixedStep::NodeCall> node_calls(graph.nodes.size());
+  bool is_mixed = false;
   for (const Queue& queue : plan.queues) {
+    is_mixed = is_mixed || queue.device != 0;
     for (const Instruction& instruction : queue.instructions) {
       if (instruction.kind != Instruction::Kind::run) continue;
       const NodeId id = instruction.node;
@@ -225,8 +213,11 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
       call.arguments.workspace = workspace >= 0 ? base[workspace] : nullptr;
       call.arguments.context = &context;
       calls.push_back(call);
+      node_calls[id.index] = {call.kernel, call.arguments, static_cast<int>(node.inputs.size()),
+                              static_cast<int>(node.outputs.size())};
     }
   }
+  if (is_mixed) mixed = std::make_unique<MixedStep>(plan, lowered, std::move(node_calls), base);
   for (const Ring& r : inputs) r.point_to(0);
   for (const Ring& r : outputs) r.point_to(0);
 }
@@ -242,25 +233,32 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
     const StateStore::Entry* entry = states.find(state.name);
     if (entry != nullptr) lower_options.fixed_layouts.emplace_back(entry->name, entry->layout);
   }
-  impl.lowered = lower(graph, placement, operators, devices, lower_options);
-  impl.prepare(lower_options.deterministic);
-
-  std::vector<std::size_t> workspace_bytes;
-  for (const auto& kernel : impl.kernels)
-    workspace_bytes.push_back(kernel ? kernel->workspace_bytes : 0);
-  impl.plan = make_plan(impl.lowered, workspace_bytes);
-  const std::vector<std::string> wrong = verify(impl.plan, impl.lowered);
-  if (!wrong.empty()) {
-    Diagnostic d;
-    d.message = "the plan is not free of races (please report this): " + wrong.front();
-    throw Error(ErrorKind::runtime, std::move(d));
-  }
+  ProgramOptions compile_options = options;
+  compile_options.lower = std::move(lower_options);
+  CompiledProgram compiled = compile_program(graph, placement, operators, devices, compile_options);
+  impl.lowered = std::move(compiled.lowered);
+  impl.plan = std::move(compiled.plan);
+  impl.kernels = std::move(compiled.kernels);
   std::vector<std::byte*> base(impl.plan.buffers.size(), nullptr);
   impl.place(states, options, base);
   impl.make_calls(base);
 }
 
-Program::~Program() = default;
+Program::~Program() {
+  if (!impl_->mixed) return;
+  impl_->mixed->drain();
+  impl_->arenas->leave(impl_->mixed.get());
+}
+
+void Program::Impl::run_mixed(std::uint64_t ticket) {
+  for (std::size_t b = 0; b < ring_of_buffer.size(); ++b) {
+    if (ring_of_buffer[b] >= 0)
+      mixed->set_slot(static_cast<int>(b), ring(ring_of_buffer[b]).slot(ticket));
+  }
+  arenas->take(mixed.get(), [this] { mixed->drain(); });
+  mixed->run(context, ++steps);
+  finished.store(ticket + 1, std::memory_order_release);
+}
 
 void* Program::input_slot(int input, std::uint64_t ticket) {
   return impl_->inputs[input].slot(ticket);
@@ -285,6 +283,11 @@ void Program::run(const StepContext& context, std::uint64_t ticket) {
   if (impl.context.error == nullptr) impl.context.error = &impl.error;
   for (const Ring& ring : impl.inputs) ring.point_to(ticket);
   for (const Ring& ring : impl.outputs) ring.point_to(ticket);
+  if (impl.mixed) {
+    impl.run_mixed(ticket);
+    return;
+  }
+  impl.arenas->take(nullptr, {});
   if (impl.probe) {
     for (const Call& call : impl.calls) {
       impl.probe(call.node, true);

@@ -10,6 +10,7 @@
 #include "engine/graph/graph.h"
 #include "engine/lower/lowered.h"
 #include "engine/plan/plan.h"
+#include "engine/runtime/compile.h"
 
 namespace tandem {
 
@@ -40,12 +41,6 @@ class StateStore {
 
 /// Memory shared by all programs of a run: one growing-before-the-run arena per device.
 class Arenas;
-
-struct ProgramOptions {
-  LowerOptions lower;
-  int input_slots = 3;   // ring of each fed input
-  int output_slots = 4;  // ring of each output
-};
 
 class Program {
  public:

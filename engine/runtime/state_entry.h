@@ -10,6 +10,7 @@ namespace tandem {
 
 struct StateStore::Entry {
   std::string name;
+  std::string mirror_of;  // of a weight away from its master: the master's name
   StateKind kind = StateKind::parameter;
   TensorType type;
   Layout layout;

@@ -43,7 +43,9 @@ bool StateStore::has(const std::string& name) const { return find(name) != nullp
 
 std::vector<std::string> StateStore::names() const {
   std::vector<std::string> names;
-  for (const auto& entry : entries_) names.push_back(entry->name);
+  for (const auto& entry : entries_) {
+    if (entry->mirror_of.empty()) names.push_back(entry->name);
+  }
   return names;
 }
 
@@ -56,6 +58,7 @@ HostTensor StateStore::read(const std::string& name) const {
   const Entry& entry = existing(*this, name);
   HostTensor result(entry.type);
   if (!entry.memory) return result;
+  entry.device->synchronize();
   const std::size_t bytes = buffer_bytes(entry.type, entry.layout);
   if (is_row_major(entry.layout, entry.type.shape)) {
     entry.device->to_host(result.data(), entry.memory->address(), bytes);
@@ -72,7 +75,11 @@ void StateStore::write(const std::string& name, const HostTensor& value) {
   if (!(value.type() == entry.type)) {
     fail(name, "a state cannot take this value", to_string(entry.type), to_string(value.type()));
   }
+  for (const auto& mirror : entries_) {
+    if (mirror->mirror_of == name) write(mirror->name, value);
+  }
   if (!entry.memory) return;
+  entry.device->synchronize();
   const std::size_t bytes = buffer_bytes(entry.type, entry.layout);
   if (is_row_major(entry.layout, entry.type.shape)) {
     entry.device->to_device(entry.memory->address(), value.data(), bytes);
@@ -89,6 +96,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   assert(layout.layout.is_strided() && layout.layout.offset == 0);
   auto entry = std::make_unique<Entry>();
   entry->name = state.name;
+  entry->mirror_of = state.mirror_of;
   entry->kind = state.kind;
   entry->type = state.start.type();
   entry->layout = layout.layout;
@@ -96,7 +104,9 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   const std::size_t bytes = buffer_bytes(entry->type, entry->layout);
   if (bytes > 0) entry->memory = device.allocate(bytes);
   entries_.push_back(std::move(entry));
-  write(state.name, state.start);
+  // A mirror that comes after its master has been trained or loaded shows what that holds now.
+  const bool is_late = !state.mirror_of.empty() && has(state.mirror_of);
+  write(state.name, is_late ? read(state.mirror_of) : state.start);
   return *entries_.back();
 }
 

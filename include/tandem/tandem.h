@@ -54,6 +54,8 @@ struct Progress {
 
 struct TrainOptions {
   std::vector<std::string> overrides;  // "optimizer.lr=0.01"
+  std::vector<std::string> place;      // rules over the policy's: '{ at = "wide.**", on = "cpu" }'
+  std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
   bool resume = false;
   bool dry_run = false;  // everything up to the first step
@@ -80,7 +82,7 @@ class Trainer {
   TrainResult run();
   /// From any thread or a signal handler: save after the current step and return.
   static void request_stop();
-  /// One paragraph: model, parameters, memory plan, placement.
+  /// One paragraph: model, parameters, placement with crossings, memory plan.
   std::string summary() const;
 
  private:
@@ -134,8 +136,9 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
 
 struct BenchOptions {
   std::vector<std::string> overrides;
-  double seconds = 3;      // of timed steps after warm-up
-  std::string trace_path;  // Chrome trace; empty = none
+  std::vector<std::string> place, devices;  // as in TrainOptions
+  double seconds = 3;                       // of timed steps after warm-up
+  std::string trace_path;                   // Chrome trace; empty = none
 };
 struct Report {
   std::string text, json;
@@ -145,9 +148,63 @@ Report bench(const std::string& config_path, const BenchOptions& options);
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
 Report doctor();
 
-/// All keys of train.toml with type, default and help; or one of them.
-std::string config_keys(bool json);
-std::string config_explain(const std::string& key);
-std::string config_schema();
+/// All keys of train.toml (or of policy.toml) with type, default and help; or one of them.
+std::string config_keys(bool json, bool policy = false);
+std::string config_explain(const std::string& key, bool policy = false);
+std::string config_schema(bool policy = false);
+
+// ---------------------------------------------------------------- policies
+
+/// What a policy is looked at with: a train.toml, or a model alone.
+struct PolicyOptions {
+  std::string config;                                      // train.toml, or
+  std::string model;                                       // an ONNX file
+  std::vector<std::pair<std::string, std::int64_t>> bind;  // of `model`: {"batch", 32}
+  std::vector<std::string> overrides;                      // keys of train.toml
+  std::string policy;              // a policy.toml instead of the configuration's; "" = that one
+  std::vector<std::string> place;  // as in TrainOptions
+  std::vector<std::string> devices;
+};
+
+/// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only
+/// what this selector covers, "" = all; `sort`: "graph" | "path" | "op" | "bytes".
+Report policy_names(const PolicyOptions& options, const std::string& at = "",
+                    const std::string& sort = "graph");
+
+/// Reads and resolves a policy: rules with what they match, warnings. Throws Error{usage} with
+/// everything that is wrong; so do all functions below.
+Report policy_check(const PolicyOptions& options);
+
+struct PolicyPlan {
+  Report report;
+  bool fits = true;
+};
+/// Compiles the training step under the policy without taking device memory: bytes by kind and
+/// device, every copy, time by the cost model, and which rules to change.
+PolicyPlan policy_plan(const PolicyOptions& options);
+
+/// Where an operator or a parameter is, which line of the policy decided it, and what became of all
+/// nodes that come from it. `phase`: "forward" | "backward" | "update" | "" = all.
+Report policy_explain(const PolicyOptions& options, const std::string& name,
+                      const std::string& phase = "");
+
+struct PolicyDiff {
+  Report report;
+  bool differs = false;  // something moves
+};
+/// What moves from policy `a` to policy `b`, and how memory, traffic and time change. Either may be
+/// "": the configuration's own.
+PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b);
+
+struct PolicyChange {
+  std::string at;                                            // the rule's selector, as written
+  std::vector<std::pair<std::string, std::string>> filters;  // of the rule: {"op", "Gather"}
+  std::vector<std::pair<std::string, std::string>> set;      // {"run", "cpu"}
+  std::vector<std::string> clear;                            // keys to take away
+  bool remove = false;                                       // the whole rule
+};
+/// Sets or clears a rule in place; the rest of the file stays as it is, to the character. The
+/// report shows the lines that changed.
+Report policy_edit(const std::string& path, const PolicyChange& change);
 
 }  // namespace tandem::api

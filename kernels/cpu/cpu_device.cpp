@@ -19,6 +19,7 @@
 
 #include "engine/graph/error.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
 
 namespace tandem {
@@ -104,25 +105,10 @@ void flush_denormals() {
 #endif
 }
 
-class CpuEvent final : public Event {};
-
-// The lane's own queue: everything runs where it is enqueued.
-class CpuStream final : public Stream {
- public:
-  void run(PreparedKernel& kernel, const KernelArguments& arguments) override {
-    kernel.run(arguments);
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override {
-    std::memcpy(to, from, bytes);
-  }
-  void record(Event&) override {}
-  void wait(Event&) override {}
-  void synchronize() override {}
-};
-
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(int threads) : kernels_(cpu_kernels()) {
+  CpuDevice(int threads, std::shared_ptr<LaneMonitor> monitor)
+      : kernels_(cpu_kernels()), monitor_(std::move(monitor)) {
     facts_.kind = "cpu";
     facts_.features = processor_features();
     const int cores = usable_cores();
@@ -138,14 +124,16 @@ class CpuDevice final : public Device {
   }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override {
-    if (bytes < small_block) return std::make_unique<HeapMemory>(bytes);
-    return std::make_unique<MappedMemory>(bytes, false);
+    if (bytes < small_block) return fresh(std::make_unique<HeapMemory>(bytes), bytes);
+    return fresh(std::make_unique<MappedMemory>(bytes, false), bytes);
   }
   std::unique_ptr<Memory> reserve(std::size_t bytes) override {
-    return std::make_unique<MappedMemory>(bytes, true);
+    return fresh(std::make_unique<MappedMemory>(bytes, true), bytes);
   }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<CpuStream>(); }
-  std::unique_ptr<Event> make_event() override { return std::make_unique<CpuEvent>(); }
+  std::unique_ptr<Stream> make_stream(StreamKind, const std::string& name) override {
+    return make_cpu_stream(monitor_, name.empty() ? name_ : name);
+  }
+  std::unique_ptr<Event> make_event() override { return make_cpu_event(monitor_); }
   void to_device(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);
   }
@@ -162,11 +150,19 @@ class CpuDevice final : public Device {
     }
     f();
   }
+  LaneMonitor* monitor() const override { return monitor_.get(); }
 
  private:
+  // The heap may have given the same bytes to others before.
+  std::unique_ptr<Memory> fresh(std::unique_ptr<Memory> memory, std::size_t bytes) {
+    if (monitor_) monitor_->forget(memory->address(), bytes);
+    return memory;
+  }
+
   std::string name_ = "cpu";
   DeviceFacts facts_;
   KernelList kernels_;
+  std::shared_ptr<LaneMonitor> monitor_;
 };
 
 // CPUs' worth of time that a quota file grants, or infinity.
@@ -221,8 +217,8 @@ int usable_cores() {
   return std::max(1, granted);
 }
 
-std::unique_ptr<Device> make_cpu_device(int threads) {
-  return std::make_unique<CpuDevice>(threads);
+std::unique_ptr<Device> make_cpu_device(int threads, std::shared_ptr<LaneMonitor> monitor) {
+  return std::make_unique<CpuDevice>(threads, std::move(monitor));
 }
 
 }  // namespace tandem

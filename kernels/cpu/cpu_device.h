@@ -12,7 +12,8 @@ namespace tandem {
 int usable_cores();
 
 /// The device "cpu" with a team of `threads` threads; 0 takes all usable cores, more are cut to
-/// them.
-std::unique_ptr<Device> make_cpu_device(int threads = 0);
+/// them. A monitor is told what its streams do.
+std::unique_ptr<Device> make_cpu_device(int threads = 0,
+                                        std::shared_ptr<LaneMonitor> monitor = nullptr);
 
 }  // namespace tandem

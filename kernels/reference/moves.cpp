@@ -137,6 +137,7 @@ void add_moves(KernelList& list) {
   add("identity", "Identity", same_order);
   add("reshape", "Reshape", same_order);
   add("copy", "Copy", same_order);
+  add("transfer", "Transfer", same_order);
   add("transpose", "Transpose", transpose);
   add("slice", "Slice", slice);
   add("slice_grad", "SliceGrad", slice_grad);

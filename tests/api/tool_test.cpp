@@ -69,6 +69,38 @@ TEST(ToolTest, LongListsOfErrorsAreCut) {
   EXPECT_EQ(Json::parse(json.text)["errors"].size(), 60u);
 }
 
+TEST(ToolTest, PolicyCommandsEndInTheirCodes) {
+  tandem::testing::TemporaryFolder folder;
+  std::ofstream(folder / "gpu.toml")
+      << "policy = 1\nrules = [\n  { at = \"**\", on = \"gpu\" },\n]\n";
+  std::ofstream(folder / "bad.toml") << "policy = 1\nrules = [\n  { at = \"**\", onn = \"cpu\" "
+                                        "},\n  { at = \"**\", on = \"gpx\" },\n]\n";
+  const std::string with = " --json --config " + digits + "train.toml --device gpu=emulated:0 ";
+  const Ended plan = run("policy plan " + (folder / "gpu.toml") + with);
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_TRUE(Json::parse(plan.text)["fits"]);
+  const Ended full =
+      run("policy plan " + (folder / "gpu.toml") + with + "--device gpu=memory=4KiB");
+  EXPECT_EQ(full.code, 3);
+  EXPECT_FALSE(Json::parse(full.text)["fits"]);
+  EXPECT_EQ(run("policy diff " + (folder / "gpu.toml") + with + "--exit-code").code, 6);
+  EXPECT_EQ(run("policy diff " + (folder / "gpu.toml") + with).code, 0);
+  const Ended keys = run("policy plan " + (folder / "gpu.toml") + with + "batch_size=8");
+  EXPECT_LT(Json::parse(keys.text)["devices"]["gpu"]["peak"],
+            Json::parse(plan.text)["devices"]["gpu"]["peak"]);
+  const Ended bad = run("policy check " + (folder / "bad.toml") + with + "2>/dev/null");
+  EXPECT_EQ(bad.code, 2);
+  const Json errors = Json::parse(bad.text)["errors"];
+  ASSERT_EQ(errors.size(), 3u);
+  EXPECT_EQ(errors[1]["line"], 3);
+  EXPECT_THAT(errors[1]["fix"].get<std::string>(), HasSubstr("did you mean `rules.0.on`?"));
+  EXPECT_EQ(errors[2]["line"], 4);
+  const Ended unplaced =
+      run("train --dry-run " + digits + "train.toml policy=" + (folder / "gpu.toml") + " 2>&1");
+  EXPECT_EQ(unplaced.code, 2);
+  EXPECT_THAT(unplaced.text, HasSubstr("--device gpu=emulated:0"));
+}
+
 TEST(ToolTest, PassesCanBeLeftOut) {
   const Ended unknown = run("inspect " + digits + "model.onnx --without fuze 2>&1");
   EXPECT_EQ(unknown.code, 2);

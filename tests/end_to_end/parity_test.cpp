@@ -3,19 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 
-#include "engine/formats/npy.h"
-#include "tandem/tandem.h"
+#include "tests/end_to_end/parity_support.h"
 
 namespace tandem {
 namespace {
 
-using Json = nlohmann::json;
-
-const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+using namespace testing;
 
 struct ParityCase {
   std::string network;   // "mlp"
@@ -23,11 +17,6 @@ struct ParityCase {
   std::string exporter;  // "torchscript" | "dynamo"
   std::size_t optimizer = 0;
 };
-
-Json read_fixture(const std::string& network) {
-  std::ifstream file(folder + network + ".json");
-  return Json::parse(file);
-}
 
 std::string name_of_case(const ParityCase& c) {
   const std::string optimizer = read_fixture(c.network)["optimizers"][c.optimizer]["name"];
@@ -54,46 +43,6 @@ std::vector<ParityCase> parity_cases() {
   return cases;
 }
 
-api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
-  api::Array array;
-  array.dtype = std::string(name_of(tensor.dtype()));
-  array.shape = tensor.shape();
-  array.shape[0] = count;
-  const std::size_t row = tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
-  const auto* from = static_cast<const std::byte*>(tensor.data()) + begin * row;
-  array.bytes.assign(from, from + count * row);
-  return array;
-}
-
-/// All 20 batches in the type that the model takes.
-std::map<std::string, HostTensor> read_feeds(const Json& fixture) {
-  std::map<std::string, HostTensor> feeds;
-  for (const NamedTensor& stored : read_npz(folder + fixture["batches"].get<std::string>())) {
-    const Json& feed = fixture["feeds"][stored.name];
-    HostTensor tensor = stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>()));
-    if (feed.contains("scale")) {
-      for (float& x : tensor.as<float>())
-        x = x * feed["scale"].get<float>() + feed["offset"].get<float>();
-    }
-    feeds[stored.name] = tensor;
-  }
-  return feeds;
-}
-
-std::vector<std::string> settings_of(const Json& optimizer, const Json& fixture, bool own_loss) {
-  std::vector<std::string> settings;
-  for (const auto& [key, value] : optimizer.items()) {
-    if (key == "name" || key == "losses" || key == "float64_difference" || key == "final") continue;
-    settings.push_back("optimizer." + key + "=" + value.dump());
-  }
-  if (!own_loss) {
-    const Json& loss = fixture["loss"];
-    settings.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
-                       loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]");
-  }
-  return settings;
-}
-
 class ParityTest : public ::testing::TestWithParam<ParityCase> {};
 
 TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
@@ -102,8 +51,8 @@ TEST_P(ParityTest, LossesAreThoseOfPyTorch) {
   const Json& optimizer = fixture["optimizers"][c.optimizer];
   const std::int64_t batch = fixture["batch"];
   const auto feeds = read_feeds(fixture);
-  api::Session session(folder + fixture["files"][c.graph][c.exporter].get<std::string>(), batch,
-                       settings_of(optimizer, fixture, c.graph == "loss"));
+  api::Session session(parity_folder() + fixture["files"][c.graph][c.exporter].get<std::string>(),
+                       batch, settings_of(optimizer, fixture, c.graph == "loss"));
   for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
     std::map<std::string, api::Array> fed;
     for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
@@ -129,7 +78,8 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
   ASSERT_NE(optimizer, nullptr);
   const std::int64_t batch = fixture["batch"];
   const auto feeds = read_feeds(fixture);
-  const std::string model = folder + fixture["files"]["logits"]["dynamo"].get<std::string>();
+  const std::string model =
+      parity_folder() + fixture["files"]["logits"]["dynamo"].get<std::string>();
   api::Session session(model, batch, settings_of(*optimizer, fixture, false));
   for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
     std::map<std::string, api::Array> fed;

@@ -52,7 +52,7 @@ class NetworkProgram {
       : config_(network.size == "bench" ? bench_config(network) : narrow_config(network)),
         engine_(config_.threads),
         model_(engine_, config_),
-        parts_(run_parts(engine_, model_)) {
+        parts_(run_parts(engine_, model_, config_)) {
     TrainingRequest request;
     request.config = &config_;
     request.samples = {config_.batch_size, config_.batch_size};

@@ -1,5 +1,5 @@
-// Fuzz target: any bytes as an ONNX file, through import, passes, gradient and shape inference. Each
-// ends in a graph or in a typed error; anything else is a defect.
+// Fuzz target: any bytes as an ONNX file, through import, passes, gradient and shape inference.
+// Each ends in a graph or in a typed error; anything else is a defect.
 #include <cstddef>
 #include <cstdint>
 #include <string>

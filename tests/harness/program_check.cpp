@@ -1,6 +1,7 @@
 #include "tests/harness/program_check.h"
 
 #include <cstring>
+#include <random>
 
 #include "tests/harness/operator_case.h"
 
@@ -16,11 +17,34 @@ Placement on_one_device(const Graph& graph) {
 
 OwnProgram make_program(const Graph& graph, const OperatorSet& operators, Device& device,
                         const ProgramOptions& options) {
+  return make_program(graph, operators, {&device}, on_one_device(graph), options);
+}
+
+OwnProgram make_program(const Graph& graph, const OperatorSet& operators,
+                        const std::vector<Device*>& devices, const Placement& placement,
+                        const ProgramOptions& options) {
   OwnProgram own;
-  own.program =
-      std::make_unique<Program>(graph, on_one_device(graph), operators,
-                                std::vector<Device*>{&device}, own.states, make_arenas(), options);
+  own.program = std::make_unique<Program>(graph, placement, operators, devices, own.states,
+                                          make_arenas(), options);
   return own;
+}
+
+Placement random_placement(const Graph& graph, const std::vector<Device*>& devices,
+                           std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const int count = static_cast<int>(devices.size());
+  const auto any = [&] { return static_cast<int>(random() % static_cast<std::uint64_t>(count)); };
+  Placement placement;
+  for (const Device* device : devices) placement.devices.push_back(device->name());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) placement.nodes.push_back({any(), "random"});
+  // A node that writes several states is their one home.
+  for (const State& state : graph.states) {
+    const NodeId writer = graph.value(state.final).producer;
+    const int home = writer ? placement.nodes[writer.index].device : any();
+    const bool mirrors = writer && state.kind == StateKind::parameter;
+    placement.states.push_back({home, mirrors ? any() : home, "random"});
+  }
+  return placement;
 }
 
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
@@ -40,7 +64,14 @@ void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
 
 std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,
                                int steps, double tolerance, const ProgramOptions& options) {
-  OwnProgram own = make_program(graph, operators, device, options);
+  return program_difference(graph, operators, {&device}, on_one_device(graph), steps, tolerance,
+                            options);
+}
+
+std::string program_difference(const Graph& graph, const OperatorSet& operators,
+                               const std::vector<Device*>& devices, const Placement& placement,
+                               int steps, double tolerance, const ProgramOptions& options) {
+  OwnProgram own = make_program(graph, operators, devices, placement, options);
   std::vector<ValueId> wanted;
   for (const NamedValue& output : graph.outputs) wanted.push_back(output.value);
   for (const State& state : graph.states) wanted.push_back(state.final);

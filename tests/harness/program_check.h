@@ -20,11 +20,23 @@ struct OwnProgram {
 OwnProgram make_program(const Graph& graph, const OperatorSet& operators, Device& device,
                         const ProgramOptions& options = {});
 
+OwnProgram make_program(const Graph& graph, const OperatorSet& operators,
+                        const std::vector<Device*>& devices, const Placement& placement,
+                        const ProgramOptions& options = {});
+
+/// Every node and every parameter's weight somewhere among the devices; a state lies where its
+/// writer runs.
+Placement random_placement(const Graph& graph, const std::vector<Device*>& devices,
+                           std::uint64_t seed);
+
 /// Fills the slots of `ticket` and runs the step.
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
 
 /// Runs `steps` steps; returns what differs first by more than `tolerance`, or "".
 std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,
+                               int steps, double tolerance, const ProgramOptions& options = {});
+std::string program_difference(const Graph& graph, const OperatorSet& operators,
+                               const std::vector<Device*>& devices, const Placement& placement,
                                int steps, double tolerance, const ProgramOptions& options = {});
 
 }  // namespace tandem::testing

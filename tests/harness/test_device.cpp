@@ -21,18 +21,20 @@ class HostMemory final : public Memory {
   HostTensor block_;
 };
 
-class NoEvent final : public Event {};
+class NoEvent final : public Event {
+ public:
+  void synchronize(std::uint64_t) override {}
+  bool reached(std::uint64_t) const override { return true; }
+};
 
 class InlineStream final : public Stream {
  public:
-  void run(PreparedKernel& kernel, const KernelArguments& arguments) override {
-    kernel.run(arguments);
-  }
-  void copy(void* to, const void* from, std::size_t bytes) override {
+  void run(const KernelCall& call) override { call.kernel->run(call.arguments); }
+  void copy(void* to, const void* from, std::size_t bytes, const Operation&) override {
     std::memcpy(to, from, bytes);
   }
-  void record(Event&) override {}
-  void wait(Event&) override {}
+  void record(Event&, std::uint64_t) override {}
+  void wait(Event&, std::uint64_t) override {}
   void synchronize() override {}
 };
 
@@ -46,7 +48,9 @@ class TestDevice final : public Device {
   std::unique_ptr<Memory> allocate(std::size_t bytes) override {
     return std::make_unique<HostMemory>(bytes);
   }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<InlineStream>(); }
+  std::unique_ptr<Stream> make_stream(StreamKind, const std::string&) override {
+    return std::make_unique<InlineStream>();
+  }
   std::unique_ptr<Event> make_event() override { return std::make_unique<NoEvent>(); }
   void to_device(void* to, const void* from, std::size_t bytes) override {
     std::memcpy(to, from, bytes);

@@ -11,6 +11,9 @@ void add_views(std::vector<OperatorCase>& cases) {
   for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{2, 0}, Shape{2, 3, 4, 5}}) {
     cases.push_back(make_case("Identity", to_string(shape), {uniform(shape)}));
     cases.push_back(make_case("Copy", to_string(shape), {uniform(shape)}));
+    cases.push_back(make_case("Transfer", to_string(shape), {uniform(shape)}));
+    cases.push_back(
+        make_case("Transfer", to_string(shape) + " into", {uniform(shape), uniform(shape)}));
   }
   for (DType dtype : {DType::int64, DType::boolean, DType::float16}) {
     cases.push_back(make_case("Copy", std::string(name_of(dtype)), {typed(dtype, {3, 5})}));

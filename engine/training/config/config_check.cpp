@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "engine/graph/selector.h"
-#include "engine/training/config/config_keys.h"
 
 namespace tandem {
 namespace {
@@ -46,18 +45,10 @@ unsigned type_of(const ConfigValue& value) {
   }
 }
 
-// Words that other programs use for keys of this one.
-constexpr std::pair<std::string_view, std::string_view> other_words[] = {
-    {"learning_rate", "lr"},    {"batch", "batch_size"},    {"num_workers", "workers"},
-    {"optim", "optimizer"},     {"max_steps", "steps"},     {"num_epochs", "epochs"},
-    {"max_epochs", "epochs"},   {"grad_clip", "clip_norm"}, {"max_grad_norm", "clip_norm"},
-    {"dataset", "data"},        {"validation", "eval"},     {"max_norm", "clip_norm"},
-    {"param_groups", "groups"}, {"scheduler", "schedule"},  {"type", "kind"},
-    {"warmup_steps", "warmup"}, {"loss_fn", "loss"},        {"onnx", "model"}};
-
 class Checker {
  public:
-  explicit Checker(std::vector<Diagnostic>& errors) : errors_(errors) {}
+  Checker(const KeyTable& table, std::vector<Diagnostic>& errors)
+      : table_(table), errors_(errors) {}
 
   // `pattern` is the path in the table of keys, `shown` the path as the user writes it.
   void check(ConfigValue& value, const std::string& pattern, const std::string& shown) {
@@ -76,8 +67,8 @@ class Checker {
   }
 
  private:
-  static const KeyInfo* exact(std::string_view path) {
-    for (const KeyInfo& key : config_keys()) {
+  const KeyInfo* exact(std::string_view path) const {
+    for (const KeyInfo& key : table_.keys) {
       if (key.path == path) return &key;
     }
     return nullptr;
@@ -160,7 +151,7 @@ class Checker {
     const std::string prefix = pattern.empty() ? "" : pattern + ".";
     const std::string shown_prefix = shown.empty() ? "" : shown + ".";
     std::vector<std::string> siblings;
-    for (const KeyInfo& key : config_keys()) {
+    for (const KeyInfo& key : table_.keys) {
       if (!key.path.starts_with(prefix)) continue;
       const std::string_view rest = key.path.substr(prefix.size());
       if (rest.find_first_of(".[") != std::string_view::npos) continue;
@@ -184,15 +175,15 @@ class Checker {
     }
   }
 
-  static std::string suggestion(const std::string& key, const std::vector<std::string>& siblings,
-                                const std::string& prefix) {
+  std::string suggestion(const std::string& key, const std::vector<std::string>& siblings,
+                         const std::string& prefix) const {
     std::string wanted = key;
-    for (const auto& [word, ours] : other_words) {
+    for (const auto& [word, ours] : table_.other_words) {
       if (word == key) wanted = ours;
     }
     const std::string near = nearest_name(wanted, siblings);
     if (!near.empty()) return "did you mean `" + prefix + near + "`?";
-    for (const KeyInfo& info : config_keys()) {  // a key that stands elsewhere
+    for (const KeyInfo& info : table_.keys) {  // a key that stands elsewhere
       if (info.path.substr(info.path.rfind('.') + 1) == wanted) {
         return "did you mean `" + std::string(info.path) + "`?";
       }
@@ -200,13 +191,14 @@ class Checker {
     return siblings.empty() ? "" : "known here: " + joined(siblings);
   }
 
+  const KeyTable& table_;
   std::vector<Diagnostic>& errors_;
 };
 
 }  // namespace
 
-void check_config(ConfigValue& root, std::vector<Diagnostic>& errors) {
-  Checker(errors).check(root, "", "");
+void check_config(ConfigValue& root, std::vector<Diagnostic>& errors, const KeyTable& table) {
+  Checker(table, errors).check(root, "", "");
 }
 
 }  // namespace tandem

@@ -7,13 +7,15 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
 
-/// Reports unknown keys, wrong types, values that are not allowed and missing required keys, all of
-/// them; what was reported becomes Kind::invalid.
-void check_config(ConfigValue& root, std::vector<Diagnostic>& errors);
+/// Against `table`: reports unknown keys, wrong types, values that are not allowed and missing
+/// required keys, all of them; what was reported becomes Kind::invalid.
+void check_config(ConfigValue& root, std::vector<Diagnostic>& errors,
+                  const KeyTable& table = train_keys());
 
 /// "500 steps", "1 epoch", "30 min", "2h"; nothing where it is none of these.
 std::optional<Duration> parse_duration(std::string_view text);

@@ -52,11 +52,11 @@ std::string one_group_of_options(const KeyInfo& key) {  // the section of the pa
 
 }  // namespace
 
-std::string config_keys_text() {
+std::string config_keys_text(const KeyTable& table) {
   std::size_t width = 0;
-  for (const KeyInfo& key : config_keys()) width = std::max(width, key.path.size());
+  for (const KeyInfo& key : table.keys) width = std::max(width, key.path.size());
   std::string text;
-  for (const KeyInfo& key : config_keys()) {
+  for (const KeyInfo& key : table.keys) {
     text += fmt::format("{:{}}  {}", key.path, width, type_text(key.type));
     if (!key.fallback.empty() && key.fallback != "required") {
       text += fmt::format(" [{}]", default_text(key));
@@ -67,26 +67,15 @@ std::string config_keys_text() {
   return text;
 }
 
-std::string config_keys_markdown() {
-  std::string text =
-      "# The keys of train.toml\n\n"
-      "Written by `tandem config keys --markdown` from the table that also checks the file; do not "
-      "edit. `tandem config explain KEY` shows one key.\n\n"
-      "- Paths are relative to the file; those given on the command line, to the current folder "
-      "where "
-      "they exist there.\n"
-      "- `${VAR}` and `${VAR:-default}` work inside strings; `$${` stands for `${`.\n"
-      "- A duration is a string: `\"500 steps\"`, `\"1 epoch\"`, `\"30 min\"`, `\"2 h\"`.\n"
-      "- Every key can be set on the command line: `optimizer.lr=0.01`, "
-      "`optimizer.groups.0.lr=0.1`. The value is TOML, else a bare string.\n"
-      "- `[]` stands for the items of a list, `*` for any name.\n"
-      "- \"later\" marks what this version knows by name and refuses.\n";
+std::string config_keys_markdown(const KeyTable& table) {
+  std::string text(table.page_head);
   std::string section = "?";
-  for (const KeyInfo& key : config_keys()) {
+  for (const KeyInfo& key : table.keys) {
     const std::string of = one_group_of_options(key);
     if (of != section) {
       section = of;
-      text += section.empty() ? "\n## The run\n" : fmt::format("\n## {}\n", section);
+      text += section.empty() ? fmt::format("\n## {}\n", table.main_title)
+                              : fmt::format("\n## {}\n", section);
       text += "\n| key | type | default | meaning |\n|---|---|---|---|\n";
     }
     std::string fallback = default_text(key);
@@ -99,12 +88,12 @@ std::string config_keys_markdown() {
   return text;
 }
 
-std::string explain_config_key(std::string_view path) {
-  const KeyInfo* key = find_config_key(path);
+std::string explain_config_key(std::string_view path, const KeyTable& table) {
+  const KeyInfo* key = table.find(path);
   if (!key) {
     std::vector<std::string> names;
     std::string near;
-    for (const KeyInfo& known : config_keys()) {
+    for (const KeyInfo& known : table.keys) {
       names.emplace_back(known.path);
       if (near.empty() && known.path.substr(known.path.rfind('.') + 1) == path) near = known.path;
     }
@@ -130,7 +119,7 @@ std::string explain_config_key(std::string_view path) {
   if (key->low > -1e300) text += fmt::format("  at least {}\n", key->low);
   if (key->high < 1e300) text += fmt::format("  at most {}\n", key->high);
   const std::string prefix = std::string(key->path);
-  for (const KeyInfo& child : config_keys()) {
+  for (const KeyInfo& child : table.keys) {
     const std::string_view rest =
         child.path.starts_with(prefix) ? child.path.substr(prefix.size()) : "";
     if (rest.starts_with('.') || rest.starts_with("[].")) {
@@ -144,26 +133,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json schema_of(const KeyInfo* key, const std::string& path);
+Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& path);
 
-Json table_schema(const std::string& path) {
+Json table_schema(const KeyTable& table, const std::string& path) {
   Json schema = {{"type", "object"}, {"additionalProperties", false}};
   const std::string prefix = path.empty() ? "" : path + ".";
-  for (const KeyInfo& child : config_keys()) {
+  for (const KeyInfo& child : table.keys) {
     if (!child.path.starts_with(prefix)) continue;
     const std::string_view rest = child.path.substr(prefix.size());
     if (rest.find_first_of(".[") != std::string_view::npos || child.later == "*") continue;
     if (rest == "*") {
-      schema["additionalProperties"] = schema_of(&child, std::string(child.path));
+      schema["additionalProperties"] = schema_of(table, &child, std::string(child.path));
       continue;
     }
-    schema["properties"][std::string(rest)] = schema_of(&child, std::string(child.path));
+    schema["properties"][std::string(rest)] = schema_of(table, &child, std::string(child.path));
     if (child.fallback == "required") schema["required"].push_back(rest);
   }
   return schema;
 }
 
-Json schema_of(const KeyInfo* key, const std::string& path) {
+Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& path) {
   std::vector<Json> choices;
   if (key->type & boolean_value) choices.push_back({{"type", "boolean"}});
   if (key->type & (integer_value | number_value)) {
@@ -182,14 +171,14 @@ Json schema_of(const KeyInfo* key, const std::string& path) {
     }
     choices.push_back(text);
   }
-  if (key->type & table_value) choices.push_back(table_schema(path));
+  if (key->type & table_value) choices.push_back(table_schema(table, path));
   if (key->type & list_value) {
     Json list = {{"type", "array"}};
     bool later = false;
-    for (const KeyInfo& item : config_keys()) {
+    for (const KeyInfo& item : table.keys) {
       if (item.path != path + "[]") continue;
       later = item.later == "*";
-      list["items"] = schema_of(&item, path + "[]");
+      list["items"] = schema_of(table, &item, path + "[]");
     }
     if (!later) choices.push_back(list);
   }
@@ -200,10 +189,10 @@ Json schema_of(const KeyInfo* key, const std::string& path) {
 
 }  // namespace
 
-std::string config_json_schema() {
+std::string config_json_schema(const KeyTable& table) {
   Json schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                 {"title", "train.toml"}};
-  schema.update(table_schema(""));
+                 {"title", table.file}};
+  schema.update(table_schema(table, ""));
   return schema.dump(2) + "\n";
 }
 

@@ -200,6 +200,29 @@ constexpr KeyInfo table_of_keys[] = {
 
 // clang-format on
 
+// Words that other programs use for keys of this one.
+constexpr std::pair<std::string_view, std::string_view> other_words[] = {
+    {"learning_rate", "lr"},    {"batch", "batch_size"},    {"num_workers", "workers"},
+    {"optim", "optimizer"},     {"max_steps", "steps"},     {"num_epochs", "epochs"},
+    {"max_epochs", "epochs"},   {"grad_clip", "clip_norm"}, {"max_grad_norm", "clip_norm"},
+    {"dataset", "data"},        {"validation", "eval"},     {"max_norm", "clip_norm"},
+    {"param_groups", "groups"}, {"scheduler", "schedule"},  {"type", "kind"},
+    {"warmup_steps", "warmup"}, {"loss_fn", "loss"},        {"onnx", "model"}};
+
+constexpr std::string_view page_head =
+    "# The keys of train.toml\n\n"
+    "Written by `tandem config keys --markdown` from the table that also checks the file; do not "
+    "edit. `tandem config explain KEY` shows one key.\n\n"
+    "- Paths are relative to the file; those given on the command line, to the current folder "
+    "where "
+    "they exist there.\n"
+    "- `${VAR}` and `${VAR:-default}` work inside strings; `$${` stands for `${`.\n"
+    "- A duration is a string: `\"500 steps\"`, `\"1 epoch\"`, `\"30 min\"`, `\"2 h\"`.\n"
+    "- Every key can be set on the command line: `optimizer.lr=0.01`, "
+    "`optimizer.groups.0.lr=0.1`. The value is TOML, else a bare string.\n"
+    "- `[]` stands for the items of a list, `*` for any name.\n"
+    "- \"later\" marks what this version knows by name and refuses.\n";
+
 std::vector<KeyInfo> all_keys() {
   static std::deque<std::string> texts;  // of the paths made here
   constexpr std::string_view options[] = {
@@ -243,15 +266,16 @@ std::vector<std::string_view> steps_of(std::string_view text) {
 
 }  // namespace
 
-std::span<const KeyInfo> config_keys() {
+const KeyTable& train_keys() {
   static const std::vector<KeyInfo> keys = all_keys();
-  return keys;
+  static const KeyTable table{"train.toml", keys, other_words, page_head, "The run"};
+  return table;
 }
 
-const KeyInfo* find_config_key(std::string_view wanted) {
+const KeyInfo* KeyTable::find(std::string_view wanted) const {
   const auto steps = steps_of(wanted);
   const KeyInfo* best = nullptr;
-  for (const KeyInfo& key : config_keys()) {
+  for (const KeyInfo& key : keys) {
     if (key.path == wanted) return &key;
     const auto pattern = steps_of(key.path);
     if (pattern.size() != steps.size()) continue;

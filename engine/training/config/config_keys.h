@@ -1,10 +1,11 @@
-// The one table of train.toml's keys: the checker, `tandem config`, docs/ and the JSON schema read
-// it.
+// Tables of keys: the checker, `tandem config`, docs/ and the JSON schemas read them. train.toml's
+// is here.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -33,18 +34,30 @@ struct KeyInfo {
   double high = 1e300;
 };
 
-std::span<const KeyInfo> config_keys();
-/// Null where no key has that path; indices and names may stand for "[]" and "*".
-const KeyInfo* find_config_key(std::string_view path);
+/// All keys of one kind of file; parents before children.
+struct KeyTable {
+  std::string_view file;  // "train.toml"
+  std::span<const KeyInfo> keys;
+  /// Words that other programs use for keys of this one: {theirs, ours}.
+  std::span<const std::pair<std::string_view, std::string_view>> other_words;
+  std::string_view page_head;   // of the page in docs/: everything above the first table
+  std::string_view main_title;  // of its section with the plain keys
+
+  /// Null where no key has that path; indices and names may stand for "[]" and "*".
+  const KeyInfo* find(std::string_view path) const;
+};
+
+const KeyTable& train_keys();
+inline std::span<const KeyInfo> config_keys() { return train_keys().keys; }
 std::string type_text(unsigned type);  // "string or table"
 
 /// One line a key: path, type, default, help.
-std::string config_keys_text();
-/// The page docs/train_toml.md.
-std::string config_keys_markdown();
+std::string config_keys_text(const KeyTable& table = train_keys());
+/// A page of docs/, like docs/train_toml.md.
+std::string config_keys_markdown(const KeyTable& table = train_keys());
 /// All about one key. Throws Error{usage} with the nearest key.
-std::string explain_config_key(std::string_view path);
-/// A JSON Schema (draft 2020-12) of train.toml, for editors.
-std::string config_json_schema();
+std::string explain_config_key(std::string_view path, const KeyTable& table = train_keys());
+/// A JSON Schema (draft 2020-12) of the file, for editors.
+std::string config_json_schema(const KeyTable& table = train_keys());
 
 }  // namespace tandem

@@ -222,7 +222,7 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
   if (is_toml) {
     value = Converter{where.file, errors}.convert(*parsed.table().get("value"));
   }
-  const KeyInfo* info = find_config_key(path);
+  const KeyInfo* info = train_keys().find(path);
   const bool wants_text =
       info && (info->type & (string_value | path_value | duration_value | selector_value)) &&
       !fits(value, info->type);

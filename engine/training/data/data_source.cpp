@@ -168,7 +168,8 @@ class ArraySource final : public DataSource {
       append(lead_end, tail_start);
       const auto wanted = options.integer_types.find(field.name);
       if (wanted != options.integer_types.end() && is_integer(plan.to().dtype) &&
-          tail_start == field.as.end()) {
+          tail_start == field.as.end() &&
+          !(plan.to().dtype == DType::int32 && options.keep_int32.contains(field.name))) {
         plan.append_cast(wanted->second);
       }
       return plan;
@@ -289,14 +290,19 @@ void compare_splits(const DataSource& train, const DataSource& eval, const Where
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
-  const auto open = [&](const SplitConfig& split) -> std::shared_ptr<const DataSource> {
-    const auto arrays = read_arrays(config.kind, split, broken);
-    return arrays ? make_source(arrays, config.fields, options, misfits) : nullptr;
-  };
-  sets.train = open(config.train);
-  if (!config.eval.files.empty()) {
+  const auto train = read_arrays(config.kind, config.train, broken);
+  const auto eval =
+      config.eval.files.empty() ? nullptr : read_arrays(config.kind, config.eval, broken);
+  OpenOptions taken = options;
+  for (const FieldConfig& field :
+       train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {
+    const ArrayRows *a = train->find(field.from), *b = eval->find(field.from);
+    if (a && b && a->sample().dtype != b->sample().dtype) taken.keep_int32.erase(field.name);
+  }
+  if (train) sets.train = make_source(train, config.fields, taken, misfits);
+  if (eval) {
     const std::size_t before = misfits.size();
-    sets.eval = open(config.eval);
+    sets.eval = make_source(eval, config.fields, taken, misfits);
     if (before > 0) misfits.resize(before);  // the same functions do not fit the same arrays twice
   }
   if (sets.train && sets.eval && misfits.empty()) {

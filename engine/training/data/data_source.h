@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,6 +57,8 @@ struct OpenOptions {
   /// Integer fields that are converted to this integer type after their functions: what a label or
   /// index input of the graph takes, whatever the files store.
   std::map<std::string, DType> integer_types;
+  /// Those of them that stay int32 where the files of both splits store that.
+  std::set<std::string> keep_int32;
 };
 struct DataSets {
   std::shared_ptr<const DataSource> train;

@@ -8,7 +8,8 @@
 namespace tandem {
 namespace {
 
-std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<HostTensor>& inputs) {
+std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node,
+                                      const std::vector<HostTensor>& inputs) {
   const KernelRequest request = testing::plain_request(graph, node);
   return testing::run_node(*choose_kernel(testing::reference_list(), request), graph, node, inputs);
 }

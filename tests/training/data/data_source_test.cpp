@@ -149,6 +149,15 @@ TEST(DataSource, IntegersTakeTheTypeThatTheGraphWants) {
   source->fill(0, std::vector<std::int64_t>{1, 0}, nullptr, values);
   EXPECT_EQ(values[0], 200);
   EXPECT_EQ(values[1], 3);
+
+  options.keep_int32 = {"x"};
+  const auto type_of = [&](HostTensor array) {
+    return make_array_source({{"a", std::move(array)}}, {field("a", {})}, options)
+        ->fields()[0]
+        .sample.dtype;
+  };
+  EXPECT_EQ(type_of(HostTensor::from<std::int32_t>({1}, {3})), DType::int32);
+  EXPECT_EQ(type_of(HostTensor::from<std::uint8_t>({1}, {3})), DType::int64);
 }
 
 DataConfig npz_config(std::vector<std::string> train, std::vector<std::string> eval = {}) {
@@ -156,6 +165,22 @@ DataConfig npz_config(std::vector<std::string> train, std::vector<std::string> e
   config.train.files.push_back({"", std::move(train), {"train.toml", 3, 1}});
   if (!eval.empty()) config.eval.files.push_back({"", std::move(eval), {"train.toml", 5, 1}});
   return config;
+}
+
+TEST(OpenData, Int32StaysWhereBothSplitsHaveIt) {
+  const TemporaryFolder folder;
+  write_npz(folder / "a.npz", {{"x", HostTensor::from<std::int32_t>({2}, {0, 1})}});
+  write_npz(folder / "b.npz", {{"x", HostTensor::from<std::int64_t>({2}, {0, 1})}});
+  OpenOptions options;
+  options.integer_types["x"] = DType::int64;
+  options.keep_int32 = {"x"};
+  const auto type_with = [&](const std::string& eval) {
+    const DataSets sets = open_data(npz_config({folder / "a.npz"}, {folder / eval}), options);
+    EXPECT_EQ(sets.train->fields()[0].sample, sets.eval->fields()[0].sample);
+    return sets.train->fields()[0].sample.dtype;
+  };
+  EXPECT_EQ(type_with("a.npz"), DType::int32);
+  EXPECT_EQ(type_with("b.npz"), DType::int64);
 }
 
 TEST(OpenData, JoinsFilesAndNamesBadRows) {

@@ -1,0 +1,74 @@
+// What crosses between devices in a step, and what became of each node: from a compiled program to
+// plain rows for reports.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/placing.h"
+#include "engine/lower/lowered.h"
+#include "engine/plan/simulate.h"
+
+namespace tandem::api {
+
+/// A copy between devices.
+struct Crossing {
+  NodeId node;
+  std::size_t bytes = 0;
+  int from = 0, to = 0;  // devices
+  std::string value;     // what is copied
+  std::string producer;  // path of the operator, name of the input or parameter
+  Phase phase = Phase::forward;
+  std::vector<std::string> consumers;  // paths of operators; "output loss"
+  double exposed_ms = 0;               // of its own time computing queues wait that long
+  std::int64_t times = 1;              // a step
+
+  /// A loss, a rate, a norm: its cost is that of any copy, its bytes mean nothing.
+  bool scalar() const { return bytes < 16; }
+  bool hidden() const { return exposed_ms < 1e-6; }
+};
+
+/// In the order of the plan. `simulation` null: exposed times are left at 0. `imported`: names the
+/// operator that makes a value where lowering has merged it with others.
+std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
+                                   const Simulation* simulation = nullptr,
+                                   const Graph* imported = nullptr);
+
+/// Copies, those of scalars apart.
+struct Traffic {
+  std::int64_t copies = 0, scalar_copies = 0;
+  std::size_t bytes = 0, scalar_bytes = 0;
+};
+Traffic traffic_of(const std::vector<Crossing>& crossings);
+
+/// An operator that only gives its input another shape, and is placed where neither its producer
+/// nor its readers are.
+struct IdleView {
+  std::string path;
+  int device = 0, neighbours = 0;  // where it is; where all around it is
+  std::size_t bytes = 0;           // a step, in and out
+};
+std::vector<IdleView> idle_views(const Lowered& lowered, const std::vector<Crossing>& crossings);
+
+/// A node of the lowered graph.
+struct PlacedRow {
+  NodeId node;
+  std::string path, op, kernel;  // kernel: "view", "copy" where it has none
+  Phase phase = Phase::forward;
+  int device = 0;                    // where it is
+  std::string reason;                // "policy.toml:4"
+  std::vector<std::string> results;  // names of its values
+};
+std::vector<PlacedRow> placed_rows(const Lowered& lowered, const Placing& placing);
+
+const char* phase_name(Phase phase);
+
+/// placement.json of a run directory: devices, nodes and states with their reasons.
+std::string placement_json(const Lowered& lowered, const Placing& placing);
+/// "placement: gpu 188 operators 1.2 GiB | cpu 10 operators 0.4 GiB | 4 crossings, 8.6 MiB/step |
+/// policy policy.toml"; `passes` of this plan make a step.
+std::string placement_line(const Lowered& lowered, const Plan& plan, const Placing& placing,
+                           std::int64_t passes);
+
+}  // namespace tandem::api

@@ -1,0 +1,113 @@
+// Where the nodes and states of a compiled program are, and why: placement.json and the line that a
+// run prints.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/crossings.h"
+#include "api/engine.h"
+
+namespace tandem::api {
+
+const char* phase_name(Phase phase) {
+  return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
+}
+
+std::vector<PlacedRow> placed_rows(const Lowered& lowered, const Placing& placing) {
+  const Graph& graph = lowered.graph;
+  const Placement wanted = placing.place(graph);
+  std::vector<PlacedRow> rows;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const LoweredNode& placed = lowered.nodes[n];
+    PlacedRow row;
+    row.node = NodeId{static_cast<std::int32_t>(n)};
+    row.path = node.path;
+    row.op = node.op->name;
+    row.phase = node.phase;
+    row.device = placed.device;
+    if (placed.kernel) {
+      row.kernel = placed.kernel->name;
+    } else {
+      row.kernel = placed.transfer ? "copy" : "view";
+    }
+    if (placed.transfer) {
+      row.reason = "read there";
+    } else if (wanted.nodes[n].device == placed.device) {
+      row.reason = wanted.nodes[n].reason;
+    } else {
+      row.reason = "follows what it became part of";
+    }
+    for (const ValueId output : node.outputs) {
+      if (output) row.results.push_back(graph.value(output).name);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string placement_json(const Lowered& lowered, const Placing& placing) {
+  using Json = nlohmann::ordered_json;
+  const Graph& graph = lowered.graph;
+  const std::vector<ResolvedDevice>& devices = placing.resolved().devices;
+  const Placement wanted = placing.place(graph);
+  Json names = Json::array(), uses = Json::object(), nodes = Json::array(), states = Json::array();
+  for (const ResolvedDevice& device : devices) {
+    names.push_back(device.name);
+    uses[device.name] = device.use;
+  }
+  for (const PlacedRow& row : placed_rows(lowered, placing)) {
+    nodes.push_back({{"path", row.path},
+                     {"op", row.op},
+                     {"phase", phase_name(row.phase)},
+                     {"device", devices[row.device].name},
+                     {"kernel", row.kernel},
+                     {"reason", row.reason}});
+  }
+  std::map<std::string, int> weights;  // homes of weights that are not beside their masters
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    if (!graph.states[s].mirror_of.empty()) {
+      weights[graph.states[s].mirror_of] = lowered.states[s].device;
+    }
+  }
+  for (std::size_t s = 0; s < graph.states.size(); ++s) {
+    const State& state = graph.states[s];
+    if (!state.mirror_of.empty()) continue;
+    const int home = lowered.states[s].device;
+    const auto weight = weights.find(state.name);
+    states.push_back({{"name", state.name},
+                      {"state", devices[home].name},
+                      {"param", devices[weight == weights.end() ? home : weight->second].name},
+                      {"reason", wanted.states[s].reason}});
+  }
+  Json json{{"devices", names}, {"uses", uses}, {"nodes", nodes}, {"states", states}};
+  return json.dump(1) + "\n";
+}
+
+std::string placement_line(const Lowered& lowered, const Plan& plan, const Placing& placing,
+                           std::int64_t passes) {
+  const ResolvedPolicy& resolved = placing.resolved();
+  std::vector<int> operators(resolved.devices.size(), 0);
+  for (const OperatorAttributes& op : resolved.operators) {
+    if (!op.added) ++operators[op.run.value];
+  }
+  std::string line = "placement:";
+  for (std::size_t i = 0; i < resolved.devices.size(); ++i) {
+    const std::size_t d = (i + 1) % resolved.devices.size();  // the cpu comes last
+    line += fmt::format(" {} {} operator{} {} |", resolved.devices[d].name, operators[d],
+                        operators[d] == 1 ? "" : "s",
+                        bytes_text(static_cast<double>(plan.memory[d].peak)));
+  }
+  const Traffic traffic = traffic_of(crossings_of(lowered, plan));
+  line +=
+      fmt::format(" {} crossing{}, {}/{} |", traffic.copies, traffic.copies == 1 ? "" : "s",
+                  bytes_text(static_cast<double>(traffic.bytes)), passes == 1 ? "step" : "pass");
+  const std::string& file = placing.policy().file;
+  return line + (file.empty() ? " no policy"
+                              : " policy " + std::filesystem::path(file).filename().string());
+}
+
+}  // namespace tandem::api

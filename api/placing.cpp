@@ -1,0 +1,144 @@
+#include "api/placing.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/engine.h"
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "kernels/emulated/emulated_device.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
+
+std::string policy_without_rules(const std::string& device) {
+  return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
+}
+
+// Attributes that are understood and not yet acted on: nothing may be ignored in silence.
+void refuse_later_attributes(const Policy& policy, std::vector<Diagnostic>& problems) {
+  const auto refuse = [&](const PolicyRule& rule, const char* key, const std::string& value) {
+    const Where where = rule.where_of(key);
+    Diagnostic problem;
+    problem.message = std::string(key) + " = " + value + " comes with a later version";
+    problem.file = where.file;
+    problem.line = where.line;
+    problem.column = where.column;
+    problem.path = rule.at.text();
+    problem.fix = "leave it out";
+    problems.push_back(std::move(problem));
+  };
+  for (const PolicyRule& rule : policy.rules) {
+    if (rule.acts && *rule.acts != Activations::keep)
+      refuse(rule, "acts", "\"" + std::string(name_of(*rule.acts)) + "\"");
+    if (rule.lookahead && *rule.lookahead > 0)
+      refuse(rule, "lookahead", std::to_string(*rule.lookahead));
+  }
+}
+
+}  // namespace
+
+Placing::Placing(const RunConfig& config, const PlacingArguments& arguments) {
+  options_.bindings = parse_device_arguments(arguments.devices);
+  if (config.device == "gpu") {
+    options_.default_device = "gpu";
+    options_.default_reason = "device = \"gpu\"";
+  }
+  for (const LossTerm& term : config.loss.terms)
+    options_.added.push_back({"loss." + term.name, ""});
+  options_.added.push_back({"loss.total", ""});
+  if (config.policy.empty()) {
+    policy_ = policy_of_arguments(arguments.place, &options_.earlier);
+    text_ = policy_without_rules(options_.default_device);
+  } else {
+    policy_ = read_policy(config.policy, arguments.place, &options_.earlier);
+    if (path_exists(config.policy)) text_ = read_file(config.policy, std::size_t{16} << 20);
+  }
+  refuse_later_attributes(policy_, options_.earlier);
+  for (const std::string& rule : arguments.place) text_ += "# --place " + rule + "\n";
+  for (const std::string& binding : arguments.devices) text_ += "# --device " + binding + "\n";
+}
+
+const ResolvedPolicy& Placing::resolve(const ImportResult& imported) {
+  if (resolved_) return *resolved_;
+  options_.raw_names = imported.raw_names;
+  resolved_ = tandem::resolve(policy_, imported.graph, options_);
+  return *resolved_;
+}
+
+Placement Placing::place(const Graph& graph) const {
+  return derive_placement(graph, forward_placement(*resolved_));
+}
+
+const std::vector<Device*>& Placing::open_devices(Device& cpu,
+                                                  std::shared_ptr<OrderChecker> monitor) {
+  if (!devices_.empty()) return devices_;
+  devices_.push_back(&cpu);
+  for (std::size_t d = 1; d < resolved_->devices.size(); ++d) {
+    const ResolvedDevice& device = resolved_->devices[d];
+    if (!device.use.starts_with("emulated:")) {
+      Diagnostic problem;
+      problem.message = "this build has no device " + device.use;
+      problem.fix = "try the policy with --device " + device.name + "=emulated:0";
+      throw Error(ErrorKind::usage, std::move(problem));
+    }
+    EmulatedOptions options;
+    options.name = device.name;
+    options.memory_bytes = memory_limit(device, default_emulated_bytes);
+    if (device.binding.bandwidth) options.bytes_per_second = *device.binding.bandwidth;
+    if (device.binding.latency) options.latency_seconds = *device.binding.latency;
+    options.monitor = monitor;
+    own_.push_back(make_emulated_device(options));
+    devices_.push_back(own_.back().get());
+  }
+  return devices_;
+}
+
+std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity) {
+  if (device.binding.memory_bytes) return *device.binding.memory_bytes;
+  if (device.binding.memory_fraction) {
+    return static_cast<std::size_t>(*device.binding.memory_fraction *
+                                    static_cast<double>(capacity));
+  }
+  return capacity;
+}
+
+void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
+               const std::vector<Device*>& devices) {
+  std::vector<Diagnostic> problems;
+  for (std::size_t d = 0; d < plan.memory.size(); ++d) {
+    const MemoryUse& use = plan.memory[d];
+    const DeviceBinding& binding = resolved.devices[d].binding;
+    if (d == 0 && !binding.memory_bytes && !binding.memory_fraction) continue;  // the host swaps
+    const std::size_t limit = memory_limit(resolved.devices[d], devices[d]->memory_bytes());
+    if (use.peak <= limit) continue;
+    const auto text = [](std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
+    const std::string& name = resolved.devices[d].name;
+    Diagnostic problem;
+    problem.message = "the plan does not fit into " + name;
+    problem.path = use.peak_at;
+    problem.expected = "at most " + text(limit);
+    problem.got =
+        fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
+                    text(use.peak), text(use.parameters), text(use.state), text(use.gradients),
+                    text(use.activations), text(use.workspace));
+    if (d == 0) {
+      problem.fix = "raise devices.cpu.memory, or use a smaller batch_size or micro_batch";
+    } else if (use.state > 0 && use.peak - use.state <= limit) {
+      problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " + text(use.state) +
+                    " of optimizer state on the host";
+    } else if (use.activations > use.parameters + use.state) {
+      problem.fix = "use a smaller batch_size or micro_batch: activations take most of it";
+    } else {
+      problem.fix =
+          "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }";
+    }
+    problems.push_back(std::move(problem));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::does_not_fit, std::move(problems));
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,63 @@
+// Which device each part of a run gets: the policy file and the command line's rules, resolved
+// against the model, and the devices that they use.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+#include "engine/runtime/device.h"
+#include "engine/training/config/run_config.h"
+#include "importer/import_graph.h"
+#include "kernels/emulated/order_checker.h"
+#include "placement/forward_placement.h"
+#include "placement/resolve.h"
+
+namespace tandem::api {
+
+/// What the command line adds to a policy.
+struct PlacingArguments {
+  std::vector<std::string> place;    // rules: '{ at = "wide.**", on = "cpu" }'
+  std::vector<std::string> devices;  // bindings: "gpu=emulated:0,memory=2GiB"
+};
+
+class Placing {
+ public:
+  /// Reads the policy of the configuration; what is wrong with it comes out of `resolve`.
+  Placing(const RunConfig& config, const PlacingArguments& arguments);
+
+  /// Against the imported forward graph; once, later calls return the first result. Throws
+  /// Error{usage} with everything that is wrong in the policy.
+  const ResolvedPolicy& resolve(const ImportResult& imported);
+  const ResolvedPolicy& resolved() const { return *resolved_; }
+  const Policy& policy() const { return policy_; }
+  /// The text of the policy file, or what a file without rules would say.
+  const std::string& text() const { return text_; }
+
+  /// Of a graph that comes from the imported one.
+  Placement place(const Graph& graph) const;
+
+  /// "cpu" is given; the others are made. Index by index those of `resolved`.
+  const std::vector<Device*>& open_devices(Device& cpu, std::shared_ptr<OrderChecker> monitor);
+  const std::vector<Device*>& devices() const { return devices_; }
+
+ private:
+  Policy policy_;
+  std::string text_;
+  ResolveOptions options_;
+  std::optional<ResolvedPolicy> resolved_;
+  std::vector<std::unique_ptr<Device>> own_;
+  std::vector<Device*> devices_;
+};
+
+/// Bytes that a device of a policy may use: its own limit, or what the binding says.
+std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);
+
+/// Throws Error{does_not_fit} with the numbers and a rule to add where the plan needs more than
+/// some accelerator has, or than the policy gives the cpu.
+void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
+               const std::vector<Device*>& devices);
+
+}  // namespace tandem::api

@@ -1,0 +1,203 @@
+#include "api/planned_step.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "api/sample_loss.h"
+#include "engine/graph/error.h"
+#include "engine/plan/simulate.h"
+#include "engine/training/evaluation.h"
+#include "kernels/emulated/emulated_device.h"
+
+namespace tandem::api {
+namespace {
+
+std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
+
+std::string absolute_text(const std::string& path) {
+  return quoted(std::filesystem::absolute(path).lexically_normal().string());
+}
+
+RunConfig config_of(const PolicyOptions& options) {
+  std::vector<std::string> overrides;
+  if (!options.policy.empty()) overrides.push_back("policy=" + absolute_text(options.policy));
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
+  if (options.config.empty() == options.model.empty()) {
+    Diagnostic d;
+    d.message = "which model the policy is for";
+    d.expected = "a train.toml (--config) or an ONNX file (--model)";
+    d.got = options.config.empty() ? "neither" : "both";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  if (!options.config.empty()) return read_run_config(options.config, overrides);
+  std::string model = "model={ file = " + absolute_text(options.model) + ", bind = {";
+  std::int64_t batch = 1;
+  for (const auto& [name, extent] : options.bind) {
+    if (name == "batch") batch = extent;
+    model += " " + quoted(name) + " = " + std::to_string(extent) + ",";
+  }
+  if (model.back() == ',') model.pop_back();
+  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
+                                       "optimizer={ kind = \"sgd\" }"});
+  return parse_run_config("steps = 1\n", (std::filesystem::current_path() / "train.toml").string(),
+                          overrides);
+}
+
+/// Each shape of a full step with its number of passes.
+std::vector<std::pair<PassShape, std::int64_t>> step_shapes(const RunConfig& config) {
+  std::vector<std::pair<PassShape, std::int64_t>> shapes;
+  for (const PassShape& shape :
+       needed_shapes(config.batch_size, config.batch_size, config.pass_size(), false)) {
+    const std::int64_t passes = config.batch_size / config.pass_size();
+    shapes.emplace_back(shape, shape.kind == PassKind::middle ? passes - 2 : 1);
+  }
+  return shapes;
+}
+
+DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved) {
+  DeviceProfile profile = assumed_profile(device.facts());
+  if (resolved.use != "cpu") profile.link_bandwidth = EmulatedOptions{}.bytes_per_second;
+  if (resolved.binding.bandwidth) profile.link_bandwidth = *resolved.binding.bandwidth;
+  if (resolved.binding.latency) profile.link_latency = *resolved.binding.latency;
+  return profile;
+}
+
+void add_idle_views(const std::vector<IdleView>& views, std::int64_t times,
+                    std::vector<IdleView>& all) {
+  for (const IdleView& view : views) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const IdleView& other) {
+      return other.path == view.path && other.device == view.device;
+    });
+    IdleView& to = known == all.end()
+                       ? all.emplace_back(IdleView{view.path, view.device, view.neighbours, 0})
+                       : *known;
+    to.bytes += view.bytes * static_cast<std::size_t>(times);
+  }
+}
+
+void add_pass(PlannedStep& step, PlannedPass pass, const Graph& imported) {
+  const Lowered& lowered = pass.program.lowered;
+  const Plan& plan = pass.program.plan;
+  std::vector<Crossing> crossings = crossings_of(lowered, plan, &pass.simulation, &imported);
+  add_idle_views(idle_views(lowered, crossings), pass.times, step.views);
+  for (Crossing& crossing : crossings) {
+    crossing.times = pass.times;
+    step.exposed += crossing.exposed_ms / 1e3 * static_cast<double>(pass.times);
+    step.crossings.push_back(std::move(crossing));
+  }
+  step.memory.resize(plan.memory.size());
+  for (std::size_t d = 0; d < plan.memory.size(); ++d) {
+    if (plan.memory[d].peak >= step.memory[d].peak) step.memory[d] = plan.memory[d];
+  }
+  double busiest = 0;
+  for (std::size_t q = 0; q < plan.queues.size(); ++q) {
+    const Queue& queue = plan.queues[q];
+    if (queue.name != lowered.devices[queue.device]->name()) continue;
+    busiest = std::max(busiest, pass.simulation.queues[q].busy);
+  }
+  step.computing += busiest * static_cast<double>(pass.times);
+  step.seconds += pass.simulation.seconds * static_cast<double>(pass.times);
+  step.passes.push_back(std::move(pass));
+}
+
+}  // namespace
+
+PolicyCase::PolicyCase(const PolicyOptions& options, bool without_policy)
+    : config_(config_of(options)), from_model_(options.config.empty()) {
+  if (without_policy) {
+    config_.policy.clear();
+    config_.device = "cpu";
+  }
+  engine_ = std::make_unique<Engine>(config_.threads);
+  model_ = std::make_unique<OpenModel>(
+      *engine_, config_,
+      without_policy ? PlacingArguments{} : PlacingArguments{options.place, options.devices});
+}
+
+const ResolvedPolicy& PolicyCase::resolved() {
+  imported();
+  return model_->placing().resolved();
+}
+
+/// Without data: inputs as the model has them, labels as the loss takes them.
+FieldTypes PolicyCase::guessed_fields(const Graph& forward) const {
+  FieldTypes fields;
+  for (const NamedValue& input : forward.inputs) fields[input.name] = forward.type(input.value);
+  for (const LossTerm& term : config_.loss.terms) {
+    const NamedValue* output = forward.find_output(term.logits);
+    const ValueId logits = output ? output->value : forward.find_value(term.logits);
+    if (!logits || fields.contains(term.labels)) continue;
+    TensorType type = forward.type(logits);
+    if (term.kind == LossKind::softmax_cross_entropy && type.rank() > 1) {
+      type.dtype = DType::int64;
+      type.shape.pop_back();
+    }
+    fields[term.labels] = type;
+  }
+  return fields;
+}
+
+TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSource* source) {
+  Graph forward = model_->forward(shape.pass, true);
+  TrainingRequest request;
+  request.config = &config_;
+  request.kind = shape.kind;
+  request.samples = {shape.pass, shape.step};
+  request.evaluate = engine_->evaluate;
+  request.fields = source ? field_types(*source, shape.pass) : guessed_fields(forward);
+  if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
+  TrainingGraph training = build_training_graph(engine_->operators, forward, request);
+  if (source) check_fed_inputs(training, config_, request.fields);
+  return training;
+}
+
+PlannedStep PolicyCase::plan() {
+  const ResolvedPolicy& policy = resolved();
+  DataSets data;
+  if (config_.data) data = open_data(*config_.data, open_options(config_, *model_));
+  const std::vector<Device*>& devices =
+      model_->placing().open_devices(*engine_->cpu, engine_->monitor);
+  std::vector<DeviceProfile> profiles;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    profiles.push_back(profile_of(*devices[d], policy.devices[d]));
+  }
+  PlannedStep step;
+  ProgramOptions options;
+  for (const auto& [shape, times] : step_shapes(config_)) {
+    const TrainingGraph training = training_graph(shape, data.train.get());
+    PlannedPass pass;
+    pass.shape = shape;
+    pass.times = times;
+    pass.program = compile_program(training.graph, placing().place(training.graph),
+                                   engine_->operators, devices, options);
+    const Lowered& lowered = pass.program.lowered;
+    pass.simulation = simulate(pass.program.plan, lowered, profiles);
+    if (step.passes.empty()) {  // the first program fixes how states lie in memory
+      for (std::size_t s = 0; s < lowered.states.size(); ++s) {
+        options.lower.fixed_layouts.emplace_back(lowered.graph.states[s].name,
+                                                 lowered.states[s].layout);
+      }
+    }
+    add_pass(step, std::move(pass), imported().graph);
+  }
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    step.limits.push_back(memory_limit(policy.devices[d], devices[d]->memory_bytes()));
+  }
+  Plan highest;
+  highest.memory = step.memory;
+  try {
+    check_fit(highest, policy, devices);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
+    step.misfits = error.diagnostics();
+  }
+  return step;
+}
+
+std::string rule_text(const Policy& policy, int rule) {
+  return rule < 0 ? "" : short_text(policy.rules[static_cast<std::size_t>(rule)].where);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,67 @@
+// A training step compiled under a policy without any memory: what every policy command looks at.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/crossings.h"
+#include "api/engine.h"
+#include "engine/runtime/compile.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+/// A pass of the step: whole, or first, middle and last where gradients are accumulated.
+struct PlannedPass {
+  PassShape shape;
+  std::int64_t times = 1;  // in a step
+  CompiledProgram program;
+  Simulation simulation;
+};
+
+struct PlannedStep {
+  std::vector<PlannedPass> passes;  // the last one holds the update
+  std::vector<Crossing> crossings;  // of all passes
+  std::vector<MemoryUse> memory;    // per device: of the pass with the highest peak
+  std::vector<std::size_t> limits;  // bytes, per device
+  std::vector<IdleView> views;
+  std::vector<Diagnostic> misfits;  // devices that it does not fit into, with what to change
+  double seconds = 0;
+  double computing = 0;  // seconds of the busiest computing queue
+  double exposed = 0;    // seconds that computing queues wait for copies
+
+  bool fits() const { return misfits.empty(); }
+};
+
+/// A configuration with its model and policy.
+class PolicyCase {
+ public:
+  /// Reads all but the data. Throws Error{usage}. `without_policy`: everything on the cpu.
+  explicit PolicyCase(const PolicyOptions& options, bool without_policy = false);
+  PolicyCase(const PolicyCase&) = delete;
+  PolicyCase& operator=(const PolicyCase&) = delete;
+
+  const RunConfig& config() const { return config_; }
+  const ImportResult& imported() { return model_->imported(config_.pass_size(), true); }
+  /// Throws Error{usage} with everything that is wrong in the policy.
+  const ResolvedPolicy& resolved();
+  const Placing& placing() const { return model_->placing(); }
+  const std::string& device_name(int device) { return resolved().devices[device].name; }
+  /// Opens the data for the types of its fields where the configuration has any.
+  PlannedStep plan();
+
+ private:
+  TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
+  FieldTypes guessed_fields(const Graph& forward) const;
+
+  RunConfig config_;
+  bool from_model_ = false;  // no train.toml: a loss may be made up
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<OpenModel> model_;
+};
+
+/// "policy.toml:4" of a rule; "" where it is -1.
+std::string rule_text(const Policy& policy, int rule);
+
+}  // namespace tandem::api

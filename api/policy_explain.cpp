@@ -1,0 +1,223 @@
+// `tandem policy explain`: why an operator or a parameter is where it is, and where the nodes are
+// that come from it.
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/planned_step.h"
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Attribute {
+  std::string name, value;
+  const Reason* reason;
+};
+
+/// A node that comes from what is explained.
+struct ExplainedNode {
+  PlacedRow row;
+  int requested = 0;
+  std::string reason;
+};
+
+struct Explained {
+  std::string path, kind;
+  std::vector<Attribute> attributes;
+  std::vector<ExplainedNode> nodes;
+};
+
+[[noreturn]] void no_such_name(const ResolvedPolicy& resolved, const std::string& name) {
+  std::vector<std::string> names;
+  for (const OperatorAttributes& op : resolved.operators) names.push_back(op.path);
+  for (const ParameterAttributes& p : resolved.parameters) {
+    names.push_back(p.name);
+    if (!p.path.empty()) names.push_back(p.path);
+  }
+  Diagnostic d;
+  d.message = "no operator or parameter has this name";
+  d.path = name;
+  const std::string nearest = nearest_name(name, names);
+  d.fix =
+      nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool comes_from(const Node& node, const std::string& path) {
+  return node.path == path ||
+         std::find(node.origins.begin(), node.origins.end(), path) != node.origins.end();
+}
+
+/// Whether the node writes the parameter, its moments or its copy elsewhere.
+bool updates(const Graph& graph, const Node& node, const std::set<std::string>& parameters) {
+  return std::any_of(graph.states.begin(), graph.states.end(), [&](const State& state) {
+    const std::string& of = state.parameter.empty() ? state.name : state.parameter;
+    return parameters.contains(of) && !(state.final == state.initial) &&
+           std::find(node.outputs.begin(), node.outputs.end(), state.final) != node.outputs.end();
+  });
+}
+
+/// Nodes of the operators `readers` and the updates of `parameters`.
+void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::string>& readers,
+               const std::set<std::string>& parameters, Explained& to) {
+  const ResolvedPolicy& resolved = of.resolved();
+  const Lowered& lowered = step.passes.back().program.lowered;
+  for (PlacedRow& row : placed_rows(lowered, of.placing())) {
+    const Node& node = lowered.graph.node(row.node);
+    if (lowered.nodes[row.node.index].transfer) continue;
+    if (row.phase == Phase::update) {
+      if (!updates(lowered.graph, node, parameters)) continue;
+      int requested = row.device;
+      for (const std::string& name : parameters) {
+        if (updates(lowered.graph, node, {name})) {
+          requested = resolved.find_parameter(name)->state.value;
+        }
+      }
+      std::string reason = row.reason;
+      to.nodes.push_back({std::move(row), requested, std::move(reason)});
+      continue;
+    }
+    for (const std::string& reader : readers) {
+      const OperatorAttributes* op = resolved.find_node(reader);
+      if (!op || !comes_from(node, reader)) continue;
+      std::string reason = op->run.reason.text;
+      if (row.phase == Phase::backward) {
+        reason = "follows its operator " + reader + " (" + reason + ")";
+      }
+      to.nodes.push_back({std::move(row), op->run.value, std::move(reason)});
+      break;
+    }
+  }
+}
+
+Explained explain(PolicyCase& of, const std::string& name) {
+  const ResolvedPolicy& resolved = of.resolved();
+  const OperatorAttributes* op = resolved.find_node(name);
+  const ParameterAttributes* parameter = resolved.find_parameter(name);
+  if (!op && !parameter) no_such_name(resolved, name);
+  Explained result;
+  std::vector<std::string> readers;
+  std::set<std::string> parameters;
+  if (op) {
+    result.path = op->path;
+    result.kind = "operator";
+    result.attributes = {{"run", of.device_name(op->run.value), &op->run.reason},
+                         {"acts", std::string(tandem::name_of(op->acts.value)), &op->acts.reason},
+                         {"lookahead", std::to_string(op->lookahead.value), &op->lookahead.reason}};
+    readers = {op->path};
+    for (const ParameterAttributes& p : resolved.parameters) {
+      if (p.kind == StateKind::parameter &&
+          std::find(p.readers.begin(), p.readers.end(), op->path) != p.readers.end()) {
+        parameters.insert(p.name);
+      }
+    }
+  } else {
+    result.path = parameter->path.empty() ? parameter->name : parameter->path;
+    result.kind = parameter->kind == StateKind::parameter ? "parameter" : "buffer";
+    result.attributes = {
+        {"param", of.device_name(parameter->param.value), &parameter->param.reason},
+        {"state", of.device_name(parameter->state.value), &parameter->state.reason},
+        {"lookahead", std::to_string(parameter->lookahead.value), &parameter->lookahead.reason}};
+    readers = parameter->readers;
+    if (parameter->kind == StateKind::parameter) parameters.insert(parameter->name);
+  }
+  const PlannedStep step = of.plan();
+  add_nodes(of, step, readers, parameters, result);
+  return result;
+}
+
+Json rule_json(const Policy& policy, int rule) {
+  const PolicyRule& by = policy.rules[rule];
+  return {{"file", by.where.file}, {"line", by.where.line}, {"at", by.at.text()}, {"why", by.why}};
+}
+
+Json to_json(PolicyCase& of, const Explained& explained) {
+  const Policy& policy = of.placing().policy();
+  Json attributes = Json::object(), nodes = Json::array();
+  for (const Attribute& attribute : explained.attributes) {
+    Json& json = attributes[attribute.name];
+    json = {{"value", attribute.value}, {"reason", attribute.reason->text}};
+    if (attribute.reason->rule >= 0) {
+      json["rule"] = rule_json(policy, attribute.reason->rule);
+      json["follows"] = attribute.reason->follows;
+    }
+    json["overridden"] = Json::array();
+    for (const int rule : attribute.reason->overridden) {
+      json["overridden"].push_back(rule_json(policy, rule));
+    }
+  }
+  for (const ExplainedNode& node : explained.nodes) {
+    nodes.push_back({{"phase", phase_name(node.row.phase)},
+                     {"op", node.row.op},
+                     {"path", node.row.path},
+                     {"results", node.row.results},
+                     {"requested", of.device_name(node.requested)},
+                     {"device", of.device_name(node.row.device)},
+                     {"kernel", node.row.kernel},
+                     {"reason", node.reason}});
+  }
+  return {{"path", explained.path},
+          {"kind", explained.kind},
+          {"attributes", attributes},
+          {"nodes", nodes}};
+}
+
+std::string to_text(PolicyCase& of, const Explained& explained) {
+  const Policy& policy = of.placing().policy();
+  std::string text = explained.path + " (" + explained.kind + ")\n";
+  for (const Attribute& attribute : explained.attributes) {
+    text +=
+        fmt::format("  {:<10} {:<10} {}", attribute.name, attribute.value, attribute.reason->text);
+    if (attribute.reason->rule >= 0) {
+      const PolicyRule& rule = policy.rules[attribute.reason->rule];
+      text += fmt::format("  at = \"{}\"", rule.at.text());
+      if (!rule.why.empty()) text += "  (" + rule.why + ")";
+    }
+    for (const int lost : attribute.reason->overridden) {
+      text += fmt::format("\n  {:<21} overrides {}  at = \"{}\"", "", rule_text(policy, lost),
+                          policy.rules[lost].at.text());
+    }
+    text += "\n";
+  }
+  for (const ExplainedNode& node : explained.nodes) {
+    std::string results;
+    for (const std::string& result : node.row.results) {
+      results += (results.empty() ? "" : ", ") + result;
+    }
+    const std::string& device = of.device_name(node.row.device);
+    text += fmt::format("  {:<10} {:<10} {} {} = {} [{}]: {}\n", phase_name(node.row.phase), device,
+                        node.row.op, node.row.path, results, node.row.kernel, node.reason);
+    if (node.requested != node.row.device) {
+      text += fmt::format("  {:<21} requested {}\n", "", of.device_name(node.requested));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Report policy_explain(const PolicyOptions& options, const std::string& name,
+                      const std::string& phase) {
+  if (!phase.empty() && phase != "forward" && phase != "backward" && phase != "update") {
+    Diagnostic d;
+    d.message = "there is no such phase";
+    d.expected = "forward, backward or update";
+    d.got = phase;
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  PolicyCase of(options);
+  Explained explained = explain(of, name);
+  if (!phase.empty()) {
+    std::erase_if(explained.nodes,
+                  [&](const ExplainedNode& node) { return phase != phase_name(node.row.phase); });
+  }
+  return {to_text(of, explained), to_json(of, explained).dump(2)};
+}
+
+}  // namespace tandem::api

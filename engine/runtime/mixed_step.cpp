@@ -1,0 +1,133 @@
+#include "engine/runtime/mixed_step.h"
+
+#include <cassert>
+
+#include "engine/operators/operator.h"
+#include "engine/plan/simulate.h"
+
+namespace tandem {
+
+// An instruction with all that does not change from step to step.
+struct MixedStep::Launched {
+  Stream* stream = nullptr;
+  const Instruction* instruction = nullptr;
+  Event* event = nullptr;
+  std::size_t first_access = 0;
+  double seconds = 0;  // on the virtual clock
+  std::string_view name;
+};
+
+namespace {
+
+StreamKind kind_of(const Queue& queue) {
+  if (queue.name.ends_with(".in")) return StreamKind::copy_in;
+  if (queue.name.ends_with(".out")) return StreamKind::copy_out;
+  return StreamKind::compute;
+}
+
+}  // namespace
+
+MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeCall> calls,
+                     std::vector<std::byte*> base)
+    : plan_(plan), lowered_(lowered), calls_(std::move(calls)), base_(std::move(base)) {
+  for (const Queue& queue : plan.queues) {
+    streams_.push_back(lowered.devices[queue.device]->make_stream(kind_of(queue), queue.name));
+  }
+  for (std::size_t d = 1; d < lowered.devices.size(); ++d) {
+    accelerators_.push_back(lowered.devices[d]);
+  }
+  // An event belongs to the device whose queue records it.
+  events_.resize(plan.events);
+  for (const Queue& queue : plan.queues) {
+    for (const Instruction& instruction : queue.instructions) {
+      if (instruction.kind == Instruction::Kind::record)
+        events_[instruction.event] = lowered.devices[queue.device]->make_event();
+    }
+  }
+  for (const Queue& queue : plan.queues) {
+    if (!queue.name.ends_with(".feed")) continue;
+    for (const Instruction& instruction : queue.instructions) {
+      if (instruction.kind == Instruction::Kind::wait && instruction.previous_step)
+        slot_readers_.push_back(events_[instruction.event].get());
+    }
+  }
+  std::size_t total = 0;
+  for (const Launch& launch : plan.launches)
+    total += plan.queues[launch.queue].instructions[launch.index].accesses.size();
+  accesses_.resize(total);
+  std::size_t next = 0;
+  for (const Launch& launch : plan.launches) {
+    const Queue& queue = plan.queues[launch.queue];
+    const Instruction& instruction = queue.instructions[launch.index];
+    Launched launched;
+    launched.stream = streams_[launch.queue].get();
+    launched.instruction = &instruction;
+    if (instruction.event >= 0) launched.event = events_[instruction.event].get();
+    launched.first_access = next;
+    next += instruction.accesses.size();
+    if (instruction.node) {
+      const Node& node = lowered.graph.node(instruction.node);
+      launched.name = node.path;
+      if (instruction.kind == Instruction::Kind::run) {
+        launched.seconds = seconds_of(instruction, lowered,
+                                      assumed_profile(lowered.devices[queue.device]->facts()));
+      } else {
+        launched.name = lowered.graph.value(node.inputs[0]).name;
+      }
+    } else if (instruction.buffer >= 0) {
+      launched.name = plan.buffers[instruction.buffer].name;
+    }
+    launched_.push_back(launched);
+  }
+}
+
+MixedStep::~MixedStep() { drain(); }
+
+void MixedStep::drain() {
+  for (Device* device : accelerators_) device->synchronize();
+}
+
+void MixedStep::run(const StepContext& context, std::uint64_t count) {
+  for (const Launched& launched : launched_) {
+    const Instruction& instruction = *launched.instruction;
+    switch (instruction.kind) {
+      case Instruction::Kind::wait:
+        launched.stream->wait(*launched.event, instruction.previous_step ? count - 1 : count);
+        continue;
+      case Instruction::Kind::record:
+        launched.stream->record(*launched.event, count);
+        continue;
+      default:
+        break;
+    }
+    const std::size_t length = instruction.accesses.size();
+    for (std::size_t i = 0; i < length; ++i) {
+      const Access& access = instruction.accesses[i];
+      accesses_[launched.first_access + i] = {base_[access.buffer] + access.begin,
+                                              access.end - access.begin, access.write};
+    }
+    Operation operation{
+        launched.name, launched.seconds, {accesses_.data() + launched.first_access, length}};
+    if (instruction.kind == Instruction::Kind::run) {
+      NodeCall& call = calls_[instruction.node.index];
+      call.arguments.context = &context;
+      launched.stream->run({call.kernel, call.arguments, call.inputs, call.outputs, operation});
+    } else if (instruction.kind == Instruction::Kind::copy) {
+      const ByteAccess *from = nullptr, *to = nullptr;
+      for (const ByteAccess& access : operation.accesses) {
+        if (access.write)
+          to = &access;
+        else if (from == nullptr)
+          from = &access;
+      }
+      if (from == nullptr || to == nullptr) continue;  // nothing to copy: a tensor without elements
+      assert(from->bytes == to->bytes);
+      launched.stream->copy(const_cast<void*>(to->address), from->address, to->bytes, operation);
+    } else {
+      launched.stream->note(operation);
+    }
+  }
+  for (Event* event : slot_readers_) event->synchronize(count);
+}
+
+}  // namespace tandem

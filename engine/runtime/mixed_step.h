@@ -1,0 +1,53 @@
+// A step on several devices: one thread enqueues every queue's instructions in the plan's order and
+// computes the host's own part in between.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/lower/lowered.h"
+#include "engine/plan/plan.h"
+
+namespace tandem {
+
+class MixedStep {
+ public:
+  /// What each node runs with; pointers into `inputs` and `outputs` may change between steps.
+  struct NodeCall {
+    PreparedKernel* kernel = nullptr;  // null for transfers
+    KernelArguments arguments = {};
+    int inputs = 0, outputs = 0;
+  };
+
+  /// `calls`: per node of the lowered graph. `base`: per buffer its address, in the memory of
+  /// its device; those of slots come by `set_slot` before each step.
+  MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeCall> calls,
+            std::vector<std::byte*> base);
+  ~MixedStep();
+
+  /// Addresses of the input and output slots of the next step.
+  void set_slot(int buffer, std::byte* address) { base_[buffer] = address; }
+  /// Launches one step; `count` is 1 for the first and grows by 1. Returns when the host's part is
+  /// done, nobody reads the input slots any more and the outputs are in theirs; devices may still
+  /// work.
+  void run(const StepContext& context, std::uint64_t count);
+  /// Waits until all devices are done.
+  void drain();
+
+ private:
+  struct Launched;
+
+  const Plan& plan_;
+  const Lowered& lowered_;
+  std::vector<NodeCall> calls_;
+  std::vector<std::byte*> base_;
+  std::vector<std::unique_ptr<Stream>> streams_;  // per queue
+  std::vector<std::unique_ptr<Event>> events_;
+  std::vector<Launched> launched_;    // per launch of the plan
+  std::vector<Event*> slot_readers_;  // what has to be reached before input slots are filled again
+  std::vector<ByteAccess> accesses_;  // of all instructions, one after the other
+  std::vector<Device*> accelerators_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,102 @@
+#include "placement/derive.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tandem {
+namespace {
+
+class Derivation {
+ public:
+  Derivation(const Graph& graph, const ForwardPlacement& forward)
+      : graph_(graph), forward_(forward), readers_(readers_of(graph)) {
+    for (std::size_t s = 0; s < graph.states.size(); ++s) {
+      const State& state = graph.states[s];
+      if (state.final == state.initial) continue;
+      written_.emplace(graph.value(state.final).producer.index, s);
+    }
+  }
+
+  Placement run() {
+    placement_.devices = forward_.devices;
+    placement_.nodes.resize(graph_.nodes.size());
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      placement_.nodes[n] = node.phase == Phase::update ? of_update(n) : of_derived(node);
+    }
+    for (const State& state : graph_.states) placement_.states.push_back(of_state(state));
+    return std::move(placement_);
+  }
+
+ private:
+  const PlacedNode& placed(NodeId id) const { return placement_.nodes[id.index]; }
+
+  PlacedNode of_derived(const Node& node) const {
+    if (const PlacedNode* own = forward_.node(node.path)) return *own;
+    for (const std::string& origin : node.origins) {
+      if (const PlacedNode* own = forward_.node(origin)) return *own;
+    }
+    return follow(node);
+  }
+
+  // Where the first operand is made that a node makes; else the cpu.
+  PlacedNode follow(const Node& node) const {
+    for (ValueId input : node.inputs) {
+      const NodeId producer = input ? graph_.value(input).producer : NodeId{};
+      if (producer) return {placed(producer).device, "follows " + graph_.node(producer).path};
+    }
+    return {0, "default"};
+  }
+
+  PlacedNode of_update(std::size_t n) const {
+    const Node& node = graph_.nodes[n];
+    const auto [first, last] = written_.equal_range(static_cast<std::int32_t>(n));
+    for (auto it = first; it != last; ++it) {
+      const State& state = graph_.states[it->second];
+      if (state.kind != StateKind::parameter) continue;
+      const PlacedState home = of_parameter(state);
+      return {home.state, home.reason};
+    }
+    PlacedNode result = follow(node);
+    for (ValueId input : node.inputs) {
+      const NodeId producer = input ? graph_.value(input).producer : NodeId{};
+      if (producer && placed(producer).device != result.device)
+        return {0, "reads from several devices"};
+    }
+    return result;
+  }
+
+  PlacedState of_parameter(const State& state) const {
+    // The same in every program, also where this one does not update it.
+    if (const PlacedState* own = forward_.parameter(state.name)) return *own;
+    for (NodeId reader : readers_[state.initial.index]) {
+      const Node& node = graph_.node(reader);
+      if (node.phase == Phase::update) continue;
+      const PlacedNode at = of_derived(node);
+      return {at.device, at.device, "follows " + node.path};
+    }
+    return {0, 0, "default"};
+  }
+
+  PlacedState of_state(const State& state) const {
+    if (state.kind == StateKind::parameter) return of_parameter(state);
+    NodeId by = graph_.value(state.final).producer;
+    if (!by && !readers_[state.initial.index].empty()) by = readers_[state.initial.index][0];
+    if (!by) return {0, 0, "default"};
+    return {placed(by).device, placed(by).device, "follows " + graph_.node(by).path};
+  }
+
+  const Graph& graph_;
+  const ForwardPlacement& forward_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::multimap<std::int32_t, std::size_t> written_;  // node -> the states that it writes
+  Placement placement_;
+};
+
+}  // namespace
+
+Placement derive_placement(const Graph& graph, const ForwardPlacement& forward) {
+  return Derivation(graph, forward).run();
+}
+
+}  // namespace tandem

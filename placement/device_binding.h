@@ -1,0 +1,39 @@
+// What a device name of a policy stands for on this machine: the `devices` table and `--device`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/config/config_reader.h"
+
+namespace tandem {
+
+/// Unset parts keep the default, or what a binding of lower precedence says.
+struct DeviceBinding {
+  std::string name;  // as rules say it
+  std::string use;   // "cpu", "cuda:local", "cuda:N", "emulated:N"; "" = as the name says
+  std::optional<std::uint64_t> memory_bytes;  // limit
+  std::optional<double> memory_fraction;      // limit as a part of what the device has
+  std::optional<double> bandwidth;            // bytes per second of an emulated device's link
+  std::optional<double> latency;              // seconds of an emulated device's link
+  std::optional<int> threads;                 // compute threads of the cpu; 0: its physical cores
+  Where where;
+  Where use_where;
+
+  /// Takes over what `other` sets.
+  void overlay(const DeviceBinding& other);
+};
+
+/// One `--device` argument: "gpu=emulated:0,memory=2GiB,bandwidth=25GB/s,latency=10us". `number`
+/// (from 1) stands as the line in messages. Problems are appended to `errors`.
+DeviceBinding parse_device_argument(const std::string& text, int number,
+                                    std::vector<Diagnostic>& errors);
+/// All `--device` arguments. Throws one Error{usage}.
+std::vector<DeviceBinding> parse_device_arguments(const std::vector<std::string>& arguments);
+
+/// The `devices` table of a checked policy.
+std::vector<DeviceBinding> read_device_table(const TableReader& root);
+
+}  // namespace tandem

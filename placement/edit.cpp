@@ -1,0 +1,81 @@
+#include "placement/edit.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "placement/policy_text.h"
+
+namespace tandem {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+constexpr std::string_view remark_keys[] = {"at", "need", "optional", "why"};
+
+template <class Keys>
+bool contains(const Keys& keys, std::string_view key) {
+  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
+[[noreturn]] void no_such_rule(const PolicyText& editor, const std::string& path,
+                               const PolicyEdit& edit) {
+  std::vector<std::string> selectors;
+  const ConfigValue tree = editor.tree();
+  if (const ConfigValue* rules = tree.find("rules")) {
+    for (const ConfigValue& rule : rules->items) {
+      if (const ConfigValue* selector = rule.find("at")) selectors.push_back(selector->text);
+    }
+  }
+  Diagnostic d{.message = "no rule has this selector and these filters", .file = path};
+  d.path = edit.at;
+  const std::string near = nearest_name(edit.at, selectors);
+  if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::string rule_text(const PolicyEdit& edit) {
+  std::string text = "{ at = " + toml_string(edit.at);
+  for (const Pairs* pairs : {&edit.filters, &edit.set}) {
+    for (const auto& [key, value] : *pairs) text += ", " + key + " = " + rule_value(key, value);
+  }
+  return text + " }";
+}
+
+bool sets_nothing(const ConfigValue& rule) {
+  return std::none_of(rule.members.begin(), rule.members.end(), [](const auto& member) {
+    return !contains(rule_filters, member.key) && !contains(remark_keys, member.key);
+  });
+}
+
+}  // namespace
+
+std::string edit_policy(std::string_view text, const std::string& path, const PolicyEdit& edit) {
+  PolicyText editor(text, path);
+  editor.list_start("rules");  // refuses other forms
+  const std::optional<std::size_t> rule = editor.find_rule(edit);
+  if (!rule && (edit.remove || !edit.clear.empty())) no_such_rule(editor, path, edit);
+  for (const std::string& key : edit.clear) {
+    rule_value(key, "");  // refuses unknown keys
+    editor.clear(*rule, key);
+  }
+  if (edit.remove) {
+    editor.remove(*rule);
+  } else if (rule) {
+    for (const auto& [key, value] : edit.set) editor.set(*rule, key, rule_value(key, value));
+    if (sets_nothing(editor.tree().find("rules")->items[*rule])) editor.remove(*rule);
+  } else {
+    editor.append(rule_text(edit));
+  }
+  return editor.finish(text);
+}
+
+std::string replace_auto(std::string_view text, const std::string& path,
+                         const std::vector<std::string>& lines) {
+  PolicyText editor(text, path);
+  std::string list = "[";
+  for (const std::string& line : lines) list += "\n  " + line;
+  editor.replace_list("auto", list + (lines.empty() ? "]" : "\n]"));
+  return editor.finish(text);
+}
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// `policy edit`: sets or clears a rule by splicing the user's text; comments, order and spelling of
+// everything else stay.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tandem {
+
+struct PolicyEdit {
+  std::string at;  // the rule's selector, as written in the file
+  /// Filters of the rule: {"op", "Gather"}. A rule with other filters is another rule.
+  std::vector<std::pair<std::string, std::string>> filters;
+  /// Attributes to give it: {"run", "cpu"}, {"lookahead", "2"}; values are TOML, else bare strings.
+  std::vector<std::pair<std::string, std::string>> set;
+  std::vector<std::string> clear;  // attributes to take away
+  bool remove = false;             // the whole rule
+};
+
+/// The edited text. `set` changes the last rule of `rules` with that selector and those filters, or
+/// appends a line; a rule left without attributes goes. Throws Error{usage}: text that is not TOML,
+/// unknown keys, no such rule to clear, or a result that would not say what was asked for.
+std::string edit_policy(std::string_view text, const std::string& path, const PolicyEdit& edit);
+
+/// Replaces the list `auto` whole. Each line is a rule as TOML with its comma, and may end in a
+/// comment: `{ at = "**", on = "gpu" },  # 188 operators`.
+std::string replace_auto(std::string_view text, const std::string& path,
+                         const std::vector<std::string>& lines);
+
+}  // namespace tandem

@@ -1,0 +1,33 @@
+#include "placement/forward_placement.h"
+
+#include <map>
+#include <memory>
+
+namespace tandem {
+
+ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
+  auto nodes = std::make_shared<std::map<std::string, PlacedNode>>();
+  for (const OperatorAttributes& op : resolved.operators) {
+    if (op.added && op.run.reason.layer == Layer::builtin) continue;
+    nodes->emplace(op.path, PlacedNode{op.run.value, op.run.reason.text});
+  }
+  auto parameters = std::make_shared<std::map<std::string, PlacedState>>();
+  for (const ParameterAttributes& p : resolved.parameters) {
+    std::string reason = p.param.reason.text;
+    if (!p.state.reason.follows) reason = "param " + reason + ", state " + p.state.reason.text;
+    parameters->emplace(p.name, PlacedState{p.state.value, p.param.value, std::move(reason)});
+  }
+  const auto find = [](const auto& map, const std::string& key) {
+    const auto place = map.find(key);
+    return place == map.end() ? nullptr : &place->second;
+  };
+  ForwardPlacement result;
+  for (const ResolvedDevice& device : resolved.devices) result.devices.push_back(device.name);
+  result.node = [nodes, find](const std::string& path) { return find(*nodes, path); };
+  result.parameter = [parameters, find](const std::string& name) {
+    return find(*parameters, name);
+  };
+  return result;
+}
+
+}  // namespace tandem

@@ -1,0 +1,244 @@
+#include "placement/policy.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include "engine/formats/files.h"
+#include "placement/policy_keys.h"
+#include "placement/quantities.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+constexpr std::string_view place_argument = "--place";
+constexpr std::string_view attribute_keys[] = {"on",   "run",   "param", "state",    "acts",
+                                               "ship", "cache", "shard", "lookahead"};
+
+void read_selector(const TableReader& table, std::string_view key, std::optional<Selector>& to) {
+  if (const ConfigValue* value = table.valid(key)) to.emplace(value->text);
+}
+
+void read_text(const TableReader& table, std::string_view key, std::optional<std::string>& to) {
+  if (const ConfigValue* value = table.valid(key)) to = value->text;
+}
+
+void read_size(const TableReader& table, std::string_view key, std::optional<std::uint64_t>& to) {
+  const ConfigValue* value = table.valid(key);
+  if (!value) return;
+  to = parse_size(value->text);
+  if (!to) table.report(value->where, key, "not a size", "\"64MiB\" or \"2GiB\"", describe(*value));
+}
+
+// Nothing where the rule has no selector that can be read.
+std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
+  PolicyRule rule;
+  rule.layer = layer;
+  rule.where = table.where();
+  std::optional<Selector> at_selector;
+  read_selector(table, "at", at_selector);
+  read_selector(table, "after", rule.after);
+  read_selector(table, "before", rule.before);
+  table.read("op", rule.op);
+  read_size(table, "min", rule.min);
+  std::optional<std::string> on;
+  read_text(table, "on", on);
+  rule.run = rule.param = rule.state = on;
+  read_text(table, "run", rule.run);
+  read_text(table, "param", rule.param);
+  read_text(table, "state", rule.state);
+  std::string acts;
+  table.read("acts", acts);
+  for (const Activations choice :
+       {Activations::keep, Activations::offload, Activations::recompute}) {
+    if (name_of(choice) == acts) rule.acts = choice;
+  }
+  if (const ConfigValue* value = table.valid("lookahead")) {
+    rule.lookahead = static_cast<int>(value->integer);
+  }
+  read_text(table, "ship", rule.ship);
+  read_text(table, "shard", rule.shard);
+  std::optional<std::uint64_t> cache_bytes;
+  read_size(table, "cache", cache_bytes);
+  if (cache_bytes) read_text(table, "cache", rule.cache);
+  std::string need = "require";
+  table.read("need", need);
+  rule.prefer = need == "prefer";
+  table.read("optional", rule.optional);
+  table.read("why", rule.why);
+
+  bool sets_something = false;
+  for (const std::string_view key : attribute_keys) sets_something |= table.find(key) != nullptr;
+  if (!sets_something) {
+    table.report(table.where(), "", "this rule sets nothing",
+                 "one of on, run, param, state, acts, lookahead");
+  }
+  if (!at_selector) return std::nullopt;
+  rule.at = std::move(*at_selector);
+  return rule;
+}
+
+void read_rules(const TableReader& root, std::string_view key, Layer layer, Policy& to) {
+  const ConfigValue* list = root.valid(key);
+  if (!list) return;
+  for (const TableReader& table : root.tables(key)) {
+    std::optional<PolicyRule> rule = read_rule(table, layer);
+    if (!rule) continue;
+    for (const std::string_view name : {"at", "op", "min", "after", "before", "on", "run", "param",
+                                        "state", "acts", "ship", "cache", "shard", "lookahead"}) {
+      if (const ConfigValue* value = table.find(name)) {
+        rule->keys.emplace_back(name, value->where);
+      }
+    }
+    to.rules.push_back(std::move(*rule));
+  }
+}
+
+void read_file(std::string_view text, const std::string& path, Policy& to,
+               std::vector<Diagnostic>& errors) {
+  const std::size_t before = errors.size();
+  ConfigValue tree = parse_toml(text, path, errors);
+  if (errors.size() > before) return;
+  check_config(tree, errors, policy_keys());
+  std::error_code ignored;
+  const std::string folder =
+      std::filesystem::absolute(path, ignored).lexically_normal().parent_path().string();
+  const TableReader root(&tree, "", folder, errors);
+  if (const ConfigValue* version = root.valid("policy"); version && version->integer != 1) {
+    root.report(version->where, "policy", "this program reads version 1", "policy = 1",
+                describe(*version));
+  }
+  if (const ConfigValue* model = root.valid("model")) {
+    to.model_where = model->where;
+    if (model->kind == Kind::string) {
+      to.model_file = root.resolve(*model);
+    } else {
+      root.table("model").read_path("file", to.model_file);
+      root.table("model").read("structure", to.model_structure);
+    }
+  }
+  to.devices = read_device_table(root);
+  read_rules(root, "auto", Layer::automatic, to);
+  read_rules(root, "rules", Layer::rules, to);
+}
+
+// The text of a `--place` argument stands behind "place = " in what is parsed.
+void move_back(Where& where, int number, std::size_t prefix) {
+  where.line = number;
+  where.column = std::max(1, where.column - static_cast<int>(prefix));
+}
+
+void read_place(const std::string& text, int number, Policy& to, std::vector<Diagnostic>& errors) {
+  constexpr std::string_view head = "policy = 1, rules = [ ";
+  std::vector<Diagnostic> found;
+  Policy parsed;
+  const std::string file(place_argument);
+  const ConfigValue tree =
+      parse_toml("place = { " + std::string(head) + text + " ] }", file, found);
+  constexpr std::size_t prefix = 10 + head.size();
+  const ConfigValue* place = tree.find("place");
+  const ConfigValue* rules = place ? place->find("rules") : nullptr;
+  if (found.empty() && (!rules || place->members.size() != 2 || rules->items.size() != 1 ||
+                        rules->items[0].kind != Kind::table)) {
+    found.push_back(at(Where{file, 1, static_cast<int>(prefix) + 1}, "", "not a rule"));
+  }
+  if (found.empty()) {
+    ConfigValue root = *place;
+    check_config(root, found, policy_keys());
+    const TableReader reader(&root, "", file, found);
+    read_rules(reader, "rules", Layer::command_line, parsed);
+  } else {
+    for (Diagnostic& d : found) d.expected = "'{ at = \"wide.**\", on = \"cpu\" }'";
+  }
+  for (PolicyRule& rule : parsed.rules) {
+    move_back(rule.where, number, prefix);
+    for (auto& [key, where] : rule.keys) move_back(where, number, prefix);
+    to.rules.push_back(std::move(rule));
+  }
+  for (Diagnostic& d : found) {
+    Where where{d.file, d.line, d.column};
+    move_back(where, number, prefix);
+    d.line = where.line;
+    d.column = where.column;
+    if (d.path.starts_with("rules.0"))
+      d.path = d.path.substr(std::min<std::size_t>(8, d.path.size()));
+    errors.push_back(std::move(d));
+  }
+}
+
+Policy parse(const std::string_view* text, const std::string& path,
+             const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {
+  std::vector<Diagnostic> found;
+  Policy policy;
+  policy.file = path;
+  if (text) read_file(*text, path, policy, found);
+  for (std::size_t i = 0; i < place.size(); ++i) {
+    read_place(place[i], static_cast<int>(i) + 1, policy, found);
+  }
+  sort_diagnostics(found);
+  if (errors) {
+    errors->insert(errors->end(), found.begin(), found.end());
+  } else if (!found.empty()) {
+    throw Error(ErrorKind::usage, std::move(found));
+  }
+  return policy;
+}
+
+}  // namespace
+
+std::string_view name_of(Activations acts) {
+  constexpr std::string_view names[] = {"keep", "offload", "recompute"};
+  return names[static_cast<int>(acts)];
+}
+
+Where PolicyRule::where_of(std::string_view key) const {
+  const auto find = [&](std::string_view wanted) -> const Where* {
+    for (const auto& [name, place] : keys) {
+      if (name == wanted) return &place;
+    }
+    return nullptr;
+  };
+  const Where* place = find(key);
+  if (!place && (key == "run" || key == "param" || key == "state")) place = find("on");
+  return place ? *place : where;
+}
+
+Policy parse_policy(std::string_view text, const std::string& path,
+                    const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {
+  return parse(&text, path, place, errors);
+}
+
+Policy read_policy(const std::string& path, const std::vector<std::string>& place,
+                   std::vector<Diagnostic>* errors) {
+  if (!path_exists(path) || is_directory(path)) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = is_directory(path) ? "this is a folder" : "no such file",
+                           .file = path,
+                           .expected = "a policy.toml"});
+  }
+  const std::string text = read_file(path, 16 << 20);
+  return parse_policy(text, path, place, errors);
+}
+
+Policy policy_of_arguments(const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {
+  return parse(nullptr, "", place, errors);
+}
+
+void sort_diagnostics(std::vector<Diagnostic>& errors) {
+  std::stable_sort(errors.begin(), errors.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    const auto key = [](const Diagnostic& d) {
+      return std::tuple(d.file.starts_with("--"), d.line, d.column);
+    };
+    return key(a) < key(b);
+  });
+}
+
+std::string short_text(const Where& where) {
+  std::string text = std::filesystem::path(where.file).filename().string();
+  if (where.line > 0) text += ":" + std::to_string(where.line);
+  return text;
+}
+
+}  // namespace tandem

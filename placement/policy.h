@@ -1,0 +1,76 @@
+// The policy file as plain values: rules in order of precedence, devices, the model it is for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "placement/device_binding.h"
+
+namespace tandem {
+
+/// Who says it; later ones win.
+enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
+
+/// What becomes of an operator's results between forward and backward.
+enum class Activations : std::uint8_t { keep, offload, recompute };
+std::string_view name_of(Activations acts);
+
+/// One line: a selector, filters, attributes. Attributes that it leaves open are unset.
+struct PolicyRule {
+  Selector at{"**"};
+  // Filters; all that are set must hold.
+  std::string op;                         // operator type
+  std::optional<std::uint64_t> min;       // bytes of the parameter
+  std::optional<Selector> after, before;  // data-flow cones
+  // Attributes. Devices by name; `on` is already spread over run, param and state.
+  std::optional<std::string> run, param, state;
+  std::optional<Activations> acts;
+  std::optional<int> lookahead;
+  // Known, and refused where they match a parameter.
+  std::optional<std::string> ship, cache, shard;
+  bool prefer = false;    // need = "prefer"
+  bool optional = false;  // may match nothing
+  std::string why;
+  Where where;  // of the rule
+  Layer layer = Layer::rules;
+  std::vector<std::pair<std::string, Where>> keys;  // those written, with their values' places
+
+  /// Place of a key's value ("on" for the parts that it sets); the rule's own where it is not
+  /// there.
+  Where where_of(std::string_view key) const;
+};
+
+struct Policy {
+  std::string file;               // as given; "" without a file
+  std::vector<PolicyRule> rules;  // auto, rules, command line: later ones win
+  std::vector<DeviceBinding> devices;
+  std::string model_file;       // absolute, or ""
+  std::string model_structure;  // "sha256:...", or ""
+  Where model_where;
+};
+
+/// Reads a policy from text; `path` names it in messages. `place` are `--place` arguments, rules as
+/// inline tables: '{ at = "wide.**", on = "cpu" }'. Problems, all of them, are one Error{usage}; or
+/// are appended to `errors`, so that those of `resolve` can be added to them.
+Policy parse_policy(std::string_view text, const std::string& path,
+                    const std::vector<std::string>& place = {},
+                    std::vector<Diagnostic>* errors = nullptr);
+/// The same from a file.
+Policy read_policy(const std::string& path, const std::vector<std::string>& place = {},
+                   std::vector<Diagnostic>* errors = nullptr);
+/// Without a file: only `--place` rules.
+Policy policy_of_arguments(const std::vector<std::string>& place,
+                           std::vector<Diagnostic>* errors = nullptr);
+
+/// By file (the file first, then arguments), line and column.
+void sort_diagnostics(std::vector<Diagnostic>& errors);
+/// "policy.toml:4": the file without its folder.
+std::string short_text(const Where& where);
+
+}  // namespace tandem

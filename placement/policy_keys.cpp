@@ -1,0 +1,114 @@
+#include "placement/policy_keys.h"
+
+#include <deque>
+#include <string>
+
+namespace tandem {
+namespace {
+
+constexpr unsigned boolean = boolean_value, integer = integer_value, string = string_value,
+                   path = path_value, selector = selector_value, table = table_value,
+                   list = list_value;
+
+// clang-format off: one key a line.
+constexpr KeyInfo table_of_keys[] = {
+    {"policy", integer, "required", "", "", "version of this file's form: 1"},
+    {"auto", list, "[]", "", "",
+     "rules written by `tandem policy auto`, replaced whole; same keys as in rules"},
+    {"rules", list, "[]", "", "",
+     "your rules, applied after auto; later lines win, attribute by attribute"},
+    {"model", path | table, "", "", "", "the model that this policy was written for"},
+    {"model.file", path, "", "", "", "its file"},
+    {"model.structure", string, "", "", "", "hash of its names and shapes, written by tools"},
+    {"devices", table, "", "", "",
+     "what device names stand for; cpu, gpu, gpu0, emulated:0 exist without"},
+    {"devices.*", table, "", "", "", "one device, by the name that rules use"},
+    {"devices.*.use", string, "(as the name says)", "", "",
+     "cpu, cuda:local (this process's own), cuda:N or emulated:N"},
+    {"devices.*.memory", string, "\"auto\"", "", "",
+     "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
+    {"devices.*.threads", integer | string, "\"physical\"", "", "",
+     "compute threads of the cpu: a number or \"physical\""},
+    {"devices.*.bandwidth", string, "", "", "",
+     "of an emulated device's link, each way: \"25GB/s\""},
+    {"devices.*.latency", string, "", "", "", "of an emulated device's link: \"10us\""},
+    {"rules[]", table, "", "", "", "one rule: a selector, filters, attributes"},
+    {"rules[].at", selector, "required", "", "",
+     "which operators and parameters: an anchored glob over whole paths"},
+    {"rules[].op", string, "", "", "",
+     "only operators of this type (parameters: read by such alone)"},
+    {"rules[].min", string, "", "", "",
+     "only parameters of at least this many bytes (\"64MiB\"), and operators that read one"},
+    {"rules[].after", selector, "", "", "", "only what depends on these operators or values"},
+    {"rules[].before", selector, "", "", "", "only what these operators or values depend on"},
+    {"rules[].on", string, "", "", "", "the device for run, param and state at once"},
+    {"rules[].run", string, "(the device of the run)", "", "",
+     "where an operator computes; its backward follows"},
+    {"rules[].param", string, "(where its readers run)", "", "",
+     "home of a parameter's compute-type weight"},
+    {"rules[].state", string, "(param)", "", "",
+     "home of the master weight and moments, and where the update runs"},
+    {"rules[].acts", string, "\"keep\"", "keep|offload|recompute", "",
+     "what becomes of an operator's results between forward and backward"},
+    {"rules[].lookahead", integer, "0", "", "",
+     "steps fetched ahead of use for what lives elsewhere", 0, 64},
+    {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
+     "of a look-up whose table lives elsewhere (later)"},
+    {"rules[].cache", string, "", "", "",
+     "size of the device cache of a host table, \"2GiB\" (later)"},
+    {"rules[].shard", string, "", "rows|columns|table", "",
+     "how a table is split over processes (later)"},
+    {"rules[].need", string, "\"require\"", "require|prefer", "",
+     "prefer: fall back where a device has no kernel, instead of an error"},
+    {"rules[].optional", boolean, "false", "", "", "the rule may match nothing"},
+    {"rules[].why", string, "", "", "", "a remark that explanations repeat"},
+};
+// clang-format on
+
+constexpr std::pair<std::string_view, std::string_view> other_words[] = {
+    {"device", "on"},       {"place", "on"},      {"match", "at"},
+    {"name", "at"},         {"path", "at"},       {"select", "at"},
+    {"pattern", "at"},      {"op_type", "op"},    {"type", "op"},
+    {"params", "param"},    {"weights", "param"}, {"weight", "param"},
+    {"optimizer", "state"}, {"moments", "state"}, {"activations", "acts"},
+    {"activation", "acts"}, {"compute", "run"},   {"prefetch", "lookahead"},
+    {"min_size", "min"},    {"size", "min"},      {"comment", "why"},
+    {"reason", "why"},      {"rule", "rules"},    {"version", "policy"}};
+
+constexpr std::string_view page_head =
+    "# The keys of policy.toml\n\n"
+    "Written from the table that also checks the file; do not edit. `tandem config explain KEY` "
+    "shows one key.\n\n"
+    "- One rule a line. The last rule that matches wins, attribute by attribute, in this order: "
+    "the "
+    "device of the run, `auto`, `rules`, `--place`.\n"
+    "- A selector is an anchored glob over whole paths: `*` and `?` stop at `.` and `:`; a leading "
+    "`**.` and a trailing `.**` match zero or more parts; `{0..5}` is a range, `{a,b}` a set, "
+    "`re:'...'` a regular expression. Without `:` it also covers the parameters that are read only "
+    "there.\n"
+    "- A device is `cpu`, `gpu` (this process's own accelerator), `gpu0`, `gpu1`, `emulated:0`, or "
+    "a name of the table `devices`. `--device gpu=emulated:0,memory=2GiB` binds a name.\n"
+    "- `[]` stands for the items of a list, `*` for any name.\n"
+    "- \"later\" marks what this version knows by name and refuses where it would matter.\n";
+
+std::vector<KeyInfo> all_keys() {
+  static std::deque<std::string> paths;  // of the keys made here
+  std::vector<KeyInfo> keys;
+  for (const KeyInfo& key : table_of_keys) keys.push_back(key);
+  for (const KeyInfo& key : table_of_keys) {  // the items of auto
+    if (!key.path.starts_with("rules[]")) continue;
+    keys.push_back(key);
+    keys.back().path = paths.emplace_back("auto" + std::string(key.path.substr(5)));
+  }
+  return keys;
+}
+
+}  // namespace
+
+const KeyTable& policy_keys() {
+  static const std::vector<KeyInfo> keys = all_keys();
+  static const KeyTable table{"policy.toml", keys, other_words, page_head, "The file"};
+  return table;
+}
+
+}  // namespace tandem

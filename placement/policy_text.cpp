@@ -1,0 +1,234 @@
+#include "placement/policy_text.h"
+
+#include <algorithm>
+
+#include "placement/policy_keys.h"
+#include "placement/toml_text.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+constexpr std::size_t npos = std::string::npos;
+
+ConfigValue parse_tree(std::string_view text, const std::string& path) {
+  std::vector<Diagnostic> errors;
+  ConfigValue tree = parse_toml(text, path, errors);
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  return tree;
+}
+
+// Order within tables aside.
+bool equal(const ConfigValue& a, const ConfigValue& b) {
+  if (a.kind != b.kind || a.boolean != b.boolean || a.text != b.text || a.integer != b.integer ||
+      a.number != b.number || a.items.size() != b.items.size() ||
+      a.members.size() != b.members.size()) {
+    return false;
+  }
+  for (const ConfigValue::Member& member : a.members) {
+    const ConfigValue* other = b.find(member.key);
+    if (!other || !equal(member.value, *other)) return false;
+  }
+  return std::equal(a.items.begin(), a.items.end(), b.items.begin(), equal);
+}
+
+ConfigValue parsed_value(const std::string& toml) {
+  return *parse_tree("value = " + toml, "").find("value");
+}
+
+}  // namespace
+
+std::string rule_value(const std::string& key, const std::string& written) {
+  const KeyInfo* info = policy_keys().find("rules[]." + key);
+  if (!info) {
+    std::vector<std::string> known;
+    for (const KeyInfo& k : policy_keys().keys) {
+      if (k.path.starts_with("rules[].")) known.emplace_back(k.path.substr(8));
+    }
+    const std::string near = nearest_name(key, known);
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "unknown key of a rule",
+                           .path = key,
+                           .fix = near.empty() ? "" : "did you mean `" + near + "`?"});
+  }
+  const bool wants_text = (info->type & (string_value | selector_value)) != 0;
+  std::vector<Diagnostic> ignored;
+  const ConfigValue tree = parse_toml("value = " + written, "", ignored);
+  const ConfigValue* value = tree.find("value");
+  const bool is_toml = ignored.empty() && tree.members.size() == 1 && value;
+  return is_toml && (value->kind == Kind::string) == wants_text ? written : toml_string(written);
+}
+
+PolicyText::PolicyText(std::string_view text, const std::string& path)
+    : text_(text), path_(path), wanted_(parse_tree(text, path)) {}
+
+ConfigValue PolicyText::tree() const { return parse_tree(text_, path_); }
+
+std::size_t PolicyText::list_start(const char* name) const {
+  const ConfigValue now = tree();
+  const ConfigValue* list = now.find(name);
+  if (!list) return npos;
+  const std::size_t start = offset_of(text_, list->where);
+  if (list->kind != Kind::list || start == npos || text_[start] != '[' ||
+      text_.compare(start, 2, "[[") == 0) {
+    Diagnostic d = at(list->where, name, "cannot be edited in this form");
+    d.expected = std::string(name) + " = [ ... ], one rule a line";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  return start;
+}
+
+std::optional<std::size_t> PolicyText::find_rule(const PolicyEdit& edit) const {
+  const ConfigValue now = tree();
+  const ConfigValue* rules = now.find("rules");
+  if (!rules) return std::nullopt;
+  for (std::size_t i = rules->items.size(); i-- > 0;) {
+    const ConfigValue& rule = rules->items[i];
+    const ConfigValue* selector = rule.find("at");
+    if (!selector || selector->text != edit.at) continue;
+    std::size_t filters = 0;
+    for (const std::string_view key : rule_filters) filters += rule.find(key) != nullptr;
+    const bool same = std::all_of(edit.filters.begin(), edit.filters.end(), [&](const auto& f) {
+      const ConfigValue* value = rule.find(f.first);
+      return value && equal(*value, parsed_value(rule_value(f.first, f.second)));
+    });
+    if (same && filters == edit.filters.size()) return i;
+  }
+  return std::nullopt;
+}
+
+void PolicyText::set(std::size_t index, const std::string& key, const std::string& toml) {
+  const ConfigValue now = tree();
+  const ConfigValue& rule = now.find("rules")->items[index];
+  ConfigValue& wanted = wanted_.find("rules")->items[index];
+  if (const ConfigValue* old = rule.find(key)) {
+    const std::size_t start = offset(old->where);
+    text_.replace(start, end_of_value(text_, start) - start, toml);
+    *wanted.find(key) = parsed_value(toml);
+  } else {
+    const std::size_t end = end_of_value(text_, offset(rule.members.back().value.where));
+    text_.insert(end, ", " + key + " = " + toml);
+    wanted.members.push_back({key, Where{}, parsed_value(toml)});
+  }
+}
+
+void PolicyText::clear(std::size_t index, const std::string& key) {
+  const ConfigValue now = tree();
+  const ConfigValue& rule = now.find("rules")->items[index];
+  for (std::size_t i = 0; i < rule.members.size(); ++i) {
+    if (rule.members[i].key != key) continue;
+    std::size_t start = offset(rule.members[i].where);
+    std::size_t end = end_of_value(text_, offset(rule.members[i].value.where));
+    if (i > 0) {
+      start = end_of_value(text_, offset(rule.members[i - 1].value.where));
+    } else if (rule.members.size() > 1) {
+      end = offset(rule.members[1].where);
+    }
+    text_.erase(start, end - start);
+    auto& members = wanted_.find("rules")->items[index].members;
+    std::erase_if(members, [&](const auto& member) { return member.key == key; });
+    return;
+  }
+}
+
+void PolicyText::remove(std::size_t index) {
+  const ConfigValue now = tree();
+  const std::size_t start = offset(now.find("rules")->items[index].where);
+  std::size_t end = end_of_value(text_, start);
+  const std::size_t comma = skip_blank(text_, end);
+  if (comma < text_.size() && text_[comma] == ',' && comma < after_line(text_, end)) {
+    end = comma + 1;
+  }
+  const std::size_t line = start_of_line(text_, start), next = after_line(text_, end);
+  const auto blank = [&](std::size_t from, std::size_t to) {
+    return text_.find_first_not_of(" \t\r\n", from) >= to;
+  };
+  const bool alone = blank(line, start) && blank(end, next);
+  if (alone) {
+    text_.erase(line, next - line);
+  } else {  // a comment behind it stays
+    text_.erase(start, text_.find_first_not_of(" \t", end) - start);
+  }
+  auto& items = wanted_.find("rules")->items;
+  items.erase(items.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void PolicyText::append(const std::string& rule) {
+  std::size_t start = list_start("rules");
+  if (start == npos) {
+    add_list("rules", "[\n  " + rule + ",\n]", "auto");
+    ConfigValue list{.kind = Kind::list};
+    list.items.push_back(parsed_value(rule));
+    wanted_.members.push_back({"rules", Where{}, std::move(list)});
+    return;
+  }
+  const ConfigValue now = tree();
+  const std::vector<ConfigValue>& items = now.find("rules")->items;
+  std::string indent = "  ";
+  if (!items.empty()) {
+    const std::size_t last = offset(items.back().where), end = end_of_value(text_, last);
+    const std::size_t line = start_of_line(text_, last);
+    const std::size_t first = text_.find_first_not_of(" \t", line);
+    if (first == last) indent = text_.substr(line, first - line);
+    if (text_[skip_blank(text_, end)] != ',') text_.insert(end, ",");
+  }
+  const std::size_t close = end_of_value(text_, start) - 1;  // the ]
+  const std::size_t line = start_of_line(text_, close);
+  if (line > start && text_.find_first_not_of(" \t", line) == close) {
+    text_.insert(line, indent + rule + ",\n");
+  } else if (items.empty()) {
+    text_.replace(start, close + 1 - start, "[\n  " + rule + ",\n]");
+  } else {
+    std::size_t from = close;
+    while (text_[from - 1] == ' ' || text_[from - 1] == '\t') --from;
+    text_.replace(from, close - from, " " + rule + " ");
+  }
+  wanted_.find("rules")->items.push_back(parsed_value(rule));
+}
+
+void PolicyText::replace_list(const char* name, const std::string& toml) {
+  const std::size_t start = list_start(name);
+  ConfigValue value = parsed_value(toml);
+  if (start == npos) {
+    add_list(name, toml, "policy");
+    wanted_.members.push_back({name, Where{}, std::move(value)});
+  } else {
+    text_.replace(start, end_of_value(text_, start) - start, toml);
+    *wanted_.find(name) = std::move(value);
+  }
+}
+
+std::string PolicyText::finish(std::string_view before) const {
+  std::vector<Diagnostic> old_errors, errors;
+  parse_policy(before, path_, {}, &old_errors);
+  parse_policy(text_, path_, {}, &errors);
+  if (errors.size() > old_errors.size()) throw Error(ErrorKind::usage, std::move(errors));
+  if (!equal(tree(), wanted_)) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "this file cannot be edited by splicing lines",
+                           .file = path_,
+                           .fix = "edit it by hand, one rule a line"});
+  }
+  return text_;
+}
+
+std::size_t PolicyText::offset(const Where& where) const {
+  const std::size_t found = offset_of(text_, where);
+  if (found == npos) {
+    throw Error(ErrorKind::usage, at(where, "", "this place cannot be found in the file's text"));
+  }
+  return found;
+}
+
+void PolicyText::add_list(const std::string& name, const std::string& toml, const char* behind) {
+  const ConfigValue now = tree();
+  const ConfigValue* key = now.find(behind);
+  if (!key) key = now.find("policy");
+  std::size_t place = 0;
+  if (key) place = after_line(text_, end_of_value(text_, offset(key->where)) - 1);
+  const bool open_line = place > 0 && text_[place - 1] != '\n';
+  text_.insert(place, (open_line ? "\n" : "") + name + " = " + toml + "\n");
+}
+
+}  // namespace tandem

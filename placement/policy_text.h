@@ -1,0 +1,51 @@
+// The text of a policy under edit, and the meaning that it must have after each change.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "placement/edit.h"
+#include "placement/policy.h"
+
+namespace tandem {
+
+/// Every change splices the text and lays the same change over a parsed tree; `finish` compares.
+/// Throws Error{usage} where the text is not TOML or has another form than one list of rules.
+class PolicyText {
+ public:
+  PolicyText(std::string_view text, const std::string& path);
+
+  ConfigValue tree() const;  // what the text says now
+  /// Offset of the list `name`; npos where there is none.
+  std::size_t list_start(const char* name) const;
+  /// Index of the last rule with the selector and filters of `edit`.
+  std::optional<std::size_t> find_rule(const PolicyEdit& edit) const;
+
+  void set(std::size_t index, const std::string& key, const std::string& toml);
+  void clear(std::size_t index, const std::string& key);
+  void remove(std::size_t index);
+  void append(const std::string& rule);
+  void replace_list(const char* name, const std::string& toml);
+
+  /// The text, once it is certain that it says what was asked for and nothing else.
+  std::string finish(std::string_view before) const;
+
+ private:
+  std::size_t offset(const Where& where) const;
+  /// `name = toml` on lines of its own behind the top-level key `behind`, or behind `policy`.
+  void add_list(const std::string& name, const std::string& toml, const char* behind);
+
+  std::string text_;
+  std::string path_;
+  ConfigValue wanted_;
+};
+
+/// Keys that narrow a rule down.
+inline constexpr std::string_view rule_filters[] = {"op", "min", "after", "before"};
+
+/// A value of a rule's key as TOML: text stays text where the key wants it. Throws Error{usage} for
+/// unknown keys.
+std::string rule_value(const std::string& key, const std::string& written);
+
+}  // namespace tandem

@@ -1,0 +1,90 @@
+#include "placement/quantities.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// The number in front, and the unit behind it.
+std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view text) {
+  text = trim(text);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !std::isfinite(value) || value < 0) return std::nullopt;
+  return std::pair(value, trim(text.substr(static_cast<std::size_t>(end - text.data()))));
+}
+
+std::optional<double> factor(std::string_view unit) {
+  constexpr std::pair<std::string_view, double> units[] = {{"B", 1},
+                                                           {"kB", 1e3},
+                                                           {"KB", 1e3},
+                                                           {"MB", 1e6},
+                                                           {"GB", 1e9},
+                                                           {"TB", 1e12},
+                                                           {"KiB", 1024},
+                                                           {"MiB", 1048576.},
+                                                           {"GiB", 1073741824.},
+                                                           {"TiB", 1099511627776.}};
+  for (const auto& [name, bytes] : units) {
+    if (unit == name) return bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  const auto unit = parts ? factor(parts->second) : std::nullopt;
+  if (!unit || parts->first * *unit > 1e18) return std::nullopt;
+  return static_cast<std::uint64_t>(std::llround(parts->first * *unit));
+}
+
+std::optional<double> parse_rate(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  if (!parts || !parts->second.ends_with("/s")) return std::nullopt;
+  const auto unit = factor(parts->second.substr(0, parts->second.size() - 2));
+  if (!unit || parts->first <= 0) return std::nullopt;
+  return parts->first * *unit;
+}
+
+std::optional<double> parse_time(std::string_view text) {
+  constexpr std::pair<std::string_view, double> units[] = {
+      {"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3}, {"s", 1}};
+  const auto parts = number_and_unit(text);
+  for (const auto& [name, seconds] : units) {
+    if (parts && parts->second == name) return parts->first * seconds;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> parse_percent(std::string_view text) {
+  const auto parts = number_and_unit(text);
+  if (!parts || parts->second != "%" || parts->first <= 0 || parts->first > 100) {
+    return std::nullopt;
+  }
+  return parts->first / 100;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::string_view units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+}  // namespace tandem

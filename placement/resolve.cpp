@@ -1,0 +1,226 @@
+#include "placement/resolve.h"
+
+#include <algorithm>
+
+#include "placement/resolver.h"
+
+namespace tandem {
+
+const OperatorAttributes* ResolvedPolicy::find_node(std::string_view path) const {
+  const auto place = by_path_.find(std::string(path));
+  return place == by_path_.end() ? nullptr : &operators[place->second];
+}
+
+const OperatorAttributes* ResolvedPolicy::find_origin(std::span<const std::string> origins) const {
+  for (const std::string& origin : origins) {
+    if (const OperatorAttributes* found = find_node(origin)) return found;
+  }
+  return nullptr;
+}
+
+const ParameterAttributes* ResolvedPolicy::find_parameter(std::string_view name) const {
+  const auto place = parameter_by_name_.find(std::string(name));
+  return place == parameter_by_name_.end() ? nullptr : &parameters[place->second];
+}
+
+bool ResolvedPolicy::may_merge(std::span<const std::string> paths) const {
+  const OperatorAttributes* first = nullptr;
+  for (const std::string& path : paths) {
+    const OperatorAttributes* next = find_node(path);
+    if (!next) continue;
+    if (first && (next->run.value != first->run.value || next->acts.value != first->acts.value ||
+                  next->lookahead.value != first->lookahead.value)) {
+      return false;
+    }
+    first = next;
+  }
+  return true;
+}
+
+PolicyResolver::PolicyResolver(const Policy& policy, const Graph& forward,
+                               const ResolveOptions& options)
+    : policy_(policy),
+      graph_(forward),
+      options_(options),
+      items_(forward, options.raw_names, options.added),
+      matcher_(forward, items_),
+      errors_(options.earlier),
+      names_(all_bindings(policy, options), options.machine, options.local, errors_) {}
+
+std::vector<DeviceBinding> PolicyResolver::all_bindings(const Policy& policy,
+                                                        const ResolveOptions& options) {
+  std::vector<DeviceBinding> all = policy.devices;
+  all.insert(all.end(), options.bindings.begin(), options.bindings.end());
+  return all;
+}
+
+ResolvedPolicy PolicyResolver::run() {
+  start();
+  for (std::size_t r = 0; r < policy_.rules.size(); ++r) apply(static_cast<int>(r));
+  for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_parameter(p);
+  result_.devices = names_.devices();
+  if (!errors_.empty()) {
+    sort_diagnostics(errors_);
+    throw Error(ErrorKind::usage, std::move(errors_));
+  }
+  count_decisions();
+  warn_about_model();
+  warn_about_rules();
+  warn_about_homes();
+  sort_diagnostics(result_.warnings);
+  return std::move(result_);
+}
+
+void PolicyResolver::start() {
+  const int device = names_.find(options_.default_device, Where{}, "device", errors_);
+  const Reason reason{.text = options_.default_reason};
+  for (const PolicyItems::Operator& item : items_.operators) {
+    OperatorAttributes& to = result_.operators.emplace_back();
+    to.path = item.path;
+    to.run = {device, reason};
+    to.acts.reason = to.lookahead.reason = Reason{.text = "default"};
+    to.added = item.nodes.empty();
+    const std::size_t index = result_.operators.size() - 1;
+    if (!item.raw_name.empty()) result_.by_path_.try_emplace(item.raw_name, index);
+  }
+  for (std::size_t i = 0; i < result_.operators.size(); ++i) {  // paths before raw names
+    result_.by_path_[result_.operators[i].path] = i;
+  }
+  for (const PolicyItems::Parameter& item : items_.parameters) {
+    const State& state = graph_.states[item.state];
+    ParameterAttributes& to = result_.parameters.emplace_back();
+    to.name = state.name;
+    to.path = state.path;
+    to.kind = state.kind;
+    to.bytes = item.bytes;
+    for (const int user : item.users) to.readers.push_back(items_.operators[user].path);
+    to.param.value = to.state.value = -1;  // not set
+    to.lookahead.reason = Reason{.text = "default"};
+    const std::size_t index = result_.parameters.size() - 1;
+    result_.parameter_by_name_.try_emplace(state.name, index);
+    if (!state.path.empty()) result_.parameter_by_name_.try_emplace(state.path, index);
+  }
+  result_.rules.resize(policy_.rules.size());
+}
+
+template <class T>
+void PolicyResolver::decide(Decided<T>& attribute, T value, int rule) {
+  Reason& reason = attribute.reason;
+  if (reason.rule >= 0) reason.overridden.insert(reason.overridden.begin(), reason.rule);
+  const PolicyRule& by = policy_.rules[rule];
+  attribute.value = value;
+  reason.rule = rule;
+  reason.layer = by.layer;
+  reason.text = short_text(by.where);
+  reason.prefer = by.prefer;
+}
+
+void PolicyResolver::apply(int r) {
+  const PolicyRule& rule = policy_.rules[r];
+  const auto device = [&](const std::optional<std::string>& name, const char* key) {
+    return name ? names_.find(*name, rule.where_of(key), rule.at.text(), errors_) : -1;
+  };
+  const int run = device(rule.run, "run"), param = device(rule.param, "param"),
+            state = device(rule.state, "state");
+  const RuleMatches matches = matcher_.match(rule);
+  if (!matches.any()) {
+    const std::string& text = rule.at.text();
+    const bool comes_later =
+        options_.added.empty() &&
+        (text.starts_with("loss.") || text.starts_with("data.") || text.starts_with("optimizer."));
+    if (!rule.optional && !comes_later) errors_.push_back(matcher_.explain_nothing(rule));
+    return;
+  }
+  RuleUse& use = result_.rules[r];
+  use.operators = static_cast<int>(matches.operators.size());
+  use.parameters = static_cast<int>(matches.parameters.size() + matches.updates.size());
+  for (const int i : matches.operators) {
+    OperatorAttributes& to = result_.operators[i];
+    if (run >= 0) decide(to.run, run, r);
+    if (rule.acts) decide(to.acts, *rule.acts, r);
+    if (rule.lookahead) decide(to.lookahead, *rule.lookahead, r);
+  }
+  for (const int p : matches.parameters) {
+    ParameterAttributes& to = result_.parameters[p];
+    if (param >= 0) decide(to.param, param, r);
+    if (state >= 0 && to.kind == StateKind::parameter) decide(to.state, state, r);
+    if (rule.lookahead) decide(to.lookahead, *rule.lookahead, r);
+  }
+  const int update = state >= 0 ? state : run;  // an update runs where its state lives
+  for (const int p : matches.updates) {
+    if (update >= 0) decide(result_.parameters[p].state, update, r);
+  }
+  if (!matches.parameters.empty()) refuse_later_attributes(rule);
+}
+
+void PolicyResolver::refuse_later_attributes(const PolicyRule& rule) {
+  const std::pair<const char*, const std::optional<std::string>*> later[] = {
+      {"ship", &rule.ship}, {"cache", &rule.cache}, {"shard", &rule.shard}};
+  for (const auto& [key, value] : later) {
+    if (!*value) continue;
+    Diagnostic d = at(rule.where_of(key), rule.at.text(),
+                      "`" + std::string(key) + "` comes with a later version");
+    d.fix = "leave it out; `lookahead`, `param` and `state` work";
+    errors_.push_back(std::move(d));
+  }
+}
+
+void PolicyResolver::finish_parameter(std::size_t p) {
+  ParameterAttributes& to = result_.parameters[p];
+  const std::vector<int>& readers = items_.parameters[p].readers;
+  const OperatorAttributes* first = nullptr;
+  for (const int i : readers) {
+    const OperatorAttributes& reader = result_.operators[i];
+    if (!first) first = &reader;
+    if (std::find(to.run.begin(), to.run.end(), reader.run.value) == to.run.end()) {
+      to.run.push_back(reader.run.value);
+    }
+  }
+  if (to.param.value < 0) {
+    const bool known = std::find(to.run.begin(), to.run.end(), -1) == to.run.end();
+    if (to.run.size() > 1 && known) refuse_two_readers(p);
+    if (!first) {
+      to.param = {names_.find(options_.default_device, Where{}, "device", errors_),
+                  Reason{.text = options_.default_reason}};
+    } else {
+      to.param = {first->run.value, first->run.reason};
+      to.param.reason.text = "follows " + first->path + " (" + first->run.reason.text + ")";
+      to.param.reason.follows = true;
+      to.param.reason.overridden.clear();
+    }
+  }
+  if (to.state.value < 0) {
+    to.state = to.param;
+    to.state.reason.text = "follows param (" + to.param.reason.text + ")";
+    to.state.reason.follows = true;
+    to.state.reason.overridden.clear();
+  }
+}
+
+void PolicyResolver::refuse_two_readers(std::size_t p) {
+  const ParameterAttributes& parameter = result_.parameters[p];
+  Diagnostic d;
+  int latest = -1;
+  std::string readers;
+  for (const int i : items_.parameters[p].readers) {
+    const OperatorAttributes& reader = result_.operators[i];
+    latest = std::max(latest, reader.run.reason.rule);
+    readers += (readers.empty() ? "" : ", ") + reader.path + " on " +
+               names_.devices()[reader.run.value].name + " (" + reader.run.reason.text + ")";
+  }
+  const std::string& path = parameter.path.empty() ? parameter.name : parameter.path;
+  if (latest >= 0) d = at(policy_.rules[latest].where_of("run"), "", "");
+  d.path = path;
+  d.message = "this parameter is read on two devices, and no rule says where it lives";
+  d.got = readers;
+  d.fix = "add { at = \"" + path + "\", param = \"" +
+          names_.devices()[result_.operators[items_.parameters[p].readers[0]].run.value].name +
+          "\" }";
+  errors_.push_back(std::move(d));
+}
+
+ResolvedPolicy resolve(const Policy& policy, const Graph& forward, const ResolveOptions& options) {
+  return PolicyResolver(policy, forward, options).run();
+}
+
+}  // namespace tandem

@@ -1,0 +1,105 @@
+// From a policy to the attributes of every operator and parameter of a forward graph, each with the
+// reason for it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "placement/device_names.h"
+#include "placement/match.h"
+#include "placement/policy.h"
+
+namespace tandem {
+
+/// Why an attribute has its value.
+struct Reason {
+  Layer layer = Layer::builtin;
+  int rule = -1;                // index into Policy::rules of the rule that decided; -1 = none
+  std::string text;             // "policy.toml:4", "default", "follows fc1.Gemm (policy.toml:4)"
+  std::vector<int> overridden;  // rules that set it too and lost, the strongest first
+  bool follows = false;         // another attribute's value; `rule` is what decided that one
+  bool prefer = false;          // may fall back where the device has no kernel
+};
+
+template <class T>
+struct Decided {
+  T value{};
+  Reason reason;
+};
+
+struct OperatorAttributes {
+  std::string path;
+  Decided<int> run;  // index into ResolvedPolicy::devices
+  Decided<Activations> acts;
+  Decided<int> lookahead;
+  bool added = false;  // not of the forward graph: "loss.ce"
+};
+
+/// Of a parameter or a buffer. A buffer's `state` is its `param`.
+struct ParameterAttributes {
+  std::string name;  // the initializer's
+  std::string path;  // "fc1:weight"; "" for buffers
+  StateKind kind = StateKind::parameter;
+  std::size_t bytes = 0;
+  std::vector<std::string> readers;  // paths of operators, views of the parameter left out
+  std::vector<int> run;              // devices of the readers, each once
+  Decided<int> param, state;         // indices into ResolvedPolicy::devices
+  Decided<int> lookahead;
+};
+
+/// What one rule came to.
+struct RuleUse {
+  int operators = 0, parameters = 0;  // matched
+  int decided = 0;                    // attributes of them that it decided
+};
+
+class ResolvedPolicy {
+ public:
+  std::vector<ResolvedDevice> devices;          // those in use; the first is "cpu"
+  std::vector<OperatorAttributes> operators;    // one a path: the graph's order, then added parts
+  std::vector<ParameterAttributes> parameters;  // parameters and buffers, in the graph's order
+  std::vector<RuleUse> rules;                   // one a rule of the policy
+  std::vector<Diagnostic> warnings;
+
+  /// By path (paths survive rewrites; a derived node asks by its origins) or by the raw name where
+  /// `raw_names` had it; null where the forward graph had no such operator and nobody added it.
+  const OperatorAttributes* find_node(std::string_view path) const;
+  /// Of the first origin that is known; null if none is.
+  const OperatorAttributes* find_origin(std::span<const std::string> origins) const;
+  /// By path or by initializer name.
+  const ParameterAttributes* find_parameter(std::string_view name) const;
+  /// Whether operators may become one: all known ones run on one device with equal `acts` and
+  /// `lookahead`.
+  bool may_merge(std::span<const std::string> paths) const;
+
+ private:
+  friend class PolicyResolver;
+  std::unordered_map<std::string, std::size_t> by_path_, parameter_by_name_;
+};
+
+struct ResolveOptions {
+  /// Accelerators of this machine, "cuda:0", ...; emulated ones need not be listed.
+  std::vector<std::string> machine;
+  int local = 0;                        // index of this process's own accelerator
+  std::vector<DeviceBinding> bindings;  // `--device`, over the policy's table
+  std::string default_device = "cpu";   // where everything is that no rule places
+  std::string default_reason = "default";
+  /// ONNX node names by path, so that raw names match too.
+  std::unordered_map<std::string, std::string> raw_names;
+  /// What rules may name besides the forward graph. Empty: rules that begin with `loss.`, `data.`
+  /// or `optimizer.` may match nothing yet.
+  std::vector<AddedPart> added;
+  /// Problems found while the policy was read; thrown together with those found here.
+  std::vector<Diagnostic> earlier;
+};
+
+/// Throws one Error{usage} with everything that is wrong: unknown or missing devices, rules that
+/// match nothing, parameters read on two devices without `param`, attributes of later versions.
+ResolvedPolicy resolve(const Policy& policy, const Graph& forward,
+                       const ResolveOptions& options = {});
+
+}  // namespace tandem

@@ -1,0 +1,133 @@
+// What a policy says that is legal and probably not meant: rules without effect, homes that cost
+// copies in every step.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "placement/quantities.h"
+#include "placement/resolver.h"
+#include "placement/structure.h"
+
+namespace tandem {
+namespace {
+
+template <class Visit>
+void for_each_reason(const ResolvedPolicy& resolved, const Visit& visit) {
+  for (const OperatorAttributes& op : resolved.operators) {
+    for (const Reason* r : {&op.run.reason, &op.acts.reason, &op.lookahead.reason}) visit(*r);
+  }
+  for (const ParameterAttributes& p : resolved.parameters) {
+    for (const Reason* r : {&p.param.reason, &p.state.reason, &p.lookahead.reason}) visit(*r);
+  }
+}
+
+std::string count_text(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void PolicyResolver::count_decisions() {
+  for_each_reason(result_, [&](const Reason& reason) {
+    if (reason.rule >= 0 && !reason.follows) ++result_.rules[reason.rule].decided;
+  });
+}
+
+std::vector<int> PolicyResolver::winners_over(int rule) const {
+  std::set<int> winners;
+  for_each_reason(result_, [&](const Reason& reason) {
+    const auto& lost = reason.overridden;
+    if (std::find(lost.begin(), lost.end(), rule) != lost.end()) winners.insert(reason.rule);
+  });
+  return {winners.begin(), winners.end()};
+}
+
+void PolicyResolver::warn_about_model() {
+  if (policy_.model_structure.empty()) return;
+  const std::string here = structure_hash(graph_);
+  if (here == policy_.model_structure) return;
+  Diagnostic d =
+      at(policy_.model_where, "model.structure", "this policy was made for another model");
+  d.expected = policy_.model_structure;
+  d.got = here;
+  d.fix = "check it with `tandem policy check`, then update or remove the hash";
+  result_.warnings.push_back(std::move(d));
+}
+
+void PolicyResolver::warn_about_rules() {
+  for (std::size_t r = 0; r < policy_.rules.size(); ++r) {
+    const PolicyRule& rule = policy_.rules[r];
+    const RuleUse& use = result_.rules[r];
+    if (rule.layer == Layer::automatic || use.operators + use.parameters == 0) continue;
+    const bool for_operators = rule.run || rule.acts;
+    const bool for_parameters = rule.param || rule.state;
+    const std::string& text = rule.at.text();
+    Diagnostic d;
+    if (for_operators && use.operators == 0 && text.find(':') == std::string::npos &&
+        !text.starts_with("optimizer.")) {
+      d = at(rule.where_of("at"), text, "covers parameters only, no operator");
+      PolicyRule wider;
+      const std::string everything = text + ".**";
+      if (!text.starts_with("re:") && text.find("**") == std::string::npos) {
+        wider.at = Selector(everything);
+        if (!matcher_.match(wider).operators.empty()) {
+          d.fix = "\"" + everything + "\" covers the operators too";
+        }
+      }
+    } else if (use.decided > 0) {
+      continue;
+    } else if (const std::vector<int> winners = winners_over(static_cast<int>(r));
+               !winners.empty()) {
+      std::string by;
+      for (const int winner : winners) {
+        by += (by.empty() ? "" : ", ") + short_text(policy_.rules[winner].where);
+      }
+      d = at(rule.where, text, "this rule has no effect: overridden by " + by);
+    } else if (for_parameters && !for_operators) {
+      d = at(rule.where_of(rule.param ? "param" : "state"), text,
+             "sets the home of parameters, but covers none that it could move");
+    } else if (for_operators) {
+      d = at(rule.where_of(rule.run ? "run" : "acts"), text,
+             "sets what operators do, but covers none");
+    } else {
+      continue;
+    }
+    result_.warnings.push_back(std::move(d));
+  }
+}
+
+void PolicyResolver::warn_about_homes() {
+  struct Home {
+    std::size_t parameters = 0, bytes = 0;
+    int run = 0, home = 0;
+  };
+  std::map<std::pair<int, bool>, Home> homes;  // by deciding rule; true: the weight, not the state
+  for (const ParameterAttributes& p : result_.parameters) {
+    if (p.run.size() != 1) continue;
+    const int run = p.run[0];
+    const State* state = graph_.find_state(p.name);
+    const bool trains = p.kind == StateKind::parameter && state->trainable;
+    std::size_t moved = p.param.value != run ? 2 * p.bytes : 0;      // forward, backward; or back
+    if (trains && p.state.value != run) moved += p.bytes;            // gradient
+    if (trains && p.state.value != p.param.value) moved += p.bytes;  // new weight
+    const bool weight = p.param.value != run;
+    const Reason& reason = weight ? p.param.reason : p.state.reason;
+    if (moved == 0 || reason.rule < 0) continue;
+    Home& home = homes[{reason.rule, weight}];
+    ++home.parameters;
+    home.bytes += moved;
+    home.run = run;
+    home.home = weight ? p.param.value : p.state.value;
+  }
+  for (const auto& [key, home] : homes) {
+    const PolicyRule& rule = policy_.rules[key.first];
+    const std::string what = key.second ? "weights" : "state";
+    Diagnostic d = at(rule.where_of(key.second ? "param" : "state"), rule.at.text(), "");
+    d.message = what + " of " + count_text(home.parameters, "parameter") + " on " +
+                result_.devices[home.home].name + ", read on " + result_.devices[home.run].name +
+                ": " + size_text(home.bytes) + " cross every step";
+    result_.warnings.push_back(std::move(d));
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// The work behind `resolve`: applies rules in order, then fills in what follows from others, then
+// looks for rules and homes that deserve a warning.
+#pragma once
+
+#include "placement/resolve.h"
+
+namespace tandem {
+
+class PolicyResolver {
+ public:
+  PolicyResolver(const Policy& policy, const Graph& forward, const ResolveOptions& options);
+  ResolvedPolicy run();
+
+ private:
+  static std::vector<DeviceBinding> all_bindings(const Policy& policy,
+                                                 const ResolveOptions& options);
+  void start();
+  void apply(int rule);
+  template <class T>
+  void decide(Decided<T>& attribute, T value, int rule);
+  void refuse_later_attributes(const PolicyRule& rule);
+  void finish_parameter(std::size_t parameter);
+  void refuse_two_readers(std::size_t parameter);
+
+  // resolve_warnings.cpp
+  void count_decisions();
+  void warn_about_model();
+  void warn_about_rules();
+  void warn_about_homes();
+  std::vector<int> winners_over(int rule) const;
+
+  const Policy& policy_;
+  const Graph& graph_;
+  const ResolveOptions& options_;
+  PolicyItems items_;
+  RuleMatcher matcher_;
+  std::vector<Diagnostic> errors_;
+  DeviceNames names_;
+  ResolvedPolicy result_;
+};
+
+}  // namespace tandem

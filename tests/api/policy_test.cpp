@@ -1,0 +1,323 @@
+// The policy commands on a three-layer perceptron of MNIST's size: every copy is known by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/npy.h"
+#include "tandem/tandem.h"
+#include "tests/api/small_model.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+using Json = nlohmann::json;
+
+constexpr std::int64_t batch = 32, pixels = 28 * 28, hidden = 512, classes = 10, samples = 96;
+
+std::string perceptron() {
+  testing::SmallModel model;
+  const std::string in[] = {"flat", "hidden1", "hidden2"}, out[] = {"hidden1", "hidden2", ""};
+  const std::int64_t widths[] = {pixels, hidden, hidden, classes};
+  model.input("image", {batch, 1, 28, 28}).output("logits", {batch, classes});
+  model.node("Flatten", "flatten", {"image"}, "flat");
+  for (int l = 0; l < 3; ++l) {
+    const std::string name = "layer" + std::to_string(l + 1);
+    const std::string sum = l == 2 ? "logits" : name + "_sum";
+    model.weight(name + ".weight", {widths[l], widths[l + 1]}, 0.05f);
+    model.weight(name + ".bias", {widths[l + 1]}, 0.05f);
+    model.node("MatMul", name + ".matmul", {in[l], name + ".weight"}, name + "_product");
+    model.node("Add", name + ".add", {name + "_product", name + ".bias"}, sum);
+    if (l < 2) model.node("Relu", "relu" + std::to_string(l + 1), {sum}, out[l]);
+  }
+  return model.bytes();
+}
+
+/// A folder with model, data, train.toml and policies.
+class PolicyTest : public ::testing::Test {
+ protected:
+  PolicyTest() {
+    write("model.onnx", perceptron());
+    HostTensor images(TensorType{DType::float32, {samples, 1, 28, 28}}),
+        labels(TensorType{DType::int32, {samples}});
+    std::int64_t i = 0;
+    for (float& x : images.as<float>()) x = static_cast<float>(i++ % 97) / 97;
+    for (std::int32_t& y : labels.as<std::int32_t>()) y = static_cast<std::int32_t>(i++ % classes);
+    write_npz(folder_ / "train.npz", {{"image", images}, {"labels", labels}});
+    write("train.toml", R"(model = "model.onnx"
+policy = "policy.toml"
+batch_size = 32
+steps = 3
+[loss]
+terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" } ]
+[optimizer]
+kind = "adam"
+[data]
+kind = "npz"
+[data.train]
+files = [ "train.npz" ]
+)");
+    write("policy.toml", R"(policy = 1
+rules = [
+  { at = "**", on = "gpu" },
+  { at = "layer{1..3}.{matmul,add}", on = "cpu" },
+]
+)");
+    write("better.toml", R"(policy = 1
+rules = [
+  { at = "**", on = "gpu" },
+  { at = "{flatten,relu?,layer{1..3}.*}", on = "cpu" },
+]
+)");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  std::string read(const std::string& path) const {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  PolicyOptions options(const std::string& policy = "") const {
+    PolicyOptions options;
+    options.config = folder_ / "train.toml";
+    if (!policy.empty()) options.policy = folder_ / policy;
+    options.devices = {"gpu=emulated:0,memory=64MiB"};
+    return options;
+  }
+  Json plan(const PolicyOptions& options) const {
+    return Json::parse(policy_plan(options).report.json);
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+std::vector<Json> dense(const Json& transfers) {
+  std::vector<Json> kept;
+  for (const Json& transfer : transfers) {
+    if (transfer["bytes"].get<std::size_t>() >= 16) kept.push_back(transfer);
+  }
+  return kept;
+}
+
+std::size_t bytes_of(const std::vector<Json>& transfers) {
+  std::size_t bytes = 0;
+  for (const Json& transfer : transfers) bytes += transfer["bytes"].get<std::size_t>();
+  return bytes;
+}
+
+TEST_F(PolicyTest, PlanListsEveryCopy) {
+  const Json json = plan(options());
+  const std::vector<Json> copies = dense(json["transfers"]);
+  EXPECT_EQ(copies.size(), 13u);
+  EXPECT_EQ(bytes_of(copies), 727'680u);
+  EXPECT_EQ(json["traffic"]["copies"], 13);
+  EXPECT_EQ(json["traffic"]["bytes"], 727'680);
+  std::vector<std::size_t> labels;
+  for (const Json& copy : copies) {
+    if (copy["producer"] == "labels") labels.push_back(copy["bytes"]);
+  }
+  EXPECT_THAT(labels, ElementsAre(batch * 4));  // int32, as in the file
+
+  ASSERT_EQ(json["hints"].size(), 1u) << json["hints"];
+  const Json& hint = json["hints"][0];
+  EXPECT_EQ(hint["kind"], "view");
+  EXPECT_EQ(hint["path"], "flatten");
+  EXPECT_EQ(hint["bytes"], 200'704);
+  EXPECT_EQ(hint["line"], 3);
+  EXPECT_TRUE(json["fits"]);
+  EXPECT_THAT(policy_plan(options()).report.text, HasSubstr("200704 bytes cross every step"));
+}
+
+TEST_F(PolicyTest, PlanTellsMemoryAndTime) {
+  const Json json = plan(options());
+  const std::size_t parameters =
+      4 * (pixels * hidden + hidden * hidden + hidden * classes + 2 * hidden + classes);
+  EXPECT_EQ(json["devices"]["cpu"]["parameters"], parameters);
+  EXPECT_GE(json["devices"]["cpu"]["state"], 2 * parameters);
+  EXPECT_EQ(json["devices"]["gpu"]["parameters"], 0);
+  EXPECT_EQ(json["devices"]["gpu"]["limit"], 64 << 20);
+  EXPECT_GT(json["devices"]["gpu"]["peak"], 4 * batch * hidden);
+  EXPECT_GT(json["time"]["step_ms"], 0);
+}
+
+TEST_F(PolicyTest, ShapesAndActivationsBesideTheProductsSaveCopies) {
+  const Json json = plan(options("better.toml"));
+  const std::vector<Json> copies = dense(json["transfers"]);
+  EXPECT_EQ(copies.size(), 3u);
+  EXPECT_EQ(bytes_of(copies), 2'688u);
+  EXPECT_THAT(json["hints"], IsEmpty());
+}
+
+TEST_F(PolicyTest, DiffSaysWhatMoves) {
+  const PolicyDiff diff = policy_diff(options(), folder_ / "policy.toml", folder_ / "better.toml");
+  EXPECT_TRUE(diff.differs);
+  const Json json = Json::parse(diff.report.json);
+  std::vector<std::string> moved;
+  for (const Json& move : json["operators"]) {
+    EXPECT_EQ(move["attribute"], "run");
+    EXPECT_EQ(move["from"], "gpu");
+    EXPECT_EQ(move["to"], "cpu");
+    moved.push_back(move["path"]);
+  }
+  EXPECT_THAT(moved, UnorderedElementsAre("flatten", "relu1", "relu2"));
+  EXPECT_THAT(json["parameters"], IsEmpty());
+  EXPECT_EQ(json["transfers"]["copies"], Json({{"a", 13}, {"b", 3}}));
+  EXPECT_EQ(json["transfers"]["bytes"], Json({{"a", 727'680}, {"b", 2'688}}));
+  EXPECT_THAT(diff.report.text, HasSubstr("run gpu -> cpu"));
+  EXPECT_THAT(diff.report.text, HasSubstr("13 -> 3 a step"));
+  EXPECT_FALSE(policy_diff(options(), "", folder_ / "policy.toml").differs);
+}
+
+TEST_F(PolicyTest, ExplainFollowsTheOperatorIntoBackwardAndUpdate) {
+  const Report report = policy_explain(options(), "layer1.matmul");
+  const Json json = Json::parse(report.json);
+  const Json& run = json["attributes"]["run"];
+  EXPECT_EQ(run["value"], "cpu");
+  EXPECT_EQ(run["rule"]["line"], 4);
+  EXPECT_EQ(run["overridden"][0]["line"], 3);
+  std::vector<std::string> phases;
+  for (const Json& node : json["nodes"]) {
+    EXPECT_EQ(node["device"], "cpu") << node;
+    EXPECT_EQ(node["requested"], "cpu") << node;
+    if (node["phase"] == "backward") {
+      EXPECT_EQ(node["reason"], "follows its operator layer1.matmul (policy.toml:4)");
+    }
+    phases.push_back(node["phase"]);
+  }
+  EXPECT_THAT(phases, Contains("forward"));
+  EXPECT_THAT(phases, Contains("backward"));  // dW; the image takes no gradient
+  EXPECT_THAT(phases, Contains("update"));
+  EXPECT_THAT(report.text, HasSubstr("overrides policy.toml:3"));
+  const Report relu = policy_explain(options(), "relu1", "backward");
+  EXPECT_THAT(relu.text, HasSubstr("backward   gpu"));
+  EXPECT_THAT(relu.text, Not(HasSubstr("forward")));
+  const Json weight = Json::parse(policy_explain(options(), "layer1:weight", "update").json);
+  EXPECT_EQ(weight["attributes"]["state"]["value"], "cpu");
+  ASSERT_FALSE(weight["nodes"].empty());
+  EXPECT_EQ(weight["nodes"][0]["device"], "cpu");
+}
+
+TEST_F(PolicyTest, ExplainSuggestsTheNearestName) {
+  try {
+    policy_explain(options(), "layer1.matmull");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("did you mean \"layer1.matmul\"?"));
+  }
+}
+
+TEST_F(PolicyTest, HomesThatMoveBytesAreHinted) {
+  PolicyOptions with = options("better.toml");
+  with.place = {"{ at = \"layer2:weight\", state = \"gpu\" }"};
+  const Json json = plan(with);
+  ASSERT_EQ(json["hints"].size(), 1u) << json["hints"];
+  EXPECT_EQ(json["hints"][0]["kind"], "home");
+  EXPECT_EQ(json["hints"][0]["bytes"], 2 * 4 * hidden * hidden);  // gradient there, weight back
+}
+
+TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
+  PolicyOptions small = options();
+  small.devices = {"gpu=emulated:0,memory=64KiB"};
+  const PolicyPlan plan = policy_plan(small);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_THAT(plan.report.text, HasSubstr("the plan does not fit into gpu"));
+  EXPECT_FALSE(Json::parse(plan.report.json)["fits"]);
+}
+
+TEST_F(PolicyTest, ModelsAreEnough) {
+  PolicyOptions options;
+  options.model = folder_ / "model.onnx";
+  options.bind = {{"batch", 8}};
+  options.policy = folder_ / "policy.toml";
+  options.devices = {"gpu=emulated:0"};
+  const Json json = plan(options);
+  EXPECT_TRUE(json["fits"]);
+  EXPECT_THAT(json["hints"].dump(), HasSubstr(std::to_string(2 * 8 * 4 * pixels)));
+}
+
+TEST_F(PolicyTest, NamesAreSortedAndChosen) {
+  const Json all = Json::parse(policy_names(options(), "", "bytes").json)["names"];
+  EXPECT_EQ(all[0]["path"], "layer1:weight");
+  EXPECT_EQ(all[0]["bytes"], 4 * pixels * hidden);
+  EXPECT_EQ(all[0]["raw_name"], "layer1.weight");
+  std::vector<std::string> paths;
+  const Json some = Json::parse(policy_names(options(), "layer1.*").json)["names"];
+  for (const Json& name : some) {
+    paths.push_back(name["path"]);
+  }
+  EXPECT_THAT(paths,
+              UnorderedElementsAre("layer1.matmul", "layer1.add", "layer1:weight", "layer1:bias"));
+}
+
+TEST_F(PolicyTest, CheckCountsMatchesAndListsAllErrors) {
+  const Report report = policy_check(options());
+  const Json json = Json::parse(report.json);
+  EXPECT_EQ(json["rules"][1]["operators"], 6);
+  EXPECT_EQ(json["rules"][1]["parameters"], 6);
+  EXPECT_EQ(json["devices"]["cpu"]["operators"], 6);
+  EXPECT_EQ(json["devices"]["gpu"]["operators"], 3);
+  EXPECT_THAT(report.text, HasSubstr("ok: 2 rules | gpu 3 operators, 0 parameters | cpu 6 operat"));
+  write("bad.toml",
+        "policy = 1\nrules = [\n  { at = \"layer9.*\", on = \"cpu\" },\n"
+        "  { at = \"relu1\", on = \"gpux\" },\n]\n");
+  try {
+    policy_check(options("bad.toml"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics().size(), 2u) << error.what();
+  }
+}
+
+TEST_F(PolicyTest, EditSplicesOneRule) {
+  PolicyChange change;
+  change.at = "relu1";
+  change.set = {{"run", "cpu"}};
+  const Report report = policy_edit(folder_ / "policy.toml", change);
+  EXPECT_THAT(report.text, HasSubstr("\n+  { at = \"relu1\", run = \"cpu\" },\n"));
+  EXPECT_THAT(report.text, Not(HasSubstr("\n-")));
+  EXPECT_THAT(policy_edit(folder_ / "policy.toml", change).text, HasSubstr("says that already"));
+  change.set.clear();
+  change.remove = true;
+  policy_edit(folder_ / "policy.toml", change);
+  EXPECT_THAT(read(folder_ / "policy.toml"), Not(HasSubstr("relu1")));
+}
+
+TEST_F(PolicyTest, TrainingUnderAPolicyRecordsIt) {
+  TrainOptions on_both, on_cpu;
+  on_both.devices = {"gpu=emulated:0,memory=64MiB"};
+  on_both.run_dir = folder_ / "both";
+  Trainer trainer(folder_ / "train.toml", on_both);
+  EXPECT_THAT(trainer.summary(), HasSubstr("placement: gpu 3 operators "));
+  EXPECT_THAT(trainer.summary(), HasSubstr(" | cpu 6 operators "));
+  EXPECT_THAT(trainer.summary(), HasSubstr(" | 13 crossings, 710.6 KiB/step | policy policy.toml"));
+  const TrainResult both = trainer.run();
+
+  on_cpu.devices = on_both.devices;
+  on_cpu.place = {"{ at = \"**\", on = \"cpu\" }"};
+  on_cpu.run_dir = folder_ / "cpu";
+  const TrainResult cpu = Trainer(folder_ / "train.toml", on_cpu).run();
+  EXPECT_NEAR(both.loss, cpu.loss, 1e-5 * std::abs(cpu.loss));
+
+  const Json placement = Json::parse(read(both.run_dir + "/placement.json"));
+  EXPECT_EQ(placement["devices"], Json({"cpu", "gpu"}));
+  EXPECT_EQ(placement["uses"]["gpu"], "emulated:0");
+  for (const Json& node : placement["nodes"]) {
+    if (node["path"] != "relu1" || node["op"] == "Transfer") continue;
+    EXPECT_EQ(node["device"], "gpu") << node;
+    EXPECT_EQ(node["reason"], "policy.toml:3") << node;
+  }
+  EXPECT_THAT(read(both.run_dir + "/policy.toml"), HasSubstr("layer{1..3}.{matmul,add}"));
+}
+
+}  // namespace
+}  // namespace tandem::api

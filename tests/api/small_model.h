@@ -1,0 +1,95 @@
+// An ONNX file in the making, byte by byte: enough of the format for small models in tests that
+// have no ONNX library.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem::testing {
+
+/// A message of the wire format: keys, lengths and varints.
+class WireMessage {
+ public:
+  WireMessage& number(int field, std::uint64_t value) {
+    varint(static_cast<std::uint64_t>(field) << 3);
+    varint(value);
+    return *this;
+  }
+  WireMessage& bytes(int field, const std::string& content) {
+    varint(static_cast<std::uint64_t>(field) << 3 | 2);
+    varint(content.size());
+    text_ += content;
+    return *this;
+  }
+  WireMessage& message(int field, const WireMessage& part) { return bytes(field, part.text_); }
+  const std::string& text() const { return text_; }
+
+ private:
+  void varint(std::uint64_t value) {
+    for (; value >= 128; value >>= 7) text_ += static_cast<char>(value % 128 + 128);
+    text_ += static_cast<char>(value);
+  }
+  std::string text_;
+};
+
+class SmallModel {
+ public:
+  /// float32, like everything here.
+  SmallModel& input(const std::string& name, const std::vector<std::int64_t>& shape) {
+    graph_.message(11, port(name, shape));
+    return *this;
+  }
+  SmallModel& output(const std::string& name, const std::vector<std::int64_t>& shape) {
+    graph_.message(12, port(name, shape));
+    return *this;
+  }
+  /// Values spread over [-scale, scale], the same at each call.
+  SmallModel& weight(const std::string& name, const std::vector<std::int64_t>& shape, float scale) {
+    WireMessage tensor;
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : shape) {
+      tensor.number(1, static_cast<std::uint64_t>(extent));
+      elements *= extent;
+    }
+    std::vector<float> values(static_cast<std::size_t>(elements));
+    std::uint32_t random = 12345;
+    for (float& value : values) {
+      random = random * 1664525u + 1013904223u;
+      value = scale * (static_cast<float>(random >> 8) / 8388608.0f - 1.0f);
+    }
+    tensor.number(2, 1).bytes(8, name).bytes(
+        9, std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size()));
+    graph_.message(5, tensor);
+    return *this;
+  }
+  SmallModel& node(const std::string& op, const std::string& name,
+                   const std::vector<std::string>& inputs, const std::string& output) {
+    WireMessage node;
+    for (const std::string& input : inputs) node.bytes(1, input);
+    node.bytes(2, output).bytes(3, name).bytes(4, op);
+    graph_.message(1, node);
+    return *this;
+  }
+  std::string bytes() const {
+    WireMessage graph = graph_;
+    graph.bytes(2, "graph");
+    WireMessage opset;
+    opset.number(2, 20);
+    return WireMessage().number(1, 10).message(7, graph).message(8, opset).text();
+  }
+
+ private:
+  static WireMessage port(const std::string& name, const std::vector<std::int64_t>& shape) {
+    WireMessage dims;
+    for (const std::int64_t extent : shape) {
+      dims.message(1, WireMessage().number(1, static_cast<std::uint64_t>(extent)));
+    }
+    const WireMessage tensor = WireMessage().number(1, 1).message(2, dims);
+    return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
+  }
+  WireMessage graph_;
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,72 @@
+// Programs over the host and emulated accelerators: same results wherever nodes and states are, and
+// no access out of order.
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu_device.h"
+#include "kernels/emulated/emulated_device.h"
+#include "tests/harness/program_check.h"
+
+namespace tandem::testing {
+namespace {
+
+struct Machine {
+  std::shared_ptr<OrderChecker> monitor = std::make_shared<OrderChecker>();
+  std::unique_ptr<Device> cpu = make_cpu_device(1, monitor);
+  std::vector<std::unique_ptr<Device>> accelerators;
+  std::vector<Device*> devices{cpu.get()};
+
+  explicit Machine(int count) {
+    for (int i = 0; i < count; ++i) {
+      EmulatedOptions options;
+      options.name = "emulated:" + std::to_string(i);
+      options.memory_bytes = std::size_t{64} << 20;
+      options.monitor = monitor;
+      accelerators.push_back(make_emulated_device(options));
+      devices.push_back(accelerators.back().get());
+    }
+  }
+};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+class MixedTest : public ::testing::Test {
+ protected:
+  const OperatorSet operators = all_operators();
+
+  void expect_same(const Graph& graph, int accelerators, int placements, double tolerance) {
+    for (int seed = 0; seed < placements; ++seed) {
+      SCOPED_TRACE("placement " + std::to_string(seed));
+      Machine machine(accelerators);
+      const Placement placement =
+          random_placement(graph, machine.devices, static_cast<std::uint64_t>(seed));
+      EXPECT_EQ(program_difference(graph, operators, machine.devices, placement, 4, tolerance), "");
+      EXPECT_EQ(joined(machine.monitor->order_errors()), "");
+      if (::testing::Test::HasFailure()) break;
+    }
+  }
+};
+
+TEST_F(MixedTest, Perceptrons) {
+  for (Update update : {Update::sgd, Update::momentum, Update::adam})
+    expect_same(mlp_training(operators, 4, {7, 6, 5, 3}, update), 1, 20, 5e-5);
+}
+TEST_F(MixedTest, Convolutions) { expect_same(convolution_training(operators), 1, 20, 2e-4); }
+TEST_F(MixedTest, Attention) { expect_same(attention_training(operators), 1, 20, 2e-4); }
+TEST_F(MixedTest, ThreeDevices) {
+  expect_same(mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam), 2, 20, 5e-5);
+  expect_same(convolution_training(operators), 2, 10, 2e-4);
+}
+
+TEST_F(MixedTest, RandomGraphs) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    expect_same(random_graph(operators, seed), 1, 2, 1e-5);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

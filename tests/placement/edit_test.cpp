@@ -1,0 +1,141 @@
+// `policy edit`: what is spliced in, and that everything else stays as the user wrote it.
+#include "placement/edit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "placement/policy.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char* const file = R"(# Wide & Deep on one card
+policy = 1
+auto  = [
+  { at = "**",              on = "gpu" },            # 188 operators
+]
+rules = [   # mine
+  # the tables are too large: ] } "
+  { at = "wide.**", on = "cpu", lookahead = 2 },     # ünï ☃
+  { at = 'deep.{0..5}.**',  acts = "recompute" , why = "a } in, a string" },
+
+  { at = "norm.**", op = "Add", state = "gpu" }      # no comma here
+]
+devices = { gpu = { memory = "20GiB" } } # the card
+)";
+
+std::string replaced(const std::string& from, const std::string& to) {
+  std::string text = file;
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string edit(const PolicyEdit& e, const std::string& text = file) {
+  return edit_policy(text, "p.toml", e);
+}
+
+std::string error_of(const PolicyEdit& e, const std::string& text = file) {
+  try {
+    edit(e, text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(PolicyEdit, ChangesAValueInPlace) {
+  EXPECT_EQ(edit({.at = "wide.**", .set = {{"on", "gpu"}}}),
+            replaced("on = \"cpu\", look", "on = \"gpu\", look"));
+  EXPECT_EQ(edit({.at = "wide.**", .set = {{"lookahead", "4"}}}),
+            replaced("lookahead = 2", "lookahead = 4"));
+  EXPECT_EQ(edit({.at = "deep.{0..5}.**", .set = {{"why", "say \"x\""}}}),
+            replaced("\"a } in, a string\"", "\"say \\\"x\\\"\""));
+}
+
+TEST(PolicyEdit, AddsAnAttributeBehindTheOthers) {
+  EXPECT_EQ(edit({.at = "deep.{0..5}.**", .set = {{"state", "cpu"}, {"optional", "true"}}}),
+            replaced("string\" }", "string\", state = \"cpu\", optional = true }"));
+}
+
+TEST(PolicyEdit, FindsPlacesBehindLettersOfSeveralBytes) {
+  const std::string text =
+      "policy = 1\nrules = [ { why = \"größer\", at = \"ü\", on = \"cpu\" } ]\n";
+  EXPECT_EQ(edit({.at = "ü", .set = {{"on", "gpu"}}}, text),
+            "policy = 1\nrules = [ { why = \"größer\", at = \"ü\", on = \"gpu\" } ]\n");
+  EXPECT_EQ(edit({.at = "ü", .clear = {"why"}}, text),
+            "policy = 1\nrules = [ { at = \"ü\", on = \"cpu\" } ]\n");
+}
+
+TEST(PolicyEdit, AppendsARule) {
+  EXPECT_EQ(edit({.at = "head.**", .set = {{"run", "cpu"}, {"param", "\"gpu\""}}}),
+            replaced("state = \"gpu\" }      # no comma here\n",
+                     "state = \"gpu\" },      # no comma here\n"
+                     "  { at = \"head.**\", run = \"cpu\", param = \"gpu\" },\n"));
+  // other filters: another rule
+  EXPECT_THAT(edit({.at = "norm.**", .filters = {{"op", "Mul"}}, .set = {{"on", "cpu"}}}),
+              HasSubstr("\n  { at = \"norm.**\", op = \"Mul\", on = \"cpu\" },\n]\ndevices"));
+}
+
+TEST(PolicyEdit, MakesTheListWhereThereIsNone) {
+  const PolicyEdit e{.at = "a", .set = {{"on", "cpu"}}};
+  EXPECT_EQ(edit(e, "policy = 1 # x\n\n[devices.gpu]\nuse = \"cuda:0\"\n"),
+            "policy = 1 # x\nrules = [\n  { at = \"a\", on = \"cpu\" },\n]\n\n[devices.gpu]\nuse = "
+            "\"cuda:0\"\n");
+  EXPECT_EQ(edit(e, "policy = 1"), "policy = 1\nrules = [\n  { at = \"a\", on = \"cpu\" },\n]\n");
+  EXPECT_EQ(edit(e, "policy = 1\nrules = []\n"),
+            "policy = 1\nrules = [\n  { at = \"a\", on = \"cpu\" },\n]\n");
+  EXPECT_EQ(edit(e, "policy = 1\nrules = [ { at = \"b\", on = \"cpu\" } ]\n"),
+            "policy = 1\nrules = [ { at = \"b\", on = \"cpu\" }, { at = \"a\", on = \"cpu\" } ]\n");
+}
+
+TEST(PolicyEdit, ClearsAnAttribute) {
+  EXPECT_EQ(edit({.at = "wide.**", .clear = {"lookahead"}}), replaced(", lookahead = 2", ""));
+  EXPECT_EQ(edit({.at = "wide.**", .clear = {"on"}}), replaced(", on = \"cpu\"", ""));
+}
+
+TEST(PolicyEdit, RemovesARuleAndKeepsItsComment) {
+  EXPECT_EQ(edit({.at = "wide.**", .remove = true}),
+            replaced("{ at = \"wide.**\", on = \"cpu\", lookahead = 2 },     #", "#"));
+  EXPECT_EQ(edit({.at = "wide.**", .clear = {"lookahead", "on"}}),
+            edit({.at = "wide.**", .remove = true}));
+  EXPECT_EQ(
+      edit({.at = "deep.{0..5}.**", .remove = true}),
+      replaced("  { at = 'deep.{0..5}.**',  acts = \"recompute\" , why = \"a } in, a string\" },"
+               "\n",
+               ""));
+  EXPECT_EQ(edit({.at = "norm.**", .filters = {{"op", "Add"}}, .remove = true}),
+            replaced("{ at = \"norm.**\", op = \"Add\", state = \"gpu\" }      #", "#"));
+}
+
+TEST(PolicyEdit, RefusesWhatItCannotDo) {
+  EXPECT_THAT(error_of({.at = "wid.**", .clear = {"on"}}),
+              HasSubstr("p.toml: wid.**: no rule has this selector and these filters (did you mean "
+                        "\"wide.**\"?)"));
+  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"onn", "cpu"}}}),
+              HasSubstr("onn: unknown key of a rule (did you mean `on`?)"));
+  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"acts", "drop"}}}),
+              HasSubstr("p.toml:8:55: rules.0.acts: unknown value"));
+  EXPECT_THAT(error_of({.at = "a**", .set = {{"on", "cpu"}}}), HasSubstr("** stands for"));
+  EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = 1\n[[rules]]\nat = \"a\"\n"),
+              HasSubstr("cannot be edited in this form"));
+  EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = \n"), HasSubstr("not TOML"));
+}
+
+TEST(PolicyEdit, AnotherPlannersAutoReplacesTheListAlone) {
+  const std::string text =
+      replace_auto(file, "p.toml",
+                   {"{ at = \"**\", on = \"cpu\" },  # all", "{ at = \"a.**\", on = \"gpu\" },"});
+  EXPECT_EQ(text,
+            replaced("  { at = \"**\",              on = \"gpu\" },            # 188 operators",
+                     "  { at = \"**\", on = \"cpu\" },  # all\n  { at = \"a.**\", on = "
+                     "\"gpu\" },"));
+  EXPECT_EQ(replace_auto("policy = 1\nrules = []\n", "p.toml", {"{ at = \"**\", on = \"gpu\" },"}),
+            "policy = 1\nauto = [\n  { at = \"**\", on = \"gpu\" },\n]\nrules = []\n");
+  EXPECT_EQ(parse_policy(text, "p.toml").rules.size(), 5u);
+}
+
+}  // namespace
+}  // namespace tandem::testing

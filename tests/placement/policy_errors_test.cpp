@@ -1,0 +1,233 @@
+// Every kind of error in a policy: line, column and the suggestion.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "engine/formats/files.h"
+#include "placement/policy_keys.h"
+#include "tests/placement/support.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Line 2 is `rules = [`, the rule is line 3.
+std::string rule(const std::string& text) { return only_error("rules = [\n" + text + ",\n]\n"); }
+
+TEST(PolicyErrors, NotToml) {
+  EXPECT_THAT(only_error("rules = [ { at = \"**\" on = \"cpu\" } ]"), HasSubstr("2:23 not TOML"));
+}
+
+TEST(PolicyErrors, TheVersionIsNeededAndKnown) {
+  try {
+    parse_policy("rules = []\n", "p.toml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.diagnostics()[0].path, "policy");
+    EXPECT_THAT(error.what(), HasSubstr("this key is missing"));
+  }
+  try {
+    parse_policy("policy = 2\n", "p.toml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "p.toml:1:10: policy: this program reads version 1: expected policy = 1, got "
+                 "integer 2");
+  }
+}
+
+TEST(PolicyErrors, UnknownKeys) {
+  EXPECT_EQ(only_error("rule = []\n"), "2:1 unknown key (did you mean `rules`?)");
+  EXPECT_EQ(rule(R"({ at = "**", onn = "cpu", on = "cpu" })"),
+            "3:14 unknown key (did you mean `rules.0.on`?)");
+  EXPECT_EQ(rule(R"({ at = "**", prefetch = 1, on = "cpu" })"),
+            "3:14 unknown key (did you mean `rules.0.lookahead`?)");
+  EXPECT_EQ(only_error("devices = { gpu = { uses = \"cuda:0\" } }\n"),
+            "2:21 unknown key (did you mean `devices.gpu.use`?)");
+}
+
+TEST(PolicyErrors, WrongTypesAndValues) {
+  EXPECT_EQ(rule(R"({ at = "**", on = 1 })"), "3:19 wrong type");
+  EXPECT_EQ(rule(R"({ at = "**", acts = "recomptue" })"),
+            "3:21 unknown value (did you mean \"recompute\"?)");
+  EXPECT_EQ(rule(R"({ at = "**", on = "cpu", need = "prefered" })"),
+            "3:33 unknown value (did you mean \"prefer\"?)");
+  EXPECT_EQ(rule(R"({ at = "**", lookahead = -1 })"), "3:26 out of range");
+  EXPECT_EQ(rule(R"({ at = "**", on = "cpu", min = "64 M" })"), "3:32 not a size");
+  EXPECT_EQ(rule(R"({ at = "layers.{5..1}.**", on = "cpu" })"),
+            "3:8 a range is two numbers, the smaller one first (like {0..5})");
+  EXPECT_EQ(rule(R"({ at = "layers**", on = "cpu" })"),
+            "3:8 ** stands for whole parts, between dots (use * inside a part)");
+  EXPECT_EQ(rule(R"({ on = "cpu" })"), "3:1 this key is missing");
+  EXPECT_EQ(rule(R"({ at = "**", why = "no reason" })"), "3:1 this rule sets nothing");
+}
+
+TEST(PolicyErrors, RulesThatMatchNothing) {
+  EXPECT_EQ(rule(R"({ at = "layer.{0..5}.**", on = "cpu" })"),
+            "3:8 matches nothing in this model (did you mean \"layers.{0..5}.**\"? (6 operators, 4 "
+            "parameters))");
+  EXPECT_EQ(rule(R"({ at = "layers.0:wieght", param = "cpu" })"),
+            "3:8 matches nothing in this model (did you mean \"layers.0:weight\"? (0 operators, 1 "
+            "parameters))");
+  EXPECT_THAT(rule(R"({ at = "Gather", on = "cpu" })"), HasSubstr("\"**.Gather\""));
+  EXPECT_THAT(rule(R"({ at = "zzz", on = "cpu" })"),
+              HasSubstr("(`tandem policy names` lists all)"));
+  EXPECT_EQ(rule(R"({ at = "zzz", on = "cpu", optional = true })"), "no error");
+}
+
+TEST(PolicyErrors, FiltersThatLeaveNothing) {
+  EXPECT_EQ(rule(R"({ at = "**", op = "Gathr", on = "cpu" })"),
+            "3:19 this model has no operator of this type (did you mean \"Gather\"?)");
+  EXPECT_EQ(rule(R"({ at = "layers.**", op = "Gather", on = "cpu" })"),
+            "3:26 no operator of this type is covered by `at`");
+  EXPECT_EQ(rule(R"({ at = "**", min = "64MiB", on = "cpu" })"), "3:20 no parameter is that large");
+  EXPECT_EQ(rule(R"({ at = "**", after = "layers.9.Add", on = "cpu" })"),
+            "3:22 after names no operator or value of this model (did you mean \"layers.0.Add\"?)");
+  EXPECT_EQ(rule(R"({ at = "**", before = "hiden", on = "cpu" })"),
+            "3:23 before names no operator or value of this model (did you mean \"hidden\"?)");
+  EXPECT_EQ(rule(R"({ at = "**", after = "norm.Add", before = "norm.Add", on = "cpu" })"),
+            "3:1 matches nothing: its filters leave nothing together");
+}
+
+TEST(PolicyErrors, Devices) {
+  EXPECT_EQ(rule(R"({ at = "**", on = "gup" })"), "3:19 unknown device (did you mean \"gpu\"?)");
+  EXPECT_EQ(rule(R"({ at = "**", on = "cpu", state = "cpuu" })"),
+            "3:34 unknown device (did you mean \"cpu\"?)");
+  ResolveOptions bare;
+  bare.bindings = {DeviceBinding{.name = "cpu"}};
+  EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu\" }, { at = \"**\", on = \"gpu\" } ]\n",
+                       {}, bare),
+            "2:29 this machine has no accelerator that Tandem can use (`--device gpu=emulated:0` "
+            "tries the policy without one)");
+  EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu3\" } ]\n", {}, {.machine = {"cuda:0"}}),
+            "2:29 this machine has no cuda:3 (`--device gpu3=emulated:0` tries the policy without "
+            "one)");
+  EXPECT_EQ(only_error("devices = { big = { memory = \"2GiB\" } }\n"
+                       "rules = [ { at = \"**\", on = \"big\" } ]\n"),
+            "3:29 the device does not say what it is (add use = \"cuda:local\" to devices.big)");
+  EXPECT_EQ(only_error("devices = { gpu = { use = \"coda:0\" } }\n"),
+            "2:27 unknown device (did you mean \"cuda:0\"?)");
+  EXPECT_EQ(only_error("devices = { cpu = { use = \"emulated:0\", memory = \"lots\" } }\n"),
+            "2:27 cpu is the host itself (bind gpu, or another name)\n2:50 not a size");
+}
+
+TEST(PolicyErrors, ReadersOnTwoDevices) {
+  const OperatorSet operators = all_operators();
+  Graph tied = forward_graph(operators);
+  // head's weight is read by a second operator on another device
+  const State& weight = *tied.find_state("layers.0.weight");
+  for (Node& node : tied.nodes) {
+    if (node.path == "layers.1.MatMul") node.inputs[1] = weight.initial;
+  }
+  const Policy policy = parse_policy(
+      "policy = 1\nrules = [\n  { at = \"layers.1.MatMul\", run = \"emulated:0\" },\n]\n",
+      "p.toml");
+  try {
+    resolve(policy, tied);
+    FAIL();
+  } catch (const Error& error) {
+    ASSERT_EQ(error.diagnostics().size(), 1u);
+    const Diagnostic& d = error.diagnostics()[0];
+    EXPECT_EQ(d.line, 3);
+    EXPECT_EQ(d.column, 35);
+    EXPECT_EQ(d.path, "layers.0:weight");
+    EXPECT_EQ(d.got, "layers.0.MatMul on cpu (default), layers.1.MatMul on emulated:0 (p.toml:3)");
+    EXPECT_EQ(d.fix, "add { at = \"layers.0:weight\", param = \"cpu\" }");
+  }
+}
+
+TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
+  EXPECT_EQ(
+      rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "rows" })"),
+      "3:39 `ship` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "work)\n"
+      "3:55 `cache` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "work)\n"
+      "3:71 `shard` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "work)");
+  EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");
+  EXPECT_EQ(rule(R"({ at = "embed.**", on = "gpu", shard = "row" })"),
+            "3:40 unknown value (did you mean \"rows\"?)");
+}
+
+TEST(PolicyErrors, ArgumentsPointIntoThemselves) {
+  EXPECT_EQ(
+      only_error("", {R"({ at = "embed.**", on = "gpu" })", R"({ at = "embd.**", on = "cpu" })"}),
+      "2:8 matches nothing in this model (did you mean \"embed.**\"? (1 operators, 1 "
+      "parameters))");
+  EXPECT_EQ(only_error("", {R"({ at = "**", onn = "cpu", on = "cpu" })"}),
+            "1:14 unknown key (did you mean `rules.0.on`?)");
+  EXPECT_THAT(only_error("", {"embed.**=cpu"}), HasSubstr("not TOML"));
+  EXPECT_THAT(only_error("", {R"({ at = "**", on = "cpu" } ], model = [ "x")"}),
+              HasSubstr("not a rule"));
+}
+
+TEST(PolicyErrors, AllAtOnceAndInOrder) {
+  EXPECT_EQ(only_error("rules = [\n"
+                       "  { at = \"nothing.here\", on = \"cpu\" },\n"
+                       "  { at = \"**\", acts = \"drop\" },\n"
+                       "  { at = \"**\", on = \"mars\" },\n"
+                       "]\n",
+                       {R"({ at = "**", min = "1PB", on = "cpu" })"}),
+            "3:10 matches nothing in this model (`tandem policy names` lists all)\n"
+            "4:23 unknown value\n"
+            "5:21 unknown device\n"
+            "1:20 not a size");
+}
+
+TEST(DeviceArguments, AreRead) {
+  const auto bindings = parse_device_arguments(
+      {"gpu=emulated:0,memory=2GiB,bandwidth=25GB/s,latency=10us", "cpu=memory=90%,threads=4"});
+  ASSERT_EQ(bindings.size(), 2u);
+  EXPECT_EQ(bindings[0].name, "gpu");
+  EXPECT_EQ(bindings[0].use, "emulated:0");
+  EXPECT_EQ(bindings[0].memory_bytes, 2ull << 30);
+  EXPECT_DOUBLE_EQ(*bindings[0].bandwidth, 25e9);
+  EXPECT_DOUBLE_EQ(*bindings[0].latency, 10e-6);
+  EXPECT_DOUBLE_EQ(*bindings[1].memory_fraction, 0.9);
+  EXPECT_EQ(*bindings[1].threads, 4);
+}
+
+TEST(DeviceArguments, ErrorsPointIntoTheArgument) {
+  const auto text = [](const std::vector<std::string>& arguments) {
+    try {
+      parse_device_arguments(arguments);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(text({"gpu"}), HasSubstr("--device:1:1: not a device"));
+  EXPECT_THAT(text({"gpu=emulatd:0"}),
+              HasSubstr("--device:1:5: unknown device: expected cpu, cuda:local, cuda:N or "
+                        "emulated:N, got \"emulatd:0\" (did you mean \"emulated:0\"?)"));
+  EXPECT_THAT(text({"gpu=emulated:0,memry=2GiB"}),
+              HasSubstr("--device:1:16: unknown key: expected use, memory, threads, bandwidth or "
+                        "latency, got memry (did you mean `memory`?)"));
+  EXPECT_THAT(text({"cpu=threads=4", "gpu=emulated:0,memory=2,latency=soon,bandwidth=0GB/s"}),
+              ::testing::AllOf(HasSubstr("--device:2:23: not a size"),
+                               HasSubstr("--device:2:33: not a time"),
+                               HasSubstr("--device:2:48: not a rate")));
+}
+
+TEST(PolicyKeys, ListsExplainsAndSchema) {
+  EXPECT_THAT(config_keys_text(policy_keys()), HasSubstr("rules[].lookahead"));
+  EXPECT_THAT(explain_config_key("rules.0.acts", policy_keys()),
+              HasSubstr("values: keep, offload, recompute"));
+  EXPECT_THROW(explain_config_key("rules.0.act", policy_keys()), Error);
+  EXPECT_THAT(config_json_schema(policy_keys()), HasSubstr("\"title\": \"policy.toml\""));
+  for (const KeyInfo& key : policy_keys().keys) EXPECT_FALSE(key.help.empty()) << key.path;
+}
+
+// TANDEM_POLICY_PAGE=docs/policy_toml.md writes the page instead.
+TEST(PolicyKeys, ThePageInDocsIsCurrent) {
+  const std::string text = config_keys_markdown(policy_keys());
+  if (const char* page = std::getenv("TANDEM_POLICY_PAGE")) write_file(page, text);
+  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/policy_toml.md"), text);
+}
+
+}  // namespace
+}  // namespace tandem::testing

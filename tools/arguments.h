@@ -1,0 +1,30 @@
+// Options that several subcommands take.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/command.h"
+
+namespace tandem::tool {
+
+/// "batch=32". Throws Error{usage}.
+std::pair<std::string, std::int64_t> parse_binding(const std::string& text);
+
+/// `--place` and `--device`, each repeatable.
+inline void add_placing(CLI::App& command, std::vector<std::string>& place,
+                        std::vector<std::string>& devices) {
+  command
+      .add_option("--place", place, "A rule over the policy's: '{ at = \"fc1\", on = \"cpu\" }'")
+      ->type_name("RULE")
+      ->allow_extra_args(false);
+  command
+      .add_option("--device", devices,
+                  "What a device name stands for: gpu=emulated:0,memory=2GiB,bandwidth=25GB/s")
+      ->type_name("NAME=USE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace tandem::tool

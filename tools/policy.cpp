@@ -1,0 +1,224 @@
+// tandem policy names | check | plan | explain | diff | edit
+#include <memory>
+#include <string>
+
+#include "tandem/tandem.h"
+#include "tools/arguments.h"
+
+namespace tandem::tool {
+namespace {
+
+constexpr int differs_code = 6;
+
+struct Options {
+  api::PolicyOptions policy;
+  std::vector<std::string> words, bind, set, filters;
+  std::string at, sort = "graph", phase;
+  api::PolicyChange change;
+  bool exit_code = false;
+};
+using Shared = std::shared_ptr<Options>;
+
+[[noreturn]] void misuse(const std::string& what, const std::string& expected,
+                         const std::string& got) {
+  Diagnostic d;
+  d.message = what;
+  d.expected = expected;
+  d.got = got;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::pair<std::string, std::string> parse_pair(const std::string& option, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) misuse(option, "KEY=VALUE", text);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+/// Words with `=` set keys of train.toml; the others are names: at most `most` of them.
+std::vector<std::string> take_words(Options& options, std::size_t most,
+                                    const std::string& expected) {
+  std::vector<std::string> names;
+  for (const std::string& word : options.words) {
+    (word.find('=') == std::string::npos ? names : options.policy.overrides).push_back(word);
+  }
+  if (names.size() > most) misuse("too many arguments", expected, names.back());
+  for (const std::string& text : options.bind) {
+    options.policy.bind.push_back(parse_binding(text));
+  }
+  return names;
+}
+
+Shared add_common(CLI::App& command, Invocation& invocation, const std::string& words) {
+  auto options = std::make_shared<Options>();
+  command.add_option("arguments", options->words, words)->type_name("");
+  command.add_option("--config", options->policy.config, "The train.toml that it is for");
+  command.add_option("--model", options->policy.model, "An ONNX file instead of a train.toml");
+  command.add_option("--bind", options->bind, "Of --model: extents of free dimensions, batch=32")
+      ->allow_extra_args(false);
+  add_placing(command, options->policy.place, options->policy.devices);
+  command.add_flag("--json", invocation.json, "One JSON object on standard output");
+  return options;
+}
+
+CLI::App* add_command(CLI::App& parent, const char* name, const char* help, const char* examples) {
+  CLI::App* command = parent.add_subcommand(name, help);
+  command->footer(std::string("Examples:\n") + examples);
+  return command;
+}
+
+constexpr const char* policy_words =
+    "The policy.toml (default: the configuration's) and keys of train.toml: batch_size=64";
+
+void take_policy(Options& options) {
+  const std::vector<std::string> names = take_words(options, 1, "one policy file");
+  if (!names.empty()) options.policy.policy = names[0];
+}
+
+void add_names(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "names", "What rules may name: operators and parameters, with shapes and bytes",
+      "  tandem policy names --config train.toml --sort bytes\n"
+      "  tandem policy names model.onnx --bind batch=32 --at 'blocks.{0..3}.**' --json");
+  const Shared options =
+      add_common(*command, invocation, "An ONNX file, and keys of train.toml: batch_size=64");
+  command->add_option("--at", options->at, "Only what this selector covers");
+  command->add_option("--sort", options->sort, "graph, path, op or bytes")
+      ->check(CLI::IsMember({"graph", "path", "op", "bytes"}));
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      const std::vector<std::string> names = take_words(*options, 1, "one ONNX file");
+      if (!names.empty()) options->policy.model = names[0];
+      const api::Report report = api::policy_names(options->policy, options->at, options->sort);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+void add_check(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "check", "Read a policy and say what each rule matches; all errors at once",
+      "  tandem policy check policy.toml --config train.toml --device gpu=emulated:0\n"
+      "  tandem policy check policy.toml --model model.onnx --bind batch=32 --json\n"
+      "Exit code 2 where something is wrong.");
+  const Shared options = add_common(*command, invocation, policy_words);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      take_policy(*options);
+      const api::Report report = api::policy_check(options->policy);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+void add_plan(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "plan", "Memory, copies and time of a training step under a policy; nothing runs",
+      "  tandem policy plan policy.toml --config train.toml\n"
+      "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
+      "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
+      "Exit code 3 where it does not fit.");
+  const Shared options = add_common(*command, invocation, policy_words);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      take_policy(*options);
+      const api::PolicyPlan plan = api::policy_plan(options->policy);
+      print(plan.report.text, plan.report.json, invocation.json);
+      return plan.fits ? 0 : static_cast<int>(ErrorKind::does_not_fit);
+    };
+  });
+}
+
+void add_explain(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "explain", "Why an operator or a parameter is where it is: which line decided it",
+      "  tandem policy explain fc1.MatMul --config train.toml\n"
+      "  tandem policy explain policy.toml fc1:weight --config train.toml --phase update --json");
+  const Shared options = add_common(
+      *command, invocation, "[POLICY] NAME, a path or a name of the file; keys of train.toml");
+  command->add_option("--phase", options->phase, "Only nodes of forward, backward or update")
+      ->check(CLI::IsMember({"forward", "backward", "update"}));
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      const char* expected = "a policy file (or none) and a name";
+      const std::vector<std::string> names = take_words(*options, 2, expected);
+      if (names.empty()) misuse("policy explain: what?", expected, "nothing");
+      if (names.size() == 2) options->policy.policy = names[0];
+      const api::Report report = api::policy_explain(options->policy, names.back(), options->phase);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+void add_diff(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "diff", "What moves from one policy to another; change of memory, traffic and time",
+      "  tandem policy diff old.toml new.toml --config train.toml\n"
+      "  tandem policy diff new.toml --config train.toml --exit-code    against its own policy");
+  const Shared options =
+      add_common(*command, invocation, "[A] B, two policy files; keys of train.toml");
+  command->add_flag("--exit-code", options->exit_code, "Exit with 6 where something moves");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      const std::vector<std::string> names = take_words(*options, 2, "two policy files");
+      if (names.empty()) misuse("policy diff: between what?", "two policy files", "nothing");
+      const api::PolicyDiff diff =
+          api::policy_diff(options->policy, names.size() == 2 ? names[0] : "", names.back());
+      print(diff.report.text, diff.report.json, invocation.json);
+      return options->exit_code && diff.differs ? differs_code : 0;
+    };
+  });
+}
+
+void add_edit(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "edit", "Set or clear one rule of a policy file; comments and order stay",
+      "  tandem policy edit policy.toml --at 'blocks.{0..3}.**' --set run=cpu --set acts=offload\n"
+      "  tandem policy edit policy.toml --at 'head.**' --clear state\n"
+      "  tandem policy edit policy.toml --at 'head.**' --remove");
+  auto options = std::make_shared<Options>();
+  auto file = std::make_shared<std::string>();
+  command->add_option("file", *file, "The policy.toml")->required();
+  command->add_option("--at", options->change.at, "The rule's selector, as in the file")
+      ->required();
+  command->add_option("--filter", options->filters, "A filter of the rule: op=Gather, min=64MiB")
+      ->allow_extra_args(false);
+  command->add_option("--set", options->set, "An attribute: run=cpu, lookahead=2")
+      ->allow_extra_args(false);
+  command->add_option("--clear", options->change.clear, "An attribute to take away")
+      ->allow_extra_args(false);
+  command->add_flag("--remove", options->change.remove, "Take the whole rule away");
+  command->add_flag("--json", invocation.json, "One JSON object on standard output");
+  command->callback([options, file, &invocation] {
+    invocation.action = [options, file, &invocation] {
+      for (const std::string& text : options->filters) {
+        options->change.filters.push_back(parse_pair("--filter", text));
+      }
+      for (const std::string& text : options->set) {
+        options->change.set.push_back(parse_pair("--set", text));
+      }
+      const api::Report report = api::policy_edit(*file, options->change);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+}  // namespace
+
+void add_policy(CLI::App& app, Invocation& invocation) {
+  CLI::App* command = app.add_subcommand(
+      "policy", "Look at a policy.toml: names, check, plan, explain, diff; edit it");
+  command->require_subcommand(1);
+  command->footer(
+      "Examples:\n"
+      "  tandem policy names --config train.toml\n"
+      "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
+      "`tandem config keys --policy` lists the keys of the file.");
+  add_names(*command, invocation);
+  add_check(*command, invocation);
+  add_plan(*command, invocation);
+  add_explain(*command, invocation);
+  add_diff(*command, invocation);
+  add_edit(*command, invocation);
+}
+
+}  // namespace tandem::tool
