@@ -34,7 +34,9 @@ class OtherKernels final : public Device {
   std::size_t memory_bytes() const override { return cpu_.memory_bytes(); }
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return cpu_.allocate(bytes); }
   std::unique_ptr<Memory> reserve(std::size_t bytes) override { return cpu_.reserve(bytes); }
-  std::unique_ptr<Stream> make_stream() override { return cpu_.make_stream(); }
+  std::unique_ptr<Stream> make_stream(StreamKind kind, const std::string& name) override {
+    return cpu_.make_stream(kind, name);
+  }
   std::unique_ptr<Event> make_event() override { return cpu_.make_event(); }
   void to_device(void* to, const void* from, std::size_t bytes) override {
     cpu_.to_device(to, from, bytes);
