@@ -44,6 +44,7 @@ MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, 
     if (span.bytes > 0) event["args"] = {{"bytes", span.bytes}};
     profile.events.push_back(std::move(event));
   }
+  std::map<std::string, double> by_name;  // several programs have a lane of the same queue each
   for (const auto& [lane, seconds] : busy) {
     const std::string name = monitor.lane_name(lane);
     profile.events.push_back({{"name", "thread_name"},
@@ -52,8 +53,9 @@ MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, 
                               {"tid", lane},
                               {"args", {{"name", name}}}});
     if (name.ends_with(".feed") || name.ends_with(".read")) continue;
-    profile.queues.push_back({name, seconds * 1e3 / steps});
+    by_name[name] += seconds * 1e3 / steps;
   }
+  for (const auto& [name, ms] : by_name) profile.queues.push_back({name, ms});
   return profile;
 }
 

@@ -1,5 +1,6 @@
 // `tandem policy edit`: one rule of a policy file, set or cleared in place.
 #include <algorithm>
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
@@ -75,7 +76,12 @@ Report policy_edit(const std::string& path, const PolicyChange& change) {
   edit.remove = change.remove;
   const std::string before = read_file(path, most_bytes);
   const std::string after = edit_policy(before, path, edit);
-  if (after != before) replace_file(path, after);
+  if (after != before) {  // a link stays a link, and the file keeps who may read it
+    const std::filesystem::path file = std::filesystem::canonical(path);
+    const auto permissions = std::filesystem::status(file).permissions();
+    replace_file(file.string(), after);
+    std::filesystem::permissions(file, permissions);
+  }
   const Change changed = change_of(before, after);
   Report report;
   report.json = nlohmann::ordered_json{{"file", path},

@@ -131,7 +131,7 @@ std::string Trainer::summary() const {
   const Graph& graph = program.lowered().graph;
   std::size_t parameters = 0, elements = 0;
   for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter) continue;
+    if (state.kind != StateKind::parameter || !state.mirror_of.empty()) continue;
     ++parameters;
     elements += static_cast<std::size_t>(state.start.type().elements());
   }

@@ -160,7 +160,7 @@ void PolicyResolver::refuse_later_attributes(const PolicyRule& rule) {
     if (!*value) continue;
     Diagnostic d = at(rule.where_of(key), rule.at.text(),
                       "`" + std::string(key) + "` comes with a later version");
-    d.fix = "leave it out; `lookahead`, `param` and `state` work";
+    d.fix = "leave it out; `run`, `param` and `state` work";
     errors_.push_back(std::move(d));
   }
 }

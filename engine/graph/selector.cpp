@@ -210,6 +210,8 @@ struct Selector::Pattern {
   std::optional<std::regex> regex;
 };
 
+constexpr std::size_t longest_expression = 1000;
+
 Selector::Selector(std::string_view text) : text_(text) {
   auto pattern = std::make_shared<Pattern>();
   if (text.starts_with("re:")) {
@@ -217,6 +219,8 @@ Selector::Selector(std::string_view text) : text_(text) {
     if (expression.size() >= 2 && expression.front() == '\'' && expression.back() == '\'') {
       expression = expression.substr(1, expression.size() - 2);
     }
+    if (expression.size() > longest_expression)  // std::regex recurses, per character and group
+      fail(text.substr(0, 40), "the regular expression has more than 1000 characters");
     try {
       pattern->regex.emplace(expression.begin(), expression.end(), std::regex::ECMAScript);
     } catch (const std::regex_error& error) {

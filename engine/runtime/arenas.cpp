@@ -37,11 +37,12 @@ std::size_t Arenas::bytes(const Device& device) const {
   return sum;
 }
 
-void Arenas::take(const void* user, std::function<void()> drain) {
-  if (user == user_) return;
+bool Arenas::take(const void* user, std::function<void()> drain) {
+  if (user == user_) return false;
   if (drain_) drain_();
   user_ = user;
   drain_ = std::move(drain);
+  return true;
 }
 
 void Arenas::leave(const void* user) {

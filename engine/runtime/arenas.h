@@ -16,8 +16,8 @@ class Arenas {
   /// on a device that can reserve, all are the same. Throws Error{does_not_fit}.
   void* ensure(Device& device, std::size_t bytes);
   /// Before a step of `user`: another program's work in the arenas has to end first; `drain` ends
-  /// that of this one. Null: it ends by itself.
-  void take(const void* user, std::function<void()> drain);
+  /// that of this one. Null: it ends by itself. True where the user changed.
+  bool take(const void* user, std::function<void()> drain);
   /// Forgets a user that goes away.
   void leave(const void* user);
   /// Bytes in use on that device, all regions together.

@@ -83,7 +83,15 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
 
 MixedStep::~MixedStep() { drain(); }
 
+void MixedStep::begin() {
+  for (std::size_t q = 0; q < streams_.size(); ++q) {
+    LaneMonitor* monitor = lowered_.devices[plan_.queues[q].device]->monitor();
+    if (monitor != nullptr) monitor->join(streams_[q]->lane(), LaneMonitor::host_lane);
+  }
+}
+
 void MixedStep::drain() {
+  for (const auto& stream : streams_) stream->synchronize();
   for (Device* device : accelerators_) device->synchronize();
 }
 

@@ -32,7 +32,10 @@ class MixedStep {
   /// done, nobody reads the input slots any more and the outputs are in theirs; devices may still
   /// work.
   void run(const StepContext& context, std::uint64_t count);
-  /// Waits until all devices are done.
+  /// Before the first step after another program's: what comes here comes after all that was
+  /// drained.
+  void begin();
+  /// Waits until all queues are done.
   void drain();
 
  private:

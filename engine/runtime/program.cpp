@@ -255,7 +255,7 @@ void Program::Impl::run_mixed(std::uint64_t ticket) {
     if (ring_of_buffer[b] >= 0)
       mixed->set_slot(static_cast<int>(b), ring(ring_of_buffer[b]).slot(ticket));
   }
-  arenas->take(mixed.get(), [this] { mixed->drain(); });
+  if (arenas->take(mixed.get(), [this] { mixed->drain(); })) mixed->begin();
   mixed->run(context, ++steps);
   finished.store(ticket + 1, std::memory_order_release);
 }

@@ -62,6 +62,13 @@ RunDirectory RunDirectory::create(const std::string& path, const std::string& pa
       throw Error(ErrorKind::usage, std::move(d));
     }
     make_directories(chosen);
+    if (!list_directory(chosen).empty() && !path_exists(chosen + "/train.log")) {
+      Diagnostic d;
+      d.file = chosen;
+      d.message = "this directory holds other files, which a run might overwrite";
+      d.fix = "choose a new or empty run_dir";
+      throw Error(ErrorKind::usage, std::move(d));
+    }
   }
   RunDirectory run(std::move(chosen));
   make_directories(run.checkpoints());

@@ -61,6 +61,25 @@ TEST_F(MixedTest, ThreeDevices) {
   expect_same(convolution_training(operators), 2, 10, 2e-4);
 }
 
+// Training, evaluation, micro-batches: programs over one State and one arena.
+TEST_F(MixedTest, ProgramsTakeTurns) {
+  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Machine machine(1);
+    const Placement placement = random_placement(graph, machine.devices, seed);
+    StateStore states;
+    const auto arenas = make_arenas();
+    Program first(graph, placement, operators, machine.devices, states, arenas, {});
+    Program second(graph, placement, operators, machine.devices, states, arenas, {});
+    for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
+      run_step(first, random_feeds(graph, 5, static_cast<int>(ticket)), ticket);
+      run_step(second, random_feeds(graph, 6, static_cast<int>(ticket)), ticket);
+    }
+    EXPECT_EQ(joined(machine.monitor->order_errors()), "");
+  }
+}
+
 TEST_F(MixedTest, RandomGraphs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
