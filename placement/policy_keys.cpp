@@ -77,7 +77,8 @@ constexpr std::pair<std::string_view, std::string_view> other_words[] = {
 
 constexpr std::string_view page_head =
     "# The keys of policy.toml\n\n"
-    "Written from the table that also checks the file; do not edit. `tandem config explain KEY` "
+    "Written from the table that also checks the file; do not edit. `tandem config explain KEY "
+    "--policy` "
     "shows one key.\n\n"
     "- One rule a line. The last rule that matches wins, attribute by attribute, in this order: "
     "the "

@@ -142,11 +142,11 @@ TEST(PolicyErrors, ReadersOnTwoDevices) {
 TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
   EXPECT_EQ(
       rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "rows" })"),
-      "3:39 `ship` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "3:39 `ship` comes with a later version (leave it out; `run`, `param` and `state` "
       "work)\n"
-      "3:55 `cache` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "3:55 `cache` comes with a later version (leave it out; `run`, `param` and `state` "
       "work)\n"
-      "3:71 `shard` comes with a later version (leave it out; `lookahead`, `param` and `state` "
+      "3:71 `shard` comes with a later version (leave it out; `run`, `param` and `state` "
       "work)");
   EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");
   EXPECT_EQ(rule(R"({ at = "embed.**", on = "gpu", shard = "row" })"),
