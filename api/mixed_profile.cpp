@@ -1,6 +1,7 @@
 #include "api/mixed_profile.h"
 
 #include <map>
+#include <set>
 
 namespace tandem::api {
 namespace {
@@ -44,6 +45,11 @@ MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, 
     if (span.bytes > 0) event["args"] = {{"bytes", span.bytes}};
     profile.events.push_back(std::move(event));
   }
+  std::set<std::string> works;  // names of the queues that compute or copy
+  for (const Queue& queue : program.plan().queues) {
+    if (queue.role != Queue::Role::feed && queue.role != Queue::Role::read)
+      works.insert(queue.name);
+  }
   std::map<std::string, double> by_name;  // several programs have a lane of the same queue each
   for (const auto& [lane, seconds] : busy) {
     const std::string name = monitor.lane_name(lane);
@@ -52,8 +58,7 @@ MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, 
                               {"pid", 1},
                               {"tid", lane},
                               {"args", {{"name", name}}}});
-    if (name.ends_with(".feed") || name.ends_with(".read")) continue;
-    by_name[name] += seconds * 1e3 / steps;
+    if (works.contains(name)) by_name[name] += seconds * 1e3 / steps;
   }
   for (const auto& [name, ms] : by_name) profile.queues.push_back({name, ms});
   return profile;

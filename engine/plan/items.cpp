@@ -7,22 +7,38 @@
 namespace tandem {
 namespace {
 
-int queue_named(Plan& plan, const std::string& name, int device) {
-  for (std::size_t q = 0; q < plan.queues.size(); ++q) {
-    if (plan.queues[q].name == name) return static_cast<int>(q);
+const char* suffix_of(Queue::Role role) {
+  switch (role) {
+    case Queue::Role::copy_in:
+      return ".in";
+    case Queue::Role::copy_out:
+      return ".out";
+    case Queue::Role::feed:
+      return ".feed";
+    case Queue::Role::read:
+      return ".read";
+    case Queue::Role::compute:
+      break;
   }
-  plan.queues.push_back({name, device, {}});
+  return "";
+}
+
+// The device's queue of that role; made on first use.
+int queue_of(const Lowered& lowered, Plan& plan, int device, Queue::Role role) {
+  for (std::size_t q = 0; q < plan.queues.size(); ++q) {
+    if (plan.queues[q].device == device && plan.queues[q].role == role) return static_cast<int>(q);
+  }
+  plan.queues.push_back({lowered.devices[device]->name() + suffix_of(role), device, role, {}});
   return static_cast<int>(plan.queues.size()) - 1;
 }
 
-// A device computes in one queue and copies in two: `.in` from the host and `.out` to it.
-int queue_of(const Lowered& lowered, Plan& plan, std::size_t n) {
+// A device computes in one queue and copies in two.
+int queue_of_node(const Lowered& lowered, Plan& plan, std::size_t n) {
   const LoweredNode& node = lowered.nodes[n];
-  if (!node.transfer) return queue_named(plan, lowered.devices[node.device]->name(), node.device);
+  if (!node.transfer) return queue_of(lowered, plan, node.device, Queue::Role::compute);
+  if (node.device != 0) return queue_of(lowered, plan, node.device, Queue::Role::copy_in);
   const int from = lowered.values[lowered.graph.nodes[n].inputs[0].index].device;
-  const int device = node.device != 0 ? node.device : from;
-  const std::string& name = lowered.devices[device]->name();
-  return queue_named(plan, name + (node.device != 0 ? ".in" : ".out"), device);
+  return queue_of(lowered, plan, from, Queue::Role::copy_out);
 }
 
 Instruction run_instruction(const Lowered& lowered, const Plan& plan,
@@ -58,11 +74,11 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   const std::vector<char> needed = needed_values(lowered);
   std::vector<PlannedItem> kernels;
   std::vector<std::size_t> first_use(plan.buffers.size(), graph.nodes.size());
-  queue_named(plan, lowered.devices[0]->name(), 0);  // the host's lane comes first, always
+  queue_of(lowered, plan, 0, Queue::Role::compute);  // the host's lane comes first, always
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (lowered.nodes[n].is_view()) continue;
     PlannedItem item;
-    item.queue = queue_of(lowered, plan, n);
+    item.queue = queue_of_node(lowered, plan, n);
     item.instruction = run_instruction(lowered, plan, needed, NodeId{static_cast<std::int32_t>(n)});
     for (const Access& access : item.instruction.accesses) {
       first_use[access.buffer] = std::min(first_use[access.buffer], n);
@@ -71,11 +87,11 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   }
 
   // A step starts with the slot that is read first.
-  auto transfer = [&](ValueId value, Instruction::Kind kind, const char* suffix) {
+  auto transfer = [&](ValueId value, Instruction::Kind kind, Queue::Role role) {
     const int buffer = plan.buffer_of[value.index];
     const int device = plan.buffers[buffer].device;
     PlannedItem item;
-    item.queue = queue_named(plan, lowered.devices[device]->name() + suffix, device);
+    item.queue = queue_of(lowered, plan, device, role);
     item.instruction.kind = kind;
     item.instruction.buffer = buffer;
     item.instruction.accesses = {
@@ -90,11 +106,11 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   });
   std::vector<PlannedItem> items;
   for (std::size_t i : inputs) {
-    items.push_back(transfer(graph.inputs[i].value, Instruction::Kind::feed, ".feed"));
+    items.push_back(transfer(graph.inputs[i].value, Instruction::Kind::feed, Queue::Role::feed));
   }
   std::move(kernels.begin(), kernels.end(), std::back_inserter(items));
   for (const NamedValue& output : graph.outputs) {
-    items.push_back(transfer(output.value, Instruction::Kind::read, ".read"));
+    items.push_back(transfer(output.value, Instruction::Kind::read, Queue::Role::read));
   }
   std::vector<int> count(plan.queues.size(), 0);
   for (PlannedItem& item : items) item.position = count[item.queue]++;

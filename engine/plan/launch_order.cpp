@@ -33,9 +33,9 @@ void order_launches(Plan& plan) {
   const std::size_t lane = 0;  // `make_items` puts it first
   for (std::size_t q = 0; q < queues; ++q) {
     const Queue& queue = plan.queues[q];
-    if (queue.name.ends_with(".feed")) {
+    if (queue.role == Queue::Role::feed) {
       feeds.push_back(q);
-    } else if (queue.name.ends_with(".read")) {
+    } else if (queue.role == Queue::Role::read) {
       reads.push_back(q);
     } else if (q != lane) {
       devices.push_back(q);

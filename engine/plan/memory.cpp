@@ -8,10 +8,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 struct Life {
   int buffer = 0;
   std::size_t bytes = 0;

@@ -60,8 +60,16 @@ struct Instruction {
 };
 
 struct Queue {
-  std::string name;  // "cpu", "cpu.feed", "cpu.read"
+  enum class Role : std::uint8_t {
+    compute,
+    copy_in,   // from the host
+    copy_out,  // to the host
+    feed,      // the loader fills input slots
+    read,      // the host reads output slots
+  };
+  std::string name;  // of the device, with ".in", ".out", ".feed" or ".read"
   int device = 0;
+  Role role = Role::compute;
   std::vector<Instruction> instructions;
 };
 

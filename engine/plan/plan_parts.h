@@ -7,6 +7,9 @@
 
 namespace tandem {
 
+/// Where buffers, slots and constants begin: multiples of 64 bytes.
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 /// An instruction before waits are put in; `order` is the position in one list of all queues in
 /// which everything that an instruction depends on (in its step) comes before it.
 struct PlannedItem {

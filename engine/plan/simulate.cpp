@@ -44,7 +44,7 @@ namespace {
 class Simulator {
  public:
   Simulator(const Plan& plan, const Lowered& lowered, const std::vector<DeviceProfile>& profiles)
-      : plan_(plan), lowered_(lowered), profiles_(profiles), recorder_(plan.events, -1) {
+      : plan_(plan), recorder_(plan.events, -1) {
     result_.queues.resize(plan.queues.size());
     for (std::size_t q = 0; q < plan.queues.size(); ++q) {
       const std::vector<Instruction>& list = plan.queues[q].instructions;
@@ -116,14 +116,9 @@ class Simulator {
     return true;
   }
 
-  bool computes(std::size_t q) const {
-    const Queue& queue = plan_.queues[q];
-    return queue.name == lowered_.devices[queue.device]->name();
-  }
+  bool computes(std::size_t q) const { return plan_.queues[q].role == Queue::Role::compute; }
 
   const Plan& plan_;
-  const Lowered& lowered_;
-  const std::vector<DeviceProfile>& profiles_;
   Simulation result_;
   std::vector<int> recorder_;    // per event: the span that it marks the end of
   std::vector<double> seconds_;  // per span

@@ -49,8 +49,7 @@ void count_slots(const Lowered& lowered, const ProgramOptions& options, Plan& pl
 }  // namespace
 
 std::size_t slot_bytes(const Buffer& buffer) {
-  constexpr std::size_t alignment = 64;
-  return (std::max<std::size_t>(buffer.bytes, 1) + alignment - 1) / alignment * alignment;
+  return aligned(std::max<std::size_t>(buffer.bytes, 1));
 }
 
 CompiledProgram compile_program(const Graph& graph, const Placement& placement,

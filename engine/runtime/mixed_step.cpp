@@ -20,9 +20,9 @@ struct MixedStep::Launched {
 namespace {
 
 StreamKind kind_of(const Queue& queue) {
-  if (queue.name.ends_with(".in")) return StreamKind::copy_in;
-  if (queue.name.ends_with(".out")) return StreamKind::copy_out;
-  return StreamKind::compute;
+  return queue.role == Queue::Role::copy_in    ? StreamKind::copy_in
+         : queue.role == Queue::Role::copy_out ? StreamKind::copy_out
+                                               : StreamKind::compute;
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     }
   }
   for (const Queue& queue : plan.queues) {
-    if (!queue.name.ends_with(".feed")) continue;
+    if (queue.role != Queue::Role::feed) continue;
     for (const Instruction& instruction : queue.instructions) {
       if (instruction.kind == Instruction::Kind::wait && instruction.previous_step)
         slot_readers_.push_back(events_[instruction.event].get());

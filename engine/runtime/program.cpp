@@ -16,10 +16,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
-
 // One kernel call.
 struct Call {
   PreparedKernel* kernel = nullptr;
