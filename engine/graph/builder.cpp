@@ -82,7 +82,7 @@ std::vector<ValueId> GraphBuilder::node(std::string_view op, std::vector<ValueId
   settle_attributes(*node.op, node.attributes);
   const std::vector<TensorType> types = node.op->infer(view);
   assert(!node.op->outputs.empty());
-  assert(types.size() == node.op->outputs.size() || node.op->outputs.back().variadic);
+  assert(has_outputs(*node.op, types.size()));
 
   if (!names_) names_ = std::make_shared<Names>();
   const std::string stem = (node.path.empty() ? node.op->name : node.path) + ":";

@@ -211,6 +211,38 @@ struct Selector::Pattern {
 };
 
 constexpr std::size_t longest_expression = 1000;
+// Of an expression's length times all its {n} counts: what the automaton's states grow with.
+constexpr std::size_t largest_expression = 4000;
+
+// The largest numbers of the expression's braces, multiplied up to a bound.
+std::size_t product_of_counts(std::string_view expression) {
+  std::size_t product = 1;
+  for (std::size_t i = 0; i < expression.size(); ++i) {
+    if (expression[i] == '\\') {
+      ++i;
+    } else if (expression[i] == '{') {
+      std::size_t count = 1;
+      for (++i; i < expression.size() && expression[i] != '}'; ++i) {
+        std::size_t number = 0;
+        const auto [end, error] =
+            std::from_chars(expression.data() + i, expression.data() + expression.size(), number);
+        if (error == std::errc::result_out_of_range) number = largest_expression;
+        count = std::max(count, number);
+        if (end != expression.data() + i) i = static_cast<std::size_t>(end - expression.data()) - 1;
+      }
+      product *= std::min(count, largest_expression);
+      if (product > largest_expression) return product;
+    }
+  }
+  return product;
+}
+
+// libstdc++'s automaton without back-tracking: time is linear in the path whatever is nested in
+// what. It refuses back-references, which cannot be had in linear time.
+std::regex linear_time_regex(std::string_view expression) {
+  return std::regex(expression.begin(), expression.end(),
+                    std::regex::ECMAScript | std::regex_constants::__polynomial);
+}
 
 Selector::Selector(std::string_view text) : text_(text) {
   auto pattern = std::make_shared<Pattern>();
@@ -221,9 +253,17 @@ Selector::Selector(std::string_view text) : text_(text) {
     }
     if (expression.size() > longest_expression)  // std::regex recurses, per character and group
       fail(text.substr(0, 40), "the regular expression has more than 1000 characters");
+    if (expression.size() * product_of_counts(expression) > largest_expression)
+      fail(text, "the regular expression repeats too much: matching it could take very long",
+           "smaller numbers in {}, or * and +");
     try {
-      pattern->regex.emplace(expression.begin(), expression.end(), std::regex::ECMAScript);
+      pattern->regex = linear_time_regex(expression);
     } catch (const std::regex_error& error) {
+      if (error.code() == std::regex_constants::error_complexity ||
+          error.code() == std::regex_constants::error_backref) {
+        fail(text, "back-references are not understood: matching them could take very long",
+             "write the repeated part out, or use two rules");
+      }
       fail(text, std::string("the regular expression cannot be read: ") + error.what());
     }
     for (std::size_t i = 0; i < expression.size(); ++i) {  // (?: is no role

@@ -15,7 +15,8 @@ namespace tandem {
 ///   `**`           any number of whole parts: `**.x`, `x.**`, `x.**.y` also match with none
 ///   `{0..5}`       a number in that range, without leading zeros
 ///   `{a,b}`        one of these (globs themselves)
-///   `re:'...'`     an anchored ECMAScript regular expression; the quotes may be left out
+///   `re:'...'`     an anchored ECMAScript regular expression, without back-references; the quotes
+///                  may be left out
 /// The whole path must match: `layers.1` never matches `layers.10`.
 class Selector {
  public:

@@ -67,9 +67,8 @@ void check_arity(const Node& node, const std::string& where) {
     breach(where, "number of inputs of " + node.op->name, std::to_string(inputs.size()),
            std::to_string(node.inputs.size()));
   }
-  const std::vector<Port>& outputs = node.op->outputs;
-  if (node.outputs.size() != outputs.size() && (outputs.empty() || !outputs.back().variadic)) {
-    breach(where, "number of outputs of " + node.op->name, std::to_string(outputs.size()),
+  if (!has_outputs(*node.op, node.outputs.size())) {
+    breach(where, "number of outputs of " + node.op->name, std::to_string(node.op->outputs.size()),
            std::to_string(node.outputs.size()));
   }
 }
@@ -131,8 +130,7 @@ void check_types(const Graph& graph, const Node& node, const std::string& where)
 
 // Whether `node` overwrites the storage of `initial` with output `output`.
 bool overwrites(const Node& node, int output, ValueId initial) {
-  const bool grouped = node.op->name == "GroupedUpdate";
-  for (const Alias& alias : grouped ? grouped_update_aliases(node) : node.op->aliases) {
+  for (const Alias& alias : aliases_of(node)) {
     if (alias.output == output && node.inputs[alias.input] == initial) return true;
   }
   return false;

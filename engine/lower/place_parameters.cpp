@@ -2,56 +2,82 @@
 // (`param`: read by forward and backward), refreshed in place after each update.
 #include "engine/lower/placed_graph.h"
 
+#include "engine/operators/grouped_update.h"
+
 namespace tandem {
 namespace {
 
-class Mirror {
- public:
-  explicit Mirror(PlacedEdit& edit) : edit_(edit) {}
+bool makes_weights(const Node& node) {
+  return node.op->name == "SgdUpdate" || node.op->name == "AdamUpdate";
+}
 
-  void add(std::size_t s, int device) {
-    Graph& graph = edit_.graph();
-    const State master = graph.states[s];
-    Value value = graph.value(master.initial);
-    value.name = mirror_name(master.name);
-    const ValueId weight = edit_.add_value(std::move(value));
-    for (NodeId reader : edit_.readers(master.initial)) {
-      Node& node = graph.node(reader);
-      if (node.phase == Phase::update) continue;
-      for (ValueId& input : node.inputs) {
-        if (input == master.initial) input = weight;
-      }
-    }
-    State state;
-    state.name = mirror_name(master.name);
-    state.path = master.path;
-    state.kind = StateKind::parameter;
-    state.initial = state.final = weight;
-    state.mirror_of = master.name;
-    state.start = master.start;
-    if (!(master.final == master.initial)) {
-      const NodeId update = graph.value(master.final).producer;
-      const NodeId refresh = edit_.add("Transfer", {master.final, weight}, {}, update);
-      edit_.set_device(refresh, device);
-      state.final = edit_.graph().node(refresh).outputs[0];
-    }
-    edit_.add_state(std::move(state), device);
-  }
-
- private:
-  static std::string mirror_name(const std::string& name) { return name + "/weight"; }
-
-  PlacedEdit& edit_;
-};
+// The update that also writes the master in the weight's type; returns that result. `weight`: what
+// it overwrites where that lies on its own device.
+ValueId with_weight_output(PlacedEdit& edit, NodeId update, DType dtype, ValueId weight) {
+  const Node node = edit.graph().node(update);
+  Attributes attributes = node.attributes;
+  attributes.set("weight", std::string(name_of(dtype)));
+  std::vector<ValueId> inputs = node.inputs;
+  const std::size_t old_weight = first_scalar(node) + 4;  // the last input
+  inputs.resize(old_weight + 1);
+  inputs[old_weight] = weight;
+  const NodeId wider = edit.add(node.op->name, std::move(inputs), std::move(attributes), update);
+  const std::vector<ValueId> outputs = edit.graph().node(wider).outputs;
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) edit.replace(node.outputs[i], outputs[i]);
+  return outputs.back();
+}
 
 }  // namespace
+
+ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
+  Graph& graph = edit.graph();
+  const State master = graph.states[s];
+  Value value = graph.value(master.initial);
+  value.name = master.name + "/weight";
+  value.type.dtype = dtype;
+  const ValueId weight = edit.add_value(value);
+  for (NodeId reader : edit.readers(master.initial)) {
+    Node& node = graph.node(reader);
+    if (node.phase == Phase::update) continue;
+    for (ValueId& input : node.inputs) {
+      if (input == master.initial) input = weight;
+    }
+  }
+  State state;
+  state.name = value.name;
+  state.path = master.path;
+  state.kind = StateKind::parameter;
+  state.initial = state.final = weight;
+  state.mirror_of = master.name;
+  state.start = dtype == master.start.dtype() ? master.start : master.start.converted(dtype);
+  if (!(master.final == master.initial)) {
+    const NodeId update = graph.value(master.final).producer;
+    const bool is_here = edit.state_device(s) == device;
+    ValueId fresh = master.final;
+    if (dtype != master.start.dtype()) {
+      if (makes_weights(graph.node(update))) {
+        fresh = with_weight_output(edit, update, dtype, is_here ? weight : ValueId{});
+      } else {
+        assert(false && "only optimizers write parameters");
+      }
+    }
+    state.final = fresh;
+    if (!is_here) {
+      const NodeId refresh = edit.add("Transfer", {fresh, weight}, {}, update);
+      edit.set_device(refresh, device);
+      state.final = edit.graph().node(refresh).outputs[0];
+    }
+  }
+  edit.add_state(std::move(state), device, edit.lookahead(s));
+  return weight;
+}
 
 PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context) {
   const std::vector<int> weights = placed.weights;
   PlacedEdit edit(std::move(placed), context);
-  Mirror mirror(edit);
   for (std::size_t s = 0; s < weights.size(); ++s) {
-    if (weights[s] != edit.state_device(s)) mirror.add(s, weights[s]);
+    if (weights[s] == edit.state_device(s)) continue;
+    add_weight(edit, s, weights[s], edit.graph().type(edit.graph().states[s].initial).dtype);
   }
   return edit.finish();
 }

@@ -28,6 +28,8 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     if (update.inputs[2] || !is_constant_number(graph, update.inputs[5], 1)) continue;
     if (update.inputs[6] && !is_constant_number(graph, update.inputs[6], 0)) continue;
     const ValueId gradient = update.inputs[1];
+    const bool mixed = graph.type(gradient).dtype != graph.type(update.inputs[0]).dtype;
+    if (mixed || !update.attributes.text("weight").empty()) continue;
     const NodeId producer = graph.value(gradient).producer;
     if (!producer || !edit.only_reader(gradient) || edit.device(producer) != edit.device(id))
       continue;

@@ -24,6 +24,7 @@ Operator accumulate() {
           .infer = infer,
           .not_differentiable = not_differentiable_update,
           .aliases = {{.output = 0, .input = 0}},
+          .elementwise_ranges = true,
           .engine_only = true};
 }
 

@@ -13,7 +13,8 @@ std::vector<AttributeSpec> adam_attributes() {
           {"weight_decay", 0.0},
           {"decoupled", std::int64_t{0}},
           {"bias_correction", std::int64_t{1}},
-          {"epsilon_form", std::string("pytorch")}};
+          {"epsilon_form", std::string("pytorch")},
+          weight_attribute()};
 }
 
 void require_adam_settings(const NodeView& view) {
@@ -44,7 +45,9 @@ namespace {
 std::vector<TensorType> infer(const NodeView& view) {
   require_adam_settings(view);
   require_update_scalars(view, 4);
-  return adam_outputs(view, 0);
+  std::vector<TensorType> outputs = adam_outputs(view, 0);
+  add_weight_output(view, 8, outputs);
+  return outputs;
 }
 
 Cost cost(const NodeView& view) {
@@ -54,23 +57,30 @@ Cost cost(const NodeView& view) {
 }  // namespace
 
 Operator adam_update() {
-  return {
-      .name = "AdamUpdate",
-      .inputs = {{"master"},
-                 {"grad"},
-                 {"exp_avg"},
-                 {"exp_avg_sq"},
-                 {"lr"},
-                 {"step"},
-                 {"scale"},
-                 {"skip"}},
-      .outputs = {{"new_master"}, {"new_exp_avg"}, {"new_exp_avg_sq"}},
-      .attributes = adam_attributes(),
-      .infer = infer,
-      .not_differentiable = not_differentiable_update,
-      .cost = cost,
-      .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 2}, {.output = 2, .input = 3}},
-      .engine_only = true};
+  return {.name = "AdamUpdate",
+          .inputs = {{"master"},
+                     {"grad"},
+                     {"exp_avg"},
+                     {"exp_avg_sq"},
+                     {"lr"},
+                     {"step"},
+                     {"scale"},
+                     {"skip"},
+                     {.name = "weight", .optional = true}},
+          .outputs = {{"new_master"},
+                      {"new_exp_avg"},
+                      {"new_exp_avg_sq"},
+                      {.name = "new_weight", .optional = true}},
+          .attributes = adam_attributes(),
+          .infer = infer,
+          .not_differentiable = not_differentiable_update,
+          .cost = cost,
+          .aliases = {{.output = 0, .input = 0},
+                      {.output = 1, .input = 2},
+                      {.output = 2, .input = 3},
+                      {.output = 3, .input = 8}},
+          .elementwise_ranges = true,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -106,21 +106,27 @@ Operator attention() {
           .attributes = attributes(),
           .infer = infer,
           .gradient = gradient,
-          .cost = cost};
+          .cost = cost,
+          .precision = Precision::low};
 }
 
 // With ds = p * (dy v^T - sum(dy * y)): dq = scale * ds k, dk = scale * ds^T q, dv = p^T dy.
 Operator attention_grad() {
-  return {
-      .name = "AttentionGrad",
-      .inputs =
-          {{"dy"}, {"q"}, {"k"}, {"v"}, {"y"}, {"log_sum_exp"}, {.name = "mask", .optional = true}},
-      .outputs = {{"dq"}, {"dk"}, {"dv"}},
-      .attributes = attributes(),
-      .infer = infer_grad,
-      .not_differentiable = "second derivatives of Attention are not offered",
-      .cost = cost_grad,
-      .engine_only = true};
+  return {.name = "AttentionGrad",
+          .inputs = {{"dy"},
+                     {"q"},
+                     {"k"},
+                     {"v"},
+                     {"y"},
+                     {.name = "log_sum_exp", .statistic = true},
+                     {.name = "mask", .optional = true}},
+          .outputs = {{"dq"}, {"dk"}, {"dv"}},
+          .attributes = attributes(),
+          .infer = infer_grad,
+          .not_differentiable = "second derivatives of Attention are not offered",
+          .cost = cost_grad,
+          .precision = Precision::low,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

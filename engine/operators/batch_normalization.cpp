@@ -55,7 +55,8 @@ Operator batch_normalization() {
           .attributes = {{"epsilon", 1e-5}},
           .infer = infer,
           .gradient = gradient,
-          .cost = cost};
+          .cost = cost,
+          .precision = Precision::float32};
 }
 
 }  // namespace tandem::operators

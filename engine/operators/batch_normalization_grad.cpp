@@ -33,6 +33,7 @@ Operator batch_normalization_grad() {
           .infer = infer,
           .not_differentiable = "second derivatives of BatchNormalization are not offered",
           .cost = cost,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

@@ -53,7 +53,8 @@ Operator batch_normalization_training() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
-          .aliases = {{.output = 1, .input = 3}, {.output = 2, .input = 4}}};
+          .aliases = {{.output = 1, .input = 3}, {.output = 2, .input = 4}},
+          .precision = Precision::float32};
 }
 
 }  // namespace tandem::operators

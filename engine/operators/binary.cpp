@@ -132,7 +132,11 @@ Operator add() { return arithmetic("Add", ScalarFunction::add, add_gradient); }
 Operator sub() { return arithmetic("Sub", ScalarFunction::sub, sub_gradient); }
 Operator mul() { return arithmetic("Mul", ScalarFunction::mul, mul_gradient); }
 Operator div() { return arithmetic("Div", ScalarFunction::div, div_gradient); }
-Operator pow() { return binary_operator("Pow", ScalarFunction::pow, infer_pow, pow_gradient); }
+Operator pow() {
+  Operator op = binary_operator("Pow", ScalarFunction::pow, infer_pow, pow_gradient);
+  op.precision = Precision::float32;
+  return op;
+}
 Operator max() { return arithmetic("Max", ScalarFunction::maximum, max_gradient); }
 Operator min() { return arithmetic("Min", ScalarFunction::minimum, min_gradient); }
 

@@ -50,7 +50,8 @@ Operator conv() {
           .attributes = convolution_attributes(false),
           .infer = infer,
           .gradient = gradient,
-          .cost = cost};
+          .cost = cost,
+          .precision = Precision::low};
 }
 
 }  // namespace tandem::operators

@@ -44,6 +44,7 @@ Operator conv_grad_weight() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
+          .precision = Precision::low,
           .engine_only = true};
 }
 

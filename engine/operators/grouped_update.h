@@ -9,15 +9,24 @@
 
 namespace tandem {
 
-/// Of one update with the name `op` ("SgdUpdate" or "AdamUpdate"). Group i has the inputs
-/// [i * inputs, (i + 1) * inputs) and the outputs [i * outputs, (i + 1) * outputs) of the node.
+/// Of one update with the name `op` ("SgdUpdate" or "AdamUpdate") that makes a `weight` or none.
+/// Group i has the inputs [i * inputs, (i + 1) * inputs) and the outputs [i * outputs, (i + 1) *
+/// outputs) of the node.
 struct UpdateGroup {
-  std::size_t inputs = 0;   // master, grad, states: 3 (SgdUpdate, the buffer may be absent) or 4
-  std::size_t outputs = 0;  // new_master, new states: 2 or 3
+  std::size_t tensors = 0;  // master, grad, states: 3 (SgdUpdate, the buffer may be absent) or 4
+  std::size_t results = 0;  // new_master, new states: 2 or 3
+  bool weight = false;
+  std::size_t inputs = 0;   // tensors, and the weight to overwrite, which may be absent
+  std::size_t outputs = 0;  // results, and the new weight
 };
-UpdateGroup update_group(std::string_view op);
+UpdateGroup update_group(std::string_view op, bool weight);
+/// Of a node of SgdUpdate, AdamUpdate or GroupedUpdate.
+UpdateGroup update_group(const Node& node);
+/// The node's first scalar: lr, then step, scale, skip.
+std::size_t first_scalar(const Node& node);
 
-/// Which output overwrites which input, for all groups; the static list of the operator is empty.
-std::vector<Alias> grouped_update_aliases(const Node& node);
+/// Which output overwrites which input in this node: those of the operator's list, or of a group,
+/// whose operands are both there.
+std::vector<Alias> aliases_of(const Node& node);
 
 }  // namespace tandem

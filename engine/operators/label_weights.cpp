@@ -31,6 +31,7 @@ Operator label_weights() {
                          {"classes", std::int64_t{0}, true}},
           .infer = infer,
           .not_differentiable = "labels and class weights are data, not parameters",
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

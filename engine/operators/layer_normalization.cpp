@@ -67,7 +67,8 @@ Operator layer_normalization() {
           .attributes = {{"axis", std::int64_t{0}, true}, {"epsilon", 1e-5}},
           .infer = infer,
           .gradient = gradient,
-          .cost = cost};
+          .cost = cost,
+          .precision = Precision::float32};
 }
 
 // With n = (x - mean) * rstd, g = dy * scale and means over the normalised axes:
@@ -81,6 +82,7 @@ Operator layer_normalization_grad() {
           .infer = infer_grad,
           .not_differentiable = "second derivatives of LayerNormalization are not offered",
           .cost = cost_grad,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

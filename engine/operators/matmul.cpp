@@ -109,6 +109,7 @@ Operator matmul() {
   op.infer = infer;
   op.gradient = gradient;
   op.cost = cost;
+  op.precision = Precision::low;
   return op;
 }
 

@@ -50,6 +50,7 @@ Operator negative_log_likelihood() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 
@@ -61,6 +62,7 @@ Operator negative_log_likelihood_grad() {
           .infer = infer_grad,
           .not_differentiable = "second derivatives of NegativeLogLikelihood are not offered",
           .cost = cost_grad,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

@@ -45,7 +45,8 @@ struct AttributeSpec {
 struct Port {
   std::string name;
   bool optional = false;
-  bool variadic = false;  // only the last input or output
+  bool variadic = false;   // only the last input or output
+  bool statistic = false;  // float32 also where the other operands are of 16 bits
 };
 
 /// Output `output` overwrites the storage of input `input`.
@@ -115,6 +116,10 @@ enum class ScalarFunction : std::uint8_t {
   sigmoid_grad,     // (dy, y)  dy * y * (1 - y)
 };
 
+/// In which type a node computes where 16-bit floats are asked for: what gains from them, what
+/// loses too much, and what takes the type of its operands. See engine/lower/precision.cpp.
+enum class Precision : std::uint8_t { follow, low, float32 };
+
 struct Operator {
   std::string name;
   std::vector<Port> inputs;
@@ -135,9 +140,16 @@ struct Operator {
   /// Views: the layout of output 0 seen through the layout of input 0, or nothing where these
   /// strides cannot express it (then lowering copies). Null for operators that are not views.
   std::optional<Layout> (*view)(const NodeView& node, const Layout& x) = nullptr;
+  Precision precision = Precision::follow;
+  /// Results depend on inputs of the shape of output 0 element by element, and on scalars: kernels
+  /// may run on any range of elements by itself.
+  bool elementwise_ranges = false;
   bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
 };
+
+/// Whether a node may have so many outputs: optional ones at the end may be missing.
+bool has_outputs(const Operator& op, std::size_t count);
 
 /// An ordered, owning list; addresses stay valid for its life. A value of Engine, passed in.
 class OperatorSet {

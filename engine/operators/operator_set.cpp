@@ -15,6 +15,14 @@ void NodeView::fail(std::string message, std::string expected, std::string got) 
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+bool has_outputs(const Operator& op, std::size_t count) {
+  if (op.outputs.empty()) return count == 0;
+  if (op.outputs.back().variadic) return true;
+  std::size_t least = op.outputs.size();
+  while (least > 0 && op.outputs[least - 1].optional) --least;
+  return count >= least && count <= op.outputs.size();
+}
+
 void OperatorSet::add(Operator op) {
   assert(find(op.name) == nullptr && "two operators have this name");
   operators_.push_back(std::move(op));

@@ -23,6 +23,10 @@ Gradients gradient(GradientContext& c) {
 
 }  // namespace
 
-Operator reduce_mean() { return reduction_operator("ReduceMean", infer, gradient); }
+Operator reduce_mean() {
+  Operator op = reduction_operator("ReduceMean", infer, gradient);
+  op.precision = Precision::float32;  // long sums
+  return op;
+}
 
 }  // namespace tandem::operators

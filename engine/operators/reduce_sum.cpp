@@ -19,6 +19,10 @@ Gradients gradient(GradientContext& c) {
 
 }  // namespace
 
-Operator reduce_sum() { return reduction_operator("ReduceSum", infer, gradient); }
+Operator reduce_sum() {
+  Operator op = reduction_operator("ReduceSum", infer, gradient);
+  op.precision = Precision::float32;  // long sums
+  return op;
+}
 
 }  // namespace tandem::operators

@@ -7,8 +7,11 @@
 namespace tandem::operators {
 
 std::vector<AttributeSpec> sgd_attributes() {
-  return {
-      {"momentum", 0.0}, {"dampening", 0.0}, {"nesterov", std::int64_t{0}}, {"weight_decay", 0.0}};
+  return {{"momentum", 0.0},
+          {"dampening", 0.0},
+          {"nesterov", std::int64_t{0}},
+          {"weight_decay", 0.0},
+          weight_attribute()};
 }
 
 void require_sgd_settings(const NodeView& view) {
@@ -42,7 +45,9 @@ namespace {
 std::vector<TensorType> infer(const NodeView& view) {
   require_sgd_settings(view);
   require_update_scalars(view, 3);
-  return sgd_outputs(view, 0);
+  std::vector<TensorType> outputs = sgd_outputs(view, 0);
+  add_weight_output(view, 7, outputs);
+  return outputs;
 }
 
 Cost cost(const NodeView& view) { return {6 * element_number(view.input(0)), operand_bytes(view)}; }
@@ -50,21 +55,26 @@ Cost cost(const NodeView& view) { return {6 * element_number(view.input(0)), ope
 }  // namespace
 
 Operator sgd_update() {
-  return {.name = "SgdUpdate",
-          .inputs = {{"master"},
-                     {"grad"},
-                     {.name = "momentum_buffer", .optional = true},
-                     {"lr"},
-                     {"step"},
-                     {"scale"},
-                     {"skip"}},
-          .outputs = {{"new_master"}, {"new_momentum_buffer"}},
-          .attributes = sgd_attributes(),
-          .infer = infer,
-          .not_differentiable = not_differentiable_update,
-          .cost = cost,
-          .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 2}},
-          .engine_only = true};
+  return {
+      .name = "SgdUpdate",
+      .inputs = {{"master"},
+                 {"grad"},
+                 {.name = "momentum_buffer", .optional = true},
+                 {"lr"},
+                 {"step"},
+                 {"scale"},
+                 {"skip"},
+                 {.name = "weight", .optional = true}},
+      .outputs = {{"new_master"},
+                  {"new_momentum_buffer"},
+                  {.name = "new_weight", .optional = true}},
+      .attributes = sgd_attributes(),
+      .infer = infer,
+      .not_differentiable = not_differentiable_update,
+      .cost = cost,
+      .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 2}, {.output = 2, .input = 7}},
+      .elementwise_ranges = true,
+      .engine_only = true};
 }
 
 }  // namespace tandem::operators

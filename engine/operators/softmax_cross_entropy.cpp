@@ -51,6 +51,7 @@ Operator softmax_cross_entropy() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 
@@ -66,6 +67,7 @@ Operator softmax_cross_entropy_grad() {
           .infer = infer_grad,
           .not_differentiable = "second derivatives of SoftmaxCrossEntropy are not offered",
           .cost = cost_grad,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

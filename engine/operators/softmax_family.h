@@ -36,7 +36,8 @@ inline Operator softmax_operator(std::string name) {
           .attributes = {{"axis", std::int64_t{0}, true}},
           .infer = infer_softmax,
           .gradient = softmax_gradient,
-          .cost = softmax_cost};
+          .cost = softmax_cost,
+          .precision = Precision::float32};
 }
 
 inline Operator softmax_grad_operator(const std::string& name) {
@@ -47,6 +48,7 @@ inline Operator softmax_grad_operator(const std::string& name) {
           .infer = infer_softmax_grad,
           .not_differentiable = "second derivatives of " + name + " are not offered",
           .cost = softmax_cost,
+          .precision = Precision::float32,
           .engine_only = true};
 }
 

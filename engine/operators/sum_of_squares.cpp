@@ -25,6 +25,7 @@ Operator sum_of_squares() {
   op.infer = infer;
   op.not_differentiable = "measures gradients for clipping";
   op.cost = cost;
+  op.precision = Precision::float32;
   op.engine_only = true;
   return op;
 }

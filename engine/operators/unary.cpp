@@ -74,6 +74,12 @@ std::vector<TensorType> infer_not(const NodeView& node) {
   return {node.input(0)};
 }
 
+// Its slope or range does not fit 16 bits.
+Operator exact(Operator op) {
+  op.precision = Precision::float32;
+  return op;
+}
+
 }  // namespace
 
 Operator neg() { return unary_operator("Neg", ScalarFunction::neg, infer_number, neg_gradient); }
@@ -81,13 +87,22 @@ Operator abs() { return unary_operator("Abs", ScalarFunction::abs, infer_number,
 Operator sign() {
   return unary_operator("Sign", ScalarFunction::sign, infer_number, sign_gradient);
 }
-Operator exp() { return unary_operator("Exp", ScalarFunction::exp, infer_float, exp_gradient); }
-Operator log() { return unary_operator("Log", ScalarFunction::log, infer_float, log_gradient); }
-Operator sqrt() { return unary_operator("Sqrt", ScalarFunction::sqrt, infer_float, sqrt_gradient); }
-Operator reciprocal() {
-  return unary_operator("Reciprocal", ScalarFunction::reciprocal, infer_float, reciprocal_gradient);
+Operator exp() {
+  return exact(unary_operator("Exp", ScalarFunction::exp, infer_float, exp_gradient));
 }
-Operator erf() { return unary_operator("Erf", ScalarFunction::erf, infer_float, erf_gradient); }
+Operator log() {
+  return exact(unary_operator("Log", ScalarFunction::log, infer_float, log_gradient));
+}
+Operator sqrt() {
+  return exact(unary_operator("Sqrt", ScalarFunction::sqrt, infer_float, sqrt_gradient));
+}
+Operator reciprocal() {
+  return exact(
+      unary_operator("Reciprocal", ScalarFunction::reciprocal, infer_float, reciprocal_gradient));
+}
+Operator erf() {
+  return exact(unary_operator("Erf", ScalarFunction::erf, infer_float, erf_gradient));
+}
 Operator tanh() { return unary_operator("Tanh", ScalarFunction::tanh, infer_float, tanh_gradient); }
 Operator sigmoid() {
   return unary_operator("Sigmoid", ScalarFunction::sigmoid, infer_float, sigmoid_gradient);
@@ -95,7 +110,8 @@ Operator sigmoid() {
 
 // log(1 + exp(x))
 Operator softplus() {
-  return unary_operator("Softplus", ScalarFunction::softplus, infer_float, softplus_gradient);
+  return exact(
+      unary_operator("Softplus", ScalarFunction::softplus, infer_float, softplus_gradient));
 }
 
 // max(x, 0); the derivative at 0 is 0

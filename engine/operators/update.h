@@ -15,6 +15,10 @@ std::vector<AttributeSpec> adam_attributes();
 void require_sgd_settings(const NodeView& view);
 void require_adam_settings(const NodeView& view);
 
+/// The attribute `weight` of all updates: "bfloat16" or "float16" adds an output, the new master in
+/// that type; "" adds none. Checked by the *_outputs below.
+inline AttributeSpec weight_attribute() { return {"weight", std::string()}; }
+
 /// Outputs of one update whose tensors start at input `first`: (master, grad, momentum_buffer or
 /// absent) and (master, grad, exp_avg, exp_avg_sq). Throws through `fail` where they do not fit.
 std::vector<TensorType> sgd_outputs(const NodeView& view, std::size_t first);
@@ -38,5 +42,9 @@ inline TensorType require_master_and_grad(const NodeView& view, std::size_t firs
   require_shape(view, first + 1, master.shape);
   return master;
 }
+
+/// Adds the weight where the update makes one; input `old`, where it is present, is what the weight
+/// overwrites.
+void add_weight_output(const NodeView& view, std::size_t old, std::vector<TensorType>& outputs);
 
 }  // namespace tandem::operators

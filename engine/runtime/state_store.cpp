@@ -76,7 +76,9 @@ void StateStore::write(const std::string& name, const HostTensor& value) {
     fail(name, "a state cannot take this value", to_string(entry.type), to_string(value.type()));
   }
   for (const auto& mirror : entries_) {
-    if (mirror->mirror_of == name) write(mirror->name, value);
+    if (mirror->mirror_of != name) continue;
+    const DType dtype = mirror->type.dtype;  // a weight may be of 16 bits
+    write(mirror->name, dtype == value.dtype() ? value : value.converted(dtype));
   }
   if (!entry.memory) return;
   entry.device->synchronize();
@@ -106,7 +108,8 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   entries_.push_back(std::move(entry));
   // A mirror that comes after its master has been trained or loaded shows what that holds now.
   const bool is_late = !state.mirror_of.empty() && has(state.mirror_of);
-  write(state.name, is_late ? read(state.mirror_of) : state.start);
+  write(state.name,
+        is_late ? read(state.mirror_of).converted(entries_.back()->type.dtype) : state.start);
   return *entries_.back();
 }
 

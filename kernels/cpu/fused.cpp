@@ -55,6 +55,8 @@ void copy_block(std::size_t bytes, const void* from, const std::int64_t* from_st
     run(float{});
   else if (bytes == 1)
     run(std::uint8_t{});
+  else if (bytes == 2)
+    run(std::uint16_t{});
   else
     run(std::uint64_t{});
 }

@@ -124,6 +124,26 @@ void tile_to_bool(const TileCall& call) {
   for (std::int64_t i = 0; i < call.n; ++i) y[i] = call.a[i] != 0.0f;
 }
 
+void widen(const std::uint16_t* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    y[i] = __builtin_bit_cast(float, static_cast<std::uint32_t>(x[i]) << 16);
+}
+// Rounds to nearest, ties to even; a number that is none stays one.
+void narrow(const float* x, std::uint16_t* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x[i]);
+    const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    const std::uint32_t quiet = (bits >> 16) | 0x40u;
+    y[i] = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+  }
+}
+void tile_from_bfloat16(const TileCall& call) {
+  widen(reinterpret_cast<const std::uint16_t*>(call.a), call.y, call.n);
+}
+void tile_to_bfloat16(const TileCall& call) {
+  narrow(call.a, reinterpret_cast<std::uint16_t*>(call.y), call.n);
+}
+
 #undef TANDEM_TILE1
 #undef TANDEM_TILE2
 #undef TANDEM_TILE3

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 #include "engine/operators/operator.h"
 
@@ -132,6 +133,7 @@ class Compiler {
     if (program_.inputs + program_.outputs > 160) return "too many operands";
     if (const auto reason = check_types()) return reason;
     place_.assign(body_.values.size(), -1);
+    widen_inputs();
     for (const BodyNode& node : body_.nodes) lower(node);
     if (failure_) return failure_;
     finish();
@@ -147,7 +149,25 @@ class Compiler {
     bool dead = false;
   };
 
-  static bool plain(DType dtype) { return dtype == DType::float32 || dtype == DType::boolean; }
+  static bool plain(DType dtype) {
+    return dtype == DType::float32 || dtype == DType::boolean || dtype == DType::bfloat16;
+  }
+
+  // Steps compute in float32: what is of 16 bits is converted when it comes in.
+  void widen_inputs() {
+    const int count = static_cast<int>(body_.values.size());
+    for (int v = 0; v < count; ++v) {
+      if (body_.values[v].dtype != DType::bfloat16 || body_.values[v].input < 0 || number(v))
+        continue;
+      const int wide = new_value();
+      body_.values[wide].uses = std::exchange(body_.values[v].uses, 1);
+      emit(TileOp::from_bfloat16, wide, v);
+      for (BodyNode& node : body_.nodes) {
+        std::replace(node.inputs.begin(), node.inputs.end(), v, wide);
+      }
+      std::replace(body_.outputs.begin(), body_.outputs.end(), v, wide);
+    }
+  }
 
   std::optional<std::string> check_types() {
     const Shape* space = nullptr;
@@ -175,8 +195,9 @@ class Compiler {
       if (result == DType::boolean && (n.op->scalar == ScalarFunction::where || reduces)) {
         return "element type bool";
       }
-      if (reduces && body_.values[node.inputs[0]].dtype != DType::float32)
+      if (reduces && body_.values[node.inputs[0]].dtype == DType::boolean)
         return "element type bool";
+      if (reduces && result != DType::float32) return "a sum of 16 bits";
     }
     if (space == nullptr) return "an empty body";
     program_.space = *space;
@@ -457,10 +478,13 @@ class Compiler {
       for (std::size_t i = 0; i < steps_.size(); ++i) {
         if (steps_[i].y == v) maker = static_cast<int>(i);
       }
-      const bool is_bool = body_.values[v].dtype == DType::boolean;
+      const DType dtype = request_.outputs[o].type.dtype;
+      const TileOp store = dtype == DType::boolean    ? TileOp::to_bool
+                           : dtype == DType::bfloat16 ? TileOp::to_bfloat16
+                                                      : TileOp::copy;
       const bool early = maker < static_cast<int>(last_input_read);
-      if (maker < 0 || is_bool || early || place_[v] >= 0) {
-        late.push_back({v, static_cast<int>(o), is_bool ? TileOp::to_bool : TileOp::copy});
+      if (maker < 0 || store != TileOp::copy || early || place_[v] >= 0) {
+        late.push_back({v, static_cast<int>(o), store});
         last_read[v] = after_end;
         if (maker < 0 && body_.values[v].input >= 0) program_.input_used[body_.values[v].input] = 1;
       } else {

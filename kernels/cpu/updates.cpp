@@ -19,9 +19,9 @@ class Update final : public PreparedKernel {
  public:
   Update(const KernelRequest& r, std::string_view op, std::int64_t count)
       : adam_(op == "AdamUpdate"),
-        sizes_(update_group(op)),
+        sizes_(update_group(*r.node)),
         functions_(vector_functions(r)),
-        scalars_(r.inputs.size() - 4) {
+        scalars_(first_scalar(*r.node)) {
     if (adam_)
       adam_settings_ = adam_settings(r.attributes());
     else
@@ -33,6 +33,7 @@ class Update final : public PreparedKernel {
       total += r.inputs[first].type.elements();
       has_buffer_ = has_buffer_ || (!adam_ && is_present(r, first + 2));
     }
+    half_grad_ = r.inputs[1].type.dtype == DType::bfloat16;
     starts_.push_back(total);
     parts_ = parts_for(r.facts->threads, total * (adam_ ? 28 : has_buffer_ ? 20 : 12), grain_bytes);
   }
@@ -65,7 +66,33 @@ class Update final : public PreparedKernel {
  private:
   void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
                  bool skip, const SgdStep<float>& sgd, const AdamStep<float>& adam) const {
+    if (!half_grad_ && !sizes_.weight) {
+      run_floats(a, group, begin, n, skip, sgd, adam, nullptr);
+      return;
+    }
+    // 16-bit operands are converted in tiles that stay in the first cache.
+    alignas(64) float grad[tile];
+    for (const std::int64_t end = begin + n; begin < end; begin += tile) {
+      const std::int64_t part = std::min(end - begin, tile);
+      if (half_grad_ && !skip) {
+        const void* from = a.inputs[group * sizes_.inputs + 1];
+        functions_.widen(static_cast<const std::uint16_t*>(from) + begin, grad, part);
+      }
+      run_floats(a, group, begin, part, skip, sgd, adam, half_grad_ ? grad : nullptr);
+      void* weight = sizes_.weight ? a.outputs[group * sizes_.outputs + sizes_.results] : nullptr;
+      if (weight == nullptr) continue;
+      const void* master = a.outputs[group * sizes_.outputs];
+      functions_.narrow(static_cast<const float*>(master) + begin,
+                        static_cast<std::uint16_t*>(weight) + begin, part);
+    }
+  }
+
+  // `grad`: null for the operand itself.
+  void run_floats(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
+                  bool skip, const SgdStep<float>& sgd, const AdamStep<float>& adam,
+                  const float* grad) const {
     const auto in = [&](std::size_t i) {
+      if (i == 1 && grad != nullptr) return grad;
       return static_cast<const float*>(a.inputs[group * sizes_.inputs + i]) + begin;
     };
     const auto out = [&](std::size_t i) {
@@ -89,7 +116,9 @@ class Update final : public PreparedKernel {
     functions_.tile[static_cast<int>(TileOp::copy)]({from, nullptr, nullptr, to, n, 0, 0});
   }
 
-  bool adam_, has_buffer_ = false;
+  static constexpr std::int64_t tile = 1024;
+
+  bool adam_, has_buffer_ = false, half_grad_ = false;
   UpdateGroup sizes_;
   const VectorFunctions& functions_;
   std::size_t scalars_;
@@ -100,13 +129,20 @@ class Update final : public PreparedKernel {
 };
 
 std::optional<std::string> refuse_update(const KernelRequest& r, std::string_view op) {
-  const std::size_t tensors = r.inputs.size() - 4;
-  for (std::size_t i = 0; i < tensors; ++i) {
-    if (r.inputs[i].present && r.inputs[i].type.dtype != DType::float32) {
-      return "element type " + std::string(name_of(r.inputs[i].type.dtype));
-    }
+  const std::size_t scalars = first_scalar(*r.node);
+  const UpdateGroup sizes = update_group(*r.node);
+  for (std::size_t i = 0; i < scalars; ++i) {
+    const std::size_t k = i % sizes.inputs;
+    const DType dtype = r.inputs[i].type.dtype;
+    if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
+    if (k == 1 && dtype == DType::bfloat16 && r.inputs[1].type.dtype == dtype) continue;
+    return "element type " + std::string(name_of(dtype));
   }
-  for (std::size_t i : {tensors, tensors + 2}) {
+  if (r.attributes().text("weight") == "float16") return "a weight of float16";
+  for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
+    if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
+  }
+  for (std::size_t i : {scalars, scalars + 2}) {
     if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
   }
   for (const Operand& y : r.outputs) {
@@ -117,9 +153,8 @@ std::optional<std::string> refuse_update(const KernelRequest& r, std::string_vie
 }
 
 // All tensors of one update lie alike: as the master does where that is dense, else row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op,
-                                     std::int64_t count) {
-  const UpdateGroup sizes = update_group(op);
+std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count) {
+  const UpdateGroup sizes = update_group(*r.node);
   Proposal proposal;
   proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
   proposal.outputs.resize(r.outputs.size(), {LayoutWish::Kind::row_major, {}});
@@ -127,7 +162,11 @@ std::vector<Proposal> propose_update(const KernelRequest& r, std::string_view op
     const Operand& master = r.inputs[i * sizes.inputs];
     LayoutWish wish{LayoutWish::Kind::row_major, {}};
     if (is_dense(master.layout, master.type.shape)) wish = {LayoutWish::Kind::exact, master.layout};
-    for (std::size_t k = 0; k < sizes.inputs; ++k) proposal.inputs[i * sizes.inputs + k] = wish;
+    const std::size_t first = i * sizes.inputs;
+    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
+    const bool grouped = r.node->op->name == "GroupedUpdate";
+    const std::size_t weight = grouped ? first + sizes.tensors : first_scalar(*r.node) + 4;
+    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
     for (std::size_t k = 0; k < sizes.outputs; ++k) {
       const std::size_t at = i * sizes.outputs + k;
       if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
@@ -186,7 +225,7 @@ void add_update_kernels(KernelList& list) {
     list.push_back({.name = op == "SgdUpdate" ? "cpu.sgd_update" : "cpu.adam_update",
                     .op = op,
                     .refuse = [op](const KernelRequest& r) { return refuse_update(r, op); },
-                    .propose = [op](const KernelRequest& r) { return propose_update(r, op, 1); },
+                    .propose = [op](const KernelRequest& r) { return propose_update(r, 1); },
                     .prepare = [op](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
                       return std::make_unique<Update>(r, op, 1);
                     }});
@@ -197,7 +236,7 @@ void add_update_kernels(KernelList& list) {
        .refuse = [](const KernelRequest& r) { return refuse_update(r, r.attributes().text("op")); },
        .propose =
            [](const KernelRequest& r) {
-             return propose_update(r, r.attributes().text("op"), r.attributes().integer("count"));
+             return propose_update(r, r.attributes().integer("count"));
            },
        .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
          return std::make_unique<Update>(r, r.attributes().text("op"),

@@ -12,66 +12,68 @@ namespace tandem {
 
 // The steps of the tile interpreter; tile_NAME in tile_functions.inl is the code of each. a, b, c
 // are operands, s and t numbers fixed when it was compiled.
-#define TANDEM_TILE_OPS(OP)                   \
-  OP(copy)                                    \
-  OP(neg)                                     \
-  OP(abs)                                     \
-  OP(sign)                                    \
-  OP(exp)                                     \
-  OP(log)                                     \
-  OP(sqrt)                                    \
-  OP(reciprocal)                              \
-  OP(erf)                                     \
-  OP(tanh)                                    \
-  OP(sigmoid)                                 \
-  OP(softplus)                                \
-  OP(relu)                                    \
-  OP(logical_not)                             \
-  OP(is_true) /* a != 0 */                    \
-  OP(square)                                  \
-  OP(cube)                                    \
-  OP(leaky_relu) /* s = alpha */              \
-  OP(clip)       /* s = low, t = high */      \
-  OP(gelu)                                    \
-  OP(gelu_tanh)                               \
-  OP(scale_shift) /* a s + t */               \
-  OP(add_number)                              \
-  OP(multiply_number)                         \
-  OP(from_number)      /* s - a */            \
-  OP(divide_by_number) /* a / s */            \
-  OP(divide_number)    /* s / a */            \
-  OP(pow_number)       /* a to the power s */ \
-  OP(add)                                     \
-  OP(sub)                                     \
-  OP(mul)                                     \
-  OP(div)                                     \
-  OP(pow)                                     \
-  OP(maximum)                                 \
-  OP(minimum)                                 \
-  OP(equal)                                   \
-  OP(less)                                    \
-  OP(greater)                                 \
-  OP(less_or_equal)                           \
-  OP(greater_or_equal)                        \
-  OP(logical_and)                             \
-  OP(logical_or)                              \
-  OP(logical_xor)                             \
-  OP(relu_grad)                               \
-  OP(leaky_relu_grad)                         \
-  OP(clip_grad)                               \
-  OP(gelu_grad)                               \
-  OP(gelu_tanh_grad)                          \
-  OP(tanh_grad)                               \
-  OP(sigmoid_grad)                            \
-  OP(add_relu)     /* max(a + b, 0) */        \
-  OP(scaled_add)   /* a s + b */              \
-  OP(where)        /* a ? b : c */            \
-  OP(multiply_add) /* a b + c */              \
-  OP(multiply3)    /* a b c */                \
-  OP(from_uint8)   /* a is of that type */    \
-  OP(from_int32)   /* and here */             \
-  OP(from_int64)   /* and here */             \
-  OP(to_bool)      /* y is of bytes 0 and 1 */
+#define TANDEM_TILE_OPS(OP)                     \
+  OP(copy)                                      \
+  OP(neg)                                       \
+  OP(abs)                                       \
+  OP(sign)                                      \
+  OP(exp)                                       \
+  OP(log)                                       \
+  OP(sqrt)                                      \
+  OP(reciprocal)                                \
+  OP(erf)                                       \
+  OP(tanh)                                      \
+  OP(sigmoid)                                   \
+  OP(softplus)                                  \
+  OP(relu)                                      \
+  OP(logical_not)                               \
+  OP(is_true) /* a != 0 */                      \
+  OP(square)                                    \
+  OP(cube)                                      \
+  OP(leaky_relu) /* s = alpha */                \
+  OP(clip)       /* s = low, t = high */        \
+  OP(gelu)                                      \
+  OP(gelu_tanh)                                 \
+  OP(scale_shift) /* a s + t */                 \
+  OP(add_number)                                \
+  OP(multiply_number)                           \
+  OP(from_number)      /* s - a */              \
+  OP(divide_by_number) /* a / s */              \
+  OP(divide_number)    /* s / a */              \
+  OP(pow_number)       /* a to the power s */   \
+  OP(add)                                       \
+  OP(sub)                                       \
+  OP(mul)                                       \
+  OP(div)                                       \
+  OP(pow)                                       \
+  OP(maximum)                                   \
+  OP(minimum)                                   \
+  OP(equal)                                     \
+  OP(less)                                      \
+  OP(greater)                                   \
+  OP(less_or_equal)                             \
+  OP(greater_or_equal)                          \
+  OP(logical_and)                               \
+  OP(logical_or)                                \
+  OP(logical_xor)                               \
+  OP(relu_grad)                                 \
+  OP(leaky_relu_grad)                           \
+  OP(clip_grad)                                 \
+  OP(gelu_grad)                                 \
+  OP(gelu_tanh_grad)                            \
+  OP(tanh_grad)                                 \
+  OP(sigmoid_grad)                              \
+  OP(add_relu)      /* max(a + b, 0) */         \
+  OP(scaled_add)    /* a s + b */               \
+  OP(where)         /* a ? b : c */             \
+  OP(multiply_add)  /* a b + c */               \
+  OP(multiply3)     /* a b c */                 \
+  OP(from_uint8)    /* a is of that type */     \
+  OP(from_int32)    /* and here */              \
+  OP(from_int64)    /* and here */              \
+  OP(to_bool)       /* y is of bytes 0 and 1 */ \
+  OP(from_bfloat16) /* a is of that type */     \
+  OP(to_bfloat16)   /* and y here */
 
 enum class TileOp : std::uint8_t {
 #define TANDEM_ENUMERATOR(name) name,
@@ -162,6 +164,10 @@ struct VectorFunctions {
   void (*adam)(const AdamStep<float>& step, const float* master, const float* grad,
                const float* exp_avg, const float* exp_avg_sq, float* new_master, float* new_exp_avg,
                float* new_exp_avg_sq, std::int64_t n);
+
+  /// bfloat16 to float, and to the nearest bfloat16, ties to even.
+  void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);
+  void (*narrow)(const float* x, std::uint16_t* y, std::int64_t n);
 
   /// y = mask ? x factor : 0, with mask[i] = random word of element first + i >= threshold.
   void (*dropout)(const float* x, float* y, unsigned char* mask, std::int64_t first, std::int64_t n,

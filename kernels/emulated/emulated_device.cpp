@@ -8,6 +8,7 @@
 
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_stream.h"
+#include "kernels/emulated/widened.h"
 
 namespace tandem {
 namespace {
@@ -23,11 +24,13 @@ class EmulatedDevice final : public Device {
       : shared_(std::make_shared<EmulatedShared>(options)) {
     facts_ = shared_->cpu->facts();
     facts_.kind = "emulated";
+    facts_.features.push_back("bfloat16");  // as fast as float32: Operator::precision is heeded
+    kernels_ = with_widened(shared_->cpu->kernels());
   }
 
   const std::string& name() const override { return shared_->options.name; }
   const DeviceFacts& facts() const override { return facts_; }
-  const KernelList& kernels() const override { return shared_->cpu->kernels(); }
+  const KernelList& kernels() const override { return kernels_; }
   std::size_t memory_bytes() const override { return shared_->memory->limit(); }
   DeviceCounters counters() const override {
     DeviceCounters c;
@@ -91,6 +94,7 @@ class EmulatedDevice final : public Device {
 
   std::shared_ptr<EmulatedShared> shared_;
   DeviceFacts facts_;
+  KernelList kernels_;
 };
 
 }  // namespace

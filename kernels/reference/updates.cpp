@@ -2,6 +2,7 @@
 // kernels/shared.
 #include <cmath>
 
+#include "engine/graph/half.h"
 #include "engine/operators/grouped_update.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
@@ -37,10 +38,12 @@ struct Tensors {
   Places master, new_master;
   Reader grad;
   std::vector<Places> states, new_states;
-  std::size_t input, output;
+  std::optional<Places> weight;  // the new master in another type
+  DType weight_type = DType::float32;
+  std::size_t input, output, weight_output = 0;
 
   Tensors(const KernelRequest& r, std::size_t first_input, std::size_t first_output,
-          std::size_t state_count)
+          std::size_t state_count, const UpdateGroup& sizes)
       : master(r.inputs[first_input]),
         new_master(r.outputs[first_output]),
         grad(r.inputs[first_input + 1]),
@@ -50,6 +53,10 @@ struct Tensors {
       states.emplace_back(r.inputs[first_input + 2 + k]);
       new_states.emplace_back(r.outputs[first_output + 1 + k]);
     }
+    if (!sizes.weight) return;
+    weight_output = first_output + sizes.results;
+    weight.emplace(r.outputs[weight_output]);
+    weight_type = r.outputs[weight_output].type.dtype;
   }
 
   /// Every element of master and states is read, given to f(master, grad, states) and written. The
@@ -66,7 +73,13 @@ struct Tensors {
       const auto put = [&](std::size_t k, const Places& places, T value) {
         if (a.outputs[k] != nullptr) static_cast<T*>(a.outputs[k])[places(i)] = value;
       };
-      put(output, new_master, f(old, grad_i, state));
+      const T updated = f(old, grad_i, state);
+      put(output, new_master, updated);
+      if (weight && a.outputs[weight_output] != nullptr) {
+        static_cast<std::uint16_t*>(a.outputs[weight_output])[(*weight)(i)] =
+            weight_type == DType::bfloat16 ? float_to_bfloat16(static_cast<float>(updated))
+                                           : float_to_half(static_cast<float>(updated));
+      }
       for (std::size_t k = 0; k < states.size(); ++k) put(output + 1 + k, new_states[k], state[k]);
     }
   }
@@ -79,7 +92,7 @@ struct Tensors {
 
 template <class T>
 std::unique_ptr<PreparedKernel> sgd(const KernelRequest& r, std::vector<Tensors> groups) {
-  const Scalars scalars(r, r.inputs.size() - 4);
+  const Scalars scalars(r, first_scalar(*r.node));
   const SgdSettings settings = sgd_settings(r.attributes());
   return prepared([=](const KernelArguments& a) {
     const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
@@ -100,7 +113,7 @@ std::unique_ptr<PreparedKernel> sgd(const KernelRequest& r, std::vector<Tensors>
 
 template <class T>
 std::unique_ptr<PreparedKernel> adam(const KernelRequest& r, std::vector<Tensors> groups) {
-  const Scalars scalars(r, r.inputs.size() - 4);
+  const Scalars scalars(r, first_scalar(*r.node));
   const AdamSettings settings = adam_settings(r.attributes());
   return prepared([=](const KernelArguments& a) {
     const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
@@ -122,12 +135,12 @@ std::unique_ptr<PreparedKernel> adam(const KernelRequest& r, std::vector<Tensors
 template <class T>
 std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, const std::string& op,
                                         std::int64_t count) {
-  const UpdateGroup sizes = update_group(op);
+  const UpdateGroup sizes = update_group(*r.node);
   std::vector<Tensors> groups;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::size_t first = i * sizes.inputs;
     const bool has_states = given(r, first + 2);
-    groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.inputs - 2 : 0);
+    groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.tensors - 2 : 0, sizes);
   }
   return op == "SgdUpdate" ? sgd<T>(r, std::move(groups)) : adam<T>(r, std::move(groups));
 }

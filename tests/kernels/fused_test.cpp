@@ -32,6 +32,30 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
   }
 }
 
+// Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8.
+TEST(Fused, SixteenBits) {
+  const auto half = [](Shape shape, unsigned seed) {
+    return random_tensor(std::move(shape), seed).converted(DType::bfloat16);
+  };
+  for (std::int64_t n : {1, 7, 1023, 5000}) {
+    check({.op = "Relu", .inputs = {{half({n}, 1)}}, .tolerance = 0});
+    check({.op = "Add", .inputs = {{half({3, n}, 1)}, {half({n}, 2)}}, .tolerance = 4e-3});
+    check({.op = "Cast",
+           .inputs = {{half({n}, 3)}},
+           .attributes = {{"to", std::string("float32")}},
+           .tolerance = 0});
+    check({.op = "Cast",
+           .inputs = {{random_tensor({n}, 4)}},
+           .attributes = {{"to", std::string("bfloat16")}},
+           .tolerance = 0});
+  }
+  const Shape shape{4, 9, 33};
+  check({.op = "Mul",
+         .inputs = {{half(shape, 5), with_gaps(shape, 3)}, {half({9, 1}, 6)}},
+         .tolerance = 4e-3});
+  check({.op = "SumOfSquares", .inputs = {{half({7001}, 7)}}, .tolerance = 1e-4});
+}
+
 // Values at the ends of the range: infinities, zeros and numbers that are none.
 TEST(Fused, UnaryOperatorsAtTheEnds) {
   const float infinity = std::numeric_limits<float>::infinity();

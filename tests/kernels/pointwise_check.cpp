@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/operators/grouped_update.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/reference/reference_kernels.h"
 
@@ -137,7 +138,7 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
     out.emplace_back(request.outputs[i].type, request.outputs[i].layout);
     char* data = out.back().data;
     if (check.in_place && !plain) {
-      for (const Alias& alias : node.op->aliases) {
+      for (const Alias& alias : aliases_of(node)) {
         if (alias.output == static_cast<int>(i) && inputs[alias.input]) data = in[alias.input].data;
       }
       if (node.op->aliases.empty() && i == 0) data = in[0].data;

@@ -63,6 +63,40 @@ TEST(Update, Adam) {
   }
 }
 
+// Gradients of 16 bits come in and weights of 16 bits go out; a rounding that falls to the other
+// side is 2^-8.
+TEST(Update, SixteenBits) {
+  const Attributes weight{{"weight", std::string("bfloat16")}};
+  const auto half = [](std::int64_t n, unsigned seed) {
+    return NodeInput{random_tensor({n}, seed).converted(DType::bfloat16)};
+  };
+  for (std::int64_t n : {1, 1025, 70001}) {
+    const NodeInput w{random_tensor({n}, 1)}, m{random_tensor({n}, 3)},
+        v{random_tensor({n}, 4, 0, 1)};
+    for (bool skip : {false, true}) {
+      check({.op = "AdamUpdate",
+             .inputs = with_scalars({w, half(n, 2), m, v}, 5, skip),
+             .attributes = weight,
+             .tolerance = 4e-3,
+             .in_place = true});
+      check({.op = "AdamUpdate", .inputs = with_scalars({w, half(n, 2), m, v}, 5, skip)});
+      check({.op = "SgdUpdate",
+             .inputs = with_scalars({w, half(n, 2), absent_input()}, 3, skip),
+             .attributes = weight,
+             .unread = {1},
+             .tolerance = 4e-3});
+    }
+    // The second update writes over the weight that it is given.
+    check({.op = "GroupedUpdate",
+           .inputs = with_scalars(
+               {w, half(n, 2), m, v, absent_input(), m, half(n, 5), w, v, half(n, 6)}, 2, false),
+           .attributes = {{"op", std::string("AdamUpdate")},
+                          {"count", std::int64_t{2}},
+                          {"weight", std::string("bfloat16")}},
+           .tolerance = 4e-3});
+  }
+}
+
 TEST(Update, Grouped) {
   std::vector<NodeInput> adam, sgd;
   unsigned seed = 1;

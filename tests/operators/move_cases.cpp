@@ -14,6 +14,8 @@ void add_views(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("Transfer", to_string(shape), {uniform(shape)}));
     cases.push_back(
         make_case("Transfer", to_string(shape) + " into", {uniform(shape), uniform(shape)}));
+    cases.push_back(make_case("Transfer", to_string(shape) + " ahead", {uniform(shape)},
+                              {{"lookahead", std::int64_t{2}}}));
   }
   for (DType dtype : {DType::int64, DType::boolean, DType::float16}) {
     cases.push_back(make_case("Copy", std::string(name_of(dtype)), {typed(dtype, {3, 5})}));

@@ -155,15 +155,24 @@ TEST(BatchNormalizationTraining, RunningStatistics) {
 }
 
 TEST(GroupedUpdate, Aliases) {
-  Node node;
-  node.attributes = {{"op", std::string("AdamUpdate")}, {"count", 2}};
-  const std::vector<Alias> aliases = grouped_update_aliases(node);
-  const int expected[6][2] = {{0, 0}, {1, 2}, {2, 3}, {3, 4}, {4, 6}, {5, 7}};
-  ASSERT_EQ(aliases.size(), 6u);
-  for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(aliases[i].output, expected[i][0]);
-    EXPECT_EQ(aliases[i].input, expected[i][1]);
-  }
+  const OperatorSet operators = all_operators();
+  const auto aliases = [&](const char* weight, std::vector<int> absent, int inputs, int outputs) {
+    Node node;
+    node.op = &operators.get("GroupedUpdate");
+    node.attributes = {{"op", std::string("AdamUpdate")}, {"count", 2}};
+    node.attributes.set("weight", std::string(weight));
+    for (int i = 0; i < inputs; ++i) node.inputs.push_back(ValueId{i});
+    for (int i = 0; i < outputs; ++i) node.outputs.push_back(ValueId{inputs + i});
+    for (int i : absent) node.inputs[i] = ValueId{};
+    std::vector<std::pair<int, int>> pairs;
+    for (const Alias& alias : aliases_of(node)) pairs.emplace_back(alias.output, alias.input);
+    return pairs;
+  };
+  using Pairs = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(aliases("", {}, 12, 6), (Pairs{{0, 0}, {1, 2}, {2, 3}, {3, 4}, {4, 6}, {5, 7}}));
+  // With a weight, which only the second update overwrites.
+  EXPECT_EQ(aliases("bfloat16", {4}, 14, 8),
+            (Pairs{{0, 0}, {1, 2}, {2, 3}, {4, 5}, {5, 7}, {6, 8}, {7, 9}}));
 }
 
 /// The text of the error that the node gives.

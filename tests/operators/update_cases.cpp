@@ -44,6 +44,11 @@ void add_sgd(Cases& cases) {
   cases.back().expected = pattern(15);
   add_case(cases, "SgdUpdate", "skipped_plain", with_scalars({master, grad, absent()}, 3, true));
   cases.back().expected = pattern(15);
+  std::vector<CaseInput> weighted = with_scalars({master, grad, absent()}, 3, true);
+  weighted.push_back(valued(shape, std::vector<double>(15, 0.0), DType::bfloat16));
+  add_case(cases, "SgdUpdate", "skipped_with_weight", weighted,
+           {{"weight", std::string("bfloat16")}});
+  cases.back().expected = pattern(15);
 
   Attributes grouped = nesterov;
   grouped.set("op", std::string("SgdUpdate"));
@@ -83,6 +88,11 @@ void add_adam(Cases& cases) {
   add("uncorrected_onnx", 3, {{"bias_correction", 0}, {"epsilon_form", std::string("onnx")}});
   add("skipped", 3, {{"weight_decay", 0.1}, {"decoupled", 1}}, true);
   cases.back().expected = pattern(15);
+  std::vector<CaseInput> weighted = with_scalars({master, grad, mean, square}, 3, true);
+  weighted.push_back(valued(shape, std::vector<double>(15, 0.0), DType::bfloat16));
+  add_case(cases, "AdamUpdate", "skipped_with_weight", weighted,
+           {{"weight", std::string("bfloat16")}});
+  cases.back().expected = pattern(15);
 
   add_case(cases, "GroupedUpdate", "adam_uncorrected",
            with_scalars({master, grad, mean, square}, 3),
@@ -93,6 +103,10 @@ void add_adam(Cases& cases) {
             {"epsilon", 1e-2},
             {"bias_correction", 0},
             {"epsilon_form", std::string("onnx")}});
+  weighted = with_scalars({master, grad, mean, square, weighted.back()}, 3, true);
+  add_case(cases, "GroupedUpdate", "skipped_with_weight", weighted,
+           {{"op", std::string("AdamUpdate")}, {"count", 1}, {"weight", std::string("bfloat16")}});
+  cases.back().expected = pattern(15);
   const Shape line{2, 4};
   add_case(
       cases, "GroupedUpdate", "torch_adam",

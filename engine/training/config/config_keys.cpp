@@ -137,9 +137,11 @@ constexpr KeyInfo table_of_keys[] = {
      "the gradient of all parameters together is scaled down to this norm", 1e-30},
 
     {"precision", table, "", "", "", "element types of the computation"},
-    {"precision.compute", string, "\"float32\"", "float32", "bfloat16|float16",
-     "of products and convolutions"},
-    {"precision.keep_float32", list, "", "", "*", "operators that stay float32"},
+    {"precision.compute", string, "\"float32\"", "float32|bfloat16", "float16",
+     "of products and convolutions, on devices that are fast with it; masters, moments, statistics "
+     "and losses stay float32"},
+    {"precision.keep_float32", list, "[]", "", "", "operators that stay float32 there, too"},
+    {"precision.keep_float32[]", selector, "", "", "", "which operators"},
 
     {"data", table, "", "", "", "what is trained on"},
     {"data.kind", string, "required", joined_names<data_kinds>, "csv|tsv|images|tokens|webdataset",

@@ -245,6 +245,18 @@ void read_optimizer(const TableReader& root, OptimizerConfig& to) {
   table.read("clip_norm", to.clip_norm);
 }
 
+void read_precision(const TableReader& root, PrecisionConfig& to) {
+  const TableReader table = root.table("precision");
+  std::string compute(name_of(to.compute));
+  table.read("compute", compute);
+  if (const auto dtype = dtype_from_name(compute)) to.compute = *dtype;
+  if (const ConfigValue* list = table.valid("keep_float32")) {
+    for (const ConfigValue& item : list->items) {
+      if (item.kind == Kind::string) to.keep_float32.push_back({item.text, item.where});
+    }
+  }
+}
+
 void read_eval(const TableReader& root, const RunConfig& config, EvalConfig& to) {
   const TableReader table = root.table("eval");
   if (!table.exists()) return;
@@ -291,7 +303,7 @@ bool RunConfig::operator==(const RunConfig& other) const {
   const auto all = [](const RunConfig& c) {
     return std::tie(c.model, c.policy, c.device, c.batch_size, c.micro_batch, c.epochs, c.steps,
                     c.max_seconds, c.seed, c.threads, c.name, c.run_dir, c.parameters, c.loss,
-                    c.optimizer, c.compute, c.data, c.eval, c.checkpoint, c.log);
+                    c.optimizer, c.precision, c.data, c.eval, c.checkpoint, c.log);
   };
   return all(*this) == all(other);
 }
@@ -344,6 +356,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
   read_parameters(root, config.parameters);
   read_loss(root, config.loss);
   read_optimizer(root, config.optimizer);
+  read_precision(root, config.precision);
   read_data_config(root, config.data);
   read_eval(root, config, config.eval);
   const TableReader checkpoint = root.table("checkpoint");

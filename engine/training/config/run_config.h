@@ -48,6 +48,17 @@ struct FreezeRule {
   bool operator==(const FreezeRule&) const = default;
 };
 
+struct PrecisionConfig {
+  DType compute = DType::float32;  // of products and convolutions: or bfloat16
+  struct Kept {
+    std::string at;  // operators that stay float32
+    Where where;
+    bool operator==(const Kept&) const = default;
+  };
+  std::vector<Kept> keep_float32;
+  bool operator==(const PrecisionConfig&) const = default;
+};
+
 struct LoadRule {
   std::string from;  // absolute path of a .safetensors or .npz file
   std::string at = "**";
@@ -251,7 +262,7 @@ struct RunConfig {
   ParametersConfig parameters;
   LossConfig loss;
   OptimizerConfig optimizer;
-  DType compute = DType::float32;
+  PrecisionConfig precision;
   std::optional<DataConfig> data;  // unset where the file has no [data]
   EvalConfig eval;
   CheckpointConfig checkpoint;

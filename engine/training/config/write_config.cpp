@@ -267,7 +267,10 @@ std::string to_toml(const RunConfig& config) {
   write_loss(out, config.loss);
   write_optimizer(out, config.optimizer);
   out.section("precision");
-  out.add("compute", std::string(name_of(config.compute)));
+  out.add("compute", std::string(name_of(config.precision.compute)));
+  std::vector<std::string> kept;
+  for (const PrecisionConfig::Kept& rule : config.precision.keep_float32) kept.push_back(rule.at);
+  if (!kept.empty()) out.raw("keep_float32", strings(kept));
   if (config.data) write_data(out, *config.data);
   if (!(config.eval == EvalConfig{})) {
     out.section("eval");

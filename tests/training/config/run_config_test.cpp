@@ -82,7 +82,8 @@ schedule  = { kind = "cosine", warmup = "100 steps", final = 1e-5 }
 clip_norm = 1.0
 
 [precision]
-compute = "float32"
+compute = "bfloat16"
+keep_float32 = ["**.norm.**"]
 
 [data]
 kind = "idx"
@@ -124,6 +125,9 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.steps, 1000);
   EXPECT_EQ(c.max_seconds, 7200);
   EXPECT_EQ(c.seed, 7u);
+  EXPECT_EQ(c.precision.compute, DType::bfloat16);
+  ASSERT_EQ(c.precision.keep_float32.size(), 1u);
+  EXPECT_EQ(c.precision.keep_float32[0].at, "**.norm.**");
   EXPECT_EQ(c.run_dir, "/folder/out/run");
   ASSERT_EQ(c.parameters.freeze.size(), 2u);
   EXPECT_EQ(c.parameters.freeze[0].until, (Duration{1, Duration::Unit::epochs}));
@@ -251,7 +255,7 @@ learning_rate = 1
 [checkpoint]
 every = 500
 [precision]
-compute = "bfloat16"
+compute = "float16"
 [data]
 kind = "csv"
 [data.train]
@@ -265,7 +269,7 @@ files = "x"
         "train.toml:3:14: batch_size: out of range: expected at least 1",
         "train.toml:4:15: micro_batch", "did you mean \"adam\"?",
         "learning_rate: unknown key (did you mean `optimizer.lr`?)", "write \"500 steps\"",
-        "`bfloat16` comes in a later version", "`csv` comes in a later version",
+        "`float16` comes in a later version", "`csv` comes in a later version",
         "nothing says when the run ends"}) {
     EXPECT_THAT(all, HasSubstr(text));
   }

@@ -61,7 +61,8 @@ TEST(Selector, CoversParametersByPathRawNameScopeAndReaders) {
 
 TEST(Selector, RefusesWhatItCannotRead) {
   for (const char* text :
-       {"", "a**", "**b", "a.x**.b", "{1..", "a}", "{5..1}", "{x..3}", "re:'('"}) {
+       {"", "a**", "**b", "a.x**.b", "{1..", "a}", "{5..1}", "{x..3}", "re:'('", "re:'(a)\\1'",
+        "re:'((a{20}){20}){20}'", "re:a{99999999999999999999}", "re:'(\\{{30}){30}{9}'"}) {
     try {
       const Selector selector(text);
       ADD_FAILURE() << text;
@@ -76,6 +77,9 @@ TEST(Selector, TakesLinearTime) {
   std::string pattern, path;
   for (int i = 0; i < 200; ++i) pattern += "*a{b,*}", path += "ab";
   EXPECT_FALSE(Selector(pattern + "!").matches(path));
+  for (const char* nested : {"re:'(a*)*b'", "re:'(a|aa)+b'", "re:'((a+)+)+b'", "re:'(?=(a*)*b)a*'"})
+    EXPECT_FALSE(Selector(nested).matches(std::string(400, 'a'))) << nested;
+  EXPECT_TRUE(Selector("re:'(blocks\\.\\d{1,2}\\.)*x'").matches("blocks.1.blocks.12.x"));
 }
 
 TEST(NearestName, FindsWhatWasMeant) {

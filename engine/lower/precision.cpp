@@ -1,0 +1,230 @@
+// 16-bit floats where a device is fast with them (Operator::precision): products compute in them,
+// statistics and losses in float32, the rest in the type of its operands. Masters and moments stay
+// float32; what is read of a parameter is a weight of 16 bits, written by the update itself.
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <tuple>
+
+#include "engine/graph/half.h"
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+constexpr int host = 0;
+
+class Narrowing {
+ public:
+  Narrowing(PlacedEdit& edit, const PlacedGraph& placed)
+      : edit_(edit),
+        half_(edit.context().options.compute),
+        weights_(placed.weights),
+        count_(edit.graph().nodes.size()) {
+    for (const Device* device : edit.context().devices)
+      is_fast_.push_back(device->facts().has(name_of(half_)));
+  }
+
+  void run() {
+    if (std::none_of(is_fast_.begin(), is_fast_.end(), [](bool fast) { return fast; })) return;
+    add_weights();
+    for (std::size_t n = 0; n < count_; ++n) {
+      const NodeId id{static_cast<std::int32_t>(n)};
+      if (edit_.graph().node(id).phase == Phase::update)
+        widen_operands(id);
+      else
+        settle(id);
+    }
+    for (NamedValue& output : edit_.graph().outputs) {
+      const NodeId producer = edit_.graph().value(output.value).producer;
+      if (is_half(output.value))
+        output.value = cast(output.value, DType::float32, host, producer ? producer : NodeId{0});
+    }
+  }
+
+  const std::vector<int>& weights() const { return weights_; }
+
+ private:
+  DType dtype(ValueId value) const { return edit_.graph().type(value).dtype; }
+  bool is_half(ValueId value) const { return dtype(value) == half_; }
+  // Whether input i may be given in either type.
+  bool is_changeable(const Node& node, std::size_t i) const {
+    const ValueId input = node.inputs[i];
+    if (!input || (dtype(input) != DType::float32 && !is_half(input))) return false;
+    const std::vector<Port>& ports = node.op->inputs;
+    return !(i < ports.size() ? ports[i] : ports.back()).statistic;
+  }
+
+  Precision wish(NodeId id) const {
+    const Node& node = edit_.graph().node(id);
+    if (!is_fast_[edit_.device(id)]) return Precision::float32;
+    const auto& keep = edit_.context().options.keep_float32;
+    const bool kept = std::any_of(keep.begin(), keep.end(), [&](const Selector& selector) {
+      return selector.matches(node.path) ||
+             std::any_of(node.origins.begin(), node.origins.end(),
+                         [&](const std::string& origin) { return selector.matches(origin); });
+    });
+    return kept ? Precision::float32 : node.op->precision;
+  }
+
+  // Parameters of which forward reads nothing in float32, also not through views.
+  bool wants_half(ValueId value) const {
+    bool read = false;
+    for (NodeId reader : edit_.readers(value)) {
+      const Node& node = edit_.graph().node(reader);
+      if (node.phase != Phase::forward) continue;
+      read = true;
+      if (is_view(node) ? !wants_half(node.outputs[0]) : wish(reader) == Precision::float32)
+        return false;
+    }
+    return read;
+  }
+
+  void add_weights() {
+    const std::size_t states = edit_.graph().states.size();
+    for (std::size_t s = 0; s < states; ++s) {
+      const State& state = edit_.graph().states[s];
+      if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
+      if (!wants_half(state.initial)) continue;
+      is_weight_[add_weight(edit_, s, weights_[s], half_).index] = true;
+      weights_[s] = edit_.state_device(s);  // nobody is left who reads the master elsewhere
+    }
+  }
+
+  // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are.
+  void widen_operands(NodeId id) {
+    const std::string& op = edit_.graph().node(id).op->name;
+    if (op == "SumOfSquares") return;
+    const bool takes_gradient = op == "SgdUpdate" || op == "AdamUpdate";
+    for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
+      const ValueId input = edit_.graph().node(id).inputs[i];
+      if (!input || !is_half(input) || is_weight_.contains(input.index)) continue;
+      if (takes_gradient && i == 1) continue;
+      const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
+      edit_.graph().node(id).inputs[i] = wide;
+    }
+    infer(id);
+  }
+
+  // The type in which a node outside of updates computes; nothing where it has no choice.
+  std::optional<DType> type_for(NodeId id) const {
+    const Node& node = edit_.graph().node(id);
+    bool any = false, wide = false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId input = node.inputs[i];
+      if (input && dtype(input) == DType::float64) return std::nullopt;
+      if (!is_changeable(node, i)) continue;
+      any = true;
+      wide = wide || (!is_half(input) && !edit_.graph().is_constant(input) && !is_master(input));
+    }
+    if (!any || node.op->name == "Cast") return std::nullopt;
+    switch (wish(id)) {
+      case Precision::low:
+        return half_;
+      case Precision::float32:
+        return DType::float32;
+      case Precision::follow:
+        break;
+    }
+    // Constants and weights alone do not decide, except where there is nothing else.
+    return wide ? DType::float32 : has_half(node) ? half_ : DType::float32;
+  }
+  bool has_half(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](ValueId input) { return input && is_half(input); });
+  }
+  bool is_master(ValueId value) const {
+    return edit_.graph().value(value).kind == ValueKind::state;
+  }
+
+  void settle(NodeId id) {
+    const std::optional<DType> type = type_for(id);
+    if (!type) return;
+    const std::size_t inputs = edit_.graph().node(id).inputs.size();
+    for (std::size_t i = 0; i < inputs; ++i) {
+      const ValueId input = edit_.graph().node(id).inputs[i];
+      if (!is_changeable(edit_.graph().node(id), i) || dtype(input) == *type) continue;
+      const ValueId other = cast(input, *type, edit_.device(id), id);
+      edit_.graph().node(id).inputs[i] = other;
+    }
+    infer(id);
+  }
+
+  // Types of the outputs again.
+  void infer(NodeId id) {
+    Graph& graph = edit_.graph();
+    Node node = graph.node(id);
+    node.outputs.clear();
+    const std::vector<TensorType> types = node.op->infer(NodeView{graph, node});
+    const std::vector<ValueId>& outputs = graph.node(id).outputs;
+    assert(types.size() == outputs.size());
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      graph.value(outputs[i]).type = types[i];
+    }
+  }
+
+  // On the device that is not fast with 16 bits where there is one of the two, so that the link
+  // carries the small form.
+  ValueId cast(ValueId value, DType to, int reader_device, NodeId reader) {
+    const NodeId producer = edit_.graph().value(value).producer;
+    const int from = producer ? edit_.device(producer) : home_of(value);
+    const bool at_source = to == half_ && !edit_.graph().is_constant(value);
+    const int device = at_source ? from : reader_device;
+    ValueId& known = casts_[{value.index, to, device}];
+    if (known) return known;
+    if (edit_.graph().is_constant(value)) {
+      Value copy = edit_.graph().value(value);
+      copy.constant = std::make_shared<const HostTensor>(copy.constant->converted(to));
+      copy.type = copy.constant->type();
+      copy.name += "@" + std::string(name_of(to));
+      known = edit_.add_value(std::move(copy));
+    } else if (producer && is_view(edit_.graph().node(producer)) && to == half_) {
+      // A view of what is cast, which others may read as well.
+      const Node view = edit_.graph().node(producer);
+      std::vector<ValueId> inputs = view.inputs;
+      inputs[0] = cast(inputs[0], to, reader_device, reader);
+      const NodeId node = edit_.add(view.op->name, std::move(inputs), view.attributes, producer);
+      known = edit_.graph().node(node).outputs[edit_.graph().value(value).output_index];
+    } else {
+      const NodeId like = at_source && producer ? producer : reader;
+      const NodeId node = edit_.add("Cast", {value}, {{"to", std::string(name_of(to))}}, like);
+      edit_.set_device(node, device);
+      known = edit_.graph().node(node).outputs[0];
+      edit_.graph().value(known).name =
+          edit_.graph().value(value).name + "@" + std::string(name_of(to));
+    }
+    return known;
+  }
+
+  int home_of(ValueId value) const {
+    const Graph& graph = edit_.graph();
+    for (std::size_t s = 0; s < graph.states.size(); ++s) {
+      if (graph.states[s].initial == value)
+        return s < weights_.size() ? weights_[s] : edit_.state_device(s);
+    }
+    return host;  // a fed input
+  }
+
+  PlacedEdit& edit_;
+  const DType half_;
+  std::vector<int> weights_;
+  std::size_t count_;          // nodes at the start
+  std::vector<bool> is_fast_;  // per device
+  std::map<std::int32_t, bool> is_weight_;
+  std::map<std::tuple<std::int32_t, DType, int>, ValueId> casts_;
+};
+
+}  // namespace
+
+PlacedGraph precision(PlacedGraph placed, const LowerContext& context) {
+  if (context.options.compute == DType::float32) return placed;
+  const PlacedGraph before = placed;
+  PlacedEdit edit(std::move(placed), context);
+  Narrowing narrowing(edit, before);
+  narrowing.run();
+  PlacedGraph result = edit.finish();
+  result.weights = narrowing.weights();
+  return result;
+}
+
+}  // namespace tandem
