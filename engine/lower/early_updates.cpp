@@ -21,6 +21,8 @@ PlacedGraph early_updates(PlacedGraph placed, const LowerContext&) {
       if (producer) after = std::max(after, keys[producer.index]);
     }
     if (after >= 0) keys[n] = after + 1e-6;
+    // What is fed (the learning rate) crosses before anything waits for it.
+    if (after < 0 && node.op->name == "Transfer") keys[n] = -1;
   }
   return tidy(std::move(placed), keys);
 }

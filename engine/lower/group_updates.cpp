@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/grouped_update.h"
 
 namespace tandem {
 namespace {
@@ -25,10 +26,10 @@ std::string key_of(const PlacedEdit& edit, const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   std::string key = node.op->name + "/" + std::to_string(edit.device(id));
   for (const auto& [name, value] : node.attributes.entries()) key += "/" + to_string(value);
-  const std::size_t own = node.inputs.size() - shared_inputs;
+  const std::size_t scalars = first_scalar(node);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
-    if (i >= own) {
+    if (i >= scalars && i < scalars + shared_inputs) {
       key += "/" + std::to_string(input.index);
     } else {
       key += input ? "/" + std::string(name_of(graph.type(input).dtype)) : "/-";
@@ -40,13 +41,18 @@ std::string key_of(const PlacedEdit& edit, const Graph& graph, NodeId id) {
 // Replaces the updates by one node; false where no kernel of the device takes it.
 bool put_group(PlacedEdit& edit, const std::vector<NodeId>& updates) {
   const Node first = edit.graph().node(updates[0]);
-  const std::size_t own = first.inputs.size() - shared_inputs;
+  const std::size_t scalars = first_scalar(first);
+  const bool makes_weights = update_group(first).weight;
   std::vector<ValueId> inputs;
   for (NodeId id : updates) {
     const Node& node = edit.graph().node(id);
-    inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + own);
+    inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + scalars);
+    const std::size_t weight = scalars + shared_inputs;  // what a new weight overwrites
+    if (makes_weights)
+      inputs.push_back(weight < node.inputs.size() ? node.inputs[weight] : ValueId{});
   }
-  inputs.insert(inputs.end(), first.inputs.begin() + own, first.inputs.end());
+  const auto shared = first.inputs.begin() + static_cast<std::ptrdiff_t>(scalars);
+  inputs.insert(inputs.end(), shared, shared + shared_inputs);
   Attributes attributes = first.attributes;
   attributes.set("op", first.op->name);
   attributes.set("count", static_cast<std::int64_t>(updates.size()));
@@ -78,7 +84,9 @@ PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context) {
   for (std::size_t n = 0; n < edit.graph().nodes.size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node& node = edit.graph().node(id);
-    if (!is_update(node) || edit.graph().type(node.inputs[0]).elements() >= small_elements)
+    if (!is_update(node)) continue;
+    const TensorType& master = edit.graph().type(node.inputs[0]);
+    if (master.elements() >= small_elements || master.bytes() > context.options.range_bytes)
       continue;
     groups[key_of(edit, edit.graph(), id)].updates.push_back(id);
   }

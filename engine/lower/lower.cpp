@@ -13,10 +13,14 @@ PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
   assert(placement.states.size() == graph.states.size());
   PlacedGraph placed;
   placed.graph = graph;
-  for (const PlacedNode& node : placement.nodes) placed.devices.push_back(node.device);
+  for (const PlacedNode& node : placement.nodes) {
+    placed.devices.push_back(node.device);
+    placed.keeping.push_back({node.acts, node.lookahead});
+  }
   for (const PlacedState& state : placement.states) {
     placed.states.push_back(state.state);
     placed.weights.push_back(state.param);
+    placed.lookaheads.push_back(state.lookahead);
   }
   return placed;
 }
@@ -26,12 +30,30 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
   return std::find(off.begin(), off.end(), pass) == off.end();
 }
 
+// Nothing falls back silently.
+void note_precision(Lowered& lowered, DType compute) {
+  if (compute == DType::float32) return;
+  for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
+    const Device& device = *lowered.devices[d];
+    const bool used =
+        std::any_of(lowered.nodes.begin(), lowered.nodes.end(), [&](const auto& node) {
+          return node.device == static_cast<int>(d) && node.kernel != nullptr;
+        });
+    if (!used || device.facts().has(name_of(compute))) continue;
+    lowered.notes.push_back(device.name() + " computes in float32: it is not fast with " +
+                            std::string(name_of(compute)));
+  }
+}
+
 }  // namespace
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
+      {"recompute", recompute},
+      {"precision", precision, true},
       {"place_parameters", place_parameters, true},
       {"add_transfers", add_transfers, true},
+      {"offload_activations", offload_activations},
       {"split_views", split_views},
       {"constant_gathers", constant_gathers},
       {"transposed_products", transposed_products},
@@ -43,6 +65,7 @@ const std::vector<LowerPass>& lower_passes() {
       {"group_updates", group_updates},
       {"output_copies", output_copies, true},
       {"early_updates", early_updates},
+      {"order_copies", order_copies},
   };
   return passes;
 }
@@ -63,6 +86,7 @@ Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet&
   }
   Lowered lowered = assign_layouts(placed, context);
   if (is_on(options, "reuse_inputs")) reuse_inputs(lowered);
+  note_precision(lowered, options.compute);
   return lowered;
 }
 

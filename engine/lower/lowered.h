@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "engine/graph/selector.h"
 #include "engine/lower/placement.h"
 #include "engine/runtime/device.h"
 
@@ -43,6 +44,11 @@ struct Lowered {
 
 struct LowerOptions {
   bool deterministic = true;
+  DType compute = DType::float32;      // of products and convolutions: or bfloat16
+  std::vector<Selector> keep_float32;  // paths of operators that stay float32 all the same
+  /// Where an update's operands cross between devices, copies and update go by ranges of at most
+  /// so many bytes.
+  std::size_t range_bytes = std::size_t{16} << 20;
   std::vector<std::string> disabled_passes;
   /// Layouts that State already has, by state name (from the first training program).
   std::vector<std::pair<std::string, Layout>> fixed_layouts;

@@ -107,6 +107,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   PlacedGraph to;
   to.states = placed.states;
   to.weights = placed.weights;
+  to.lookaheads = placed.lookaheads;
   std::vector<ValueId> map(from.values.size());
   auto keep = [&](ValueId old) {
     if (!old) return ValueId{};
@@ -128,6 +129,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     }
     to.graph.nodes.push_back(std::move(node));
     to.devices.push_back(placed.devices[n]);
+    to.keeping.push_back(placed.keeping[n]);
   }
   for (const NamedValue& output : from.outputs)
     to.graph.outputs.push_back({output.name, keep(output.value)});
@@ -192,6 +194,7 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
   }
   graph.nodes.push_back(std::move(node));
   placed_.devices.push_back(placed_.devices[like.index]);
+  placed_.keeping.push_back(Keeping(placed_.keeping[like.index]));
   keys_.push_back(keys_[like.index]);
   return id;
 }
@@ -205,10 +208,11 @@ ValueId PlacedEdit::add_value(Value value) {
   return id;
 }
 
-void PlacedEdit::add_state(State state, int device) {
+void PlacedEdit::add_state(State state, int device, int lookahead) {
   kept_[state.final.index] = 1;
   placed_.graph.states.push_back(std::move(state));
   placed_.states.push_back(device);
+  placed_.lookaheads.push_back(lookahead);
 }
 
 void PlacedEdit::drop(NodeId node) {
@@ -217,6 +221,7 @@ void PlacedEdit::drop(NodeId node) {
   const std::size_t outputs = graph.node(node).outputs.size();
   graph.nodes.pop_back();
   placed_.devices.pop_back();
+  placed_.keeping.pop_back();
   keys_.pop_back();
   for (std::size_t i = 0; i < outputs; ++i) {
     graph.values.pop_back();
@@ -255,11 +260,7 @@ PlacedGraph PlacedEdit::finish() {
 
 std::vector<int> overwritten_inputs(const Node& node) {
   std::vector<int> result(node.outputs.size(), -1);
-  const std::vector<Alias> aliases =
-      node.op->name == "GroupedUpdate" ? grouped_update_aliases(node) : node.op->aliases;
-  for (const Alias& alias : aliases) {
-    if (node.inputs[alias.input]) result[alias.output] = alias.input;
-  }
+  for (const Alias& alias : aliases_of(node)) result[alias.output] = alias.input;
   return result;
 }
 

@@ -10,11 +10,19 @@
 
 namespace tandem {
 
+/// Of a node: what becomes of its results until backward reads them.
+struct Keeping {
+  Activations acts = Activations::keep;
+  int lookahead = default_lookahead;
+};
+
 struct PlacedGraph {
   Graph graph;
   std::vector<int> devices;  // per node: index into LowerContext::devices
   std::vector<int> states;   // per state of the graph: where it lies; fed inputs lie on device 0
   std::vector<int> weights;  // per state, until `place_parameters`: where its readers find it
+  std::vector<Keeping> keeping;  // per node
+  std::vector<int> lookaheads;   // per state: of its copies where it is read elsewhere
 };
 
 struct LowerContext {
@@ -34,6 +42,8 @@ class PlacedEdit {
   int device(NodeId node) const { return placed_.devices[node.index]; }
   void set_device(NodeId node, int device) { placed_.devices[node.index] = device; }
   int state_device(std::size_t state) const { return placed_.states[state]; }
+  int lookahead(std::size_t state) const { return placed_.lookaheads[state]; }
+  const Keeping& keeping(NodeId node) const { return placed_.keeping[node.index]; }
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
   /// True for outputs of the graph and final values of states.
@@ -47,7 +57,9 @@ class PlacedEdit {
              const std::vector<NodeId>& merged = {}, std::shared_ptr<const Graph> body = nullptr);
   /// A value that no node makes: a constant, or the initial value of a state that `add_state` gets.
   ValueId add_value(Value value);
-  void add_state(State state, int device);
+  void add_state(State state, int device, int lookahead = default_lookahead);
+  /// The place in the order that a node would like: node n of the start has key n.
+  void set_key(NodeId node, double key) { keys_[node.index] = key; }
   /// From now on every reader of `old` reads `by`, which takes over its name.
   void replace(ValueId old, ValueId by);
   /// True where the device of `node` has a kernel of its own (no reference) for it.
@@ -76,9 +88,16 @@ std::vector<int> overwritten_inputs(const Node& node);
 /// Views that lowering turns into layouts: operators with a `view` function.
 inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 
+/// Splits the weight of parameter `state` from its master: `device` and `dtype` are where it lies
+/// and its type. Everyone but the update reads it from now on, and it is refreshed after that.
+ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
+
 /// The passes in order; each returns a new graph.
+PlacedGraph precision(PlacedGraph placed, const LowerContext& context);
+PlacedGraph recompute(PlacedGraph placed, const LowerContext& context);
 PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context);
 PlacedGraph add_transfers(PlacedGraph placed, const LowerContext& context);
+PlacedGraph offload_activations(PlacedGraph placed, const LowerContext& context);
 PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
 PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);
@@ -90,6 +109,7 @@ PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);
 PlacedGraph early_updates(PlacedGraph placed, const LowerContext& context);
+PlacedGraph order_copies(PlacedGraph placed, const LowerContext& context);
 
 struct LowerPass {
   std::string name;

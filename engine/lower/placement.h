@@ -1,20 +1,30 @@
 // The result of placement: a device and a reason for each node and each state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace tandem {
 
+/// What becomes of an operator's results between forward and backward.
+enum class Activations : std::uint8_t { keep, offload, recompute };
+
+/// Copies that come back to a device begin at most so many uses ahead of their own.
+constexpr int default_lookahead = 1;
+
 struct PlacedNode {
   int device = 0;
   std::string reason;  // "policy.toml:4", "default"
+  Activations acts = Activations::keep;
+  int lookahead = default_lookahead;  // of offloaded results
 };
 
 struct PlacedState {
   int state = 0;  // home of the master weight and of the update
   int param = 0;  // home of the compute-type weight
   std::string reason;
+  int lookahead = default_lookahead;  // of a weight that is read elsewhere
 };
 
 struct Placement {

@@ -17,13 +17,16 @@ class Cut {
     const Graph& graph = edit.graph();
     home_.assign(graph.values.size(), host);
     for (std::size_t n = 0; n < count_; ++n) {
-      for (ValueId output : graph.nodes[n].outputs) home_[output.index] = edit.device(id_of(n));
+      const Node& node = graph.nodes[n];
+      for (ValueId output : node.outputs) home_[output.index] = edit.device(id_of(n));
+      first_inputs_.push_back(node.inputs.empty() ? ValueId{} : node.inputs[0]);
     }
     is_parameter_.assign(graph.values.size(), 0);
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
       home_[state.initial.index] = edit.state_device(s);
       is_parameter_[state.initial.index] = state.kind == StateKind::parameter;
+      lookahead_[state.initial.index] = edit.lookahead(s);
       assert(home_[state.final.index] == edit.state_device(s) && "a state is written at home");
     }
   }
@@ -36,6 +39,12 @@ class Cut {
         const ValueId input = node.inputs[i];
         if (!input) continue;
         int device = edit_.device(id_of(n));
+        if (node.phase == Phase::backward) {
+          if (const ValueId again = view_again(input, device, id_of(n))) {
+            edit_.graph().nodes[n].inputs[i] = again;
+            continue;
+          }
+        }
         if (node.op->name == "Transfer") {  // crosses by itself, between accelerators by the host
           if (i > 0 || device == host || home_[input.index] == host) continue;
           device = host;
@@ -69,7 +78,11 @@ class Cut {
     ValueId& there = transferred_[{value.index, device, again}];
     if (there) return there;
     const NodeId producer = edit_.graph().value(value).producer;
-    const NodeId node = edit_.add("Transfer", {value, ValueId{}}, {}, producer ? producer : reader);
+    Attributes attributes;
+    if (is_parameter_[value.index] && device != host)
+      attributes.set("lookahead", std::int64_t{lookahead_.at(value.index)});
+    const NodeId node = edit_.add("Transfer", {value, ValueId{}}, std::move(attributes),
+                                  producer ? producer : reader);
     edit_.set_device(node, device);
     there = edit_.graph().node(node).outputs[0];
     home_.resize(edit_.graph().values.size(), host);
@@ -79,6 +92,32 @@ class Cut {
                                       edit_.context().devices[device]->name() +
                                       (again ? "/backward" : "");
     return there;
+  }
+
+  // What forward sees in its fetched copy of a parameter, seen in the copy of backward; -1 where
+  // `value` is no such view.
+  ValueId view_again(ValueId value, int device, NodeId reader) {
+    const NodeId view = edit_.graph().value(value).producer;
+    if (!view || view.index >= static_cast<std::int32_t>(count_)) return {};
+    const Node node = edit_.graph().node(view);
+    if (!is_view(node) || node.phase != Phase::forward || edit_.device(view) != device) return {};
+    const auto known = views_again_.find(value.index);
+    if (known != views_again_.end()) return known->second;
+    const ValueId from = first_inputs_[view.index];
+    const bool fetched = is_parameter_[from.index] && home_[from.index] != device;
+    const ValueId base =
+        fetched ? on_device(from, device, reader) : view_again(from, device, reader);
+    if (!base) return {};
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = base;
+    const NodeId again = edit_.add(node.op->name, std::move(inputs), node.attributes, reader);
+    Node& made = edit_.graph().node(again);
+    made.path = node.path;
+    made.origins = node.origins;
+    home_.resize(edit_.graph().values.size(), device);
+    is_parameter_.resize(edit_.graph().values.size(), 0);
+    const ValueId seen = made.outputs[edit_.graph().value(value).output_index];
+    return views_again_[value.index] = seen;
   }
 
   ValueId constant_on(ValueId value, int device) {
@@ -96,9 +135,12 @@ class Cut {
 
   PlacedEdit& edit_;
   std::size_t count_;
-  std::vector<int> home_;           // per value
-  std::vector<char> is_parameter_;  // per value: the initial value of a parameter
+  std::vector<ValueId> first_inputs_;      // per node: its first input before the cut
+  std::vector<int> home_;                  // per value
+  std::vector<char> is_parameter_;         // per value: the initial value of a parameter
+  std::map<std::int32_t, int> lookahead_;  // by the initial value of a state
   std::map<std::int32_t, int> constant_home_;
+  std::map<std::int32_t, ValueId> views_again_;
   std::map<std::tuple<std::int32_t, int, bool>, ValueId> transferred_;
 };
 

@@ -1,0 +1,122 @@
+// Results of operators with `acts = offload` wait for backward on the host: one copy out after
+// their last use in forward, one copy back ahead of the first use in backward.
+#include <map>
+#include <optional>
+
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+constexpr int host = 0;
+constexpr std::size_t smallest = 1024;  // bytes that are worth a copy
+
+class Offload {
+ public:
+  explicit Offload(PlacedEdit& edit) : edit_(edit) {}
+
+  void run() {
+    const std::size_t count = edit_.graph().nodes.size();
+    for (std::size_t n = 0; n < count; ++n) {
+      const NodeId id{static_cast<std::int32_t>(n)};
+      const Node& node = edit_.graph().node(id);
+      if (edit_.keeping(id).acts != Activations::offload || edit_.device(id) == host) continue;
+      if (node.phase != Phase::forward || is_view(node) || node.op->name == "Transfer") continue;
+      for (std::size_t i = 0; i < edit_.graph().node(id).outputs.size(); ++i) {
+        const ValueId value = edit_.graph().node(id).outputs[i];
+        if (edit_.graph().type(value).bytes() >= smallest) move(value, id);
+      }
+    }
+  }
+
+ private:
+  // A node of backward that reads the value or a view of it that forward made.
+  struct Use {
+    NodeId reader;
+    ValueId read;
+  };
+
+  void move(ValueId value, NodeId producer) {
+    uses_.clear();
+    collect(value, edit_.device(producer));
+    if (uses_.empty()) return;
+    NodeId first = uses_[0].reader;
+    for (const Use& use : uses_) {
+      if (use.reader.index < first.index) first = use.reader;
+    }
+    const auto lookahead = static_cast<std::int64_t>(edit_.keeping(producer).lookahead);
+    const ValueId away = on_host(value, producer, lookahead);
+    const NodeId back = edit_.add("Transfer", {away, ValueId{}}, {{"lookahead", lookahead}}, first);
+    const ValueId here = edit_.graph().node(back).outputs[0];
+    edit_.graph().value(here).name = edit_.graph().value(value).name + "@" +
+                                     edit_.context().devices[edit_.device(producer)]->name() +
+                                     "/backward";
+    views_.clear();
+    views_[value.index] = here;
+    for (const Use& use : uses_) {
+      const ValueId by = seen(use.read, first);
+      for (ValueId& input : edit_.graph().node(use.reader).inputs) {
+        if (input == use.read) input = by;
+      }
+    }
+  }
+
+  void collect(ValueId value, int device) {
+    for (NodeId reader : edit_.readers(value)) {
+      const Node& node = edit_.graph().node(reader);
+      if (edit_.device(reader) != device || node.op->name == "Transfer") continue;
+      if (node.phase == Phase::backward) {
+        uses_.push_back({reader, value});
+      } else if (is_view(node) && node.phase == Phase::forward) {
+        for (ValueId output : node.outputs) collect(output, device);
+      }
+    }
+  }
+
+  // The copy that is there already for a reader on the host, or one of its own.
+  ValueId on_host(ValueId value, NodeId producer, std::int64_t lookahead) {
+    for (NodeId reader : edit_.readers(value)) {
+      Node& node = edit_.graph().node(reader);
+      if (node.op->name != "Transfer" || edit_.device(reader) != host || node.inputs[1]) continue;
+      node.attributes.set("lookahead", lookahead);
+      return node.outputs[0];
+    }
+    const NodeId out =
+        edit_.add("Transfer", {value, ValueId{}}, {{"lookahead", lookahead}}, producer);
+    edit_.set_device(out, host);
+    const ValueId away = edit_.graph().node(out).outputs[0];
+    edit_.graph().value(away).name =
+        edit_.graph().value(value).name + "@" + edit_.context().devices[host]->name();
+    return away;
+  }
+
+  // The value, or a view of forward of it, in what came back.
+  ValueId seen(ValueId value, NodeId first) {
+    const auto known = views_.find(value.index);
+    if (known != views_.end()) return known->second;
+    const NodeId view = edit_.graph().value(value).producer;
+    const Node node = edit_.graph().node(view);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[0] = seen(inputs[0], first);
+    const NodeId again = edit_.add(node.op->name, std::move(inputs), node.attributes, view);
+    edit_.graph().node(again).phase = Phase::backward;
+    edit_.set_key(again, static_cast<double>(first.index) - 0.5);
+    const int output = edit_.graph().value(value).output_index;
+    return views_[value.index] = edit_.graph().node(again).outputs[output];
+  }
+
+  PlacedEdit& edit_;
+  std::vector<Use> uses_;
+  std::map<std::int32_t, ValueId> views_;  // values as they are seen in the copy
+};
+
+}  // namespace
+
+PlacedGraph offload_activations(PlacedGraph placed, const LowerContext& context) {
+  if (context.devices.size() < 2) return placed;
+  PlacedEdit edit(std::move(placed), context);
+  Offload(edit).run();
+  return edit.finish();
+}
+
+}  // namespace tandem

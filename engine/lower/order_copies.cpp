@@ -1,0 +1,128 @@
+// Where copies with a `lookahead` stand in the order: what comes to a device, at most so many uses
+// ahead of its own; what leaves it, at most so many ones later than it could. The planner gives
+// their bytes away before and after that.
+#include <algorithm>
+#include <map>
+
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+constexpr int host = 0;
+
+class CopyOrder {
+ public:
+  explicit CopyOrder(const PlacedGraph& placed)
+      : placed_(placed), graph_(placed.graph), readers_(readers_of(graph_)) {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) keys_.push_back(static_cast<double>(n));
+  }
+
+  std::vector<double> run(std::size_t devices) {
+    for (std::size_t d = 1; d < devices; ++d) {
+      order_arrivals(static_cast<int>(d));
+      order_departures(static_cast<int>(d));
+    }
+    return std::move(keys_);
+  }
+
+ private:
+  struct Copy {
+    std::int32_t node;
+    std::int64_t lookahead;
+  };
+  // Copies by the node that first reads, or last uses, what they carry.
+  using Groups = std::map<std::int32_t, std::vector<Copy>>;
+
+  bool is_copy(const Node& node) const {
+    return node.op->name == "Transfer" && node.attributes.integer("lookahead") >= 0;
+  }
+  bool computes(std::size_t n) const {
+    return !is_view(graph_.nodes[n]) && graph_.nodes[n].op->name != "Transfer";
+  }
+
+  // Nodes of `device` that compute with the value or a view of it.
+  void collect(ValueId value, int device, std::vector<std::int32_t>& found) const {
+    for (NodeId reader : readers_[value.index]) {
+      if (computes(reader.index)) {
+        if (placed_.devices[reader.index] == device) found.push_back(reader.index);
+      } else if (is_view(graph_.node(reader))) {
+        for (ValueId output : graph_.node(reader).outputs) collect(output, device, found);
+      }
+    }
+  }
+
+  void order_arrivals(int device) {
+    Groups groups;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!is_copy(node) || placed_.devices[n] != device) continue;
+      std::vector<std::int32_t> readers;
+      collect(node.outputs[0], device, readers);
+      if (readers.empty()) continue;
+      groups[*std::min_element(readers.begin(), readers.end())].push_back(
+          {static_cast<std::int32_t>(n), node.attributes.integer("lookahead")});
+    }
+    if (groups.empty()) return;
+    std::vector<std::int32_t> uses;  // first readers of the groups
+    for (const auto& [reader, copies] : groups) uses.push_back(reader);
+    // The first copies have no earlier use to follow: they count what is computed before theirs.
+    std::vector<std::int32_t> before;
+    for (std::int32_t n = 0; n < uses[0]; ++n) {
+      if (computes(n) && placed_.devices[n] == device) before.push_back(n);
+    }
+    uses.insert(uses.begin(), before.begin(), before.end());
+    std::size_t at = before.size();
+    for (const auto& [reader, copies] : groups) {
+      for (const Copy& copy : copies) {
+        const auto back = static_cast<std::size_t>(copy.lookahead) + 1;
+        keys_[copy.node] = back > at ? -0.5 : uses[at - back] + 0.5;
+      }
+      ++at;
+    }
+  }
+
+  void order_departures(int device) {
+    Groups groups;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!is_copy(node) || placed_.devices[n] != host) continue;
+      const NodeId producer = graph_.value(node.inputs[0]).producer;
+      if (!producer || placed_.devices[producer.index] != device) continue;
+      const std::vector<NodeId>& readers = readers_[node.outputs[0].index];
+      const bool only_waits = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
+        return graph_.node(reader).op->name == "Transfer";
+      });
+      if (!only_waits) continue;  // the host computes with it
+      std::vector<std::int32_t> uses{producer.index};
+      collect(node.inputs[0], device, uses);
+      groups[*std::max_element(uses.begin(), uses.end())].push_back(
+          {static_cast<std::int32_t>(n), node.attributes.integer("lookahead")});
+    }
+    std::vector<std::int32_t> uses;
+    for (const auto& [use, copies] : groups) uses.push_back(use);
+    std::size_t at = 0;
+    for (const auto& [use, copies] : groups) {
+      for (const Copy& copy : copies) {
+        const auto later = std::min(at + static_cast<std::size_t>(copy.lookahead), uses.size() - 1);
+        keys_[copy.node] = uses[later] + 0.5;
+      }
+      ++at;
+    }
+  }
+
+  const PlacedGraph& placed_;
+  const Graph& graph_;
+  std::vector<std::vector<NodeId>> readers_;
+  std::vector<double> keys_;
+};
+
+}  // namespace
+
+PlacedGraph order_copies(PlacedGraph placed, const LowerContext& context) {
+  if (context.devices.size() < 2) return placed;
+  const std::vector<double> keys = CopyOrder(placed).run(context.devices.size());
+  return tidy(std::move(placed), keys);
+}
+
+}  // namespace tandem
