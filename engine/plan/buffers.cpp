@@ -112,4 +112,18 @@ void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& worksp
   }
 }
 
+void double_inputs(const Lowered& lowered, Plan& plan) {
+  const Graph& graph = lowered.graph;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!lowered.nodes[n].transfer || lowered.nodes[n].device == 0) continue;
+    const ValueId x = graph.nodes[n].inputs[0], y = graph.nodes[n].outputs[0];
+    if (!(lowered.values[y.index].storage == y)) continue;
+    if (graph.value(lowered.values[x.index].storage).kind != ValueKind::input) continue;
+    Buffer& buffer = plan.buffers[plan.buffer_of[y.index]];
+    if (!buffer.in_arena()) continue;
+    buffer.copies = 2;
+    buffer.stride = aligned(buffer.bytes);
+  }
+}
+
 }  // namespace tandem

@@ -1,8 +1,10 @@
-// The instructions of one step: feeds, kernels in program order, reads.
+// The instructions of one step: feeds, kernels in program order (nodes that run in ranges
+// interleaved range by range), reads.
 #include <algorithm>
 #include <numeric>
 
 #include "engine/plan/plan_parts.h"
+#include "engine/plan/ranges.h"
 
 namespace tandem {
 namespace {
@@ -42,14 +44,23 @@ int queue_of_node(const Lowered& lowered, Plan& plan, std::size_t n) {
 }
 
 Instruction run_instruction(const Lowered& lowered, const Plan& plan,
-                            const std::vector<char>& needed, NodeId id) {
+                            const std::vector<char>& needed, NodeId id, int part) {
   const Node& node = lowered.graph.node(id);
+  const NodeRanges ranges(lowered, id, plan.range_of[id.index]);
   Instruction instruction;
   instruction.node = id;
+  instruction.part = part;
+  instruction.parts = ranges.parts();
   if (lowered.nodes[id.index].transfer) instruction.kind = Instruction::Kind::copy;
   auto access = [&](ValueId value, bool write) {
     const int buffer = plan.buffer_of[value.index];
-    const ByteRange range = bytes_of(lowered, value);
+    const TensorType& type = lowered.graph.type(value);
+    ByteRange range = bytes_of(lowered, value);
+    if (ranges.cuts(type)) {
+      const ElementRange elements = ranges.part(part);
+      range.begin += static_cast<std::size_t>(elements.begin) * size_of(type.dtype);
+      range.end = range.begin + static_cast<std::size_t>(elements.count) * size_of(type.dtype);
+    }
     if (buffer >= 0 && range.begin < range.end) {
       instruction.accesses.push_back({buffer, range.begin, range.end, write});
     }
@@ -67,6 +78,54 @@ Instruction run_instruction(const Lowered& lowered, const Plan& plan,
   return instruction;
 }
 
+bool conflict(const Instruction& a, const Instruction& b) {
+  for (const Access& x : a.accesses) {
+    for (const Access& y : b.accesses) {
+      if (x.buffer == y.buffer && (x.write || y.write) && x.begin < y.end && y.begin < x.end)
+        return true;
+    }
+  }
+  return false;
+}
+
+// Whether a range of `after` may run before later ranges of `before`.
+bool may_interleave(const std::vector<PlannedItem>& before, const std::vector<PlannedItem>& after) {
+  if (before.size() < 2 || before.size() != after.size()) return false;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    for (std::size_t later = i + 1; later < before.size(); ++later) {
+      if (conflict(before[later].instruction, after[i].instruction)) return false;
+    }
+  }
+  return true;
+}
+
+// Neighbours that hand on ranges run range by range: down, update, up, and the next range.
+class Interleaver {
+ public:
+  explicit Interleaver(std::vector<PlannedItem>& items) : items_(items) {}
+
+  void add(std::vector<PlannedItem> parts) {
+    bool joins = false, may = true;
+    for (const auto& before : run_) {
+      joins = joins || conflict(before[0].instruction, parts[0].instruction);
+      may = may && may_interleave(before, parts);
+    }
+    if (!joins || !may) flush();
+    run_.push_back(std::move(parts));
+  }
+  void flush() {
+    const std::size_t parts = run_.empty() ? 0 : run_[0].size();
+    for (std::size_t i = 0; i < parts; ++i) {
+      for (auto& node : run_) items_.push_back(std::move(node[i]));
+    }
+    run_.clear();
+  }
+
+ private:
+  std::vector<PlannedItem>& items_;
+  std::vector<std::vector<PlannedItem>> run_;  // nodes with as many parts each
+};
+
 }  // namespace
 
 std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
@@ -75,16 +134,21 @@ std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan) {
   std::vector<PlannedItem> kernels;
   std::vector<std::size_t> first_use(plan.buffers.size(), graph.nodes.size());
   queue_of(lowered, plan, 0, Queue::Role::compute);  // the host's lane comes first, always
+  Interleaver interleaver(kernels);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (lowered.nodes[n].is_view()) continue;
-    PlannedItem item;
-    item.queue = queue_of_node(lowered, plan, n);
-    item.instruction = run_instruction(lowered, plan, needed, NodeId{static_cast<std::int32_t>(n)});
-    for (const Access& access : item.instruction.accesses) {
-      first_use[access.buffer] = std::min(first_use[access.buffer], n);
+    const NodeId id{static_cast<std::int32_t>(n)};
+    std::vector<PlannedItem> parts(NodeRanges(lowered, id, plan.range_of[n]).parts());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i].queue = queue_of_node(lowered, plan, n);
+      parts[i].instruction = run_instruction(lowered, plan, needed, id, static_cast<int>(i));
+      for (const Access& access : parts[i].instruction.accesses) {
+        first_use[access.buffer] = std::min(first_use[access.buffer], n);
+      }
     }
-    kernels.push_back(std::move(item));
+    interleaver.add(std::move(parts));
   }
+  interleaver.flush();
 
   // A step starts with the slot that is read first.
   auto transfer = [&](ValueId value, Instruction::Kind kind, Queue::Role role) {

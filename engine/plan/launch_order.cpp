@@ -16,7 +16,7 @@ void order_launches(Plan& plan) {
     std::size_t launched = 0;
     while (next[q] < list.size() && launched < most) {
       const Instruction& instruction = list[next[q]];
-      if (instruction.kind == Instruction::Kind::wait && !instruction.previous_step &&
+      if (instruction.kind == Instruction::Kind::wait && instruction.steps_back == 0 &&
           !recorded[instruction.event]) {
         break;
       }

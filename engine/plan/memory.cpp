@@ -36,9 +36,14 @@ class Placer {
         continue;
       Life life;
       life.buffer = static_cast<int>(b);
-      life.bytes = aligned(plan.buffers[b].bytes);
+      const Buffer& buffer = plan.buffers[b];
+      life.bytes = aligned((buffer.copies - 1) * buffer.stride + buffer.bytes);
       life.first = users[b].front();
       life.last = users[b].back();
+      if (buffer.copies > 1) {  // filled while the step before is at work: it is always alive
+        life.first = 0;
+        life.last = static_cast<int>(items.size()) - 1;
+      }
       life.firsts.assign(length_.size(), -1);
       life.lasts.assign(length_.size(), -1);
       for (int item : users[b]) {
@@ -119,6 +124,8 @@ void report(const Placer& placer, const std::vector<PlannedItem>& items, const L
     } else {
       other += buffer.bytes;
     }
+    const bool in_ring = buffer.kind == BufferKind::input || buffer.kind == BufferKind::output;
+    if (!in_ring) other += aligned(buffer.bytes) - buffer.bytes;
   }
   std::vector<std::vector<const Life*>> starts(items.size() + 1), ends(items.size() + 1);
   for (const Life& life : placer.lives()) {

@@ -8,14 +8,20 @@
 
 namespace tandem {
 
-Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes) {
+Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
+               PlanOptions options) {
   assert(workspace_bytes.size() == lowered.graph.nodes.size());
   Plan plan;
+  plan.range_of = std::move(options.ranges);
+  plan.range_of.resize(lowered.graph.nodes.size(), 0);
   make_buffers(lowered, workspace_bytes, plan);
+  if (options.double_inputs) double_inputs(lowered, plan);
   std::vector<PlannedItem> items = make_items(lowered, plan);
-  synchronise(items, plan);
-  order_launches(plan);
+  const std::vector<ItemOrder> turns = copies_in_turn(items, lowered, plan);
+  set_clocks(items, plan, turns);
   place_buffers(items, lowered, plan);
+  synchronise(items, plan, !turns.empty());
+  order_launches(plan);
   std::vector<DeviceProfile> profiles;
   for (const Device* device : lowered.devices) profiles.push_back(assumed_profile(device->facts()));
   plan.estimated_seconds = simulate(plan, lowered, profiles).seconds;

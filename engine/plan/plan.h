@@ -29,6 +29,8 @@ struct Buffer {
   int device = 0;
   std::size_t bytes = 0;
   std::size_t offset = 0;  // in the arena (gradient, activation, workspace)
+  int copies = 1;          // 2: steps use two places in turn; one is filled while one is read
+  std::size_t stride = 0;  // bytes from one copy to the next
   ValueId storage;         // -1 for workspaces
   bool in_arena() const {
     return kind == BufferKind::gradient || kind == BufferKind::activation ||
@@ -49,13 +51,14 @@ struct Instruction {
     feed,    // the loader fills an input slot
     read,    // the host reads an output slot
     record,  // event
-    wait,    // for an event, of this step or of the previous one
+    wait,    // for an event, of this step or of one of the two before
   };
   Kind kind = Kind::run;
   NodeId node;                   // run, copy
+  int part = 0, parts = 1;       // run, copy: which of the node's ranges of elements
   int buffer = -1;               // feed, read: the slot
   int event = -1;                // record, wait
-  bool previous_step = false;    // wait: for the event of the step before
+  int steps_back = 0;            // wait: 0 for the event of this step, 1 for the step before, ...
   std::vector<Access> accesses;  // run, copy, feed, read
 };
 
@@ -93,15 +96,24 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<int> buffer_of;     // per value of the lowered graph: its storage's buffer, or -1
   std::vector<int> workspace_of;  // per node: its workspace buffer, or -1
-  std::vector<MemoryUse> memory;  // per device
+  std::vector<std::int64_t> range_of;  // per node: elements of a range; 0: it runs whole (ranges.h)
+  std::vector<MemoryUse> memory;       // per device
   int events = 0;
   double estimated_seconds = 0;
 };
 
-/// `workspace_bytes`: per node of the lowered graph, as the prepared kernels ask.
-Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes);
+struct PlanOptions {
+  std::vector<std::int64_t> ranges = {};  // what `split_ranges` gives; empty: nodes run whole
+  /// What a device gets from an input slot lies in two places in turn, so that the next step's is
+  /// copied while this step computes.
+  bool double_inputs = true;
+};
 
-/// Proves that conflicting accesses are ordered, over two consecutive steps, and that arena buffers
+/// `workspace_bytes`: per node of the lowered graph, as the prepared kernels ask.
+Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
+               PlanOptions options = {});
+
+/// Proves that conflicting accesses are ordered, over consecutive steps, and that arena buffers
 /// overlap only where all uses of one precede the first write of the other. Returns what is wrong.
 std::vector<std::string> verify(const Plan& plan, const Lowered& lowered);
 

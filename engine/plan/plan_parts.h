@@ -1,6 +1,7 @@
 // The steps of planning, in order: instructions with their accesses, waits, memory offsets.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "engine/plan/plan.h"
@@ -16,8 +17,8 @@ struct PlannedItem {
   int queue = 0;
   Instruction instruction;
   // Filled by `synchronise`: what has finished before this item ends, per queue, counted in items
-  // over two consecutive steps; [0] in the first of them, [1] in the second.
-  std::vector<int> clock[2];
+  // over three consecutive steps; [0] in the first of them.
+  std::vector<int> clock[3];
   int position = 0;  // among the items of its queue
 };
 
@@ -34,11 +35,26 @@ ByteRange bytes_of(const Lowered& lowered, ValueId value);
 void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
                   Plan& plan);
 
+/// Two copies for what a device gets straight from an input slot.
+void double_inputs(const Lowered& lowered, Plan& plan);
+
 /// All instructions but events, in an order that respects every dependency; names the queues.
 std::vector<PlannedItem> make_items(const Lowered& lowered, Plan& plan);
 
+/// Two items: the second comes after the first has finished, as far as memory goes.
+using ItemOrder = std::pair<int, int>;
+
+/// Copies with a `lookahead` take turns with the computing of their device: they start after what
+/// stands before them in the list, and what stands behind them starts after they have ended.
+std::vector<ItemOrder> copies_in_turn(const std::vector<PlannedItem>& items, const Lowered& lowered,
+                                      const Plan& plan);
+
+/// The clocks that items have when every conflict and these orders are waited for.
+void set_clocks(std::vector<PlannedItem>& items, Plan& plan, const std::vector<ItemOrder>& orders);
+
 /// Events and waits for every conflict between queues, also with the step before; none redundant.
-void synchronise(std::vector<PlannedItem>& items, Plan& plan);
+/// `by_place`: also where buffers overlap in an arena whose items `set_clocks` ordered.
+void synchronise(std::vector<PlannedItem>& items, Plan& plan, bool by_place);
 
 /// Fills plan.launches.
 void order_launches(Plan& plan);

@@ -49,7 +49,9 @@ std::string line(const Plan& plan, const Lowered& lowered, const Instruction& in
   switch (instruction.kind) {
     case Instruction::Kind::wait:
       return fmt::format("wait {}{}", instruction.event,
-                         instruction.previous_step ? " of the step before" : "");
+                         instruction.steps_back == 0   ? ""
+                         : instruction.steps_back == 1 ? " of the step before"
+                                                       : " of two steps before");
     case Instruction::Kind::record:
       return fmt::format("record {}", instruction.event);
     case Instruction::Kind::feed:
@@ -62,8 +64,12 @@ std::string line(const Plan& plan, const Lowered& lowered, const Instruction& in
   }
   const Node& node = lowered.graph.node(instruction.node);
   const Kernel* kernel = lowered.nodes[instruction.node.index].kernel;
+  const std::string part =
+      instruction.parts == 1
+          ? ""
+          : fmt::format(" part {} of {}", instruction.part + 1, instruction.parts);
   return fmt::format(
-      "{} {} ({}) -> {}  # {}", node.op->name, kernel == nullptr ? "copies" : kernel->name,
+      "{}{} {} ({}) -> {}  # {}", node.op->name, part, kernel == nullptr ? "copies" : kernel->name,
       accesses(plan, instruction, false), accesses(plan, instruction, true), node.path);
 }
 
@@ -80,14 +86,17 @@ std::string to_text(const Plan& plan, const Lowered& lowered) {
   for (const Buffer& buffer : plan.buffers) {
     text += fmt::format("  {} {}: {} bytes", name_of(buffer.kind), buffer.name, buffer.bytes);
     if (buffer.in_arena()) text += fmt::format(" at {}", buffer.offset);
+    if (buffer.copies > 1) text += fmt::format(" and {} in turn", buffer.offset + buffer.stride);
     text += "\n";
   }
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = plan.memory[d];
     text += fmt::format(
-        "memory of {}: peak {} bytes = arena {} (at least {}) + parameters {} + state {} + inputs, "
+        "memory of {}: peak {} bytes = arena {} (at least {}) + "
+        "parameters {} + state {} + inputs, "
         "outputs and "
-        "constants {}\n  most at {}: activations {}, gradients {}, workspace {}\n",
+        "constants {}\n  most at {}: activations {}, gradients {}, "
+        "workspace {}\n",
         lowered.devices[d]->name(), use.peak, use.arena, use.lower_bound, use.parameters, use.state,
         use.peak - use.arena - use.parameters - use.state, use.peak_at, use.activations,
         use.gradients, use.workspace);

@@ -9,14 +9,64 @@ namespace {
 
 constexpr int steps = 4;  // the last of them is the steady state
 
+// How much of its node's elements a part computes.
+double share_of(const Instruction& instruction, const Graph& graph) {
+  if (instruction.parts == 1) return 1;
+  const auto first = std::find_if(instruction.accesses.begin(), instruction.accesses.end(),
+                                  [](const Access& access) { return access.write; });
+  if (first == instruction.accesses.end()) return 1.0 / instruction.parts;
+  return static_cast<double>(first->end - first->begin) /
+         static_cast<double>(graph.type(graph.node(instruction.node).outputs[0]).bytes());
+}
+
+std::string settings_text(const Node& node) {
+  std::string text = node.op->name;
+  const char* separator = " {";
+  for (const auto& [name, value] : node.attributes.entries()) {
+    text += separator + name + "=" + to_string(value);
+    separator = ", ";
+  }
+  return node.attributes.entries().empty() ? text : text + "}";
+}
+
 }  // namespace
+
+std::string request_text(const Graph& graph, const Node& node) {
+  std::string text = settings_text(node) + " (";
+  const auto add_types = [&](const std::vector<ValueId>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      text += i > 0 ? ", " : "";
+      text += values[i] ? to_string(graph.type(values[i])) : "-";
+    }
+  };
+  add_types(node.inputs);
+  text += ") -> (";
+  add_types(node.outputs);
+  text += ")";
+  if (!node.body) return text;
+  text += " [";
+  for (const Node& inner : node.body->nodes) {  // values by their number in the body
+    text += settings_text(inner) + " (";
+    for (const ValueId input : inner.inputs) text += std::to_string(input.index) + " ";
+    text += ">";
+    for (const ValueId output : inner.outputs) text += " " + std::to_string(output.index);
+    text += ");";
+  }
+  return text + "]";
+}
 
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
                   const DeviceProfile& profile) {
   switch (instruction.kind) {
     case Instruction::Kind::run: {
-      const Cost cost = cost_of(lowered.graph, lowered.graph.node(instruction.node));
-      return std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) +
+      const Node& node = lowered.graph.node(instruction.node);
+      const double share = share_of(instruction, lowered.graph);
+      if (!profile.measured.empty()) {
+        const auto known = profile.measured.find(request_text(lowered.graph, node));
+        if (known != profile.measured.end()) return share * known->second;
+      }
+      const Cost cost = cost_of(lowered.graph, node);
+      return share * std::max(cost.flops / profile.flops, cost.bytes / profile.bandwidth) +
              profile.overhead;
     }
     case Instruction::Kind::copy: {
@@ -93,12 +143,14 @@ class Simulator {
     const Instruction& instruction = plan_.queues[q].instructions[index];
     const bool last = step == steps - 1;
     if (instruction.kind == Instruction::Kind::wait) {
-      const int of = step - instruction.previous_step;
+      const int of = step - instruction.steps_back;
       const double at = of < 0 ? 0 : events_[of][instruction.event];
       if (at < 0) return false;
       const double waited = std::max(0.0, at - now_[q]);
       if (last) {
         result_.queues[q].waiting += waited;
+        if (waited > 0)
+          result_.waits.push_back({static_cast<int>(q), static_cast<int>(index), waited});
         const int by = recorder_[instruction.event];
         if (by >= 0 && computes(q)) result_.spans[by].exposed += waited;
       }

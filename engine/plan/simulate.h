@@ -2,6 +2,8 @@
 // profile.
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "engine/plan/plan.h"
@@ -9,16 +11,21 @@
 namespace tandem {
 
 /// What a device can do at best; seconds of a kernel = max(flops / flops, bytes / bandwidth) +
-/// overhead.
+/// overhead, where it was not measured.
 struct DeviceProfile {
   double flops = 100e9;          // floating point operations a second
   double bandwidth = 20e9;       // bytes a second from its own memory
   double overhead = 1e-6;        // seconds an instruction
   double link_bandwidth = 10e9;  // bytes a second to and from the host
   double link_latency = 10e-6;   // seconds a copy
+  /// Seconds of kernels by `request_text`.
+  std::map<std::string, double> measured = {};
 };
 
-/// Of a kernel or a copy, by the roofline; nothing for waits and records.
+/// What a kernel is asked for, whatever device and path: operator, attributes, body, types.
+std::string request_text(const Graph& graph, const Node& node);
+
+/// Of a kernel or a copy, as measured or by the roofline; nothing for waits and records.
 double seconds_of(const Instruction& instruction, const Lowered& lowered,
                   const DeviceProfile& profile);
 
@@ -37,10 +44,17 @@ struct SimulatedSpan {
   double exposed = 0;         // seconds that computing queues waited for it
 };
 
+/// A wait in the last simulated step that held its queue up.
+struct SimulatedWait {
+  int queue = 0, index = 0;  // which instruction
+  double seconds = 0;
+};
+
 struct Simulation {
   double seconds = 0;  // from step to step, once the loop is in its steady state
   std::vector<SimulatedQueue> queues;
   std::vector<SimulatedSpan> spans;  // in the order of `queues`, each queue in its own order
+  std::vector<SimulatedWait> waits;
 };
 
 /// `profiles`: one per device of the lowered graph.

@@ -1,8 +1,9 @@
 // Proves a plan free of races. Shares no code with the planner: it runs the instruction lists of
-// two consecutive steps with vector clocks and looks at what they say they touch.
+// three consecutive steps with vector clocks and looks at what they say they touch.
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "engine/operators/operator.h"
 #include "engine/plan/plan.h"
@@ -10,7 +11,9 @@
 namespace tandem {
 namespace {
 
-using Clock = std::vector<int>;  // per queue: instructions known to have finished, over both steps
+using Clock = std::vector<int>;  // per queue: instructions known to have finished, over all steps
+
+constexpr int steps = 3;  // a buffer has at most two copies: its third step is the first again
 
 struct Happening {
   int queue = 0;
@@ -25,6 +28,7 @@ class Verifier {
     if (!run_clocks()) return std::move(wrong_);
     find_nodes();
     check_accesses();
+    check_copies();
     check_conflicts();
     check_arena();
     check_versions();
@@ -41,7 +45,11 @@ class Verifier {
     const std::string& queue = plan_.queues[h.queue].name;
     if (instruction.node) {
       const Node& node = graph().node(instruction.node);
-      return node.op->name + " '" + node.path + "' on " + queue;
+      const std::string part = instruction.parts == 1
+                                   ? ""
+                                   : " part " + std::to_string(instruction.part + 1) + " of " +
+                                         std::to_string(instruction.parts);
+      return node.op->name + " '" + node.path + "'" + part + " on " + queue;
     }
     const std::string buffer =
         instruction.buffer >= 0 ? plan_.buffers[instruction.buffer].name : "?";
@@ -56,21 +64,20 @@ class Verifier {
 
   bool run_clocks() {
     const int queues = static_cast<int>(plan_.queues.size());
-    std::vector<Clock> events[2] = {std::vector<Clock>(plan_.events),
-                                    std::vector<Clock>(plan_.events)};
+    std::vector<std::vector<Clock>> events(steps, std::vector<Clock>(plan_.events));
     std::vector<Clock> now(queues, Clock(queues, 0));
     std::vector<int> next(queues, 0);
-    clocks_.assign(2, std::vector<std::vector<Clock>>(queues));
+    clocks_.assign(steps, std::vector<std::vector<Clock>>(queues));
     bool moved = true, all = false;
     while (moved && !all) {
       moved = false;
       all = true;
       for (int q = 0; q < queues; ++q) {
-        while (next[q] < 2 * length(q)) {
+        while (next[q] < steps * length(q)) {
           const int step = next[q] / length(q);
           const Instruction& instruction = plan_.queues[q].instructions[next[q] % length(q)];
           if (instruction.kind == Instruction::Kind::wait) {
-            const int of = step - (instruction.previous_step ? 1 : 0);
+            const int of = step - instruction.steps_back;
             if (of >= 0) {
               const Clock& event = events[of][instruction.event];
               if (event.empty()) break;
@@ -83,7 +90,7 @@ class Verifier {
             events[step][instruction.event] = now[q];
           moved = true;
         }
-        all = all && next[q] == 2 * length(q);
+        all = all && next[q] == steps * length(q);
       }
     }
     if (!all) wrong_.push_back("the queues wait for each other for ever");
@@ -91,21 +98,73 @@ class Verifier {
   }
 
   void find_nodes() {
-    place_.assign(graph().nodes.size(), Happening{-1, -1});
+    places_.assign(graph().nodes.size(), {});
     for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
       for (int i = 0; i < length(q); ++i) {
         const Instruction& instruction = plan_.queues[q].instructions[i];
         if (!instruction.node) continue;
-        Happening& place = place_[instruction.node.index];
-        if (place.queue >= 0) wrong_.push_back("runs twice: " + name({q, i}));
-        place = {q, i};
+        std::vector<Happening>& places = places_[instruction.node.index];
+        for (Happening other : places) {
+          if (at(other).part == instruction.part) wrong_.push_back("runs twice: " + name({q, i}));
+        }
+        places.push_back({q, i});
       }
     }
-    for (std::size_t n = 0; n < place_.size(); ++n) {
-      if (!lowered_.nodes[n].is_view() && place_[n].queue < 0) {
+    for (std::size_t n = 0; n < places_.size(); ++n) {
+      if (lowered_.nodes[n].is_view()) continue;
+      if (places_[n].empty()) {
         wrong_.push_back("never runs: '" + graph().nodes[n].path + "'");
+      } else if (!is_complete(static_cast<int>(n))) {
+        wrong_.push_back("its parts are not the whole: " + name(places_[n][0]));
       }
     }
+  }
+
+  // Elements [begin, end) that an instruction computes of its node.
+  std::pair<std::int64_t, std::int64_t> part_of(const Instruction& instruction) const {
+    const NodeId node = instruction.node;
+    const std::int64_t total = graph().type(graph().node(node).outputs[0]).elements();
+    if (instruction.parts == 1) return {0, total};
+    const std::int64_t length = plan_.range_of[node.index], begin = instruction.part * length;
+    return {begin, std::min(begin + length, total)};
+  }
+
+  // All parts are there, none is empty, together they are all elements, and the node may be cut.
+  bool is_complete(int n) const {
+    const std::int64_t total = graph().type(graph().nodes[n].outputs[0]).elements();
+    const int parts = at(places_[n][0]).parts;
+    if (parts == 1) return places_[n].size() == 1;
+    if (static_cast<int>(places_[n].size()) != parts) return false;
+    for (Happening h : places_[n]) {
+      const auto [begin, end] = part_of(at(h));
+      const bool last = at(h).part == parts - 1;
+      if (at(h).parts != parts || at(h).part >= parts || begin >= end || (end == total) != last)
+        return false;
+    }
+    return may_be_cut(n);
+  }
+
+  bool may_be_cut(int n) const {
+    const Node& node = graph().nodes[n];
+    if (!lowered_.nodes[n].transfer && !node.op->elementwise_ranges) return false;
+    const ValueId first = node.outputs[0];
+    const TensorType& whole = graph().type(first);
+    Layout places = lowered_.values[first.index].layout;
+    places.offset = 0;
+    for (const auto& operands : {&node.inputs, &node.outputs}) {
+      for (ValueId id : *operands) {
+        if (!id || graph().type(id).elements() <= 1) continue;
+        Layout own = lowered_.values[id.index].layout;
+        own.offset = 0;
+        const Access access = access_of(id, false);
+        if (graph().type(id).shape != whole.shape || !own.is_strided() ||
+            !same_places(own, places, whole.shape) ||
+            access.end - access.begin != graph().type(id).bytes()) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   // The bytes of a value, from its layout.
@@ -129,6 +188,18 @@ class Verifier {
     return access;
   }
 
+  // Those of them that an instruction touches, which may compute a part only.
+  Access access_of(ValueId id, bool write, const Instruction& instruction) const {
+    Access access = access_of(id, write);
+    const TensorType& type = graph().type(id);
+    const ValueId first = graph().node(instruction.node).outputs[0];
+    if (instruction.parts == 1 || type.elements() != graph().type(first).elements()) return access;
+    const auto [begin, end] = part_of(instruction);
+    access.end = access.begin + static_cast<std::size_t>(end) * size_of(type.dtype);
+    access.begin += static_cast<std::size_t>(begin) * size_of(type.dtype);
+    return access;
+  }
+
   bool declares(const Instruction& instruction, const Access& wanted) const {
     if (wanted.buffer < 0 || wanted.begin == wanted.end) return true;
     return std::any_of(instruction.accesses.begin(), instruction.accesses.end(),
@@ -147,23 +218,37 @@ class Verifier {
     }
     for (const NamedValue& output : graph().outputs) needed[output.value.index] = 1;
     for (const State& state : graph().states) needed[state.final.index] = 1;
-    for (std::size_t n = 0; n < place_.size(); ++n) {
-      if (place_[n].queue < 0) continue;
-      const Instruction& instruction = at(place_[n]);
-      bool complete = true;
-      for (ValueId id : graph().nodes[n].inputs)
-        complete &= !id || declares(instruction, access_of(id, false));
-      for (ValueId id : graph().nodes[n].outputs) {
-        if (!id || !needed[id.index]) continue;
-        complete &= plan_.buffer_of[id.index] >= 0 && declares(instruction, access_of(id, true));
+    for (std::size_t n = 0; n < places_.size(); ++n) {
+      for (Happening place : places_[n]) {
+        const Instruction& instruction = at(place);
+        bool complete = true;
+        for (ValueId id : graph().nodes[n].inputs)
+          complete &= !id || declares(instruction, access_of(id, false, instruction));
+        for (ValueId id : graph().nodes[n].outputs) {
+          if (!id || !needed[id.index]) continue;
+          complete &= plan_.buffer_of[id.index] >= 0 &&
+                      declares(instruction, access_of(id, true, instruction));
+        }
+        const int workspace = plan_.workspace_of[n];
+        if (workspace >= 0)
+          complete &= declares(instruction, {workspace, 0, plan_.buffers[workspace].bytes, true});
+        if (!complete) wrong_.push_back("touches bytes that it does not declare: " + name(place));
+        for (const Access& a : instruction.accesses) {
+          if (a.end > plan_.buffers[a.buffer].bytes)
+            wrong_.push_back("outside its buffer: " + name(place));
+        }
       }
-      const int workspace = plan_.workspace_of[n];
-      if (workspace >= 0)
-        complete &= declares(instruction, {workspace, 0, plan_.buffers[workspace].bytes, true});
-      if (!complete) wrong_.push_back("touches bytes that it does not declare: " + name(place_[n]));
-      for (const Access& a : instruction.accesses) {
-        if (a.end > plan_.buffers[a.buffer].bytes)
-          wrong_.push_back("outside its buffer: " + name(place_[n]));
+    }
+  }
+
+  // A step that reads a copy has filled it: nothing is kept over two steps.
+  void check_copies() {
+    for (std::size_t v = 0; v < graph().values.size(); ++v) {
+      const int buffer = plan_.buffer_of[v];
+      if (buffer < 0 || plan_.buffers[buffer].copies == 1) continue;
+      if (plan_.buffers[buffer].copies != 2 || !plan_.buffers[buffer].in_arena() ||
+          graph().values[v].kind != ValueKind::computed) {
+        wrong_.push_back("cannot have copies: '" + plan_.buffers[buffer].name + "'");
       }
     }
   }
@@ -196,7 +281,10 @@ class Verifier {
           if (x.access.begin >= y.access.end || y.access.begin >= x.access.end) continue;
           if (x.by.queue == y.by.queue) continue;  // one after the other, within and across steps
           if (!before(x.by, 0, y.by, 0) && !before(y.by, 0, x.by, 0)) unordered(b, x.by, y.by, "");
-          if (!before(x.by, 0, y.by, 1)) unordered(b, x.by, y.by, " of the next step");
+          const int next = plan_.buffers[b].copies;  // the step that uses the same copy
+          if (!before(x.by, 0, y.by, next))
+            unordered(b, x.by, y.by,
+                      next == 1 ? " of the next step" : " of the step after the next");
         }
       }
     }
@@ -227,12 +315,18 @@ class Verifier {
     return true;
   }
 
+  static std::size_t extent(const Buffer& buffer) {
+    return (buffer.copies - 1) * buffer.stride + buffer.bytes;
+  }
+
   void check_arena() {
     std::vector<int> order;
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const Buffer& buffer = plan_.buffers[b];
       if (!buffer.in_arena() || buffer.bytes == 0 || uses_[b].empty()) continue;
-      if (buffer.offset + buffer.bytes > plan_.memory[buffer.device].arena) {
+      if (buffer.copies > 1 && buffer.stride < buffer.bytes)
+        wrong_.push_back("copies overlap: '" + buffer.name + "'");
+      if (buffer.offset + extent(buffer) > plan_.memory[buffer.device].arena) {
         wrong_.push_back("outside the arena: '" + buffer.name + "'");
       }
       order.push_back(static_cast<int>(b));
@@ -243,11 +337,13 @@ class Verifier {
       const Buffer& a = plan_.buffers[order[i]];
       for (std::size_t j = i + 1; j < order.size(); ++j) {
         const Buffer& b = plan_.buffers[order[j]];
-        if (b.offset >= a.offset + a.bytes) break;
+        if (b.offset >= a.offset + extent(a)) break;
         if (a.device != b.device) continue;
         const std::vector<Use>&x = uses_[order[i]], &y = uses_[order[j]];
-        const bool apart = (all_before(x, y, 0) && all_before(y, x, 1)) ||
-                           (all_before(y, x, 0) && all_before(x, y, 1));
+        // What is filled ahead shares its place with nobody.
+        const bool apart = a.copies == 1 && b.copies == 1 &&
+                           ((all_before(x, y, 0) && all_before(y, x, 1)) ||
+                            (all_before(y, x, 0) && all_before(x, y, 1)));
         if (!apart)
           wrong_.push_back("live at the same time in the same place: '" + a.name + "' and '" +
                            b.name + "'");
@@ -278,34 +374,62 @@ class Verifier {
     for (ValueId input : graph().node(producer).inputs) makers(input, found);
   }
 
+  // In the same step; parts need an order only where they touch the same bytes of the buffer.
+  bool ordered(Happening first, Happening then, int buffer) const {
+    if (before(first, 0, then, 0)) return true;
+    if (at(first).parts == 1 && at(then).parts == 1) return false;
+    for (const Access& a : at(first).accesses) {
+      for (const Access& b : at(then).accesses) {
+        if (a.buffer == buffer && b.buffer == buffer && a.begin < b.end && b.begin < a.end)
+          return false;
+      }
+    }
+    return true;
+  }
+
   // Every reader comes after what it reads was made and before it is overwritten.
   void check_versions() {
     std::vector<std::vector<int>> readers(graph().values.size());
-    for (std::size_t n = 0; n < place_.size(); ++n) {
-      if (place_[n].queue < 0) continue;
+    for (std::size_t n = 0; n < places_.size(); ++n) {
+      if (places_[n].empty()) continue;
       for (ValueId input : graph().nodes[n].inputs) {
         if (!input) continue;
         readers[version(input).index].push_back(static_cast<int>(n));
         std::set<int> made_by;
         makers(input, made_by);
-        for (int maker : made_by) {
-          if (place_[maker].queue >= 0 && !before(place_[maker], 0, place_[n], 0)) {
-            wrong_.push_back("reads '" + graph().value(input).name +
-                             "' before it is made: " + name(place_[n]));
-          }
-        }
+        for (int maker : made_by) check_made(maker, input, static_cast<int>(n));
       }
     }
-    for (std::size_t n = 0; n < place_.size(); ++n) {
-      if (place_[n].queue < 0) continue;
+    for (std::size_t n = 0; n < places_.size(); ++n) {
+      if (places_[n].empty()) continue;
       for (int input : lowered_.nodes[n].in_place) {
         if (input < 0) continue;
         const ValueId old = version(graph().nodes[n].inputs[input]);
         for (int reader : readers[old.index]) {
-          if (reader == static_cast<int>(n) || before(place_[reader], 0, place_[n], 0)) continue;
-          wrong_.push_back("reads '" + graph().value(old).name + "' after " + name(place_[n]) +
-                           " overwrote it: " + name(place_[reader]));
+          if (reader != static_cast<int>(n)) check_kept(reader, old, static_cast<int>(n));
         }
+      }
+    }
+  }
+
+  void check_made(int maker, ValueId value, int reader) {
+    const int buffer = plan_.buffer_of[value.index];
+    for (Happening made : places_[maker]) {
+      for (Happening read : places_[reader]) {
+        if (ordered(made, read, buffer)) continue;
+        wrong_.push_back("reads '" + graph().value(value).name +
+                         "' before it is made: " + name(read));
+      }
+    }
+  }
+
+  void check_kept(int reader, ValueId old, int writer) {
+    const int buffer = plan_.buffer_of[old.index];
+    for (Happening read : places_[reader]) {
+      for (Happening write : places_[writer]) {
+        if (ordered(read, write, buffer)) continue;
+        wrong_.push_back("reads '" + graph().value(old).name + "' after " + name(write) +
+                         " overwrote it: " + name(read));
       }
     }
   }
@@ -314,7 +438,7 @@ class Verifier {
   const Lowered& lowered_;
   std::vector<std::string> wrong_;
   std::vector<std::vector<std::vector<Clock>>> clocks_;  // [step][queue][index]
-  std::vector<Happening> place_;                         // per node
+  std::vector<std::vector<Happening>> places_;           // per node: its parts
   std::vector<std::vector<Use>> uses_;                   // per buffer
 };
 

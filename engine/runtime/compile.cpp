@@ -4,35 +4,32 @@
 #include <cassert>
 
 #include "engine/graph/error.h"
-#include "engine/lower/kernel_choice.h"
 #include "engine/plan/plan_parts.h"
+#include "engine/plan/ranges.h"
 
 namespace tandem {
 namespace {
 
-std::vector<std::unique_ptr<PreparedKernel>> prepare_kernels(const Lowered& lowered,
-                                                             bool deterministic) {
-  const Graph& graph = lowered.graph;
+void prepare_kernels(CompiledProgram& compiled, const std::vector<std::int64_t>& lengths,
+                     bool deterministic) {
+  const Lowered& lowered = compiled.lowered;
   const std::vector<char> needed = needed_values(lowered);
-  std::vector<std::unique_ptr<PreparedKernel>> kernels(graph.nodes.size());
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+  compiled.kernels.resize(lowered.graph.nodes.size());
+  compiled.last_kernels.resize(lowered.graph.nodes.size());
+  for (std::size_t n = 0; n < lowered.graph.nodes.size(); ++n) {
     if (lowered.nodes[n].kernel == nullptr) continue;
     const NodeId id{static_cast<std::int32_t>(n)};
-    const Node& node = graph.nodes[n];
-    std::vector<Layout> in, out;
-    std::vector<bool> read;
-    for (ValueId value : node.inputs)
-      in.push_back(value ? lowered.values[value.index].layout : Layout{});
-    for (ValueId value : node.outputs) {
-      out.push_back(lowered.values[value.index].layout);
-      read.push_back(needed[value.index] != 0);
-    }
-    Device& device = *lowered.devices[lowered.nodes[n].device];
-    kernels[n] = lowered.nodes[n].kernel->prepare(
-        make_request(graph, id, in, out, read, device, deterministic));
-    assert(kernels[n]);
+    const auto prepared_for = [&](std::int64_t elements) {
+      auto kernel = lowered.nodes[n].kernel->prepare(
+          request_of(lowered, id, needed, deterministic, elements));
+      assert(kernel);
+      return kernel;
+    };
+    compiled.kernels[n] = prepared_for(lengths[n]);
+    const NodeRanges ranges(lowered, id, lengths[n]);
+    const std::int64_t last = ranges.part(ranges.parts() - 1).count;
+    if (ranges.is_split() && last != lengths[n]) compiled.last_kernels[n] = prepared_for(last);
   }
-  return kernels;
 }
 
 // The plan counts one slot of each ring.
@@ -57,11 +54,18 @@ CompiledProgram compile_program(const Graph& graph, const Placement& placement,
                                 const ProgramOptions& options) {
   CompiledProgram compiled;
   compiled.lowered = lower(graph, placement, operators, devices, options.lower);
-  compiled.kernels = prepare_kernels(compiled.lowered, options.lower.deterministic);
-  std::vector<std::size_t> workspace_bytes;
-  for (const auto& kernel : compiled.kernels)
-    workspace_bytes.push_back(kernel ? kernel->workspace_bytes : 0);
-  compiled.plan = make_plan(compiled.lowered, workspace_bytes);
+  std::vector<std::int64_t> lengths =
+      split_ranges(compiled.lowered, options.lower.range_bytes, options.lower.deterministic);
+  prepare_kernels(compiled, lengths, options.lower.deterministic);
+  std::vector<std::size_t> workspace_bytes(compiled.kernels.size(), 0);
+  for (const auto* kernels : {&compiled.kernels, &compiled.last_kernels}) {
+    for (std::size_t n = 0; n < kernels->size(); ++n) {
+      if ((*kernels)[n] == nullptr) continue;
+      workspace_bytes[n] = std::max(workspace_bytes[n], (*kernels)[n]->workspace_bytes);
+    }
+  }
+  compiled.plan =
+      make_plan(compiled.lowered, workspace_bytes, {std::move(lengths), options.double_inputs});
   const std::vector<std::string> wrong = verify(compiled.plan, compiled.lowered);
   if (!wrong.empty()) {
     Diagnostic d;
@@ -70,6 +74,7 @@ CompiledProgram compile_program(const Graph& graph, const Placement& placement,
   }
   count_slots(compiled.lowered, options, compiled.plan);
   if (options.accept) options.accept(compiled.plan);
+  if (options.edit_plan) options.edit_plan(compiled.plan);
   return compiled;
 }
 

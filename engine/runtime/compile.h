@@ -7,21 +7,29 @@
 
 #include "engine/lower/lowered.h"
 #include "engine/plan/plan.h"
+#include "engine/plan/simulate.h"
 
 namespace tandem {
 
 struct ProgramOptions {
   LowerOptions lower;
-  int input_slots = 3;   // ring of each fed input
-  int output_slots = 4;  // ring of each output
+  int input_slots = 3;        // ring of each fed input
+  int output_slots = 4;       // ring of each output
+  bool double_inputs = true;  // see PlanOptions
   /// Sees the plan before any memory is taken; throws where it is not to be run. Empty: all are.
   std::function<void(const Plan&)> accept;
+  /// How long kernels take on the virtual clock, per device; empty: a guess from their facts.
+  std::vector<DeviceProfile> profiles;
+  /// Changes the plan after it was verified: so tests see what a missing wait does.
+  std::function<void(Plan&)> edit_plan;
 };
 
 struct CompiledProgram {
   Lowered lowered;
   Plan plan;                                             // memory includes all slots of the rings
   std::vector<std::unique_ptr<PreparedKernel>> kernels;  // per node; null for views and transfers
+  /// Per node, for a last range that is shorter than the others; else null.
+  std::vector<std::unique_ptr<PreparedKernel>> last_kernels;
 };
 
 /// Bytes of one slot of a ring; slots lie one after the other.

@@ -3,7 +3,6 @@
 #include <cassert>
 
 #include "engine/operators/operator.h"
-#include "engine/plan/simulate.h"
 
 namespace tandem {
 
@@ -12,6 +11,7 @@ struct MixedStep::Launched {
   Stream* stream = nullptr;
   const Instruction* instruction = nullptr;
   Event* event = nullptr;
+  NodeCall* call = nullptr;
   std::size_t first_access = 0;
   double seconds = 0;  // on the virtual clock
   std::string_view name;
@@ -28,7 +28,7 @@ StreamKind kind_of(const Queue& queue) {
 }  // namespace
 
 MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeCall> calls,
-                     std::vector<std::byte*> base)
+                     std::vector<std::byte*> base, const std::vector<DeviceProfile>& profiles)
     : plan_(plan), lowered_(lowered), calls_(std::move(calls)), base_(std::move(base)) {
   for (const Queue& queue : plan.queues) {
     streams_.push_back(lowered.devices[queue.device]->make_stream(kind_of(queue), queue.name));
@@ -47,11 +47,19 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
   for (const Queue& queue : plan.queues) {
     if (queue.role != Queue::Role::feed) continue;
     for (const Instruction& instruction : queue.instructions) {
-      if (instruction.kind == Instruction::Kind::wait && instruction.previous_step)
+      if (instruction.kind == Instruction::Kind::wait && instruction.steps_back > 0)
         slot_readers_.push_back(events_[instruction.event].get());
     }
   }
-  std::size_t total = 0;
+  std::vector<std::vector<NodeCall*>> call_of(plan.queues.size());  // per instruction
+  std::size_t call = 0, total = 0;
+  for (std::size_t q = 0; q < plan.queues.size(); ++q) {
+    for (const Instruction& instruction : plan.queues[q].instructions) {
+      const bool runs = instruction.kind == Instruction::Kind::run;
+      call_of[q].push_back(runs ? &calls_[call++] : nullptr);
+    }
+  }
+  assert(call == calls_.size());
   for (const Launch& launch : plan.launches)
     total += plan.queues[launch.queue].instructions[launch.index].accesses.size();
   accesses_.resize(total);
@@ -62,6 +70,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     Launched launched;
     launched.stream = streams_[launch.queue].get();
     launched.instruction = &instruction;
+    launched.call = call_of[launch.queue][launch.index];
     if (instruction.event >= 0) launched.event = events_[instruction.event].get();
     launched.first_access = next;
     next += instruction.accesses.size();
@@ -69,8 +78,10 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
       const Node& node = lowered.graph.node(instruction.node);
       launched.name = node.path;
       if (instruction.kind == Instruction::Kind::run) {
-        launched.seconds = seconds_of(instruction, lowered,
-                                      assumed_profile(lowered.devices[queue.device]->facts()));
+        launched.seconds =
+            seconds_of(instruction, lowered,
+                       profiles.empty() ? assumed_profile(lowered.devices[queue.device]->facts())
+                                        : profiles[queue.device]);
       } else {
         launched.name = lowered.graph.value(node.inputs[0]).name;
       }
@@ -99,9 +110,11 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
   for (const Launched& launched : launched_) {
     const Instruction& instruction = *launched.instruction;
     switch (instruction.kind) {
-      case Instruction::Kind::wait:
-        launched.stream->wait(*launched.event, instruction.previous_step ? count - 1 : count);
+      case Instruction::Kind::wait: {
+        const auto back = static_cast<std::uint64_t>(instruction.steps_back);
+        launched.stream->wait(*launched.event, count > back ? count - back : 0);
         continue;
+      }
       case Instruction::Kind::record:
         launched.stream->record(*launched.event, count);
         continue;
@@ -117,7 +130,7 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
     Operation operation{
         launched.name, launched.seconds, {accesses_.data() + launched.first_access, length}};
     if (instruction.kind == Instruction::Kind::run) {
-      NodeCall& call = calls_[instruction.node.index];
+      NodeCall& call = *launched.call;
       call.arguments.context = &context;
       launched.stream->run({call.kernel, call.arguments, call.inputs, call.outputs, operation});
     } else if (instruction.kind == Instruction::Kind::copy) {

@@ -8,25 +8,27 @@
 
 #include "engine/lower/lowered.h"
 #include "engine/plan/plan.h"
+#include "engine/plan/simulate.h"
 
 namespace tandem {
 
 class MixedStep {
  public:
-  /// What each node runs with; pointers into `inputs` and `outputs` may change between steps.
+  /// What each kernel runs with; pointers into `inputs` and `outputs` may change between steps.
   struct NodeCall {
-    PreparedKernel* kernel = nullptr;  // null for transfers
+    PreparedKernel* kernel = nullptr;
     KernelArguments arguments = {};
     int inputs = 0, outputs = 0;
   };
 
-  /// `calls`: per node of the lowered graph. `base`: per buffer its address, in the memory of
-  /// its device; those of slots come by `set_slot` before each step.
+  /// `calls`: one for each kernel of the plan, queue after queue. `base`: per buffer its address,
+  /// in the memory of its device; those of slots come by `set_slot` before each step. `profiles`:
+  /// per device, for the virtual clock; empty: guesses.
   MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeCall> calls,
-            std::vector<std::byte*> base);
+            std::vector<std::byte*> base, const std::vector<DeviceProfile>& profiles = {});
   ~MixedStep();
 
-  /// Addresses of the input and output slots of the next step.
+  /// Addresses of the input and output slots of the next step, and of buffers with two copies.
   void set_slot(int buffer, std::byte* address) { base_[buffer] = address; }
   /// Launches one step; `count` is 1 for the first and grows by 1. Returns when the host's part is
   /// done, nobody reads the input slots any more and the outputs are in theirs; devices may still

@@ -8,6 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/plan/plan_parts.h"
+#include "engine/plan/ranges.h"
 #include "engine/runtime/arenas.h"
 #include "engine/runtime/layout_copy.h"
 #include "engine/runtime/mixed_step.h"
@@ -29,16 +30,15 @@ struct Patch {
   std::size_t offset = 0;
 };
 
-// Equal slots that an input or output uses in turn.
+// Equal slots that an input, an output or a buffer with two copies uses in turn.
 struct Ring {
-  std::unique_ptr<Memory> memory;
+  std::unique_ptr<Memory> memory;  // null: in an arena
+  std::byte* first = nullptr;
   std::size_t slot_bytes = 0;
   std::uint64_t slots = 1;
   std::vector<Patch> patches;
 
-  std::byte* slot(std::uint64_t ticket) const {
-    return static_cast<std::byte*>(memory->address()) + (ticket % slots) * slot_bytes;
-  }
+  std::byte* slot(std::uint64_t ticket) const { return first + (ticket % slots) * slot_bytes; }
   void point_to(std::uint64_t ticket) const {
     std::byte* base = slot(ticket);
     for (const Patch& patch : patches) *patch.argument = base + patch.offset;
@@ -50,6 +50,7 @@ Ring make_ring(Device& device, std::size_t slot_bytes, int slots) {
   ring.slot_bytes = slot_bytes;
   ring.slots = static_cast<std::uint64_t>(std::max(slots, 1));
   ring.memory = device.allocate(ring.slot_bytes * ring.slots);
+  ring.first = static_cast<std::byte*>(ring.memory->address());
   return ring;
 }
 
@@ -59,13 +60,14 @@ struct Program::Impl {
   Lowered lowered;
   Plan plan;
   std::shared_ptr<Arenas> arenas;
-  std::vector<std::unique_ptr<PreparedKernel>> kernels;  // per node
+  std::vector<std::unique_ptr<PreparedKernel>> kernels, last_kernels;  // per node
   std::vector<Call> calls;  // of the only queue, where all is on one device
   std::unique_ptr<MixedStep> mixed;
   std::uint64_t steps = 0;       // launched so far
   std::vector<void*> arguments;  // of all calls, one after the other
   std::vector<Ring> inputs, outputs;
-  std::vector<int> ring_of_buffer;  // inputs, then outputs; -1
+  std::vector<Ring> doubled;        // buffers with two copies; turns go by `steps`, not tickets
+  std::vector<int> ring_of_buffer;  // inputs, then outputs, then doubled; -1
   std::vector<std::unique_ptr<Memory>> constants;
   StepContext context;
   ErrorWord error;
@@ -74,14 +76,22 @@ struct Program::Impl {
   std::atomic<std::uint64_t> finished{0};  // one past the last ticket that has finished
 
   Ring& ring(int index) {
-    const int count = static_cast<int>(inputs.size());
-    return index < count ? inputs[index] : outputs[index - count];
+    auto at = static_cast<std::size_t>(index);
+    for (std::vector<Ring>* rings : {&inputs, &outputs}) {
+      if (at < rings->size()) return (*rings)[at];
+      at -= rings->size();
+    }
+    return doubled[at];
+  }
+  // Which slot a ring's buffer uses in the step that comes next.
+  std::uint64_t turn(int index, std::uint64_t ticket) const {
+    return static_cast<std::size_t>(index) < inputs.size() + outputs.size() ? ticket : steps;
   }
 
   void adopt_states(StateStore& states, std::vector<std::byte*>& base);
   void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
   void place_constants(std::vector<std::byte*>& base);
-  void make_calls(const std::vector<std::byte*>& base);
+  void make_calls(const std::vector<std::byte*>& base, const ProgramOptions& options);
   void run_mixed(std::uint64_t ticket);
 };
 
@@ -163,33 +173,42 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
         static_cast<std::byte*>(arenas->ensure(*lowered.devices[d], plan.memory[d].arena));
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       const Buffer& buffer = plan.buffers[b];
-      if (buffer.in_arena() && buffer.device == static_cast<int>(d))
-        base[b] = arena + buffer.offset;
+      if (!buffer.in_arena() || buffer.device != static_cast<int>(d)) continue;
+      base[b] = arena + buffer.offset;
+      if (buffer.copies == 1) continue;
+      ring_of_buffer[b] = static_cast<int>(inputs.size() + outputs.size() + doubled.size());
+      doubled.push_back(
+          {nullptr, base[b], buffer.stride, static_cast<std::uint64_t>(buffer.copies), {}});
     }
   }
 }
 
-void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
+void Program::Impl::make_calls(const std::vector<std::byte*>& base, const ProgramOptions& options) {
   const Graph& graph = lowered.graph;
   const std::vector<char> needed = needed_values(lowered);
   std::size_t total = 0;
-  for (const Node& node : graph.nodes) total += node.inputs.size() + node.outputs.size();
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const NodeRanges ranges(lowered, NodeId{static_cast<std::int32_t>(n)}, plan.range_of[n]);
+    total += static_cast<std::size_t>(ranges.parts()) *
+             (graph.nodes[n].inputs.size() + graph.nodes[n].outputs.size());
+  }
   arguments.reserve(total);  // calls keep addresses into it
 
-  auto push = [&](ValueId value, bool is_needed) {
+  auto push = [&](ValueId value, bool is_needed, const NodeRanges& ranges, int part) {
     arguments.push_back(nullptr);
     if (!value || !is_needed) return;
     const int buffer = plan.buffer_of[value.index];
     if (buffer < 0) return;
-    const std::size_t offset =
-        lowered.values[value.index].layout.offset * size_of(graph.type(value).dtype);
+    std::int64_t first = lowered.values[value.index].layout.offset;
+    if (ranges.cuts(graph.type(value))) first += ranges.part(part).begin;
+    const std::size_t offset = static_cast<std::size_t>(first) * size_of(graph.type(value).dtype);
     if (ring_of_buffer[buffer] >= 0) {
       ring(ring_of_buffer[buffer]).patches.push_back({&arguments.back(), offset});
     } else if (base[buffer] != nullptr) {
       arguments.back() = base[buffer] + offset;
     }
   };
-  std::vector<MixedStep::NodeCall> node_calls(graph.nodes.size());
+  std::vector<MixedStep::NodeCall> node_calls;
   bool is_mixed = false;
   for (const Queue& queue : plan.queues) {
     is_mixed = is_mixed || queue.device != 0;
@@ -199,21 +218,27 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base) {
       const Node& node = graph.node(id);
       Call call;
       call.node = id;
-      call.kernel = kernels[id.index].get();
+      const NodeRanges ranges(lowered, id, plan.range_of[id.index]);
+      const int part = instruction.part;
+      const bool is_last = part + 1 == instruction.parts && last_kernels[id.index] != nullptr;
+      call.kernel = (is_last ? last_kernels : kernels)[id.index].get();
       const std::size_t first = arguments.size();
-      for (ValueId value : node.inputs) push(value, true);
-      for (ValueId value : node.outputs) push(value, needed[value.index] != 0);
+      for (ValueId value : node.inputs) push(value, true, ranges, part);
+      for (ValueId value : node.outputs) push(value, needed[value.index] != 0, ranges, part);
       call.arguments.inputs = arguments.data() + first;
       call.arguments.outputs = arguments.data() + first + node.inputs.size();
       const int workspace = plan.workspace_of[id.index];
       call.arguments.workspace = workspace >= 0 ? base[workspace] : nullptr;
       call.arguments.context = &context;
       calls.push_back(call);
-      node_calls[id.index] = {call.kernel, call.arguments, static_cast<int>(node.inputs.size()),
-                              static_cast<int>(node.outputs.size())};
+      node_calls.push_back({call.kernel, call.arguments, static_cast<int>(node.inputs.size()),
+                            static_cast<int>(node.outputs.size())});
     }
   }
-  if (is_mixed) mixed = std::make_unique<MixedStep>(plan, lowered, std::move(node_calls), base);
+  if (is_mixed) {
+    mixed =
+        std::make_unique<MixedStep>(plan, lowered, std::move(node_calls), base, options.profiles);
+  }
   for (const Ring& r : inputs) r.point_to(0);
   for (const Ring& r : outputs) r.point_to(0);
 }
@@ -235,9 +260,10 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
   impl.lowered = std::move(compiled.lowered);
   impl.plan = std::move(compiled.plan);
   impl.kernels = std::move(compiled.kernels);
+  impl.last_kernels = std::move(compiled.last_kernels);
   std::vector<std::byte*> base(impl.plan.buffers.size(), nullptr);
   impl.place(states, options, base);
-  impl.make_calls(base);
+  impl.make_calls(base, options);
 }
 
 Program::~Program() {
@@ -248,8 +274,8 @@ Program::~Program() {
 
 void Program::Impl::run_mixed(std::uint64_t ticket) {
   for (std::size_t b = 0; b < ring_of_buffer.size(); ++b) {
-    if (ring_of_buffer[b] >= 0)
-      mixed->set_slot(static_cast<int>(b), ring(ring_of_buffer[b]).slot(ticket));
+    const int index = ring_of_buffer[b];
+    if (index >= 0) mixed->set_slot(static_cast<int>(b), ring(index).slot(turn(index, ticket)));
   }
   if (arenas->take(mixed.get(), [this] { mixed->drain(); })) mixed->begin();
   mixed->run(context, ++steps);
@@ -279,6 +305,7 @@ void Program::run(const StepContext& context, std::uint64_t ticket) {
   if (impl.context.error == nullptr) impl.context.error = &impl.error;
   for (const Ring& ring : impl.inputs) ring.point_to(ticket);
   for (const Ring& ring : impl.outputs) ring.point_to(ticket);
+  for (const Ring& ring : impl.doubled) ring.point_to(impl.steps);
   if (impl.mixed) {
     impl.run_mixed(ticket);
     return;
