@@ -9,6 +9,7 @@
 #include "api/crossings.h"
 #include "api/engine.h"
 #include "api/mixed_profile.h"
+#include "api/planned_step.h"
 #include "engine/formats/files.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
@@ -97,16 +98,13 @@ std::string operator_text(const Program& program, const OperatorTime& time) {
                      node.phase == Phase::backward ? "(backward)" : "");
 }
 
-/// Milliseconds a step that computing queues wait for copies, as the cost model has it.
-double predicted_exposure(const Program& program) {
+/// What the cost model takes the devices of a run for.
+std::vector<DeviceProfile> profiles_of(const Placing& placing) {
   std::vector<DeviceProfile> profiles;
-  for (const Device* device : program.lowered().devices)
-    profiles.push_back(assumed_profile(device->facts()));
-  const Simulation simulation = simulate(program.plan(), program.lowered(), profiles);
-  double exposed = 0;
-  for (const Crossing& crossing : crossings_of(program.lowered(), program.plan(), &simulation))
-    exposed += crossing.exposed_ms;
-  return exposed;
+  for (std::size_t d = 0; d < placing.devices().size(); ++d) {
+    profiles.push_back(profile_of(*placing.devices()[d], placing.resolved().devices[d]));
+  }
+  return profiles;
 }
 
 }  // namespace
@@ -140,22 +138,20 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   Program& program = *training.main_program().program;
   Profile times;
   const bool mixed = model.placing().devices().size() > 1;
-  std::vector<QueueTime> queues;
-  double copied = 0, exposed = 0;
+  MixedProfile measured;
   if (mixed) {
     engine.monitor->start_trace(trace_capacity(program, profiled_steps));
     training.run_steps(profiled_steps, [](double) {});
     for (Device* device : model.placing().devices()) device->synchronize();
-    MixedProfile measured = profile_mixed(program, *engine.monitor, profiled_steps);
+    measured =
+        profile_mixed(program, *engine.monitor, profiled_steps, profiles_of(model.placing()));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
-    queues = std::move(measured.queues);
-    copied = measured.bytes;
-    exposed = predicted_exposure(program);
   } else {
     profile(program, times);
     training.run_steps(profiled_steps, [](double) {});
     program.set_probe(nullptr);
+    times.events.push_back(track_event(1, "cpu"));
   }
   if (!options.trace_path.empty()) {
     replace_file(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n");
@@ -168,27 +164,16 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     busy += time.ms;
     if (program.lowered().nodes[time.node].kernel->reference) reference += time.ms;
   }
-  if (!mixed) queues.push_back({"cpu", busy});
-  Json queue_json = Json::array();
-  std::string queue_text;
-  for (const QueueTime& queue : queues) {
-    queue_json.push_back({{"name", queue.name}, {"busy_ms", queue.busy_ms}});
-    queue_text += fmt::format("queue  {} busy {:.3f} ms\n", queue.name, queue.busy_ms);
-  }
-  if (mixed) {
-    queue_text += fmt::format("copies {} a step; exposed {:.3f} ms by the cost model\n",
-                              bytes_text(copied), exposed);
-  }
+  if (!mixed) measured.queues.push_back({"cpu", busy, 0});
   Report report;
   Json json{{"step_ms", median * 1e3},
             {"step_ms_p10", quantile(seconds, 0.1) * 1e3},
             {"step_ms_p90", quantile(seconds, 0.9) * 1e3},
             {"samples_per_second", static_cast<double>(batch) / median},
             {"peak_rss_mib", static_cast<double>(resident) / (1 << 20)},
-            {"queues", queue_json},
-            {"transfers", {{"bytes", copied}, {"exposed_ms", exposed}}},
             {"reference_ms", reference},
             {"operators", Json::array()}};
+  json.update(mixed_json(measured, program));
   for (const OperatorTime& time : operators)
     json["operators"].push_back(operator_json(program, time));
   report.json = json.dump(2);
@@ -196,7 +181,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
       "{}memory     peak resident {}\n{}",
       median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
-      static_cast<double>(batch) / median, queue_text, bytes_text(static_cast<double>(resident)),
+      static_cast<double>(batch) / median, mixed_text(measured, program),
+      bytes_text(static_cast<double>(resident)),
       memory_text(program.plan(), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);

@@ -69,15 +69,21 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
     }
   }
   std::vector<Crossing> crossings;
+  std::map<std::int32_t, std::size_t> of_node;  // a copy in ranges is one crossing
   for (const Launch& launch : plan.launches) {
     const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];
     if (instruction.kind != Instruction::Kind::copy) continue;
     const Node& node = graph.node(instruction.node);
-    Crossing& crossing = crossings.emplace_back();
-    crossing.node = instruction.node;
+    const auto [known, is_new] = of_node.try_emplace(instruction.node.index, crossings.size());
+    if (is_new) crossings.emplace_back();
+    Crossing& crossing = crossings[known->second];
     for (const Access& access : instruction.accesses) {
       if (access.write) crossing.bytes += access.end - access.begin;
     }
+    const auto waited = exposed.find({launch.queue, launch.index});
+    if (waited != exposed.end()) crossing.exposed_ms += waited->second * 1e3;
+    if (!is_new) continue;
+    crossing.node = instruction.node;
     crossing.from = lowered.values[node.inputs[0].index].device;
     crossing.to = lowered.nodes[instruction.node.index].device;
     crossing.value = graph.value(node.inputs[0]).name;
@@ -87,8 +93,6 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
     }
     crossing.phase = node.phase;
     crossing.consumers = consumer_names(graph, node.outputs[0], readers[node.outputs[0].index]);
-    const auto waited = exposed.find({launch.queue, launch.index});
-    if (waited != exposed.end()) crossing.exposed_ms = waited->second * 1e3;
   }
   return crossings;
 }

@@ -1,5 +1,7 @@
 #include "api/engine.h"
 
+#include <algorithm>
+
 #include <sys/resource.h>
 
 #include <fmt/format.h>
@@ -81,6 +83,16 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   Imported imported{import_graph(file_, engine_.operators, options), {}};
+  run_forward_passes(imported);
+  return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
+}
+
+void OpenModel::replace_placing(Placing placing) {
+  placing_ = std::move(placing);
+  for (auto& [shape, imported] : imported_) run_forward_passes(imported);
+}
+
+void OpenModel::run_forward_passes(Imported& imported) {
   const ResolvedPolicy& resolved = placing_.resolve(imported.result);
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
   context.may_merge = [&resolved](const std::vector<std::string>& paths) {
@@ -89,7 +101,6 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
   recognised_ = std::move(context.notes);
   aliases_ = imported.result.aliases;
-  return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
 }
 
 const Graph& OpenModel::forward(std::int64_t batch, bool training) {
@@ -113,6 +124,36 @@ OpenOptions open_options(const RunConfig& config, OpenModel& model) {
   return options;
 }
 
+LowerOptions lower_options(const RunConfig& config, OpenModel& model) {
+  LowerOptions options;
+  options.compute = config.precision.compute;
+  const Graph& graph = model.imported(config.pass_size(), true).graph;
+  std::vector<std::string> paths{"loss.loss"};
+  for (const LossTerm& term : config.loss.terms) paths.push_back("loss." + term.name);
+  for (const Node& node : graph.nodes) paths.push_back(node.path);
+  std::vector<Diagnostic> errors;
+  for (const PrecisionConfig::Kept& kept : config.precision.keep_float32) {
+    Selector selector(kept.at);
+    const bool any = std::any_of(paths.begin(), paths.end(),
+                                 [&](const std::string& path) { return selector.matches(path); });
+    if (any) {
+      options.keep_float32.push_back(std::move(selector));
+      continue;
+    }
+    Diagnostic d;
+    d.message = "\"" + kept.at + "\" matches no operator";
+    d.file = kept.where.file;
+    d.line = kept.where.line;
+    d.column = kept.where.column;
+    const std::string nearest = nearest_name(kept.at, paths);
+    d.fix =
+        nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+    errors.push_back(std::move(d));
+  }
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  return options;
+}
+
 RunParts run_parts(const Engine& engine, OpenModel& model, const RunConfig& config) {
   model.imported(config.pass_size(), true);
   RunParts parts;
@@ -124,6 +165,7 @@ RunParts run_parts(const Engine& engine, OpenModel& model, const RunConfig& conf
     return model.forward(batch, training);
   };
   parts.place = [&placing](const Graph& graph) { return placing.place(graph); };
+  parts.options.lower = lower_options(config, model);
   parts.options.accept = [&placing](const Plan& plan) {
     check_fit(plan, placing.resolved(), placing.devices());
   };

@@ -43,6 +43,8 @@ class OpenModel {
   /// Resolved once something was imported.
   Placing& placing() { return placing_; }
   const Placing& placing() const { return placing_; }
+  /// Resolves another policy for what was imported. Programs of the one before must be gone.
+  void replace_placing(Placing placing);
   const std::vector<std::string>& recognised() const { return recognised_; }
   /// Other names of tied parameters, once something was imported.
   const std::map<std::string, std::string>& aliases() const { return aliases_; }
@@ -53,6 +55,7 @@ class OpenModel {
     Graph forward;
   };
   Imported& get(std::int64_t batch, bool training);
+  void run_forward_passes(Imported& imported);
 
   const Engine& engine_;
   RunConfig config_;
@@ -65,6 +68,10 @@ class OpenModel {
 
 /// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
 /// or as the model takes them where they are an input of it.
+/// What every program of a run is compiled with; throws Error{usage} where a selector of
+/// `precision` matches nothing.
+LowerOptions lower_options(const RunConfig& config, OpenModel& model);
+
 OpenOptions open_options(const RunConfig& config, OpenModel& model);
 
 /// Imports the model for a pass of the configuration, resolves the policy, opens the devices.

@@ -18,24 +18,25 @@ std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
 }
 
-// Attributes that are understood and not yet acted on: nothing may be ignored in silence.
-void refuse_later_attributes(const Policy& policy, std::vector<Diagnostic>& problems) {
-  const auto refuse = [&](const PolicyRule& rule, const char* key, const std::string& value) {
-    const Where where = rule.where_of(key);
-    Diagnostic problem;
-    problem.message = std::string(key) + " = " + value + " comes with a later version";
-    problem.file = where.file;
-    problem.line = where.line;
-    problem.column = where.column;
-    problem.path = rule.at.text();
-    problem.fix = "leave it out";
-    problems.push_back(std::move(problem));
-  };
-  for (const PolicyRule& rule : policy.rules) {
-    if (rule.acts && *rule.acts != Activations::keep)
-      refuse(rule, "acts", "\"" + std::string(name_of(*rule.acts)) + "\"");
-    if (rule.lookahead && *rule.lookahead > 0)
-      refuse(rule, "lookahead", std::to_string(*rule.lookahead));
+// A stand-in says least, but for `use` where nothing names a device that is there.
+void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
+                   std::vector<DeviceBinding>& bindings) {
+  for (const DeviceBinding& stand_in : stand_ins) {
+    std::string use;
+    for (const auto* list : {&policy.devices, &bindings}) {
+      for (const DeviceBinding& binding : *list) {
+        if (binding.name == stand_in.name && !binding.use.empty()) use = binding.use;
+      }
+    }
+    DeviceBinding least = stand_in;
+    least.use.clear();
+    policy.devices.insert(policy.devices.begin(), std::move(least));
+    if (stand_in.use.empty() || use.starts_with("emulated:")) continue;
+    DeviceBinding known;
+    known.name = stand_in.name;
+    known.use = stand_in.use;
+    known.where = known.use_where = Where{"--profile", 1, 1};
+    bindings.push_back(std::move(known));
   }
 }
 
@@ -50,14 +51,18 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments) {
   for (const LossTerm& term : config.loss.terms)
     options_.added.push_back({"loss." + term.name, ""});
   options_.added.push_back({"loss.total", ""});
-  if (config.policy.empty()) {
+  if (arguments.text) {
+    const std::string file = config.policy.empty() ? "policy.toml" : config.policy;
+    policy_ = parse_policy(*arguments.text, file, arguments.place, &options_.earlier);
+    text_ = *arguments.text;
+  } else if (config.policy.empty()) {
     policy_ = policy_of_arguments(arguments.place, &options_.earlier);
     text_ = policy_without_rules(options_.default_device);
   } else {
     policy_ = read_policy(config.policy, arguments.place, &options_.earlier);
     if (path_exists(config.policy)) text_ = read_file(config.policy, std::size_t{16} << 20);
   }
-  refuse_later_attributes(policy_, options_.earlier);
+  add_stand_ins(arguments.stand_ins, policy_, options_.bindings);
   for (const std::string& rule : arguments.place) text_ += "# --place " + rule + "\n";
   for (const std::string& binding : arguments.devices) text_ += "# --device " + binding + "\n";
 }
@@ -131,7 +136,9 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
       problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " + text(use.state) +
                     " of optimizer state on the host";
     } else if (use.activations > use.parameters + use.state) {
-      problem.fix = "use a smaller batch_size or micro_batch: activations take most of it";
+      problem.fix =
+          "activations take most of it: add the rule { at = \"**\", acts = \"recompute\" }, or "
+          "\"offload\", or use a smaller batch_size or micro_batch";
     } else {
       problem.fix =
           "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }";

@@ -19,8 +19,11 @@ namespace tandem::api {
 
 /// What the command line adds to a policy.
 struct PlacingArguments {
-  std::vector<std::string> place;    // rules: '{ at = "wide.**", on = "cpu" }'
-  std::vector<std::string> devices;  // bindings: "gpu=emulated:0,memory=2GiB"
+  std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
+  std::vector<std::string> devices;      // bindings: "gpu=emulated:0,memory=2GiB"
+  std::optional<std::string> text = {};  // of the policy, instead of its file's
+  /// What devices are where policy and bindings leave it open: a plan needs no hardware.
+  std::vector<DeviceBinding> stand_ins = {};
 };
 
 class Placing {

@@ -56,13 +56,21 @@ std::vector<std::pair<PassShape, std::int64_t>> step_shapes(const RunConfig& con
   return shapes;
 }
 
-DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved) {
+}  // namespace
+
+DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
+                         const DeviceProfiles& stored) {
   DeviceProfile profile = assumed_profile(device.facts());
   if (resolved.use != "cpu") profile.link_bandwidth = EmulatedOptions{}.bytes_per_second;
+  if (const auto known = stored.find(resolved.name); known != stored.end()) {
+    profile = known->second.profile;
+  }
   if (resolved.binding.bandwidth) profile.link_bandwidth = *resolved.binding.bandwidth;
   if (resolved.binding.latency) profile.link_latency = *resolved.binding.latency;
   return profile;
 }
+
+namespace {
 
 void add_idle_views(const std::vector<IdleView>& views, std::int64_t times,
                     std::vector<IdleView>& all) {
@@ -104,16 +112,77 @@ void add_pass(PlannedStep& step, PlannedPass pass, const Graph& imported) {
 
 }  // namespace
 
-PolicyCase::PolicyCase(const PolicyOptions& options, bool without_policy)
-    : config_(config_of(options)), from_model_(options.config.empty()) {
+PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, bool without_policy)
+    : config_(config_of(options)),
+      from_model_(options.config.empty()),
+      placing_(without_policy ? PlacingArguments{} : std::move(placing)) {
+  if (!options.profile.empty()) {
+    profiles_ = read_device_profiles(options.profile);
+    std::vector<DeviceBinding> of_profile;  // the first say most
+    if (!without_policy) add_stand_ins(profiles_, of_profile);
+    placing_.stand_ins.insert(placing_.stand_ins.begin(), of_profile.begin(), of_profile.end());
+  }
   if (without_policy) {
     config_.policy.clear();
     config_.device = "cpu";
   }
   engine_ = std::make_unique<Engine>(config_.threads);
-  model_ = std::make_unique<OpenModel>(
-      *engine_, config_,
-      without_policy ? PlacingArguments{} : PlacingArguments{options.place, options.devices});
+  model_ = std::make_unique<OpenModel>(*engine_, config_, placing_);
+}
+
+StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
+  const ResolvedPolicy& policy = resolved();
+  const std::vector<Device*>& devices = open_devices();
+  StoredProfile stored;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    if (policy.devices[d].name != device) continue;
+    stored.profile = profile_of(*devices[d], policy.devices[d], profiles_);
+    stored.memory_bytes = memory_limit(policy.devices[d], devices[d]->memory_bytes());
+    if (!measure) break;
+    const PlannedStep step = plan();
+    for (const PlannedPass& pass : step.passes)
+      measure_kernels(pass.program, static_cast<int>(d), stored.profile);
+  }
+  return stored;
+}
+
+TrainingGraph PolicyCase::training() {
+  resolved();
+  return training_graph(step_shapes(config_).back().first, data().train.get());
+}
+
+const std::vector<Device*>& PolicyCase::open_devices() {
+  resolved();
+  return model_->placing().open_devices(*engine_->cpu, engine_->monitor);
+}
+
+std::string PolicyCase::placement_text() {
+  const TrainingGraph training = this->training();
+  const Placement placement = placing().place(training.graph);
+  std::string text;
+  for (std::size_t n = 0; n < placement.nodes.size(); ++n) {
+    const std::string& device = placement.devices[placement.nodes[n].device];
+    text += training.graph.nodes[n].path + " " + device + "\n";
+  }
+  for (std::size_t s = 0; s < placement.states.size(); ++s) {
+    const PlacedState& state = placement.states[s];
+    text += training.graph.states[s].name + " " + placement.devices[state.param] + " " +
+            placement.devices[state.state] + "\n";
+  }
+  return text;
+}
+
+const DataSets& PolicyCase::data() {
+  if (!data_) {
+    data_.emplace();
+    if (config_.data) *data_ = open_data(*config_.data, open_options(config_, *model_));
+  }
+  return *data_;
+}
+
+void PolicyCase::replace_policy(const std::string& text) {
+  placing_.text = text;
+  model_->replace_placing(Placing(config_, placing_));
 }
 
 const ResolvedPolicy& PolicyCase::resolved() {
@@ -155,16 +224,16 @@ TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSourc
 
 PlannedStep PolicyCase::plan() {
   const ResolvedPolicy& policy = resolved();
-  DataSets data;
-  if (config_.data) data = open_data(*config_.data, open_options(config_, *model_));
+  const DataSets& data = this->data();
   const std::vector<Device*>& devices =
       model_->placing().open_devices(*engine_->cpu, engine_->monitor);
   std::vector<DeviceProfile> profiles;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    profiles.push_back(profile_of(*devices[d], policy.devices[d]));
+    profiles.push_back(profile_of(*devices[d], policy.devices[d], profiles_));
   }
   PlannedStep step;
   ProgramOptions options;
+  options.lower = lower_options(config_, *model_);
   for (const auto& [shape, times] : step_shapes(config_)) {
     const TrainingGraph training = training_graph(shape, data.train.get());
     PlannedPass pass;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/crossings.h"
+#include "api/device_profile.h"
 #include "api/engine.h"
 #include "engine/runtime/compile.h"
 #include "tandem/tandem.h"
@@ -38,7 +39,10 @@ struct PlannedStep {
 class PolicyCase {
  public:
   /// Reads all but the data. Throws Error{usage}. `without_policy`: everything on the cpu.
-  explicit PolicyCase(const PolicyOptions& options, bool without_policy = false);
+  explicit PolicyCase(const PolicyOptions& options, bool without_policy = false)
+      : PolicyCase(options, PlacingArguments{options.place, options.devices}, without_policy) {}
+  /// With a policy's text, with stand-ins for devices.
+  PolicyCase(const PolicyOptions& options, PlacingArguments placing, bool without_policy = false);
   PolicyCase(const PolicyCase&) = delete;
   PolicyCase& operator=(const PolicyCase&) = delete;
 
@@ -50,16 +54,38 @@ class PolicyCase {
   const std::string& device_name(int device) { return resolved().devices[device].name; }
   /// Opens the data for the types of its fields where the configuration has any.
   PlannedStep plan();
+  /// Another policy for the same model. Plans of the one before must be gone.
+  void replace_policy(const std::string& text);
+  /// The pass that holds the update, and what it would run on and report to.
+  TrainingGraph training();
+  const std::vector<Device*>& open_devices();
+  const Engine& engine() const { return *engine_; }
+  /// Where every node and state of it is, one a line.
+  std::string placement_text();
+  /// What the cost model takes for devices, by name; others are assumed from their facts.
+  void set_profiles(DeviceProfiles profiles) { profiles_ = std::move(profiles); }
+  const DeviceProfiles& profiles() const { return profiles_; }
+  /// Of a device of the policy: what the cost model takes for it, with measured kernels of the step
+  /// where `measure`.
+  StoredProfile profile(const std::string& device, bool measure);
 
  private:
   TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
   FieldTypes guessed_fields(const Graph& forward) const;
+  const DataSets& data();
 
   RunConfig config_;
   bool from_model_ = false;  // no train.toml: a loss may be made up
+  PlacingArguments placing_;
+  DeviceProfiles profiles_;
+  std::optional<DataSets> data_;  // once opened
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<OpenModel> model_;
 };
+
+/// What the cost model takes a device for: its stored profile or a guess, and the policy's link.
+DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
+                         const DeviceProfiles& stored = {});
 
 /// "policy.toml:4" of a rule; "" where it is -1.
 std::string rule_text(const Policy& policy, int rule);

@@ -7,12 +7,11 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "placement/edit.h"
+#include "placement/policy.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
 namespace {
-
-constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -51,16 +50,20 @@ Change change_of(const std::string& before, const std::string& after) {
   return change;
 }
 
-}  // namespace
-
-Report policy_edit(const std::string& path, const PolicyChange& change) {
-  if (!path_exists(path)) {
-    Diagnostic d;
-    d.message = "there is no such policy file";
-    d.file = path;
+std::string text_before(const std::string& path) {
+  try {
+    return read_policy_text(path);
+  } catch (const Error& error) {
+    if (path_exists(path)) throw;
+    Diagnostic d = error.diagnostics()[0];
     d.fix = "begin one with the line: policy = 1";
     throw Error(ErrorKind::usage, std::move(d));
   }
+}
+
+}  // namespace
+
+Report policy_edit(const std::string& path, const PolicyChange& change) {
   if (change.set.empty() && change.clear.empty() && !change.remove) {
     Diagnostic d;
     d.message = "policy edit: nothing to do";
@@ -74,7 +77,7 @@ Report policy_edit(const std::string& path, const PolicyChange& change) {
   edit.set = change.set;
   edit.clear = change.clear;
   edit.remove = change.remove;
-  const std::string before = read_file(path, most_bytes);
+  const std::string before = text_before(path);
   const std::string after = edit_policy(before, path, edit);
   if (after != before) {  // a link stays a link, and the file keeps who may read it
     const std::filesystem::path file = std::filesystem::canonical(path);

@@ -9,6 +9,7 @@
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "placement/quantities.h"
 
 namespace tandem::api {
 namespace {
@@ -74,12 +75,14 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
     if (row.phase == Phase::update) {
       if (!updates(lowered.graph, node, parameters)) continue;
       int requested = row.device;
+      std::string reason = row.reason;  // of the first parameter of a group
       for (const std::string& name : parameters) {
         if (updates(lowered.graph, node, {name})) {
-          requested = resolved.find_parameter(name)->state.value;
+          const ParameterAttributes& parameter = *resolved.find_parameter(name);
+          requested = parameter.state.value;
+          reason = "state " + parameter.state.reason.text;
         }
       }
-      std::string reason = row.reason;
       to.nodes.push_back({std::move(row), requested, std::move(reason)});
       continue;
     }
@@ -168,6 +171,26 @@ Json to_json(PolicyCase& of, const Explained& explained) {
           {"nodes", nodes}};
 }
 
+/// A rule's selector and filters, as the file has them.
+std::string selection_text(const PolicyRule& rule) {
+  std::string text = "at = \"" + rule.at.text() + "\"";
+  if (!rule.op.empty()) text += ", op = \"" + rule.op + "\"";
+  if (rule.min) text += ", min = \"" + size_text(*rule.min) + "\"";
+  if (rule.after) text += ", after = \"" + rule.after->text() + "\"";
+  if (rule.before) text += ", before = \"" + rule.before->text() + "\"";
+  return text;
+}
+
+/// A grouped update has three results a parameter.
+std::string results_text(const std::vector<std::string>& results) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, results.size()); ++i)
+    text += (i == 0 ? "" : ", ") + results[i];
+  if (results.size() > most) text += fmt::format(" and {} more", results.size() - most);
+  return text;
+}
+
 std::string to_text(PolicyCase& of, const Explained& explained) {
   const Policy& policy = of.placing().policy();
   std::string text = explained.path + " (" + explained.kind + ")\n";
@@ -176,23 +199,20 @@ std::string to_text(PolicyCase& of, const Explained& explained) {
         fmt::format("  {:<10} {:<10} {}", attribute.name, attribute.value, attribute.reason->text);
     if (attribute.reason->rule >= 0) {
       const PolicyRule& rule = policy.rules[attribute.reason->rule];
-      text += fmt::format("  at = \"{}\"", rule.at.text());
+      text += "  " + selection_text(rule);
       if (!rule.why.empty()) text += "  (" + rule.why + ")";
     }
     for (const int lost : attribute.reason->overridden) {
-      text += fmt::format("\n  {:<21} overrides {}  at = \"{}\"", "", rule_text(policy, lost),
-                          policy.rules[lost].at.text());
+      text += fmt::format("\n  {:<21} overrides {}  {}", "", rule_text(policy, lost),
+                          selection_text(policy.rules[lost]));
     }
     text += "\n";
   }
   for (const ExplainedNode& node : explained.nodes) {
-    std::string results;
-    for (const std::string& result : node.row.results) {
-      results += (results.empty() ? "" : ", ") + result;
-    }
     const std::string& device = of.device_name(node.row.device);
     text += fmt::format("  {:<10} {:<10} {} {} = {} [{}]: {}\n", phase_name(node.row.phase), device,
-                        node.row.op, node.row.path, results, node.row.kernel, node.reason);
+                        node.row.op, node.row.path, results_text(node.row.results), node.row.kernel,
+                        node.reason);
     if (node.requested != node.row.device) {
       text += fmt::format("  {:<21} requested {}\n", "", of.device_name(node.requested));
     }

@@ -77,7 +77,8 @@ std::string moved_parameter(const Graph& graph, const Crossing& crossing, bool& 
   }
   // A gradient stands behind its parameter among the operands of an update.
   for (const Node& reader : graph.nodes) {
-    if (reader.phase != Phase::update) continue;
+    // GemmSgd takes the factors of the gradient: activations
+    if (reader.phase != Phase::update || reader.op->name == "GemmSgd") continue;
     std::string last;
     for (const ValueId input : reader.inputs) {
       if (input == end) return last;
@@ -110,11 +111,14 @@ void add_home_hints(PolicyCase& of, const PlannedStep& step, std::vector<Hint>& 
       if (!parameter) continue;
       const Reason& reason = weight ? parameter->param.reason : parameter->state.reason;
       if (reason.rule < 0 || reason.follows) continue;
+      const int where = weight ? parameter->param.value : parameter->state.value;
+      const int run = parameter->run.empty() ? 0 : parameter->run[0];
+      if (where == run) continue;  // an update in place reads what its gradient is made of
       Home& home = homes[{reason.rule, weight}];
       home.parameters.insert(name);
       home.bytes += crossing.bytes * static_cast<std::size_t>(crossing.times);
-      home.home = weight ? parameter->param.value : parameter->state.value;
-      home.run = parameter->run.empty() ? 0 : parameter->run[0];
+      home.home = where;
+      home.run = run;
     }
   }
   for (const auto& [key, home] : homes) {
@@ -250,6 +254,8 @@ std::string to_text(PolicyCase& of, const PlannedStep& step, const std::vector<H
       "{:.3f} "
       "ms\n",
       step.seconds * 1e3, step.computing * 1e3, step.exposed * 1e3);
+  for (const std::string& note : step.passes.back().program.lowered.notes)
+    text += "note        " + note + "\n";
   for (const Hint& hint : hints) {
     const std::string rule = rule_text(of.placing().policy(), hint.rule);
     text += "hint        " + (rule.empty() ? "" : rule + ": ") + hint.message + "\n";

@@ -32,11 +32,19 @@ class Derivation {
   const PlacedNode& placed(NodeId id) const { return placement_.nodes[id.index]; }
 
   PlacedNode of_derived(const Node& node) const {
-    if (const PlacedNode* own = forward_.node(node.path)) return *own;
+    const PlacedNode* open = forward_.node(node.path);  // said to be there, perhaps not where
+    if (open && open->device >= 0) return *open;
     for (const std::string& origin : node.origins) {
-      if (const PlacedNode* own = forward_.node(origin)) return *own;
+      const PlacedNode* own = forward_.node(origin);
+      if (own && own->device >= 0) return *own;
+      if (own && !open) open = own;
     }
-    return follow(node);
+    PlacedNode result = follow(node);
+    if (open) {
+      result.acts = open->acts;
+      result.lookahead = open->lookahead;
+    }
+    return result;
   }
 
   // Where the first operand is made that a node makes; else the cpu.

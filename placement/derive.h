@@ -14,6 +14,7 @@ namespace tandem {
 /// What is decided of the forward graph; null where nothing is.
 struct ForwardPlacement {
   std::vector<std::string> devices;  // names; index 0 is "cpu"
+  /// Device -1: where what it reads is made.
   std::function<const PlacedNode*(const std::string& path)> node;
   std::function<const PlacedState*(const std::string& parameter)> parameter;
 };

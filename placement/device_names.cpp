@@ -65,6 +65,19 @@ const DeviceBinding* DeviceNames::binding(std::string_view name) const {
   return nullptr;
 }
 
+std::optional<Diagnostic> DeviceNames::unknown(const std::string& name, const Where& where,
+                                               std::string_view key) const {
+  if (binding(name) || !builtin_use(name).empty()) return std::nullopt;
+  std::vector<std::string> known{"cpu", "gpu", "gpu0", "emulated:0"};
+  for (const DeviceBinding& b : bindings_) known.push_back(b.name);
+  const std::string near = nearest_name(name, known);
+  Diagnostic d = at(where, std::string(key), "unknown device");
+  d.expected = "cpu, gpu, gpu0, emulated:0 or a name of the table devices";
+  d.got = "\"" + name + "\"";
+  if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
+  return d;
+}
+
 int DeviceNames::find(const std::string& name, const Where& where, std::string_view key,
                       std::vector<Diagnostic>& errors) {
   const DeviceBinding* declared = binding(name);
@@ -76,6 +89,10 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
       needs_hardware && std::find(machine_.begin(), machine_.end(), use) == machine_.end();
   if (use.empty() || missing) {
     if (!refused_.insert(name).second) return -1;
+    if (auto d = unknown(name, where, key)) {
+      errors.push_back(std::move(*d));
+      return -1;
+    }
     Diagnostic d = at(where, std::string(key), "");
     d.got = "\"" + name + "\"";
     if (missing) {
@@ -83,16 +100,9 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
                                    : "this machine has no " + use;
       if (!machine_.empty()) d.expected = joined(machine_);
       d.fix = "`--device " + name + "=emulated:0` tries the policy without one";
-    } else if (declared) {
+    } else {
       d.message = "the device does not say what it is";
       d.fix = "add use = \"cuda:local\" to devices." + name;
-    } else {
-      std::vector<std::string> known{"cpu", "gpu", "gpu0", "emulated:0"};
-      for (const DeviceBinding& b : bindings_) known.push_back(b.name);
-      const std::string near = nearest_name(name, known);
-      d.message = "unknown device";
-      d.expected = "cpu, gpu, gpu0, emulated:0 or a name of the table devices";
-      if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
     }
     errors.push_back(std::move(d));
     return -1;

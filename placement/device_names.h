@@ -1,6 +1,7 @@
 // From the device names of a policy to the devices of this machine.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +29,11 @@ class DeviceNames {
   /// `where`, once a name, in `errors`.
   int find(const std::string& name, const Where& where, std::string_view key,
            std::vector<Diagnostic>& errors);
+
+  /// What is wrong with a name that neither this program nor the bindings know, with the nearest
+  /// name; nothing where it is known, whether or not this machine has the device.
+  std::optional<Diagnostic> unknown(const std::string& name, const Where& where,
+                                    std::string_view key) const;
 
   /// Those asked for so far; the first is always "cpu".
   const std::vector<ResolvedDevice>& devices() const { return devices_; }

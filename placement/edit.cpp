@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "placement/device_names.h"
+#include "placement/policy.h"
 #include "placement/policy_text.h"
 
 namespace tandem {
@@ -47,11 +49,35 @@ bool sets_nothing(const ConfigValue& rule) {
   });
 }
 
+// Names are checked where they are written: rules that were there before may name what only
+// `--device` binds.
+void check_devices(const std::string& text, const std::string& path, const PolicyEdit& edit) {
+  constexpr std::string_view device_keys[] = {"on", "run", "param", "state"};
+  const PolicyText editor(text, path);
+  const std::optional<std::size_t> index = editor.find_rule(edit);
+  if (!index) return;
+  const ConfigValue tree = editor.tree();
+  const std::string list = "rules." + std::to_string(*index) + ".";
+  std::vector<Diagnostic> errors;
+  const DeviceNames names(parse_policy(text, path, {}, &errors).devices, {}, 0, errors);
+  errors.clear();  // of other lines
+  for (const auto& [key, value] : edit.set) {
+    if (!contains(device_keys, key)) continue;
+    const ConfigValue& set = *tree.find("rules")->items[*index].find(key);
+    if (auto d = names.unknown(set.text, set.where, list + key)) {
+      d->expected += ", or bind it with --device";
+      errors.push_back(std::move(*d));
+    }
+  }
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+}
+
 }  // namespace
 
 std::string edit_policy(std::string_view text, const std::string& path, const PolicyEdit& edit) {
   PolicyText editor(text, path);
   editor.list_start("rules");  // refuses other forms
+  editor.add_version();
   const std::optional<std::size_t> rule = editor.find_rule(edit);
   if (!rule && (edit.remove || !edit.clear.empty())) no_such_rule(editor, path, edit);
   for (const std::string& key : edit.clear) {
@@ -66,12 +92,15 @@ std::string edit_policy(std::string_view text, const std::string& path, const Po
   } else {
     editor.append(rule_text(edit));
   }
-  return editor.finish(text);
+  const std::string after = editor.finish(text);
+  check_devices(after, path, edit);
+  return after;
 }
 
 std::string replace_auto(std::string_view text, const std::string& path,
                          const std::vector<std::string>& lines) {
   PolicyText editor(text, path);
+  editor.add_version();
   std::string list = "[";
   for (const std::string& line : lines) list += "\n  " + line;
   editor.replace_list("auto", list + (lines.empty() ? "]" : "\n]"));

@@ -8,14 +8,19 @@ namespace tandem {
 ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
   auto nodes = std::make_shared<std::map<std::string, PlacedNode>>();
   for (const OperatorAttributes& op : resolved.operators) {
-    if (op.added && op.run.reason.layer == Layer::builtin) continue;
-    nodes->emplace(op.path, PlacedNode{op.run.value, op.run.reason.text});
+    PlacedNode node{op.run.value, op.run.reason.text, op.acts.value, op.lookahead.value};
+    if (op.added && op.run.reason.layer == Layer::builtin) {
+      if (op.acts.reason.rule < 0) continue;
+      node.device = -1;
+    }
+    nodes->emplace(op.path, std::move(node));
   }
   auto parameters = std::make_shared<std::map<std::string, PlacedState>>();
   for (const ParameterAttributes& p : resolved.parameters) {
     std::string reason = p.param.reason.text;
     if (!p.state.reason.follows) reason = "param " + reason + ", state " + p.state.reason.text;
-    parameters->emplace(p.name, PlacedState{p.state.value, p.param.value, std::move(reason)});
+    parameters->emplace(
+        p.name, PlacedState{p.state.value, p.param.value, std::move(reason), p.lookahead.value});
   }
   const auto find = [](const auto& map, const std::string& key) {
     const auto place = map.find(key);

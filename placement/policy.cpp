@@ -13,6 +13,7 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
+constexpr std::uint64_t largest_file = std::uint64_t{4} << 20;  // 40,000 rules of 100 bytes
 constexpr std::string_view place_argument = "--place";
 constexpr std::string_view attribute_keys[] = {"on",   "run",   "param", "state",    "acts",
                                                "ship", "cache", "shard", "lookahead"};
@@ -210,16 +211,27 @@ Policy parse_policy(std::string_view text, const std::string& path,
   return parse(&text, path, place, errors);
 }
 
-Policy read_policy(const std::string& path, const std::vector<std::string>& place,
-                   std::vector<Diagnostic>* errors) {
+std::string read_policy_text(const std::string& path) {
   if (!path_exists(path) || is_directory(path)) {
+    const bool folder = is_directory(path);
     throw Error(ErrorKind::usage,
-                Diagnostic{.message = is_directory(path) ? "this is a folder" : "no such file",
+                Diagnostic{.message = folder ? "this is a folder" : "there is no such policy file",
                            .file = path,
                            .expected = "a policy.toml"});
   }
-  const std::string text = read_file(path, 16 << 20);
-  return parse_policy(text, path, place, errors);
+  try {
+    return read_file(path, largest_file);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+    throw Error(ErrorKind::usage, Diagnostic{.message = "this is no policy file: it is too large",
+                                             .file = path,
+                                             .expected = "at most " + size_text(largest_file)});
+  }
+}
+
+Policy read_policy(const std::string& path, const std::vector<std::string>& place,
+                   std::vector<Diagnostic>* errors) {
+  return parse_policy(read_policy_text(path), path, place, errors);
 }
 
 Policy policy_of_arguments(const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {

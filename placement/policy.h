@@ -10,6 +10,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/lower/placement.h"
 #include "placement/device_binding.h"
 
 namespace tandem {
@@ -17,8 +18,6 @@ namespace tandem {
 /// Who says it; later ones win.
 enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
 
-/// What becomes of an operator's results between forward and backward.
-enum class Activations : std::uint8_t { keep, offload, recompute };
 std::string_view name_of(Activations acts);
 
 /// One line: a selector, filters, attributes. Attributes that it leaves open are unset.
@@ -55,6 +54,9 @@ struct Policy {
   Where model_where;
 };
 
+/// The text of a policy file. Throws Error{usage} where it is missing, a folder, or larger than any
+/// policy.
+std::string read_policy_text(const std::string& path);
 /// Reads a policy from text; `path` names it in messages. `place` are `--place` arguments, rules as
 /// inline tables: '{ at = "wide.**", on = "cpu" }'. Problems, all of them, are one Error{usage}; or
 /// are appended to `errors`, so that those of `resolve` can be added to them.

@@ -98,6 +98,15 @@ std::optional<std::size_t> PolicyText::find_rule(const PolicyEdit& edit) const {
   return std::nullopt;
 }
 
+void PolicyText::add_version() {
+  if (wanted_.find("policy")) return;
+  std::size_t place = skip_blank(text_, 0);
+  if (place < text_.size()) place = start_of_line(text_, place);
+  const bool open_line = place == text_.size() && place > 0 && text_[place - 1] != '\n';
+  text_.insert(place, open_line ? "\npolicy = 1\n" : "policy = 1\n");
+  wanted_.members.push_back({"policy", Where{}, parsed_value("1")});
+}
+
 void PolicyText::set(std::size_t index, const std::string& key, const std::string& toml) {
   const ConfigValue now = tree();
   const ConfigValue& rule = now.find("rules")->items[index];

@@ -22,6 +22,8 @@ class PolicyText {
   /// Index of the last rule with the selector and filters of `edit`.
   std::optional<std::size_t> find_rule(const PolicyEdit& edit) const;
 
+  /// `policy = 1` where it is missing: the first key, behind what is remarked at the top.
+  void add_version();
   void set(std::size_t index, const std::string& key, const std::string& toml);
   void clear(std::size_t index, const std::string& key);
   void remove(std::size_t index);

@@ -67,6 +67,7 @@ ResolvedPolicy PolicyResolver::run() {
   warn_about_model();
   warn_about_rules();
   warn_about_homes();
+  warn_about_acts();
   sort_diagnostics(result_.warnings);
   return std::move(result_);
 }
@@ -79,6 +80,7 @@ void PolicyResolver::start() {
     to.path = item.path;
     to.run = {device, reason};
     to.acts.reason = to.lookahead.reason = Reason{.text = "default"};
+    to.lookahead.value = default_lookahead;
     to.added = item.nodes.empty();
     const std::size_t index = result_.operators.size() - 1;
     if (!item.raw_name.empty()) result_.by_path_.try_emplace(item.raw_name, index);
@@ -95,7 +97,7 @@ void PolicyResolver::start() {
     to.bytes = item.bytes;
     for (const int user : item.users) to.readers.push_back(items_.operators[user].path);
     to.param.value = to.state.value = -1;  // not set
-    to.lookahead.reason = Reason{.text = "default"};
+    to.lookahead = {default_lookahead, Reason{.text = "default"}};
     const std::size_t index = result_.parameters.size() - 1;
     result_.parameter_by_name_.try_emplace(state.name, index);
     if (!state.path.empty()) result_.parameter_by_name_.try_emplace(state.path, index);

@@ -130,4 +130,21 @@ void PolicyResolver::warn_about_homes() {
   }
 }
 
+void PolicyResolver::warn_about_acts() {
+  std::map<int, std::size_t> idle;  // by deciding rule: operators whose results are there already
+  for (const OperatorAttributes& op : result_.operators) {
+    const Reason& reason = op.acts.reason;
+    const bool on_host = op.run.value == 0 && !(op.added && op.run.reason.layer == Layer::builtin);
+    if (reason.rule >= 0 && op.acts.value == Activations::offload && on_host) ++idle[reason.rule];
+  }
+  for (const auto& [r, count] : idle) {
+    const PolicyRule& rule = policy_.rules[r];
+    Diagnostic d = at(rule.where_of("acts"), rule.at.text(),
+                      "offload does nothing for " + count_text(count, "operator") +
+                          " on cpu: what they make is there already");
+    d.fix = "acts = \"recompute\" saves memory there";
+    result_.warnings.push_back(std::move(d));
+  }
+}
+
 }  // namespace tandem

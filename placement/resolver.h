@@ -27,6 +27,7 @@ class PolicyResolver {
   void warn_about_model();
   void warn_about_rules();
   void warn_about_homes();
+  void warn_about_acts();
   std::vector<int> winners_over(int rule) const;
 
   const Policy& policy_;

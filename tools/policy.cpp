@@ -1,4 +1,4 @@
-// tandem policy names | check | plan | explain | diff | edit
+// tandem policy names | check | plan | explain | diff | edit | auto
 #include <memory>
 #include <string>
 
@@ -15,6 +15,7 @@ struct Options {
   std::vector<std::string> words, bind, set, filters;
   std::string at, sort = "graph", phase;
   api::PolicyChange change;
+  api::PolicyAutoOptions automatic;
   bool exit_code = false;
 };
 using Shared = std::shared_ptr<Options>;
@@ -56,6 +57,8 @@ Shared add_common(CLI::App& command, Invocation& invocation, const std::string& 
   command.add_option("--bind", options->bind, "Of --model: extents of free dimensions, batch=32")
       ->allow_extra_args(false);
   add_placing(command, options->policy.place, options->policy.devices);
+  command.add_option("--profile", options->policy.profile,
+                     "A stored device profile: what the cost model takes devices for");
   command.add_flag("--json", invocation.json, "One JSON object on standard output");
   return options;
 }
@@ -202,11 +205,41 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
   });
 }
 
+void add_auto(CLI::App& parent, Invocation& invocation) {
+  CLI::App* command = add_command(
+      parent, "auto", "Search a placement under memory budgets; write it as the policy's auto list",
+      "  tandem policy auto policy.toml --config train.toml --budget gpu=20GiB\n"
+      "  tandem policy auto new.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
+      "  tandem policy auto --config train.toml --profile h100.json --to for_h100.toml\n"
+      "The file's own rules, comments and order stay. Exit code 3 where nothing fits.");
+  const Shared options =
+      add_common(*command, invocation,
+                 "The policy.toml to write (default: the configuration's) and keys of train.toml");
+  api::PolicyAutoOptions& automatic = options->automatic;
+  command->add_option("--budget", automatic.budgets, "Memory that a device may give: gpu=20GiB")
+      ->type_name("NAME=SIZE")
+      ->allow_extra_args(false);
+  command->add_option("--to", automatic.to, "Write this file instead; the policy stays as it is");
+  command->add_flag("--measure", automatic.measure,
+                    "Time kernels on the devices here instead of assuming");
+  command->add_option("--save-profile", automatic.save_profile,
+                      "Store the devices' times as FILE, for --profile");
+  command->add_option("--tries", automatic.most_plans, "Placements to compare at most")
+      ->check(CLI::Range(1, 1000000));
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      take_policy(*options);
+      const api::Report report = api::policy_auto(options->policy, options->automatic);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
 }  // namespace
 
 void add_policy(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
-      "policy", "Look at a policy.toml: names, check, plan, explain, diff; edit it");
+      "policy", "Look at a policy.toml: names, check, plan, explain, diff; edit it, search one");
   command->require_subcommand(1);
   command->footer(
       "Examples:\n"
@@ -219,6 +252,7 @@ void add_policy(CLI::App& app, Invocation& invocation) {
   add_explain(*command, invocation);
   add_diff(*command, invocation);
   add_edit(*command, invocation);
+  add_auto(*command, invocation);
 }
 
 }  // namespace tandem::tool

@@ -164,6 +164,9 @@ struct PolicyOptions {
   std::string policy;              // a policy.toml instead of the configuration's; "" = that one
   std::vector<std::string> place;  // as in TrainOptions
   std::vector<std::string> devices;
+  /// A stored device profile for the cost model instead of assumptions; its devices need not be
+  /// here.
+  std::string profile;
 };
 
 /// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only
@@ -206,5 +209,17 @@ struct PolicyChange {
 /// Sets or clears a rule in place; the rest of the file stays as it is, to the character. The
 /// report shows the lines that changed.
 Report policy_edit(const std::string& path, const PolicyChange& change);
+
+struct PolicyAutoOptions {
+  std::vector<std::string> budgets;  // "gpu=20GiB": bytes that the plan may take there
+  std::string to;                    // the file to write instead of the policy
+  bool measure = false;              // kernels on the devices here, instead of assuming times
+  std::string save_profile;          // where to store what was measured or taken
+  int most_plans = 600;              // that are made and compared
+};
+/// Searches a placement under the budgets and writes it as the policy's list `auto`; the file's own
+/// rules hold, its comments and order stay. Equal input gives an equal file, unless it measures.
+/// Throws Error{does_not_fit} with the numbers where no placement fits.
+Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic);
 
 }  // namespace tandem::api

@@ -1,0 +1,272 @@
+// `tandem policy auto`: searches a placement under memory budgets and writes it as the policy's
+// list `auto`.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/auto_case.h"
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "placement/edit.h"
+#include "placement/quantities.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Budgets = std::map<std::string, std::uint64_t>;
+
+constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
+
+Budgets read_budgets(const std::vector<std::string>& texts) {
+  Budgets budgets;
+  std::vector<Diagnostic> errors;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const auto bytes = equals == std::string::npos || equals == 0
+                           ? std::nullopt
+                           : parse_size(text.substr(equals + 1));
+    if (bytes) {
+      budgets[text.substr(0, equals)] = *bytes;
+      continue;
+    }
+    Diagnostic d;
+    d.message = "not a budget";
+    d.file = "--budget";
+    d.expected = "NAME=SIZE, like gpu=20GiB";
+    d.got = "\"" + text + "\"";
+    errors.push_back(std::move(d));
+  }
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  return budgets;
+}
+
+// "gpu=emulated:0,memory=2GiB" as an item of the table `devices`; texts stay as written.
+std::string device_item(const std::string& argument) {
+  const std::size_t equals = argument.find('=');
+  std::string item = argument.substr(0, equals) + " = { ";
+  if (item.find_first_of(":.") != std::string::npos)
+    item = toml_string(argument.substr(0, equals)) + " = { ";
+  const std::size_t start = item.size();
+  for (std::size_t at = equals + 1; at < argument.size();) {
+    const std::size_t end = std::min(argument.find(',', at), argument.size());
+    const std::string part = argument.substr(at, end - at);
+    const std::size_t separator = part.find('=');
+    const bool named = separator != std::string::npos;
+    if (item.size() > start) item += ", ";
+    item += (named ? part.substr(0, separator) : "use") + " = " +
+            toml_string(named ? part.substr(separator + 1) : part);
+    at = end + 1;
+  }
+  return item + " }";
+}
+
+std::string new_policy(const std::vector<std::string>& devices) {
+  std::string text = "policy = 1\n";
+  if (devices.empty()) return text;
+  text += "devices = { ";
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    text += (i > 0 ? ", " : "") + device_item(devices[i]);
+  return text + " }\n";
+}
+
+std::vector<std::string> device_names(const PolicyOptions& options, const std::string& text,
+                                      const Budgets& budgets, const DeviceProfiles& profiles) {
+  std::vector<std::string> names{"cpu"};
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  std::vector<Diagnostic> ignored;  // reported when the policy is resolved
+  for (const DeviceBinding& binding : parse_policy(text, "", {}, &ignored).devices)
+    add(binding.name);
+  for (const DeviceBinding& binding : parse_device_arguments(options.devices)) add(binding.name);
+  for (const auto& [name, bytes] : budgets) add(name);
+  for (const auto& [name, profile] : profiles) add(name);
+  if (names.size() > 1) return names;
+  Diagnostic d;
+  d.message = "policy auto: between which devices?";
+  d.expected = "a device besides cpu";
+  d.fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to try without hardware";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::string text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
+
+[[noreturn]] void nothing_fits(const AutoPlan& nearest, int plans) {
+  std::vector<Diagnostic> problems;
+  for (const DeviceUse& use : nearest.devices) {
+    if (!use.limit || use.memory.peak <= *use.limit) continue;
+    Diagnostic d;
+    d.message =
+        fmt::format("none of {} placements fits; the nearest one exceeds {}", plans, use.name);
+    d.path = use.memory.peak_at;
+    d.expected = "at most " + text_of(*use.limit);
+    d.got = fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
+                        text_of(use.memory.peak), text_of(use.memory.parameters),
+                        text_of(use.memory.state), text_of(use.memory.gradients),
+                        text_of(use.memory.activations), text_of(use.memory.workspace));
+    d.fix = "raise the budget, or use a smaller batch_size or micro_batch";
+    problems.push_back(std::move(d));
+  }
+  throw Error(ErrorKind::does_not_fit, std::move(problems));
+}
+
+Json to_json(const AutoPlan& plan) {
+  Json devices = Json::object();
+  for (const DeviceUse& use : plan.devices) {
+    devices[use.name] = {{"peak", use.memory.peak}};
+    devices[use.name]["limit"] = use.limit ? Json(*use.limit) : Json();
+  }
+  return {{"step_ms", plan.score.seconds * 1e3},
+          {"transfer_bytes", plan.score.traffic},
+          {"devices", devices},
+          {"fits", plan.score.overflow <= 0}};
+}
+
+std::string line_of(const AutoPlan& plan) {
+  std::string text = fmt::format("{:.3f} ms a step, {} between devices", plan.score.seconds * 1e3,
+                                 bytes_text(plan.score.traffic));
+  for (const DeviceUse& use : plan.devices) {
+    text += fmt::format(" | {} {}", use.name, text_of(use.memory.peak));
+    if (use.limit) text += " of " + text_of(*use.limit);
+  }
+  return text + (plan.score.overflow > 0 ? " | does not fit" : "");
+}
+
+/// Everything that a run of the command finds out.
+struct Found {
+  std::vector<std::string> lines;
+  AutoPlan after;
+  std::optional<AutoPlan> before;
+  std::vector<std::pair<std::string, AutoPlan>> baselines;
+  int plans = 0;
+  bool finished = false;
+};
+
+Found find_placement(AutoCase& of, const std::string& before) {
+  Found found;
+  try {
+    found.before = of.plan_text(before);
+  } catch (const Error& error) {  // its old list may be of another model
+    if (error.kind() != ErrorKind::usage) throw;
+  }
+  const AutoResult best = of.search();
+  if (!best.score.possible) throw *of.error();
+  for (const auto& [name, choices] : of.baselines()) {
+    if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
+  }
+  const std::vector<std::string> rules = of.rules_of(best.choices);
+  if (best.score.overflow > 0) nothing_fits(*of.plan(rules), of.plans());
+  const std::vector<std::string> fewer = of.simplified(rules);
+  found.after = *of.plan(fewer);
+  found.lines = of.commented(fewer);
+  found.plans = of.plans();
+  found.finished = best.finished;
+  return found;
+}
+
+void write_policy(const std::string& path, const std::string& text) {
+  const std::filesystem::path file = path;
+  if (!path_exists(path)) return replace_file(std::filesystem::absolute(file).string(), text);
+  const std::filesystem::path real = std::filesystem::canonical(file);  // a link stays a link
+  const auto permissions = std::filesystem::status(real).permissions();
+  replace_file(real.string(), text);
+  std::filesystem::permissions(real, permissions);
+}
+
+DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devices,
+                           const std::string& text, const std::string& path, bool measure) {
+  DeviceProfiles profiles;
+  for (const std::string& name : devices) {
+    of.replace_policy(
+        replace_auto(text, path, {"{ at = \"**\", on = " + toml_string(name) + " },"}));
+    profiles[name] = of.profile(name, measure);
+  }
+  return profiles;
+}
+
+Report report_of(const Found& found, const std::string& file, const std::string& times,
+                 bool changed) {
+  Json baselines = Json::array();
+  Report report;
+  report.text = file + (changed ? ": auto = [\n" : ": says that already: auto = [\n");
+  for (const std::string& line : found.lines) report.text += "  " + line + "\n";
+  report.text += "]\n";
+  report.text +=
+      "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
+  report.text += "after     " + line_of(found.after) + "\n";
+  for (const auto& [name, plan] : found.baselines) {
+    Json json = to_json(plan);
+    json["name"] = name;
+    baselines.push_back(std::move(json));
+    const std::string outcome =
+        !plan.score.possible ? "not possible" : line_of(plan).substr(0, line_of(plan).find(','));
+    report.text += fmt::format("beside    {}: {}{}\n", name, outcome,
+                               plan.score.overflow > 0 ? ", does not fit" : "");
+  }
+  report.text += fmt::format("{} placements compared by the cost model ({}){}\n", found.plans,
+                             times, found.finished ? "" : "; more might find a better one");
+  report.json = Json{{"file", file},
+                     {"changed", changed},
+                     {"auto", found.lines},
+                     {"before", found.before ? to_json(*found.before) : Json()},
+                     {"after", to_json(found.after)},
+                     {"baselines", baselines},
+                     {"plans", found.plans},
+                     {"finished", found.finished}}
+                    .dump(2);
+  return report;
+}
+
+}  // namespace
+
+Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
+  const Budgets budgets = read_budgets(automatic.budgets);
+  PlacingArguments placing{options.place, options.devices};
+  placing.text = "policy = 1\n";
+  for (const auto& [name, bytes] : budgets) {
+    DeviceBinding limit;
+    limit.name = name;
+    limit.memory_bytes = bytes;
+    if (name != "cpu") placing.stand_ins.push_back(std::move(limit));
+  }
+  PolicyCase of(options, std::move(placing));
+  const std::string& source = of.config().policy;
+  const std::string to = automatic.to.empty() ? source : automatic.to;
+  if (to.empty()) {
+    Diagnostic d;
+    d.message = "policy auto: which file?";
+    d.expected = "a policy file as argument, policy = in the configuration, or --to FILE";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  const bool exists = !source.empty() && path_exists(source);
+  const std::string text = exists ? read_file(source, most_bytes) : new_policy(options.devices);
+  const std::string bare = replace_auto(text, to, {});
+
+  DeviceProfiles profiles = of.profiles();
+  const std::vector<std::string> devices = device_names(options, text, budgets, profiles);
+  AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
+  candidates.check_devices();
+  std::string times = options.profile.empty() ? "assumed times" : "times of " + options.profile;
+  if (automatic.measure || !automatic.save_profile.empty())
+    profiles = profiles_of(of, devices, bare, to, automatic.measure);
+  if (automatic.measure) {
+    of.set_profiles(profiles);
+    times = automatic.save_profile.empty()
+                ? "measured times, not stored: --save-profile FILE makes this repeatable"
+                : "measured times, stored in " + automatic.save_profile;
+  }
+  if (!automatic.save_profile.empty())
+    write_policy(automatic.save_profile, device_profiles_json(profiles));
+  const Found found = find_placement(candidates, text);
+  const std::string after = replace_auto(bare, to, found.lines);
+  const bool changed = !path_exists(to) || read_file(to, most_bytes) != after;
+  if (changed) write_policy(to, after);
+  const std::string shown =
+      std::filesystem::path(to).lexically_proximate(std::filesystem::current_path()).string();
+  return report_of(found, shown.starts_with("..") ? to : shown, times, changed);
+}
+
+}  // namespace tandem::api
