@@ -95,6 +95,15 @@ def missing(results, pairs):
     return result
 
 
+def failed_variants(results):
+    """[(title, reason)] of variants of the peer that do not run here: the ratio is to the fastest of the others."""
+    return [
+        (f"{TITLES[workload]}, peer's variant {name}", reason)
+        for workload, chosen in results["variants"].items()
+        for name, reason in chosen.get("failed", {}).items()
+    ]
+
+
 def default_path(results):
     dates = [row["date"] for row in results["rows"].values()]
     cpu = re.sub(r"\((r|tm)\)|cpu|processor|@.*", "", results["machine"]["cpu"].lower())
@@ -216,6 +225,6 @@ def compose(results, pairs):
         lines += ["", f"`bench_executor` beside {build_text(build)}; other programs used {use['others']:.2f} cores meanwhile."]
     else:
         lines += [f"Nothing: {results['failed'].get('executor', 'not run')}."]
-    gone = missing(results, pairs)
+    gone = missing(results, pairs) + failed_variants(results)
     lines += ["", "## Missing", ""] + ([f"- {title}: {reason}" for title, reason in gone] or ["Nothing."])
     return "\n".join(lines) + "\n"

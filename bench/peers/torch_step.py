@@ -23,7 +23,7 @@ VARIANTS = {
     "resnet18_b32": ("default", "channels_last", "channels_last+fused"),
     "resnet50_b32": ("default", "channels_last", "channels_last+fused"),
     "gpt_b16": ("default", "fused"),
-    "adamw_64mi": ("foreach", "fused"),
+    "adamw_64mi": ("foreach", "fused", "deepspeed"),
 }
 ELEMENTS = 64 << 20
 
@@ -69,13 +69,31 @@ def training(workload, variant):
     return step
 
 
+def deepspeed_adam():
+    """DeepSpeed's CPUAdam. Its C++ is compiled at first use, by torch and ninja, into the cache."""
+    os.environ["DS_ACCELERATOR"] = "cpu"
+    ninja = str(pathlib.Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join([ninja, os.environ["PATH"]])
+    import logging
+
+    import deepspeed
+
+    deepspeed.utils.logger.setLevel(logging.WARNING)  # what it logs would follow the JSON line
+    from deepspeed.ops.adam import DeepSpeedCPUAdam
+
+    return DeepSpeedCPUAdam
+
+
 def adamw(variant):
     """One AdamW update of a single parameter of 64 Mi elements."""
     import torch
 
     parameter = torch.nn.Parameter(torch.zeros(ELEMENTS))
     parameter.grad = torch.full((ELEMENTS,), 0.01)
-    optimizer = torch.optim.AdamW([parameter], 1e-3, **{variant: True})
+    if variant == "deepspeed":
+        optimizer = deepspeed_adam()([parameter], 1e-3, weight_decay=1e-2, adamw_mode=True)
+    else:
+        optimizer = torch.optim.AdamW([parameter], 1e-3, **{variant: True})
 
     def step():
         optimizer.step()

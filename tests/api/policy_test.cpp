@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/npy.h"
@@ -204,6 +205,11 @@ TEST_F(PolicyTest, ExplainFollowsTheOperatorIntoBackwardAndUpdate) {
   EXPECT_EQ(weight["attributes"]["state"]["value"], "cpu");
   ASSERT_FALSE(weight["nodes"].empty());
   EXPECT_EQ(weight["nodes"][0]["device"], "cpu");
+  EXPECT_EQ(weight["nodes"][0]["reason"], "state policy.toml:4");
+  PolicyOptions filtered = options();
+  filtered.place = {R"({ at = "**", op = "Relu", after = "layer1.add", run = "cpu" })"};
+  EXPECT_THAT(policy_explain(filtered, "relu2", "").text,
+              HasSubstr(R"(at = "**", op = "Relu", after = "layer1.add")"));
 }
 
 TEST_F(PolicyTest, ExplainSuggestsTheNearestName) {
@@ -223,6 +229,12 @@ TEST_F(PolicyTest, HomesThatMoveBytesAreHinted) {
   ASSERT_EQ(json["hints"].size(), 1u) << json["hints"];
   EXPECT_EQ(json["hints"][0]["kind"], "home");
   EXPECT_EQ(json["hints"][0]["bytes"], 2 * 4 * hidden * hidden);  // gradient there, weight back
+}
+
+TEST_F(PolicyTest, HomesThatMoveNothingAreNotHinted) {
+  PolicyOptions with = options();  // an update in place reads what the gradient is made of
+  with.overrides = {"optimizer.kind=sgd"};
+  for (const Json& hint : plan(with)["hints"]) EXPECT_EQ(hint["kind"], "view") << hint;
 }
 
 TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
@@ -276,6 +288,31 @@ TEST_F(PolicyTest, CheckCountsMatchesAndListsAllErrors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().size(), 2u) << error.what();
   }
+}
+
+TEST_F(PolicyTest, CommandsSayWhatTheyNeed) {
+  const auto text = [](const std::function<void()>& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(text([&] { policy_names(options(), "", "size"); }),
+            "there is no such order: expected graph, path, op or bytes, got size");
+  const std::string which =
+      "which model the policy is for: expected a train.toml (--config) or an "
+      "ONNX file (--model), got ";
+  EXPECT_EQ(text([&] { policy_check({}); }), which + "neither");
+  PolicyOptions both = options();
+  both.model = folder_ / "model.onnx";
+  EXPECT_EQ(text([&] { policy_check(both); }), which + "both");
+  EXPECT_EQ(text([&] { policy_explain(options(), "relu1", "forwards"); }).substr(0, 22),
+            "there is no such phase");
+  EXPECT_THAT(text([&] { policy_edit(folder_ / "policy.toml", {.at = "relu1"}); }),
+              HasSubstr("policy edit: nothing to do"));
 }
 
 TEST_F(PolicyTest, EditSplicesOneRule) {

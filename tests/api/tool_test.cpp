@@ -101,6 +101,27 @@ TEST(ToolTest, PolicyCommandsEndInTheirCodes) {
   EXPECT_THAT(unplaced.text, HasSubstr("--device gpu=emulated:0"));
 }
 
+TEST(ToolTest, WhatIsNoPolicyFileIsMisuse) {
+  tandem::testing::TemporaryFolder folder;
+  const std::string with = " --config " + digits + "train.toml 2>&1";
+  const std::string change = " --at '**' --set on=cpu 2>&1";
+  const auto refused = [](const Ended& ended, const char* why) {
+    EXPECT_EQ(ended.code, 2) << ended.text;
+    EXPECT_THAT(ended.text, HasSubstr(why));
+  };
+  refused(run("policy plan /dev/zero" + with), "too large");
+  refused(run("policy edit /dev/zero" + change), "too large");
+  refused(run("policy plan " + (folder / "") + with), "this is a folder");
+  refused(run("policy edit " + (folder / "") + change), "this is a folder");
+  refused(run("policy plan " + (folder / "none.toml") + with), "there is no such policy file");
+  refused(run("policy edit " + (folder / "none.toml") + change), "policy = 1");
+  std::ofstream(folder / "empty.toml");
+  EXPECT_EQ(run("policy edit " + (folder / "empty.toml") + change).code, 0);
+  EXPECT_EQ(run("policy check " + (folder / "empty.toml") + with).code, 0);
+  refused(run("policy edit " + (folder / "empty.toml") + " --at '**' --set on=gpx 2>&1"),
+          "did you mean \"gpu\"?");
+}
+
 TEST(ToolTest, PassesCanBeLeftOut) {
   const Ended unknown = run("inspect " + digits + "model.onnx --without fuze 2>&1");
   EXPECT_EQ(unknown.code, 2);

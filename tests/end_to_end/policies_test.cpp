@@ -1,5 +1,5 @@
 // A policy never changes results beyond rounding: networks under many placements against the run
-// that has everything on the cpu.
+// that has everything on the cpu. What the devices count is what the plan says.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,6 +8,8 @@
 
 #include "include/tandem/error.h"
 #include "tests/end_to_end/parity_support.h"
+#include "tests/end_to_end/placed_training.h"
+#include "tests/engine/plan/missing_wait.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
@@ -22,6 +24,7 @@ struct PolicyCase {
 void PrintTo(const PolicyCase& c, std::ostream* stream) { *stream << c.network; }
 
 constexpr int steps = 10, policies = 20;
+constexpr int every_wait = 7;  // in so many policies one is looked at wait by wait
 
 /// What rules may name in the file.
 struct Names {
@@ -42,14 +45,18 @@ Names names_of(const std::string& model, std::int64_t batch) {
   return names;
 }
 
-/// Rules with operators, weights and states anywhere.
+/// Rules with operators, weights and states anywhere, some of them among two accelerators.
 std::string random_policy(const Names& names, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto device = [&] { return random() % 2 == 0 ? "cpu" : "gpu"; };
+  const std::uint64_t devices = seed % 4 == 3 ? 3 : 2;
+  const char* const device_names[] = {"cpu", "gpu", "far"};
+  const auto device = [&] { return device_names[random() % devices]; };
   std::string text =
-      "policy = 1\ndevices = { gpu = { use = \"emulated:0\", memory = \"256MiB\" } }\nrules = [\n";
+      "policy = 1\n[devices]\ngpu = { use = \"emulated:0\", memory = \"256MiB\" }\n"
+      "far = { use = \"emulated:1\", memory = \"256MiB\" }\n";
+  std::string rules;
   const auto rule = [&](const std::string& at, const std::string& key, const char* value) {
-    text += "  { at = \"" + at + "\", " + key + " = \"" + value + "\" },\n";
+    rules += "  { at = \"" + at + "\", " + key + " = \"" + value + "\" },\n";
   };
   rule("**", "on", device());
   const std::uint64_t one_in = 1 + random() % 4;
@@ -61,51 +68,164 @@ std::string random_policy(const Names& names, std::uint64_t seed) {
     if (random() % 2 == 0) rule(path, "state", device());
   }
   if (random() % 4 == 0) rule("loss.**", "run", device());
-  return text + "]\n";
+  const std::string head = "policy = 1\n";
+  return head + "rules = [\n" + rules + "]\n" + text.substr(head.size());
 }
 
-std::vector<double> losses_under(const PolicyCase& c, const std::string& policy) {
-  const Json fixture = read_fixture(c.network);
-  const std::int64_t batch = fixture["batch"];
-  std::vector<std::string> settings =
-      settings_of(fixture["optimizers"][c.optimizer], fixture, false);
-  if (!policy.empty()) settings.push_back("policy=" + Json(policy).dump());
-  const auto feeds = read_feeds(fixture);
-  api::Session session(
-      parity_folder() + fixture["files"]["logits"]["torchscript"].get<std::string>(), batch,
-      settings);
-  std::vector<double> losses;
-  for (int step = 0; step < steps; ++step) {
-    std::map<std::string, api::Array> fed;
-    for (const auto& [name, tensor] : feeds) fed[name] = array_of(tensor, step * batch, batch);
-    losses.push_back(session.step(fed));
+struct Case {
+  std::string model;
+  std::int64_t batch = 0;
+  std::vector<std::string> settings;
+  std::map<std::string, HostTensor> feeds;  // of all steps
+
+  explicit Case(const PolicyCase& of) {
+    const Json fixture = read_fixture(of.network);
+    model = parity_folder() + fixture["files"]["logits"]["torchscript"].get<std::string>();
+    batch = fixture["batch"];
+    settings = settings_of(fixture["optimizers"][of.optimizer], fixture, false);
+    feeds = read_feeds(fixture);
   }
-  return losses;
+
+  PlacedTraining training(const std::string& policy = "") const {
+    std::vector<std::string> keys = settings;
+    if (!policy.empty()) keys.push_back("policy=" + Json(policy).dump());
+    return PlacedTraining(model, batch, keys, batch_of(0));
+  }
+  PlacedTraining::Feeds batch_of(int step) const {
+    PlacedTraining::Feeds fed;
+    for (const auto& [name, tensor] : feeds) {
+      TensorType type = tensor.type();
+      type.shape[0] = batch;
+      HostTensor part(type);
+      std::memcpy(part.data(),
+                  static_cast<const std::byte*>(tensor.data()) +
+                      static_cast<std::size_t>(step) * part.bytes(),
+                  part.bytes());
+      fed[name] = std::move(part);
+    }
+    return fed;
+  }
+};
+
+/// Bytes and copies a step.
+struct Copied {
+  std::uint64_t to_device = 0, to_host = 0, copies = 0;
+  bool operator==(const Copied&) const = default;
+};
+void PrintTo(const Copied& copied, std::ostream* stream) {
+  *stream << copied.to_device << " bytes to the device, " << copied.to_host << " to the host, "
+          << copied.copies << " copies";
+}
+
+/// Per device, as the plan has them.
+std::vector<Copied> planned_copies(const Program& program) {
+  std::vector<Copied> planned(program.lowered().devices.size());
+  for (const Queue& queue : program.plan().queues) {
+    for (const Instruction& instruction : queue.instructions) {
+      if (instruction.kind != Instruction::Kind::copy) continue;
+      Copied& copied = planned[queue.device];
+      ++copied.copies;
+      for (const Access& access : instruction.accesses) {
+        if (!access.write) continue;
+        (queue.role == Queue::Role::copy_in ? copied.to_device : copied.to_host) +=
+            access.end - access.begin;
+      }
+    }
+  }
+  return planned;
+}
+
+std::vector<Copied> counted(const PlacedTraining& training) {
+  std::vector<Copied> all;
+  for (const Device* device : training.devices()) {
+    const DeviceCounters counters = device->counters();
+    all.push_back({counters.bytes_to_device, counters.bytes_to_host, counters.copies});
+  }
+  return all;
+}
+
+/// Of one step, between two readings.
+std::vector<Copied> difference(const std::vector<Copied>& now, const std::vector<Copied>& before) {
+  std::vector<Copied> all;
+  for (std::size_t d = 0; d < now.size(); ++d) {
+    all.push_back({now[d].to_device - before[d].to_device, now[d].to_host - before[d].to_host,
+                   now[d].copies - before[d].copies});
+  }
+  return all;
+}
+
+/// No more memory than planned, and what the step takes at its peak was all asked for.
+void expect_planned_memory(const PlacedTraining& training) {
+  for (std::size_t d = 1; d < training.devices().size(); ++d) {
+    const MemoryUse& planned = training.program().plan().memory[d];
+    const std::size_t measured = training.devices()[d]->counters().peak_bytes;
+    EXPECT_LE(measured, planned.peak) << training.devices()[d]->name();
+    EXPECT_GE(measured, planned.parameters + planned.state + planned.arena);
+  }
+}
+
+void expect_no_redundant_wait(const Program& program) {
+  for (const Launch& wait : waits_of(program.plan())) {
+    Plan broken = program.plan();
+    erase_wait(broken, wait);
+    EXPECT_FALSE(verify(broken, program.lowered()).empty())
+        << "wait " << wait.index << " of " << broken.queues[wait.queue].name;
+  }
 }
 
 class PoliciesTest : public ::testing::TestWithParam<PolicyCase> {};
 
 TEST_P(PoliciesTest, LossesAreThoseOfTheCpu) {
-  const PolicyCase& c = GetParam();
-  const Json fixture = read_fixture(c.network);
-  const Names names =
-      names_of(parity_folder() + fixture["files"]["logits"]["torchscript"].get<std::string>(),
-               fixture["batch"]);
+  const Case c(GetParam());
+  const Names names = names_of(c.model, c.batch);
   ASSERT_FALSE(names.operators.empty());
   ASSERT_FALSE(names.parameters.empty());
-  const std::vector<double> expected = losses_under(c, "");
+  std::vector<double> expected;
+  PlacedTraining on_cpu = c.training();
+  for (int step = 0; step < steps; ++step) expected.push_back(on_cpu.step(c.batch_of(step)));
+
   const TemporaryFolder folder;
+  std::uint64_t copied = 0;
   for (int seed = 0; seed < policies; ++seed) {
     const std::string policy = random_policy(names, static_cast<std::uint64_t>(seed));
     SCOPED_TRACE("seed " + std::to_string(seed));
     const std::string path = folder / "policy.toml";
     std::ofstream(path) << policy;
-    const std::vector<double> losses = losses_under(c, path);
+    PlacedTraining training = c.training(path);
+    const std::vector<Copied> planned = planned_copies(training.program());
+    for (const Copied& device : planned) copied += device.to_device + device.to_host;
     for (int step = 0; step < steps; ++step) {
-      ASSERT_NEAR(losses[step], expected[step], 1e-5 * std::abs(expected[step]))
+      const std::vector<Copied> before = counted(training);
+      const double loss = training.step(c.batch_of(step));
+      ASSERT_NEAR(loss, expected[step], 1e-5 * std::abs(expected[step]))
           << "step " << step + 1 << "\n"
           << policy;
+      EXPECT_EQ(difference(counted(training), before), planned) << "step " << step + 1;
     }
+    training.synchronize();
+    EXPECT_EQ(training.monitor().order_errors(), std::vector<std::string>());
+    expect_planned_memory(training);
+    if (seed % every_wait == 0) expect_no_redundant_wait(training.program());
+    ASSERT_FALSE(::testing::Test::HasFailure()) << policy;
+  }
+  EXPECT_GT(copied, 0u);
+}
+
+// The library's session is the same training.
+TEST_P(PoliciesTest, SessionsTakeThePolicy) {
+  const Case c(GetParam());
+  const TemporaryFolder folder;
+  const std::string path = folder / "policy.toml";
+  std::ofstream(path) << random_policy(names_of(c.model, c.batch), 1);
+  PlacedTraining training = c.training(path);
+  std::vector<std::string> settings = c.settings;
+  settings.push_back("policy=" + Json(path).dump());
+  api::Session session(c.model, c.batch, settings);
+  for (int step = 0; step < 3; ++step) {
+    std::map<std::string, api::Array> fed;
+    for (const auto& [name, tensor] : c.feeds)
+      fed[name] = array_of(tensor, step * c.batch, c.batch);
+    EXPECT_EQ(session.step(fed), training.step(c.batch_of(step))) << "step " << step + 1;
   }
 }
 

@@ -204,8 +204,7 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
       request.inputs[i].layout = options.input_layouts[i];
     }
   }
-  const bool grouped = node.op->name == "GroupedUpdate";
-  const std::vector<Alias> aliases = grouped ? grouped_update_aliases(node) : node.op->aliases;
+  const std::vector<Alias> aliases = aliases_of(node);
   const auto aliased_input = [&](std::size_t output) -> int {
     for (const Alias& alias : aliases) {
       if (alias.output == static_cast<int>(output) && request.inputs[alias.input].present) {

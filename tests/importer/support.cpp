@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "engine/graph/error.h"
+#include "engine/operators/grouped_update.h"
 #include "kernels/reference/reference_kernels.h"
 
 namespace tandem::testing {
@@ -48,7 +49,7 @@ Evaluator reference_evaluator() {
       request.outputs.push_back(std::move(operand));
     }
     // An output that overwrites an input begins with the input's elements.
-    for (const Alias& alias : node.op->aliases) {
+    for (const Alias& alias : aliases_of(node)) {
       const auto output = static_cast<std::size_t>(alias.output),
                  input = static_cast<std::size_t>(alias.input);
       if (outputs[output].bytes() == 0 || !node.inputs[input]) continue;

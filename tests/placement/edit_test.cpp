@@ -91,6 +91,37 @@ TEST(PolicyEdit, MakesTheListWhereThereIsNone) {
             "policy = 1\nrules = [ { at = \"b\", on = \"cpu\" }, { at = \"a\", on = \"cpu\" } ]\n");
 }
 
+TEST(PolicyEdit, WritesTheVersionWhereItIsMissing) {
+  const PolicyEdit e{.at = "a", .set = {{"on", "cpu"}}};
+  const std::string rule = "policy = 1\nrules = [\n  { at = \"a\", on = \"cpu\" },\n]\n";
+  EXPECT_EQ(edit(e, ""), rule);
+  EXPECT_EQ(edit(e, "# mine"), "# mine\n" + rule);
+  EXPECT_EQ(edit(e, "# mine\n\n"), "# mine\n\n" + rule);
+  EXPECT_EQ(edit(e, "# mine\n  [devices.gpu]\nuse = \"emulated:0\"\n"),
+            "# mine\n" + rule + "  [devices.gpu]\nuse = \"emulated:0\"\n");
+  EXPECT_EQ(replace_auto("", "p.toml", {"{ at = \"a\", on = \"gpu\" },"}),
+            "policy = 1\nauto = [\n  { at = \"a\", on = \"gpu\" },\n]\n");
+}
+
+TEST(PolicyEdit, ChecksTheNamesOfDevices) {
+  EXPECT_EQ(
+      error_of({.at = "wide.**", .set = {{"on", "gup"}}}),
+      "p.toml:8:26: rules.0.on: unknown device: expected cpu, gpu, gpu0, emulated:0 or a name "
+      "of the table devices, or bind it with --device, got \"gup\" (did you mean \"gpu\"?)");
+  EXPECT_THAT(error_of({.at = "head.**", .set = {{"run", "cpu"}, {"state", "cpuu"}}}),
+              HasSubstr("p.toml:12:42: rules.3.state: unknown device"));
+  const std::string declared = replaced("devices = { gpu", "devices = { big = {}, gpu");
+  EXPECT_THAT(error_of({.at = "wide.**", .set = {{"on", "bgi"}}}, declared),
+              HasSubstr("did you mean \"big\"?"));
+  EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", "big"}}}, declared), "no error");
+  for (const char* known : {"gpu", "gpu3", "emulated:1"})
+    EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", known}}}), "no error") << known;
+  // names elsewhere in the file may be bound by --device
+  EXPECT_EQ(error_of({.at = "norm.**", .filters = {{"op", "Add"}}, .set = {{"run", "cpu"}}},
+                     replaced("on = \"cpu\", look", "on = \"later\", look")),
+            "no error");
+}
+
 TEST(PolicyEdit, ClearsAnAttribute) {
   EXPECT_EQ(edit({.at = "wide.**", .clear = {"lookahead"}}), replaced(", lookahead = 2", ""));
   EXPECT_EQ(edit({.at = "wide.**", .clear = {"on"}}), replaced(", on = \"cpu\"", ""));

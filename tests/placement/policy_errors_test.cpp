@@ -17,6 +17,16 @@ using ::testing::HasSubstr;
 // Line 2 is `rules = [`, the rule is line 3.
 std::string rule(const std::string& text) { return only_error("rules = [\n" + text + ",\n]\n"); }
 
+// The same, with what was expected and what was there.
+std::string details(const std::string& text) {
+  std::string all;
+  for (const Diagnostic& d : errors_of("rules = [\n" + text + ",\n]\n")) {
+    all += (all.empty() ? "" : "\n") + std::to_string(d.line) + ":" + std::to_string(d.column) +
+           " " + d.message + ", expected " + d.expected + ", got " + d.got;
+  }
+  return all;
+}
+
 TEST(PolicyErrors, NotToml) {
   EXPECT_THAT(only_error("rules = [ { at = \"**\" on = \"cpu\" } ]"), HasSubstr("2:23 not TOML"));
 }
@@ -37,6 +47,20 @@ TEST(PolicyErrors, TheVersionIsNeededAndKnown) {
                  "p.toml:1:10: policy: this program reads version 1: expected policy = 1, got "
                  "integer 2");
   }
+}
+
+TEST(PolicyErrors, AMissingVersionIsSaidAtTheTop) {
+  try {
+    parse_policy("rules = []\n", "p.toml");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "p.toml:1:1: policy: this key is missing: expected integer");
+  }
+}
+
+TEST(PolicyErrors, TomlsOwnRules) {
+  EXPECT_THAT(only_error("rules = []\nrules = []\n"), HasSubstr("3:9 not TOML"));
+  EXPECT_THAT(rule(R"({ at = "**", on = "cpu", on = "gpu" })"), HasSubstr("3:31 not TOML"));
 }
 
 TEST(PolicyErrors, UnknownKeys) {
@@ -65,6 +89,37 @@ TEST(PolicyErrors, WrongTypesAndValues) {
   EXPECT_EQ(rule(R"({ at = "**", why = "no reason" })"), "3:1 this rule sets nothing");
 }
 
+TEST(PolicyErrors, Sizes) {
+  EXPECT_EQ(details(R"({ at = "embed.**", cache = "2 Gib" })"),
+            "3:28 not a size, expected \"64MiB\" or \"2GiB\", got string \"2 Gib\"");
+  EXPECT_EQ(details(R"({ at = "**", on = "cpu", min = "-1MiB" })"),
+            "3:32 not a size, expected \"64MiB\" or \"2GiB\", got string \"-1MiB\"");
+  EXPECT_EQ(details(R"({ at = "**", lookahead = 65 })"),
+            "3:26 out of range, expected at least 0.0, at most 64.0, got 65.0");
+}
+
+TEST(PolicyErrors, Selectors) {
+  const auto at = [](const std::string& selector) {
+    return rule("{ why = \"ü\", at = '" + selector + "', on = \"cpu\" }");
+  };
+  EXPECT_EQ(at(""), "3:19 an empty selector matches nothing (`**` means everything)");
+  EXPECT_EQ(at("a}"), "3:19 a } without its {");
+  EXPECT_EQ(at("{a,b"), "3:19 a { without its }");
+  EXPECT_EQ(at("{x..3}"), "3:19 a range is two numbers, the smaller one first (like {0..5})");
+  EXPECT_EQ(at("{{{{{{{{{{a}}}}}}}}}}"), "3:19 sets are nested too deeply");
+  EXPECT_EQ(at("re:" + std::string(1001, 'a')),
+            "3:19 the regular expression has more than 1000 characters");
+  EXPECT_THAT(at("re:("), HasSubstr("3:19 the regular expression cannot be read"));
+  EXPECT_EQ(at("re:(a{99}){99}"),
+            "3:19 the regular expression repeats too much: matching it could take very long "
+            "(smaller numbers in {}, or * and +)");
+  EXPECT_EQ(at("re:(a)\\1"),
+            "3:19 back-references are not understood: matching them could take very long "
+            "(write the repeated part out, or use two rules)");
+  EXPECT_EQ(rule(R"({ at = "**", after = "a}", before = "{", on = "cpu" })"),
+            "3:22 a } without its {\n3:37 a { without its }");
+}
+
 TEST(PolicyErrors, RulesThatMatchNothing) {
   EXPECT_EQ(rule(R"({ at = "layer.{0..5}.**", on = "cpu" })"),
             "3:8 matches nothing in this model (did you mean \"layers.{0..5}.**\"? (6 operators, 4 "
@@ -83,6 +138,10 @@ TEST(PolicyErrors, FiltersThatLeaveNothing) {
             "3:19 this model has no operator of this type (did you mean \"Gather\"?)");
   EXPECT_EQ(rule(R"({ at = "layers.**", op = "Gather", on = "cpu" })"),
             "3:26 no operator of this type is covered by `at`");
+  EXPECT_EQ(rule(R"({ at = "{head,layers.*}.**", op = "Relux", on = "cpu" })"),
+            "3:35 this model has no operator of this type (did you mean \"Relu\"?)");
+  EXPECT_EQ(details(R"({ at = "layers.**", min = "1MiB", on = "cpu" })"),
+            "3:27 no parameter is that large, expected at most 256 B, got 1.0 MiB");
   EXPECT_EQ(rule(R"({ at = "**", min = "64MiB", on = "cpu" })"), "3:20 no parameter is that large");
   EXPECT_EQ(rule(R"({ at = "**", after = "layers.9.Add", on = "cpu" })"),
             "3:22 after names no operator or value of this model (did you mean \"layers.0.Add\"?)");
@@ -112,6 +171,13 @@ TEST(PolicyErrors, Devices) {
             "2:27 unknown device (did you mean \"cuda:0\"?)");
   EXPECT_EQ(only_error("devices = { cpu = { use = \"emulated:0\", memory = \"lots\" } }\n"),
             "2:27 cpu is the host itself (bind gpu, or another name)\n2:50 not a size");
+}
+
+TEST(PolicyErrors, TheTableOfDevices) {
+  EXPECT_EQ(only_error("[devices.gpu]\nuse = \"emulated:0\"\nbandwidth = \"25 Gb/s\"\n"
+                       "latency = \"soon\"\n[devices.cpu]\nthreads = 0\nmemory = \"110%\"\n"),
+            "4:13 not a rate\n5:11 not a time\n7:11 not a number of threads\n8:10 not a size");
+  EXPECT_EQ(only_error("devices = { gpu = \"emulated:0\" }\n"), "2:19 wrong type");
 }
 
 TEST(PolicyErrors, ReadersOnTwoDevices) {
@@ -153,6 +219,22 @@ TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
             "3:40 unknown value (did you mean \"rows\"?)");
 }
 
+TEST(PolicyWarnings, RulesThatCoverNothingTheyCouldChange) {
+  const auto warning = [](const std::string& rule) {
+    const std::vector<Diagnostic> all = resolve_text("rules = [\n" + rule + ",\n]\n").warnings;
+    if (all.size() != 1) return std::to_string(all.size()) + " warnings";
+    const Diagnostic& d = all[0];
+    return std::to_string(d.line) + ":" + std::to_string(d.column) + " " + d.path + ": " +
+           d.message + (d.fix.empty() ? "" : " (" + d.fix + ")");
+  };
+  EXPECT_EQ(warning(R"({ at = "layers.*.Relu", state = "cpu" })"),
+            "3:33 layers.*.Relu: sets the home of parameters, but covers none that it could move");
+  EXPECT_EQ(warning(R"({ at = "layers.0:weight", run = "cpu" })"),
+            "3:33 layers.0:weight: sets what operators do, but covers none");
+  EXPECT_EQ(warning(R"({ at = "head", run = "cpu" })"),
+            "3:8 head: covers parameters only, no operator (\"head.**\" covers the operators too)");
+}
+
 TEST(PolicyErrors, ArgumentsPointIntoThemselves) {
   EXPECT_EQ(
       only_error("", {R"({ at = "embed.**", on = "gpu" })", R"({ at = "embd.**", on = "cpu" })"}),
@@ -176,6 +258,23 @@ TEST(PolicyErrors, AllAtOnceAndInOrder) {
             "4:23 unknown value\n"
             "5:21 unknown device\n"
             "1:20 not a size");
+}
+
+TEST(PolicyErrors, Files) {
+  const auto text = [](const std::string& path) {
+    try {
+      read_policy(path);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(text("/nowhere/policy.toml"),
+            "/nowhere/policy.toml: there is no such policy file: expected a policy.toml");
+  EXPECT_EQ(text("/dev"), "/dev: this is a folder: expected a policy.toml");
+  EXPECT_EQ(text("/dev/zero"),
+            "/dev/zero: this is no policy file: it is too large: expected at most 4.0 MiB");
 }
 
 TEST(DeviceArguments, AreRead) {
@@ -207,6 +306,9 @@ TEST(DeviceArguments, ErrorsPointIntoTheArgument) {
   EXPECT_THAT(text({"gpu=emulated:0,memry=2GiB"}),
               HasSubstr("--device:1:16: unknown key: expected use, memory, threads, bandwidth or "
                         "latency, got memry (did you mean `memory`?)"));
+  EXPECT_THAT(text({"cpu=memory=1GiB,threads=many"}),
+              HasSubstr("--device:1:25: not a number of threads: expected 1 to 4096 or "
+                        "\"physical\", got \"many\""));
   EXPECT_THAT(text({"cpu=threads=4", "gpu=emulated:0,memory=2,latency=soon,bandwidth=0GB/s"}),
               ::testing::AllOf(HasSubstr("--device:2:23: not a size"),
                                HasSubstr("--device:2:33: not a time"),

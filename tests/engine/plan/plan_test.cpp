@@ -65,8 +65,8 @@ TEST_F(PlanTest, VerifierRejectsAMissingEdgeAcrossTheStep) {
     for (Queue& queue : plan.queues) {
       if (queue.name != "cpu.feed") continue;
       std::erase_if(queue.instructions, [&](const Instruction& instruction) {
-        removed |= instruction.previous_step;
-        return instruction.previous_step;
+        removed |= instruction.steps_back > 0;
+        return instruction.steps_back > 0;
       });
     }
     ASSERT_TRUE(removed);

@@ -1,0 +1,232 @@
+// `bench` on several devices: a trace with a track for each queue and arrows along what crosses,
+// times of queues and boundaries beside those of the cost model.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/formats/npy.h"
+#include "tandem/tandem.h"
+#include "tests/api/small_model.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using Json = nlohmann::json;
+
+constexpr std::int64_t batch = 16, width = 24, samples = 64;
+constexpr std::size_t traced_steps = 5;
+
+/// Two layers, the second one on the host, all optimizer state there, too.
+class BenchTest : public ::testing::Test {
+ protected:
+  BenchTest() {
+    testing::SmallModel model;
+    model.input("x", {batch, width}).output("logits", {batch, width});
+    model.weight("first.weight", {width, width}, 0.1f)
+        .weight("second.weight", {width, width}, 0.1f);
+    model.node("MatMul", "first", {"x", "first.weight"}, "hidden");
+    model.node("Tanh", "tanh", {"hidden"}, "active");
+    model.node("MatMul", "second", {"active", "second.weight"}, "logits");
+    write("model.onnx", model.bytes());
+    HostTensor x(TensorType{DType::float32, {samples, width}}),
+        labels(TensorType{DType::int32, {samples}});
+    std::int64_t i = 0;
+    for (float& value : x.as<float>()) value = static_cast<float>(i++ % 97) / 97;
+    for (std::int32_t& label : labels.as<std::int32_t>())
+      label = static_cast<std::int32_t>(i++ % 9);
+    write_npz(folder_ / "train.npz", {{"x", x}, {"labels", labels}});
+    write("train.toml", R"(model = "model.onnx"
+policy = "policy.toml"
+batch_size = 16
+steps = 3
+[loss]
+terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" } ]
+[optimizer]
+kind = "adamw"
+[data]
+kind = "npz"
+[data.train]
+files = [ "train.npz" ]
+)");
+    write("policy.toml", R"(policy = 1
+devices = { gpu = { use = "emulated:0", memory = "64MiB" } }
+rules = [
+  { at = "**", on = "gpu" },
+  { at = "second", on = "cpu" },
+  { at = "**:*", state = "cpu" },
+]
+)");
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  Report run(const std::vector<std::string>& overrides = {}) {
+    BenchOptions options;
+    options.overrides = overrides;
+    options.seconds = 0.01;
+    options.trace_path = folder_ / "trace.json";
+    return bench(folder_ / "train.toml", options);
+  }
+  Json trace() const {
+    std::ifstream file(folder_ / "trace.json");
+    return Json::parse(file)["traceEvents"];
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+std::vector<Json> of_phase(const Json& events, const std::string& phase) {
+  std::vector<Json> found;
+  for (const Json& event : events) {
+    if (event["ph"] == phase) found.push_back(event);
+  }
+  return found;
+}
+
+/// The slice of the track that an arrow's end lies in.
+const Json& slice_at(const std::vector<Json>& slices, const Json& end) {
+  static const Json none;
+  const double at = end["ts"];
+  for (const Json& slice : slices) {
+    const double start = slice["ts"];
+    if (slice["tid"] == end["tid"] && start <= at && at <= start + slice["dur"].get<double>())
+      return slice;
+  }
+  return none;
+}
+
+TEST_F(BenchTest, EveryTrackHasTheNameOfItsQueue) {
+  run();
+  const Json events = trace();
+  std::map<int, std::string> names;
+  for (const Json& event : of_phase(events, "M")) {
+    ASSERT_EQ(event["name"], "thread_name");
+    EXPECT_TRUE(names.emplace(event["tid"], event["args"]["name"]).second);
+  }
+  std::set<std::string> used;
+  for (const Json& slice : of_phase(events, "X")) {
+    ASSERT_TRUE(names.contains(slice["tid"])) << slice;
+    used.insert(names[slice["tid"]]);
+    EXPECT_GE(slice["dur"].get<double>(), 0);
+  }
+  EXPECT_THAT(used, IsSupersetOf({"cpu", "gpu", "gpu.in", "gpu.out", "cpu.feed"}));
+  EXPECT_EQ(used.size(), names.size()) << "one track a queue, each with something on it";
+}
+
+TEST_F(BenchTest, CopiesCarryBytesAndArrows) {
+  const Json report = Json::parse(run().json);
+  const Json events = trace();
+  const std::vector<Json> slices = of_phase(events, "X");
+  std::vector<Json> copies;
+  std::uint64_t bytes = 0;
+  for (const Json& slice : slices) {
+    EXPECT_EQ(slice["cat"] == "copy", slice.contains("args") && slice["args"].contains("bytes"));
+    if (slice["cat"] != "copy") continue;
+    EXPECT_GT(slice["args"]["bytes"], 0);
+    bytes += slice["args"]["bytes"].get<std::uint64_t>();
+    copies.push_back(slice);
+  }
+  EXPECT_EQ(copies.size(), traced_steps * report["copies"].size());
+  EXPECT_EQ(bytes, traced_steps * report["transfers"]["bytes"].get<std::uint64_t>());
+
+  std::map<int, Json> begins, ends;
+  for (const Json& event : of_phase(events, "s")) begins[event["id"]] = event;
+  for (const Json& event : of_phase(events, "f")) ends[event["id"]] = event;
+  ASSERT_FALSE(begins.empty());
+  ASSERT_EQ(begins.size(), ends.size());
+  std::map<Json, int> into, out_of;  // by copy
+  for (const auto& [id, begin] : begins) {
+    ASSERT_TRUE(ends.contains(id));
+    const Json& end = ends[id];
+    EXPECT_EQ(end["bp"], "e");
+    EXPECT_LE(begin["ts"], end["ts"]) << "a value is made before it is read";
+    const Json &from = slice_at(slices, begin), &to = slice_at(slices, end);
+    ASSERT_FALSE(from.is_null()) << begin;
+    ASSERT_FALSE(to.is_null()) << end;
+    EXPECT_NE(from["tid"], to["tid"]);
+    EXPECT_TRUE(from["cat"] == "copy" || to["cat"] == "copy") << from << to;
+    ++out_of[from];
+    ++into[to];
+  }
+  // In the first step weights come from a step, in the last some go to one, that was not traced.
+  std::sort(copies.begin(), copies.end(),
+            [](const Json& a, const Json& b) { return a["ts"] < b["ts"]; });
+  const std::size_t in_step = copies.size() / traced_steps;
+  for (std::size_t i = in_step; i < copies.size() - in_step; ++i) {
+    EXPECT_EQ(into[copies[i]], 1) << copies[i];
+    EXPECT_GE(out_of[copies[i]], 1) << copies[i];
+  }
+}
+
+TEST_F(BenchTest, QueuesAndBoundariesAreMeasuredAndPredicted) {
+  const Report report = run();
+  const Json json = Json::parse(report.json);
+  std::set<std::string> queues;
+  for (const Json& queue : json["queues"]) {
+    queues.insert(queue["name"]);
+    EXPECT_GT(queue["busy_ms"], 0);
+    EXPECT_GE(queue["waiting_ms"], 0);
+    EXPECT_GT(queue["predicted"]["busy_ms"], 0);
+    EXPECT_LE(queue["busy_ms"].get<double>(), 100 * json["step_ms"].get<double>());
+  }
+  EXPECT_EQ(queues, (std::set<std::string>{"cpu", "gpu", "gpu.in", "gpu.out"}));
+
+  std::map<std::string, std::uint64_t> bytes_of;
+  std::uint64_t bytes = 0, copies = 0;
+  for (const Json& copy : json["copies"]) {
+    EXPECT_FALSE(copy["producer"].get<std::string>().empty());
+    EXPECT_FALSE(copy["consumers"].empty());
+    EXPECT_GT(copy["copying_ms"], 0);
+    for (const Json& times : {copy, copy["predicted"]}) {
+      EXPECT_LE(times["exposed_ms"], times["copying_ms"]);
+      EXPECT_LE(times["exposed_ms"], times["waiting_ms"]);
+    }
+    bytes_of[copy["from"].get<std::string>() + " > " + copy["to"].get<std::string>()] +=
+        copy["bytes"].get<std::uint64_t>();
+  }
+  for (const Json& boundary : json["boundaries"]) {
+    const std::string name =
+        boundary["from"].get<std::string>() + " > " + boundary["to"].get<std::string>();
+    EXPECT_EQ(boundary["bytes"], bytes_of[name]);
+    EXPECT_THAT(report.text, HasSubstr(name));
+    bytes += boundary["bytes"].get<std::uint64_t>();
+    copies += boundary["copies"].get<std::uint64_t>();
+    EXPECT_GT(boundary["predicted"]["copying_ms"], 0);
+  }
+  EXPECT_EQ(json["boundaries"].size(), 2u);
+  EXPECT_EQ(copies, json["copies"].size());
+  EXPECT_EQ(json["transfers"]["bytes"], bytes);
+  EXPECT_THAT(report.text, HasSubstr("by the cost model"));
+}
+
+TEST_F(BenchTest, OneDeviceHasOneNamedTrack) {
+  write("policy.toml", "policy = 1\n");
+  const Json json = Json::parse(run().json);
+  EXPECT_EQ(json["queues"].size(), 1u);
+  EXPECT_EQ(json["queues"][0]["name"], "cpu");
+  EXPECT_EQ(json["transfers"]["bytes"], 0);
+  const Json events = trace();
+  ASSERT_EQ(of_phase(events, "M").size(), 1u);
+  EXPECT_EQ(of_phase(events, "M")[0]["args"]["name"], "cpu");
+  EXPECT_FALSE(of_phase(events, "X").empty());
+}
+
+// Passes of one step are programs of their own; what each device did is still told.
+TEST_F(BenchTest, MicroBatchesKeepTracksAndBytes) {
+  const Json json = Json::parse(run({"micro_batch=8"}).json);
+  EXPECT_GT(json["transfers"]["bytes"], 0);
+  std::set<std::string> names;
+  for (const Json& event : of_phase(trace(), "M")) names.insert(event["args"]["name"]);
+  EXPECT_THAT(names, IsSupersetOf({"cpu", "gpu", "gpu.in", "gpu.out"}));
+}
+
+}  // namespace
+}  // namespace tandem::api

@@ -1,0 +1,336 @@
+// `policy auto` on four networks, a slow host beside a fast accelerator that is too small for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "api/planned_step.h"
+#include "engine/runtime/program.h"
+#include "tandem/tandem.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class PolicyAutoTest : public ::testing::Test {
+ protected:
+  PolicyAutoTest() {
+    write("profile.json", R"({ "tandem_device_profile": 1, "devices": {
+  "cpu": { "flops_per_second": 2e9, "bytes_per_second": 4e9, "kernel_overhead_seconds": 1e-7 },
+  "gpu": { "flops_per_second": 4e10, "bytes_per_second": 4e10, "kernel_overhead_seconds": 4e-7,
+           "link_bytes_per_second": 5e9, "link_latency_seconds": 1e-6 } } })");
+  }
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream file(folder_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  PolicyOptions options(const std::string& network, const std::string& policy) const {
+    const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+    std::ifstream file(data + network + ".json");
+    const Json fixture = Json::parse(file);
+    const Json& loss = fixture["loss"];
+    PolicyOptions options;
+    options.model = data + network + "_torchscript.onnx";
+    options.bind = {{"batch", fixture["batch"].get<std::int64_t>()}};
+    options.overrides = {"optimizer.kind=\"adam\"",
+                         "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
+                             loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]"};
+    options.policy = folder_ / policy;
+    options.devices = {"gpu=emulated:0,memory=256MiB"};
+    options.profile = folder_ / "profile.json";
+    return options;
+  }
+  Json plan(PolicyOptions options, const std::string& policy) const {
+    options.policy = folder_ / policy;
+    return Json::parse(policy_plan(options).report.json);
+  }
+  /// Memory of the accelerator that a part of the network fits into.
+  std::size_t part_of(const PolicyOptions& options, double part) const {
+    write("all.toml", "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" } ]\n");
+    const double peak = plan(options, "all.toml")["devices"]["gpu"]["peak"].get<double>();
+    return static_cast<std::size_t>(part * peak);
+  }
+  std::string every_other_layer(const PolicyOptions& options) const {
+    PolicyOptions names = options;
+    names.policy = folder_ / "all.toml";
+    std::vector<std::string> layers;
+    for (const Json& row : Json::parse(policy_names(names).json)["names"]) {
+      const std::string path = row["path"];
+      const std::size_t colon = path.find(':');
+      if (row["op"] != "parameter" || colon == std::string::npos) continue;
+      const std::string layer = path.substr(0, colon);
+      if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
+    }
+    std::string rules;
+    for (std::size_t i = 0; i < layers.size(); i += 2)
+      rules += "  { at = \"" + layers[i] + ".**\", on = \"cpu\" },\n";
+    return rules;
+  }
+  static std::size_t rules_in(const std::string& text) {
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find("{ at = ", at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+
+  testing::TemporaryFolder folder_;
+};
+
+class PolicyAutoOf : public PolicyAutoTest, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(PolicyAutoOf, IsNeverSlowerThanWhatPeopleWrite) {
+  PolicyOptions with = options(GetParam(), "auto.toml");
+  const std::size_t memory = part_of(with, 0.6);
+  with.devices = {"gpu=emulated:0,memory=" + std::to_string(memory) + "B"};
+  PolicyAutoOptions automatic;
+  automatic.most_plans = 300;
+  const Json report = Json::parse(policy_auto(with, automatic).json);
+  const Json found = plan(with, "auto.toml");
+  ASSERT_TRUE(found["fits"]) << read("auto.toml");
+  const double time = found["time"]["step_ms"];
+  EXPECT_DOUBLE_EQ(report["after"]["step_ms"].get<double>(), time);
+
+  const std::string there = "  { at = \"**\", on = \"gpu\" },\n";
+  const std::pair<const char*, std::string> baselines[] = {
+      {"all cpu", "  { at = \"**\", on = \"cpu\" },\n"},
+      {"all gpu", there},
+      {"embeddings cpu",
+       there + "  { at = \"**\", op = \"Gather\", on = \"cpu\", optional = true },\n"},
+      {"optimizer state cpu", "  { at = \"**\", on = \"gpu\", state = \"cpu\" },\n"},
+      {"every other layer cpu", there + every_other_layer(with)}};
+  double best = 1e30;
+  for (const auto& [name, rules] : baselines) {
+    write("baseline.toml", "policy = 1\nrules = [\n" + rules + "]\n");
+    const Json other = plan(with, "baseline.toml");
+    if (!other["fits"]) continue;
+    best = std::min(best, other["time"]["step_ms"].get<double>());
+    EXPECT_LE(time, other["time"]["step_ms"].get<double>() * (1 + 1e-9)) << name;
+  }
+  // All of these networks have something that belongs on the accelerator and fits.
+  EXPECT_LT(time, 0.99 * best) << read("auto.toml");
+  std::printf("%s: %.4f ms, best of the others %.4f ms, %d plans\n%s", GetParam(), time, best,
+              report["plans"].get<int>(), read("auto.toml").c_str());
+
+  // Few rules, and each of them says something.
+  const std::string text = read("auto.toml");
+  EXPECT_LE(rules_in(text), 8u) << text;
+  PolicyCase written(with);
+  const std::string placement = written.placement_text();
+  const std::vector<std::string> lines = report["auto"];
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(
+        std::regex_search(line, std::regex("# [0-9]+ (operator|parameter)s?, [0-9.]+ .?i?B")))
+        << line;
+    std::string fewer = text;
+    fewer.erase(fewer.find(line), line.size());
+    try {
+      written.replace_policy(fewer);
+      EXPECT_NE(written.placement_text(), placement) << line;
+    } catch (const Error&) {  // a parameter without a home: it was needed, too
+    }
+  }
+}
+
+std::string name_of_network(const ::testing::TestParamInfo<const char*>& info) {
+  return info.param;
+}
+INSTANTIATE_TEST_SUITE_P(Networks, PolicyAutoOf, ::testing::Values("mlp", "lenet5"),
+                         name_of_network);
+INSTANTIATE_TEST_SUITE_P(LongNetworks, PolicyAutoOf, ::testing::Values("conv_bn", "gpt"),
+                         name_of_network);
+
+TEST_F(PolicyAutoTest, EqualInputGivesEqualFiles) {
+  PolicyOptions with = options("mlp", "first.toml");
+  const std::size_t memory = part_of(with, 0.6);
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu=" + std::to_string(memory) + "B"};
+  automatic.most_plans = 120;
+  policy_auto(with, automatic);
+  const std::string first = read("first.toml");
+  EXPECT_THAT(first, HasSubstr("policy = 1\n"));
+  EXPECT_THAT(first,
+              HasSubstr("devices = { gpu = { use = \"emulated:0\", memory = \"256MiB\" } }"));
+  automatic.to = folder_ / "second.toml";
+  policy_auto(with, automatic);
+  EXPECT_EQ(read("second.toml"), first);
+  automatic.to.clear();
+  const Report again = policy_auto(with, automatic);
+  EXPECT_THAT(again.text, HasSubstr("says that already"));
+  EXPECT_EQ(read("first.toml"), first);
+  const Json after = Json::parse(again.json)["after"];
+  EXPECT_LE(after["devices"]["gpu"]["peak"].get<std::size_t>(), memory);
+}
+
+TEST_F(PolicyAutoTest, TheUsersRulesAndCommentsStay) {
+  const std::string before = R"(# mine
+policy = 1
+devices = { gpu = { use = "emulated:0", memory = "256MiB" } }   # small
+rules = [
+  { at = "2.**", on = "cpu" },  # stays here
+]
+)";
+  write("policy.toml", before);
+  const PolicyOptions with = options("mlp", "policy.toml");
+  PolicyAutoOptions automatic;
+  automatic.most_plans = 120;
+  policy_auto(with, automatic);
+  std::string text = read("policy.toml");
+  EXPECT_THAT(text, HasSubstr("auto = [\n  { at = \"**\", on = \"gpu\" }"));
+  const std::size_t start = text.find("auto = ["), end = text.find("\n]\n", start);
+  text.erase(start, end + 3 - start);
+  EXPECT_EQ(text, before);
+  EXPECT_EQ(Json::parse(policy_explain(with, "2.Gemm").json)["attributes"]["run"]["value"], "cpu");
+  EXPECT_EQ(Json::parse(policy_explain(with, "0.Gemm").json)["attributes"]["run"]["value"], "gpu");
+}
+
+TEST_F(PolicyAutoTest, SaysWithNumbersWhereNothingFits) {
+  const PolicyOptions with = options("lenet5", "none.toml");
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu=1KiB", "cpu=2KiB"};
+  automatic.most_plans = 80;
+  try {
+    policy_auto(with, automatic);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("2.0 KiB"), HasSubstr("parameters"),
+                                    HasSubstr("raise the budget")));
+  }
+  EXPECT_THAT(read("none.toml"), IsEmpty());
+}
+
+TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
+  const auto text = [](const auto& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  PolicyOptions with = options("mlp", "new.toml");
+  PolicyAutoOptions automatic;
+  automatic.budgets = {"gpu:2GiB"};
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("NAME=SIZE, like gpu=20GiB"));
+  automatic.budgets.clear();
+  with.devices.clear();
+  with.profile.clear();
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("between which devices?"));
+  automatic.budgets = {"gpu=1GiB"};
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("no accelerator"));
+  with.profile = folder_ / "profile.json";
+  EXPECT_EQ(text([&] { policy_auto(with, automatic); }), "no error");  // a plan needs no hardware
+  with.policy.clear();
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("which file?"));
+
+  write("broken.json", R"({ "tandem_device_profile": 1, "devices": {
+    "gpu": { "flops_per_secnd": 1, "bytes_per_second": -1 } } })");
+  with.profile = folder_ / "broken.json";
+  EXPECT_THAT(text([&] { policy_check(with); }),
+              AllOf(HasSubstr("devices.gpu.flops_per_secnd: unknown key (did you mean "
+                              "flops_per_second?)"),
+                    HasSubstr("devices.gpu.bytes_per_second")));
+}
+
+TEST_F(PolicyAutoTest, MeasuredTimesCanBeStoredAndTakenAgain) {
+  PolicyOptions with = options("mlp", "measured.toml");
+  with.profile.clear();
+  PolicyAutoOptions automatic;
+  automatic.most_plans = 60;
+  automatic.measure = true;
+  automatic.save_profile = folder_ / "stored.json";
+  policy_auto(with, automatic);
+  const Json stored = Json::parse(read("stored.json"));
+  for (const char* device : {"cpu", "gpu"}) {
+    const Json& kernels = stored["devices"][device]["kernel_seconds"];
+    EXPECT_GE(kernels.size(), 5u) << device;
+    for (const auto& [request, seconds] : kernels.items())
+      EXPECT_GT(seconds.get<double>(), 0) << request;
+  }
+  const std::string text = read("measured.toml");
+  with.profile = automatic.save_profile;
+  automatic = {};
+  automatic.most_plans = 60;
+  automatic.to = folder_ / "taken.toml";
+  policy_auto(with, automatic);
+  EXPECT_EQ(read("taken.toml"), text);
+
+  // A measured kernel counts as measured.
+  PolicyOptions slow = options("mlp", "measured.toml");
+  Json changed = stored;
+  for (auto& [name, device] : changed["devices"].items()) {
+    for (auto& [request, seconds] : device["kernel_seconds"].items()) seconds = 1.0;
+  }
+  write("slow.json", changed.dump());
+  slow.profile = folder_ / "slow.json";
+  EXPECT_GT(plan(slow, "measured.toml")["time"]["step_ms"].get<double>(), 1e3);
+}
+
+/// Seconds of a steady step on the emulated devices' virtual clock.
+double virtual_step(const PolicyOptions& options, double& predicted) {
+  PolicyCase of(options);
+  predicted = of.plan().seconds;
+  const TrainingGraph training = of.training();
+  const std::vector<Device*>& devices = of.open_devices();
+  StateStore states;
+  Program program(training.graph, of.placing().place(training.graph), of.engine().operators,
+                  devices, states, make_arenas(), {});
+  StepContext context;
+  const auto run = [&](std::uint64_t steps, std::uint64_t from) {
+    for (std::uint64_t ticket = from; ticket < from + steps; ++ticket) {
+      for (std::size_t i = 0; i < training.graph.inputs.size(); ++i) {
+        std::memset(program.input_slot(static_cast<int>(i), ticket), 0,
+                    training.graph.type(training.graph.inputs[i].value).bytes());
+      }
+      context.step = ticket + 1;
+      program.run(context, ticket);
+    }
+    for (Device* device : devices) device->synchronize();
+    return of.engine().monitor->virtual_time();
+  };
+  constexpr std::uint64_t warm = 4, timed = 10;
+  const double start = run(warm, 0);
+  return (run(timed, warm) - start) / timed;
+}
+
+TEST_F(PolicyAutoTest, PoliciesRankAlikeInThePlanAndOnTheVirtualClock) {
+  PolicyOptions with = options("gpt", "policy.toml");
+  with.profile.clear();  // the emulated device knows assumed times only
+  with.devices = {"gpu=emulated:0,memory=256MiB,bandwidth=1GB/s,latency=20us"};
+  with.overrides.push_back("threads=1");
+  const char* policies[] = {R"({ at = "**", on = "gpu" })",
+                            R"({ at = "**", on = "gpu" }, { at = "blocks.0.**", on = "cpu" })",
+                            R"({ at = "**", on = "gpu" }, { at = "**:*", state = "cpu" })",
+                            R"({ at = "**", on = "gpu" }, { at = "blocks.*.up.**", on = "cpu" })",
+                            R"({ at = "**", on = "gpu", param = "cpu" , state = "cpu" })"};
+  std::vector<std::pair<double, double>> times;
+  for (const char* policy : policies) {
+    write("policy.toml", std::string("policy = 1\nrules = [ ") + policy + " ]\n");
+    double predicted = 0;
+    const double emulated = virtual_step(with, predicted);
+    std::printf("predicted %.4f ms, emulated %.4f ms  %s\n", predicted * 1e3, emulated * 1e3,
+                policy);
+    times.emplace_back(predicted, emulated);
+  }
+  std::sort(times.begin(), times.end());
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    EXPECT_GT(times[i].first, times[i - 1].first * 1.01) << "too close to tell";
+    EXPECT_GT(times[i].second, times[i - 1].second);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::api
