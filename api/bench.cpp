@@ -8,6 +8,7 @@
 
 #include "api/crossings.h"
 #include "api/engine.h"
+#include "api/machine_rates.h"
 #include "api/mixed_profile.h"
 #include "api/planned_step.h"
 #include "engine/formats/files.h"
@@ -98,6 +99,25 @@ std::string operator_text(const Program& program, const OperatorTime& time) {
                      node.phase == Phase::backward ? "(backward)" : "");
 }
 
+/// Optimizer updates on the host: what they move, in what time.
+struct HostUpdates {
+  double ms = 0, bytes = 0;
+  double gb_s() const { return ms > 0 ? bytes / ms / 1e6 : 0; }
+};
+
+HostUpdates host_updates(const Program& program, const std::vector<OperatorTime>& operators) {
+  HostUpdates updates;
+  const Lowered& lowered = program.lowered();
+  for (const OperatorTime& time : operators) {
+    const Node& node = lowered.graph.nodes[time.node];
+    const bool is_update = node.op->name == "GroupedUpdate" || !node.op->aliases.empty();
+    if (node.phase != Phase::update || !is_update || lowered.nodes[time.node].device != 0) continue;
+    updates.ms += time.ms;
+    updates.bytes += cost_of(lowered.graph, node).bytes;
+  }
+  return updates;
+}
+
 /// What the cost model takes the devices of a run for.
 std::vector<DeviceProfile> profiles_of(const Placing& placing) {
   std::vector<DeviceProfile> profiles;
@@ -176,6 +196,12 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   json.update(mixed_json(measured, program));
   for (const OperatorTime& time : operators)
     json["operators"].push_back(operator_json(program, time));
+  const HostUpdates updates = host_updates(program, operators);
+  const bool memory_bound = updates.bytes >= 64e6;  // below, caches make any figure
+  const double limit = memory_bound ? bandwidth_gb_s(engine) : 0;
+  json["host_updates"] = {
+      {"ms", updates.ms}, {"bytes", updates.bytes}, {"gb_per_s", updates.gb_s()}};
+  if (memory_bound) json["host_updates"]["machine_gb_per_s"] = limit;
   report.json = json.dump(2);
   report.text = fmt::format(
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
@@ -186,6 +212,11 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       memory_text(program.plan(), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
+  if (memory_bound) {
+    report.text +=
+        fmt::format("update     {:.1f} GB/s on the host; in-place updates alone {:.1f} GB/s\n",
+                    updates.gb_s(), limit);
+  }
   report.text += "operators, by time\n";
   for (std::size_t i = 0; i < operators.size() && i < 25; ++i)
     report.text += operator_text(program, operators[i]);

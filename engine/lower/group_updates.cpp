@@ -10,15 +10,13 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t small_elements = 64 << 10;
-constexpr std::size_t shared_inputs = 4;  // lr, step, scale, skip
 
 struct Group {
   std::vector<NodeId> updates;
 };
 
 bool is_update(const Node& node) {
-  return node.phase == Phase::update && !node.op->aliases.empty() &&
-         (node.op->name == "SgdUpdate" || node.op->name == "AdamUpdate");
+  return node.phase == Phase::update && is_optimizer_update(node);
 }
 
 // Updates of one group agree on all of this.
@@ -29,7 +27,7 @@ std::string key_of(const PlacedEdit& edit, const Graph& graph, NodeId id) {
   const std::size_t scalars = first_scalar(node);
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId input = node.inputs[i];
-    if (i >= scalars && i < scalars + shared_inputs) {
+    if (i >= scalars && i < scalars + update_scalars) {
       key += "/" + std::to_string(input.index);
     } else {
       key += input ? "/" + std::string(name_of(graph.type(input).dtype)) : "/-";
@@ -47,12 +45,12 @@ bool put_group(PlacedEdit& edit, const std::vector<NodeId>& updates) {
   for (NodeId id : updates) {
     const Node& node = edit.graph().node(id);
     inputs.insert(inputs.end(), node.inputs.begin(), node.inputs.begin() + scalars);
-    const std::size_t weight = scalars + shared_inputs;  // what a new weight overwrites
     if (makes_weights)
-      inputs.push_back(weight < node.inputs.size() ? node.inputs[weight] : ValueId{});
+      inputs.push_back(old_weight(node) < node.inputs.size() ? node.inputs[old_weight(node)]
+                                                             : ValueId{});
   }
   const auto shared = first.inputs.begin() + static_cast<std::ptrdiff_t>(scalars);
-  inputs.insert(inputs.end(), shared, shared + shared_inputs);
+  inputs.insert(inputs.end(), shared, shared + update_scalars);
   Attributes attributes = first.attributes;
   attributes.set("op", first.op->name);
   attributes.set("count", static_cast<std::int64_t>(updates.size()));

@@ -1,15 +1,10 @@
 // A parameter in two places: the master (`state`: read and written by the update) and the weight
 // (`param`: read by forward and backward), refreshed in place after each update.
 #include "engine/lower/placed_graph.h"
-
 #include "engine/operators/grouped_update.h"
 
 namespace tandem {
 namespace {
-
-bool makes_weights(const Node& node) {
-  return node.op->name == "SgdUpdate" || node.op->name == "AdamUpdate";
-}
 
 // The update that also writes the master in the weight's type; returns that result. `weight`: what
 // it overwrites where that lies on its own device.
@@ -18,9 +13,8 @@ ValueId with_weight_output(PlacedEdit& edit, NodeId update, DType dtype, ValueId
   Attributes attributes = node.attributes;
   attributes.set("weight", std::string(name_of(dtype)));
   std::vector<ValueId> inputs = node.inputs;
-  const std::size_t old_weight = first_scalar(node) + 4;  // the last input
-  inputs.resize(old_weight + 1);
-  inputs[old_weight] = weight;
+  inputs.resize(old_weight(node) + 1);
+  inputs.back() = weight;
   const NodeId wider = edit.add(node.op->name, std::move(inputs), std::move(attributes), update);
   const std::vector<ValueId> outputs = edit.graph().node(wider).outputs;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) edit.replace(node.outputs[i], outputs[i]);
@@ -54,13 +48,8 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
     const NodeId update = graph.value(master.final).producer;
     const bool is_here = edit.state_device(s) == device;
     ValueId fresh = master.final;
-    if (dtype != master.start.dtype()) {
-      if (makes_weights(graph.node(update))) {
-        fresh = with_weight_output(edit, update, dtype, is_here ? weight : ValueId{});
-      } else {
-        assert(false && "only optimizers write parameters");
-      }
-    }
+    if (dtype != master.start.dtype())
+      fresh = with_weight_output(edit, update, dtype, is_here ? weight : ValueId{});
     state.final = fresh;
     if (!is_here) {
       const NodeId refresh = edit.add("Transfer", {fresh, weight}, {}, update);

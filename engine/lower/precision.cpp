@@ -8,6 +8,7 @@
 
 #include "engine/graph/half.h"
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/grouped_update.h"
 
 namespace tandem {
 namespace {
@@ -86,6 +87,8 @@ class Narrowing {
       const State& state = edit_.graph().states[s];
       if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
       if (!wants_half(state.initial)) continue;
+      const NodeId writer = edit_.graph().value(state.final).producer;
+      if (writer && !is_optimizer_update(edit_.graph().node(writer))) continue;
       is_weight_[add_weight(edit_, s, weights_[s], half_).index] = true;
       weights_[s] = edit_.state_device(s);  // nobody is left who reads the master elsewhere
     }
@@ -93,9 +96,8 @@ class Narrowing {
 
   // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are.
   void widen_operands(NodeId id) {
-    const std::string& op = edit_.graph().node(id).op->name;
-    if (op == "SumOfSquares") return;
-    const bool takes_gradient = op == "SgdUpdate" || op == "AdamUpdate";
+    if (edit_.graph().node(id).op->name == "SumOfSquares") return;
+    const bool takes_gradient = is_optimizer_update(edit_.graph().node(id));
     for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
       const ValueId input = edit_.graph().node(id).inputs[i];
       if (!input || !is_half(input) || is_weight_.contains(input.index)) continue;

@@ -9,6 +9,10 @@
 
 namespace tandem {
 
+bool is_optimizer_update(const Node& node) {
+  return node.op->name == "SgdUpdate" || node.op->name == "AdamUpdate";
+}
+
 UpdateGroup update_group(std::string_view op, bool weight) {
   assert(op == "SgdUpdate" || op == "AdamUpdate");
   UpdateGroup group;
@@ -27,7 +31,8 @@ UpdateGroup update_group(const Node& node) {
 }
 
 std::size_t first_scalar(const Node& node) {
-  return node.op->name == "GroupedUpdate" ? node.inputs.size() - 4 : update_group(node).tensors;
+  return node.op->name == "GroupedUpdate" ? node.inputs.size() - update_scalars
+                                          : update_group(node).tensors;
 }
 
 namespace {

@@ -9,6 +9,10 @@
 
 namespace tandem {
 
+/// An optimizer's step for one parameter, which may be grouped and may write a weight.
+bool is_optimizer_update(const Node& node);
+inline constexpr std::size_t update_scalars = 4;  // lr, step, scale, skip
+
 /// Of one update with the name `op` ("SgdUpdate" or "AdamUpdate") that makes a `weight` or none.
 /// Group i has the inputs [i * inputs, (i + 1) * inputs) and the outputs [i * outputs, (i + 1) *
 /// outputs) of the node.
@@ -22,8 +26,10 @@ struct UpdateGroup {
 UpdateGroup update_group(std::string_view op, bool weight);
 /// Of a node of SgdUpdate, AdamUpdate or GroupedUpdate.
 UpdateGroup update_group(const Node& node);
-/// The node's first scalar: lr, then step, scale, skip.
+/// The input that is the node's first scalar.
 std::size_t first_scalar(const Node& node);
+/// The input that the weight of a single update overwrites; the last one.
+inline std::size_t old_weight(const Node& node) { return first_scalar(node) + update_scalars; }
 
 /// Which output overwrites which input in this node: those of the operator's list, or of a group,
 /// whose operands are both there.

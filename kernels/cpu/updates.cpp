@@ -165,7 +165,7 @@ std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count)
     const std::size_t first = i * sizes.inputs;
     for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
     const bool grouped = r.node->op->name == "GroupedUpdate";
-    const std::size_t weight = grouped ? first + sizes.tensors : first_scalar(*r.node) + 4;
+    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
     if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
     for (std::size_t k = 0; k < sizes.outputs; ++k) {
       const std::size_t at = i * sizes.outputs + k;

@@ -205,6 +205,11 @@ TEST_F(BenchTest, QueuesAndBoundariesAreMeasuredAndPredicted) {
   EXPECT_EQ(copies, json["copies"].size());
   EXPECT_EQ(json["transfers"]["bytes"], bytes);
   EXPECT_THAT(report.text, HasSubstr("by the cost model"));
+  // AdamW of two weights on the host: 28 bytes an element, and scalars.
+  const double updated = json["host_updates"]["bytes"], least = 28.0 * 2 * width * width;
+  EXPECT_GE(updated, least);
+  EXPECT_LE(updated, least + 64);
+  EXPECT_GT(json["host_updates"]["gb_per_s"], 0);
 }
 
 TEST_F(BenchTest, OneDeviceHasOneNamedTrack) {
