@@ -10,6 +10,7 @@
 #include "api/engine.h"
 #include "api/machine_rates.h"
 #include "api/mixed_profile.h"
+#include "api/output_file.h"
 #include "api/planned_step.h"
 #include "engine/formats/files.h"
 #include "engine/training/optimizers/optimizer.h"
@@ -174,7 +175,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     times.events.push_back(track_event(1, "cpu"));
   }
   if (!options.trace_path.empty()) {
-    replace_file(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n");
+    write_output(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n", "--trace",
+                 "\"traceEvents\"");
   }
 
   const double median = quantile(seconds, 0.5);

@@ -1,6 +1,6 @@
 #include "api/device_profile.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
@@ -37,8 +37,25 @@ class ProfileReader {
 
   DeviceProfiles read() {
     DeviceProfiles profiles;
-    const Json json = Json::parse(read_file(file_, most_bytes), nullptr, false);
-    if (json.is_discarded() || !json.is_object() || !json.contains(version_key)) {
+    Json json;
+    const std::string text = read_file(file_, most_bytes);
+    try {
+      json = Json::parse(text);
+    } catch (const Json::exception& error) {
+      const auto* parse = dynamic_cast<const Json::parse_error*>(&error);
+      const std::size_t at = parse != nullptr ? std::min(parse->byte, text.size()) : 0;
+      problem("", "not JSON", "", error.what());
+      problems_.back().line =
+          1 + static_cast<int>(
+                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+      throw Error(ErrorKind::usage, std::move(problems_));
+    }
+    if (json.is_object()) {
+      for (const auto& [key, value] : json.items()) {
+        if (key != version_key && key != "devices") problem(key, "unknown key", "", "");
+      }
+    }
+    if (!json.is_object() || !json.contains(version_key)) {
       problem("", "not a device profile", std::string("a JSON object with ") + version_key, "");
     } else if (json[version_key] != 1) {
       problem(version_key, "this program reads version 1", "1", json[version_key].dump());
@@ -67,10 +84,11 @@ class ProfileReader {
   }
 
   double read_number(const std::string& path, const Json& value, bool may_be_zero) {
+    // Seconds from 0 to 1,000; rates and sizes from 1 to 1e21.
     const double number = value.is_number() ? value.get<double>() : -1;
-    if (std::isfinite(number) && (number > 0 || (may_be_zero && number == 0))) return number;
-    problem(path, "not a number that this can be", may_be_zero ? "0 or more" : "above 0",
-            value.dump());
+    const double low = may_be_zero ? 0 : 1, high = may_be_zero ? 1e3 : 1e21;
+    if (number >= low && number <= high) return number;
+    problem(path, "out of range", may_be_zero ? "0 to 1000" : "1 to 1e21", value.dump());
     return 1;
   }
 

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "api/auto_case.h"
+#include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/graph/selector.h"
 #include "placement/edit.h"
 #include "placement/quantities.h"
 
@@ -143,6 +145,11 @@ struct Found {
   std::vector<std::pair<std::string, AutoPlan>> baselines;
   int plans = 0;
   bool finished = false;
+  /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
+  bool is_old_better() const {
+    return before && before->score.possible && before->score.overflow <= 0 &&
+           before->score.seconds < after.score.seconds * (1 - 1e-9);
+  }
 };
 
 Found find_placement(AutoCase& of, const std::string& before) {
@@ -167,13 +174,33 @@ Found find_placement(AutoCase& of, const std::string& before) {
   return found;
 }
 
-void write_policy(const std::string& path, const std::string& text) {
-  const std::filesystem::path file = path;
-  if (!path_exists(path)) return replace_file(std::filesystem::absolute(file).string(), text);
-  const std::filesystem::path real = std::filesystem::canonical(file);  // a link stays a link
-  const auto permissions = std::filesystem::status(real).permissions();
-  replace_file(real.string(), text);
-  std::filesystem::permissions(real, permissions);
+/// Lines of the file as it is, where it has no list `auto` that is about to be replaced.
+void check_as_written(PolicyCase& of, const std::string& text, const std::string& path) {
+  std::vector<Diagnostic> ignored;
+  const Policy policy = parse_policy(text, path, {}, &ignored);
+  const bool has_auto = std::any_of(policy.rules.begin(), policy.rules.end(), [](const auto& rule) {
+    return rule.layer == Layer::automatic;
+  });
+  if (has_auto) return;
+  of.replace_policy(text);
+  of.resolved();
+}
+
+void check_budget_names(const Budgets& budgets, const std::vector<std::string>& known) {
+  std::vector<Diagnostic> errors;
+  for (const auto& [name, bytes] : budgets) {
+    const bool numbered = name.starts_with("gpu") || name.starts_with("emulated:");
+    if (numbered || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    Diagnostic d;
+    d.file = "--budget";
+    d.message = "unknown device";
+    d.got = name;
+    const std::string nearest = nearest_name(name, known);
+    d.fix = nearest.empty() ? "declare it in `devices` or with --device NAME=emulated:0"
+                            : "did you mean " + nearest + "?";
+    errors.push_back(std::move(d));
+  }
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
 }
 
 DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devices,
@@ -191,9 +218,13 @@ Report report_of(const Found& found, const std::string& file, const std::string&
                  bool changed) {
   Json baselines = Json::array();
   Report report;
-  report.text = file + (changed ? ": auto = [\n" : ": says that already: auto = [\n");
-  for (const std::string& line : found.lines) report.text += "  " + line + "\n";
-  report.text += "]\n";
+  if (found.is_old_better()) {
+    report.text = file + ": kept as it is, faster than the best that was found\n";
+  } else {
+    report.text = file + (changed ? ": auto = [\n" : ": says that already: auto = [\n");
+    for (const std::string& line : found.lines) report.text += "  " + line + "\n";
+    report.text += "]\n";
+  }
   report.text +=
       "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
   report.text += "after     " + line_of(found.after) + "\n";
@@ -246,7 +277,10 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   const std::string bare = replace_auto(text, to, {});
 
   DeviceProfiles profiles = of.profiles();
+  std::vector<std::string> known = device_names(options, text, {{"gpu", 0}}, profiles);
+  check_budget_names(budgets, known);
   const std::vector<std::string> devices = device_names(options, text, budgets, profiles);
+  if (exists) check_as_written(of, text, source);
   AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
   candidates.check_devices();
   std::string times = options.profile.empty() ? "assumed times" : "times of " + options.profile;
@@ -259,11 +293,13 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
                 : "measured times, stored in " + automatic.save_profile;
   }
   if (!automatic.save_profile.empty())
-    write_policy(automatic.save_profile, device_profiles_json(profiles));
+    write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
+                 "tandem_device_profile");
   const Found found = find_placement(candidates, text);
-  const std::string after = replace_auto(bare, to, found.lines);
+  const std::string after = found.is_old_better() ? text : replace_auto(bare, to, found.lines);
   const bool changed = !path_exists(to) || read_file(to, most_bytes) != after;
-  if (changed) write_policy(to, after);
+  const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to);
+  if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
   const std::string shown =
       std::filesystem::path(to).lexically_proximate(std::filesystem::current_path()).string();
   return report_of(found, shown.starts_with("..") ? to : shown, times, changed);

@@ -196,6 +196,16 @@ rules = [
   EXPECT_EQ(Json::parse(policy_explain(with, "0.Gemm").json)["attributes"]["run"]["value"], "gpu");
 }
 
+TEST_F(PolicyAutoTest, AFasterListStays) {
+  const PolicyOptions with = options("gpt", "fast.toml");
+  policy_auto(with, {});
+  const std::string found = read("fast.toml");
+  PolicyAutoOptions hasty;
+  hasty.most_plans = 1;
+  EXPECT_THAT(policy_auto(with, hasty).text, HasSubstr("kept as it is"));
+  EXPECT_EQ(read("fast.toml"), found);
+}
+
 TEST_F(PolicyAutoTest, SaysWithNumbersWhereNothingFits) {
   const PolicyOptions with = options("lenet5", "none.toml");
   PolicyAutoOptions automatic;
@@ -225,7 +235,14 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   PolicyAutoOptions automatic;
   automatic.budgets = {"gpu:2GiB"};
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("NAME=SIZE, like gpu=20GiB"));
+  automatic.budgets = {"gup=2GiB"};
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
+              AllOf(HasSubstr("--budget"), HasSubstr("did you mean gpu?")));
   automatic.budgets.clear();
+  write("lost.toml", "policy = 1\nrules = [\n  { at = \"nowhere.**\", on = \"cpu\" },\n]\n");
+  with.policy = folder_ / "lost.toml";
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("lost.toml:3:10: nowhere.**"));
+  with.policy = folder_ / "new.toml";
   with.devices.clear();
   with.profile.clear();
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("between which devices?"));

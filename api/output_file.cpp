@@ -1,0 +1,60 @@
+#include "api/output_file.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
+
+[[noreturn]] void refuse(std::string_view option, const std::string& path, std::string message,
+                         std::string expected) {
+  Diagnostic d;
+  d.file = option;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = path;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// Where a link leads, also one to a file that is not there yet.
+fs::path target_of(fs::path path) {
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path)); ++links) {
+    const fs::path next = fs::read_symlink(path);
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path;
+}
+
+}  // namespace
+
+void write_output(const std::string& path, std::string_view content, std::string_view option,
+                  std::string_view mark) {
+  if (path.empty()) refuse(option, "\"\"", "not a file name", "a path");
+  const fs::path target = target_of(fs::absolute(path));
+  const fs::file_status status = fs::status(target);
+  if (fs::is_directory(status)) refuse(option, path, "this is a folder", "a file to write");
+  if (!fs::exists(status)) return replace_file(target.string(), content);
+  if (!fs::is_regular_file(status)) {
+    std::ofstream out(target, std::ios::binary | std::ios::app);
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    out.flush();
+    if (!out) refuse(option, path, "cannot be written", "a file, pipe or device that takes it");
+    return;
+  }
+  const bool is_ours = !mark.empty() && fs::file_size(target) <= most_bytes &&
+                       read_file(target.string(), most_bytes).find(mark) != std::string::npos;
+  if (!is_ours && (mark.empty() || fs::file_size(target) > 0))
+    refuse(option, path, "there is another file of this name", "a new name, or remove the file");
+  const fs::perms permissions = status.permissions();
+  replace_file(target.string(), content);
+  fs::permissions(target, permissions);
+}
+
+}  // namespace tandem::api

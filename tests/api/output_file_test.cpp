@@ -1,0 +1,72 @@
+// Output files of commands: what is there and is something else stays.
+#include "api/output_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "engine/formats/files.h"
+#include "include/tandem/error.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class OutputFile : public ::testing::Test {
+ protected:
+  std::string path(const char* name) const { return folder_ / name; }
+  std::string text_of(const std::string& file) const { return read_file(file, 1000); }
+  std::string refusal(const std::string& file, std::string_view mark) {
+    try {
+      write_output(file, "new", "--trace", mark);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.what();
+    }
+    return "";
+  }
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(OutputFile, OnlyItsOwnKindIsReplaced) {
+  write_output(path("new"), "traceEvents 1", "--trace", "traceEvents");
+  write_output(path("new"), "traceEvents 2", "--trace", "traceEvents");
+  EXPECT_EQ(text_of(path("new")), "traceEvents 2");
+  std::ofstream(path("train.toml")) << "model = \"m.onnx\"\n";
+  EXPECT_THAT(refusal(path("train.toml"), "traceEvents"),
+              AllOf(HasSubstr("--trace"), HasSubstr("another file of this name")));
+  EXPECT_EQ(text_of(path("train.toml")), "model = \"m.onnx\"\n");
+  EXPECT_THAT(refusal(path("new"), ""), HasSubstr("another file of this name"));
+  EXPECT_THAT(refusal(folder_ / "", "traceEvents"), HasSubstr("folder"));
+  EXPECT_THAT(refusal("", "traceEvents"), HasSubstr("not a file name"));
+}
+
+TEST_F(OutputFile, LinksAndPermissionsStay) {
+  std::ofstream(path("real")) << "mark";
+  fs::permissions(path("real"), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("real", path("link"));
+  write_output(path("link"), "mark 2", "--to", "mark");
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(text_of(path("real")), "mark 2");
+  EXPECT_EQ(fs::status(path("real")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("later", path("dangling"));
+  write_output(path("dangling"), "mark", "--to", "mark");
+  EXPECT_TRUE(fs::is_symlink(path("dangling")));
+  EXPECT_EQ(text_of(path("later")), "mark");
+}
+
+TEST_F(OutputFile, DevicesAreWrittenToNotReplaced) {
+  write_output("/dev/null", "anything", "--trace", "traceEvents");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THAT(refusal("/dev/full", "traceEvents"), HasSubstr("cannot be written"));
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+}
+
+}  // namespace
+}  // namespace tandem::api
