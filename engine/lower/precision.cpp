@@ -171,7 +171,8 @@ class Narrowing {
     const NodeId producer = edit_.graph().value(value).producer;
     const int from = producer ? edit_.device(producer) : home_of(value);
     const bool at_source = to == half_ && !edit_.graph().is_constant(value);
-    const int device = at_source ? from : reader_device;
+    // A constant is laid down on each device later.
+    const int device = at_source ? from : edit_.graph().is_constant(value) ? host : reader_device;
     ValueId& known = casts_[{value.index, to, device}];
     if (known) return known;
     if (edit_.graph().is_constant(value)) {
@@ -193,7 +194,8 @@ class Narrowing {
       edit_.set_device(node, device);
       known = edit_.graph().node(node).outputs[0];
       edit_.graph().value(known).name =
-          edit_.graph().value(value).name + "@" + std::string(name_of(to));
+          edit_.graph().value(value).name + "@" + std::string(name_of(to)) +
+          (at_source ? "" : "@" + edit_.context().devices[device]->name());
     }
     return known;
   }
