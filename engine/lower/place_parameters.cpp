@@ -50,11 +50,13 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
     ValueId fresh = master.final;
     if (dtype != master.start.dtype())
       fresh = with_weight_output(edit, update, dtype, is_here ? weight : ValueId{});
+    if (!(fresh == master.final)) edit.graph().value(fresh).name = value.name + "/new";
     state.final = fresh;
     if (!is_here) {
       const NodeId refresh = edit.add("Transfer", {fresh, weight}, {}, update);
       edit.set_device(refresh, device);
       state.final = edit.graph().node(refresh).outputs[0];
+      edit.graph().value(state.final).name = value.name + "/arrived";
     }
   }
   edit.add_state(std::move(state), device, edit.lookahead(s));
