@@ -34,6 +34,13 @@ fs::path target_of(fs::path path) {
 
 }  // namespace
 
+void rewrite_file(const std::string& path, std::string_view content) {
+  const fs::path file = fs::canonical(path);
+  const fs::perms permissions = fs::status(file).permissions();
+  replace_file(file.string(), content);
+  fs::permissions(file, permissions);
+}
+
 void write_output(const std::string& path, std::string_view content, std::string_view option,
                   std::string_view mark) {
   if (path.empty()) refuse(option, "\"\"", "not a file name", "a path");
@@ -52,9 +59,7 @@ void write_output(const std::string& path, std::string_view content, std::string
                        read_file(target.string(), most_bytes).find(mark) != std::string::npos;
   if (!is_ours && (mark.empty() || fs::file_size(target) > 0))
     refuse(option, path, "there is another file of this name", "a new name, or remove the file");
-  const fs::perms permissions = status.permissions();
-  replace_file(target.string(), content);
-  fs::permissions(target, permissions);
+  rewrite_file(target.string(), content);
 }
 
 }  // namespace tandem::api

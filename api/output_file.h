@@ -13,4 +13,7 @@ namespace tandem::api {
 void write_output(const std::string& path, std::string_view content, std::string_view option,
                   std::string_view mark);
 
+/// Replaces a file that is there, at once or not at all; links and permissions stay.
+void rewrite_file(const std::string& path, std::string_view content);
+
 }  // namespace tandem::api

@@ -1,9 +1,9 @@
 // `tandem policy edit`: one rule of a policy file, set or cleared in place.
 #include <algorithm>
-#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "placement/edit.h"
@@ -79,12 +79,7 @@ Report policy_edit(const std::string& path, const PolicyChange& change) {
   edit.remove = change.remove;
   const std::string before = text_before(path);
   const std::string after = edit_policy(before, path, edit);
-  if (after != before) {  // a link stays a link, and the file keeps who may read it
-    const std::filesystem::path file = std::filesystem::canonical(path);
-    const auto permissions = std::filesystem::status(file).permissions();
-    replace_file(file.string(), after);
-    std::filesystem::permissions(file, permissions);
-  }
+  if (after != before) rewrite_file(path, after);
   const Change changed = change_of(before, after);
   Report report;
   report.json = nlohmann::ordered_json{{"file", path},

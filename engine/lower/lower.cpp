@@ -8,23 +8,6 @@
 namespace tandem {
 namespace {
 
-PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
-  assert(placement.nodes.size() == graph.nodes.size());
-  assert(placement.states.size() == graph.states.size());
-  PlacedGraph placed;
-  placed.graph = graph;
-  for (const PlacedNode& node : placement.nodes) {
-    placed.devices.push_back(node.device);
-    placed.keeping.push_back({node.acts, node.lookahead});
-  }
-  for (const PlacedState& state : placement.states) {
-    placed.states.push_back(state.state);
-    placed.weights.push_back(state.param);
-    placed.lookaheads.push_back(state.lookahead);
-  }
-  return placed;
-}
-
 bool is_on(const LowerOptions& options, const std::string& pass) {
   const auto& off = options.disabled_passes;
   return std::find(off.begin(), off.end(), pass) == off.end();
@@ -46,6 +29,23 @@ void note_precision(Lowered& lowered, DType compute) {
 }
 
 }  // namespace
+
+PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
+  assert(placement.nodes.size() == graph.nodes.size());
+  assert(placement.states.size() == graph.states.size());
+  PlacedGraph placed;
+  placed.graph = graph;
+  for (const PlacedNode& node : placement.nodes) {
+    placed.devices.push_back(node.device);
+    placed.keeping.push_back({node.acts, node.lookahead});
+  }
+  for (const PlacedState& state : placement.states) {
+    placed.states.push_back(state.state);
+    placed.weights.push_back(state.param);
+    placed.lookaheads.push_back(state.lookahead);
+  }
+  return placed;
+}
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{

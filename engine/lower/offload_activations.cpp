@@ -8,7 +8,6 @@
 namespace tandem {
 namespace {
 
-constexpr int host = 0;
 constexpr std::size_t smallest = 1024;  // bytes that are worth a copy
 
 class Offload {

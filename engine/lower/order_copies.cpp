@@ -9,8 +9,6 @@
 namespace tandem {
 namespace {
 
-constexpr int host = 0;
-
 class CopyOrder {
  public:
   explicit CopyOrder(const PlacedGraph& placed)

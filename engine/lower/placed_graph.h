@@ -10,6 +10,8 @@
 
 namespace tandem {
 
+constexpr int host = 0;  // the device where inputs are fed and outputs are read
+
 /// Of a node: what becomes of its results until backward reads them.
 struct Keeping {
   Activations acts = Activations::keep;
@@ -24,6 +26,9 @@ struct PlacedGraph {
   std::vector<Keeping> keeping;  // per node
   std::vector<int> lookaheads;   // per state: of its copies where it is read elsewhere
 };
+
+/// What the passes begin with.
+PlacedGraph placed_graph(const Graph& graph, const Placement& placement);
 
 struct LowerContext {
   const OperatorSet& operators;

@@ -4,23 +4,22 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <optional>
 #include <tuple>
 
-#include "engine/graph/half.h"
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/grouped_update.h"
 
 namespace tandem {
 namespace {
 
-constexpr int host = 0;
-
 class Narrowing {
  public:
-  Narrowing(PlacedEdit& edit, const PlacedGraph& placed)
+  /// `weights`: see PlacedGraph.
+  Narrowing(PlacedEdit& edit, std::vector<int> weights)
       : edit_(edit),
         half_(edit.context().options.compute),
-        weights_(placed.weights),
+        weights_(std::move(weights)),
         count_(edit.graph().nodes.size()) {
     for (const Device* device : edit.context().devices)
       is_fast_.push_back(device->facts().has(name_of(half_)));
@@ -89,7 +88,7 @@ class Narrowing {
       if (!wants_half(state.initial)) continue;
       const NodeId writer = edit_.graph().value(state.final).producer;
       if (writer && !is_optimizer_update(edit_.graph().node(writer))) continue;
-      is_weight_[add_weight(edit_, s, weights_[s], half_).index] = true;
+      add_weight(edit_, s, weights_[s], half_);
       weights_[s] = edit_.state_device(s);  // nobody is left who reads the master elsewhere
     }
   }
@@ -100,7 +99,7 @@ class Narrowing {
     const bool takes_gradient = is_optimizer_update(edit_.graph().node(id));
     for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
       const ValueId input = edit_.graph().node(id).inputs[i];
-      if (!input || !is_half(input) || is_weight_.contains(input.index)) continue;
+      if (!input || !is_half(input)) continue;
       if (takes_gradient && i == 1) continue;
       const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
       edit_.graph().node(id).inputs[i] = wide;
@@ -214,7 +213,6 @@ class Narrowing {
   std::vector<int> weights_;
   std::size_t count_;          // nodes at the start
   std::vector<bool> is_fast_;  // per device
-  std::map<std::int32_t, bool> is_weight_;
   std::map<std::tuple<std::int32_t, DType, int>, ValueId> casts_;
 };
 
@@ -222,9 +220,9 @@ class Narrowing {
 
 PlacedGraph precision(PlacedGraph placed, const LowerContext& context) {
   if (context.options.compute == DType::float32) return placed;
-  const PlacedGraph before = placed;
+  std::vector<int> weights = placed.weights;
   PlacedEdit edit(std::move(placed), context);
-  Narrowing narrowing(edit, before);
+  Narrowing narrowing(edit, std::move(weights));
   narrowing.run();
   PlacedGraph result = edit.finish();
   result.weights = narrowing.weights();

@@ -9,8 +9,6 @@
 namespace tandem {
 namespace {
 
-constexpr int host = 0;  // where inputs are fed and outputs are read
-
 class Cut {
  public:
   explicit Cut(PlacedEdit& edit) : edit_(edit), count_(edit.graph().nodes.size()) {

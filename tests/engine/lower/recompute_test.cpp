@@ -68,18 +68,7 @@ class RecomputeTest : public ::testing::Test {
     const LowerOptions options;
     const std::vector<Device*> devices{machine.cpu.get()};
     const LowerContext context{operators, devices, options};
-    PlacedGraph placed;
-    placed.graph = graph;
-    for (const PlacedNode& node : placement.nodes) {
-      placed.devices.push_back(node.device);
-      placed.keeping.push_back({node.acts, node.lookahead});
-    }
-    for (const PlacedState& state : placement.states) {
-      placed.states.push_back(state.state);
-      placed.weights.push_back(state.param);
-      placed.lookaheads.push_back(state.lookahead);
-    }
-    return recompute(std::move(placed), context).graph;
+    return recompute(placed_graph(graph, placement), context).graph;
   }
 
   // Nodes of each operator in a phase.
