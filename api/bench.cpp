@@ -13,6 +13,7 @@
 #include "api/output_file.h"
 #include "api/planned_step.h"
 #include "engine/formats/files.h"
+#include "engine/operators/grouped_update.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
 #include "tandem/tandem.h"
@@ -31,72 +32,90 @@ double quantile(std::vector<double> values, double q) {
 }
 
 struct Profile {
-  std::vector<double> node_seconds;  // sums over profiled steps
-  Json events = Json::array();       // Chrome trace of the last step
+  std::vector<std::vector<double>> node_seconds;  // per program, sums over profiled steps
+  Json events = Json::array();                    // Chrome trace of all of them
 };
 
-/// Installs a probe that times every instruction of a program.
-void profile(Program& program, Profile& profile) {
-  const Lowered& lowered = program.lowered();
-  profile.node_seconds.assign(lowered.graph.nodes.size(), 0);
+/// Installs a probe in every program that times each instruction.
+void profile(const TracedSteps& traced, Profile& profile) {
   const auto origin = Clock::now();
-  program.set_probe([&profile, &lowered, origin, begin = Clock::time_point()](
-                        NodeId node, bool is_begin) mutable {
-    const auto now = Clock::now();
-    if (is_begin) {
-      begin = now;
-      return;
-    }
-    if (!node) return;
-    const double seconds = std::chrono::duration<double>(now - begin).count();
-    profile.node_seconds[node.index] += seconds;
-    const Node& n = lowered.graph.node(node);
-    profile.events.push_back({{"name", n.path + " " + n.op->name},
-                              {"ph", "X"},
-                              {"pid", 1},
-                              {"tid", 1},
-                              {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
-                              {"dur", seconds * 1e6}});
-  });
+  for (std::size_t number = 0; number < traced.programs().size(); ++number) {
+    const Lowered& lowered = traced.programs()[number].program->lowered();
+    profile.node_seconds.emplace_back(lowered.graph.nodes.size(), 0.0);
+    traced.programs()[number].program->set_probe([&profile, &lowered, origin, number,
+                                                  begin = Clock::time_point()](
+                                                     NodeId node, bool is_begin) mutable {
+      const auto now = Clock::now();
+      if (is_begin) {
+        begin = now;
+        return;
+      }
+      if (!node) return;
+      const double seconds = std::chrono::duration<double>(now - begin).count();
+      profile.node_seconds[number][node.index] += seconds;
+      const Node& n = lowered.graph.node(node);
+      profile.events.push_back({{"name", n.path + " " + n.op->name},
+                                {"ph", "X"},
+                                {"pid", 1},
+                                {"tid", 1},
+                                {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
+                                {"dur", seconds * 1e6}});
+    });
+  }
 }
 
+/// A node of a program, in all its runs in a step.
 struct OperatorTime {
+  const TracedProgram* program;
   std::size_t node;
   double ms;
+
+  const Lowered& lowered() const { return program->program->lowered(); }
+  const Node& operation() const { return lowered().graph.nodes[node]; }
+  const Kernel& kernel() const { return *lowered().nodes[node].kernel; }
+  Cost cost() const {
+    Cost cost = cost_of(lowered().graph, operation());
+    cost.bytes *= program->times;
+    cost.flops *= program->times;
+    return cost;
+  }
 };
 
-std::vector<OperatorTime> sorted_times(const Program& program, const Profile& profile) {
+std::vector<OperatorTime> sorted_times(const TracedSteps& traced, const Profile& profile) {
   std::vector<OperatorTime> times;
-  for (std::size_t i = 0; i < profile.node_seconds.size(); ++i) {
-    if (program.lowered().nodes[i].kernel == nullptr) continue;
-    times.push_back({i, profile.node_seconds[i] * 1e3 / profiled_steps});
+  for (std::size_t p = 0; p < profile.node_seconds.size(); ++p) {
+    const TracedProgram& program = traced.programs()[p];
+    for (std::size_t i = 0; i < profile.node_seconds[p].size(); ++i) {
+      if (program.program->lowered().nodes[i].kernel == nullptr) continue;
+      times.push_back({&program, i, profile.node_seconds[p][i] * 1e3 / profiled_steps});
+    }
   }
   std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
   return times;
 }
 
-Json operator_json(const Program& program, const OperatorTime& time) {
-  const Lowered& lowered = program.lowered();
-  const Node& node = lowered.graph.nodes[time.node];
-  const Cost cost = cost_of(lowered.graph, node);
+Json operator_json(const OperatorTime& time) {
+  const Lowered& lowered = time.lowered();
+  const Node& node = time.operation();
+  const Cost cost = time.cost();
   return {{"path", node.path},
           {"op", node.op->name},
           {"phase", phase_name(node.phase)},
           {"device", lowered.devices[lowered.nodes[time.node].device]->name()},
-          {"kernel", program.lowered().nodes[time.node].kernel->name},
+          {"kernel", time.kernel().name},
           {"ms", time.ms},
           {"bytes", cost.bytes},
           {"flops", cost.flops}};
 }
 
-std::string operator_text(const Program& program, const OperatorTime& time) {
-  const Node& node = program.lowered().graph.nodes[time.node];
-  const Cost cost = cost_of(program.lowered().graph, node);
+std::string operator_text(const OperatorTime& time) {
+  const Node& node = time.operation();
+  const Cost cost = time.cost();
   const double seconds = time.ms / 1e3;
   return fmt::format("  {:9.3f} ms {:7.1f} GF/s {:6.1f} GB/s  {:<22} {:<28} {} {}\n", time.ms,
                      seconds > 0 ? cost.flops / seconds / 1e9 : 0,
                      seconds > 0 ? cost.bytes / seconds / 1e9 : 0, node.op->name,
-                     program.lowered().nodes[time.node].kernel->name, node.path,
+                     time.kernel().name, node.path,
                      node.phase == Phase::backward ? "(backward)" : "");
 }
 
@@ -106,17 +125,30 @@ struct HostUpdates {
   double gb_s() const { return ms > 0 ? bytes / ms / 1e6 : 0; }
 };
 
-HostUpdates host_updates(const Program& program, const std::vector<OperatorTime>& operators) {
+HostUpdates host_updates(const std::vector<OperatorTime>& operators) {
   HostUpdates updates;
-  const Lowered& lowered = program.lowered();
   for (const OperatorTime& time : operators) {
-    const Node& node = lowered.graph.nodes[time.node];
-    const bool is_update = node.op->name == "GroupedUpdate" || !node.op->aliases.empty();
-    if (node.phase != Phase::update || !is_update || lowered.nodes[time.node].device != 0) continue;
+    const Node& node = time.operation();
+    const bool is_update = !aliases_of(node).empty() && node.op->name != "Accumulate";
+    if (node.phase != Phase::update || !is_update || time.lowered().nodes[time.node].device != 0)
+      continue;
     updates.ms += time.ms;
-    updates.bytes += cost_of(lowered.graph, node).bytes;
+    updates.bytes += time.cost().bytes;
   }
   return updates;
+}
+
+/// Per device that of the pass with the highest peak.
+Plan highest_memory(const TracedSteps& traced) {
+  Plan highest;
+  for (const TracedProgram& program : traced.programs()) {
+    const std::vector<MemoryUse>& memory = program.program->plan().memory;
+    highest.memory.resize(memory.size());
+    for (std::size_t d = 0; d < memory.size(); ++d) {
+      if (memory[d].peak >= highest.memory[d].peak) highest.memory[d] = memory[d];
+    }
+  }
+  return highest;
 }
 
 /// What the cost model takes the devices of a run for.
@@ -156,22 +188,24 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     });
   }
   const std::uint64_t resident = peak_resident_bytes();
-  Program& program = *training.main_program().program;
+  std::vector<Program*> passes;
+  for (const BoundProgram* bound : training.step_programs()) passes.push_back(bound->program.get());
+  const TracedSteps traced(passes, profiled_steps);
   Profile times;
-  const bool mixed = model.placing().devices().size() > 1;
+  const std::vector<Device*>& devices = model.placing().devices();
+  const bool mixed = devices.size() > 1;
   MixedProfile measured;
   if (mixed) {
-    engine.monitor->start_trace(trace_capacity(program, profiled_steps));
+    engine.monitor->start_trace(trace_capacity(traced));
     training.run_steps(profiled_steps, [](double) {});
-    for (Device* device : model.placing().devices()) device->synchronize();
-    measured =
-        profile_mixed(program, *engine.monitor, profiled_steps, profiles_of(model.placing()));
+    for (Device* device : devices) device->synchronize();
+    measured = profile_mixed(traced, *engine.monitor, profiles_of(model.placing()));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
   } else {
-    profile(program, times);
+    profile(traced, times);
     training.run_steps(profiled_steps, [](double) {});
-    program.set_probe(nullptr);
+    for (Program* pass : passes) pass->set_probe(nullptr);
     times.events.push_back(track_event(1, "cpu"));
   }
   if (!options.trace_path.empty()) {
@@ -181,10 +215,10 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
 
   const double median = quantile(seconds, 0.5);
   double busy = 0, reference = 0;
-  const std::vector<OperatorTime> operators = sorted_times(program, times);
+  const std::vector<OperatorTime> operators = sorted_times(traced, times);
   for (const OperatorTime& time : operators) {
     busy += time.ms;
-    if (program.lowered().nodes[time.node].kernel->reference) reference += time.ms;
+    if (time.kernel().reference) reference += time.ms;
   }
   if (!mixed) measured.queues.push_back({"cpu", busy, 0});
   Report report;
@@ -195,10 +229,9 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
             {"peak_rss_mib", static_cast<double>(resident) / (1 << 20)},
             {"reference_ms", reference},
             {"operators", Json::array()}};
-  json.update(mixed_json(measured, program));
-  for (const OperatorTime& time : operators)
-    json["operators"].push_back(operator_json(program, time));
-  const HostUpdates updates = host_updates(program, operators);
+  json.update(mixed_json(measured, devices));
+  for (const OperatorTime& time : operators) json["operators"].push_back(operator_json(time));
+  const HostUpdates updates = host_updates(operators);
   const bool memory_bound = updates.bytes >= 64e6;  // below, caches make any figure
   const double limit = memory_bound ? bandwidth_gb_s(engine) : 0;
   json["host_updates"] = {
@@ -209,9 +242,9 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
       "{}memory     peak resident {}\n{}",
       median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
-      static_cast<double>(batch) / median, mixed_text(measured, program),
+      static_cast<double>(batch) / median, mixed_text(measured, devices),
       bytes_text(static_cast<double>(resident)),
-      memory_text(program.plan(), model.placing().resolved()));
+      memory_text(highest_memory(traced), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
   if (memory_bound) {
@@ -221,7 +254,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   report.text += "operators, by time\n";
   for (std::size_t i = 0; i < operators.size() && i < 25; ++i)
-    report.text += operator_text(program, operators[i]);
+    report.text += operator_text(operators[i]);
   return report;
 }
 
@@ -247,14 +280,15 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   gradient.start = HostTensor(type);
   weight.initial = g.state(weight);
   const ValueId gradient_value = g.state(gradient);
-  UpdateRequest request{weight, gradient_value, g.scalar(1e-3, DType::float32), {}};
+  UpdateRequest request{
+      .parameter = weight, .gradient = gradient_value, .lr = g.scalar(1e-3, DType::float32)};
   request.options.kind = kernel == "sgd"    ? OptimizerKind::sgd
                          : kernel == "adam" ? OptimizerKind::adam
                                             : OptimizerKind::adamw;
   if (kernel == "adamw") request.options.weight_decay = 0.01;
   const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32),
                               g.scalar(0, DType::boolean)};
-  add_update(g, request, scalars);
+  Updates(g).add(request, scalars);
   Graph graph = g.finish();
   StateStore states;
   Program program(graph, place_everything(graph), engine.operators, engine.devices(), states,

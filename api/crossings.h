@@ -62,6 +62,14 @@ struct PlacedRow {
 };
 std::vector<PlacedRow> placed_rows(const Lowered& lowered, const Placing& placing);
 
+/// An attribute that a rule with need = "prefer" asked for and did not get.
+struct FallenRow {
+  std::string path, attribute;    // of an operator or a parameter; "run", "param", "state"
+  std::string requested, actual;  // devices
+  std::string rule, reason;       // "policy.toml:4", "Conv: cuda.conv: takes no float64"
+};
+std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& resolved);
+
 const char* phase_name(Phase phase);
 
 /// placement.json of a run directory: devices, nodes and states with their reasons.

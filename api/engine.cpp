@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "api/sample_loss.h"
+#include "api/table_rows.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
 #include "placement/single_device.h"
@@ -82,17 +84,28 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
   options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
   options.training = training;
   options.evaluate = engine_.evaluate;
+  options.rows = table_rows();
   Imported imported{import_graph(file_, engine_.operators, options), {}};
-  run_forward_passes(imported);
+  run_forward_passes(imported, training);
   return imported_.emplace(std::pair{batch, training}, std::move(imported)).first->second;
+}
+
+const std::vector<RowsRule>& OpenModel::table_rows() {
+  if (!rows_) {
+    rows_ = rows_rules(config_, [this](const ShapeRule& rule) {
+      return prepared_vocabulary_rows(config_, rule);
+    });
+  }
+  return *rows_;
 }
 
 void OpenModel::replace_placing(Placing placing) {
   placing_ = std::move(placing);
-  for (auto& [shape, imported] : imported_) run_forward_passes(imported);
+  for (auto& [shape, imported] : imported_) run_forward_passes(imported, shape.second);
 }
 
-void OpenModel::run_forward_passes(Imported& imported) {
+void OpenModel::run_forward_passes(Imported& imported, bool training) {
+  const bool first = !placing_.is_resolved();
   const ResolvedPolicy& resolved = placing_.resolve(imported.result);
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
   context.may_merge = [&resolved](const std::vector<std::string>& paths) {
@@ -101,6 +114,19 @@ void OpenModel::run_forward_passes(Imported& imported) {
   imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
   recognised_ = std::move(context.notes);
   aliases_ = imported.result.aliases;
+  if (first && resolved.devices.size() > 1) check_kernels(imported, training);
+}
+
+void OpenModel::check_kernels(const Imported& imported, bool training) {
+  placing_.open_devices(*engine_.cpu, engine_.monitor);
+  Graph graph = imported.forward;
+  if (training) {
+    try {
+      graph = sample_training_graph(engine_, config_, graph);
+    } catch (const Error&) {  // said where the run builds its own
+    }
+  }
+  placing_.check_kernels(graph, imported.result);
 }
 
 const Graph& OpenModel::forward(std::int64_t batch, bool training) {
@@ -113,7 +139,15 @@ const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
 OpenOptions open_options(const RunConfig& config, OpenModel& model) {
   OpenOptions options;
   options.seed = config.seed;
+  options.threads = config.threads;
   const Graph& graph = model.imported(config.pass_size(), true).graph;
+  for (const NamedValue& input : graph.inputs) {  // numbers and ids of text have no type of theirs
+    const DType taken = graph.type(input.value).dtype;
+    const bool whole = taken == DType::int32 || taken == DType::int64;
+    if (config.data && is_table(config.data->kind) && whole) {
+      options.integer_types[input.name] = taken;
+    }
+  }
   for (const LossTerm& term : config.loss.terms) {
     if (term.kind != LossKind::softmax_cross_entropy) continue;
     const NamedValue* input = graph.find_input(term.labels);

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/placing.h"
@@ -55,13 +56,16 @@ class OpenModel {
     Graph forward;
   };
   Imported& get(std::int64_t batch, bool training);
-  void run_forward_passes(Imported& imported);
+  void run_forward_passes(Imported& imported, bool training);
+  void check_kernels(const Imported& imported, bool training);
+  const std::vector<RowsRule>& table_rows();
 
   const Engine& engine_;
   RunConfig config_;
   OnnxFile file_;
   Placing placing_;
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
+  std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
   std::vector<std::string> recognised_;
   std::map<std::string, std::string> aliases_;
 };

@@ -5,6 +5,8 @@
 
 #include "api/export_weights.h"
 #include "api/run_files.h"
+#include "api/table_rows.h"
+#include "api/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
@@ -26,6 +28,9 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   ExportOptions options;
   options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
   options.import.evaluate = engine.evaluate;
+  options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
+    return trained_vocabulary_rows(config, weights, rule);
+  });
   const ExportResult result = export_graph(file, engine.operators, values, to, options);
   std::string text;
   for (const std::filesystem::path& path : result.files)
@@ -65,7 +70,12 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
   const Engine engine(config.threads);
-  return export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to);
+  std::string text =
+      export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to);
+  for (const std::string& path : export_vocabularies(found.run_dir, to)) {
+    text += "\n" + written(path);
+  }
+  return text;
 }
 
 }  // namespace tandem::api

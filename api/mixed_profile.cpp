@@ -42,63 +42,85 @@ std::vector<Launch> recorded_by(const Plan& plan) {
   return result;
 }
 
-/// Means over all steps but the first, whose waits for the step before are not in the trace.
-StepSeconds measured_seconds(const Plan& plan, const std::vector<TraceSpan>& trace, int steps) {
-  const std::vector<Launch> launches = spanned_launches(plan);
+/// Of one program: means over all steps but the first, whose waits for the step before are not in
+/// the trace.
+StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
+                             const std::vector<TraceSpan>& trace) {
+  const TracedProgram& program = traced.programs()[number];
+  const Plan& plan = program.program->plan();
   const std::vector<Launch> recorders = recorded_by(plan);
   StepSeconds seconds = zeros(plan);
-  std::vector<std::vector<std::size_t>> number;  // of each instruction's span in its step
-  for (const Queue& queue : plan.queues) number.emplace_back(queue.instructions.size(), 0);
-  for (std::size_t i = 0; i < launches.size(); ++i)
-    number[launches[i].queue][launches[i].index] = i;
-  const auto span = [&](const Launch& launch, int step) -> const TraceSpan& {
-    return trace[launches.size() * static_cast<std::size_t>(step) +
-                 number[launch.queue][launch.index]];
+  std::vector<std::vector<std::size_t>> place;  // of each instruction's span in its run
+  for (const Queue& queue : plan.queues) place.emplace_back(queue.instructions.size(), 0);
+  for (std::size_t i = 0; i < program.launches.size(); ++i)
+    place[program.launches[i].queue][program.launches[i].index] = i;
+  struct Run {
+    std::size_t begin;
+    int step;
+    double free_from;  // all before has ended
   };
-  const int first = steps > 1 ? 1 : 0;
+  std::vector<Run> runs;
+  double ended = 0;
+  std::size_t next = 0;
+  for (const TracedRun& run : traced.runs()) {
+    if (run.program != number) continue;
+    for (; next < run.begin; ++next) ended = std::max(ended, trace[next].real_end);
+    runs.push_back({run.begin, run.step, run.follows ? 0 : ended});
+  }
+  const auto span = [&](const Launch& launch, std::size_t run) -> const TraceSpan& {
+    return trace[runs[run].begin + place[launch.queue][launch.index]];
+  };
+  const int first = traced.steps() > 1 ? 1 : 0;
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     double now = 0;  // the queue is free
-    for (int step = 0; step < steps; ++step) {
+    for (std::size_t run = 0; run < runs.size(); ++run) {
+      now = std::max(now, runs[run].free_from);
       const std::vector<Instruction>& list = plan.queues[q].instructions;
       for (std::size_t i = 0; i < list.size(); ++i) {
         const Launch launch{static_cast<int>(q), static_cast<int>(i)};
         double length = 0;
         if (leaves_span(list[i])) {
-          length = span(launch, step).real_end - span(launch, step).real_start;
-          now = span(launch, step).real_end;
+          length = span(launch, run).real_end - span(launch, run).real_start;
+          now = span(launch, run).real_end;
         } else if (list[i].kind == Instruction::Kind::wait) {
-          const int of = step - list[i].steps_back;
-          if (of < 0 || now == 0) continue;
-          length = std::max(0.0, span(recorders[list[i].event], of).real_end - now);
+          const auto back = static_cast<std::size_t>(list[i].steps_back);
+          if (back > run || now == 0) continue;
+          length = std::max(0.0, span(recorders[list[i].event], run - back).real_end - now);
           now += length;
         }
-        if (step >= first) seconds[q][i] += length / (steps - first);
+        if (runs[run].step >= first) seconds[q][i] += length / (traced.steps() - first);
       }
     }
   }
   return seconds;
 }
 
-StepSeconds simulated_seconds(const Plan& plan, const Simulation& simulation) {
+/// Of all runs of a program in a step.
+StepSeconds simulated_seconds(const TracedProgram& program,
+                              const std::vector<DeviceProfile>& profiles) {
+  const Plan& plan = program.program->plan();
+  const Simulation simulation = simulate(plan, program.program->lowered(), profiles);
   StepSeconds seconds = zeros(plan);
   for (const SimulatedSpan& span : simulation.spans)
-    seconds[span.queue][span.index] = span.end - span.start;
-  for (const SimulatedWait& wait : simulation.waits) seconds[wait.queue][wait.index] = wait.seconds;
+    seconds[span.queue][span.index] = (span.end - span.start) * program.times;
+  for (const SimulatedWait& wait : simulation.waits)
+    seconds[wait.queue][wait.index] = wait.seconds * program.times;
   return seconds;
 }
 
-std::vector<QueueTime> queue_times(const Plan& plan, const StepSeconds& seconds) {
-  std::vector<QueueTime> times;
+/// Adds to the queues of that name.
+void add_queue_times(const Plan& plan, const StepSeconds& seconds, std::vector<QueueTime>& times) {
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     if (!works(plan.queues[q])) continue;
-    QueueTime& time = times.emplace_back();
-    time.name = plan.queues[q].name;
+    const std::string& name = plan.queues[q].name;
+    const auto known = std::find_if(times.begin(), times.end(),
+                                    [&](const QueueTime& time) { return time.name == name; });
+    QueueTime& time = known != times.end() ? *known : times.emplace_back(QueueTime{name, 0, 0});
     for (std::size_t i = 0; i < seconds[q].size(); ++i) {
       const bool spans = leaves_span(plan.queues[q].instructions[i]);
       (spans ? time.busy_ms : time.waiting_ms) += seconds[q][i] * 1e3;
     }
   }
-  return times;
 }
 
 /// By the copies' nodes.
@@ -135,58 +157,58 @@ CopyTime& CopyTime::operator+=(const CopyTime& other) {
   return *this;
 }
 
-std::vector<Launch> spanned_launches(const Plan& plan) {
-  std::vector<Launch> result;
-  for (const Launch& launch : plan.launches) {
-    if (leaves_span(plan.queues[launch.queue].instructions[launch.index])) result.push_back(launch);
-  }
-  return result;
-}
+std::size_t trace_capacity(const TracedSteps& traced) { return traced.spans() * 2 + 1024; }
 
-std::size_t trace_capacity(const Program& program, int steps) {
-  return spanned_launches(program.plan()).size() * static_cast<std::size_t>(steps) * 2 + 1024;
-}
-
-MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, int steps,
+MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monitor,
                            const std::vector<DeviceProfile>& profiles) {
-  const Plan& plan = program.plan();
-  const Lowered& lowered = program.lowered();
   const std::vector<TraceSpan> trace = monitor.trace();
-  const std::vector<Launch> launches = spanned_launches(plan);
   MixedProfile profile;
-  profile.whole = trace.size() == launches.size() * static_cast<std::size_t>(steps);
-  profile.events = trace_events(program, monitor, trace, profile.whole ? steps : 0);
+  profile.whole = trace.size() == traced.spans();
+  profile.events = trace_events(traced, monitor, trace);
   std::set<std::string> working;
-  for (const Queue& queue : plan.queues) {
-    if (works(queue)) working.insert(queue.name);
+  for (const TracedProgram& program : traced.programs()) {
+    for (const Queue& queue : program.program->plan().queues) {
+      if (works(queue)) working.insert(queue.name);
+    }
+    profile.node_seconds.emplace_back(program.program->lowered().graph.nodes.size(), 0.0);
   }
   std::map<std::string, double> busy;  // several programs have a lane of the same queue each
   for (const TraceSpan& span : trace) {
     const std::string name = monitor.lane_name(span.lane);
-    if (working.contains(name)) busy[name] += (span.real_end - span.real_start) * 1e3 / steps;
+    const double ms = (span.real_end - span.real_start) * 1e3;
+    if (working.contains(name)) busy[name] += ms / traced.steps();
     profile.bytes += static_cast<double>(span.bytes);
   }
-  profile.bytes /= steps;
+  profile.bytes /= traced.steps();
   if (!profile.whole) {
     for (const auto& [name, ms] : busy) profile.queues.push_back({name, ms, 0});
     return profile;
   }
-  profile.node_seconds.assign(lowered.graph.nodes.size(), 0);
-  for (std::size_t i = 0; i < trace.size(); ++i) {
-    const Launch& launch = launches[i % launches.size()];
-    const NodeId node = plan.queues[launch.queue].instructions[launch.index].node;
-    if (node) profile.node_seconds[node.index] += trace[i].real_end - trace[i].real_start;
+  for (const TracedRun& run : traced.runs()) {
+    const TracedProgram& program = traced.programs()[run.program];
+    for (std::size_t i = 0; i < program.launches.size(); ++i) {
+      const Launch& launch = program.launches[i];
+      const Plan& plan = program.program->plan();
+      const NodeId node = plan.queues[launch.queue].instructions[launch.index].node;
+      const TraceSpan& span = trace[run.begin + i];
+      if (node) profile.node_seconds[run.program][node.index] += span.real_end - span.real_start;
+    }
   }
-  const StepSeconds measured = measured_seconds(plan, trace, steps);
-  const StepSeconds predicted = simulated_seconds(plan, simulate(plan, lowered, profiles));
-  profile.queues = queue_times(plan, measured);
-  profile.predicted = queue_times(plan, predicted);
-  const auto measured_copies = copy_times(plan, measured);
-  const auto predicted_copies = copy_times(plan, predicted);
-  for (Crossing& crossing : crossings_of(lowered, plan)) {
-    const std::int32_t node = crossing.node.index;
-    profile.copies.push_back(
-        {std::move(crossing), measured_copies.at(node), predicted_copies.at(node)});
+  for (std::size_t number = 0; number < traced.programs().size(); ++number) {
+    const TracedProgram& program = traced.programs()[number];
+    const Plan& plan = program.program->plan();
+    const StepSeconds measured = measured_seconds(traced, number, trace);
+    const StepSeconds predicted = simulated_seconds(program, profiles);
+    add_queue_times(plan, measured, profile.queues);
+    add_queue_times(plan, predicted, profile.predicted);
+    const auto measured_copies = copy_times(plan, measured);
+    const auto predicted_copies = copy_times(plan, predicted);
+    for (Crossing& crossing : crossings_of(program.program->lowered(), plan)) {
+      const std::int32_t node = crossing.node.index;
+      crossing.times = program.times;
+      profile.copies.push_back(
+          {std::move(crossing), measured_copies.at(node), predicted_copies.at(node)});
+    }
   }
   return profile;
 }

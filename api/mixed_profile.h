@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/crossings.h"
-#include "engine/runtime/program.h"
+#include "api/mixed_runs.h"
 #include "kernels/emulated/order_checker.h"
 
 namespace tandem::api {
@@ -27,43 +27,42 @@ struct CopyTime {
   CopyTime& operator+=(const CopyTime& other);
 };
 
+/// A copy of a program, in all its runs in a step.
 struct CopyProfile {
   Crossing crossing;
   CopyTime measured, predicted;
 };
 
 struct MixedProfile {
-  /// The steps were those of this program alone: without it there are no times of operators, waits
-  /// and single copies, and no arrows in the trace.
+  /// All steps had these passes: without it (the last step of an epoch was shorter) there are no
+  /// times of operators, waits and single copies, and no arrows in the trace.
   bool whole = false;
-  std::vector<double> node_seconds;  // per node of the lowered graph, sums over all steps
+  /// Per program and node of its lowered graph, sums over all steps.
+  std::vector<std::vector<double>> node_seconds;
   std::vector<QueueTime> queues;     // those that compute or copy
   std::vector<QueueTime> predicted;  // the same queues
-  std::vector<CopyProfile> copies;   // in the plan's order
+  std::vector<CopyProfile> copies;   // in the plans' order
   double bytes = 0;                  // copied, a step
   nlohmann::ordered_json events;     // Chrome trace, one track a queue
 };
 
 /// After `steps` steps under `monitor.start_trace`; all devices are synchronized. `profiles`: what
 /// the cost model takes the devices for.
-MixedProfile profile_mixed(const Program& program, const OrderChecker& monitor, int steps,
+MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monitor,
                            const std::vector<DeviceProfile>& profiles);
 
-/// Room for a trace of that many steps of the program.
-std::size_t trace_capacity(const Program& program, int steps);
+/// Room for a trace of these steps.
+std::size_t trace_capacity(const TracedSteps& traced);
 
 /// The keys `queues`, `transfers`, `boundaries` and `copies` of `tandem bench --json`.
-nlohmann::ordered_json mixed_json(const MixedProfile& profile, const Program& program);
-std::string mixed_text(const MixedProfile& profile, const Program& program);
+nlohmann::ordered_json mixed_json(const MixedProfile& profile, const std::vector<Device*>& devices);
+std::string mixed_text(const MixedProfile& profile, const std::vector<Device*>& devices);
 
-/// The plan's instructions that leave a span in a trace, in the order of launching.
-std::vector<Launch> spanned_launches(const Plan& plan);
-
-/// Chrome trace events: a named track for each queue, a slice for each span. `steps`: so many steps
-/// of the program are all that the trace holds, and arrows lead from the makers of copied values to
-/// the copies and on to the readers; 0: slices only.
-nlohmann::ordered_json trace_events(const Program& program, const OrderChecker& monitor,
-                                    const std::vector<TraceSpan>& trace, int steps);
+/// Chrome trace events: a named track for each queue, a slice for each span. Where `traced` is all
+/// that the trace holds, arrows lead from the makers of copied values to the copies and on to the
+/// readers.
+nlohmann::ordered_json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
+                                    const std::vector<TraceSpan>& trace);
 
 /// The name of a track.
 nlohmann::ordered_json track_event(int track, const std::string& name);

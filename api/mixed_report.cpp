@@ -30,19 +30,20 @@ struct Boundary {
   CopyTime measured, predicted;
 };
 
-std::vector<Boundary> boundaries_of(const MixedProfile& profile, const Program& program) {
+std::vector<Boundary> boundaries_of(const MixedProfile& profile,
+                                    const std::vector<Device*>& devices) {
   std::map<std::pair<int, int>, Boundary> boundaries;
   for (const CopyProfile& copy : profile.copies) {
     Boundary& boundary = boundaries[{copy.crossing.from, copy.crossing.to}];
-    ++boundary.copies;
-    boundary.bytes += copy.crossing.bytes;
+    boundary.copies += copy.crossing.times;
+    boundary.bytes += copy.crossing.bytes * static_cast<std::size_t>(copy.crossing.times);
     boundary.measured += copy.measured;
     boundary.predicted += copy.predicted;
   }
   std::vector<Boundary> list;
-  for (auto& [devices, boundary] : boundaries) {
-    boundary.from = program.lowered().devices[devices.first]->name();
-    boundary.to = program.lowered().devices[devices.second]->name();
+  for (auto& [ends, boundary] : boundaries) {
+    boundary.from = devices[ends.first]->name();
+    boundary.to = devices[ends.second]->name();
     list.push_back(std::move(boundary));
   }
   return list;
@@ -50,7 +51,7 @@ std::vector<Boundary> boundaries_of(const MixedProfile& profile, const Program& 
 
 }  // namespace
 
-Json mixed_json(const MixedProfile& profile, const Program& program) {
+Json mixed_json(const MixedProfile& profile, const std::vector<Device*>& devices) {
   Json json{{"queues", Json::array()},
             {"transfers", {{"bytes", profile.bytes}}},
             {"boundaries", Json::array()},
@@ -65,7 +66,7 @@ Json mixed_json(const MixedProfile& profile, const Program& program) {
   }
   if (!profile.whole) return json;
   CopyTime measured, predicted;
-  for (const Boundary& boundary : boundaries_of(profile, program)) {
+  for (const Boundary& boundary : boundaries_of(profile, devices)) {
     Json& row = json["boundaries"].emplace_back(Json{{"from", boundary.from},
                                                      {"to", boundary.to},
                                                      {"copies", boundary.copies},
@@ -75,27 +76,26 @@ Json mixed_json(const MixedProfile& profile, const Program& program) {
     predicted += boundary.predicted;
   }
   add_times(json["transfers"], measured, predicted);
-  const Lowered& lowered = program.lowered();
   for (const CopyProfile& copy : profile.copies) {
-    Json& row =
-        json["copies"].emplace_back(Json{{"value", copy.crossing.value},
-                                         {"producer", copy.crossing.producer},
-                                         {"consumers", copy.crossing.consumers},
-                                         {"from", lowered.devices[copy.crossing.from]->name()},
-                                         {"to", lowered.devices[copy.crossing.to]->name()},
-                                         {"bytes", copy.crossing.bytes}});
+    Json& row = json["copies"].emplace_back(Json{{"value", copy.crossing.value},
+                                                 {"producer", copy.crossing.producer},
+                                                 {"consumers", copy.crossing.consumers},
+                                                 {"from", devices[copy.crossing.from]->name()},
+                                                 {"to", devices[copy.crossing.to]->name()},
+                                                 {"bytes", copy.crossing.bytes},
+                                                 {"times", copy.crossing.times}});
     add_times(row, copy.measured, copy.predicted);
   }
   return json;
 }
 
-std::string mixed_text(const MixedProfile& profile, const Program& program) {
+std::string mixed_text(const MixedProfile& profile, const std::vector<Device*>& devices) {
   std::string text;
   if (!profile.whole) {
     for (const QueueTime& queue : profile.queues)
       text += fmt::format("queue  {} busy {:.3f} ms\n", queue.name, queue.busy_ms);
     if (profile.bytes > 0) {
-      text += fmt::format("copies {} a step; waits are measured where a step is one pass\n",
+      text += fmt::format("copies {} a step; waits are measured where all steps are alike\n",
                           bytes_text(profile.bytes));
     }
     return text;
@@ -113,7 +113,7 @@ std::string mixed_text(const MixedProfile& profile, const Program& program) {
   text +=
       fmt::format("{:<16}{:>7} {:>11} {:>9} {:>9} {:>9}{:>11} {:>9} {:>9}\n", "boundary", "copies",
                   "bytes", "copying", "exposed", "waiting", "copying", "exposed", "waiting");
-  for (const Boundary& boundary : boundaries_of(profile, program)) {
+  for (const Boundary& boundary : boundaries_of(profile, devices)) {
     text += fmt::format(
         "  {:<14}{:>7} {:>11} {:>9.3f} {:>9.3f} {:>9.3f}{:>11.3f} {:>9.3f} {:>9.3f}\n",
         boundary.from + " > " + boundary.to, boundary.copies,

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 /// A value goes from one instruction to another; numbers are those of `spanned_launches`.
 struct Arrow {
   std::size_t from = 0, to = 0;
-  bool previous_step = false;  // made in the step before
+  bool previous_step = false;  // made in the run before
   auto operator<=>(const Arrow&) const = default;
 };
 
@@ -116,9 +116,8 @@ Json track_event(int track, const std::string& name) {
       {"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-Json trace_events(const Program& program, const OrderChecker& monitor,
-                  const std::vector<TraceSpan>& trace, int steps) {
-  const Plan& plan = program.plan();
+Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
+                  const std::vector<TraceSpan>& trace) {
   Json events = Json::array();
   std::map<std::string, int> tracks;  // programs that take turns share those of their queues
   for (const TraceSpan& span : trace) {
@@ -126,23 +125,32 @@ Json trace_events(const Program& program, const OrderChecker& monitor,
     if (tracks.try_emplace(name, span.lane).second) events.push_back(track_event(span.lane, name));
   }
   const auto track = [&](const TraceSpan& span) { return tracks.at(monitor.lane_name(span.lane)); };
-  const std::vector<Launch> launches = spanned_launches(plan);
-  for (std::size_t i = 0; i < trace.size(); ++i) {
-    const TraceSpan& span = trace[i];
-    Json event{{"name", span.name},
-               {"ph", "X"},
-               {"pid", 1},
-               {"tid", track(span)},
-               {"ts", span.real_start * microseconds},
-               {"dur", (span.real_end - span.real_start) * microseconds}};
-    if (steps > 0) {
-      const Launch& launch = launches[i % launches.size()];
-      describe(program.lowered(), plan.queues[launch.queue].instructions[launch.index], event);
-    }
+  const auto slice = [&](const TraceSpan& span) -> Json {
+    return {{"name", span.name},
+            {"ph", "X"},
+            {"pid", 1},
+            {"tid", track(span)},
+            {"ts", span.real_start * microseconds},
+            {"dur", (span.real_end - span.real_start) * microseconds}};
+  };
+  const auto add = [&](const TraceSpan& span, Json event) {
     if (span.bytes > 0) event["args"]["bytes"] = span.bytes;
     events.push_back(std::move(event));
+  };
+  if (trace.size() != traced.spans()) {
+    for (const TraceSpan& span : trace) add(span, slice(span));
+    return events;
   }
-  if (steps == 0) return events;
+  for (const TracedRun& run : traced.runs()) {
+    const TracedProgram& program = traced.programs()[run.program];
+    for (std::size_t i = 0; i < program.launches.size(); ++i) {
+      const Launch& launch = program.launches[i];
+      const Queue& queue = program.program->plan().queues[launch.queue];
+      Json event = slice(trace[run.begin + i]);
+      describe(program.program->lowered(), queue.instructions[launch.index], event);
+      add(trace[run.begin + i], std::move(event));
+    }
+  }
 
   const auto end_of_arrow = [&](const char* phase, std::size_t id, const TraceSpan& span,
                                 double at) {
@@ -153,12 +161,16 @@ Json trace_events(const Program& program, const OrderChecker& monitor,
     events.push_back(std::move(event));
   };
   std::size_t id = 0;
-  const std::vector<Arrow> arrows = arrows_of(plan);
-  for (std::size_t step = 0; step < static_cast<std::size_t>(steps); ++step) {
-    for (const Arrow& arrow : arrows) {
-      if (arrow.previous_step && step == 0) continue;  // its begin is not in the trace
-      const TraceSpan& from = trace[(step - arrow.previous_step) * launches.size() + arrow.from];
-      const TraceSpan& to = trace[step * launches.size() + arrow.to];
+  std::vector<std::vector<Arrow>> arrows;  // per program
+  for (const TracedProgram& program : traced.programs())
+    arrows.push_back(arrows_of(program.program->plan()));
+  for (const TracedRun& run : traced.runs()) {
+    const std::size_t length = traced.programs()[run.program].launches.size();
+    for (const Arrow& arrow : arrows[run.program]) {
+      // Another pass made it, or one that is not in the trace.
+      if (arrow.previous_step && !run.follows) continue;
+      const TraceSpan& from = trace[run.begin - (arrow.previous_step ? length : 0) + arrow.from];
+      const TraceSpan& to = trace[run.begin + arrow.to];
       ++id;
       end_of_arrow("s", id, from, from.real_start + 0.99 * (from.real_end - from.real_start));
       end_of_arrow("f", id, to, to.real_start);

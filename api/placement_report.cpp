@@ -49,6 +49,24 @@ std::vector<PlacedRow> placed_rows(const Lowered& lowered, const Placing& placin
   return rows;
 }
 
+std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& resolved) {
+  std::vector<FallenRow> rows;
+  const auto add = [&](const std::string& path, const char* attribute, const Decided<int>& is) {
+    if (is.reason.fallen.empty() || is.reason.fallen[0].device == is.value) return;
+    const FallBack& asked = is.reason.fallen[0];
+    rows.push_back({path, attribute, resolved.devices[asked.device].name,
+                    resolved.devices[is.value].name, short_text(policy.rules[asked.rule].where),
+                    asked.because});
+  };
+  for (const OperatorAttributes& op : resolved.operators) add(op.path, "run", op.run);
+  for (const ParameterAttributes& p : resolved.parameters) {
+    const std::string& path = p.path.empty() ? p.name : p.path;
+    add(path, "param", p.param);
+    if (p.kind == StateKind::parameter) add(path, "state", p.state);
+  }
+  return rows;
+}
+
 std::string placement_json(const Lowered& lowered, const Placing& placing) {
   using Json = nlohmann::ordered_json;
   const Graph& graph = lowered.graph;
@@ -83,7 +101,23 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
                       {"param", devices[weight == weights.end() ? home : weight->second].name},
                       {"reason", wanted.states[s].reason}});
   }
-  Json json{{"devices", names}, {"uses", uses}, {"nodes", nodes}, {"states", states}};
+  Json acts = Json::array(), fallen = Json::array();
+  for (const OperatorAttributes& op : placing.resolved().operators) {
+    if (op.acts.value == Activations::keep) continue;
+    Json& json = acts.emplace_back(
+        Json{{"path", op.path}, {"acts", name_of(op.acts.value)}, {"reason", op.acts.reason.text}});
+    if (op.lookahead.reason.rule >= 0) json["lookahead"] = op.lookahead.value;
+  }
+  for (const FallenRow& row : fallen_rows(placing.policy(), placing.resolved())) {
+    fallen.push_back({{"path", row.path},
+                      {"attribute", row.attribute},
+                      {"requested", row.requested},
+                      {"actual", row.actual},
+                      {"rule", row.rule},
+                      {"reason", row.reason}});
+  }
+  Json json{{"devices", names}, {"uses", uses},      {"nodes", nodes},
+            {"states", states}, {"operators", acts}, {"fell_back", fallen}};
   return json.dump(1) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/engine.h"
+#include "api/kernel_refusals.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "kernels/emulated/emulated_device.h"
@@ -42,7 +43,8 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
 
 }  // namespace
 
-Placing::Placing(const RunConfig& config, const PlacingArguments& arguments) {
+Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
+    : make_device_(arguments.make_device) {
   options_.bindings = parse_device_arguments(arguments.devices);
   if (config.device == "gpu") {
     options_.default_device = "gpu";
@@ -74,6 +76,15 @@ const ResolvedPolicy& Placing::resolve(const ImportResult& imported) {
   return *resolved_;
 }
 
+void Placing::check_kernels(const Graph& graph, const ImportResult& imported) {
+  auto refusals = std::make_shared<const KernelRefusals>(graph, devices_);
+  if (refusals->empty()) return;
+  options_.refuses = [refusals](int device, const std::string& path) {
+    return refusals->find(device, path);
+  };
+  resolved_ = tandem::resolve(policy_, imported.graph, options_);
+}
+
 Placement Placing::place(const Graph& graph) const {
   return derive_placement(graph, forward_placement(*resolved_));
 }
@@ -84,6 +95,11 @@ const std::vector<Device*>& Placing::open_devices(Device& cpu,
   devices_.push_back(&cpu);
   for (std::size_t d = 1; d < resolved_->devices.size(); ++d) {
     const ResolvedDevice& device = resolved_->devices[d];
+    if (make_device_) {
+      own_.push_back(make_device_(device, monitor));
+      devices_.push_back(own_.back().get());
+      continue;
+    }
     if (!device.use.starts_with("emulated:")) {
       Diagnostic problem;
       problem.message = "this build has no device " + device.use;

@@ -2,6 +2,7 @@
 // against the model, and the devices that they use.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,9 @@
 
 namespace tandem::api {
 
+using DeviceMaker = std::function<std::unique_ptr<Device>(
+    const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
+
 /// What the command line adds to a policy.
 struct PlacingArguments {
   std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
@@ -24,6 +28,8 @@ struct PlacingArguments {
   std::optional<std::string> text = {};  // of the policy, instead of its file's
   /// What devices are where policy and bindings leave it open: a plan needs no hardware.
   std::vector<DeviceBinding> stand_ins = {};
+  /// Makes an accelerator of the policy; empty: as its `use` says.
+  DeviceMaker make_device = {};
 };
 
 class Placing {
@@ -35,6 +41,11 @@ class Placing {
   /// Error{usage} with everything that is wrong in the policy.
   const ResolvedPolicy& resolve(const ImportResult& imported);
   const ResolvedPolicy& resolved() const { return *resolved_; }
+  bool is_resolved() const { return resolved_.has_value(); }
+  /// Resolves once more where a device has no kernel for a node of this graph, which comes from the
+  /// imported one: rules with need = "prefer" fall back. Throws Error{usage} where others ask for
+  /// it.
+  void check_kernels(const Graph& graph, const ImportResult& imported);
   const Policy& policy() const { return policy_; }
   /// The text of the policy file, or what a file without rules would say.
   const std::string& text() const { return text_; }
@@ -50,6 +61,7 @@ class Placing {
   Policy policy_;
   std::string text_;
   ResolveOptions options_;
+  DeviceMaker make_device_;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;
   std::vector<Device*> devices_;

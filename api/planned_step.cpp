@@ -190,24 +190,6 @@ const ResolvedPolicy& PolicyCase::resolved() {
   return model_->placing().resolved();
 }
 
-/// Without data: inputs as the model has them, labels as the loss takes them.
-FieldTypes PolicyCase::guessed_fields(const Graph& forward) const {
-  FieldTypes fields;
-  for (const NamedValue& input : forward.inputs) fields[input.name] = forward.type(input.value);
-  for (const LossTerm& term : config_.loss.terms) {
-    const NamedValue* output = forward.find_output(term.logits);
-    const ValueId logits = output ? output->value : forward.find_value(term.logits);
-    if (!logits || fields.contains(term.labels)) continue;
-    TensorType type = forward.type(logits);
-    if (term.kind == LossKind::softmax_cross_entropy && type.rank() > 1) {
-      type.dtype = DType::int64;
-      type.shape.pop_back();
-    }
-    fields[term.labels] = type;
-  }
-  return fields;
-}
-
 TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSource* source) {
   Graph forward = model_->forward(shape.pass, true);
   TrainingRequest request;
@@ -215,7 +197,7 @@ TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSourc
   request.kind = shape.kind;
   request.samples = {shape.pass, shape.step};
   request.evaluate = engine_->evaluate;
-  request.fields = source ? field_types(*source, shape.pass) : guessed_fields(forward);
+  request.fields = source ? field_types(*source, shape.pass) : guessed_fields(config_, forward);
   if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
   TrainingGraph training = build_training_graph(engine_->operators, forward, request);
   if (source) check_fed_inputs(training, config_, request.fields);

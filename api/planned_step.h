@@ -71,7 +71,6 @@ class PolicyCase {
 
  private:
   TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
-  FieldTypes guessed_fields(const Graph& forward) const;
   const DataSets& data();
 
   RunConfig config_;
@@ -86,6 +85,10 @@ class PolicyCase {
 /// What the cost model takes a device for: its stored profile or a guess, and the policy's link.
 DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
                          const DeviceProfiles& stored = {});
+
+/// `policy check` and `policy explain` of a case that is open.
+Report policy_check(PolicyCase& of);
+Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase);
 
 /// "policy.toml:4" of a rule; "" where it is -1.
 std::string rule_text(const Policy& policy, int rule);

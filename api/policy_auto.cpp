@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/auto_arguments.h"
 #include "api/auto_case.h"
 #include "api/output_file.h"
 #include "engine/formats/files.h"
@@ -18,81 +19,8 @@ namespace tandem::api {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Budgets = std::map<std::string, std::uint64_t>;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
-
-Budgets read_budgets(const std::vector<std::string>& texts) {
-  Budgets budgets;
-  std::vector<Diagnostic> errors;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    const auto bytes = equals == std::string::npos || equals == 0
-                           ? std::nullopt
-                           : parse_size(text.substr(equals + 1));
-    if (bytes) {
-      budgets[text.substr(0, equals)] = *bytes;
-      continue;
-    }
-    Diagnostic d;
-    d.message = "not a budget";
-    d.file = "--budget";
-    d.expected = "NAME=SIZE, like gpu=20GiB";
-    d.got = "\"" + text + "\"";
-    errors.push_back(std::move(d));
-  }
-  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
-  return budgets;
-}
-
-// "gpu=emulated:0,memory=2GiB" as an item of the table `devices`; texts stay as written.
-std::string device_item(const std::string& argument) {
-  const std::size_t equals = argument.find('=');
-  std::string item = argument.substr(0, equals) + " = { ";
-  if (item.find_first_of(":.") != std::string::npos)
-    item = toml_string(argument.substr(0, equals)) + " = { ";
-  const std::size_t start = item.size();
-  for (std::size_t at = equals + 1; at < argument.size();) {
-    const std::size_t end = std::min(argument.find(',', at), argument.size());
-    const std::string part = argument.substr(at, end - at);
-    const std::size_t separator = part.find('=');
-    const bool named = separator != std::string::npos;
-    if (item.size() > start) item += ", ";
-    item += (named ? part.substr(0, separator) : "use") + " = " +
-            toml_string(named ? part.substr(separator + 1) : part);
-    at = end + 1;
-  }
-  return item + " }";
-}
-
-std::string new_policy(const std::vector<std::string>& devices) {
-  std::string text = "policy = 1\n";
-  if (devices.empty()) return text;
-  text += "devices = { ";
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    text += (i > 0 ? ", " : "") + device_item(devices[i]);
-  return text + " }\n";
-}
-
-std::vector<std::string> device_names(const PolicyOptions& options, const std::string& text,
-                                      const Budgets& budgets, const DeviceProfiles& profiles) {
-  std::vector<std::string> names{"cpu"};
-  const auto add = [&](const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  };
-  std::vector<Diagnostic> ignored;  // reported when the policy is resolved
-  for (const DeviceBinding& binding : parse_policy(text, "", {}, &ignored).devices)
-    add(binding.name);
-  for (const DeviceBinding& binding : parse_device_arguments(options.devices)) add(binding.name);
-  for (const auto& [name, bytes] : budgets) add(name);
-  for (const auto& [name, profile] : profiles) add(name);
-  if (names.size() > 1) return names;
-  Diagnostic d;
-  d.message = "policy auto: between which devices?";
-  d.expected = "a device besides cpu";
-  d.fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to try without hardware";
-  throw Error(ErrorKind::usage, std::move(d));
-}
 
 std::string text_of(std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); }
 
@@ -145,6 +73,8 @@ struct Found {
   std::vector<std::pair<std::string, AutoPlan>> baselines;
   int plans = 0;
   bool finished = false;
+  bool pinned = false;             // the rules leave nothing to search
+  std::vector<int> lost_comments;  // lines of the file as it was
   /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
   bool is_old_better() const {
     return before && before->score.possible && before->score.overflow <= 0 &&
@@ -186,23 +116,6 @@ void check_as_written(PolicyCase& of, const std::string& text, const std::string
   of.resolved();
 }
 
-void check_budget_names(const Budgets& budgets, const std::vector<std::string>& known) {
-  std::vector<Diagnostic> errors;
-  for (const auto& [name, bytes] : budgets) {
-    const bool numbered = name.starts_with("gpu") || name.starts_with("emulated:");
-    if (numbered || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    Diagnostic d;
-    d.file = "--budget";
-    d.message = "unknown device";
-    d.got = name;
-    const std::string nearest = nearest_name(name, known);
-    d.fix = nearest.empty() ? "declare it in `devices` or with --device NAME=emulated:0"
-                            : "did you mean " + nearest + "?";
-    errors.push_back(std::move(d));
-  }
-  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
-}
-
 DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devices,
                            const std::string& text, const std::string& path, bool measure) {
   DeviceProfiles profiles;
@@ -214,11 +127,26 @@ DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devic
   return profiles;
 }
 
+/// Whether rules that `auto` cannot overrule place every operator and parameter.
+bool all_pinned(const ResolvedPolicy& resolved) {
+  const auto pinned = [](const Reason& reason) {
+    return !reason.follows && (reason.layer == Layer::rules || reason.layer == Layer::command_line);
+  };
+  return std::all_of(resolved.operators.begin(), resolved.operators.end(),
+                     [&](const auto& op) { return op.added || pinned(op.run.reason); }) &&
+         std::all_of(resolved.parameters.begin(), resolved.parameters.end(), [&](const auto& p) {
+           return pinned(p.param.reason) &&
+                  (p.kind != StateKind::parameter || pinned(p.state.reason));
+         });
+}
+
 Report report_of(const Found& found, const std::string& file, const std::string& times,
                  bool changed) {
   Json baselines = Json::array();
   Report report;
-  if (found.is_old_better()) {
+  if (found.pinned) {
+    report.text = file + ": its rules place everything already: nothing is left to search\n";
+  } else if (found.is_old_better()) {
     report.text = file + ": kept as it is, faster than the best that was found\n";
   } else {
     report.text = file + (changed ? ": auto = [\n" : ": says that already: auto = [\n");
@@ -246,7 +174,9 @@ Report report_of(const Found& found, const std::string& file, const std::string&
                      {"after", to_json(found.after)},
                      {"baselines", baselines},
                      {"plans", found.plans},
-                     {"finished", found.finished}}
+                     {"finished", found.finished},
+                     {"pinned", found.pinned},
+                     {"lost_comments", found.lost_comments}}
                     .dump(2);
   return report;
 }
@@ -295,14 +225,27 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   if (!automatic.save_profile.empty())
     write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
                  "tandem_device_profile");
-  const Found found = find_placement(candidates, text);
-  const std::string after = found.is_old_better() ? text : replace_auto(bare, to, found.lines);
+  of.replace_policy(bare);
+  const bool pinned = all_pinned(of.resolved());
+  Found found = find_placement(candidates, text);
+  found.pinned = pinned;
+  const bool kept = (found.pinned && found.before) || found.is_old_better();
+  const std::string after = kept ? text : replace_auto(bare, to, found.lines);
   const bool changed = !path_exists(to) || read_file(to, most_bytes) != after;
   const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to);
   if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
   const std::string shown =
       std::filesystem::path(to).lexically_proximate(std::filesystem::current_path()).string();
-  return report_of(found, shown.starts_with("..") ? to : shown, times, changed);
+  const std::string name = shown.starts_with("..") ? to : shown;
+  if (changed && in_place && !kept) found.lost_comments = comments_in_auto(text, source);
+  Report report = report_of(found, name, times, changed);
+  for (const int line : found.lost_comments) {
+    report.warnings.push_back(fmt::format(
+        "{}:{}: this comment stood in the list auto, which is replaced whole; it is gone (write "
+        "remarks outside of it, or as `why` of your rules)",
+        name, line));
+  }
+  return report;
 }
 
 }  // namespace tandem::api

@@ -58,8 +58,14 @@ const char* name_of_layer(Layer layer) {
   return "";
 }
 
+Json to_json(const Diagnostic& d) {
+  return {{"file", d.file},       {"line", d.line},         {"column", d.column}, {"path", d.path},
+          {"message", d.message}, {"expected", d.expected}, {"got", d.got},       {"fix", d.fix}};
+}
+
 Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
-  Json rules = Json::array(), warnings = Json::array(), devices = Json::object();
+  Json rules = Json::array(), warnings = Json::array(), fallen = Json::array(),
+       devices = Json::object();
   for (std::size_t r = 0; r < policy.rules.size(); ++r) {
     const PolicyRule& rule = policy.rules[r];
     const RuleUse& use = resolved.rules[r];
@@ -69,17 +75,17 @@ Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
                      {"layer", name_of_layer(rule.layer)},
                      {"operators", use.operators},
                      {"parameters", use.parameters},
-                     {"decided", use.decided}});
+                     {"decided", use.decided},
+                     {"fell_back", use.fallen}});
   }
-  for (const Diagnostic& d : resolved.warnings) {
-    warnings.push_back({{"file", d.file},
-                        {"line", d.line},
-                        {"column", d.column},
-                        {"path", d.path},
-                        {"message", d.message},
-                        {"expected", d.expected},
-                        {"got", d.got},
-                        {"fix", d.fix}});
+  for (const Diagnostic& d : resolved.warnings) warnings.push_back(to_json(d));
+  for (const FallenRow& row : fallen_rows(policy, resolved)) {
+    fallen.push_back({{"path", row.path},
+                      {"attribute", row.attribute},
+                      {"requested", row.requested},
+                      {"actual", row.actual},
+                      {"rule", row.rule},
+                      {"reason", row.reason}});
   }
   const std::vector<Counts> counts = counts_of(resolved);
   for (std::size_t d = 0; d < counts.size(); ++d) {
@@ -87,18 +93,24 @@ Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
                                          {"operators", counts[d].operators},
                                          {"parameters", counts[d].parameters}};
   }
-  return {{"ok", true}, {"rules", rules}, {"devices", devices}, {"warnings", warnings}};
+  return {{"ok", true},
+          {"rules", rules},
+          {"devices", devices},
+          {"warnings", warnings},
+          {"fell_back", fallen}};
 }
 
 std::string check_text(const Policy& policy, const ResolvedPolicy& resolved) {
   std::string text;
   for (const Diagnostic& d : resolved.warnings) text += "warning: " + to_string(d) + "\n";
+  for (const Diagnostic& d : resolved.notes) text += "note: " + to_string(d) + "\n";
   for (std::size_t r = 0; r < policy.rules.size(); ++r) {
     const PolicyRule& rule = policy.rules[r];
     const RuleUse& use = resolved.rules[r];
-    text += fmt::format("  {:<24} {:<32} {}, {}; decides {} of their attributes\n",
+    text += fmt::format("  {:<24} {:<32} {}, {}; decides {} of their attributes{}\n",
                         short_text(rule.where), rule.at.text(), plural(use.operators, "operator"),
-                        plural(use.parameters, "parameter"), use.decided);
+                        plural(use.parameters, "parameter"), use.decided,
+                        use.fallen > 0 ? fmt::format(", fell back for {}", use.fallen) : "");
   }
   text += fmt::format("ok: {}", plural(static_cast<int>(policy.rules.size()), "rule"));
   const std::vector<Counts> counts = counts_of(resolved);
@@ -143,6 +155,10 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
 
 Report policy_check(const PolicyOptions& options) {
   PolicyCase of(options);
+  return policy_check(of);
+}
+
+Report policy_check(PolicyCase& of) {
   const ResolvedPolicy& resolved = of.resolved();
   const Policy& policy = of.placing().policy();
   return {check_text(policy, resolved), check_json(policy, resolved).dump(2)};

@@ -52,6 +52,8 @@ std::vector<Move> moves_between(const ResolvedPolicy& a, const ResolvedPolicy& b
     }
     compare(moves, path, true, "lookahead", std::to_string(from.lookahead.value),
             std::to_string(to->lookahead.value));
+    compare(moves, path, true, "ship", std::string(name_of(from.ship.value)),
+            std::string(name_of(to->ship.value)));
   }
   return moves;
 }

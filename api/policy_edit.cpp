@@ -18,6 +18,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
     lines.push_back(text.substr(start, end - start));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
     start = end + 1;
   }
   return lines;

@@ -64,6 +64,12 @@ bool updates(const Graph& graph, const Node& node, const std::set<std::string>& 
   });
 }
 
+/// The device that the strongest rule asked for, whether or not it has kernels.
+int requested_device(const Decided<int>& attribute) {
+  const std::vector<FallBack>& fallen = attribute.reason.fallen;
+  return fallen.empty() ? attribute.value : fallen[0].device;
+}
+
 /// Nodes of the operators `readers` and the updates of `parameters`.
 void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::string>& readers,
                const std::set<std::string>& parameters, Explained& to) {
@@ -79,7 +85,7 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
       for (const std::string& name : parameters) {
         if (updates(lowered.graph, node, {name})) {
           const ParameterAttributes& parameter = *resolved.find_parameter(name);
-          requested = parameter.state.value;
+          requested = requested_device(parameter.state);
           reason = "state " + parameter.state.reason.text;
         }
       }
@@ -93,7 +99,7 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
       if (row.phase == Phase::backward) {
         reason = "follows its operator " + reader + " (" + reason + ")";
       }
-      to.nodes.push_back({std::move(row), op->run.value, std::move(reason)});
+      to.nodes.push_back({std::move(row), requested_device(op->run), std::move(reason)});
       break;
     }
   }
@@ -127,6 +133,10 @@ Explained explain(PolicyCase& of, const std::string& name) {
         {"param", of.device_name(parameter->param.value), &parameter->param.reason},
         {"state", of.device_name(parameter->state.value), &parameter->state.reason},
         {"lookahead", std::to_string(parameter->lookahead.value), &parameter->lookahead.reason}};
+    if (parameter->table) {
+      result.attributes.push_back(
+          {"ship", std::string(tandem::name_of(parameter->ship.value)), &parameter->ship.reason});
+    }
     readers = parameter->readers;
     if (parameter->kind == StateKind::parameter) parameters.insert(parameter->name);
   }
@@ -149,6 +159,14 @@ Json to_json(PolicyCase& of, const Explained& explained) {
     if (attribute.reason->rule >= 0) {
       json["rule"] = rule_json(policy, attribute.reason->rule);
       json["follows"] = attribute.reason->follows;
+    }
+    const std::vector<FallBack>& all = attribute.reason->fallen;
+    json["requested"] = all.empty() ? attribute.value : of.device_name(all[0].device);
+    json["fell_back"] = Json::array();
+    for (const FallBack& fallen : attribute.reason->fallen) {
+      json["fell_back"].push_back({{"requested", of.device_name(fallen.device)},
+                                   {"reason", fallen.because},
+                                   {"rule", rule_json(policy, fallen.rule)}});
     }
     json["overridden"] = Json::array();
     for (const int rule : attribute.reason->overridden) {
@@ -202,6 +220,11 @@ std::string to_text(PolicyCase& of, const Explained& explained) {
       text += "  " + selection_text(rule);
       if (!rule.why.empty()) text += "  (" + rule.why + ")";
     }
+    for (const FallBack& fallen : attribute.reason->fallen) {
+      text += fmt::format("\n  {:<21} requested {} by {}  {}: {}", "",
+                          of.device_name(fallen.device), rule_text(policy, fallen.rule),
+                          selection_text(policy.rules[fallen.rule]), fallen.because);
+    }
     for (const int lost : attribute.reason->overridden) {
       text += fmt::format("\n  {:<21} overrides {}  {}", "", rule_text(policy, lost),
                           selection_text(policy.rules[lost]));
@@ -232,6 +255,10 @@ Report policy_explain(const PolicyOptions& options, const std::string& name,
     throw Error(ErrorKind::usage, std::move(d));
   }
   PolicyCase of(options);
+  return policy_explain(of, name, phase);
+}
+
+Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase) {
   Explained explained = explain(of, name);
   if (!phase.empty()) {
     std::erase_if(explained.nodes,

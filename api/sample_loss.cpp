@@ -28,4 +28,34 @@ Graph with_sample_loss(const Engine& engine, const Graph& forward) {
   return g.finish();
 }
 
+FieldTypes guessed_fields(const RunConfig& config, const Graph& forward) {
+  FieldTypes fields;
+  for (const NamedValue& input : forward.inputs) fields[input.name] = forward.type(input.value);
+  for (const LossTerm& term : config.loss.terms) {
+    const NamedValue* output = forward.find_output(term.logits);
+    const ValueId logits = output ? output->value : forward.find_value(term.logits);
+    if (!logits || term.labels.empty() || fields.contains(term.labels)) continue;
+    TensorType type = forward.type(logits);
+    if (term.kind == LossKind::softmax_cross_entropy && type.rank() > 1) {
+      type.dtype = DType::int64;
+      type.shape.pop_back();
+    }
+    fields[term.labels] = type;
+  }
+  return fields;
+}
+
+Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward) {
+  TrainingRequest request;
+  request.config = &config;
+  request.samples = {config.pass_size(), config.batch_size};
+  request.kind = request.samples.whole() ? PassKind::whole : PassKind::last;
+  request.fields = guessed_fields(config, forward);
+  request.evaluate = engine.evaluate;
+  const bool has_loss = !config.loss.terms.empty();
+  return build_training_graph(engine.operators,
+                              has_loss ? forward : with_sample_loss(engine, forward), request)
+      .graph;
+}
+
 }  // namespace tandem::api

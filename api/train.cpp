@@ -9,6 +9,7 @@
 #include "api/crossings.h"
 #include "api/engine.h"
 #include "api/run_files.h"
+#include "api/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/run_directory.h"
@@ -29,6 +30,7 @@ struct Trainer::Impl {
   OpenModel model;
   std::unique_ptr<Training> training;
   std::string resume_from;
+  std::vector<SavedVocabulary> vocabularies;
 
   Impl(RunConfig c, TrainOptions o)
       : config(std::move(c)),
@@ -78,8 +80,11 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       throw Error(ErrorKind::usage, std::move(d));
     }
   }
-  const OpenOptions open = open_options(my.config, my.model);
+  OpenOptions open = open_options(my.config, my.model);
+  open.on_message = my.options.on_message;
   DataSets data = open_data(*my.config.data, open);
+  my.vocabularies = data.vocabularies;
+  if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
   TrainingHooks hooks;
   hooks.on_message = my.options.on_message;
   hooks.stop_requested = [] { return stop_requested.load(std::memory_order_relaxed); };
@@ -112,10 +117,12 @@ TrainResult Trainer::run() {
   if (my.options.dry_run) return result;
   const Placing& placing = my.model.placing();
   const Lowered& lowered = my.training->main_program().program->lowered();
-  const TrainingResult done =
-      my.training->run(my.resume_from, {{"train.resolved.toml", to_toml(my.config)},
-                                        {"policy.toml", placing.text()},
-                                        {"placement.json", placement_json(lowered, placing)}});
+  std::vector<std::pair<std::string, std::string>> files{
+      {"train.resolved.toml", to_toml(my.config)},
+      {"policy.toml", placing.text()},
+      {"placement.json", placement_json(lowered, placing)}};
+  for (const SavedVocabulary& v : my.vocabularies) files.emplace_back(v.file_name, read_file(v.path));
+  const TrainingResult done = my.training->run(my.resume_from, files);
   check_order(my.engine);
   result.run_dir = done.run_dir;
   result.steps = done.steps;
@@ -149,6 +156,9 @@ std::string Trainer::summary() const {
       my.training->steps_per_epoch(), my.config.batch_size);
   for (const Diagnostic& d : my.model.placing().resolved().warnings) {
     text += "\nwarning    " + to_string(d);
+  }
+  for (const Diagnostic& d : my.model.placing().resolved().notes) {
+    text += "\nnote       " + to_string(d);
   }
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;
   return text;

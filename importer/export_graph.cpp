@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "importer/grown_tables.h"
 #include "importer/model_edits.h"
 #include "importer/onnx_content.h"
 #include "importer/tensor_data.h"
@@ -94,8 +96,13 @@ class Export {
 
   ExportResult run(const std::vector<std::pair<std::string, HostTensor>>& values,
                    const std::filesystem::path& to) {
-    for (const auto& [name, value] : values) add_value(name, value);
     shared_ = shared_initializers(content_);
+    grow_tables();
+    for (const auto& [name, value] : values) add_value(name, value);
+    for (const auto& [name, type] : tables_) {
+      if (values_.count(name) == 0) zeros_.push_back(HostTensor(type));
+      if (values_.count(name) == 0) values_[name] = &zeros_.back();
+    }
     for (const auto& [other, name] : shared_) {
       first_of_.insert(name);
       if (values_.count(name) > 0) values_[other] = values_.at(name);
@@ -110,13 +117,42 @@ class Export {
   }
 
  private:
+  // Tables with more rows than the file's placeholders: wherever the model says their shape.
+  void grow_tables() {
+    const onnx::GraphProto& graph = content_.model->graph();
+    std::vector<std::string> outputs;
+    for (const auto& output : graph.output()) outputs.push_back(output.name());
+    const std::vector<bool> needed = needed_nodes(graph, outputs);
+    const auto roles = initializer_roles(content_, needed);
+    tables_ = grown_tables(content_, needed, roles, shared_, options_.import.rows);
+    const auto rows_of = [&](const std::string& name) -> std::int64_t {
+      const auto first = shared_.find(name);
+      const auto table = tables_.find(first == shared_.end() ? name : first->second);
+      return table == tables_.end() ? -1 : table->second.shape[0];
+    };
+    const auto set_rows = [&](onnx::ValueInfoProto& info) {
+      const std::int64_t rows = rows_of(info.name());
+      auto* shape = info.mutable_type()->mutable_tensor_type()->mutable_shape();
+      if (rows >= 0 && shape->dim_size() > 0) shape->mutable_dim(0)->set_dim_value(rows);
+    };
+    if (tables_.empty()) return;
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      if (const std::int64_t rows = rows_of(tensor.name()); rows >= 0) tensor.set_dims(0, rows);
+    }
+    for (auto& info : *model_.mutable_graph()->mutable_input()) set_rows(info);
+    for (auto& info : *model_.mutable_graph()->mutable_value_info()) set_rows(info);
+  }
+
   void add_value(const std::string& name, const HostTensor& value) {
     const auto original = content_.initializers.find(name);
     if (original == content_.initializers.end()) {
       refuse(file_.path(), name, "the model has no initializer of this name");
     }
-    if (original->second.shape() != value.shape()) {
-      refuse(file_.path(), name, "shape of the new value", to_string(original->second.shape()),
+    const auto table = tables_.find(name);
+    const Shape& shape =
+        table == tables_.end() ? original->second.shape() : table->second.shape;
+    if (shape != value.shape()) {
+      refuse(file_.path(), name, "shape of the new value", to_string(shape),
              to_string(value.shape()));
     }
     values_[name] = &value;
@@ -216,7 +252,9 @@ void write(const std::filesystem::path& to) {
   for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
     was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
     const auto value = content_.initializers.find(tensor.name());
-    if (value != content_.initializers.end()) total += value->second.bytes();
+    if (value == content_.initializers.end()) continue;
+    const auto given = values_.find(tensor.name());
+    total += (given == values_.end() ? value->second : *given->second).bytes();
   }
   const bool external = was_external || total > options_.inline_bytes;
   const std::filesystem::path data_name = to.filename().string() + ".data";
@@ -300,6 +338,8 @@ const OperatorSet& operators_;
 const ExportOptions& options_;
 onnx::ModelProto model_;
 std::unordered_map<std::string, const HostTensor*> values_;
+GrownTables tables_;           // without those that are another one
+std::deque<HostTensor> zeros_;  // of tables that were given no value
 std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
 std::unordered_set<std::string> first_of_;             // those earlier ones
 ExportResult result_;

@@ -6,6 +6,7 @@
 
 #include "engine/graph/rewrite.h"
 #include "importer/bindings.h"
+#include "importer/grown_tables.h"
 #include "importer/initializers.h"
 #include "importer/tensor_data.h"
 #include "importer/tied_names.h"
@@ -30,6 +31,7 @@ class Import {
     needed_ = needed_nodes(graph_, output_names(graph_));
     roles_ = initializer_roles(file_, needed_);
     shared_ = shared_initializers(file_, roles_);
+    tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
     bindings_ = bind_inputs(session_);
   }
 
@@ -68,6 +70,7 @@ class Import {
     result.graph = remove_dead(session_.builder.finish(), session_.operators);
     if (session_.reports.empty()) verify(result.graph);
     settle_states(result.graph);
+    if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
     result.aliases = tied_names(file_, needed_, shared_, result.graph);
     summarize(result);
     return result;
@@ -120,6 +123,11 @@ class Import {
       state.trainable = role.trainable;
       state.reason = role.reason;
       state.start = value->second;
+      if (const auto table = tables_.find(tensor.name()); table != tables_.end()) {
+        state.start = HostTensor(table->second);  // pages that nobody writes take no memory
+        state.starts_at_zero = true;
+        session_.record.shapes[tensor.name()] = state.start.shape();
+      }
       scope_.names[tensor.name()] = session_.value(session_.builder.state(std::move(state)));
     }
   }
@@ -192,7 +200,7 @@ class Import {
       const Role& role = roles_.at(tensor.name());
       ParameterSummary parameter{tensor.name(),
                                  parameter_path(tensor.name()),
-                                 value->second.type(),
+                                 table_type(tensor.name(), value->second.type()),
                                  role.kind,
                                  false,
                                  false,
@@ -216,6 +224,12 @@ class Import {
       ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];
     }
     summary.problems = merged_problems();
+  }
+
+  TensorType table_type(const std::string& name, const TensorType& in_file) const {
+    const auto first = shared_.find(name);
+    const auto table = tables_.find(first == shared_.end() ? name : first->second);
+    return table == tables_.end() ? in_file : table->second;
   }
 
   // One problem for all nodes of a type that is not supported at all.
@@ -246,6 +260,7 @@ class Import {
   std::vector<bool> needed_;
   Roles roles_;
   std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
+  GrownTables tables_;
   Bindings bindings_;
   Scope scope_;
   std::vector<std::pair<std::string, TensorType>> outputs_;

@@ -16,6 +16,15 @@
 
 namespace tandem {
 
+/// Tables that the file holds a placeholder of get so many rows, and start at zero. One that has
+/// as many rows as the rule says keeps the file's values.
+struct RowsRule {
+  std::string at;  // a selector
+  std::int64_t rows = 0;
+  std::string file;  // where the rule was written, for messages
+  int line = 0, column = 0;
+};
+
 struct ImportOptions {
   /// Extents of free dimensions, by the names that the file gives them.
   std::vector<std::pair<std::string, std::int64_t>> bind;
@@ -30,6 +39,8 @@ struct ImportOptions {
   Evaluator evaluate;
   /// Inputs of the graph that are not fed but always have this value.
   std::vector<std::pair<std::string, HostTensor>> constants;
+  /// The last rule that covers a parameter counts; only Gather along axis 0 may read it.
+  std::vector<RowsRule> rows;
   /// Nodes that cannot be imported: false throws all of them as one Error at the end, true returns
   /// them in `problems` together with what could be imported.
   bool collect_problems = false;

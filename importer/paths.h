@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "importer/parameter_path.h"
 #include "onnx/onnx_pb.h"
 
 namespace tandem::importer {
@@ -29,9 +30,6 @@ class ModulePaths {
   std::unordered_set<std::string> scopes_;   // as TorchScript names them
   std::unordered_set<std::string> modules_;  // scopes of initializers
 };
-
-/// "fc1:weight" of "fc1.weight"; the name itself where it has no scope.
-std::string parameter_path(const std::string& initializer);
 
 /// True for names that exporters invent ("onnx::MatMul_12", "/a/Constant_output_0", "val_3").
 bool is_generated_name(const std::string& initializer);

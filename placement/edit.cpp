@@ -6,6 +6,7 @@
 #include "placement/device_names.h"
 #include "placement/policy.h"
 #include "placement/policy_text.h"
+#include "placement/toml_text.h"
 
 namespace tandem {
 namespace {
@@ -49,6 +50,36 @@ bool sets_nothing(const ConfigValue& rule) {
   });
 }
 
+[[noreturn]] void refuse_empty_rule(const ConfigValue& rule, const PolicyEdit& edit) {
+  std::string keys;
+  for (const std::string& key : edit.clear) keys += (keys.empty() ? "`" : ", `") + key + "`";
+  Diagnostic d = at(rule.where, edit.at, "without " + keys + " this rule would set nothing");
+  d.fix = "--remove takes the whole rule away, or --set something else";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+// "# 12 operators, 1.5 KiB", as `policy auto` remarks its rules.
+bool is_count_of_auto(std::string_view comment) {
+  const auto skip = [&](std::string_view what) {
+    if (!comment.starts_with(what)) return false;
+    comment.remove_prefix(what.size());
+    return true;
+  };
+  const auto skip_number = [&] {
+    const std::size_t end = std::min(comment.find_first_not_of("0123456789."), comment.size());
+    comment.remove_prefix(end);
+    return end > 0;
+  };
+  if (!skip("# ") || !skip_number()) return false;
+  if (!skip(" operator") && !skip(" parameter")) return false;
+  skip("s");
+  if (!skip(", ") || !skip_number() || !skip(" ")) return false;
+  while (!comment.empty() && (comment.back() == ' ' || comment.back() == '\r')) {
+    comment.remove_suffix(1);
+  }
+  return comment == "B" || comment == "KiB" || comment == "MiB" || comment == "GiB";
+}
+
 // Names are checked where they are written: rules that were there before may name what only
 // `--device` binds.
 void check_devices(const std::string& text, const std::string& path, const PolicyEdit& edit) {
@@ -88,13 +119,38 @@ std::string edit_policy(std::string_view text, const std::string& path, const Po
     editor.remove(*rule);
   } else if (rule) {
     for (const auto& [key, value] : edit.set) editor.set(*rule, key, rule_value(key, value));
-    if (sets_nothing(editor.tree().find("rules")->items[*rule])) editor.remove(*rule);
+    const ConfigValue now = editor.tree();
+    const ConfigValue& left = now.find("rules")->items[*rule];
+    if (sets_nothing(left) && !edit.clear.empty()) refuse_empty_rule(left, edit);
   } else {
     editor.append(rule_text(edit));
   }
   const std::string after = editor.finish(text);
   check_devices(after, path, edit);
   return after;
+}
+
+std::vector<int> comments_in_auto(std::string_view text, const std::string& path) {
+  const std::size_t start = PolicyText(text, path).list_start("auto");
+  if (start == std::string::npos) return {};
+  const std::size_t end = end_of_value(text, start);
+  std::vector<int> lines;
+  int line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + start, '\n'));
+  for (std::size_t i = start; i < end;) {
+    if (text[i] == '"' || text[i] == '\'') {
+      const std::size_t behind = end_of_value(text, i);
+      line += static_cast<int>(std::count(text.begin() + i, text.begin() + behind, '\n'));
+      i = behind;
+    } else if (text[i] == '#') {
+      const std::size_t behind = std::min(text.find('\n', i), end);
+      if (!is_count_of_auto(text.substr(i, behind - i))) lines.push_back(line);
+      i = behind;
+    } else {
+      line += text[i] == '\n';
+      ++i;
+    }
+  }
+  return lines;
 }
 
 std::string replace_auto(std::string_view text, const std::string& path,

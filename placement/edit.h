@@ -20,13 +20,18 @@ struct PolicyEdit {
 };
 
 /// The edited text. `set` changes the last rule of `rules` with that selector and those filters, or
-/// appends a line; a rule left without attributes goes. Throws Error{usage}: text that is not TOML,
-/// unknown keys, no such rule to clear, or a result that would not say what was asked for.
+/// appends a line. Throws Error{usage}: text that is not TOML, unknown keys, no such rule to clear,
+/// a rule that `clear` would leave without attributes, or a result that would not say what was
+/// asked for. Line ends are those of the file.
 std::string edit_policy(std::string_view text, const std::string& path, const PolicyEdit& edit);
 
 /// Replaces the list `auto` whole. Each line is a rule as TOML with its comma, and may end in a
 /// comment: `{ at = "**", on = "gpu" },  # 188 operators`.
 std::string replace_auto(std::string_view text, const std::string& path,
                          const std::vector<std::string>& lines);
+
+/// Lines of the comments in the list `auto` that `policy auto` did not write itself: `replace_auto`
+/// drops them.
+std::vector<int> comments_in_auto(std::string_view text, const std::string& path);
 
 }  // namespace tandem

@@ -19,8 +19,8 @@ ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
   for (const ParameterAttributes& p : resolved.parameters) {
     std::string reason = p.param.reason.text;
     if (!p.state.reason.follows) reason = "param " + reason + ", state " + p.state.reason.text;
-    parameters->emplace(
-        p.name, PlacedState{p.state.value, p.param.value, std::move(reason), p.lookahead.value});
+    parameters->emplace(p.name, PlacedState{p.state.value, p.param.value, std::move(reason),
+                                            p.lookahead.value, p.ship.value});
   }
   const auto find = [](const auto& map, const std::string& key) {
     const auto place = map.find(key);

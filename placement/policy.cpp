@@ -189,6 +189,8 @@ Policy parse(const std::string_view* text, const std::string& path,
 
 }  // namespace
 
+std::string_view name_of(Ship ship) { return ship == Ship::rows ? "rows" : "results"; }
+
 std::string_view name_of(Activations acts) {
   constexpr std::string_view names[] = {"keep", "offload", "recompute"};
   return names[static_cast<int>(acts)];

@@ -19,6 +19,7 @@ namespace tandem {
 enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
 
 std::string_view name_of(Activations acts);
+std::string_view name_of(Ship ship);
 
 /// One line: a selector, filters, attributes. Attributes that it leaves open are unset.
 struct PolicyRule {

@@ -53,7 +53,8 @@ constexpr KeyInfo table_of_keys[] = {
     {"rules[].lookahead", integer, "1", "", "",
      "of weights and activations that live elsewhere: how many uses ahead they are fetched", 0, 64},
     {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
-     "of a look-up whose table lives elsewhere (later)"},
+     "of look-ups in a host's table that another device reads: rows: each row once, with an index; "
+     "results: one row an id; auto: the fewer bytes"},
     {"rules[].cache", string, "", "", "",
      "size of the device cache of a host table, \"2GiB\" (later)"},
     {"rules[].shard", string, "", "rows|columns|table", "",

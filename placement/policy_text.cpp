@@ -103,7 +103,7 @@ void PolicyText::add_version() {
   std::size_t place = skip_blank(text_, 0);
   if (place < text_.size()) place = start_of_line(text_, place);
   const bool open_line = place == text_.size() && place > 0 && text_[place - 1] != '\n';
-  text_.insert(place, open_line ? "\npolicy = 1\n" : "policy = 1\n");
+  text_.insert(place, lines(open_line ? "\npolicy = 1\n" : "policy = 1\n"));
   wanted_.members.push_back({"policy", Where{}, parsed_value("1")});
 }
 
@@ -185,9 +185,9 @@ void PolicyText::append(const std::string& rule) {
   const std::size_t close = end_of_value(text_, start) - 1;  // the ]
   const std::size_t line = start_of_line(text_, close);
   if (line > start && text_.find_first_not_of(" \t", line) == close) {
-    text_.insert(line, indent + rule + ",\n");
+    text_.insert(line, lines(indent + rule + ",\n"));
   } else if (items.empty()) {
-    text_.replace(start, close + 1 - start, "[\n  " + rule + ",\n]");
+    text_.replace(start, close + 1 - start, lines("[\n  " + rule + ",\n]"));
   } else {
     std::size_t from = close;
     while (text_[from - 1] == ' ' || text_[from - 1] == '\t') --from;
@@ -203,7 +203,7 @@ void PolicyText::replace_list(const char* name, const std::string& toml) {
     add_list(name, toml, "policy");
     wanted_.members.push_back({name, Where{}, std::move(value)});
   } else {
-    text_.replace(start, end_of_value(text_, start) - start, toml);
+    text_.replace(start, end_of_value(text_, start) - start, lines(toml));
     *wanted_.find(name) = std::move(value);
   }
 }
@@ -230,6 +230,14 @@ std::size_t PolicyText::offset(const Where& where) const {
   return found;
 }
 
+std::string PolicyText::lines(const std::string& text) const {
+  const std::size_t first = text_.find('\n');
+  if (first == npos || first == 0 || text_[first - 1] != '\r') return text;
+  std::string result;
+  for (const char c : text) result += c == '\n' ? "\r\n" : std::string(1, c);
+  return result;
+}
+
 void PolicyText::add_list(const std::string& name, const std::string& toml, const char* behind) {
   const ConfigValue now = tree();
   const ConfigValue* key = now.find(behind);
@@ -237,7 +245,7 @@ void PolicyText::add_list(const std::string& name, const std::string& toml, cons
   std::size_t place = 0;
   if (key) place = after_line(text_, end_of_value(text_, offset(key->where)) - 1);
   const bool open_line = place > 0 && text_[place - 1] != '\n';
-  text_.insert(place, (open_line ? "\n" : "") + name + " = " + toml + "\n");
+  text_.insert(place, lines((open_line ? "\n" : "") + name + " = " + toml + "\n"));
 }
 
 }  // namespace tandem

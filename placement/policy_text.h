@@ -35,6 +35,8 @@ class PolicyText {
 
  private:
   std::size_t offset(const Where& where) const;
+  /// With the line ends of the file.
+  std::string lines(const std::string& text) const;
   /// `name = toml` on lines of its own behind the top-level key `behind`, or behind `policy`.
   void add_list(const std::string& name, const std::string& toml, const char* behind);
 

@@ -57,7 +57,9 @@ std::vector<DeviceBinding> PolicyResolver::all_bindings(const Policy& policy,
 ResolvedPolicy PolicyResolver::run() {
   start();
   for (std::size_t r = 0; r < policy_.rules.size(); ++r) apply(static_cast<int>(r));
+  for (OperatorAttributes& op : result_.operators) say_fallen(op.run.reason);
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_parameter(p);
+  refuse_missing_kernels();
   result_.devices = names_.devices();
   if (!errors_.empty()) {
     sort_diagnostics(errors_);
@@ -68,7 +70,9 @@ ResolvedPolicy PolicyResolver::run() {
   warn_about_rules();
   warn_about_homes();
   warn_about_acts();
+  note_fall_backs();
   sort_diagnostics(result_.warnings);
+  sort_diagnostics(result_.notes);
   return std::move(result_);
 }
 
@@ -98,6 +102,7 @@ void PolicyResolver::start() {
     for (const int user : item.users) to.readers.push_back(items_.operators[user].path);
     to.param.value = to.state.value = -1;  // not set
     to.lookahead = {default_lookahead, Reason{.text = "default"}};
+    to.ship.reason = Reason{.text = "default"};
     const std::size_t index = result_.parameters.size() - 1;
     result_.parameter_by_name_.try_emplace(state.name, index);
     if (!state.path.empty()) result_.parameter_by_name_.try_emplace(state.path, index);
@@ -109,6 +114,10 @@ template <class T>
 void PolicyResolver::decide(Decided<T>& attribute, T value, int rule) {
   Reason& reason = attribute.reason;
   if (reason.rule >= 0) reason.overridden.insert(reason.overridden.begin(), reason.rule);
+  std::vector<int> lost;
+  for (const FallBack& fallen : reason.fallen) lost.push_back(fallen.rule);
+  reason.overridden.insert(reason.overridden.begin(), lost.begin(), lost.end());
+  reason.fallen.clear();
   const PolicyRule& by = policy_.rules[rule];
   attribute.value = value;
   reason.rule = rule;
@@ -138,26 +147,57 @@ void PolicyResolver::apply(int r) {
   use.parameters = static_cast<int>(matches.parameters.size() + matches.updates.size());
   for (const int i : matches.operators) {
     OperatorAttributes& to = result_.operators[i];
-    if (run >= 0) decide(to.run, run, r);
+    if (run >= 0) {
+      auto because = rule.prefer ? refusal(i, run) : std::nullopt;
+      if (because) {
+        fall_back(to.run.reason, r, run, std::move(*because));
+      } else {
+        decide(to.run, run, r);
+      }
+    }
     if (rule.acts) decide(to.acts, *rule.acts, r);
     if (rule.lookahead) decide(to.lookahead, *rule.lookahead, r);
   }
   for (const int p : matches.parameters) {
-    ParameterAttributes& to = result_.parameters[p];
-    if (param >= 0) decide(to.param, param, r);
-    if (state >= 0 && to.kind == StateKind::parameter) decide(to.state, state, r);
-    if (rule.lookahead) decide(to.lookahead, *rule.lookahead, r);
+    apply_to_parameter(p, r, run, param, state);
+    if (rule.lookahead) decide(result_.parameters[p].lookahead, *rule.lookahead, r);
+    if (rule.ship) {
+      ParameterAttributes& to = result_.parameters[p];
+      to.ship_wish = *rule.ship == "rows"      ? ShipWish::rows
+                     : *rule.ship == "results" ? ShipWish::results
+                                               : ShipWish::automatic;
+      decide(to.ship, Ship::results, r);
+    }
   }
   const int update = state >= 0 ? state : run;  // an update runs where its state lives
-  for (const int p : matches.updates) {
-    if (update >= 0) decide(result_.parameters[p].state, update, r);
-  }
+  for (const int p : matches.updates) apply_to_parameter(p, r, -1, -1, update);
   if (!matches.parameters.empty()) refuse_later_attributes(rule);
+}
+
+void PolicyResolver::apply_to_parameter(int p, int r, int run, int param, int state) {
+  const PolicyRule& rule = policy_.rules[r];
+  ParameterAttributes& to = result_.parameters[p];
+  // Where no reader can run as the rule asks, the parameter stays with them.
+  const auto unread = rule.prefer && run >= 0 ? readers_refusal(p, run) : std::nullopt;
+  if (param >= 0 && param == run && unread) {
+    fall_back(to.param.reason, r, param, *unread);
+  } else if (param >= 0) {
+    decide(to.param, param, r);
+  }
+  if (state >= 0 && to.kind == StateKind::parameter) {
+    auto because = rule.prefer ? update_refusal(p, state) : std::nullopt;
+    if (!because && state == run) because = unread;
+    if (because) {
+      fall_back(to.state.reason, r, state, std::move(*because));
+    } else {
+      decide(to.state, state, r);
+    }
+  }
 }
 
 void PolicyResolver::refuse_later_attributes(const PolicyRule& rule) {
   const std::pair<const char*, const std::optional<std::string>*> later[] = {
-      {"ship", &rule.ship}, {"cache", &rule.cache}, {"shard", &rule.shard}};
+      {"cache", &rule.cache}, {"shard", &rule.shard}};
   for (const auto& [key, value] : later) {
     if (!*value) continue;
     Diagnostic d = at(rule.where_of(key), rule.at.text(),
@@ -171,16 +211,21 @@ void PolicyResolver::finish_parameter(std::size_t p) {
   ParameterAttributes& to = result_.parameters[p];
   const std::vector<int>& readers = items_.parameters[p].readers;
   const OperatorAttributes* first = nullptr;
+  bool fallen = false;  // readers that fell back are followed last, and may part from the others
   for (const int i : readers) {
     const OperatorAttributes& reader = result_.operators[i];
-    if (!first) first = &reader;
+    fallen = fallen || !reader.run.reason.fallen.empty();
+    if (!first || (!first->run.reason.fallen.empty() && reader.run.reason.fallen.empty())) {
+      first = &reader;
+    }
     if (std::find(to.run.begin(), to.run.end(), reader.run.value) == to.run.end()) {
       to.run.push_back(reader.run.value);
     }
   }
   if (to.param.value < 0) {
     const bool known = std::find(to.run.begin(), to.run.end(), -1) == to.run.end();
-    if (to.run.size() > 1 && known) refuse_two_readers(p);
+    if (to.run.size() > 1 && known && !fallen) refuse_two_readers(p);
+    std::vector<FallBack> own = std::move(to.param.reason.fallen);
     if (!first) {
       to.param = {names_.find(options_.default_device, Where{}, "device", errors_),
                   Reason{.text = options_.default_reason}};
@@ -190,13 +235,33 @@ void PolicyResolver::finish_parameter(std::size_t p) {
       to.param.reason.follows = true;
       to.param.reason.overridden.clear();
     }
+    to.param.reason.fallen = std::move(own);
   }
   if (to.state.value < 0) {
+    std::vector<FallBack> own = std::move(to.state.reason.fallen);
     to.state = to.param;
     to.state.reason.text = "follows param (" + to.param.reason.text + ")";
     to.state.reason.follows = true;
     to.state.reason.overridden.clear();
+    auto because = to.param.reason.prefer && to.kind == StateKind::parameter
+                       ? update_refusal(p, to.param.value)
+                       : std::nullopt;
+    if (because) {  // what the parameter follows may fall back, and so may what follows it
+      const int device = to.param.value, rule = to.param.reason.rule;
+      to.state = {names_.find(options_.default_device, Where{}, "device", errors_),
+                  Reason{.text = options_.default_reason}};
+      if (own.empty()) {
+        fall_back(to.state.reason, rule, device, std::move(*because));
+      } else {
+        to.state.reason.fallen = std::move(own);
+      }
+    } else {
+      to.state.reason.fallen = std::move(own);
+    }
   }
+  say_fallen(to.param.reason);
+  say_fallen(to.state.reason);
+  finish_ship(p);
 }
 
 void PolicyResolver::refuse_two_readers(std::size_t p) {

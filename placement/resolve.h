@@ -2,6 +2,8 @@
 // reason for it.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,14 +17,22 @@
 
 namespace tandem {
 
+/// A rule with need = "prefer" that did not get its way.
+struct FallBack {
+  int rule = -1;        // index into Policy::rules
+  int device = -1;      // that it asked for
+  std::string because;  // "Conv: cuda.conv: takes no float64"
+};
+
 /// Why an attribute has its value.
 struct Reason {
   Layer layer = Layer::builtin;
-  int rule = -1;                // index into Policy::rules of the rule that decided; -1 = none
-  std::string text;             // "policy.toml:4", "default", "follows fc1.Gemm (policy.toml:4)"
-  std::vector<int> overridden;  // rules that set it too and lost, the strongest first
-  bool follows = false;         // another attribute's value; `rule` is what decided that one
-  bool prefer = false;          // may fall back where the device has no kernel
+  int rule = -1;                 // index into Policy::rules of the rule that decided; -1 = none
+  std::string text;              // "policy.toml:4", "default", "follows fc1.Gemm (policy.toml:4)"
+  std::vector<int> overridden;   // rules that set it too and lost, the strongest first
+  std::vector<FallBack> fallen;  // rules that would have won, the strongest first
+  bool follows = false;          // another attribute's value; `rule` is what decided that one
+  bool prefer = false;           // may fall back where the device has no kernel
 };
 
 template <class T>
@@ -30,6 +40,9 @@ struct Decided {
   T value{};
   Reason reason;
 };
+
+/// What a rule says of `ship`; automatic: whatever moves fewer bytes.
+enum class ShipWish : std::uint8_t { automatic, rows, results };
 
 struct OperatorAttributes {
   std::string path;
@@ -49,12 +62,16 @@ struct ParameterAttributes {
   std::vector<int> run;              // devices of the readers, each once
   Decided<int> param, state;         // indices into ResolvedPolicy::devices
   Decided<int> lookahead;
+  bool table = false;  // look-ups alone read it
+  Decided<Ship> ship;  // of those look-ups
+  ShipWish ship_wish = ShipWish::automatic;
 };
 
 /// What one rule came to.
 struct RuleUse {
   int operators = 0, parameters = 0;  // matched
   int decided = 0;                    // attributes of them that it decided
+  int fallen = 0;                     // attributes where it fell back
 };
 
 class ResolvedPolicy {
@@ -64,6 +81,7 @@ class ResolvedPolicy {
   std::vector<ParameterAttributes> parameters;  // parameters and buffers, in the graph's order
   std::vector<RuleUse> rules;                   // one a rule of the policy
   std::vector<Diagnostic> warnings;
+  std::vector<Diagnostic> notes;  // what fell back: one a rule, device and reason
 
   /// By path (paths survive rewrites; a derived node asks by its origins) or by the raw name where
   /// `raw_names` had it; null where the forward graph had no such operator and nobody added it.
@@ -93,12 +111,20 @@ struct ResolveOptions {
   /// What rules may name besides the forward graph. Empty: rules that begin with `loss.`, `data.`
   /// or `optimizer.` may match nothing yet.
   std::vector<AddedPart> added;
+  /// Why a device (index into ResolvedPolicy::devices) has no kernel for an operator or its
+  /// gradient, by the operator's path, or for an update: "optimizer." and the parameter's name.
+  /// Empty: every device has them all.
+  std::function<std::optional<std::string>(int device, const std::string& path)> refuses;
+  /// About how many rows of a table (by its parameter's name) one pass looks up, where that is
+  /// known from data.
+  std::function<std::optional<std::int64_t>(const std::string& parameter)> unique_rows;
   /// Problems found while the policy was read; thrown together with those found here.
   std::vector<Diagnostic> earlier;
 };
 
 /// Throws one Error{usage} with everything that is wrong: unknown or missing devices, rules that
-/// match nothing, parameters read on two devices without `param`, attributes of later versions.
+/// match nothing, parameters read on two devices without `param`, attributes of later versions,
+/// devices without a kernel for what they shall run.
 ResolvedPolicy resolve(const Policy& policy, const Graph& forward,
                        const ResolveOptions& options = {});
 

@@ -17,7 +17,8 @@ void for_each_reason(const ResolvedPolicy& resolved, const Visit& visit) {
     for (const Reason* r : {&op.run.reason, &op.acts.reason, &op.lookahead.reason}) visit(*r);
   }
   for (const ParameterAttributes& p : resolved.parameters) {
-    for (const Reason* r : {&p.param.reason, &p.state.reason, &p.lookahead.reason}) visit(*r);
+    for (const Reason* r : {&p.param.reason, &p.state.reason, &p.lookahead.reason, &p.ship.reason})
+      visit(*r);
   }
 }
 
@@ -74,7 +75,7 @@ void PolicyResolver::warn_about_rules() {
           d.fix = "\"" + everything + "\" covers the operators too";
         }
       }
-    } else if (use.decided > 0) {
+    } else if (use.decided + use.fallen > 0) {
       continue;
     } else if (const std::vector<int> winners = winners_over(static_cast<int>(r));
                !winners.empty()) {

@@ -18,9 +18,20 @@ class PolicyResolver {
   void apply(int rule);
   template <class T>
   void decide(Decided<T>& attribute, T value, int rule);
+  void apply_to_parameter(int parameter, int rule, int run, int param, int state);
   void refuse_later_attributes(const PolicyRule& rule);
   void finish_parameter(std::size_t parameter);
   void refuse_two_readers(std::size_t parameter);
+  void finish_ship(std::size_t parameter);  // ship.cpp
+
+  // fall_back.cpp
+  void fall_back(Reason& reason, int rule, int device, std::string because);
+  void say_fallen(Reason& reason) const;
+  std::optional<std::string> refusal(int item, int device) const;
+  std::optional<std::string> update_refusal(std::size_t parameter, int device) const;
+  std::optional<std::string> readers_refusal(std::size_t parameter, int device) const;
+  void refuse_missing_kernels();
+  void note_fall_backs();
 
   // resolve_warnings.cpp
   void count_decisions();

@@ -22,6 +22,7 @@ void add_inspect(CLI::App& app, Invocation& invocation);
 void add_train(CLI::App& app, Invocation& invocation);
 void add_export(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
+void add_data(CLI::App& app, Invocation& invocation);
 void add_doctor(CLI::App& app, Invocation& invocation);
 void add_config(CLI::App& app, Invocation& invocation);
 void add_policy(CLI::App& app, Invocation& invocation);

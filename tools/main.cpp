@@ -73,6 +73,7 @@ int run(int argc, char** argv) {
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
       "  tandem export runs/train-0001 --to trained.onnx\n"
+      "  tandem data check train.toml              reads all of the data: counts, ranges, bad rows\n"
       "  tandem policy plan policy.toml --config train.toml   memory, copies and time under a "
       "policy\n"
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
@@ -87,6 +88,7 @@ int run(int argc, char** argv) {
   add_train(app, invocation);
   add_export(app, invocation);
   add_bench(app, invocation);
+  add_data(app, invocation);
   add_doctor(app, invocation);
   add_config(app, invocation);
   add_policy(app, invocation);

@@ -1,4 +1,6 @@
 // tandem policy names | check | plan | explain | diff | edit | auto
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -35,12 +37,21 @@ std::pair<std::string, std::string> parse_pair(const std::string& option, const 
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-/// Words with `=` set keys of train.toml; the others are names: at most `most` of them.
+/// KEY=VALUE; a path may hold a `=` too, and has a `/` before it.
+bool sets_key(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || word.find('/') < equals) return false;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(word, ignored)) return true;
+  misuse("a file has this name, and it could set a key", "./" + word + " for the file", word);
+}
+
+/// Words that set keys of train.toml; the others are names: at most `most` of them.
 std::vector<std::string> take_words(Options& options, std::size_t most,
                                     const std::string& expected) {
   std::vector<std::string> names;
   for (const std::string& word : options.words) {
-    (word.find('=') == std::string::npos ? names : options.policy.overrides).push_back(word);
+    (sets_key(word) ? options.policy.overrides : names).push_back(word);
   }
   if (names.size() > most) misuse("too many arguments", expected, names.back());
   for (const std::string& text : options.bind) {
@@ -70,7 +81,8 @@ CLI::App* add_command(CLI::App& parent, const char* name, const char* help, cons
 }
 
 constexpr const char* policy_words =
-    "The policy.toml (default: the configuration's) and keys of train.toml: batch_size=64";
+    "The policy.toml (default: the configuration's; ./a=b.toml where its name has a =) and keys of "
+    "train.toml: batch_size=64";
 
 void take_policy(Options& options) {
   const std::vector<std::string> names = take_words(options, 1, "one policy file");
@@ -177,7 +189,9 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       parent, "edit", "Set or clear one rule of a policy file; comments and order stay",
       "  tandem policy edit policy.toml --at 'blocks.{0..3}.**' --set run=cpu --set acts=offload\n"
       "  tandem policy edit policy.toml --at 'head.**' --clear state\n"
-      "  tandem policy edit policy.toml --at 'head.**' --remove");
+      "  tandem policy edit policy.toml --at 'head.**' --remove\n"
+      "--clear keeps the rule, so it refuses to take a rule's last attribute; --remove takes the\n"
+      "whole rule with its `why`, and leaves a comment behind it.");
   auto options = std::make_shared<Options>();
   auto file = std::make_shared<std::string>();
   command->add_option("file", *file, "The policy.toml")->required();
@@ -211,7 +225,8 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       "  tandem policy auto policy.toml --config train.toml --budget gpu=20GiB\n"
       "  tandem policy auto new.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
       "  tandem policy auto --config train.toml --profile h100.json --to for_h100.toml\n"
-      "The file's own rules, comments and order stay. Exit code 3 where nothing fits.");
+      "The file's own rules, comments and order stay; the list auto itself is replaced whole, and\n"
+      "comments of yours inside it are named on standard error. Exit code 3 where nothing fits.");
   const Shared options =
       add_common(*command, invocation,
                  "The policy.toml to write (default: the configuration's) and keys of train.toml");
@@ -230,6 +245,9 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
     invocation.action = [options, &invocation] {
       take_policy(*options);
       const api::Report report = api::policy_auto(options->policy, options->automatic);
+      for (const std::string& text : report.warnings) {
+        std::fprintf(stderr, "warning: %s\n", text.c_str());
+      }
       return print(report.text, report.json, invocation.json);
     };
   });

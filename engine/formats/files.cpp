@@ -263,14 +263,15 @@ WrittenFile hash_file(const std::string& path) {
   return result;
 }
 
-MappedFile::MappedFile(const std::string& path) {
+MappedFile::MappedFile(const std::string& path, bool read_only) {
   const Descriptor file(path, O_RDONLY, "open");
   struct stat status;
   if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
   if (!S_ISREG(status.st_mode)) fail("map", path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
-  void* at = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.value(), 0);
+  const int access = read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+  void* at = ::mmap(nullptr, size_, access, MAP_PRIVATE, file.value(), 0);
   if (at == MAP_FAILED) fail("map", path, errno);
   data_ = static_cast<std::uint8_t*>(at);
 }

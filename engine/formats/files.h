@@ -83,10 +83,11 @@ std::string read_file(const std::string& path, std::uint64_t limit = std::uint64
 /// Size and hash of a file that is there.
 WrittenFile hash_file(const std::string& path);
 
-/// A file in memory, private to the process: writes to `data` never reach the file.
+/// A file in memory, private to the process: writes to `data` never reach the file. Read only, it
+/// asks the system for no memory of its own.
 class MappedFile {
  public:
-  explicit MappedFile(const std::string& path);
+  explicit MappedFile(const std::string& path, bool read_only = false);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

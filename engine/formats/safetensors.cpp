@@ -67,13 +67,44 @@ class HashedFile {
   Sha256 hash_;
 };
 
+void write_rows(HashedFile& file, const TensorSource& tensor) {
+  if (tensor.data != nullptr) return file.write(tensor.data, tensor.type.bytes());
+  const std::size_t row_bytes = tensor.row_bytes();
+  if (row_bytes == 0) return;
+  const std::int64_t rows = tensor.rows();
+  const std::int64_t range = std::min(
+      rows, static_cast<std::int64_t>(std::max<std::size_t>(1, source_range_bytes / row_bytes)));
+  std::vector<std::byte> buffer(row_bytes * static_cast<std::size_t>(range));
+  for (std::int64_t first = 0; first < rows; first += range) {
+    const std::int64_t count = std::min(range, rows - first);
+    tensor.read(first, count, buffer.data());
+    file.write(buffer.data(), row_bytes * static_cast<std::size_t>(count));
+  }
+}
+
 }  // namespace
+
+TensorSource source_of(const NamedTensor& tensor) {
+  return {tensor.name, tensor.tensor.type(), {}, tensor.tensor.data()};
+}
+
+std::vector<TensorSource> sources_of(const std::vector<NamedTensor>& tensors) {
+  std::vector<TensorSource> sources;
+  for (const NamedTensor& tensor : tensors) sources.push_back(source_of(tensor));
+  return sources;
+}
 
 WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                               const std::map<std::string, std::string>& metadata) {
-  std::vector<const NamedTensor*> order;
+  return write_safetensors(path, sources_of(tensors), metadata);
+}
+
+WrittenFile write_safetensors(const std::string& path, const std::vector<TensorSource>& tensors,
+                              const std::map<std::string, std::string>& metadata,
+                              std::size_t alignment) {
+  std::vector<const TensorSource*> order;
   std::set<std::string_view> names;
-  for (const NamedTensor& tensor : tensors) {
+  for (const TensorSource& tensor : tensors) {
     if (tensor.name == "__metadata__" || !names.insert(tensor.name).second) {
       throw Error(ErrorKind::usage, {.message = "a tensor cannot be stored under this name (it is "
                                                 "reserved or taken)",
@@ -82,18 +113,18 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
     }
     order.push_back(&tensor);
   }
-  std::stable_sort(order.begin(), order.end(), [](const NamedTensor* a, const NamedTensor* b) {
-    return size_of(a->tensor.dtype()) > size_of(b->tensor.dtype());
+  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
+    return size_of(a->type.dtype) > size_of(b->type.dtype);
   });
 
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
-  for (const NamedTensor* named : order) {
-    const std::uint64_t end = offset + named->tensor.bytes();
-    nlohmann::ordered_json& entry = header[named->name];
-    entry["dtype"] = name_in_file(named->tensor.dtype());
-    entry["shape"] = named->tensor.shape();
+  for (const TensorSource* tensor : order) {
+    const std::uint64_t end = offset + tensor->type.bytes();
+    nlohmann::ordered_json& entry = header[tensor->name];
+    entry["dtype"] = name_in_file(tensor->type.dtype);
+    entry["shape"] = tensor->type.shape;
     entry["data_offsets"] = {offset, end};
     offset = end;
   }
@@ -104,7 +135,7 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
     throw Error(ErrorKind::usage,
                 {.message = "a name or a metadata text is not UTF-8", .file = path});
   }
-  text.resize((text.size() + 7) / 8 * 8, ' ');
+  text.resize((8 + text.size() + alignment - 1) / alignment * alignment - 8, ' ');
   if (text.size() > header_limit) {
     throw Error(ErrorKind::usage, {.message = "too many tensors for one safetensors file",
                                    .file = path,
@@ -116,7 +147,7 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<NamedTe
   const std::uint64_t header_bytes = text.size();
   file.write(&header_bytes, 8);
   file.write(text.data(), text.size());
-  for (const NamedTensor* named : order) file.write(named->tensor.data(), named->tensor.bytes());
+  for (const TensorSource* tensor : order) write_rows(file, *tensor);
   return file.finish();
 }
 
@@ -242,6 +273,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) {
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
+  data_offset_ = 8 + header_bytes;
   const std::uint64_t data_bytes = file->size() - 8 - header_bytes;
   std::uint64_t end = 0;
   for (const Entry& entry : entries) {

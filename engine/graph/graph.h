@@ -35,14 +35,10 @@ enum class ValueKind : std::uint8_t {
   computed,  // made by a node
 };
 
-/// rows: the value is {row indices, row values, count}; the gradient of a look-up.
-enum class Form : std::uint8_t { dense, rows };
-
 struct Value {
   std::string name;  // unique in the graph; the file's own name where it has one
   TensorType type;
   ValueKind kind = ValueKind::computed;
-  Form form = Form::dense;
   NodeId producer;                             // computed values only
   std::int32_t output_index = 0;               // which output of the producer
   std::shared_ptr<const HostTensor> constant;  // constants only
@@ -80,10 +76,11 @@ struct State {
   ValueId initial;
   ValueId final;
   bool trainable = false;
-  std::string reason;     // why it is trainable or not, for people
-  std::string parameter;  // of optimizer state: the parameter it belongs to
-  std::string mirror_of;  // of a parameter's copy on another device: the parameter; not saved
-  HostTensor start;       // the value before the first step
+  std::string reason;           // why it is trainable or not, for people
+  std::string parameter;        // of optimizer state: the parameter it belongs to
+  std::string mirror_of;        // of a parameter's copy on another device: the parameter; not saved
+  HostTensor start;             // the value before the first step
+  bool starts_at_zero = false;  // `start` holds zeros, which need not be written into fresh memory
 };
 
 struct NamedValue {

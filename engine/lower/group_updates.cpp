@@ -1,7 +1,8 @@
-// Equal updates of small tensors become one kernel call over all of them. Large ones stay alone, so
-// that each runs right after its gradient.
+// Equal updates of small tensors become one kernel call over all of them, or a few where gradients
+// or weights cross between devices. Large ones stay alone, so that each runs right after its
+// gradient.
+#include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/grouped_update.h"
@@ -11,12 +12,14 @@ namespace {
 
 constexpr std::int64_t small_elements = 64 << 10;
 
-struct Group {
-  std::vector<NodeId> updates;
-};
+// Where something crosses, updates are divided into at least and at most so many calls.
+constexpr std::int64_t least_calls = 4, most_calls = 16;
 
+using Updates = std::vector<NodeId>;
+
+// One that GroupedUpdate takes.
 bool is_update(const Node& node) {
-  return node.phase == Phase::update && is_optimizer_update(node);
+  return node.phase == Phase::update && is_optimizer_update(node) && !update_kind(node).by_row;
 }
 
 // Updates of one group agree on all of this.
@@ -36,8 +39,69 @@ std::string key_of(const PlacedEdit& edit, const Graph& graph, NodeId id) {
   return key;
 }
 
+// The last of the nodes that an update waits for. With clipping it is the one that makes the scale,
+// for all alike.
+std::int32_t ready_after(const Graph& graph, NodeId id) {
+  std::int32_t last = -1;
+  for (ValueId input : graph.node(id).inputs) {
+    if (input) last = std::max(last, graph.value(input).producer.index);
+  }
+  return last;
+}
+
+// Its gradient comes from another device, or its new weight goes to one.
+bool crosses(PlacedEdit& edit, NodeId id) {
+  const Graph& graph = edit.graph();
+  const auto is_transfer = [&](NodeId node) { return graph.node(node).op->name == "Transfer"; };
+  NodeId gradient = graph.value(graph.node(id).inputs[1]).producer;
+  while (gradient && is_view(graph.node(gradient)))
+    gradient = graph.value(graph.node(gradient).inputs[0]).producer;
+  if (gradient && is_transfer(gradient)) return true;
+  for (ValueId output : graph.node(id).outputs) {
+    const std::vector<NodeId>& readers = edit.readers(output);
+    if (std::any_of(readers.begin(), readers.end(), is_transfer)) return true;
+  }
+  return false;
+}
+
+// One call waits for the last of its gradients. On one device's queue that costs nothing; over a
+// link, the first gradients should be at work, and their weights on the way back, while the last
+// are made. A call is about as much work as a large tensor, where there is enough.
+std::vector<Updates> calls_of(PlacedEdit& edit, const Updates& updates) {
+  const Graph& graph = edit.graph();
+  if (std::none_of(updates.begin(), updates.end(), [&](NodeId id) { return crosses(edit, id); }))
+    return {updates};
+  struct Ready {
+    std::int32_t after;
+    NodeId update;
+  };
+  std::vector<Ready> order;
+  std::int64_t total = 0;
+  for (NodeId id : updates) {
+    order.push_back({ready_after(graph, id), id});
+    total += graph.type(graph.node(id).inputs[0]).elements();
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Ready& a, const Ready& b) { return a.after < b.after; });
+  const std::int64_t enough =
+      std::max(std::min(small_elements, total / least_calls), total / most_calls + 1);
+  std::vector<Updates> calls;
+  std::int64_t elements = enough;
+  std::int32_t after = -2;
+  for (const Ready& ready : order) {
+    if (elements >= enough && ready.after != after) {
+      calls.emplace_back();
+      elements = 0;
+    }
+    calls.back().push_back(ready.update);
+    elements += graph.type(graph.node(ready.update).inputs[0]).elements();
+    after = ready.after;
+  }
+  return calls;
+}
+
 // Replaces the updates by one node; false where no kernel of the device takes it.
-bool put_group(PlacedEdit& edit, const std::vector<NodeId>& updates) {
+bool put_group(PlacedEdit& edit, const Updates& updates) {
   const Node first = edit.graph().node(updates[0]);
   const std::size_t scalars = first_scalar(first);
   const bool makes_weights = update_group(first).weight;
@@ -78,7 +142,7 @@ bool put_group(PlacedEdit& edit, const std::vector<NodeId>& updates) {
 
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
-  std::map<std::string, Group> groups;
+  std::map<std::string, Updates> groups;
   for (std::size_t n = 0; n < edit.graph().nodes.size(); ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node& node = edit.graph().node(id);
@@ -86,10 +150,12 @@ PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context) {
     const TensorType& master = edit.graph().type(node.inputs[0]);
     if (master.elements() >= small_elements || master.bytes() > context.options.range_bytes)
       continue;
-    groups[key_of(edit, edit.graph(), id)].updates.push_back(id);
+    groups[key_of(edit, edit.graph(), id)].push_back(id);
   }
-  for (auto& [key, group] : groups) {
-    if (group.updates.size() > 1) put_group(edit, group.updates);
+  for (const auto& [key, group] : groups) {
+    for (const Updates& updates : calls_of(edit, group)) {
+      if (updates.size() > 1) put_group(edit, updates);
+    }
   }
   return edit.finish();
 }

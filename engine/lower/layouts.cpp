@@ -183,8 +183,11 @@ class LayoutWalk {
     Node node = mapped_node(old);
     const Shape& shape = shape_of(old.inputs[0]);
     const ValueId into = node.inputs[1];
-    const bool fits = satisfies({LayoutWish::Kind::dense, {}}, at(node.inputs[0]).layout, shape) &&
-                      (!into || same_block(at(node.inputs[0]).layout, at(into).layout, shape));
+    const Layout& own = at(node.inputs[0]).layout;
+    const bool some_rows = node.inputs.size() > 2 && node.inputs[2];
+    const bool fits = satisfies({LayoutWish::Kind::dense, {}}, own, shape) &&
+                      (!into || same_block(own, at(into).layout, shape)) &&
+                      (!some_rows || is_row_major(own, shape));
     if (!fits) {
       node.inputs[0] = copied(node.inputs[0], into ? at(into).layout : row_major(shape), old);
     }

@@ -43,28 +43,51 @@ PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
     placed.states.push_back(state.state);
     placed.weights.push_back(state.param);
     placed.lookaheads.push_back(state.lookahead);
+    placed.ships.push_back(state.ship);
   }
   return placed;
 }
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
+      // First: clones get casts, copies and layouts like the nodes that they are made from.
       {"recompute", recompute},
+      // Before casts, which would stand between look-ups and their readers.
+      {"ship_rows", ship_rows},
+      // After the clones are there; before copies, so that a cast stands where the link carries 16
+      // bits.
       {"precision", precision, true},
+      // After precision has given weights their types: what moves is the weight, not the master.
       {"place_parameters", place_parameters, true},
+      // After everything that decides where a value is made or read; from here on nothing crosses
+      // but Transfers, so that the passes below merge nodes of one device only.
       {"add_transfers", add_transfers, true},
+      // After the cut: a copy to the host that is there already serves, too.
       {"offload_activations", offload_activations},
+      // Before all that looks for Slices.
       {"split_views", split_views},
+      // After Split is Slice; before slice_gradients, for which it makes SliceGrads.
       {"constant_gathers", constant_gathers},
+      // Before epilogues and updates: they look at the product next to them, not at a Transpose.
       {"transposed_products", transposed_products},
+      // After every SliceGrad is there; before fuse, which would take their sums.
       {"slice_gradients", slice_gradients},
+      // Before product_updates, which takes products without an epilogue; before fuse, which takes
+      // what no product wants.
       {"product_epilogues", product_epilogues},
+      // As above.
       {"convolution_epilogues", convolution_epilogues},
+      // After the epilogues; before group_updates, which takes the updates that are left.
       {"product_updates", product_updates},
+      // After all that gives an element-wise node a better place.
       {"fuse", fuse},
+      // After fuse, when it is known which nodes gradients come from.
       {"group_updates", group_updates},
+      // After merging, which changes what outputs lie in.
       {"output_copies", output_copies, true},
+      // After the last pass that adds nodes: it orders the ones there are.
       {"early_updates", early_updates},
+      // Last: it counts uses in the order that will run.
       {"order_copies", order_copies},
   };
   return passes;

@@ -1,9 +1,11 @@
 // Results of operators with `acts = offload` wait for backward on the host: one copy out after
 // their last use in forward, one copy back ahead of the first use in backward.
+//
+// What comes back has the bits that went out: gradients that compare a result with its input
+// (`gradient_compares`) need that, whether one of the two went out or both.
 #include <map>
-#include <optional>
 
-#include "engine/lower/placed_graph.h"
+#include "engine/lower/saved_values.h"
 
 namespace tandem {
 namespace {
@@ -29,18 +31,11 @@ class Offload {
   }
 
  private:
-  // A node of backward that reads the value or a view of it that forward made.
-  struct Use {
-    NodeId reader;
-    ValueId read;
-  };
-
   void move(ValueId value, NodeId producer) {
-    uses_.clear();
-    collect(value, edit_.device(producer));
-    if (uses_.empty()) return;
-    NodeId first = uses_[0].reader;
-    for (const Use& use : uses_) {
+    const std::vector<SavedUse> uses = saved_uses(edit_, value, edit_.device(producer));
+    if (uses.empty()) return;
+    NodeId first = uses[0].reader;
+    for (const SavedUse& use : uses) {
       if (use.reader.index < first.index) first = use.reader;
     }
     const auto lookahead = static_cast<std::int64_t>(edit_.keeping(producer).lookahead);
@@ -52,22 +47,10 @@ class Offload {
                                      "/backward";
     views_.clear();
     views_[value.index] = here;
-    for (const Use& use : uses_) {
+    for (const SavedUse& use : uses) {
       const ValueId by = seen(use.read, first);
       for (ValueId& input : edit_.graph().node(use.reader).inputs) {
         if (input == use.read) input = by;
-      }
-    }
-  }
-
-  void collect(ValueId value, int device) {
-    for (NodeId reader : edit_.readers(value)) {
-      const Node& node = edit_.graph().node(reader);
-      if (edit_.device(reader) != device || node.op->name == "Transfer") continue;
-      if (node.phase == Phase::backward) {
-        uses_.push_back({reader, value});
-      } else if (is_view(node) && node.phase == Phase::forward) {
-        for (ValueId output : node.outputs) collect(output, device);
       }
     }
   }
@@ -105,7 +88,6 @@ class Offload {
   }
 
   PlacedEdit& edit_;
-  std::vector<Use> uses_;
   std::map<std::int32_t, ValueId> views_;  // values as they are seen in the copy
 };
 

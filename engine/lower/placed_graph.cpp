@@ -108,6 +108,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   to.states = placed.states;
   to.weights = placed.weights;
   to.lookaheads = placed.lookaheads;
+  to.ships = placed.ships;
   std::vector<ValueId> map(from.values.size());
   auto keep = [&](ValueId old) {
     if (!old) return ValueId{};
@@ -213,6 +214,7 @@ void PlacedEdit::add_state(State state, int device, int lookahead) {
   placed_.graph.states.push_back(std::move(state));
   placed_.states.push_back(device);
   placed_.lookaheads.push_back(lookahead);
+  placed_.ships.push_back(Ship::results);
 }
 
 void PlacedEdit::drop(NodeId node) {

@@ -25,6 +25,7 @@ struct PlacedGraph {
   std::vector<int> weights;  // per state, until `place_parameters`: where its readers find it
   std::vector<Keeping> keeping;  // per node
   std::vector<int> lookaheads;   // per state: of its copies where it is read elsewhere
+  std::vector<Ship> ships;       // per state: of look-ups in it
 };
 
 /// What the passes begin with.
@@ -98,6 +99,7 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 
 /// The passes in order; each returns a new graph.
+PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context);
 PlacedGraph precision(PlacedGraph placed, const LowerContext& context);
 PlacedGraph recompute(PlacedGraph placed, const LowerContext& context);
 PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context);

@@ -10,6 +10,10 @@ namespace tandem {
 /// What becomes of an operator's results between forward and backward.
 enum class Activations : std::uint8_t { keep, offload, recompute };
 
+/// What crosses of a look-up whose table lives on the host and whose readers do not: one row per
+/// id, or each row that occurs once, with an index into them.
+enum class Ship : std::uint8_t { results, rows };
+
 /// Copies that come back to a device begin at most so many uses ahead of their own.
 constexpr int default_lookahead = 1;
 
@@ -25,6 +29,7 @@ struct PlacedState {
   int param = 0;  // home of the compute-type weight
   std::string reason;
   int lookahead = default_lookahead;  // of a weight that is read elsewhere
+  Ship ship = Ship::results;          // of look-ups in it
 };
 
 struct Placement {

@@ -9,6 +9,7 @@
 
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/grouped_update.h"
+#include "engine/operators/rows.h"
 
 namespace tandem {
 namespace {
@@ -80,6 +81,11 @@ class Narrowing {
     return read;
   }
 
+  // Updates of whole rows, and of rows alone, do not.
+  static bool writes_weights(const Node& update) {
+    return is_optimizer_update(update) && !update_kind(update).by_row;
+  }
+
   void add_weights() {
     const std::size_t states = edit_.graph().states.size();
     for (std::size_t s = 0; s < states; ++s) {
@@ -87,7 +93,7 @@ class Narrowing {
       if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
       if (!wants_half(state.initial)) continue;
       const NodeId writer = edit_.graph().value(state.final).producer;
-      if (writer && !is_optimizer_update(edit_.graph().node(writer))) continue;
+      if (writer && !writes_weights(edit_.graph().node(writer))) continue;
       add_weight(edit_, s, weights_[s], half_);
       weights_[s] = edit_.state_device(s);  // nobody is left who reads the master elsewhere
     }
@@ -95,12 +101,15 @@ class Narrowing {
 
   // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are.
   void widen_operands(NodeId id) {
-    if (edit_.graph().node(id).op->name == "SumOfSquares") return;
+    const std::string& op = edit_.graph().node(id).op->name;
+    if (op == "SumOfSquares" || op == "RowsSumOfSquares") return;
     const bool takes_gradient = is_optimizer_update(edit_.graph().node(id));
+    const std::size_t first_dy =
+        op == "RowsUpdate" ? RowsOperands(edit_.graph().node(id)).gradients() : SIZE_MAX;
     for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
       const ValueId input = edit_.graph().node(id).inputs[i];
       if (!input || !is_half(input)) continue;
-      if (takes_gradient && i == 1) continue;
+      if ((takes_gradient && i == 1) || i >= first_dy) continue;
       const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
       edit_.graph().node(id).inputs[i] = wide;
     }

@@ -9,7 +9,7 @@
 #include <deque>
 #include <set>
 
-#include "engine/lower/placed_graph.h"
+#include "engine/lower/saved_values.h"
 
 namespace tandem {
 namespace {
@@ -75,11 +75,10 @@ std::vector<std::size_t> segment_ends(const std::vector<Candidate>& candidates) 
 class Recomputation {
  public:
   explicit Recomputation(PlacedEdit& edit)
-      : edit_(edit), graph_(edit.graph()), count_(graph_.nodes.size()) {
+      : edit_(edit), graph_(edit.graph()), count_(graph_.nodes.size()), root_(view_roots(edit)) {
     segment_.assign(count_, -1);
     clone_.resize(count_);
     kept_.assign(graph_.values.size(), 0);
-    find_roots();
     for (std::size_t n = 0; n < count_; ++n) {
       if (edit.keeping(node_id(n)).acts == Activations::recompute && may_clone(graph_.nodes[n])) {
         segment_[n] = 0;
@@ -107,21 +106,7 @@ class Recomputation {
  private:
   NodeId producer(ValueId value) const { return graph_.value(value).producer; }
 
-  // Views lie in the bytes of their root.
-  void find_roots() {
-    for (std::size_t v = 0; v < graph_.values.size(); ++v)
-      root_.push_back(static_cast<std::int32_t>(v));
-    for (std::size_t n = 0; n < count_; ++n) {
-      const Node& node = graph_.nodes[n];
-      const ValueId from = is_view(node) ? node.inputs[0] : ValueId{};
-      if (!from || graph_.value(from).kind != ValueKind::computed ||
-          edit_.device(producer(from)) != edit_.device(node_id(n))) {
-        continue;
-      }
-      for (ValueId output : node.outputs) root_[output.index] = root_[from.index];
-    }
-  }
-  ValueId root(ValueId value) const { return ValueId{root_[value.index]}; }
+  ValueId root(ValueId value) const { return root_[value.index]; }
   std::size_t bytes(ValueId value) const { return graph_.type(value).bytes(); }
 
   // A clone must not write state, nor read one that a forward node has written meanwhile.
@@ -151,12 +136,7 @@ class Recomputation {
   bool is_remade(ValueId value, int device) const {
     return is_selected(value, device) && !kept_[root(value).index] && !kept_[value.index];
   }
-  bool read_by_backward(ValueId value, int device) const {
-    const std::vector<NodeId>& readers = edit_.readers(value);
-    return std::any_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      return graph_.node(reader).phase == Phase::backward && edit_.device(reader) == device;
-    });
-  }
+  bool read_by_backward(ValueId value, int device) const { return is_saved(edit_, value, device); }
   void keep(ValueId value) { kept_[value.index] = kept_[root(value).index] = 1; }
 
   // Segments of the selected nodes of a device.
@@ -185,7 +165,7 @@ class Recomputation {
     }
     for (std::size_t v = 0; v < graph_.values.size(); ++v) {
       const ValueId value{static_cast<std::int32_t>(v)};
-      if (root_[v] != value.index || !is_selected(value, device) || kept_[v]) continue;
+      if (root(value) != value || !is_selected(value, device) || kept_[v]) continue;
       const int at = segment_[producer(value).index];
       if (saved[v]) candidates[at].saved += bytes(value);
       if (last_reader[v] <= at) continue;
@@ -211,7 +191,19 @@ class Recomputation {
         }
       }
     }
+    keep_compared(device);
     drop_useless(candidates, segment, device);
+  }
+
+  // A result that is kept was made from the input's own bits; in 16 bits, or by another fused
+  // kernel, those of an input that is made again may differ in the last one.
+  void keep_compared(int device) {
+    for (std::size_t n = 0; n < count_; ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!gradient_compares(node) || edit_.device(node_id(n)) != device) continue;
+      const ValueId x = node.inputs[0], y = node.outputs[0];
+      if (read_by_backward(y, device) && !is_remade(y, device) && is_remade(x, device)) keep(x);
+    }
   }
 
   // A segment whose clones would keep as many bytes alive as they save.
@@ -295,10 +287,10 @@ class Recomputation {
   Graph& graph_;
   std::size_t count_;
   bool any_ = false;
-  std::vector<std::int32_t> root_;  // per value: itself, or what it is a view of
-  std::vector<char> kept_;          // per value: not made again, though selected
-  std::vector<int> segment_;        // per node; -1: not selected
-  std::vector<NodeId> clone_;       // per node
+  std::vector<ValueId> root_;  // per value: itself, or what it is a view of
+  std::vector<char> kept_;     // per value: not made again, though selected
+  std::vector<int> segment_;   // per node; -1: not selected
+  std::vector<NodeId> clone_;  // per node
 };
 
 }  // namespace

@@ -189,12 +189,15 @@ class Evaluator {
 };
 
 [[noreturn]] void no_kernel(const Node& node, const Device& device,
-                            const std::vector<std::string>& refused) {
+                            const std::vector<std::string>& refused, const LowerContext& context) {
   Diagnostic d;
   d.message = "no kernel of device " + device.name() + " computes " + node.op->name;
   d.path = node.path;
   for (const std::string& reason : refused) d.got += (d.got.empty() ? "" : "; ") + reason;
   d.fix = "use other element types or attributes";
+  if (&device != context.devices[host]) {
+    d.fix += ", or the rule { at = \"" + node.path + "\", run = \"cpu\" }";
+  }
   throw Error(ErrorKind::usage, std::move(d));
 }
 
@@ -252,7 +255,7 @@ KernelSelection select_kernel(const PlacedGraph& placed, NodeId id, const NodeOp
     }
     if (exact) break;
   }
-  if (!best) no_kernel(node, device, refused);
+  if (!best) no_kernel(node, device, refused, context);
   return std::move(best->selection);
 }
 

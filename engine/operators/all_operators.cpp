@@ -105,6 +105,16 @@ OperatorSet all_operators() {
   // Updates
   set.add(operators::sgd_update());
   set.add(operators::adam_update());
+  set.add(operators::adagrad_update());
+  set.add(operators::rowwise_adagrad_update());
+  set.add(operators::ftrl_update());
+  set.add(operators::group_ftrl_update());
+  set.add(operators::unique_indices());
+  set.add(operators::rows_update());
+  set.add(operators::gather_rows());
+  set.add(operators::mark_rows());
+  set.add(operators::touched_rows());
+  set.add(operators::rows_sum_of_squares());
   set.add(operators::clip_scale());
   set.add(operators::accumulate());
 

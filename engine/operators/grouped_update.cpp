@@ -2,21 +2,16 @@
 // does them all.
 #include "engine/operators/grouped_update.h"
 
-#include <cassert>
-
 #include "engine/operators/operators.h"
 #include "engine/operators/update.h"
 
 namespace tandem {
 
-bool is_optimizer_update(const Node& node) {
-  return node.op->name == "SgdUpdate" || node.op->name == "AdamUpdate";
-}
+bool is_optimizer_update(const Node& node) { return find_update_kind(node.op->name) != nullptr; }
 
-UpdateGroup update_group(std::string_view op, bool weight) {
-  assert(op == "SgdUpdate" || op == "AdamUpdate");
+UpdateGroup update_group(const UpdateKind& kind, bool weight) {
   UpdateGroup group;
-  group.tensors = op == "SgdUpdate" ? 3 : 4;
+  group.tensors = 2 + kind.states.size();
   group.results = group.tensors - 1;
   group.weight = weight;
   group.inputs = group.tensors + weight;
@@ -25,9 +20,8 @@ UpdateGroup update_group(std::string_view op, bool weight) {
 }
 
 UpdateGroup update_group(const Node& node) {
-  const bool grouped = node.op->name == "GroupedUpdate";
-  return update_group(grouped ? node.attributes.text("op") : node.op->name,
-                      !node.attributes.text("weight").empty());
+  const bool can = node.attributes.find("weight") != nullptr;
+  return update_group(update_kind(node), can && !node.attributes.text("weight").empty());
 }
 
 std::size_t first_scalar(const Node& node) {
@@ -51,11 +45,21 @@ std::vector<Alias> grouped_update_aliases(const Node& node) {
   return aliases;
 }
 
+// Master and states come first on both sides.
+std::vector<Alias> rows_update_aliases(const Node& node) {
+  std::vector<Alias> aliases;
+  for (int k = 0; k <= static_cast<int>(update_kind(node).states.size()); ++k) {
+    aliases.push_back({k, k});
+  }
+  return aliases;
+}
+
 }  // namespace
 
 std::vector<Alias> aliases_of(const Node& node) {
-  std::vector<Alias> aliases =
-      node.op->name == "GroupedUpdate" ? grouped_update_aliases(node) : node.op->aliases;
+  std::vector<Alias> aliases = node.op->name == "GroupedUpdate" ? grouped_update_aliases(node)
+                               : node.op->name == "RowsUpdate"  ? rows_update_aliases(node)
+                                                                : node.op->aliases;
   std::erase_if(aliases, [&](const Alias& alias) {
     const auto input = static_cast<std::size_t>(alias.input);
     return static_cast<std::size_t>(alias.output) >= node.outputs.size() ||
@@ -65,26 +69,14 @@ std::vector<Alias> aliases_of(const Node& node) {
 }
 
 namespace operators {
-
-void add_weight_output(const NodeView& view, std::size_t old, std::vector<TensorType>& outputs) {
-  const std::string& name = view.attributes().text("weight");
-  if (name.empty()) return;
-  const std::optional<DType> dtype = dtype_from_name(name);
-  if (dtype != DType::bfloat16 && dtype != DType::float16) {
-    view.fail("attribute 'weight'", "\"bfloat16\", \"float16\" or nothing", "\"" + name + "\"");
-  }
-  outputs.push_back({*dtype, outputs[0].shape});
-  if (view.has_input(old)) require_type(view, old, outputs.back());
-}
-
 namespace {
 
 std::vector<TensorType> infer(const NodeView& view) {
   const std::string& op = view.attributes().text("op");
-  if (op != "SgdUpdate" && op != "AdamUpdate") {
-    view.fail("op cannot be grouped", "\"SgdUpdate\" or \"AdamUpdate\"", op);
+  const UpdateKind* kind = find_update_kind(op);
+  if (kind == nullptr || kind->by_row) {
+    view.fail("op cannot be grouped", "an update of single elements", op);
   }
-  const bool sgd = op == "SgdUpdate";
   const std::int64_t count = view.attributes().integer("count");
   const UpdateGroup group = update_group(view.node);
   if (count < 1 || view.input_count() != static_cast<std::size_t>(count) * group.inputs + 4) {
@@ -94,24 +86,21 @@ std::vector<TensorType> infer(const NodeView& view) {
   }
   for (std::size_t i = 0; i < view.input_count(); ++i) {
     const std::size_t k = i % group.inputs;
-    const bool optional =
-        i + 4 < view.input_count() && ((sgd && k == 2) || (group.weight && k == group.tensors));
-    if (!view.has_input(i) && !optional) {
-      view.fail("an operand is missing", "all but momentum buffers and weights",
-                "no input " + std::to_string(i));
-    }
+    // States are checked with the settings below.
+    if (view.has_input(i) || (i + 4 < view.input_count() && k >= 2)) continue;
+    view.fail("an operand is missing", "all but states that the settings do not use, and weights",
+              "no input " + std::to_string(i));
   }
-  if (sgd) {
-    require_sgd_settings(view);
-  } else {
-    require_adam_settings(view);
-  }
+  kind->require_settings(view);
   require_update_scalars(view, view.input_count() - 4);
   std::vector<TensorType> types;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::size_t first = i * group.inputs;
     require_dtype(view, first, view.input(0).dtype);  // one kernel, one type
-    std::vector<TensorType> own = sgd ? sgd_outputs(view, first) : adam_outputs(view, first);
+    const TensorType master = require_master(view, *kind, first);
+    require_gradient(view, first + 1, master);
+    std::vector<TensorType> own{master};
+    add_state_outputs(view, *kind, master, first + 2, own);
     add_weight_output(view, first + group.tensors, own);
     for (TensorType& type : own) types.push_back(std::move(type));
   }
@@ -119,13 +108,12 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 Cost cost(const NodeView& view) {
-  const std::string& op = view.attributes().text("op");
   const std::size_t step = update_group(view.node).inputs;
   double masters = 0;
   for (std::size_t i = 0; i + 4 < view.input_count(); i += step) {
     masters += element_number(view.input(i));
   }
-  return {(op == "SgdUpdate" ? 6 : 14) * masters, operand_bytes(view)};
+  return {update_kind(view.node).flops * masters, operand_bytes(view)};
 }
 
 }  // namespace
@@ -133,11 +121,8 @@ Cost cost(const NodeView& view) {
 Operator grouped_update() {
   std::vector<AttributeSpec> attributes{{"op", std::string{}, true},
                                         {"count", std::int64_t{0}, true}};
-  for (const AttributeSpec& spec : sgd_attributes()) attributes.push_back(spec);
-  for (const AttributeSpec& spec : adam_attributes()) {
-    if (spec.name == "weight_decay" || spec.name == "weight") continue;  // both have them
-    attributes.push_back(spec);
-  }
+  for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
+  attributes.push_back(weight_attribute());
   return {.name = "GroupedUpdate",
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},

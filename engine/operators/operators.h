@@ -105,6 +105,16 @@ Operator attention_grad();
 // Updates
 Operator sgd_update();
 Operator adam_update();
+Operator adagrad_update();
+Operator rowwise_adagrad_update();
+Operator ftrl_update();
+Operator group_ftrl_update();
+Operator unique_indices();
+Operator rows_update();
+Operator gather_rows();
+Operator mark_rows();
+Operator touched_rows();
+Operator rows_sum_of_squares();
 Operator clip_scale();
 Operator accumulate();
 

@@ -5,16 +5,9 @@
 #include "engine/operators/update.h"
 
 namespace tandem::operators {
+namespace {
 
-std::vector<AttributeSpec> sgd_attributes() {
-  return {{"momentum", 0.0},
-          {"dampening", 0.0},
-          {"nesterov", std::int64_t{0}},
-          {"weight_decay", 0.0},
-          weight_attribute()};
-}
-
-void require_sgd_settings(const NodeView& view) {
+void require_settings(const NodeView& view) {
   require_not_negative(view, "momentum");
   require_between(view, "dampening", 0.0, 1.0);
   require_flag(view, "nesterov");
@@ -28,53 +21,24 @@ void require_sgd_settings(const NodeView& view) {
   }
 }
 
-std::vector<TensorType> sgd_outputs(const NodeView& view, std::size_t first) {
-  const TensorType master = require_master_and_grad(view, first);
-  const bool buffer = view.has_input(first + 2);
-  if (buffer) require_type(view, first + 2, master);
-  if (buffer != (view.attributes().number("momentum") != 0.0)) {
-    view.fail("momentum and the momentum buffer do not fit",
-              "a momentum_buffer exactly where momentum is not 0",
-              buffer ? "a buffer with momentum 0" : "no buffer");
-  }
-  return {master, {master.dtype, buffer ? master.shape : Shape{0}}};
-}
-
-namespace {
-
-std::vector<TensorType> infer(const NodeView& view) {
-  require_sgd_settings(view);
-  require_update_scalars(view, 3);
-  std::vector<TensorType> outputs = sgd_outputs(view, 0);
-  add_weight_output(view, 7, outputs);
-  return outputs;
-}
-
-Cost cost(const NodeView& view) { return {6 * element_number(view.input(0)), operand_bytes(view)}; }
-
 }  // namespace
 
-Operator sgd_update() {
-  return {
-      .name = "SgdUpdate",
-      .inputs = {{"master"},
-                 {"grad"},
-                 {.name = "momentum_buffer", .optional = true},
-                 {"lr"},
-                 {"step"},
-                 {"scale"},
-                 {"skip"},
-                 {.name = "weight", .optional = true}},
-      .outputs = {{"new_master"},
-                  {"new_momentum_buffer"},
-                  {.name = "new_weight", .optional = true}},
-      .attributes = sgd_attributes(),
-      .infer = infer,
-      .not_differentiable = not_differentiable_update,
-      .cost = cost,
-      .aliases = {{.output = 0, .input = 0}, {.output = 1, .input = 2}, {.output = 2, .input = 7}},
-      .elementwise_ranges = true,
-      .engine_only = true};
+UpdateKind sgd_kind() {
+  return {.op = "SgdUpdate",
+          .attributes = {{"momentum", 0.0},
+                         {"dampening", 0.0},
+                         {"nesterov", std::int64_t{0}},
+                         {"weight_decay", 0.0}},
+          .states = {"momentum_buffer"},
+          .require_settings = require_settings,
+          .has_states = [](const Attributes& a) { return a.number("momentum") != 0.0; },
+          .keeps_still =
+              [](const Attributes& a) {
+                return a.number("momentum") == 0.0 && a.number("weight_decay") == 0.0;
+              },
+          .flops = 6};
 }
+
+Operator sgd_update() { return update_operator(sgd_kind()); }
 
 }  // namespace tandem::operators

@@ -2,22 +2,31 @@
 //
 //   y = x                      x on one device, y on the device of the node
 //   y = x, written into `into` where that is given: a weight that is refreshed in place
+//   with `count`, an int32 scalar of the host, its first so many rows alone; the others are not
+//   written
 //
 // `lookahead`: to a device, how many uses ahead of its own the copy may begin; to the host, how
 // many later its source may be overwritten. -1: at any time. See engine/lower/order_copies.cpp.
+#include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
 
 namespace tandem::operators {
 namespace {
 
-std::vector<TensorType> infer(const NodeView& node) { return {node.input(0)}; }
+std::vector<TensorType> infer(const NodeView& node) {
+  if (node.has_input(2)) {
+    require_type(node, 2, {DType::int32, {}});
+    if (node.input(0).rank() == 0) node.fail("a scalar has no rows");
+  }
+  return {node.input(0)};
+}
 
 }  // namespace
 
 Operator transfer() {
   Operator op;
   op.name = "Transfer";
-  op.inputs = {{"x"}, {"into", true}};
+  op.inputs = {{"x"}, {"into", true}, {"count", true}};
   op.outputs = {{"y"}};
   op.attributes = {{"lookahead", std::int64_t{-1}}};
   op.infer = infer;

@@ -1,48 +1,41 @@
-// What the update operators have in common; GroupedUpdate calls the same functions for each of its
-// groups.
+// What the files of the update operators share.
 #pragma once
 
 #include "engine/operators/network_checks.h"
+#include "engine/operators/update_kind.h"
 
 namespace tandem::operators {
 
 inline constexpr const char* not_differentiable_update =
     "an optimizer's step comes after differentiation";
 
-/// Settings of SgdUpdate and of AdamUpdate with their defaults.
-std::vector<AttributeSpec> sgd_attributes();
-std::vector<AttributeSpec> adam_attributes();
-void require_sgd_settings(const NodeView& view);
-void require_adam_settings(const NodeView& view);
+/// The kinds; each in the file of its operator.
+UpdateKind sgd_kind();
+UpdateKind adam_kind();
+UpdateKind adagrad_kind();
+UpdateKind rowwise_adagrad_kind();
+UpdateKind ftrl_kind();
+UpdateKind group_ftrl_kind();
+
+/// The operator for one parameter: (master, grad, states..., lr, step, scale, skip, weight?) ->
+/// (new_master, new states..., new_weight?); updates by row make no weight.
+Operator update_operator(const UpdateKind& kind);
 
 /// The attribute `weight` of all updates: "bfloat16" or "float16" adds an output, the new master in
-/// that type; "" adds none. Checked by the *_outputs below.
+/// that type; "" adds none.
 inline AttributeSpec weight_attribute() { return {"weight", std::string()}; }
 
-/// Outputs of one update whose tensors start at input `first`: (master, grad, momentum_buffer or
-/// absent) and (master, grad, exp_avg, exp_avg_sq). Throws through `fail` where they do not fit.
-std::vector<TensorType> sgd_outputs(const NodeView& view, std::size_t first);
-std::vector<TensorType> adam_outputs(const NodeView& view, std::size_t first);
-
 /// The scalars lr, step, scale, skip from input `first` on.
-inline void require_update_scalars(const NodeView& view, std::size_t first) {
-  for (std::size_t i : {first, first + 2}) {
-    if (view.input(i).dtype != DType::float64) require_dtype(view, i, DType::float32);
-  }
-  require_dtype(view, first + 1, DType::int64);
-  require_dtype(view, first + 3, DType::boolean);
-  for (std::size_t i = first; i < first + 4; ++i) require_shape(view, i, {});
-}
+void require_update_scalars(const NodeView& view, std::size_t first);
 
-/// The master is float32 (float64 for reference); its gradient has its shape and any float type.
-inline TensorType require_master_and_grad(const NodeView& view, std::size_t first) {
-  const TensorType& master = view.input(first);
-  if (master.dtype != DType::float64) require_dtype(view, first, DType::float32);
-  require_float(view, first + 1);
-  require_shape(view, first + 1, master.shape);
-  return master;
-}
-
+/// The master at input `first` is float32 (float64 for reference) and fits the kind.
+const TensorType& require_master(const NodeView& view, const UpdateKind& kind, std::size_t first);
+/// Its gradient at input `grad` has its shape and any float type.
+void require_gradient(const NodeView& view, std::size_t grad, const TensorType& master);
+/// The states from input `first` on, as kind and settings want them; appends the outputs' types,
+/// empty ones for states that are not there.
+void add_state_outputs(const NodeView& view, const UpdateKind& kind, const TensorType& master,
+                       std::size_t first, std::vector<TensorType>& outputs);
 /// Adds the weight where the update makes one; input `old`, where it is present, is what the weight
 /// overwrites.
 void add_weight_output(const NodeView& view, std::size_t old, std::vector<TensorType>& outputs);

@@ -99,6 +99,11 @@ class Device {
   virtual DeviceCounters counters() const { return {}; }
   /// 64-byte aligned, in huge pages where the system offers them. Throws Error{does_not_fit}.
   virtual std::unique_ptr<Memory> allocate(std::size_t bytes) = 0;
+  /// Whether so many bytes fresh from `allocate` hold zeros that take no memory until written.
+  virtual bool allocates_zeros(std::size_t bytes) const {
+    (void)bytes;
+    return false;
+  }
   /// A range of `bytes` addresses that holds nothing until `Memory::grow`; null where a device has
   /// no such thing.
   virtual std::unique_ptr<Memory> reserve(std::size_t bytes) {

@@ -1,5 +1,6 @@
 #include "engine/runtime/mixed_step.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "engine/operators/operator.h"
@@ -14,6 +15,9 @@ struct MixedStep::Launched {
   NodeCall* call = nullptr;
   std::size_t first_access = 0;
   double seconds = 0;  // on the virtual clock
+  /// Of a copy of the first rows alone: bytes of a row. How many there are stands in the host's
+  /// memory, in the second access; the host has written it before it enqueues the copy.
+  std::size_t row_bytes = 0;
   std::string_view name;
 };
 
@@ -84,6 +88,10 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
                                         : profiles[queue.device]);
       } else {
         launched.name = lowered.graph.value(node.inputs[0]).name;
+        if (node.inputs.size() > 2 && node.inputs[2]) {
+          const TensorType& type = lowered.graph.type(node.inputs[0]);
+          launched.row_bytes = type.bytes() / static_cast<std::size_t>(type.shape[0]);
+        }
       }
     } else if (instruction.buffer >= 0) {
       launched.name = plan.buffers[instruction.buffer].name;
@@ -143,7 +151,13 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
       }
       if (from == nullptr || to == nullptr) continue;  // nothing to copy: a tensor without elements
       assert(from->bytes == to->bytes);
-      launched.stream->copy(const_cast<void*>(to->address), from->address, to->bytes, operation);
+      std::size_t bytes = to->bytes;
+      if (launched.row_bytes > 0) {
+        const auto rows = *static_cast<const std::int32_t*>(operation.accesses[1].address);
+        bytes = std::min(bytes, static_cast<std::size_t>(rows) * launched.row_bytes);
+        if (bytes == 0) continue;
+      }
+      launched.stream->copy(const_cast<void*>(to->address), from->address, bytes, operation);
     } else {
       launched.stream->note(operation);
     }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,11 @@
 #include "engine/runtime/compile.h"
 
 namespace tandem {
+
+/// Extent of axis 0; a scalar is one row.
+inline std::int64_t row_count(const TensorType& type) {
+  return type.shape.empty() ? 1 : type.shape[0];
+}
 
 /// Parameters, buffers, moments and counters, in the layout and on the device that the first
 /// training program chose. Shared by all programs of a run; addresses never change.
@@ -30,13 +36,24 @@ class StateStore {
   /// Row-major copies; blocking, between steps only.
   HostTensor read(const std::string& name) const;
   void write(const std::string& name, const HostTensor& value);
+  /// `rows` rows of axis 0 from `first` on (a scalar is one row), row-major: a table never needs a
+  /// second copy of itself. Blocking, between steps only; several threads may take different rows
+  /// of a state at a time. States that their device keeps in another layout go through a whole
+  /// copy.
+  void read_rows(const std::string& name, std::int64_t first, std::int64_t rows, void* to) const;
+  void write_rows(const std::string& name, std::int64_t first, std::int64_t rows, const void* from);
+  /// Whether rows are reached without a whole copy.
+  bool has_direct_rows(const std::string& name) const;
 
   struct Entry;
   Entry* find(const std::string& name) const;
   Entry& create(const State& state, const StateLayout& layout, Device& device);
 
  private:
+  static void write_memory(const Entry& entry, const HostTensor& value);
+
   std::vector<std::unique_ptr<Entry>> entries_;
+  std::unique_ptr<std::mutex> turn_;  // of row copies to and from accelerators
 };
 
 /// Memory shared by all programs of a run: one growing-before-the-run arena per device.

@@ -1,9 +1,12 @@
 #include "engine/training/check_integers.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
+#include "engine/training/data/bounded_source.h"
 
 namespace tandem {
 namespace {
@@ -53,6 +56,26 @@ void check(const DataSource& source, const std::string& field, std::int64_t limi
   }
 }
 
+/// A field of the data that chooses rows of a parameter.
+struct LookUp {
+  std::string field, path, table;
+  std::int64_t rows = 0;
+};
+
+std::vector<LookUp> look_ups(const Graph& graph) {
+  std::vector<LookUp> found;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "Gather") continue;
+    const Value& table = graph.value(node.inputs[0]);
+    if (table.kind != ValueKind::state) continue;
+    const std::string field = copied_input(graph, node.inputs[1]);
+    if (field.empty()) continue;
+    found.push_back(
+        {field, node.path, table.name, table.type.shape[node.attributes.integer("axis")]});
+  }
+  return found;
+}
+
 /// Labels of a loss inside the model.
 void check_loss_node(const Graph& graph, const Node& node, const DataSource& source,
                      std::vector<Diagnostic>& problems) {
@@ -71,6 +94,30 @@ void check_loss_node(const Graph& graph, const Node& node, const DataSource& sou
 
 }  // namespace
 
+std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
+                                                    std::shared_ptr<const DataSource> source) {
+  if (!source || !config.data) return source;
+  std::map<int, std::int64_t> limits;
+  for (const FieldConfig& field : config.data->fields) {
+    if (field.out_of_range != OutOfRange::zero) continue;
+    const int index = source->find_field(field.name);
+    if (index < 0) continue;
+    for (const LookUp& look_up : look_ups(forward)) {
+      if (look_up.field != field.name) continue;
+      const auto [known, added] = limits.emplace(index, look_up.rows);
+      if (!added) known->second = std::min(known->second, look_up.rows);
+    }
+    if (limits.contains(index)) continue;
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "out_of_range is for ids that look up rows of a parameter",
+                           .file = field.where.file,
+                           .line = field.where.line,
+                           .column = field.where.column,
+                           .path = "data.fields." + field.name});
+  }
+  return make_bounded_source(std::move(source), std::move(limits));
+}
+
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config.loss.terms) {
@@ -85,12 +132,11 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
           "a label is not a class of \"" + term.logits + "\"", problems);
   }
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
-  for (const Node& node : forward.nodes) {
-    if (node.op->name != "Gather" || forward.value(node.inputs[0]).kind != ValueKind::state)
-      continue;
-    const std::int64_t rows = forward.type(node.inputs[0]).shape[node.attributes.integer("axis")];
-    const std::string input = copied_input(forward, node.inputs[1]);
-    if (!input.empty()) check(source, input, rows, nullptr, "an index of " + node.path, problems);
+  for (const LookUp& look_up : look_ups(forward)) {
+    check(source, look_up.field, look_up.rows, nullptr,
+          "an index of " + look_up.path + " into \"" + look_up.table + "\", which has " +
+              std::to_string(look_up.rows) + " rows",
+          problems);
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }

@@ -12,4 +12,9 @@ namespace tandem {
 /// with file:row of the first bad ones. `forward`: the imported graph, for any batch.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
 
+/// Fields with `out_of_range = "zero"` look up row 0 in place of what the table lacks; the least
+/// table decides. Throws Error{usage} where such a field looks nothing up. Null stays null.
+std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
+                                                    std::shared_ptr<const DataSource> source);
+
 }  // namespace tandem

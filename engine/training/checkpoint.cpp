@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
+#include "engine/formats/parallel_jobs.h"
+#include "engine/formats/row_shards.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
+#include "engine/runtime/file_pages.h"
 
 namespace tandem {
 namespace {
@@ -67,30 +71,112 @@ Json read_json(const std::string& path) {
   return json;
 }
 
-void check_manifest(const std::string& path) {
+// Throws where a file is not there, or not what the manifest says.
+Json checked_manifest(const std::string& path) {
   const std::string manifest_path = path + "/manifest.json";
-  const Json manifest = read_json(manifest_path);
+  Json manifest = read_json(manifest_path);
   if (!manifest.contains("files")) broken(manifest_path, "no list of files");
   for (const std::string& name : content_files) {
-    const std::string file = path + "/" + name;
     if (!manifest["files"].contains(name)) broken(manifest_path, "does not list " + name);
+  }
+  std::vector<std::pair<std::string, const Json*>> files;
+  for (const auto& [name, listed] : manifest["files"].items()) {
+    if (name.find('/') != std::string::npos) broken(manifest_path, "lists a file elsewhere");
+    files.emplace_back(path + "/" + name, &listed);
+  }
+  std::vector<WrittenFile> found(files.size());
+  parallel_jobs(file_threads(), static_cast<std::int64_t>(files.size()), [&](std::int64_t i) {
+    const std::string& file = files[i].first;
     if (!path_exists(file)) broken(file, "the checkpoint lacks this file");
-    const WrittenFile found = hash_file(file);
-    const Json& listed = manifest["files"][name];
-    if (found.bytes != listed.at("bytes").get<std::uint64_t>()) {
+    found[i] = hash_file(file);
+  });
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto& [file, entry] = files[i];
+    const Json& listed = *entry;
+    if (found[i].bytes != listed.at("bytes").get<std::uint64_t>()) {
       broken(file, "wrong size", listed["bytes"].dump() + " bytes",
-             std::to_string(found.bytes) + " bytes");
+             std::to_string(found[i].bytes) + " bytes");
     }
-    if (found.sha256 != listed.at("sha256").get<std::string>())
+    if (found[i].sha256 != listed.at("sha256").get<std::string>())
       broken(file, "contents do not match the manifest's hash");
   }
+  return manifest;
+}
+
+// A tensor that has files of its own.
+struct ShardedTensor {
+  const TensorSource* source;
+  std::vector<RowShard> shards;
+};
+
+bool is_sharded(const TensorSource& tensor, const CheckpointOptions& options) {
+  return !tensor.type.shape.empty() && tensor.rows() > 1 &&
+         tensor.type.bytes() > options.shard_bytes;
+}
+
+// Writes STEM.safetensors and the files of large tensors; adds all of them to `files`.
+void write_tensors(const std::string& path, const std::string& stem,
+                   const std::vector<TensorSource>& tensors,
+                   std::map<std::string, std::string> metadata, const CheckpointOptions& options,
+                   Json& files) {
+  std::vector<TensorSource> whole;
+  std::vector<ShardedTensor> sharded;
+  for (const TensorSource& tensor : tensors) {
+    if (!is_sharded(tensor, options)) {
+      whole.push_back(tensor);
+      continue;
+    }
+    const std::string name = stem + ".table" + std::to_string(sharded.size() + 1);
+    sharded.push_back({&tensor, row_shards(tensor, options.shard_bytes, name)});
+    metadata["table:" + tensor.name] = sharded.back().shards[0].file;
+  }
+  struct Job {
+    const ShardedTensor* tensor;
+    const RowShard* shard;
+    WrittenFile written;
+  };
+  std::vector<Job> jobs;
+  for (const ShardedTensor& tensor : sharded) {
+    for (const RowShard& shard : tensor.shards) jobs.push_back({&tensor, &shard, {}});
+  }
+  parallel_jobs(file_threads(), static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i) {
+    jobs[i].written = write_row_shard(path, *jobs[i].tensor->source, *jobs[i].shard);
+  });
+  const std::string name = stem + ".safetensors";
+  const WrittenFile written = write_safetensors(path + "/" + name, whole, metadata);
+  files[name] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
+  for (const Job& job : jobs) {
+    files[job.shard->file] = {{"bytes", job.written.bytes},
+                              {"sha256", job.written.sha256},
+                              {"part", stem},
+                              {"tensor", job.tensor->source->name},
+                              {"first_row", job.shard->first},
+                              {"rows", job.shard->rows}};
+  }
+}
+
+// Tensors of one part that have files of their own, in the manifest's order.
+void read_tables(const std::string& path, const std::string& stem, const Json& manifest,
+                 std::vector<NamedTensor>& to) {
+  std::vector<std::pair<std::string, std::vector<RowShard>>> tables;
+  for (const auto& [file, listed] : manifest["files"].items()) {
+    if (!listed.contains("tensor") || listed.at("part").get<std::string>() != stem) continue;
+    const std::string name = listed["tensor"];
+    if (tables.empty() || tables.back().first != name) tables.emplace_back(name, 0);
+    tables.back().second.push_back(
+        {file, listed.at("first_row").get<std::int64_t>(), listed.at("rows").get<std::int64_t>()});
+  }
+  for (const auto& [name, shards] : tables) to.push_back(read_row_shards(path, name, shards));
 }
 
 bool is_checkpoint_name(const std::string& name) {
   return name.starts_with(prefix) && !name.ends_with(unfinished);
 }
 
-bool is_sum(const std::string& name) { return name.ends_with("/gradient_sum"); }
+// What lives within a step alone.
+bool is_sum(const std::string& name) {
+  return name.ends_with("/gradient_sum") || name.ends_with("/touched_rows");
+}
 
 }  // namespace
 
@@ -107,23 +193,58 @@ std::map<std::string, std::string> weights_metadata(
   return metadata;
 }
 
-void write_checkpoint(const std::string& folder, const CheckpointContent& content) {
+CheckpointSources sources_of(const CheckpointContent& content) {
+  return {content.position, sources_of(content.model), sources_of(content.optimizer),
+          content.aliases};
+}
+
+CheckpointSources sources_of(const StateStore& states) {
+  CheckpointSources sources;
+  for (const std::string& name : states.names()) {
+    if (is_sum(name)) continue;
+    TensorSource source{name, states.type(name), {}, nullptr};
+    if (states.has_direct_rows(name)) {
+      source.read = [&states, name](std::int64_t first, std::int64_t rows, void* to) {
+        states.read_rows(name, first, rows, to);
+      };
+    } else {  // one copy serves all ranges, as long as they come one after the other
+      source.read = [&states, name, row_bytes = source.row_bytes(), all = source.rows(),
+                     whole = HostTensor()](std::int64_t first, std::int64_t rows,
+                                           void* to) mutable {
+        if (first == 0) whole = states.read(name);
+        std::memcpy(
+            to,
+            static_cast<const char*>(whole.data()) + row_bytes * static_cast<std::size_t>(first),
+            row_bytes * static_cast<std::size_t>(rows));
+        if (first + rows == all) whole = HostTensor();
+      };
+    }
+    const StateKind kind = states.kind(name);
+    const bool model = kind == StateKind::parameter || kind == StateKind::buffer;
+    (model ? sources.model : sources.optimizer).push_back(std::move(source));
+  }
+  return sources;
+}
+
+void write_checkpoint(const std::string& folder, const CheckpointContent& content,
+                      const CheckpointOptions& options) {
+  write_checkpoint(folder, sources_of(content), options);
+}
+
+void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
+                      const CheckpointOptions& options) {
   make_directories(folder);
-  const std::string final_path = folder + "/" + checkpoint_name(content.position.step);
+  const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
   if (path_exists(final_path)) return;
   const std::string path = final_path + std::string(unfinished);
   remove_all(path);
   make_directory(path);
   Json files = Json::object();
-  auto record = [&](const std::string& name, const WrittenFile& written) {
-    files[name] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
-  };
-  record("model.safetensors", write_safetensors(path + "/model.safetensors", content.model,
-                                                weights_metadata(content.aliases)));
-  record("optimizer.safetensors",
-         write_safetensors(path + "/optimizer.safetensors", content.optimizer, {{"format", "pt"}}));
-  record("state.json",
-         write_file(path + "/state.json", position_json(content.position).dump(2) + "\n"));
+  write_tensors(path, "model", sources.model, weights_metadata(sources.aliases), options, files);
+  write_tensors(path, "optimizer", sources.optimizer, {{"format", "pt"}}, options, files);
+  const WrittenFile position =
+      write_file(path + "/state.json", position_json(sources.position).dump(2) + "\n");
+  files["state.json"] = {{"bytes", position.bytes}, {"sha256", position.sha256}};
   const Json manifest{{"format", format_version}, {"files", files}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);
@@ -134,8 +255,9 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
 CheckpointContent read_checkpoint(const std::string& path) {
   if (!is_directory(path)) broken(path, "there is no checkpoint here");
   CheckpointContent content;
+  Json manifest;
   try {
-    check_manifest(path);
+    manifest = checked_manifest(path);
     content.position = position_of(read_json(path + "/state.json"));
   } catch (const Json::exception& e) {
     broken(path, std::string("unreadable manifest or state: ") + e.what());
@@ -145,7 +267,14 @@ CheckpointContent read_checkpoint(const std::string& path) {
   for (const auto& [key, value] : model.metadata()) {
     if (key.starts_with("alias:")) content.aliases[key.substr(6)] = value;
   }
-  content.optimizer = SafetensorsFile(path + "/optimizer.safetensors").tensors();
+  const SafetensorsFile optimizer(path + "/optimizer.safetensors");
+  content.optimizer = optimizer.tensors();
+  try {
+    read_tables(path, "model", manifest, content.model);
+    read_tables(path, "optimizer", manifest, content.optimizer);
+  } catch (const Json::exception& e) {
+    broken(path + "/manifest.json", std::string("unreadable list of rows: ") + e.what());
+  }
   return content;
 }
 
@@ -213,6 +342,29 @@ void collect_states(const StateStore& states, CheckpointContent& content) {
   }
 }
 
+namespace {
+
+// Large values by several threads; the pages of mapped files leave as they have been copied.
+void write_state(StateStore& states, const std::string& name, const HostTensor& value) {
+  constexpr std::size_t range_bytes = std::size_t{8} << 20;
+  if (value.bytes() <= range_bytes || value.shape().empty() || !states.has_direct_rows(name)) {
+    states.write(name, value);
+    return;
+  }
+  const std::int64_t rows = value.shape()[0];
+  const std::size_t row_bytes = value.bytes() / static_cast<std::size_t>(rows);
+  parallel_row_ranges(
+      file_threads(), rows, row_bytes, range_bytes, [&](std::int64_t first, std::int64_t count) {
+        const char* from =
+            static_cast<const char*>(value.data()) + row_bytes * static_cast<std::size_t>(first);
+        const std::size_t bytes = row_bytes * static_cast<std::size_t>(count);
+        states.write_rows(name, first, count, from);
+        if (is_file_mapping(from, bytes)) release_file_pages(from, bytes);
+      });
+}
+
+}  // namespace
+
 void restore_states(StateStore& states, const CheckpointContent& content) {
   std::map<std::string, const HostTensor*> loaded;
   for (const NamedTensor& t : content.model) loaded[t.name] = &t.tensor;
@@ -232,7 +384,7 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
       problems.push_back(std::move(d));
       continue;
     }
-    states.write(name, *found->second);
+    write_state(states, name, *found->second);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/formats/named_tensor.h"
+#include "engine/formats/safetensors.h"
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
 
@@ -33,17 +34,37 @@ struct CheckpointContent {
   std::map<std::string, std::string> aliases;  // tied names -> stored name, in __metadata__
 };
 
+/// What a checkpoint is written from; states are read while it is.
+struct CheckpointSources {
+  TrainingPosition position;
+  std::vector<TensorSource> model, optimizer;
+  std::map<std::string, std::string> aliases;
+};
+/// Views the content, which has to outlive the result.
+CheckpointSources sources_of(const CheckpointContent& content);
+/// All states but sums of accumulating steps; reads them in ranges of rows.
+CheckpointSources sources_of(const StateStore& states);
+
+struct CheckpointOptions {
+  /// Larger tensors go into files of about this size, written and read by several threads.
+  std::uint64_t shard_bytes = std::uint64_t{1} << 30;
+};
+
 /// "step-00001000"
 std::string checkpoint_name(std::uint64_t step);
 
 /// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is kept.
-void write_checkpoint(const std::string& folder, const CheckpointContent& content);
+void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
+                      const CheckpointOptions& options = {});
+void write_checkpoint(const std::string& folder, const CheckpointContent& content,
+                      const CheckpointOptions& options = {});
 
 /// What a file of weights says beside them: "format", and "alias:OTHER" = NAME of tied weights.
 std::map<std::string, std::string> weights_metadata(
     const std::map<std::string, std::string>& aliases);
 
-/// Checks sizes and hashes against the manifest, then reads. Throws Error{data} naming the file.
+/// Checks sizes and hashes against the manifest, then maps the files. Throws Error{data} naming the
+/// file.
 CheckpointContent read_checkpoint(const std::string& path);
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`.
@@ -64,7 +85,8 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
 void collect_states(const StateStore& states, CheckpointContent& content);
-/// Writes loaded tensors back. States that the checkpoint lacks or that have another shape:
+/// Writes loaded tensors back, large ones by several threads and without keeping the files' pages
+/// in memory. States that the checkpoint lacks or that have another shape:
 /// Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 

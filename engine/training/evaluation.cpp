@@ -10,17 +10,52 @@
 namespace tandem {
 namespace {
 
-bool wants(const RunConfig& config, const std::string& metric) {
-  return std::find(config.eval.metrics.begin(), config.eval.metrics.end(), metric) !=
-         config.eval.metrics.end();
-}
-
 const LossTerm* term_for(const RunConfig& config, const std::string& metric) {
   for (const LossTerm& term : config.loss.terms) {
-    const bool squared = term.kind == LossKind::mse;
-    if ((metric == "mse") == squared) return &term;
+    if (fits_term(metric, term.kind)) return &term;
   }
   return nullptr;
+}
+
+/// A configured metric and the loss term whose value and labels it takes.
+struct MetricOfTerm {
+  std::string name;
+  const LossTerm* term;
+  std::unique_ptr<Metric> metric;
+};
+
+std::vector<MetricOfTerm> metrics_of(const RunConfig& config) {
+  std::vector<MetricOfTerm> metrics;
+  for (const std::string& name : config.eval.metrics) {
+    const bool again = std::any_of(metrics.begin(), metrics.end(),
+                                   [&](const MetricOfTerm& m) { return m.name == name; });
+    std::unique_ptr<Metric> metric = make_metric(name);
+    if (metric && !again) {
+      metrics.push_back({name, term_for(config, name), std::move(metric)});
+    }
+  }
+  return metrics;
+}
+
+/// The metrics' values; data that has no such metric is an Error{data}.
+void add_values(const std::vector<MetricOfTerm>& metrics,
+                std::vector<std::pair<std::string, double>>& values) {
+  std::vector<Diagnostic> problems;
+  for (const MetricOfTerm& m : metrics) {
+    const std::string reason = m.metric->undefined();
+    if (reason.empty()) {
+      values.emplace_back(m.name, m.metric->value());
+      continue;
+    }
+    Diagnostic d;
+    d.path = "eval";
+    d.message = "eval.metrics: the held-out data has no " + m.name;
+    d.expected = m.name == "auc" ? "labels of both classes" : "positive labels";
+    d.got = reason + " (field " + m.term->labels + ")";
+    d.fix = "evaluate on other data, or leave \"" + m.name + "\" out";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 
 HostTensor view(const void* data, const TensorType& type) {
@@ -46,10 +81,18 @@ void check_metrics(const RunConfig& config) {
     Diagnostic d;
     d.file = config.file;
     d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
-    d.expected = metric == "mse" ? "a term of kind mse"
-                                 : "a term of kind softmax_cross_entropy or binary_cross_entropy";
+    d.expected = fitting_terms(metric);
     d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
     d.fix = "give the loss in [loss] terms";
+    problems.push_back(std::move(d));
+  }
+  if (!config.eval.best.empty() && !has_a_best(config.eval.best)) {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "eval.best: \"" + config.eval.best + "\" is best near 1, not at an end";
+    d.expected = "a metric that is better the larger or the smaller it is";
+    d.got = config.eval.best;
+    d.fix = "choose another one, such as log_loss";
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
@@ -149,10 +192,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run() {
 
   double loss = 0;
   std::map<std::string, double> terms;
-  Accuracy accuracy;
-  MeanSquaredError mse;
-  const LossTerm* classes = wants(config, "accuracy") ? term_for(config, "accuracy") : nullptr;
-  const LossTerm* squares = wants(config, "mse") ? term_for(config, "mse") : nullptr;
+  const std::vector<MetricOfTerm> metrics = metrics_of(config);
   while (const std::optional<Pass> pass = loader.next()) {
     BoundProgram& bound = my.programs.at(pass->count);
     for (const auto& [input, name] : bound.denominators) {
@@ -169,20 +209,15 @@ std::vector<std::pair<std::string, double>> Evaluation::run() {
     for (const auto& [output, name] : bound.term_outputs) {
       terms[name] += *static_cast<const float*>(bound.program->output(output, pass->ticket));
     }
-    if (classes != nullptr) {
-      accuracy.add(my.made(bound, classes->logits, pass->ticket),
-                   my.fed(bound, classes->labels, pass->ticket), classes->ignore_index);
-    }
-    if (squares != nullptr) {
-      mse.add(my.made(bound, squares->logits, pass->ticket),
-              my.fed(bound, squares->labels, pass->ticket));
+    for (const MetricOfTerm& m : metrics) {
+      m.metric->add(my.made(bound, m.term->logits, pass->ticket),
+                    my.fed(bound, m.term->labels, pass->ticket), m.term->ignore_index);
     }
     loader.release(pass->ticket);
   }
   std::vector<std::pair<std::string, double>> values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
-  if (classes != nullptr) values.emplace_back("accuracy", accuracy.value());
-  if (squares != nullptr) values.emplace_back("mse", mse.value());
+  add_values(metrics, values);
   return values;
 }
 

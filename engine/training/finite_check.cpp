@@ -1,8 +1,10 @@
 #include "engine/training/finite_check.h"
 
+#include <atomic>
 #include <cmath>
 #include <span>
 
+#include "engine/formats/parallel_jobs.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -30,28 +32,54 @@ Worst worst_of(const HostTensor& tensor) {
   return worst_of(wide.as<float>());
 }
 
+// In ranges of rows: a table is not copied whole.
+Worst worst_of(const StateStore& states, const std::string& name) {
+  constexpr std::size_t range_bytes = std::size_t{4} << 20;
+  const TensorType& type = states.type(name);
+  if (!is_float(type.dtype)) return Worst::finite;
+  if (type.bytes() <= range_bytes || type.shape.empty() || !states.has_direct_rows(name)) {
+    return worst_of(states.read(name));
+  }
+  std::atomic<Worst> worst{Worst::finite};
+  const std::int64_t rows = type.shape[0];
+  parallel_row_ranges(file_threads(), rows, type.bytes() / static_cast<std::size_t>(rows),
+                      range_bytes, [&](std::int64_t first, std::int64_t count) {
+                        Shape shape = type.shape;
+                        shape[0] = count;
+                        HostTensor range(TensorType{type.dtype, std::move(shape)});
+                        states.read_rows(name, first, count, range.data());
+                        const Worst found = worst_of(range);
+                        Worst known = worst;
+                        while (known < found && !worst.compare_exchange_weak(known, found)) {
+                        }
+                      });
+  return worst;
+}
+
+bool is_model(StateKind kind) { return kind == StateKind::parameter || kind == StateKind::buffer; }
+
 }  // namespace
 
 std::set<std::string> infinite_states(const StateStore& states) {
   std::set<std::string> names;
   for (const std::string& name : states.names()) {
-    const StateKind kind = states.kind(name);
-    if (kind != StateKind::parameter && kind != StateKind::buffer) continue;
-    if (worst_of(states.read(name)) == Worst::infinite) names.insert(name);
+    if (is_model(states.kind(name)) && worst_of(states, name) == Worst::infinite)
+      names.insert(name);
   }
   return names;
 }
 
-void refuse_not_finite(const CheckpointContent& content, const std::set<std::string>& allowed) {
+void refuse_not_finite(const StateStore& states, std::uint64_t step,
+                       const std::set<std::string>& allowed) {
   std::vector<Diagnostic> problems;
-  for (const NamedTensor& t : content.model) {
-    const Worst worst = worst_of(t.tensor);
+  for (const std::string& name : states.names()) {
+    if (!is_model(states.kind(name))) continue;
+    const Worst worst = worst_of(states, name);
     if (worst == Worst::finite) continue;
-    if (worst == Worst::infinite && allowed.contains(t.name)) continue;
+    if (worst == Worst::infinite && allowed.contains(name)) continue;
     Diagnostic d;
-    d.path = t.name;
-    d.message = "a parameter or running statistic is not finite at step " +
-                std::to_string(content.position.step);
+    d.path = name;
+    d.message = "a parameter or running statistic is not finite at step " + std::to_string(step);
     d.expected = "numbers";
     d.got = worst == Worst::nan ? "nan" : "inf";
     d.fix =

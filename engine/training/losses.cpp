@@ -32,6 +32,7 @@ class LossBuilder {
   ValueId soft_cross_entropy(const LossTerm& term, ValueId logits, ValueId labels);
   ValueId squared_error(const LossTerm& term, ValueId x, ValueId targets);
   ValueId binary_cross_entropy(const LossTerm& term, ValueId logits, ValueId labels);
+  ValueId sum_of_squares(const LossTerm& term, ValueId x);
   ValueId reduce(const LossTerm& term, ValueId losses, ValueId label_weights);
   std::optional<ValueId> like(const LossTerm& term, ValueId x, ValueId labels);
 
@@ -63,7 +64,7 @@ ValueId LossBuilder::prediction(const LossTerm& term) {
     return {};
   }
   const NodeId producer = graph.value(value).producer;
-  if (producer && term.kind != LossKind::mse) {
+  if (producer && term.kind != LossKind::mse && term.kind != LossKind::sum_of_squares) {
     const Node& node = graph.node(producer);
     const std::string& op = node.op->name;
     if (op == "Softmax" || op == "LogSoftmax" || op == "Sigmoid") {
@@ -285,10 +286,28 @@ ValueId LossBuilder::binary_cross_entropy(const LossTerm& term, ValueId x, Value
   return reduce(term, losses, {});
 }
 
+/// sum x^2, without a factor 1/2. A parameter has no batch: each pass counts its part of it.
+ValueId LossBuilder::sum_of_squares(const LossTerm& term, ValueId x) {
+  const DType dtype = g_.dtype(x);
+  if (!is_float(dtype)) {
+    fail(term.where, "loss \"" + term.name + "\": \"" + term.logits + "\" holds no numbers",
+         "a float type", std::string(name_of(dtype)));
+    return {};
+  }
+  const bool has_batch = g_.graph().value(x).kind != ValueKind::state;
+  const ValueId squares = g_.mul(x, x);
+  if (has_batch) return reduce(term, squares, {});
+  const double elements = static_cast<double>(element_count(g_.shape(x)));
+  const double part = static_cast<double>(samples_.pass) / static_cast<double>(samples_.step);
+  const ValueId sum = g_.reduce_sum(squares, all_axes(g_.shape(x).size()), false);
+  return g_.mul(sum, g_.scalar(term.reduction == Reduction::sum ? part : part / elements, dtype));
+}
+
 ValueId LossBuilder::term(const LossTerm& term) {
+  const bool alone = term.kind == LossKind::sum_of_squares;
   const ValueId x = prediction(term);
-  const ValueId y = labels(term);
-  if (!x || !y) return {};
+  const ValueId y = alone ? ValueId{} : labels(term);
+  if (!x || (!y && !alone)) return {};
   g_.set_scope({"loss." + term.name, Phase::forward, {}});
   ValueId value;
   switch (term.kind) {
@@ -300,6 +319,9 @@ ValueId LossBuilder::term(const LossTerm& term) {
       break;
     case LossKind::binary_cross_entropy:
       value = binary_cross_entropy(term, x, y);
+      break;
+    case LossKind::sum_of_squares:
+      value = sum_of_squares(term, x);
       break;
   }
   if (!value) return {};

@@ -1,6 +1,11 @@
+// The metrics' formulas.
 #include "engine/training/metrics.h"
 
 #include <algorithm>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
 
 namespace tandem {
 namespace {
@@ -39,6 +44,28 @@ std::int64_t largest(const HostTensor& x, const Axes& axes, std::int64_t row, st
   return best;
 }
 
+/// The bits of a float such that unsigned comparison orders them as the numbers; -0 is +0.
+std::uint32_t rank_of(float x) {
+  const std::uint32_t bits = x == 0 ? 0 : std::bit_cast<std::uint32_t>(x);
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+
+/// Calls f(logit, label) for each element.
+template <class F>
+void each_binary(const HostTensor& logits, const HostTensor& labels, F f) {
+  const std::int64_t elements = logits.type().elements();
+  assert(labels.type().elements() == elements);
+  for (std::int64_t i = 0; i < elements; ++i) f(logits.number(i), labels.number(i));
+}
+
+/// 1 / (1 + exp(-x)), without overflow.
+double sigmoid(double x) {
+  const double e = std::exp(-std::abs(x));
+  return (x >= 0 ? 1 : e) / (1 + e);
+}
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
 }  // namespace
 
 void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
@@ -66,7 +93,8 @@ void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
   }
 }
 
-void MeanSquaredError::add(const HostTensor& predictions, const HostTensor& targets) {
+void MeanSquaredError::add(const HostTensor& predictions, const HostTensor& targets,
+                           const std::optional<std::int64_t>&) {
   const std::int64_t elements = predictions.type().elements();
   for (std::int64_t i = 0; i < elements; ++i) {
     const double difference = predictions.number(i) - targets.number(i);
@@ -75,6 +103,83 @@ void MeanSquaredError::add(const HostTensor& predictions, const HostTensor& targ
   count_ += elements;
 }
 
-bool larger_is_better(const std::string& metric) { return metric == "accuracy"; }
+void AreaUnderCurve::add(const HostTensor& logits, const HostTensor& labels,
+                         const std::optional<std::int64_t>&) {
+  each_binary(logits, labels, [&](double logit, double label) {
+    const bool positive = label > 0.5;
+    nan_ = nan_ || std::isnan(logit);
+    positives_ += positive;
+    scores_.push_back(std::uint64_t{rank_of(static_cast<float>(logit))} << 1 |
+                      static_cast<std::uint64_t>(positive));
+  });
+}
+
+double AreaUnderCurve::value() {
+  const std::uint64_t negatives = scores_.size() - positives_;
+  if (nan_ || positives_ == 0 || negatives == 0) return nan;
+  std::sort(scores_.begin(), scores_.end());
+  // Twice the number of pairs in order: 2 * positives * negatives fits into 64 bits.
+  std::uint64_t twice = 0, below = 0;
+  for (std::size_t i = 0; i < scores_.size();) {
+    const std::uint64_t score = scores_[i] >> 1;
+    std::uint64_t equal[2] = {0, 0};  // negatives, positives of this score
+    for (; i < scores_.size() && scores_[i] >> 1 == score; ++i) ++equal[scores_[i] & 1];
+    twice += equal[1] * (2 * below + equal[0]);
+    below += equal[0];
+  }
+  return static_cast<double>(twice) / 2 /
+         (static_cast<double>(positives_) * static_cast<double>(negatives));
+}
+
+std::string AreaUnderCurve::undefined() const {
+  if (positives_ == 0) return "no label is positive";
+  return positives_ == scores_.size() ? "all labels are positive" : "";
+}
+
+void LogLoss::add(const HostTensor& logits, const HostTensor& labels,
+                  const std::optional<std::int64_t>&) {
+  each_binary(logits, labels, [&](double x, double y) {
+    // -log(sigmoid(x)) = log(1 + exp(-x)), written for both signs of x.
+    sum_ += std::max(x, 0.0) - x * y + std::log1p(std::exp(-std::abs(x)));
+    ++count_;
+  });
+}
+
+void Calibration::add(const HostTensor& logits, const HostTensor& labels,
+                      const std::optional<std::int64_t>&) {
+  each_binary(logits, labels, [&](double logit, double label) {
+    predicted_ += sigmoid(logit);
+    labels_ += label;
+  });
+}
+
+double Calibration::value() { return labels_ == 0 ? nan : predicted_ / labels_; }
+
+std::string Calibration::undefined() const { return labels_ == 0 ? "no label is positive" : ""; }
+
+std::unique_ptr<Metric> make_metric(const std::string& name) {
+  if (name == "accuracy") return std::make_unique<Accuracy>();
+  if (name == "mse") return std::make_unique<MeanSquaredError>();
+  if (name == "auc") return std::make_unique<AreaUnderCurve>();
+  if (name == "log_loss") return std::make_unique<LogLoss>();
+  if (name == "calibration") return std::make_unique<Calibration>();
+  return nullptr;
+}
+
+bool fits_term(const std::string& metric, LossKind kind) {
+  if (metric == "mse") return kind == LossKind::mse;
+  if (kind == LossKind::binary_cross_entropy) return true;
+  return metric == "accuracy" && kind == LossKind::softmax_cross_entropy;
+}
+
+std::string fitting_terms(const std::string& metric) {
+  if (metric == "mse") return "a term of kind mse";
+  return metric == "accuracy" ? "a term of kind softmax_cross_entropy or binary_cross_entropy"
+                              : "a term of kind binary_cross_entropy";
+}
+
+bool larger_is_better(const std::string& metric) { return metric == "accuracy" || metric == "auc"; }
+
+bool has_a_best(const std::string& metric) { return metric != "calibration"; }
 
 }  // namespace tandem

@@ -40,6 +40,8 @@ class StepRunner {
   void stop();
 
   const BoundProgram& main_program() const;
+  /// Of the passes of a full step, in order; one may come several times.
+  std::vector<const BoundProgram*> step_programs() const;
   double waited_for_data() const;
 
  private:

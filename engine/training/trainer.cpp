@@ -105,7 +105,7 @@ struct Training::Impl {
   }
   void log_step(const StepResult& result);
   bool evaluate();
-  CheckpointContent content() const;
+  CheckpointSources sources() const;
   void refuse_bad_metrics() const;
   void save(bool finished);
   void resume(const std::string& run_dir);
@@ -154,6 +154,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   }
   my.position.seed = my.config.seed;
   my.position.batch_size = my.config.batch_size;
+  const Graph& whole = my.parts.forward(std::min(samples, my.config.pass_size()), true);
+  my.data.train = zero_out_of_range(my.config, whole, my.data.train);
+  my.data.eval = zero_out_of_range(my.config, whole, my.data.eval);
   const Schedule schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, my.total_steps,
                           my.steps_per_epoch);
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states,
@@ -176,6 +179,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
 
 Training::~Training() = default;
 const BoundProgram& Training::main_program() const { return impl_->runner->main_program(); }
+std::vector<const BoundProgram*> Training::step_programs() const {
+  return impl_->runner->step_programs();
+}
 StateStore& Training::states() { return impl_->states; }
 std::int64_t Training::total_steps() const {
   return impl_->total_steps == unlimited ? 0 : impl_->total_steps;
@@ -230,12 +236,11 @@ bool Training::Impl::evaluate() {
   return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
 }
 
-CheckpointContent Training::Impl::content() const {
-  CheckpointContent content;
-  content.position = position;
-  collect_states(states, content);
-  if (parts.aliases) content.aliases = parts.aliases();
-  return content;
+CheckpointSources Training::Impl::sources() const {
+  CheckpointSources sources = sources_of(states);
+  sources.position = position;
+  if (parts.aliases) sources.aliases = parts.aliases();
+  return sources;
 }
 
 /// Throws where the last evaluation is not finite: names the states that are the cause, if any.
@@ -255,16 +260,17 @@ void Training::Impl::refuse_bad_metrics() const {
     problems.push_back(std::move(d));
   }
   if (problems.empty()) return;
-  refuse_not_finite(content(), infinite);
+  refuse_not_finite(states, position.step, infinite);
   throw Error(ErrorKind::diverged, std::move(problems));
 }
 
 void Training::Impl::save(bool finished) {
   if (saved_step == position.step && position.step > 0) return;
   position.finished = finished;
-  const CheckpointContent saved = content();
-  refuse_not_finite(saved, infinite);
-  write_checkpoint(directory->checkpoints(), saved);
+  refuse_not_finite(states, position.step, infinite);
+  CheckpointOptions options;
+  options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
+  write_checkpoint(directory->checkpoints(), sources(), options);
   prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
   saved_step = position.step;
 }

@@ -48,6 +48,8 @@ class Training {
 
   /// The program of a whole step (or of its first pass), for inspection and benches.
   const BoundProgram& main_program() const;
+  /// Of the passes of a full step, in order; one may come several times.
+  std::vector<const BoundProgram*> step_programs() const;
   StateStore& states();
   std::int64_t total_steps() const;  // 0: until max_time
   std::int64_t steps_per_epoch() const;

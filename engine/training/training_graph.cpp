@@ -115,6 +115,40 @@ ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, Pa
   return total;
 }
 
+// Over several passes the sum of a table's gradients is dense; the rows that got one are marked.
+ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows, PassKind kind) {
+  State state;
+  state.name = parameter.name + "/touched_rows";
+  state.kind = StateKind::optimizer;
+  state.parameter = parameter.name;
+  state.start = HostTensor(TensorType{DType::boolean, {parameter.start.shape()[0]}});
+  state.starts_at_zero = true;
+  const ValueId before = g.state(std::move(state));
+  std::vector<ValueId> inputs{before};
+  inputs.insert(inputs.end(), rows.ids.begin(), rows.ids.end());
+  const ValueId marks =
+      g.add_node("MarkRows", std::move(inputs), {{"first", std::int64_t{kind == PassKind::first}}});
+  g.write_state(before, marks);
+  return marks;
+}
+
+// A gradient of rows stays one where the optimizer's kind means rows, or where few rows of the
+// table occur in a pass; else the dense form costs less. What is dense though its kind means rows
+// is said.
+std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, ValueId gradient,
+                                     std::vector<std::string>& notes) {
+  std::optional<RowGradient> rows = row_gradient(graph, gradient);
+  const UpdateChoice choice = choose_update(chosen.options);
+  if (!rows && choice.lazy) {
+    notes.push_back(chosen.parameter.path +
+                    " gets a dense gradient: every row is updated in every step");
+  }
+  if (!rows || choice.lazy) return rows;
+  if (!choice.takes_rows) return std::nullopt;
+  if (id_count(graph, *rows) > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
+  return rows;
+}
+
 class LearningRates {
  public:
   explicit LearningRates(GraphBuilder& g) : g_(g) {}
@@ -174,28 +208,39 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const GradientSeed seed{loss.total, g.scalar(1.0, DType::float32)};
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
 
-  std::vector<std::size_t> reached;
+  std::vector<UpdateRequest> requests;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (gradients[i]) {
-      gradients[i] = accumulate(g, chosen[i].parameter, gradients[i], request.kind);
-      reached.push_back(i);
-    } else {
+    if (!gradients[i]) {
       result.notes.push_back(chosen[i].parameter.path +
                              " does not reach the loss and stays as it is");
+      continue;
     }
+    UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
+    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], result.notes);
+    update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
+    if (update.rows && request.kind != PassKind::whole) {
+      if (choose_update(update.options).lazy)
+        update.touched = mark(g, update.parameter, *update.rows, request.kind);
+      update.rows.reset();
+    }
+    requests.push_back(std::move(update));
   }
   if (request.kind == PassKind::first || request.kind == PassKind::middle) {
     result.graph = folded(g.finish(), operators, request.evaluate);
     return result;
   }
 
+  LearningRates rates(g);
+  rates.of(config.optimizer.base.lr);
+  for (UpdateRequest& update : requests) update.lr = rates.of(update.options.lr);
+  Updates updates(g);
   g.set_scope({"optimizer.scale", Phase::update, {}});
   UpdateScalars scalars;
   scalars.step = g.input(step_input, TensorType{DType::int64, {}});
   scalars.skip = g.scalar(0, DType::boolean);
   if (config.optimizer.clip_norm) {
     std::vector<ValueId> squares;
-    for (std::size_t i : reached) squares.push_back(g.add_node("SumOfSquares", {gradients[i]}));
+    for (const UpdateRequest& update : requests) squares.push_back(updates.sum_of_squares(update));
     const std::vector<ValueId> clip =
         g.node("ClipScale", squares, {{"max_norm", *config.optimizer.clip_norm}});
     scalars.scale = clip[0];
@@ -203,12 +248,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   } else {
     scalars.scale = g.scalar(1.0, DType::float32);
   }
-  LearningRates rates(g);
-  rates.of(config.optimizer.base.lr);
-  for (std::size_t i : reached) {
-    const ValueId lr = rates.of(chosen[i].options.lr);
-    add_update(g, {chosen[i].parameter, gradients[i], lr, chosen[i].options}, scalars);
-  }
+  for (const UpdateRequest& update : requests) updates.add(update, scalars);
   result.learning_rates = std::move(rates.list);
   result.graph = folded(g.finish(), operators, request.evaluate);
   return result;

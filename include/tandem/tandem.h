@@ -142,11 +142,28 @@ struct BenchOptions {
 };
 struct Report {
   std::string text, json;
+  std::vector<std::string> warnings;  // for standard error; `json` has them too
 };
 Report bench(const std::string& config_path, const BenchOptions& options);
 /// One kernel alone: "adamw" on that many elements.
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
 Report doctor();
+
+struct DataOptions {
+  std::vector<std::string> overrides;                   // keys of train.toml
+  std::function<void(const std::string&)> on_message;  // progress, for people
+};
+/// Turns the text tables of a train.toml into arrays in `data.cache`, where they are not there yet.
+/// The report says "up to date", or what was made. Other kinds of data need no preparing.
+Report data_prepare(const std::string& config_path, const DataOptions& options = {});
+
+struct DataReport {
+  Report report;
+  bool bad = false;  // rows that training would refuse
+};
+/// Reads all data without writing: samples, per field the least and greatest values and the missing
+/// ones, and the first bad rows of each file.
+DataReport data_check(const std::string& config_path, const DataOptions& options = {});
 
 /// All keys of train.toml (or of policy.toml) with type, default and help; or one of them.
 std::string config_keys(bool json, bool policy = false);

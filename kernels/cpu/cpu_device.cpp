@@ -127,6 +127,7 @@ class CpuDevice final : public Device {
     if (bytes < small_block) return fresh(std::make_unique<HeapMemory>(bytes), bytes);
     return fresh(std::make_unique<MappedMemory>(bytes, false), bytes);
   }
+  bool allocates_zeros(std::size_t bytes) const override { return bytes >= small_block; }
   std::unique_ptr<Memory> reserve(std::size_t bytes) override {
     return fresh(std::make_unique<MappedMemory>(bytes, true), bytes);
   }

@@ -9,6 +9,8 @@ namespace tandem {
 KernelList cpu_kernels() {
   KernelList list;
   add_product_kernels(list);
+  add_row_kernels(list);
+  add_row_update_kernels(list);
   add_elementwise_kernels(list);
   add_network_kernels(list);
   add_update_kernels(list);

@@ -129,6 +129,7 @@ class Update final : public PreparedKernel {
 };
 
 std::optional<std::string> refuse_update(const KernelRequest& r, std::string_view op) {
+  if (op != "SgdUpdate" && op != "AdamUpdate") return "updates of kind " + std::string(op);
   const std::size_t scalars = first_scalar(*r.node);
   const UpdateGroup sizes = update_group(*r.node);
   for (std::size_t i = 0; i < scalars; ++i) {

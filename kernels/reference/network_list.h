@@ -14,5 +14,6 @@ void add_loss_kernels(KernelList& list);                 // losses.cpp
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
 void add_update_kernels(KernelList& list);               // updates.cpp
+void add_row_kernels(KernelList& list);                  // rows.cpp
 
 }  // namespace tandem::reference

@@ -1,36 +1,16 @@
-// SgdUpdate, AdamUpdate, GroupedUpdate, ClipScale and Accumulate; the formulas are those of
-// kernels/shared.
+// The updates of single parameters, GroupedUpdate, ClipScale and Accumulate; the formulas are those
+// of kernels/shared.
 #include <cmath>
 
 #include "engine/graph/half.h"
 #include "engine/operators/grouped_update.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
-#include "kernels/shared/optimizer.h"
+#include "kernels/reference/update_support.h"
+#include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
 namespace {
-
-/// The inputs lr, step, scale, skip, from `first` on.
-struct Scalars {
-  Reader lr, step, scale, skip;
-  std::size_t first;
-
-  Scalars(const KernelRequest& r, std::size_t first_input)
-      : lr(r.inputs[first_input]),
-        step(r.inputs[first_input + 1]),
-        scale(r.inputs[first_input + 2]),
-        skip(r.inputs[first_input + 3]),
-        first(first_input) {}
-
-  bool skipped(const KernelArguments& a) const { return skip.integer(a.inputs[first + 3], 0) != 0; }
-  /// f(lr, step, scale)
-  template <class F>
-  auto with(const KernelArguments& a, F f) const {
-    return f(lr.number(a.inputs[first], 0), step.integer(a.inputs[first + 1], 0),
-             scale.number(a.inputs[first + 2], 0));
-  }
-};
 
 /// The operands of one update: `states` inputs follow master and gradient, as many outputs the new
 /// master.
@@ -90,51 +70,9 @@ struct Tensors {
   }
 };
 
+/// `count` updates of one kind whose tensors lie one group after the other.
 template <class T>
-std::unique_ptr<PreparedKernel> sgd(const KernelRequest& r, std::vector<Tensors> groups) {
-  const Scalars scalars(r, first_scalar(*r.node));
-  const SgdSettings settings = sgd_settings(r.attributes());
-  return prepared([=](const KernelArguments& a) {
-    const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
-      return sgd_step<T>(settings, lr, number, scale);
-    });
-    for (const Tensors& group : groups) {
-      if (scalars.skipped(a)) {
-        group.keep<T>(a);
-      } else if (group.states.empty()) {
-        group.update<T>(a, [&](T old, T grad, T*) { return sgd_element(step, old, grad); });
-      } else {
-        group.update<T>(
-            a, [&](T old, T grad, T* state) { return sgd_element(step, old, grad, state[0]); });
-      }
-    }
-  });
-}
-
-template <class T>
-std::unique_ptr<PreparedKernel> adam(const KernelRequest& r, std::vector<Tensors> groups) {
-  const Scalars scalars(r, first_scalar(*r.node));
-  const AdamSettings settings = adam_settings(r.attributes());
-  return prepared([=](const KernelArguments& a) {
-    const auto step = scalars.with(a, [&](double lr, std::int64_t number, double scale) {
-      return adam_step<T>(settings, lr, number, scale);
-    });
-    for (const Tensors& group : groups) {
-      if (scalars.skipped(a)) {
-        group.keep<T>(a);
-      } else {
-        group.update<T>(a, [&](T old, T grad, T* state) {
-          return adam_element(step, old, grad, state[0], state[1]);
-        });
-      }
-    }
-  });
-}
-
-/// `count` updates of one kind, `op`, whose tensors lie one group after the other.
-template <class T>
-std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, const std::string& op,
-                                        std::int64_t count) {
+std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t count) {
   const UpdateGroup sizes = update_group(*r.node);
   std::vector<Tensors> groups;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -142,7 +80,19 @@ std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, const std::strin
     const bool has_states = given(r, first + 2);
     groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.tensors - 2 : 0, sizes);
   }
-  return op == "SgdUpdate" ? sgd<T>(r, std::move(groups)) : adam<T>(r, std::move(groups));
+  const Scalars scalars(r, first_scalar(*r.node));
+  return with_update_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto make) {
+    return prepared([=](const KernelArguments& a) {
+      const auto rule = scalars.with(a, make);
+      for (const Tensors& group : groups) {
+        if (scalars.skipped(a)) {
+          group.keep<T>(a);
+        } else {
+          group.update<T>(a, rule);
+        }
+      }
+    });
+  });
 }
 
 template <class T>
@@ -179,16 +129,15 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
 }  // namespace
 
 void add_update_kernels(KernelList& list) {
-  list.push_back(float_kernel(
-      "reference.sgd_update", "SgdUpdate",
-      [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, "SgdUpdate", 1); }));
-  list.push_back(float_kernel(
-      "reference.adam_update", "AdamUpdate",
-      [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, "AdamUpdate", 1); }));
+  for (const UpdateKind& kind : update_kinds()) {
+    if (kind.by_row) continue;
+    list.push_back(float_kernel(
+        "reference." + kind.op, kind.op,
+        [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, 1); }));
+  }
   list.push_back(float_kernel("reference.grouped_update", "GroupedUpdate",
                               [](const KernelRequest& r, auto tag) {
-                                return updates<decltype(tag)>(r, r.attributes().text("op"),
-                                                              r.attributes().integer("count"));
+                                return updates<decltype(tag)>(r, r.attributes().integer("count"));
                               }));
   list.push_back(float_kernel("reference.clip_scale", "ClipScale",
                               [](const KernelRequest& r, auto tag) { return clip_scale(r, tag); }));

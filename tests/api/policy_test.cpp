@@ -134,6 +134,7 @@ TEST_F(PolicyTest, PlanListsEveryCopy) {
   EXPECT_EQ(hint["path"], "flatten");
   EXPECT_EQ(hint["bytes"], 200'704);
   EXPECT_EQ(hint["line"], 3);
+  EXPECT_THAT(policy_plan(options()).report.text, HasSubstr("13 a step, 727680 bytes (710.6 KiB)"));
   EXPECT_TRUE(json["fits"]);
   EXPECT_THAT(policy_plan(options()).report.text, HasSubstr("200704 bytes cross every step"));
 }
@@ -155,6 +156,8 @@ TEST_F(PolicyTest, ShapesAndActivationsBesideTheProductsSaveCopies) {
   const std::vector<Json> copies = dense(json["transfers"]);
   EXPECT_EQ(copies.size(), 3u);
   EXPECT_EQ(bytes_of(copies), 2'688u);
+  EXPECT_THAT(policy_plan(options("better.toml")).report.text,
+              HasSubstr("3 a step, 2688 bytes (2.6 KiB)"));
   EXPECT_THAT(json["hints"], IsEmpty());
 }
 
@@ -174,7 +177,8 @@ TEST_F(PolicyTest, DiffSaysWhatMoves) {
   EXPECT_EQ(json["transfers"]["copies"], Json({{"a", 13}, {"b", 3}}));
   EXPECT_EQ(json["transfers"]["bytes"], Json({{"a", 727'680}, {"b", 2'688}}));
   EXPECT_THAT(diff.report.text, HasSubstr("run gpu -> cpu"));
-  EXPECT_THAT(diff.report.text, HasSubstr("13 -> 3 a step"));
+  EXPECT_THAT(diff.report.text, HasSubstr("13 -> 3 a step, 710.6 KiB -> 2.6 KiB"));
+  EXPECT_THAT(diff.report.text, HasSubstr("~ flatten, relu1, relu2 "));
   EXPECT_FALSE(policy_diff(options(), "", folder_ / "policy.toml").differs);
 }
 
@@ -354,6 +358,22 @@ TEST_F(PolicyTest, TrainingUnderAPolicyRecordsIt) {
     EXPECT_EQ(node["reason"], "policy.toml:3") << node;
   }
   EXPECT_THAT(read(both.run_dir + "/policy.toml"), HasSubstr("layer{1..3}.{matmul,add}"));
+}
+
+TEST_F(PolicyTest, TheRunDirectorySaysWhatBecomesOfResults) {
+  TrainOptions options;
+  options.devices = {"gpu=emulated:0,memory=64MiB"};
+  options.run_dir = folder_ / "acts";
+  options.place = {R"({ at = "**", on = "gpu" })",
+                   R"({ at = "relu1", acts = "offload", lookahead = 2 })",
+                   R"({ at = "layer2.add", acts = "recompute" })"};
+  const TrainResult result = Trainer(folder_ / "train.toml", options).run();
+  const Json placement = Json::parse(read(result.run_dir + "/placement.json"));
+  EXPECT_EQ(
+      placement["operators"],
+      Json::parse(R"([{"path": "relu1", "acts": "offload", "reason": "--place:2", "lookahead": 2},
+                            {"path": "layer2.add", "acts": "recompute", "reason": "--place:3"}])"));
+  EXPECT_EQ(placement["fell_back"], Json::array());
 }
 
 }  // namespace

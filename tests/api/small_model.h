@@ -36,9 +36,10 @@ class WireMessage {
 
 class SmallModel {
  public:
-  /// float32, like everything here.
-  SmallModel& input(const std::string& name, const std::vector<std::int64_t>& shape) {
-    graph_.message(11, port(name, shape));
+  /// float32, like everything here; 7: int64.
+  SmallModel& input(const std::string& name, const std::vector<std::int64_t>& shape,
+                    std::uint64_t element_type = 1) {
+    graph_.message(11, port(name, shape, element_type));
     return *this;
   }
   SmallModel& output(const std::string& name, const std::vector<std::int64_t>& shape) {
@@ -81,12 +82,13 @@ class SmallModel {
   }
 
  private:
-  static WireMessage port(const std::string& name, const std::vector<std::int64_t>& shape) {
+  static WireMessage port(const std::string& name, const std::vector<std::int64_t>& shape,
+                          std::uint64_t element_type = 1) {
     WireMessage dims;
     for (const std::int64_t extent : shape) {
       dims.message(1, WireMessage().number(1, static_cast<std::uint64_t>(extent)));
     }
-    const WireMessage tensor = WireMessage().number(1, 1).message(2, dims);
+    const WireMessage tensor = WireMessage().number(1, element_type).message(2, dims);
     return WireMessage().bytes(1, name).message(2, WireMessage().message(1, tensor));
   }
   WireMessage graph_;

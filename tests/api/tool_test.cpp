@@ -53,7 +53,7 @@ TEST(ToolTest, NumbersOutOfRangeAreRefused) {
   }
 }
 
-TEST(ToolTest, LongListsOfErrorsAreCut) {
+TEST(ToolTest, ManyErrorsAreCut) {
   tandem::testing::TemporaryFolder folder;
   {
     std::ofstream file(folder / "train.toml");
@@ -157,6 +157,25 @@ TEST(ToolTest, AClosedTerminalSavesTheRun) {
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 129);
   EXPECT_FALSE(fs::is_empty(run_dir + "/checkpoints"));
+}
+
+TEST(ToolTest, PathsOfPoliciesMayHoldAnEqualsSign) {
+  tandem::testing::TemporaryFolder folder;
+  std::ofstream(folder / "a=b.toml") << "policy = 1\nrules = [ { at = \"**\", on = \"cpu\" } ]\n";
+  const std::string config = " --config " + digits + "train.toml";
+  const Ended path = run("policy check " + (folder / "a=b.toml") + config + " 2>&1");
+  EXPECT_EQ(path.code, 0) << path.text;
+  EXPECT_THAT(path.text, HasSubstr("ok: 1 rule"));
+  const std::string there = "cd " + (folder / "") + " && " + program + " policy check a=b.toml";
+  FILE* pipe = popen((there + config + " 2>&1").c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text(4096, '\0');
+  text.resize(fread(text.data(), 1, text.size(), pipe));
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 2);
+  EXPECT_THAT(text, HasSubstr("a file has this name, and it could set a key: expected ./a=b.toml "
+                              "for the file"));
+  const Ended key = run("policy check" + config + " batch_size=16 2>&1");
+  EXPECT_EQ(key.code, 0) << key.text;
 }
 
 }  // namespace

@@ -13,10 +13,11 @@
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 32, width = 320;  // weights too large to share an update
+constexpr std::int64_t batch = 32;
 constexpr int layers = 4, steps = 4;
+constexpr std::int64_t large = 320, small = 64;  // weights that have their own update; that share
 
-std::string perceptron() {
+std::string perceptron(std::int64_t width) {
   SmallModel model;
   model.input("x", {batch, width}).output("logits", {batch, width});
   std::string in = "x";
@@ -54,10 +55,11 @@ Ends ends_of(const Program& program, const std::vector<TraceSpan>& trace, int st
   return ends;
 }
 
-class EarlyUpdatesTest : public ::testing::Test {
+class EarlyUpdatesTest : public ::testing::TestWithParam<std::int64_t> {
  protected:
   EarlyUpdatesTest() {
-    std::ofstream(folder_ / "model.onnx", std::ios::binary) << perceptron();
+    const std::int64_t width = GetParam();
+    std::ofstream(folder_ / "model.onnx", std::ios::binary) << perceptron(width);
     std::ofstream(folder_ / "policy.toml")
         << "policy = 1\nrules = [ { at = \"**\", on = \"gpu\" }, { at = \"**:*\", state = \"cpu\" "
            "} ]\n"
@@ -101,14 +103,17 @@ class EarlyUpdatesTest : public ::testing::Test {
   PlacedTraining::Feeds feeds_;
 };
 
-TEST_F(EarlyUpdatesTest, StartBeforeBackwardEnds) {
+TEST_P(EarlyUpdatesTest, StartBeforeBackwardEnds) {
   for (const Ends& ends : run({})) EXPECT_LT(ends.first_update, ends.last_backward);
 }
 
-TEST_F(EarlyUpdatesTest, WaitForTheGlobalNorm) {
+TEST_P(EarlyUpdatesTest, WaitForTheGlobalNorm) {
   for (const Ends& ends : run({"optimizer.clip_norm=1.0"}))
     EXPECT_GE(ends.first_update, ends.last_backward);
 }
+
+INSTANTIATE_TEST_SUITE_P(Widths, EarlyUpdatesTest, ::testing::Values(large, small),
+                         [](const auto& info) { return info.param == large ? "large" : "small"; });
 
 }  // namespace
 }  // namespace tandem::testing

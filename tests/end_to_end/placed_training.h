@@ -9,63 +9,70 @@
 
 #include "api/engine.h"
 #include "engine/training/training_graph.h"
+#include "kernels/cpu/cpu_device.h"
 
 namespace tandem::testing {
+
+struct PlacedOptions {
+  /// Without it, the devices' monitor keeps times only, and allocates nothing in a step.
+  bool check_order = true;
+};
 
 class PlacedTraining {
  public:
   using Feeds = std::map<std::string, HostTensor>;
 
   /// `settings` are keys of train.toml: "optimizer.kind=adamw", "policy=..."; feeds give the types.
+  /// With "micro_batch=..." a step has several passes.
   PlacedTraining(const std::string& model, std::int64_t batch,
-                 const std::vector<std::string>& settings, const Feeds& feeds)
+                 const std::vector<std::string>& settings, const Feeds& feeds,
+                 PlacedOptions options = {})
       : config_(config_of(model, batch, settings)),
-        engine_(config_.threads),
-        model_(engine_, config_),
-        parts_(api::run_parts(engine_, model_, config_)) {
-    TrainingRequest request;
-    request.config = &config_;
-    request.samples = {batch, batch};
-    request.evaluate = engine_.evaluate;
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : feeds) {
-      request.fields[name] = tensor.type();
-      names.push_back(name);
+        engine_(engine_of(config_.threads, options)),
+        model_(*engine_, config_),
+        parts_(api::run_parts(*engine_, model_, config_)) {
+    const auto arenas = make_arenas();
+    for (const PassShape& shape : needed_shapes(batch, batch, config_.pass_size(), false)) {
+      TrainingRequest request;
+      request.config = &config_;
+      request.kind = shape.kind;
+      request.samples = {shape.pass, shape.step};
+      request.evaluate = engine_->evaluate;
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : feeds) {
+        request.fields[name] = tensor.type();
+        request.fields[name].shape[0] = shape.pass;
+        names.push_back(name);
+      }
+      const TrainingGraph training =
+          build_training_graph(engine_->operators, model_.forward(shape.pass, true), request);
+      programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
     }
-    const TrainingGraph training =
-        build_training_graph(engine_.operators, model_.forward(batch, true), request);
-    bound_ = bind_program(training, parts_, states_, make_arenas(), names);
+    passes_ = batch / config_.pass_size();
   }
 
   /// Returns the loss; devices may still work.
   double step(const Feeds& feeds) {
-    Program& program = *bound_.program;
-    const Graph& graph = program.lowered().graph;
-    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-      const auto found = feeds.find(graph.inputs[i].name);
-      if (found == feeds.end()) continue;
-      std::memcpy(program.input_slot(static_cast<int>(i), steps_), found->second.data(),
-                  found->second.bytes());
-    }
-    const std::int64_t number = static_cast<std::int64_t>(steps_ + 1);
-    std::memcpy(program.input_slot(bound_.step_input, steps_), &number, sizeof number);
-    for (const auto& [input, rate] : bound_.learning_rates) {
-      const auto lr = static_cast<float>(rate.base);
-      std::memcpy(program.input_slot(input, steps_), &lr, sizeof lr);
-    }
-    StepContext context;
-    context.seed = config_.seed;
-    context.step = steps_ + 1;
-    program.run(context, steps_);
-    return *static_cast<const float*>(program.output(bound_.loss_output, steps_++));
+    ++steps_;
+    double loss = 0;
+    for (std::int64_t pass = 0; pass < passes_; ++pass) loss += run_pass(feeds, pass);
+    return loss;
   }
 
   void synchronize() {
     for (Device* device : devices()) device->synchronize();
   }
-  const Program& program() const { return *bound_.program; }
+  /// Of a whole step, or of its last pass.
+  const Program& program() const {
+    return *programs_.at(passes_ == 1 ? PassKind::whole : PassKind::last).program;
+  }
+  std::vector<const Program*> programs() const {
+    std::vector<const Program*> all;
+    for (const auto& [kind, bound] : programs_) all.push_back(bound.program.get());
+    return all;
+  }
   const std::vector<Device*>& devices() const { return parts_.devices; }
-  OrderChecker& monitor() { return *engine_.monitor; }
+  OrderChecker& monitor() { return *engine_->monitor; }
 
  private:
   static RunConfig config_of(const std::string& model, std::int64_t batch,
@@ -76,13 +83,54 @@ class PlacedTraining {
     return parse_run_config("steps = 1\n", model + ".toml", overrides);
   }
 
+  static std::unique_ptr<api::Engine> engine_of(int threads, PlacedOptions options) {
+    auto engine = std::make_unique<api::Engine>(threads);
+    if (options.check_order) return engine;
+    engine->monitor = std::make_shared<OrderChecker>(false);
+    engine->cpu = make_cpu_device(threads, engine->monitor);
+    return engine;
+  }
+
+  double run_pass(const Feeds& feeds, std::int64_t pass) {
+    const PassKind kind = passes_ == 1          ? PassKind::whole
+                          : pass == 0           ? PassKind::first
+                          : pass + 1 == passes_ ? PassKind::last
+                                                : PassKind::middle;
+    const BoundProgram& bound = programs_.at(kind);
+    Program& program = *bound.program;
+    const Graph& graph = program.lowered().graph;
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      const auto found = feeds.find(graph.inputs[i].name);
+      if (found == feeds.end()) continue;
+      const std::size_t bytes = found->second.bytes() / static_cast<std::size_t>(passes_);
+      std::memcpy(program.input_slot(static_cast<int>(i), ticket_),
+                  static_cast<const std::byte*>(found->second.data()) +
+                      static_cast<std::size_t>(pass) * bytes,
+                  bytes);
+    }
+    const auto number = static_cast<std::int64_t>(steps_);
+    if (bound.step_input >= 0)
+      std::memcpy(program.input_slot(bound.step_input, ticket_), &number, sizeof number);
+    for (const auto& [input, rate] : bound.learning_rates) {
+      const auto lr = static_cast<float>(rate.base);
+      std::memcpy(program.input_slot(input, ticket_), &lr, sizeof lr);
+    }
+    StepContext context;
+    context.seed = config_.seed;
+    context.step = steps_;
+    context.micro_batch = static_cast<std::uint64_t>(pass);
+    program.run(context, ticket_);
+    return *static_cast<const float*>(program.output(bound.loss_output, ticket_++));
+  }
+
   RunConfig config_;
-  api::Engine engine_;
+  std::unique_ptr<api::Engine> engine_;
   api::OpenModel model_;
   RunParts parts_;
   StateStore states_;
-  BoundProgram bound_;
-  std::uint64_t steps_ = 0;
+  std::map<PassKind, BoundProgram> programs_;
+  std::int64_t passes_ = 1;
+  std::uint64_t steps_ = 0, ticket_ = 0;
 };
 
 }  // namespace tandem::testing

@@ -214,7 +214,6 @@ bool PlanTest::may_copy(const Graph& graph, const Node& node) {
 // oneDNN's `execute` builds a map of its arguments on the heap; everything else must do without.
 TEST_P(PlanTest, StepsAllocateNothing) {
   if (!testing::counts_allocations()) GTEST_SKIP() << "the sanitizer has its own heap";
-  if (GetParam().is("resnet50")) GTEST_SKIP() << "the kernels of ResNet-18, and slow";
   NetworkProgram network(GetParam());
   Program& program = network.program();
   const auto& nodes = network.lowered().nodes;

@@ -12,7 +12,13 @@
 
 namespace {
 std::atomic<std::int64_t> heap_calls{0};
+thread_local std::int64_t own_heap_calls = 0;
+
+[[maybe_unused]] void count_call() {
+  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  ++own_heap_calls;
 }
+}  // namespace
 
 #if TANDEM_COUNTS_ALLOCATIONS
 // glibc's own entry points; the definitions below take the place of the public ones in the program.
@@ -23,19 +29,19 @@ void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 
 void* malloc(std::size_t bytes) noexcept {
-  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  count_call();
   return __libc_malloc(bytes);
 }
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  count_call();
   return __libc_calloc(count, bytes);
 }
 void* realloc(void* old, std::size_t bytes) noexcept {
-  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  count_call();
   return __libc_realloc(old, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  heap_calls.fetch_add(1, std::memory_order_relaxed);
+  count_call();
   return __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
@@ -52,7 +58,8 @@ namespace tandem::testing {
 
 bool counts_allocations() { return TANDEM_COUNTS_ALLOCATIONS != 0; }
 
-AllocationCount::AllocationCount() : start_(heap_calls.load()) {}
+AllocationCount::AllocationCount() : start_(heap_calls.load()), own_start_(own_heap_calls) {}
 std::int64_t AllocationCount::calls() const { return heap_calls.load() - start_; }
+std::int64_t AllocationCount::own_calls() const { return own_heap_calls - own_start_; }
 
 }  // namespace tandem::testing

@@ -14,11 +14,13 @@ class AllocationCount {
  public:
   AllocationCount();
   std::int64_t calls() const;
+  /// Those of the calling thread, which is the one that made this.
+  std::int64_t own_calls() const;
   /// Calls before construction, since the program started.
   std::int64_t total() const { return start_; }
 
  private:
-  std::int64_t start_;
+  std::int64_t start_, own_start_;
 };
 
 }  // namespace tandem::testing

@@ -14,6 +14,11 @@ void add_views(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case("Transfer", to_string(shape), {uniform(shape)}));
     cases.push_back(
         make_case("Transfer", to_string(shape) + " into", {uniform(shape), uniform(shape)}));
+    if (!shape.empty()) {  // every row counts
+      const double rows = static_cast<double>(shape[0]);
+      cases.push_back(make_case("Transfer", to_string(shape) + " counted",
+                                {uniform(shape), absent(), values({}, {rows}, DType::int32)}));
+    }
     cases.push_back(make_case("Transfer", to_string(shape) + " ahead", {uniform(shape)},
                               {{"lookahead", std::int64_t{2}}}));
   }

@@ -82,6 +82,7 @@ void add_network_cases(Cases& cases) {
   add_loss_cases(cases);
   add_attention_cases(cases);
   add_update_cases(cases);
+  add_row_cases(cases);
 }
 
 }  // namespace tandem::testing

@@ -42,5 +42,6 @@ void add_softmax_cases(Cases& cases);
 void add_loss_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
 void add_update_cases(Cases& cases);
+void add_row_cases(Cases& cases);
 
 }  // namespace tandem::testing

@@ -271,7 +271,7 @@ TEST(Errors, OfTheOthers) {
 TEST(Errors, OfUpdates) {
   const TensorType w = f32({3}), scalar = f32({}), step{DType::int64, {}}, skip{DType::boolean, {}};
   const std::vector<TensorType> sgd{w, w, w, scalar, step, scalar, skip};
-  expect_error(error_of("SgdUpdate", sgd, {}), {"momentum_buffer", "a buffer with momentum 0"});
+  expect_error(error_of("SgdUpdate", sgd, {}), {"momentum_buffer", "no momentum_buffer with these settings"});
   expect_error(error_of("SgdUpdate", sgd, {{"momentum", 0.9}, {"dampening", 0.1}, {"nesterov", 1}}),
                {"nesterov"});
   expect_error(

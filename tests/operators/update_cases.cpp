@@ -116,9 +116,55 @@ void add_adam(Cases& cases) {
       {{"op", std::string("AdamUpdate")}, {"count", 2}, {"weight_decay", 0.1}, {"decoupled", 1}});
 }
 
+/// Every setting but the default, for the kinds after SGD and Adam.
+const Attributes other_settings{{"lr_decay", 0.5},  {"weight_decay", 0.1},
+                                {"epsilon", 1e-3},  {"l1", 0.2},
+                                {"l2", 0.1},        {"beta", 1.0},
+                                {"l21", 0.1},       {"l2_shrinkage", 0.01},
+                                {"lr_power", -0.7}, {"dialect", std::string("tensorflow")}};
+
+Attributes with(Attributes settings, std::initializer_list<const char*> names) {
+  for (const char* name : names) settings.set(name, *other_settings.find(name));
+  return settings;
+}
+
+void add_adagrad_and_ftrl(Cases& cases) {
+  const CaseInput master = patterned(shape), grad = patterned(shape, 1);
+  const CaseInput sum = squares(shape, 2), linear = patterned(shape, 3);
+  const CaseInput row_sum = valued({3}, {0.5, 0.25, 1});
+  const CaseInput weight = valued(shape, std::vector<double>(15, 0.0), DType::bfloat16);
+  const auto add = [&](const std::string& op, const std::vector<CaseInput>& states,
+                       const Attributes& settings) {
+    std::vector<CaseInput> tensors{master, grad};
+    tensors.insert(tensors.end(), states.begin(), states.end());
+    add_case(cases, op, "plain", with_scalars(tensors, 3));
+    add_case(cases, op, "all_settings", with_scalars(tensors, 3), settings);
+    add_case(cases, op, "skipped", with_scalars(tensors, 3, true), settings);
+    cases.back().expected = pattern(15);
+    if (op == "AdagradUpdate" || op == "FtrlUpdate") {
+      std::vector<CaseInput> weighted = with_scalars(tensors, 3, true);
+      weighted.push_back(weight);
+      add_case(cases, op, "skipped_with_weight", weighted, {{"weight", std::string("bfloat16")}});
+      cases.back().expected = pattern(15);
+      Attributes grouped = settings;
+      grouped.set("op", op);
+      grouped.set("count", std::int64_t{1});
+      add_case(cases, "GroupedUpdate", op, with_scalars(tensors, 3), grouped);
+    }
+  };
+  const Attributes adagrad = with({}, {"lr_decay", "weight_decay", "epsilon"});
+  const Attributes ftrl =
+      with({}, {"l1", "l2", "beta", "l21", "l2_shrinkage", "lr_power", "dialect"});
+  add("AdagradUpdate", {sum}, adagrad);
+  add("RowwiseAdagradUpdate", {row_sum}, adagrad);
+  add("FtrlUpdate", {sum, linear}, ftrl);
+  add("GroupFtrlUpdate", {sum, linear}, ftrl);
+}
+
 }  // namespace
 
 void add_update_cases(Cases& cases) {
+  add_adagrad_and_ftrl(cases);
   add_sgd(cases);
   add_adam(cases);
   double sum = 0, other = 0;

@@ -130,8 +130,6 @@ TEST(PolicyEdit, ClearsAnAttribute) {
 TEST(PolicyEdit, RemovesARuleAndKeepsItsComment) {
   EXPECT_EQ(edit({.at = "wide.**", .remove = true}),
             replaced("{ at = \"wide.**\", on = \"cpu\", lookahead = 2 },     #", "#"));
-  EXPECT_EQ(edit({.at = "wide.**", .clear = {"lookahead", "on"}}),
-            edit({.at = "wide.**", .remove = true}));
   EXPECT_EQ(
       edit({.at = "deep.{0..5}.**", .remove = true}),
       replaced("  { at = 'deep.{0..5}.**',  acts = \"recompute\" , why = \"a } in, a string\" },"
@@ -139,6 +137,61 @@ TEST(PolicyEdit, RemovesARuleAndKeepsItsComment) {
                ""));
   EXPECT_EQ(edit({.at = "norm.**", .filters = {{"op", "Add"}}, .remove = true}),
             replaced("{ at = \"norm.**\", op = \"Add\", state = \"gpu\" }      #", "#"));
+}
+
+TEST(PolicyEdit, KeepsARuleFromLosingItsLastAttribute) {
+  EXPECT_EQ(error_of({.at = "wide.**", .clear = {"lookahead", "on"}}),
+            "p.toml:8:3: wide.**: without `lookahead`, `on` this rule would set nothing (--remove "
+            "takes the whole rule away, or --set something else)");
+  EXPECT_THAT(error_of({.at = "deep.{0..5}.**", .clear = {"acts"}}),
+              HasSubstr("p.toml:9:3: deep.{0..5}.**: without `acts`"));
+  EXPECT_EQ(edit({.at = "deep.{0..5}.**", .set = {{"run", "cpu"}}, .clear = {"acts"}}),
+            replaced(",  acts = \"recompute\" , why = \"a } in, a string\" }",
+                     " , why = \"a } in, a string\", run = \"cpu\" }"));
+}
+
+// With the line ends of Windows.
+std::string crlf(const std::string& text) {
+  std::string result;
+  for (const char c : text) result += c == '\n' ? "\r\n" : std::string(1, c);
+  return result;
+}
+
+TEST(PolicyEdit, KeepsTheLineEndsOfTheFile) {
+  const PolicyEdit edits[] = {{.at = "wide.**", .set = {{"on", "gpu"}}},
+                              {.at = "head.**", .set = {{"run", "cpu"}}},
+                              {.at = "wide.**", .clear = {"lookahead"}},
+                              {.at = "wide.**", .remove = true},
+                              {.at = "deep.{0..5}.**", .remove = true}};
+  for (const PolicyEdit& e : edits) EXPECT_EQ(edit(e, crlf(file)), crlf(edit(e))) << e.at;
+  const PolicyEdit added{.at = "a", .set = {{"on", "cpu"}}};
+  for (const char* text : {"# mine\n\n", "policy = 1 # x\n\n[devices.gpu]\nuse = \"cuda:0\"\n",
+                           "policy = 1\nrules = []\n"}) {
+    EXPECT_EQ(edit(added, crlf(text)), crlf(edit(added, text))) << text;
+  }
+  const std::vector<std::string> lines = {"{ at = \"**\", on = \"cpu\" },  # all",
+                                          "{ at = \"a.**\", on = \"gpu\" },"};
+  EXPECT_EQ(replace_auto(crlf(file), "p.toml", lines), crlf(replace_auto(file, "p.toml", lines)));
+  EXPECT_EQ(replace_auto("policy = 1\r\n", "p.toml", lines),
+            crlf(replace_auto("policy = 1\n", "p.toml", lines)));
+}
+
+TEST(PolicyEdit, FindsTheUsersCommentsInAuto) {
+  const std::string text = R"(policy = 1
+# before
+auto = [  # mine
+  # a remark of mine
+  { at = "**", on = "gpu" },             # 188 operators, 1.2 GiB
+  { at = "a.**", on = "cpu" },           # 1 operator, 512 B
+  { at = "#b.**", state = "cpu" },       # 12 parameters, 4.0 KiB
+  { at = 'c #.**', on = "cpu" },         # 3 operators, 4.0 KiB, but look at it again
+]  # behind
+rules = [  # mine
+]
+)";
+  EXPECT_THAT(comments_in_auto(text, "p.toml"), ::testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(comments_in_auto(crlf(text), "p.toml"), ::testing::ElementsAre(3, 4, 8));
+  EXPECT_THAT(comments_in_auto("policy = 1\n", "p.toml"), ::testing::IsEmpty());
 }
 
 TEST(PolicyEdit, RefusesWhatItCannotDo) {
@@ -151,7 +204,8 @@ TEST(PolicyEdit, RefusesWhatItCannotDo) {
               HasSubstr("p.toml:8:55: rules.0.acts: unknown value"));
   EXPECT_THAT(error_of({.at = "a**", .set = {{"on", "cpu"}}}), HasSubstr("** stands for"));
   EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = 1\n[[rules]]\nat = \"a\"\n"),
-              HasSubstr("cannot be edited in this form"));
+              HasSubstr("p.toml:2:1: rules: cannot be edited in this form: expected rules = [ ... "
+                        "], one rule a line"));
   EXPECT_THAT(error_of({.at = "a", .set = {{"on", "cpu"}}}, "policy = \n"), HasSubstr("not TOML"));
 }
 

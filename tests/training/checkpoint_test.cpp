@@ -315,17 +315,15 @@ TEST_F(StatesTest, ThoseThatAreNotFiniteAreNamedTogether) {
   own_.states.write("mean", HostTensor::from<float>({3}, {1, -infinity, 2}));
   const std::set<std::string> masks = infinite_states(own_.states);
   EXPECT_THAT(masks, ElementsAre("mean"));
-  CheckpointContent content;
-  collect_states(own_.states, content);
-  EXPECT_NO_THROW(refuse_not_finite(content, masks));
-  content.model[0].tensor.as<float>()[2] = std::nanf("");
+  EXPECT_NO_THROW(refuse_not_finite(own_.states, 7, masks));
+  own_.states.write("w", HostTensor::from<float>({3}, {1, 1, std::nanf("")}));
   try {
-    refuse_not_finite(content, {});
+    refuse_not_finite(own_.states, 7, {});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(), HasSubstr("w: a parameter or running statistic is not finite"));
+    EXPECT_THAT(error.what(), HasSubstr("w: a parameter or running statistic is not finite at step 7"));
     EXPECT_EQ(error.diagnostics()[1].path, "mean");
   }
 }

@@ -72,6 +72,12 @@ TEST_F(EvaluationTest, MetricsThatCannotBeComputedAreErrors) {
   eval_ = testing::small_data(7, 9);
   EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"mse\"]"}); }),
               HasSubstr("a term of kind mse"));
+  EXPECT_THAT(testing::error_text([&] { run({"eval.metrics=[\"auc\"]"}); }),
+              HasSubstr("a term of kind binary_cross_entropy"));
+  EXPECT_THAT(testing::error_text([&] {
+                run({"eval.metrics=[\"calibration\"]", "eval.best=\"calibration\""});
+              }),
+              HasSubstr("best near 1"));
 }
 
 TEST_F(EvaluationTest, TheBestCheckpointIsKept) {

@@ -1,10 +1,21 @@
-// Accuracy and mean squared error over several forms of labels.
+// Accuracy and mean squared error over several forms of labels; auc, log_loss and calibration
+// against tests/data/metrics.json.
 #include "engine/training/metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
 
 namespace tandem {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(AccuracyTest, ClassesOnTheLastAxis) {
   Accuracy accuracy;
@@ -36,8 +47,130 @@ TEST(AccuracyTest, OneHotAndBinary) {
 
 TEST(MeanSquaredErrorTest, CountsElements) {
   MeanSquaredError mse;
-  mse.add(HostTensor::from<float>({2}, {1, 3}), HostTensor::from<float>({2, 1}, {0, 0}));
+  mse.add(HostTensor::from<float>({2}, {1, 3}), HostTensor::from<float>({2, 1}, {0, 0}), {});
   EXPECT_DOUBLE_EQ(mse.value(), 5);
+}
+
+struct BinarySamples {
+  std::vector<float> logits;
+  std::vector<std::int64_t> labels;
+};
+
+/// As in tests/scripts/metric_expectations.py.
+BinarySamples samples_of(const nlohmann::json& c) {
+  const std::int64_t distinct = c["distinct"], positive = c["positive"];
+  BinarySamples samples;
+  for (std::int64_t i = 0; i < c["count"].get<std::int64_t>(); ++i) {
+    const std::int64_t value = (i * 7919 + (i % 13) * 104729) % distinct;
+    samples.logits.push_back(static_cast<float>(2 * value - distinct) / 256);
+    samples.labels.push_back(((i * 48271 + 11) % 65537) * distinct <
+                             65537 * (positive * distinct + value) / 4);
+  }
+  return samples;
+}
+
+/// In batches of `batch` samples.
+double value_of(const std::string& metric, const BinarySamples& samples, std::size_t batch) {
+  const std::unique_ptr<Metric> m = make_metric(metric);
+  for (std::size_t first = 0; first < samples.logits.size(); first += batch) {
+    const std::size_t last = std::min(samples.logits.size(), first + batch);
+    const std::int64_t count = static_cast<std::int64_t>(last - first);
+    m->add(HostTensor::from<float>({count, 1}, {&samples.logits[first], &samples.logits[0] + last}),
+           HostTensor::from<std::int64_t>({count},
+                                          {&samples.labels[first], &samples.labels[0] + last}),
+           {});
+  }
+  EXPECT_EQ(m->undefined(), "");
+  return m->value();
+}
+
+TEST(BinaryMetricsTest, AgreeWithScikitLearn) {
+  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/metrics.json");
+  const nlohmann::json cases = nlohmann::json::parse(file);
+  ASSERT_GE(cases.size(), 6u);
+  for (const nlohmann::json& c : cases) {
+    SCOPED_TRACE(c["name"].get<std::string>());
+    const BinarySamples samples = samples_of(c);
+    ASSERT_EQ(std::accumulate(samples.labels.begin(), samples.labels.end(), std::int64_t{0}),
+              c["positives"].get<std::int64_t>());
+    for (const char* metric : {"auc", "log_loss", "calibration"}) {
+      const double expected = c[metric];
+      EXPECT_NEAR(value_of(metric, samples, 4096), expected, 1e-12 * (1 + expected)) << metric;
+    }
+  }
+}
+
+TEST(BinaryMetricsTest, AreaIsTheSameBitsInAnyOrderAndBatch) {
+  BinarySamples samples = samples_of({{"count", 5000}, {"distinct", 501}, {"positive", 1}});
+  const double expected = value_of("auc", samples, 5000);
+  std::vector<std::size_t> order(samples.logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(3);
+  for (const std::size_t batch : {std::size_t{1}, std::size_t{77}, std::size_t{4999}}) {
+    std::shuffle(order.begin(), order.end(), random);
+    BinarySamples shuffled;
+    for (const std::size_t i : order) {
+      shuffled.logits.push_back(samples.logits[i]);
+      shuffled.labels.push_back(samples.labels[i]);
+    }
+    EXPECT_EQ(value_of("auc", shuffled, batch), expected) << batch;
+  }
+}
+
+TEST(BinaryMetricsTest, AreaOrdersAllFloats) {
+  const float inf = std::numeric_limits<float>::infinity();
+  // Zeros of both signs are equal: their pair counts one half.
+  const BinarySamples samples{{-inf, -3.5F, -1e-30F, 0.0F, -0.0F, 1e-30F, 2.0F, inf},
+                              {0, 0, 0, 1, 0, 1, 1, 1}};
+  EXPECT_DOUBLE_EQ(value_of("auc", samples, 3), 15.5 / 16);
+}
+
+TEST(BinaryMetricsTest, SoftLabelsAndExtremeLogits) {
+  LogLoss loss;
+  loss.add(HostTensor::from<float>({4}, {1000, -1000, 1000, 0.5F}),
+           HostTensor::from<float>({4}, {1, 0, 0, 0.25F}), {});
+  const double soft = std::log1p(std::exp(0.5)) - 0.25 * 0.5;
+  EXPECT_NEAR(loss.value(), (1000 + soft) / 4, 1e-12);
+  Calibration calibration;
+  calibration.add(HostTensor::from<float>({2}, {1000, -1000}),
+                  HostTensor::from<float>({2}, {0.5F, 0.5F}), {});
+  EXPECT_DOUBLE_EQ(calibration.value(), 1);
+}
+
+TEST(BinaryMetricsTest, OneClassHasNoArea) {
+  for (const std::int64_t label : {0, 1}) {
+    AreaUnderCurve auc;
+    auc.add(HostTensor::from<float>({3}, {1, 2, 3}),
+            HostTensor::from<std::int64_t>({3}, {label, label, label}), {});
+    EXPECT_TRUE(std::isnan(auc.value()));
+    EXPECT_THAT(auc.undefined(), HasSubstr(label == 0 ? "no label" : "all labels"));
+  }
+  Calibration calibration;
+  calibration.add(HostTensor::from<float>({2}, {1, 2}), HostTensor::from<std::int64_t>({2}, {0, 0}),
+                  {});
+  EXPECT_TRUE(std::isnan(calibration.value()));
+  EXPECT_THAT(calibration.undefined(), HasSubstr("no label"));
+}
+
+TEST(BinaryMetricsTest, NotANumberIsNotHidden) {
+  const float nan = std::nanf("");
+  for (const char* metric : {"auc", "log_loss", "calibration"}) {
+    EXPECT_TRUE(std::isnan(value_of(metric, {{1, nan, 2}, {0, 1, 1}}, 3))) << metric;
+  }
+}
+
+TEST(MetricNamesTest, KnowTheirTerms) {
+  EXPECT_TRUE(fits_term("accuracy", LossKind::softmax_cross_entropy));
+  EXPECT_FALSE(fits_term("auc", LossKind::softmax_cross_entropy));
+  EXPECT_FALSE(fits_term("auc", LossKind::mse));
+  for (const char* metric : {"accuracy", "auc", "log_loss", "calibration"}) {
+    EXPECT_TRUE(fits_term(metric, LossKind::binary_cross_entropy)) << metric;
+    EXPECT_FALSE(fits_term("mse", LossKind::binary_cross_entropy));
+  }
+  EXPECT_TRUE(larger_is_better("auc"));
+  EXPECT_FALSE(larger_is_better("log_loss"));
+  EXPECT_FALSE(has_a_best("calibration"));
+  EXPECT_EQ(make_metric("loss"), nullptr);
 }
 
 }  // namespace

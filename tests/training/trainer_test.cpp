@@ -218,7 +218,8 @@ TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
   };
   EXPECT_EQ(text(3), "no error");
   EXPECT_THAT(text(4),
-              HasSubstr("data.ids: out of range: an index of embedding: expected 0 to 3, got 4"));
+              HasSubstr("data.ids: out of range: an index of embedding into \"table\", which has 4 "
+                        "rows: expected 0 to 3, got 4"));
   EXPECT_THAT(text(-1), HasSubstr("got -1"));
 }
 

@@ -99,13 +99,19 @@ class Checker {
     if (value.kind == Kind::string) return check_text(value, key, shown);
     if (value.kind == Kind::integer || value.kind == Kind::number) {
       if (!std::isfinite(value.number) || value.number < key.low || value.number > key.high) {
+        const auto text = [&](double number) {  // of an integer key without ".0"
+          const bool whole = (key.type & number_value) == 0 && std::abs(number) < 1e15;
+          return whole ? std::to_string(std::llround(number)) : toml_number(number);
+        };
         std::string expected;
-        if (key.low > -1e300) expected = "at least " + toml_number(key.low);
+        if (key.low > -1e300) expected = "at least " + text(key.low);
         if (key.high < 1e300) {
-          expected += (expected.empty() ? "at most " : ", at most ") + toml_number(key.high);
+          expected += (expected.empty() ? "at most " : ", at most ") + text(key.high);
         }
         if (expected.empty()) expected = "a finite number";
-        report(value, shown, "out of range", expected, toml_number(value.number));
+        report(value, shown, "out of range", expected,
+               value.kind == Kind::integer ? std::to_string(value.integer)
+                                           : toml_number(value.number));
         return false;
       }
     }

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "engine/training/config/config_names.h"
+#include "engine/training/config/optimizer_options.h"
 
 namespace tandem {
 namespace {
@@ -68,7 +69,13 @@ constexpr KeyInfo table_of_keys[] = {
     {"parameters.init[].high", number, "1.0", "", "", "of uniform"},
     {"parameters.init[].value", number, "0.0", "", "", "of constant"},
     {"parameters.head", list, "", "", "*", "a new last layer"},
-    {"parameters.shape", list, "", "", "*", "shapes that follow from the data"},
+    {"parameters.shape", list, "[]", "", "",
+     "tables that the file holds a placeholder of: rows that they get at import, where only "
+     "look-ups (Gather along axis 0) read them"},
+    {"parameters.shape[]", table, "", "", "", "one rule"},
+    {"parameters.shape[].at", selector, "required", "", "", "which parameters"},
+    {"parameters.shape[].rows", integer | string, "required", "", "",
+     "extent of axis 0, or \"vocabulary(FIELD)\"; without an init rule they start at zero", 1},
 
     {"loss", table, "", "", "", "the loss; left out where the graph ends in a scalar loss"},
     {"loss.output", string, "", "", "",
@@ -76,15 +83,14 @@ constexpr KeyInfo table_of_keys[] = {
     {"loss.terms", list, "[]", "", "", "the loss is the weighted sum of these"},
     {"loss.terms[]", table, "", "", "", "one term"},
     {"loss.terms[].name", string, "(the kind)", "", "", "its name in metrics and selectors"},
-    {"loss.terms[].kind", string, "required", joined_names<loss_kinds>, "sum_of_squares",
-     "the formula"},
+    {"loss.terms[].kind", string, "required", joined_names<loss_kinds>, "", "the formula"},
     {"loss.terms[].logits", string, "", "", "",
      "value of the graph (cross entropies); never the output of a Softmax or Sigmoid"},
     {"loss.terms[].labels", string, "", "", "",
      "data field (cross entropies): class numbers or one-hot; 0 or 1 for binary_cross_entropy"},
     {"loss.terms[].predictions", string, "", "", "", "value of the graph (mse)"},
     {"loss.terms[].targets", string, "", "", "", "data field (mse)"},
-    {"loss.terms[].of", string, "", "", "*", "value of the graph (sum_of_squares)"},
+    {"loss.terms[].of", string, "", "", "", "value of the graph (sum_of_squares)"},
     {"loss.terms[].weight", number, "1.0", "", "", "factor of this term"},
     {"loss.terms[].reduction", string, "\"mean\"", joined_names<reductions>, "", "over the batch"},
     {"loss.terms[].ignore_index", integer, "", "", "",
@@ -99,31 +105,51 @@ constexpr KeyInfo table_of_keys[] = {
     {"loss.terms[].sample_weights", string, "", "", "*", "data field with one weight a sample"},
 
     {"optimizer", table, "required", "", "", "how parameters are updated; formulas as in PyTorch"},
-    {"optimizer.kind", string, "required", joined_names<optimizer_kinds>,
-     "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
+    {"optimizer.kind", string, "required", joined_names<optimizer_kinds>, "rmsprop", "the rule"},
     {"optimizer.lr", number, "0.001", "", "", "learning rate", 0},
     {"optimizer.weight_decay", number, "0.0", "", "",
      "added to the gradient (sgd, adam); decoupled for adamw, where the default is 0.01", 0},
     {"optimizer.momentum", number, "0.0", "", "", "sgd", 0, 1},
     {"optimizer.dampening", number, "0.0", "", "", "sgd", 0, 1},
     {"optimizer.nesterov", boolean, "false", "", "", "sgd with momentum and without dampening"},
-    {"optimizer.betas", list, "[0.9, 0.999]", "", "", "decay of both moments (adam, adamw)"},
+    {"optimizer.betas", list, "[0.9, 0.999]", "", "",
+     "decay of both moments (adam, adamw, lazy_adam)"},
     {"optimizer.betas[]", number, "", "", "", "below 1", 0, 1},
     {"optimizer.beta1", number, "(betas)", "", "", "the first of betas", 0, 1},
     {"optimizer.beta2", number, "(betas)", "", "", "the second of betas", 0, 1},
     {"optimizer.eps", number, "1e-8", "", "",
-     "added to the root of the second moment (adam, adamw)", 0},
+     "added to the root of the second moment (adam, adamw, lazy_adam) or of the sum (adagrad, "
+     "rowwise_adagrad; 1e-10 by default for adagrad)",
+     0},
     {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
     {"optimizer.epsilon_form", string, "\"pytorch\"", joined_names<epsilon_forms>, "",
      "eps added after (pytorch) or before (onnx) bias correction"},
-    {"optimizer.bias_correction", boolean, "true", "", "", "of both moments (adam, adamw)"},
+    {"optimizer.bias_correction", boolean, "true", "", "",
+     "of both moments (adam, adamw, lazy_adam)"},
+    {"optimizer.lr_decay", number, "0.0", "", "",
+     "lr / (1 + (step - 1) lr_decay) (adagrad, rowwise_adagrad)", 0},
+    {"optimizer.initial_accumulator", number, "0.0", "", "",
+     "where the sum of squares starts (adagrad, rowwise_adagrad; ftrl and group_ftrl, where the "
+     "default is 0.1)",
+     0},
+    {"optimizer.l1", number, "0.0", "", "", "makes weights exactly 0 (ftrl, group_ftrl)", 0},
+    {"optimizer.l2", number, "0.0", "", "", "pulls weights to 0 (ftrl, group_ftrl)", 0},
+    {"optimizer.beta", number, "0.0", "", "",
+     "added to the root of the accumulator (ftrl, group_ftrl)", 0},
+    {"optimizer.l2_shrinkage", number, "0.0", "", "",
+     "adds 2 l2_shrinkage w to the gradient of linear (ftrl, group_ftrl)", 0},
+    {"optimizer.lr_power", number, "-0.5", "", "",
+     "power of the accumulator in the rate (ftrl, group_ftrl)", -10, 0},
+    {"optimizer.l21", number, "0.0", "", "", "makes whole rows exactly 0 (group_ftrl)", 0},
+    {"optimizer.dialect", string, "\"mcmahan\"", joined_names<ftrl_forms>, "",
+     "l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore (ftrl, group_ftrl)"},
     {"optimizer.groups", list, "[]", "", "",
      "other options for some parameters; the last group that covers one takes it"},
     {"optimizer.groups[]", table, "", "", "",
      "a selector and the options that differ, kind included"},
     {"optimizer.groups[].at", selector, "required", "", "", "which parameters"},
     {"optimizer.groups[].kind", string, "(optimizer.kind)", joined_names<optimizer_kinds>,
-     "adagrad|rmsprop|ftrl|lazy_adam|rowwise_adagrad", "the rule"},
+     "rmsprop", "the rule"},
     {"optimizer.schedule", table, "", "", "",
      "the learning rate over the run; groups follow in proportion"},
     {"optimizer.schedule.kind", string, "required", joined_names<schedule_kinds>, "",
@@ -144,11 +170,19 @@ constexpr KeyInfo table_of_keys[] = {
     {"precision.keep_float32[]", selector, "", "", "", "which operators"},
 
     {"data", table, "", "", "", "what is trained on"},
-    {"data.kind", string, "required", joined_names<data_kinds>, "csv|tsv|images|tokens|webdataset",
+    {"data.kind", string, "required", joined_names<data_kinds>, "images|tokens|webdataset",
      "the files' format"},
     {"data.root", path, "(the folder of this file)", "", "",
      "folder that file names are relative to"},
-    {"data.columns", list, "", "", "*", "names of the columns (csv, tsv)"},
+    {"data.columns", list, "(the first row names them)", "", "",
+     "names of the columns, in order (csv, tsv)"},
+    {"data.columns[]", string, "", "", "", "a name; {1..13} and {a,b} stand for several"},
+    {"data.header", boolean, "(true without data.columns)", "", "",
+     "the first row of every file names the columns (csv, tsv)"},
+    {"data.on_bad", string, "\"error\"", joined_names<bad_row_choices>, "",
+     "a row that cannot be read: an error, or it is left out and counted (csv, tsv)"},
+    {"data.cache", path, "(runs/data beside this file)", "", "",
+     "folder of prepared tables (csv, tsv)"},
     {"data.train", table, "required", "", "", "the training data"},
     {"data.train.files", path | list | table, "required", "", "",
      "files in order; a table of array = file for single arrays (idx, .npy)"},
@@ -168,17 +202,22 @@ constexpr KeyInfo table_of_keys[] = {
      "inputs of the graph and of the loss"},
     {"data.fields.*", string | table, "", "", "",
      "an array's name, or a table with the keys below"},
-    {"data.fields.*.from", string | list, "required", "", "", "the array it is made of"},
-    {"data.fields.*.from[]", string, "", "", "*", "one of several arrays"},
+    {"data.fields.*.from", string | list, "required", "", "",
+     "the array it is made of; or the column, or columns that make an axis"},
+    {"data.fields.*.from[]", string, "", "", "", "a column; {1..13} and {a,b} stand for several"},
     {"data.fields.*.as", list, "[]", "", "", "functions, in order"},
     {"data.fields.*.as[]", string, "", "", "",
      "scale(1/255), normalize(mean, std), flatten, reshape(…), resize(h, w), one_hot(n), float32, "
-     "int64, …"},
+     "int64, log1p, bucketize(1, 10, …); of columns also missing(-1), split(\"|\", max=8), "
+     "hash(n), "
+     "vocabulary(min_count=10, name=\"ids\")"},
     {"data.fields.*.augment", list, "[]", "", "",
      "random functions, in training only; before `as`, but after a reshape or resize that it "
      "starts with"},
     {"data.fields.*.augment[]", string, "", "", "",
      "random_crop(size, padding=n), random_flip, resize(h, w)"},
+    {"data.fields.*.out_of_range", string, "\"error\"", joined_names<out_of_range_choices>, "",
+     "an id that is no row of the table it looks up: an error, or row 0"},
     {"data.workers", integer, "1", "", "", "threads that read ahead of the step", 1, 256},
     {"data.drop_last", boolean, "false", "", "",
      "leave out the partial batch at the end of an epoch"},
@@ -186,7 +225,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"eval", table, "", "", "", "evaluation on the held-out data; always after the last step too"},
     {"eval.every", duration, "(after the last step only)", "", "", "how often"},
     {"eval.metrics", list, "[]", "", "", "what is measured"},
-    {"eval.metrics[]", string, "", "accuracy|loss|mse", "auc|log_loss", "a metric"},
+    {"eval.metrics[]", string, "", "accuracy|auc|calibration|log_loss|loss|mse", "", "a metric"},
     {"eval.best", string, "", "", "", "the metric whose best checkpoint is kept as `best`"},
     {"eval.patience", integer, "0", "", "",
      "stop after so many evaluations without a better `best`; 0: never", 0},
@@ -195,6 +234,8 @@ constexpr KeyInfo table_of_keys[] = {
     {"checkpoint.every", duration, "(after the last step only)", "", "", "how often"},
     {"checkpoint.keep", integer, "3", "", "",
      "how many of the newest are kept, besides the best; 0: all", 0},
+    {"checkpoint.shard_mib", integer, "1024", "", "",
+     "larger tensors go into files of about so many MiB, by ranges of rows", 1, 1 << 20},
     {"log", table, "", "", "", "metrics.jsonl and the lines on the terminal"},
     {"log.every", duration, "\"100 steps\"", "", "", "how often"},
     {"log.also", list, "", "", "*", "other formats of the metrics"},
@@ -227,9 +268,11 @@ constexpr std::string_view page_head =
 
 std::vector<KeyInfo> all_keys() {
   static std::deque<std::string> texts;  // of the paths made here
-  constexpr std::string_view options[] = {
-      "lr",    "weight_decay", "momentum", "dampening", "nesterov",     "betas",          "betas[]",
-      "beta1", "beta2",        "eps",      "epsilon",   "epsilon_form", "bias_correction"};
+  std::vector<std::string_view> options{"lr"};
+  for (const OptionUse& use : option_uses) {
+    options.push_back(use.key);
+    if (use.key == "betas") options.push_back("betas[]");
+  }
   std::vector<KeyInfo> keys;
   for (const KeyInfo& key : table_of_keys) {
     keys.push_back(key);

@@ -33,15 +33,22 @@ inline constexpr NamedChoice<LossKind> loss_kinds[] = {
     {LossKind::softmax_cross_entropy, "softmax_cross_entropy"},
     {LossKind::mse, "mse"},
     {LossKind::binary_cross_entropy, "binary_cross_entropy"},
+    {LossKind::sum_of_squares, "sum_of_squares"},
 };
 inline constexpr NamedChoice<Reduction> reductions[] = {
     {Reduction::mean, "mean"},
     {Reduction::sum, "sum"},
 };
 inline constexpr NamedChoice<OptimizerKind> optimizer_kinds[] = {
-    {OptimizerKind::sgd, "sgd"},
-    {OptimizerKind::adam, "adam"},
-    {OptimizerKind::adamw, "adamw"},
+    {OptimizerKind::sgd, "sgd"},         {OptimizerKind::adam, "adam"},
+    {OptimizerKind::adamw, "adamw"},     {OptimizerKind::lazy_adam, "lazy_adam"},
+    {OptimizerKind::adagrad, "adagrad"}, {OptimizerKind::rowwise_adagrad, "rowwise_adagrad"},
+    {OptimizerKind::ftrl, "ftrl"},       {OptimizerKind::group_ftrl, "group_ftrl"},
+};
+inline constexpr NamedChoice<FtrlForm> ftrl_forms[] = {
+    {FtrlForm::mcmahan, "mcmahan"},
+    {FtrlForm::tensorflow, "tensorflow"},
+    {FtrlForm::mindspore, "mindspore"},
 };
 inline constexpr NamedChoice<EpsilonForm> epsilon_forms[] = {
     {EpsilonForm::pytorch, "pytorch"},
@@ -54,9 +61,16 @@ inline constexpr NamedChoice<ScheduleKind> schedule_kinds[] = {
     {ScheduleKind::linear, "linear"},
 };
 inline constexpr NamedChoice<DataKind> data_kinds[] = {
-    {DataKind::idx, "idx"},
-    {DataKind::cifar, "cifar"},
-    {DataKind::npz, "npz"},
+    {DataKind::idx, "idx"}, {DataKind::cifar, "cifar"}, {DataKind::npz, "npz"},
+    {DataKind::csv, "csv"}, {DataKind::tsv, "tsv"},
+};
+inline constexpr NamedChoice<OnBad> bad_row_choices[] = {
+    {OnBad::error, "error"},
+    {OnBad::skip, "skip"},
+};
+inline constexpr NamedChoice<OutOfRange> out_of_range_choices[] = {
+    {OutOfRange::error, "error"},
+    {OutOfRange::zero, "zero"},
 };
 
 /// The table of an enum, found by the type of the value given.
@@ -69,10 +83,15 @@ constexpr std::span<const NamedChoice<OptimizerKind>> choices_of(OptimizerKind) 
 constexpr std::span<const NamedChoice<EpsilonForm>> choices_of(EpsilonForm) {
   return epsilon_forms;
 }
+constexpr std::span<const NamedChoice<FtrlForm>> choices_of(FtrlForm) { return ftrl_forms; }
 constexpr std::span<const NamedChoice<ScheduleKind>> choices_of(ScheduleKind) {
   return schedule_kinds;
 }
 constexpr std::span<const NamedChoice<DataKind>> choices_of(DataKind) { return data_kinds; }
+constexpr std::span<const NamedChoice<OnBad>> choices_of(OnBad) { return bad_row_choices; }
+constexpr std::span<const NamedChoice<OutOfRange>> choices_of(OutOfRange) {
+  return out_of_range_choices;
+}
 
 /// Asserts that the table has the value.
 template <class Enum>

@@ -116,7 +116,8 @@ namespace {
 struct Argument {
   std::string name;  // of name=value
   std::vector<double> numbers;
-  bool is_list = false;
+  bool is_list = false, is_text = false;
+  std::string text;  // between quotes; else as the number is written
 };
 
 class CallParser {
@@ -144,7 +145,13 @@ class CallParser {
         throw std::invalid_argument("`" + argument.name + "` is not a number");
       }
       if (argument.name.empty()) at_ = before;
-      if (accept('[')) {
+      skip();
+      const std::size_t start = at_;
+      if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) {
+        argument.is_text = true;
+        argument.text = quoted();
+        argument.numbers.push_back(0);
+      } else if (accept('[')) {
         argument.is_list = true;
         while (!accept(']')) {
           argument.numbers.push_back(number());
@@ -153,6 +160,7 @@ class CallParser {
         }
       } else {
         argument.numbers.push_back(number());
+        argument.text = std::string(trim(text_.substr(start, at_ - start)));
       }
       result.push_back(std::move(argument));
       if (accept(')')) break;
@@ -179,6 +187,14 @@ class CallParser {
     skip();
     if (at_ < text_.size())
       throw std::invalid_argument("`" + std::string(text_.substr(at_)) + "` does not belong there");
+  }
+  std::string quoted() {
+    const char quote = text_[at_++];
+    const std::size_t end = text_.find(quote, at_);
+    if (end == std::string_view::npos) throw std::invalid_argument("a quote is not closed");
+    std::string inside(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return inside;
   }
   std::string identifier() {
     skip();
@@ -226,7 +242,8 @@ const std::vector<std::string>& known_functions() {
   static const std::vector<std::string> names = {
       "scale",       "normalize", "flatten", "reshape", "one_hot", "resize", "random_crop",
       "random_flip", "float32",   "float64", "float16", "int8",    "int16",  "int32",
-      "int64",       "uint8",     "uint16",  "uint32",  "uint64",  "bool"};
+      "int64",       "uint8",     "uint16",  "uint32",  "uint64",  "bool",   "log1p",
+      "bucketize",   "missing",   "split",   "hash",    "vocabulary"};
   return names;
 }
 
@@ -242,15 +259,29 @@ Transform parse_transform(std::string_view text) {
   const auto take_named = [&](std::string_view wanted) -> std::optional<double> {
     for (auto it = arguments.begin(); it != arguments.end(); ++it) {
       if (it->name != wanted) continue;
-      if (it->is_list) throw std::invalid_argument("`" + it->name + "` is one number");
+      if (it->is_list || it->is_text)
+        throw std::invalid_argument("`" + it->name + "` is one number");
       const double value = it->numbers[0];
       arguments.erase(it);
       return value;
     }
     return std::nullopt;
   };
-  const auto count = [&](std::size_t least, std::size_t most, const char* usage) {
+  const auto take_text = [&](std::string_view wanted) -> std::optional<std::string> {
+    for (auto it = arguments.begin(); it != arguments.end(); ++it) {
+      if (it->name != wanted) continue;
+      if (!it->is_text) throw std::invalid_argument("`" + it->name + "` is a text in quotes");
+      std::string text = std::move(it->text);
+      arguments.erase(it);
+      return text;
+    }
+    return std::nullopt;
+  };
+  const auto count = [&](std::size_t least, std::size_t most, const char* usage,
+                         bool takes_text = false) {
     for (const Argument& argument : arguments) {
+      if (argument.is_text && argument.name.empty() && !takes_text)
+        throw std::invalid_argument(std::string("a number is needed, not a text: write ") + usage);
       if (!argument.name.empty())
         throw std::invalid_argument("unknown option `" + argument.name + "`: write " + usage);
     }
@@ -314,8 +345,55 @@ Transform parse_transform(std::string_view text) {
     count(0, 0, name.c_str());
     result.kind = TransformKind::cast;
     result.dtype = *dtype;
-  } else if (name == "missing" || name == "vocabulary" || name == "hash" || name == "log1p") {
-    throw std::invalid_argument("`" + name + "` comes in a later version");
+  } else if (name == "log1p") {
+    count(0, 0, "log1p");
+    result.kind = TransformKind::log1p;
+  } else if (name == "bucketize") {
+    count(1, 10'000, "bucketize(1, 10, 100)");
+    result.kind = TransformKind::bucketize;
+    for (const Argument& argument : arguments) {
+      result.bounds.insert(result.bounds.end(), argument.numbers.begin(), argument.numbers.end());
+    }
+    for (std::size_t i = 1; i < result.bounds.size(); ++i) {
+      if (!(result.bounds[i - 1] < result.bounds[i]))
+        throw std::invalid_argument("the bounds must rise");
+    }
+  } else if (name == "missing") {
+    count(1, 1, "missing(-1) or missing('none')", true);
+    if (arguments[0].is_list) throw std::invalid_argument("one value is needed, not a list");
+    result.kind = TransformKind::missing;
+    result.word = arguments[0].text;
+  } else if (name == "split") {
+    result.kind = TransformKind::split;
+    if (const auto pad = take_named("pad")) result.pad = whole(*pad, 0, "pad");
+    const auto most = take_named("max");
+    if (!most) throw std::invalid_argument("write split('|', max=8)");
+    result.count = whole(*most, 1, "max");
+    if (result.count > 1 << 20) throw std::invalid_argument("max is at most 1048576");
+    count(1, 1, "split('|', max=8)", true);
+    if (!arguments[0].is_text || arguments[0].text.empty())
+      throw std::invalid_argument("the separator is a text in quotes");
+    result.word = arguments[0].text;
+  } else if (name == "hash") {
+    count(1, 1, "hash(100000)");
+    result.kind = TransformKind::hash;
+    result.count = whole(single(0), 2, "the number of ids");
+  } else if (name == "vocabulary") {
+    result.kind = TransformKind::vocabulary;
+    result.count = 1;
+    if (const auto least = take_named("min_count")) result.count = whole(*least, 1, "min_count");
+    if (const auto shared = take_text("name")) {
+      result.word = *shared;
+      if (shared->empty() || shared->find_first_of("/\\") != std::string::npos)
+        throw std::invalid_argument("the name is part of a file's name");
+      result.by_value = true;
+    }
+    if (const auto by = take_text("by")) {
+      if (*by != "value" && *by != "column")
+        throw std::invalid_argument("by is 'column' or 'value'");
+      result.by_value = *by == "value";
+    }
+    count(0, 0, "vocabulary(min_count=10, name='ids')");
   } else {
     const std::string near = nearest_name(name, known_functions());
     throw std::invalid_argument("unknown function `" + name + "`" +

@@ -1,5 +1,6 @@
 // Reads the [data] section.
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 #include "engine/formats/files.h"
@@ -18,6 +19,7 @@ class DataReader {
   void read() {
     to_.where = table_.where();
     table_.read("kind", to_.kind);
+    read_columns();
     root_ = table_.folder();
     if (const ConfigValue* root = table_.valid("root")) root_ = table_.resolve(*root);
     std::int64_t workers = to_.workers;
@@ -54,6 +56,47 @@ class DataReader {
   }
 
  private:
+  void read_columns() {
+    if (!is_table(to_.kind)) {
+      for (const std::string_view key : {"columns", "header", "on_bad", "cache"}) {
+        if (!table_.find("kind") || !table_.valid("kind") || !table_.valid(key)) continue;
+        table_.report(table_.find(key)->where, key, "only csv and tsv have this");
+      }
+      return;
+    }
+    to_.cache = (std::filesystem::path(table_.folder()) / "runs" / "data").string();
+    table_.read_path("cache", to_.cache);
+    table_.read("on_bad", to_.on_bad);
+    const ConfigValue* columns = table_.find("columns");
+    to_.header = columns == nullptr;
+    table_.read("header", to_.header);
+    if (!columns) {
+      if (!to_.header) {
+        table_.report(table_.where(), "columns", "nothing names the columns",
+                      "columns, or header = true");
+      }
+      return;
+    }
+    if (columns->kind != Kind::list) return;
+    for (const ConfigValue& item : columns->items) {
+      for (std::string& name : expand_names(item)) {
+        if (std::find(to_.columns.begin(), to_.columns.end(), name) != to_.columns.end()) {
+          table_.report(item.where, "columns", "two columns have the same name", "", name);
+        }
+        to_.columns.push_back(std::move(name));
+      }
+    }
+    if (columns->items.empty()) table_.report(columns->where, "columns", "no column is named");
+  }
+
+  std::vector<std::string> expand_names(const ConfigValue& text) {
+    if (text.kind != Kind::string) return {};
+    auto names = expand_braces(text.text);
+    if (names) return *std::move(names);
+    table_.report(text.where, "columns", "braces hold {0..9} or {a,b}", "", describe(text));
+    return {};
+  }
+
   void read_files(const TableReader& split, SplitConfig& to) {
     const ConfigValue* files = split.valid("files");
     if (!files) return;
@@ -67,6 +110,8 @@ class DataReader {
       to.files.push_back({"", paths(split, *files), files->where});
     } else if (to_.kind == DataKind::cifar) {
       split.report(files->where, "files", "cifar files hold images and labels together", "a list");
+    } else if (is_table(to_.kind)) {
+      split.report(files->where, "files", "the files of a table follow each other", "a list");
     } else {
       for (const ConfigValue::Member& member : files->members) {
         if (member.value.kind == Kind::invalid) continue;
@@ -108,12 +153,19 @@ class DataReader {
 
   void read_fields() {
     const ConfigValue* fields = table_.valid("fields");
-    if (!fields) return;
+    if (!fields) {
+      if (is_table(to_.kind) && !table_.find("fields")) {
+        table_.report(
+            table_.where(), "fields", "nothing says what the columns are for", "", "",
+            "write [data.fields] with label = { from = \"label\", as = [ \"float32\" ] }");
+      }
+      return;
+    }
     for (const ConfigValue::Member& member : fields->members) {
       if (member.value.kind == Kind::invalid) continue;
       FieldConfig field{.name = member.key, .where = member.where};
       if (member.value.kind == Kind::string) {
-        field.from = member.value.text;
+        take_source(member.value, field);
       } else {
         const TableReader table(&member.value, table_.path() + ".fields." + member.key,
                                 table_.folder(), table_.errors());
@@ -128,10 +180,35 @@ class DataReader {
     const ConfigValue* from = table.valid("from");
     if (from && from->kind == Kind::list && from->items.empty()) {
       table.report(from->where, "from", "no array is named", "string");
+    } else if (from && from->kind == Kind::list && !is_table(to_.kind)) {
+      table.report(from->where, "from", "only columns of csv and tsv can be stacked", "one array",
+                   "a list");
+    } else if (from) {
+      take_source(*from, to);
     }
-    table.read("from", to.from);  // of a list the items were refused
     read_functions(table, "as", to.as);
     read_functions(table, "augment", to.augment);
+    table.read("out_of_range", to.out_of_range);
+    for (Transform& function : to.as) {
+      if (function.kind != TransformKind::vocabulary || !function.word.empty()) continue;
+      function.word = to.name;  // its own
+    }
+  }
+
+  void take_source(const ConfigValue& from, FieldConfig& to) {
+    if (!is_table(to_.kind)) {
+      to.from = from.text;
+      return;
+    }
+    if (from.kind == Kind::list) {
+      for (const ConfigValue& item : from.items) {
+        for (std::string& name : expand_names(item)) to.columns.push_back(std::move(name));
+      }
+    } else {
+      to.columns = expand_names(from);
+    }
+    to.stacked = from.kind == Kind::list || to.columns.size() > 1;
+    if (!to.stacked && !to.columns.empty()) to.from = to.columns[0];
   }
 
   void read_functions(const TableReader& table, std::string_view key, std::vector<Transform>& to) {
@@ -162,6 +239,14 @@ class DataReader {
 
   // What the files hold is known before they are opened for idx and cifar.
   void check_source(const FieldConfig& field) {
+    for (const std::string& column : field.columns) {
+      if (to_.columns.empty()) break;  // the header will tell
+      if (std::find(to_.columns.begin(), to_.columns.end(), column) != to_.columns.end()) continue;
+      const std::string near = nearest_name(column, to_.columns);
+      table_.report(field.where, "fields." + field.name, "no such column", "one of data.columns",
+                    column, near.empty() ? "" : "did you mean \"" + near + "\"?");
+    }
+    if (is_table(to_.kind)) return;
     std::vector<std::string> arrays;
     if (to_.kind == DataKind::cifar) arrays = {"images", "labels", "coarse_labels"};
     for (const ArrayFiles& array : to_.train.files) {

@@ -1,4 +1,5 @@
 #include "engine/training/config/run_config.h"
+#include "engine/training/config/optimizer_options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,26 @@ void read_model(const TableReader& root, ModelConfig& to) {
   std::string batch_norm = "train";
   table.read("batch_norm", batch_norm);
   to.train_batch_norm = batch_norm == "train";
+}
+
+void read_shape_rule(const TableReader& rule, ParametersConfig& to) {
+  ShapeRule& shape = to.shape.emplace_back();
+  shape.where = rule.where();
+  rule.read("at", shape.at);
+  const ConfigValue* rows = rule.valid("rows");
+  if (!rows) return;
+  if (rows->kind == Kind::integer) {
+    shape.rows = rows->integer;
+    return;
+  }
+  constexpr std::string_view head = "vocabulary(";
+  if (rows->text.starts_with(head) && rows->text.ends_with(")")) {
+    shape.vocabulary = rows->text.substr(head.size(), rows->text.size() - head.size() - 1);
+  }
+  if (shape.vocabulary.empty()) {
+    rule.report(rows->where, "rows", "not a number of rows", "a number, or \"vocabulary(FIELD)\"",
+                toml_string(rows->text));
+  }
 }
 
 void read_parameters(const TableReader& root, ParametersConfig& to) {
@@ -68,6 +89,7 @@ void read_parameters(const TableReader& root, ParametersConfig& to) {
     rule.read("value", init.value);
     if (init.low > init.high) rule.report(rule.where(), "low", "low is above high");
   }
+  for (const TableReader& rule : table.tables("shape")) read_shape_rule(rule, to);
 }
 
 // Keys of a table that mean something for another kind only.
@@ -100,7 +122,8 @@ void read_loss(const TableReader& root, LossConfig& to) {
     loss.name = kind;
     term.read("name", loss.name);
     const bool squares = loss.kind == LossKind::mse;
-    const std::string_view input = squares ? "predictions" : "logits";
+    const bool alone = loss.kind == LossKind::sum_of_squares;
+    const std::string_view input = squares ? "predictions" : alone ? "of" : "logits";
     const std::string_view labels = squares ? "targets" : "labels";
     term.read(input, loss.logits);
     term.read(labels, loss.labels);
@@ -112,12 +135,10 @@ void read_loss(const TableReader& root, LossConfig& to) {
     term.read("pos_weight", loss.pos_weight);
     if (kind.empty()) continue;
     require_key(term, input, kind);
-    require_key(term, labels, kind);
-    if (squares) {
-      refuse_keys(term, kind, {"logits", "labels"});
-    } else {
-      refuse_keys(term, kind, {"predictions", "targets"});
-    }
+    if (!alone) require_key(term, labels, kind);
+    if (squares || alone) refuse_keys(term, kind, {"logits", "labels"});
+    if (!squares) refuse_keys(term, kind, {"predictions", "targets"});
+    if (!alone) refuse_keys(term, kind, {"of"});
     if (loss.kind != LossKind::softmax_cross_entropy) {
       refuse_keys(term, kind, {"ignore_index", "class_weights", "label_smoothing"});
     }
@@ -136,9 +157,9 @@ void read_loss(const TableReader& root, LossConfig& to) {
 // values.
 void overlay_options(const TableReader& table, OptimizerOptions& to) {
   table.read("lr", to.lr);
-  table.read("weight_decay", to.weight_decay);
-  table.read("momentum", to.momentum);
-  table.read("dampening", to.dampening);
+  for (const OptionUse& use : option_uses) {
+    if (use.number != nullptr) table.read(use.key, to.*use.number);
+  }
   table.read("nesterov", to.nesterov);
   std::vector<double> betas;
   table.read("betas", betas);
@@ -148,7 +169,7 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
     if (betas.size() == 2 && !reported) {
       to.beta1 = betas[0];
       to.beta2 = betas[1];
-    } else if (!reported && to.kind != OptimizerKind::sgd) {
+    } else if (!reported && (adam_kinds & kinds(to.kind)) != 0) {
       table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
                    std::to_string(betas.size()));
     }
@@ -156,31 +177,30 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
   }
   table.read("beta1", to.beta1);
   table.read("beta2", to.beta2);
-  table.read("eps", to.eps);
   table.read("epsilon", to.eps);
   if (table.valid("eps")) refuse_keys(table, "a table that has eps", {"epsilon"});
   table.read("epsilon_form", to.epsilon_form);
   table.read("bias_correction", to.bias_correction);
+  table.read("dialect", to.dialect);
 }
 
 /// `base`: the checked options that a group's lie over; what they have in common was reported
 /// there.
 void check_options(const TableReader& table, const OptimizerOptions& options,
                    const OptimizerOptions* base = nullptr) {
-  const bool sgd = options.kind == OptimizerKind::sgd;
   const std::string kind(choice_name(options.kind));
-  if (sgd) {
-    refuse_keys(table, kind,
-                {"betas", "beta1", "beta2", "eps", "epsilon", "epsilon_form", "bias_correction"});
+  for (const OptionUse& use : option_uses) {
+    if (!knows(options.kind, use)) refuse_keys(table, kind, {use.key});
+  }
+  if (options.kind == OptimizerKind::sgd) {
     const bool inherited = base && base->kind == options.kind && base->nesterov &&
                            base->momentum == options.momentum &&
                            base->dampening == options.dampening;
     if (options.nesterov && (options.momentum <= 0 || options.dampening != 0) && !inherited) {
       table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
     }
-  } else {
-    refuse_keys(table, kind, {"momentum", "dampening", "nesterov"});
-    const bool inherited = base && base->kind != OptimizerKind::sgd &&
+  } else if ((adam_kinds & kinds(options.kind)) != 0) {
+    const bool inherited = base && (adam_kinds & kinds(base->kind)) != 0 &&
                            base->beta1 == options.beta1 && base->beta2 == options.beta2;
     if ((options.beta1 >= 1 || options.beta2 >= 1) && !inherited) {
       const ConfigValue* list = table.valid("betas");
@@ -219,16 +239,21 @@ void read_schedule(const TableReader& root, const TableReader& table, ScheduleCo
   }
 }
 
+// Defaults that depend on the kind, where the optimizer's table says nothing else.
+void fill_defaults(const TableReader& table, OptimizerOptions& to) {
+  if (!table.valid("weight_decay")) to.weight_decay = to.kind == OptimizerKind::adamw ? 0.01 : 0.0;
+  if (!table.valid("eps") && !table.valid("epsilon"))
+    to.eps = to.kind == OptimizerKind::adagrad ? 1e-10 : 1e-8;
+  if (!table.valid("initial_accumulator"))
+    to.initial_accumulator = (ftrl_kinds & kinds(to.kind)) != 0 ? 0.1 : 0.0;
+}
+
 void read_optimizer(const TableReader& root, OptimizerConfig& to) {
   const TableReader table = root.table("optimizer");
   if (!table.exists()) return;
   to.where = table.where();
-  // The decay of weights is the one default that depends on the kind.
-  const auto fill_decay = [](OptimizerOptions& options) {
-    options.weight_decay = options.kind == OptimizerKind::adamw ? 0.01 : 0.0;
-  };
   table.read("kind", to.base.kind);
-  fill_decay(to.base);
+  fill_defaults(table, to.base);
   overlay_options(table, to.base);
   check_options(table, to.base);
   for (const TableReader& rule : table.tables("groups")) {
@@ -237,7 +262,7 @@ void read_optimizer(const TableReader& root, OptimizerConfig& to) {
     rule.read("at", group.at);
     group.options = to.base;
     rule.read("kind", group.options.kind);
-    if (!table.valid("weight_decay")) fill_decay(group.options);
+    fill_defaults(table, group.options);
     overlay_options(rule, group.options);
     check_options(rule, group.options, &to.base);
   }
@@ -362,6 +387,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
   const TableReader checkpoint = root.table("checkpoint");
   checkpoint.read("every", config.checkpoint.every);
   checkpoint.read("keep", config.checkpoint.keep);
+  checkpoint.read("shard_mib", config.checkpoint.shard_mib);
   std::optional<Duration> log_every;
   root.table("log").read("every", log_every);
   if (log_every) config.log.every = *log_every;

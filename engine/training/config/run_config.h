@@ -88,19 +88,35 @@ struct InitRule {
   bool operator==(const InitRule&) const = default;
 };
 
+/// Axis 0 of a table that the file holds a placeholder of.
+struct ShapeRule {
+  std::string at;
+  std::int64_t rows = 0;   // as written, or
+  std::string vocabulary;  // the field whose vocabulary has a row each: "vocabulary(FIELD)"
+  Where where;
+  bool operator==(const ShapeRule&) const = default;
+};
+
 struct ParametersConfig {
   std::vector<FreezeRule> freeze;
   std::vector<LoadRule> load;
+  std::vector<ShapeRule> shape;
   std::vector<InitRule> init;
   bool operator==(const ParametersConfig&) const = default;
 };
 
-enum class LossKind : std::uint8_t { softmax_cross_entropy, mse, binary_cross_entropy };
+enum class LossKind : std::uint8_t {
+  softmax_cross_entropy,
+  mse,
+  binary_cross_entropy,
+  sum_of_squares,  // of any value; without labels
+};
 enum class Reduction : std::uint8_t { mean, sum };
 struct LossTerm {
   std::string name;
   LossKind kind = LossKind::softmax_cross_entropy;
-  std::string logits;  // the value of the graph: `logits`, or `predictions` for mse
+  std::string
+      logits;  // the value of the graph: `logits`, `predictions` (mse), `of` (sum_of_squares)
   std::string labels;  // the data field: `labels`, or `targets` for mse
   double weight = 1;   // of this term in the sum
   Reduction reduction = Reduction::mean;
@@ -118,11 +134,22 @@ struct LossConfig {
   bool operator==(const LossConfig&) const = default;
 };
 
-enum class OptimizerKind : std::uint8_t { sgd, adam, adamw };
+enum class OptimizerKind : std::uint8_t {
+  sgd,
+  adam,
+  adamw,
+  lazy_adam,  // adam for the rows of a table that a batch looks up
+  adagrad,
+  rowwise_adagrad,
+  ftrl,
+  group_ftrl,
+};
 enum class EpsilonForm : std::uint8_t {
   pytorch,  // sqrt(v / (1 - beta2^t)) + eps
   onnx,     // sqrt(v) + eps, bias correction folded into the learning rate
 };
+/// What l2 means in ftrl: l2 |w|^2 / 2, or l2 |w|^2 as in TensorFlow and MindSpore.
+enum class FtrlForm : std::uint8_t { mcmahan, tensorflow, mindspore };
 /// Options of one kind are ignored by the others.
 struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::sgd;
@@ -131,9 +158,14 @@ struct OptimizerOptions {
   double momentum = 0, dampening = 0;
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;
+  double eps = 1e-8;  // 1e-10 by default for adagrad
   EpsilonForm epsilon_form = EpsilonForm::pytorch;
   bool bias_correction = true;
+  double lr_decay = 0;             // adagrad
+  double initial_accumulator = 0;  // adagrad, ftrl (there 0.1 by default)
+  double l1 = 0, l2 = 0, beta = 0, l2_shrinkage = 0, lr_power = -0.5;  // ftrl
+  double l21 = 0;                                                      // group_ftrl
+  FtrlForm dialect = FtrlForm::mcmahan;
   bool operator==(const OptimizerOptions&) const = default;
 };
 struct OptimizerGroup {
@@ -161,7 +193,9 @@ struct OptimizerConfig {
   bool operator==(const OptimizerConfig&) const = default;
 };
 
-enum class DataKind : std::uint8_t { idx, cifar, npz };
+enum class DataKind : std::uint8_t { idx, cifar, npz, csv, tsv };
+/// Text tables: fields are made of columns.
+inline bool is_table(DataKind kind) { return kind == DataKind::csv || kind == DataKind::tsv; }
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
   Kind kind = Kind::full;
@@ -180,6 +214,13 @@ enum class TransformKind : std::uint8_t {
   resize,       // the last two axes to height x width, bilinear (half-pixel centres)
   random_crop,  // the last two axes, after zero padding on all four sides
   random_flip,  // the last axis, with probability 1/2
+  log1p,        // log(1 + max(x, 0)), float32
+  bucketize,    // how many of the bounds are <= x, int64
+  // Of the text in a column:
+  missing,     // what stands for an empty field
+  split,       // several values in one field: a new last axis, filled up with `pad`
+  hash,        // of (column, value), modulo `count`
+  vocabulary,  // the number of (column, value), or of the value, in the training data
 };
 struct Transform {
   TransformKind kind = TransformKind::scale;
@@ -189,17 +230,26 @@ struct Transform {
   Shape shape;
   std::int64_t classes = 0;
   std::int64_t height = 0, width = 0, padding = 0;
-  std::string text;  // as written
+  std::vector<double> bounds;  // bucketize, rising
+  std::string word;            // missing: the text; split: the separator; vocabulary: its name
+  std::int64_t count = 0;      // split: most values; hash: modulus; vocabulary: least count
+  std::int64_t pad = 0;        // split: the id of places without a value
+  bool by_value = false;       // vocabulary: one id for a value in all columns
+  std::string text;            // as written
   Where where;
   bool operator==(const Transform&) const = default;
 };
 
+enum class OutOfRange : std::uint8_t { error, zero };
 struct FieldConfig {
   std::string name;
-  std::string from;           // the array of the data files
-  std::vector<Transform> as;  // in order
+  std::string from;  // the array of the data files; of a table the column, or "" where `stacked`
+  std::vector<std::string> columns = {};  // of a table, at least one, in order
+  bool stacked = false;                   // the columns make an axis
+  std::vector<Transform> as;              // in order
   std::vector<Transform>
       augment;  // training only; act after the reshape and resize that `as` starts with
+  OutOfRange out_of_range = OutOfRange::error;  // of ids that go straight into a look-up
   Where where;
   bool operator==(const FieldConfig&) const = default;
 };
@@ -216,8 +266,13 @@ struct SplitConfig {
   std::vector<ArrayFiles> files;
   bool operator==(const SplitConfig&) const = default;
 };
+enum class OnBad : std::uint8_t { error, skip };
 struct DataConfig {
   DataKind kind = DataKind::npz;
+  std::vector<std::string> columns;  // of a table; empty: the header names them
+  bool header = false;               // the first row names the columns
+  OnBad on_bad = OnBad::error;       // rows of a table that cannot be read
+  std::string cache;                 // absolute: where prepared tables lie
   SplitConfig train, eval;
   double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
   ShuffleConfig shuffle;            // of train
@@ -238,6 +293,7 @@ struct EvalConfig {
 struct CheckpointConfig {
   std::optional<Duration> every;  // unset: after the last step and on a signal only
   std::int64_t keep = 3;          // besides the best one; 0 = all
+  std::int64_t shard_mib = 1024;  // larger tensors go into files of about this many MiB
   bool operator==(const CheckpointConfig&) const = default;
 };
 struct LogConfig {

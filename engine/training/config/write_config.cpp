@@ -3,6 +3,7 @@
 
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/optimizer_options.h"
 
 namespace tandem {
 namespace {
@@ -121,6 +122,15 @@ void write_parameters(TomlWriter& out, const ParametersConfig& config) {
                         .finish());
   }
   write_items(out, "init", items);
+  items.clear();
+  for (const ShapeRule& rule : config.shape) {
+    Inline item;
+    item.add("at", rule.at);
+    if (rule.vocabulary.empty()) item.raw("rows", std::to_string(rule.rows));
+    if (!rule.vocabulary.empty()) item.add("rows", "vocabulary(" + rule.vocabulary + ")");
+    items.push_back(item.finish());
+  }
+  write_items(out, "shape", items);
 }
 
 void write_loss(TomlWriter& out, const LossConfig& config) {
@@ -132,8 +142,9 @@ void write_loss(TomlWriter& out, const LossConfig& config) {
     const bool squares = term.kind == LossKind::mse;
     Inline item;
     item.add("name", term.name).add("kind", std::string(choice_name(term.kind)));
-    item.add(squares ? "predictions" : "logits", term.logits);
-    item.add(squares ? "targets" : "labels", term.labels);
+    const bool alone = term.kind == LossKind::sum_of_squares;
+    item.add(squares ? "predictions" : alone ? "of" : "logits", term.logits);
+    if (!alone) item.add(squares ? "targets" : "labels", term.labels);
     item.add("weight", term.weight);
     item.add("reduction", std::string(choice_name(term.reduction)));
     if (term.ignore_index) item.raw("ignore_index", std::to_string(*term.ignore_index));
@@ -149,20 +160,20 @@ void write_loss(TomlWriter& out, const LossConfig& config) {
 
 std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOptions& options) {
   std::vector<std::pair<std::string, std::string>> lines = {
-      {"kind", toml_string(choice_name(options.kind))},
-      {"lr", toml_number(options.lr)},
-      {"weight_decay", toml_number(options.weight_decay)}};
+      {"kind", toml_string(choice_name(options.kind))}, {"lr", toml_number(options.lr)}};
   const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
-  if (options.kind == OptimizerKind::sgd) {
-    lines.emplace_back("momentum", toml_number(options.momentum));
-    lines.emplace_back("dampening", toml_number(options.dampening));
-    lines.emplace_back("nesterov", flag(options.nesterov));
-  } else {
+  for (const OptionUse& use : option_uses) {
+    if (use.number != nullptr && knows(options.kind, use))
+      lines.emplace_back(use.key, toml_number(options.*use.number));
+  }
+  if (options.kind == OptimizerKind::sgd) lines.emplace_back("nesterov", flag(options.nesterov));
+  if ((adam_kinds & kinds(options.kind)) != 0) {
     lines.emplace_back("betas", numbers({options.beta1, options.beta2}));
-    lines.emplace_back("eps", toml_number(options.eps));
     lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
     lines.emplace_back("bias_correction", flag(options.bias_correction));
   }
+  if ((ftrl_kinds & kinds(options.kind)) != 0)
+    lines.emplace_back("dialect", toml_string(choice_name(options.dialect)));
   return lines;
 }
 
@@ -214,6 +225,12 @@ std::string functions(const std::vector<Transform>& transforms) {
 void write_data(TomlWriter& out, const DataConfig& config) {
   out.section("data");
   out.add("kind", std::string(choice_name(config.kind)));
+  if (is_table(config.kind)) {
+    if (!config.columns.empty()) out.raw("columns", strings(config.columns));
+    out.add("header", config.header);
+    out.add("on_bad", std::string(choice_name(config.on_bad)));
+    out.add_text("cache", config.cache);
+  }
   out.add("workers", static_cast<std::int64_t>(config.workers));
   out.add("drop_last", config.drop_last);
   out.section("data.train");
@@ -232,9 +249,16 @@ void write_data(TomlWriter& out, const DataConfig& config) {
   out.section("data.fields");
   for (const FieldConfig& field : config.fields) {
     Inline item;
-    item.add("from", field.from);
+    if (field.stacked) {
+      item.raw("from", strings(field.columns));
+    } else {
+      item.add("from", field.from);
+    }
     if (!field.as.empty()) item.raw("as", functions(field.as));
     if (!field.augment.empty()) item.raw("augment", functions(field.augment));
+    if (field.out_of_range != OutOfRange::error) {
+      item.add("out_of_range", std::string(choice_name(field.out_of_range)));
+    }
     out.raw(toml_key(field.name), item.finish());
   }
 }
@@ -282,6 +306,7 @@ std::string to_toml(const RunConfig& config) {
   out.section("checkpoint");
   out.add("every", config.checkpoint.every);
   out.add("keep", config.checkpoint.keep);
+  out.add("shard_mib", config.checkpoint.shard_mib);
   out.section("log");
   out.add("every", config.log.every);
   return out.finish();

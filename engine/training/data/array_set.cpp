@@ -1,6 +1,7 @@
 #include "engine/training/data/array_set.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "engine/formats/cifar.h"
 #include "engine/formats/files.h"
@@ -9,10 +10,10 @@
 
 namespace tandem {
 
-void ArrayRows::append(HostTensor rows, std::string file) {
+void ArrayRows::append(HostTensor rows, std::string file, HostTensor lines) {
   const auto* start = static_cast<const std::uint8_t*>(rows.data());
   const std::int64_t end = rows_ + rows.shape()[0];
-  segments_.push_back({std::move(rows), start, std::move(file), rows_, end});
+  segments_.push_back({std::move(rows), start, std::move(lines), std::move(file), rows_, end});
   rows_ = end;
 }
 
@@ -29,6 +30,8 @@ const std::uint8_t* ArrayRows::row(std::int64_t index) const {
 
 std::pair<std::string, std::int64_t> ArrayRows::place(std::int64_t index) const {
   const Segment& in = segment(index);
+  const auto row = static_cast<std::size_t>(index - in.first);
+  if (in.lines.data() != nullptr) return {in.file, in.lines.as<std::uint32_t>()[row]};
   return {in.file, index - in.first + 1};
 }
 
@@ -100,6 +103,10 @@ void read_one(DataKind kind, const std::string& name, const std::string& path, A
       for (const NamedTensor& array : read_npz(path)) {
         to.add(array.name, array.tensor, path, errors);
       }
+      return;
+    case DataKind::csv:
+    case DataKind::tsv:
+      assert(false && "tables are prepared");
       return;
   }
 }

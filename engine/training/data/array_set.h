@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,19 +19,23 @@ class ArrayRows {
   ArrayRows(std::string name, TensorType sample)
       : name_(std::move(name)), sample_(std::move(sample)), row_bytes_(sample_.bytes()) {}
 
-  void append(HostTensor rows, std::string file);
+  /// `lines`: uint32, where in the file each row is; empty: they count from 1.
+  void append(HostTensor rows, std::string file, HostTensor lines = {});
 
   const std::string& name() const { return name_; }
   const TensorType& sample() const { return sample_; }
   std::int64_t rows() const { return rows_; }
   const std::uint8_t* row(std::int64_t index) const;
-  /// The file and the row in it, from 1.
+  /// The file and the row or line in it, from 1.
   std::pair<std::string, std::int64_t> place(std::int64_t index) const;
+  /// The least and the greatest value, where they are known.
+  std::optional<std::pair<double, double>> range;
 
  private:
   struct Segment {
     HostTensor data;
     const std::uint8_t* start;
+    HostTensor lines;
     std::string file;
     std::int64_t first, end;  // rows
   };
@@ -48,6 +53,7 @@ class ArraySet {
   /// Appends rows to the array of that name; reports what does not fit.
   void add(const std::string& name, const HostTensor& tensor, const std::string& file,
            std::vector<Diagnostic>& errors);
+  ArrayRows& add(ArrayRows array) { return arrays_.emplace_back(std::move(array)); }
   /// Reports arrays of different lengths and empty sets.
   void finish(std::vector<Diagnostic>& errors);
 

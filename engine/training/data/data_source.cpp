@@ -10,6 +10,7 @@
 #include "engine/graph/selector.h"
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/data/prepare_table.h"
 #include "engine/training/data/transforms.h"
 
 namespace tandem {
@@ -74,6 +75,10 @@ class ArraySource final : public DataSource {
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
     const DataField& info = fields_[static_cast<std::size_t>(field)];
     assert(is_integer(info.sample.dtype));
+    const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
+    if (const auto& range = plan.array->range; range && plan.evaluation.only_casts()) {
+      if (range->first >= 0 && range->second < static_cast<double>(limit)) return;
+    }
     constexpr std::int64_t piece = 4096;
     const std::int64_t each = info.sample.elements();
     std::vector<std::int64_t> samples;
@@ -285,9 +290,28 @@ void compare_splits(const DataSource& train, const DataSource& eval, const Where
   }
 }
 
+DataSets open_table(const DataConfig& config, const OpenOptions& options) {
+  const PreparedTable table = prepare_table(config, options);
+  const std::vector<FieldConfig> fields = array_fields(table, config.fields);
+  std::vector<Diagnostic> errors;
+  DataSets sets;
+  sets.vocabularies = table.vocabularies;
+  sets.train = make_source(open_prepared(table, false), fields, options, errors);
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  if (!config.eval.files.empty()) {
+    sets.eval = make_source(open_prepared(table, true), fields, options, errors);
+  } else if (config.eval_fraction > 0) {
+    DataSets parts = split_off(sets.train, config.eval_fraction, options.seed, config.where);
+    sets.train = std::move(parts.train);
+    sets.eval = std::move(parts.eval);
+  }
+  return sets;
+}
+
 }  // namespace
 
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
+  if (is_table(config.kind)) return open_table(config, options);
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
   const auto train = read_arrays(config.kind, config.train, broken);

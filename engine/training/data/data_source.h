@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -59,15 +60,31 @@ struct OpenOptions {
   std::map<std::string, DType> integer_types;
   /// Those of them that stay int32 where the files of both splits store that.
   std::set<std::string> keep_int32;
+  /// Of preparing a table; 0: all usable cores.
+  int threads = 0;
+  /// Hears that a table is prepared, how far that is, and which rows were left out.
+  std::function<void(const std::string&)> on_message;
 };
+
+/// A vocabulary of the training data; ids are below `rows`, 0 is what it does not have.
+struct SavedVocabulary {
+  std::string name;
+  std::int64_t rows = 0;
+  std::string file_name;  // "vocabulary.NAME.tsv"
+  std::string path;       // where it lies prepared
+  std::string sha256;     // of the file
+};
+
 struct DataSets {
   std::shared_ptr<const DataSource> train;
   std::shared_ptr<const DataSource> eval;  // null where there is none
+  std::vector<SavedVocabulary> vocabularies;
 };
 
 /// Opens the files of both splits. Throws Error{data} (broken or missing files, arrays of different
 /// lengths, different types in train and eval, empty sets) or Error{usage} (functions that do not
 /// fit the arrays), all diagnostics of both splits at once.
+/// A table that is not prepared yet, or whose files have changed, is prepared first.
 DataSets open_data(const DataConfig& config, const OpenOptions& options = {});
 
 /// A source over arrays in memory: name -> [N, ...]. Fields as in the configuration (empty: every

@@ -16,6 +16,15 @@ namespace {
 bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 
 template <class T>
+double number_at(T x) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+    return static_cast<float>(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+
+template <class T>
 void scale_values(const T* x, std::int64_t count, float factor, float* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(x[i]) * factor;
 }
@@ -224,9 +233,26 @@ void TransformPlan::append(const Transform& transform) {
     case TransformKind::random_flip:
       if (shape.empty()) throw std::invalid_argument("a single number cannot be flipped");
       break;
+    case TransformKind::log1p:
+      step.to.dtype = DType::float32;
+      break;
+    case TransformKind::bucketize:
+      step.to.dtype = DType::int64;
+      break;
+    case TransformKind::missing:
+    case TransformKind::split:
+    case TransformKind::hash:
+    case TransformKind::vocabulary:
+      throw std::invalid_argument("acts on the columns of csv and tsv, not on arrays");
   }
   to_ = step.to;
   if (!renames_axes_only) steps_.push_back(std::move(step));
+}
+
+bool TransformPlan::only_casts() const {
+  return std::all_of(steps_.begin(), steps_.end(), [](const Step& step) {
+    return step.transform.kind == TransformKind::cast && is_integer(step.to.dtype);
+  });
 }
 
 void TransformPlan::append_cast(DType dtype) {
@@ -291,8 +317,31 @@ void TransformPlan::run_step(const Step& step, const void* from, const SampleKey
     case TransformKind::random_flip:
       flip(step.from, random().below(2) == 1, from, to);
       break;
+    case TransformKind::log1p:
+      with_type(step.from.dtype, [&](auto zero) {
+        const auto* x = static_cast<const decltype(zero)*>(from);
+        auto* y = static_cast<float*>(to);
+        for (std::int64_t i = 0; i < count; ++i) {
+          y[i] = std::log1p(std::max(static_cast<float>(x[i]), 0.0f));
+        }
+      });
+      break;
+    case TransformKind::bucketize:
+      with_type(step.from.dtype, [&](auto zero) {
+        const auto* x = static_cast<const decltype(zero)*>(from);
+        auto* y = static_cast<std::int64_t*>(to);
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto value = number_at(x[i]);
+          y[i] = std::upper_bound(t.bounds.begin(), t.bounds.end(), value) - t.bounds.begin();
+        }
+      });
+      break;
     case TransformKind::flatten:
     case TransformKind::reshape:
+    case TransformKind::missing:
+    case TransformKind::split:
+    case TransformKind::hash:
+    case TransformKind::vocabulary:
       assert(false);
       break;
   }

@@ -30,6 +30,9 @@ class TransformPlan {
   /// Appends a conversion of the element type, if it is another one.
   void append_cast(DType dtype);
 
+  /// Keeps every whole number what it is, in another type at most.
+  bool only_casts() const;
+
   const TensorType& from() const { return from_; }
   const TensorType& to() const { return to_; }
 

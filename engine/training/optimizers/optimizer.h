@@ -1,13 +1,32 @@
 // Appends update nodes to a training graph: one per parameter, with its states and step scalars.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/training/config/run_config.h"
 
 namespace tandem {
+
+/// What an optimizer's options come to: which update, with which settings.
+struct UpdateChoice {
+  std::string op;  // of engine/operators/update_kind.h
+  Attributes settings;
+  std::vector<double> starts;  // of the states, where they are not zero
+  bool lazy = false;           // rows without a gradient stay as they are, by the kind's definition
+  bool takes_rows = true;      // a gradient of few rows need not be made dense
+};
+
+/// One function per kind, in engine/training/optimizers/KIND.cpp, with formula and source.
+UpdateChoice choose_sgd(const OptimizerOptions& options);
+UpdateChoice choose_adam(const OptimizerOptions& options);
+UpdateChoice choose_adagrad(const OptimizerOptions& options);
+UpdateChoice choose_ftrl(const OptimizerOptions& options);
+UpdateChoice choose_update(const OptimizerOptions& options);
 
 /// Values that all updates of a graph share.
 struct UpdateScalars {
@@ -20,18 +39,39 @@ struct UpdateScalars {
 struct UpdateRequest {
   State parameter;  // a copy: adding states moves the graph's vectors
   ValueId gradient;
-  ValueId lr;  // float32 scalar
+  std::optional<RowGradient> rows;  // the same gradient, where look-ups alone make it
+  ValueId touched;  // marks of the rows of `gradient` that count, where several passes made it
+  ValueId lr;       // float32 scalar
   OptimizerOptions options;
 };
 
-/// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back. One
-/// function per kind, in engine/training/optimizers/KIND.cpp, with formula and source.
-void add_sgd_update(GraphBuilder& g, const UpdateRequest& request, const UpdateScalars& scalars);
-void add_adam_update(GraphBuilder& g, const UpdateRequest& request, const UpdateScalars& scalars);
+/// Adds updates to one graph. Ids of look-ups are grouped once for all tables of as many rows.
+class Updates {
+ public:
+  explicit Updates(GraphBuilder& g) : g_(g) {}
 
-void add_update(GraphBuilder& g, const UpdateRequest& request, const UpdateScalars& scalars);
+  /// The norm's part of this gradient: its sum of squares.
+  ValueId sum_of_squares(const UpdateRequest& request);
+  /// Adds the states ("NAME/exp_avg") and the update node, and writes the new values back.
+  void add(const UpdateRequest& request, const UpdateScalars& scalars);
 
-/// A zero-filled state that belongs to a parameter and has its type.
-ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name);
+ private:
+  struct Grouped {
+    std::vector<ValueId> ids;
+    std::int64_t rows = 0;
+    std::vector<ValueId> outputs;  // UniqueOutputs
+  };
+  bool is_by_rows(const UpdateRequest& request) const { return request.rows || request.touched; }
+  /// The groups of a request by rows, and their gradients.
+  const std::vector<ValueId>& groups_of(const UpdateRequest& request);
+  static std::vector<ValueId> gradients_of(const UpdateRequest& request);
+
+  GraphBuilder& g_;
+  std::vector<Grouped> grouped_;
+};
+
+/// A state that belongs to a parameter: filled with `start`, of the parameter's shape unless given.
+ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name,
+                   double start = 0, std::optional<Shape> shape = std::nullopt);
 
 }  // namespace tandem

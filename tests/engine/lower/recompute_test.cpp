@@ -189,6 +189,30 @@ TEST_F(RecomputeTest, StatisticsAreWrittenOnce) {
   expect_equal(results(graph, on_one_device(graph)), results(graph, again), 2e-6);
 }
 
+// Backward looks for the result among the elements: it must see those that it was taken from.
+TEST_F(RecomputeTest, ResultsAreComparedWithWhatTheyWereMadeFrom) {
+  const Graph graph = convolution_training(operators);
+  std::mt19937_64 random(1);
+  int again = 0;
+  for (int round = 0; round < 30; ++round) {
+    Placement placement = selecting(graph, {"bn1"});  // what MaxPool reads, and not MaxPool
+    for (std::size_t n = 0; round > 0 && n < graph.nodes.size(); ++n)
+      placement.nodes[n].acts = random() % 2 > 0 ? Activations::recompute : Activations::keep;
+    const Graph after = recomputed(graph, placement);
+    int compared = 0;
+    for (const Node& node : after.nodes) {
+      if (node.op->name != "MaxPoolGrad") continue;
+      const Node& maker = after.node(after.value(node.inputs[1]).producer);
+      ASSERT_EQ(maker.op->name, "MaxPool");
+      EXPECT_EQ(maker.inputs[0], node.inputs[0]) << "round " << round;
+      ++compared;
+    }
+    EXPECT_EQ(compared, 1);
+    again += after.nodes.size() > graph.nodes.size();
+  }
+  EXPECT_GT(again, 5);
+}
+
 TEST_F(RecomputeTest, WhereNothingIsSavedNothingChanges) {
   const Graph graph = mlp_training(operators, 8, {16, 16, 16, 4}, Update::sgd);
   Placement relus = on_one_device(graph);  // the sum before each would be kept in its place

@@ -1,6 +1,9 @@
 // train.toml: values, defaults, overrides, and every kind of error at its line and column.
 #include "engine/training/config/run_config.h"
 
+#include "engine/training/config/config_names.h"
+#include "engine/training/config/optimizer_options.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -195,16 +198,24 @@ TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
     if (key.path.find_first_of("[*") != std::string_view::npos) continue;
     const std::string_view top = key.path.substr(0, key.path.find('.'));
     if (top == "data" || key.path.starts_with("optimizer.schedule.")) continue;
-    // sgd refuses the options of adam, and adam those of sgd
-    const bool sgd = key.path != "optimizer.betas" && key.path != "optimizer.eps" &&
-                     key.path != "optimizer.epsilon_form" &&
-                     key.path != "optimizer.bias_correction";
-    const std::vector<std::string> kind = {sgd ? "optimizer.kind=sgd" : "optimizer.kind=adam"};
+    // A kind refuses the options of others: the first that knows this one.
+    OptimizerKind known = OptimizerKind::sgd;
+    for (const OptionUse& use : option_uses) {
+      if ("optimizer." + std::string(use.key) != key.path) continue;
+      for (const auto& choice : optimizer_kinds) {
+        if (!knows(choice.value, use)) continue;
+        known = choice.value;
+        break;
+      }
+    }
+    const std::vector<std::string> kind = {"optimizer.kind=" + std::string(choice_name(known))};
     std::vector<std::string> with = kind;
     with.push_back(std::string(key.path) + "=" + std::string(key.fallback));
     EXPECT_EQ(parse(minimal, with), parse(minimal, kind)) << key.path;
   }
   EXPECT_EQ(parse(minimal, {"optimizer.kind=adamw"}).optimizer.base.weight_decay, 0.01);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=adagrad"}).optimizer.base.eps, 1e-10);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=ftrl"}).optimizer.base.initial_accumulator, 0.1);
   OptimizerOptions defaults;
   EXPECT_EQ(plain.optimizer.base, defaults);
   EXPECT_EQ(plain.name, "folder");
@@ -257,7 +268,7 @@ every = 500
 [precision]
 compute = "float16"
 [data]
-kind = "csv"
+kind = "images"
 [data.train]
 files = "x"
 )");
@@ -269,7 +280,7 @@ files = "x"
         "train.toml:3:14: batch_size: out of range: expected at least 1",
         "train.toml:4:15: micro_batch", "did you mean \"adam\"?",
         "learning_rate: unknown key (did you mean `optimizer.lr`?)", "write \"500 steps\"",
-        "`float16` comes in a later version", "`csv` comes in a later version",
+        "`float16` comes in a later version", "`images` comes in a later version",
         "nothing says when the run ends"}) {
     EXPECT_THAT(all, HasSubstr(text));
   }
@@ -305,7 +316,7 @@ TEST(RunConfig, ErrorsByKind) {
   EXPECT_THAT(first_error(data + "drop_last = true\n"), HasSubstr("did you mean `data.drop_last`"));
   EXPECT_THAT(first_error(data + "[data.eval]\nfraction = 1.0\n"), HasSubstr("below 1"));
   const std::string field = data + "[data.fields]\nx = { from = ";
-  EXPECT_THAT(first_error(field + "['a', 'b'] }\n"), HasSubstr("comes in a later version"));
+  EXPECT_THAT(first_error(field + "['a', 'b'] }\n"), HasSubstr("can be stacked"));
   EXPECT_THAT(first_error(field + "[] }\n"), HasSubstr("no array is named"));
   const std::string fields = field + "'a', ";
   EXPECT_THAT(first_error(fields + "as = ['scale(1/0)'] }\n"), HasSubstr("division by zero"));

@@ -1,0 +1,47 @@
+// Which part of a trace is which pass: a step leaves the spans of its passes one after the other.
+#pragma once
+
+#include <vector>
+
+#include "engine/runtime/program.h"
+
+namespace tandem::api {
+
+/// The plan's instructions that leave a span in a trace, in the order of launching.
+std::vector<Launch> spanned_launches(const Plan& plan);
+
+/// A program of the step, with what its runs leave.
+struct TracedProgram {
+  Program* program = nullptr;
+  int times = 0;  // a step
+  std::vector<Launch> launches;
+};
+
+/// One pass of one step.
+struct TracedRun {
+  std::size_t program = 0;  // its number in TracedSteps::programs
+  std::size_t begin = 0;    // its first span in the trace
+  int step = 0;
+  /// The run before was of the same program, so that this one may have begun while that was at
+  /// work; between programs everything ends.
+  bool follows = false;
+};
+
+class TracedSteps {
+ public:
+  /// `passes`: the programs of a step's passes, in order; one may come several times.
+  TracedSteps(const std::vector<Program*>& passes, int steps);
+
+  const std::vector<TracedProgram>& programs() const { return programs_; }  // each once
+  const std::vector<TracedRun>& runs() const { return runs_; }
+  int steps() const { return steps_; }
+  std::size_t spans() const { return spans_; }  // of the whole trace
+
+ private:
+  int steps_;
+  std::size_t spans_ = 0;
+  std::vector<TracedProgram> programs_;
+  std::vector<TracedRun> runs_;
+};
+
+}  // namespace tandem::api

@@ -1,0 +1,68 @@
+#include "api/table_rows.h"
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/training/data/prepare_table.h"
+#include "importer/parameter_path.h"
+
+namespace tandem::api {
+namespace {
+
+[[noreturn]] void fail(const ShapeRule& rule, std::string message, std::string expected,
+                       std::string fix = "") {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.file = rule.where.file;
+  d.line = rule.where.line;
+  d.column = rule.where.column;
+  d.path = "parameters.shape";
+  d.expected = std::move(expected);
+  d.got = "vocabulary(" + rule.vocabulary + ")";
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+
+std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& vocabulary_rows) {
+  std::vector<RowsRule> rules;
+  for (const ShapeRule& rule : config.parameters.shape) {
+    const std::int64_t rows = rule.vocabulary.empty() ? rule.rows : vocabulary_rows(rule);
+    rules.push_back({rule.at, rows, rule.where.file, rule.where.line, rule.where.column});
+  }
+  return rules;
+}
+
+std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule) {
+  if (!config.data || !is_table(config.data->kind)) {
+    fail(rule, "only fields of text tables have vocabularies", "data.kind tsv or csv");
+  }
+  OpenOptions options;
+  options.seed = config.seed;
+  options.threads = config.threads;
+  const PreparedTable table = prepare_table(*config.data, options);
+  std::string names;
+  for (const TableField& field : table.plan.fields) {
+    if (field.end != TableField::End::vocabulary) continue;
+    if (field.name == rule.vocabulary) return table.vocabularies.at(field.vocabulary).rows;
+    names += (names.empty() ? "" : ", ") + field.name;
+  }
+  fail(rule, "this is no field with a vocabulary",
+       names.empty() ? "a field whose `as` ends in vocabulary(…)" : "one of " + names);
+}
+
+std::int64_t trained_vocabulary_rows(const RunConfig& config,
+                                     const std::vector<NamedTensor>& weights,
+                                     const ShapeRule& rule) {
+  for (const NamedTensor& weight : weights) {
+    const ShapeRule* last = nullptr;  // the one that counts for this weight
+    for (const ShapeRule& other : config.parameters.shape) {
+      if (Selector(other.at).covers_parameter(importer::parameter_path(weight.name), weight.name))
+        last = &other;
+    }
+    if (last == &rule && !weight.tensor.shape().empty()) return weight.tensor.shape()[0];
+  }
+  fail(rule, "the weights hold no parameter of this rule", "");
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,27 @@
+// [parameters] shape with numbers: what its rules ask of the importer.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/formats/named_tensor.h"
+#include "engine/training/config/run_config.h"
+#include "importer/import_graph.h"
+
+namespace tandem::api {
+
+/// How many rows the vocabulary of a rule's field has.
+using VocabularyRows = std::function<std::int64_t(const ShapeRule&)>;
+
+std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& vocabulary_rows);
+
+/// Counts in the prepared table of the run's data, which is made where it does not exist. Throws
+/// Error{usage} where the field has no vocabulary.
+std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule);
+
+/// Rows that weights of the run have: needs no data.
+std::int64_t trained_vocabulary_rows(const RunConfig& config,
+                                     const std::vector<NamedTensor>& weights,
+                                     const ShapeRule& rule);
+
+}  // namespace tandem::api

@@ -1,0 +1,59 @@
+// Rows of delimited text: tab-separated values without quotes, and CSV as in RFC 4180.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/formats/text_stream.h"
+
+namespace tandem {
+
+/// Rows end in LF or CR LF, the last one also without; empty lines and a byte order mark are
+/// skipped. With quotes, a field that starts with `"` ends at the next lone `"`; in between, `""`
+/// stands for one, and separators and line ends are part of the field.
+class DelimitedReader {
+ public:
+  DelimitedReader(const std::string& path, char separator, bool quotes);
+
+  /// Reads a row; false at the end. Errors as TextStream.
+  bool next();
+
+  /// Of the row; valid until the next call.
+  const std::vector<std::string_view>& fields() const { return fields_; }
+  /// The line it starts on, from 1.
+  std::int64_t line() const { return line_; }
+  /// What is wrong with its quotes, or "". Such a row ends where its first line does.
+  const std::string& problem() const { return problem_; }
+  /// Which field that is, from 0.
+  std::size_t problem_field() const { return spans_.empty() ? 0 : spans_.size() - 1; }
+
+  std::uint64_t taken() const { return stream_.taken(); }
+
+ private:
+  /// Loads more of the text, moving what lies from begin_ on; false at the end of the file.
+  bool more();
+  /// Where the line feed of the line from begin_ on is, or the end of the text; npos: too long.
+  std::size_t line_end();
+  void split_plain(std::size_t end);
+  /// Past the row; npos where its quotes are broken.
+  std::size_t split_quoted();
+
+  struct Span {
+    std::size_t from, to;
+    bool unescape;
+  };
+
+  std::string path_;
+  TextStream stream_;
+  char separator_;
+  bool quotes_, ended_ = false, started_ = false;
+  std::string buffer_, unescaped_, problem_;
+  std::size_t begin_ = 0, filled_ = 0;
+  std::vector<Span> spans_;
+  std::vector<std::string_view> fields_;
+  std::int64_t line_ = 0, next_line_ = 1;
+};
+
+}  // namespace tandem

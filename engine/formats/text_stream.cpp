@@ -1,0 +1,112 @@
+#include "engine/formats/text_stream.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "engine/graph/error.h"
+
+namespace tandem {
+
+struct TextStream::Impl {
+  std::string path;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{nullptr, std::fclose};
+  std::vector<std::uint8_t> input = std::vector<std::uint8_t>(std::size_t{1} << 18);
+  std::size_t at = 0, filled = 0;
+  std::uint64_t loaded = 0;  // bytes of the file that came into `input`
+  bool packed = false, between_members = false;
+  z_stream stream{};
+
+  ~Impl() {
+    if (packed) inflateEnd(&stream);
+  }
+  /// False at the end of the file.
+  bool load() {
+    at = 0;
+    filled = std::fread(input.data(), 1, input.size(), file.get());
+    loaded += filled;
+    if (filled == 0 && std::ferror(file.get()) != 0) {
+      throw Error(
+          ErrorKind::runtime,
+          Diagnostic{.message = std::string("cannot read: ") + std::strerror(errno), .file = path});
+    }
+    return filled > 0;
+  }
+  [[noreturn]] void broken(const std::string& why) const {
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "broken gzip data at byte " +
+                                      std::to_string(loaded - filled + at) + ": " + why,
+                           .file = path});
+  }
+  std::size_t unpack(char* to, std::size_t bytes);
+};
+
+TextStream::TextStream(const std::string& path) : impl_(std::make_unique<Impl>()) {
+  Impl& my = *impl_;
+  my.path = path;
+  my.file.reset(std::fopen(path.c_str(), "rbe"));
+  if (!my.file) {
+    throw Error(
+        ErrorKind::runtime,
+        Diagnostic{.message = std::string("cannot open: ") + std::strerror(errno), .file = path});
+  }
+  std::setvbuf(my.file.get(), nullptr, _IONBF, 0);
+  my.load();
+  const bool marked = my.filled >= 2 && my.input[0] == 0x1f && my.input[1] == 0x8b;
+  if (!marked && path.ends_with(".gz")) {
+    throw Error(ErrorKind::data, Diagnostic{.message = "this is no gzip file",
+                                            .file = path,
+                                            .fix = "a file of plain text has a name without .gz"});
+  }
+  if (!marked) return;
+  if (inflateInit2(&my.stream, 15 + 16) != Z_OK) throw std::bad_alloc();
+  my.packed = true;
+}
+
+TextStream::~TextStream() = default;
+
+std::size_t TextStream::Impl::unpack(char* to, std::size_t bytes) {
+  stream.next_out = reinterpret_cast<Bytef*>(to);
+  stream.avail_out = static_cast<uInt>(bytes);
+  while (stream.avail_out == bytes) {
+    if (at == filled && !load()) {
+      if (!between_members) broken("the file ends too early");
+      return 0;
+    }
+    if (between_members) {  // gzip files may be joined
+      inflateReset(&stream);
+      between_members = false;
+    }
+    stream.next_in = input.data() + at;
+    stream.avail_in = static_cast<uInt>(filled - at);
+    const int result = inflate(&stream, Z_NO_FLUSH);
+    at = filled - stream.avail_in;
+    if (result == Z_STREAM_END) {
+      between_members = true;
+    } else if (result != Z_OK && result != Z_BUF_ERROR) {
+      broken(stream.msg ? stream.msg : "unreadable");
+    }
+  }
+  return bytes - stream.avail_out;
+}
+
+std::size_t TextStream::read(char* to, std::size_t bytes) {
+  Impl& my = *impl_;
+  bytes = std::min(bytes, std::size_t{1} << 30);  // zlib counts in 32 bits
+  if (bytes == 0) return 0;
+  if (my.packed) return my.unpack(to, bytes);
+  if (my.at == my.filled && !my.load()) return 0;
+  const std::size_t count = std::min(bytes, my.filled - my.at);
+  std::memcpy(to, my.input.data() + my.at, count);
+  my.at += count;
+  return count;
+}
+
+std::uint64_t TextStream::taken() const { return impl_->loaded - impl_->filled + impl_->at; }
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+#include "engine/gradient/row_gradient.h"
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+namespace {
+
+// Look-ups along the first axis, summed by a tree of Adds.
+bool collect(const Graph& graph, ValueId value, RowGradient& to) {
+  const NodeId producer = graph.value(value).producer;
+  if (!producer) return false;
+  const Node& node = graph.node(producer);
+  if (node.op->name == "GatherGrad" && node.attributes.integer("axis") == 0) {
+    to.dy.push_back(node.inputs[0]);
+    to.ids.push_back(node.inputs[1]);
+    return true;
+  }
+  if (node.op->name != "Add") return false;
+  for (ValueId input : node.inputs) {
+    if (!(graph.type(input) == graph.type(value)) || !collect(graph, input, to)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<RowGradient> row_gradient(const Graph& graph, ValueId gradient) {
+  RowGradient rows;
+  if (!collect(graph, gradient, rows)) return std::nullopt;
+  for (ValueId ids : rows.ids) {
+    if (graph.type(ids).dtype != graph.type(rows.ids[0]).dtype) return std::nullopt;
+    if (graph.is_constant(ids)) return std::nullopt;
+  }
+  return rows;
+}
+
+std::int64_t id_count(const Graph& graph, const RowGradient& rows) {
+  std::int64_t count = 0;
+  for (ValueId ids : rows.ids) count += graph.type(ids).elements();
+  return count;
+}
+
+}  // namespace tandem

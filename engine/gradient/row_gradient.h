@@ -1,0 +1,25 @@
+// Row-sparse gradients: where a parameter's gradient comes from look-ups alone, as ids and dy's.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace tandem {
+
+/// The gradient of a table [rows, columns...]: the rows ids[k] get the rows of dy[k], k after k;
+/// rows that occur several times get the sum.
+struct RowGradient {
+  std::vector<ValueId> ids;  // int32 or int64, all alike
+  std::vector<ValueId> dy;
+};
+
+/// How many ids there are in all.
+std::int64_t id_count(const Graph& graph, const RowGradient& rows);
+
+/// Nothing where some part of the gradient is dense, ids are constants or of two types. It makes
+/// no nodes: the dense gradient stays in the graph for whoever reads it.
+std::optional<RowGradient> row_gradient(const Graph& graph, ValueId gradient);
+
+}  // namespace tandem

@@ -1,0 +1,193 @@
+// Look-ups whose table lives on the host and whose readers are elsewhere, where `ship` says rows:
+// the rows that occur cross once each, with an index into them, instead of one row per id; the
+// gradient is summed by row where it is made, and comes back the same way.
+//
+//   host:    unique, count, inverse = UniqueIndices(ids);  rows = GatherRows(table, unique, count)
+//   device:  y = Gather(rows, inverse);  d_rows = GatherGrad(dy, inverse)
+//   host:    RowsUpdate(table, unique, count, d_rows), each row with one position
+#include <algorithm>
+#include <numeric>
+
+#include "engine/lower/placed_graph.h"
+#include "engine/operators/rows.h"
+
+namespace tandem {
+namespace {
+
+class ShipRows {
+ public:
+  ShipRows(PlacedEdit& edit, std::vector<Ship> ships) : edit_(edit), ships_(std::move(ships)) {}
+
+  void run() {
+    const std::size_t count = edit_.graph().nodes.size();
+    for (std::size_t s = 0; s < ships_.size(); ++s) {
+      const State& state = edit_.graph().states[s];
+      if (ships_[s] != Ship::rows || edit_.state_device(s) != host) continue;
+      const ValueId table = state.initial, updated = state.final;
+      for (NodeId reader : edit_.readers(table)) try_look_up(reader, table);
+      const NodeId update = edit_.graph().value(updated).producer;
+      if (update && update.index < static_cast<std::int32_t>(count)) try_update(update);
+    }
+  }
+
+ private:
+  struct Groups {
+    NodeId node;  // UniqueIndices
+    std::int64_t ids = 0, rows = 0;
+    ValueId output(const Graph& graph, std::size_t i) const { return graph.node(node).outputs[i]; }
+  };
+
+  // The node that groups exactly these ids for a table of so many rows; made where there is none.
+  Groups groups_of(ValueId ids, std::int64_t rows, NodeId like) {
+    const Graph& graph = edit_.graph();
+    Groups groups{{}, graph.type(ids).elements(), rows};
+    for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+      const Node& node = graph.nodes[n];
+      if (node.op->name != "UniqueIndices" || node.attributes.integer("rows") != rows) continue;
+      if (node.inputs != std::vector<ValueId>{ids}) continue;
+      groups.node = NodeId{static_cast<std::int32_t>(n)};
+      edit_.set_key(groups.node, -1);  // ids are known before the step begins
+      break;
+    }
+    if (!groups.node) {
+      groups.node = edit_.add("UniqueIndices", {ids}, {{"rows", rows}}, like);
+    }
+    edit_.set_device(groups.node, host);
+    return groups;
+  }
+
+  // A copy of the first `count` rows.
+  ValueId transfer(ValueId rows, ValueId count, int to, NodeId like) {
+    const NodeId node = edit_.add("Transfer", {rows, ValueId{}, count}, {}, like);
+    edit_.set_device(node, to);
+    const ValueId there = edit_.graph().node(node).outputs[0];
+    edit_.graph().value(there).name =
+        edit_.graph().value(rows).name + "@" + edit_.context().devices[to]->name();
+    return there;
+  }
+
+  void try_look_up(NodeId id, ValueId table) {
+    const Node node = edit_.graph().node(id);
+    if (node.op->name != "Gather" || !(node.inputs[0] == table)) return;
+    if (node.attributes.integer("axis") != 0 || edit_.device(id) != host) return;
+    const int device = device_of_readers(node.outputs[0]);
+    if (device < 0) return;
+    const TensorType type = edit_.graph().type(table), y = edit_.graph().type(node.outputs[0]);
+    if (edit_.graph().type(node.inputs[1]).elements() == 0) return;
+    const Groups groups = groups_of(node.inputs[1], type.shape[0], id);
+    const ValueId count = groups.output(edit_.graph(), UniqueOutputs::count);
+    const NodeId gather = edit_.add(
+        "GatherRows", {table, groups.output(edit_.graph(), UniqueOutputs::unique), count}, {}, id);
+    const ValueId rows = transfer(edit_.graph().node(gather).outputs[0], count, device, id);
+    const NodeId look_up =
+        edit_.add("Gather", {rows, groups.output(edit_.graph(), UniqueOutputs::inverse)},
+                  {{"axis", std::int64_t{0}}}, id);
+    const NodeId shaped =
+        edit_.add("Reshape", {edit_.graph().node(look_up).outputs[0]}, {{"shape", y.shape}}, id);
+    edit_.set_device(look_up, device);
+    edit_.set_device(shaped, device);
+    edit_.replace(node.outputs[0], edit_.graph().node(shaped).outputs[0]);
+  }
+
+  // The accelerator on which all readers are, or -1.
+  int device_of_readers(ValueId y) const {
+    if (edit_.is_kept(y) || edit_.readers(y).empty()) return -1;
+    int device = -1;
+    for (NodeId reader : edit_.readers(y)) {
+      const int own = edit_.device(reader);
+      if (own == host || (device >= 0 && own != device)) return -1;
+      device = own;
+    }
+    return device;
+  }
+
+  void try_update(NodeId id) {
+    const Node node = edit_.graph().node(id);
+    if (node.op->name != "RowsUpdate") return;
+    const RowsOperands at(node);
+    if (node.inputs.size() != at.gradients() + 1) return;  // several look-ups: rows as they come
+    const NodeId unique = edit_.graph().value(node.inputs[at.unique()]).producer;
+    if (!unique || edit_.graph().node(unique).op->name != "UniqueIndices") return;
+    const ValueId d_rows = summed(unique, node.inputs[at.gradients()], node.inputs[0]);
+    if (!d_rows) return;
+    replace_groups(id, at.order(), at.offsets(), at.gradients(), d_rows);
+    // The norm's part of the same gradient.
+    for (NodeId reader : edit_.readers(node.inputs[at.order()])) {
+      const Node& other = edit_.graph().node(reader);
+      if (other.op->name != "RowsSumOfSquares" || other.inputs.size() != 4) continue;
+      if (other.inputs[3] == node.inputs[at.gradients()]) replace_groups(reader, 0, 1, 3, d_rows);
+    }
+  }
+
+  // The gradient of each row that occurs, on the host; -1 where dy is made there.
+  ValueId summed(NodeId unique, ValueId dy, ValueId table) {
+    const NodeId producer = edit_.graph().value(dy).producer;
+    if (!producer || edit_.device(producer) == host) return {};
+    const Node groups = edit_.graph().node(unique);
+    Shape shape = edit_.graph().type(table).shape;
+    Shape flat = shape;
+    flat[0] = edit_.graph().type(groups.inputs[0]).elements();
+    shape[0] = edit_.graph().type(groups.outputs[UniqueOutputs::unique]).elements();
+    const int device = edit_.device(producer);
+    const NodeId reshape = edit_.add("Reshape", {dy}, {{"shape", flat}}, producer);
+    const NodeId sum =
+        edit_.add("GatherGrad",
+                  {edit_.graph().node(reshape).outputs[0], groups.outputs[UniqueOutputs::inverse]},
+                  {{"axis", std::int64_t{0}}, {"shape", shape}}, producer);
+    edit_.set_device(reshape, device);
+    edit_.set_device(sum, device);
+    return transfer(edit_.graph().node(sum).outputs[0], groups.outputs[UniqueOutputs::count], host,
+                    sum);
+  }
+
+  // Row k has the one position k.
+  void replace_groups(NodeId id, std::size_t order, std::size_t offsets, std::size_t gradient,
+                      ValueId d_rows) {
+    const std::int64_t rows = edit_.graph().type(d_rows).shape[0];
+    const auto [iota, longer] = identity(rows);
+    Node& node = edit_.graph().node(id);
+    node.inputs[order] = iota;
+    node.inputs[offsets] = longer;
+    node.inputs[gradient] = d_rows;
+  }
+
+  // 0 to rows - 1, and to rows.
+  std::pair<ValueId, ValueId> identity(std::int64_t rows) {
+    for (const auto& [known, values] : identities_) {
+      if (known == rows) return values;
+    }
+    const auto constant = [&](std::int64_t count) {
+      std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+      std::iota(values.begin(), values.end(), 0);
+      Value value;
+      value.name = "rows.identity/" + std::to_string(count);
+      value.type = {DType::int32, {count}};
+      value.kind = ValueKind::constant;
+      value.constant =
+          std::make_shared<HostTensor>(HostTensor::from<std::int32_t>({count}, values));
+      return edit_.add_value(std::move(value));
+    };
+    const std::pair<ValueId, ValueId> values{constant(rows), constant(rows + 1)};
+    identities_.emplace_back(rows, values);
+    return values;
+  }
+
+  PlacedEdit& edit_;
+  std::vector<Ship> ships_;
+  std::vector<std::pair<std::int64_t, std::pair<ValueId, ValueId>>> identities_;
+};
+
+}  // namespace
+
+PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context) {
+  std::vector<Ship> ships = placed.ships;
+  // A weight of its own away from the master is read there.
+  for (std::size_t s = 0; s < ships.size(); ++s) {
+    if (placed.weights[s] != placed.states[s]) ships[s] = Ship::results;
+  }
+  PlacedEdit edit(std::move(placed), context);
+  ShipRows(edit, std::move(ships)).run();
+  return edit.finish();
+}
+
+}  // namespace tandem

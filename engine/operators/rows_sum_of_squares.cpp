@@ -1,0 +1,44 @@
+// y = the sum of squares of a row-sparse gradient: sum over rows of |sum of dy over the row's
+// positions|^2; its part of a global norm.
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operators.h"
+#include "engine/operators/rows.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  const std::int64_t columns = view.attributes().integer("columns");
+  if (columns < 1) view.fail("columns is out of range", "at least 1", std::to_string(columns));
+  require_dtype(view, 0, DType::int32);
+  require_dtype(view, 1, DType::int32);
+  require_type(view, 2, {DType::int32, {}});
+  if (view.input_count() < 4) view.fail("no gradient", "at least one dy", "none");
+  std::int64_t elements = 0;
+  for (std::size_t i = 3; i < view.input_count(); ++i) {
+    require_float(view, i);
+    require_dtype(view, i, view.input(3).dtype);
+    elements += view.input(i).elements();
+  }
+  if (elements != view.input(0).elements() * columns) {
+    view.fail("the gradients do not fit the ids",
+              std::to_string(view.input(0).elements() * columns) + " elements",
+              std::to_string(elements));
+  }
+  return {{DType::float32, {}}};
+}
+
+}  // namespace
+
+Operator rows_sum_of_squares() {
+  return {.name = "RowsSumOfSquares",
+          .inputs = {{"order"}, {"offsets"}, {"count"}, {.name = "dy", .variadic = true}},
+          .outputs = {{"y"}},
+          .attributes = {{"columns", std::int64_t{0}, true}},
+          .infer = infer,
+          .not_differentiable = "measures gradients for clipping",
+          .precision = Precision::float32,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,83 @@
+// An optimizer's step from a row-sparse gradient: g[row] = the sum of dy over the row's positions,
+// then the kind's formula on that row of master and states, in one pass.
+#include "engine/operators/operators.h"
+#include "engine/operators/rows.h"
+#include "engine/operators/update.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  const UpdateKind* kind = find_update_kind(view.attributes().text("op"));
+  if (kind == nullptr) {
+    view.fail("op is no update", "an update's name", view.attributes().text("op"));
+  }
+  require_flag(view, "lazy");
+  kind->require_settings(view);
+  const RowsOperands at(*kind);
+  if (view.input_count() <= at.gradients()) {
+    view.fail("operands are missing", "at least " + std::to_string(at.gradients() + 1) + " inputs",
+              std::to_string(view.input_count()));
+  }
+  const TensorType master = require_master(view, *kind, 0);
+  if (master.rank() < 1) view.fail("a scalar has no rows", "a table", to_string(master));
+  const std::int64_t ids = view.input(at.order()).elements();
+  const std::int64_t capacity = std::min(ids, master.shape[0]);
+  require_type(view, at.unique(), {DType::int64, {capacity}});
+  require_type(view, at.order(), {DType::int32, {ids}});
+  require_type(view, at.offsets(), {DType::int32, {capacity + 1}});
+  require_type(view, at.count(), {DType::int32, {}});
+  require_update_scalars(view, at.scalars());
+  const std::int64_t columns = element_count(Shape(master.shape.begin() + 1, master.shape.end()));
+  std::int64_t gradient_elements = 0;
+  for (std::size_t i = at.gradients(); i < view.input_count(); ++i) {
+    require_float(view, i);
+    require_dtype(view, i, view.input(at.gradients()).dtype);
+    gradient_elements += view.input(i).elements();
+  }
+  if (gradient_elements != ids * columns) {
+    view.fail("the gradients do not fit the ids", std::to_string(ids * columns) + " elements",
+              std::to_string(gradient_elements));
+  }
+  std::vector<TensorType> outputs{master};
+  add_state_outputs(view, *kind, master, 1, outputs);
+  return outputs;
+}
+
+// Rows that occur are read and written once: at most as many as there are ids.
+Cost cost(const NodeView& view) {
+  const RowsOperands at(view.node);
+  const TensorType& master = view.input(0);
+  const double rows = view.attributes().flag("lazy") ? element_number(view.input(at.unique()))
+                                                     : static_cast<double>(master.shape[0]);
+  const double columns = element_number(master) / static_cast<double>(master.shape[0]);
+  double bytes = 0, flops = update_kind(view.node).flops * rows * columns;
+  for (std::size_t i = 0; i <= at.states; ++i) {
+    if (!view.has_input(i)) continue;
+    bytes += 2 * rows * static_cast<double>(view.input(i).bytes()) /
+             static_cast<double>(master.shape[0]);
+  }
+  for (std::size_t i = at.unique(); i < view.input_count(); ++i) {
+    bytes += static_cast<double>(view.input(i).bytes());
+    if (i >= at.gradients()) flops += element_number(view.input(i));
+  }
+  return {flops, bytes};
+}
+
+}  // namespace
+
+// `lazy`: rows without ids stay as they are; else they take the step of a gradient of zeros.
+Operator rows_update() {
+  std::vector<AttributeSpec> attributes{{"op", std::string{}, true}, {"lazy", std::int64_t{1}}};
+  for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
+  return {.name = "RowsUpdate",
+          .inputs = {{.name = "operands", .optional = true, .variadic = true}},
+          .outputs = {{.name = "updated", .variadic = true}},
+          .attributes = std::move(attributes),
+          .infer = infer,
+          .not_differentiable = not_differentiable_update,
+          .cost = cost,
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

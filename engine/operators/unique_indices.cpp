@@ -1,0 +1,46 @@
+// Groups ids by the row that they name: the rows that occur, and for each the positions of its ids.
+#include <algorithm>
+#include <limits>
+
+#include "engine/operators/network_checks.h"
+#include "engine/operators/operators.h"
+#include "engine/operators/rows.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& view) {
+  const std::int64_t rows = view.attributes().integer("rows");
+  if (rows < 1) view.fail("rows is out of range", "at least 1", std::to_string(rows));
+  std::int64_t ids = 0;
+  for (std::size_t i = 0; i < view.input_count(); ++i) {
+    require_index(view, i);
+    require_dtype(view, i, view.input(0).dtype);
+    ids += view.input(i).elements();
+  }
+  if (ids > std::numeric_limits<std::int32_t>::max()) {
+    view.fail("too many ids in one pass", "fewer than 2^31; set a smaller micro_batch",
+              std::to_string(ids));
+  }
+  const std::int64_t capacity = std::min(ids, rows);
+  return {{DType::int64, {capacity}},
+          {DType::int32, {ids}},
+          {DType::int32, {capacity + 1}},
+          {DType::int32, {}},
+          {DType::int32, {ids}}};
+}
+
+}  // namespace
+
+// Negative ids count from the end, as in Gather.
+Operator unique_indices() {
+  return {.name = "UniqueIndices",
+          .inputs = {{.name = "ids", .variadic = true}},
+          .outputs = {{"unique"}, {"order"}, {"offsets"}, {"count"}, {"inverse"}},
+          .attributes = {{"rows", std::int64_t{0}, true}},
+          .infer = infer,
+          .not_differentiable = "its results are integers",
+          .engine_only = true};
+}
+
+}  // namespace tandem::operators

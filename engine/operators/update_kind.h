@@ -1,0 +1,48 @@
+// The kinds of optimizer steps, one value each: what the operator for one parameter, GroupedUpdate
+// and RowsUpdate know of them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+struct UpdateKind {
+  std::string op;                         // the operator for one parameter: "AdamUpdate"
+  std::vector<AttributeSpec> attributes;  // its settings
+  std::vector<std::string> states;        // inputs after master and grad; the outputs are new_*
+  /// Throws through `fail` where settings are out of range.
+  void (*require_settings)(const NodeView& view) = nullptr;
+  /// Whether these settings keep the states at all; null: always.
+  bool (*has_states)(const Attributes& settings) = nullptr;
+  /// Whether with these settings a gradient of zeros changes neither master nor states, so that
+  /// rows without a gradient may be left alone; null: never.
+  bool (*keeps_still)(const Attributes& settings) = nullptr;
+  /// Of a two-dimensional master [rows, ...]: results depend on whole rows, and states are either
+  /// of the master's shape or [rows].
+  bool by_row = false;
+  bool states_by_row = false;  // [rows] instead of the master's shape
+  double flops = 0;            // per element of the master
+
+  Shape state_shape(const Shape& master) const;
+  bool uses_states(const Attributes& settings) const {
+    return has_states == nullptr || has_states(settings);
+  }
+};
+
+/// All kinds; addresses stay valid.
+const std::vector<UpdateKind>& update_kinds();
+/// By the name of its operator; null if there is none.
+const UpdateKind* find_update_kind(std::string_view op);
+/// Of a node of such an operator, of GroupedUpdate or RowsUpdate.
+const UpdateKind& update_kind(const Node& node);
+
+/// The settings of all kinds, each once: what GroupedUpdate and RowsUpdate declare.
+std::vector<AttributeSpec> all_update_attributes();
+/// Of `attributes` only what the operator declares.
+Attributes declared_attributes(const Operator& op, const Attributes& attributes);
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+// Memory of mapped files counts as a process's own until it is given back: for copies that go
+// through large files once.
+#pragma once
+
+#include <cstddef>
+
+namespace tandem {
+
+/// Whether the whole range lies in one mapping of a file.
+bool is_file_mapping(const void* data, std::size_t bytes);
+
+/// Asks the system to take the pages of a mapped file out of this process; their contents stay what
+/// they are. Where it cannot, nothing happens.
+void release_file_pages(const void* data, std::size_t bytes);
+
+}  // namespace tandem

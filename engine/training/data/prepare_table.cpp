@@ -1,0 +1,456 @@
+#include "engine/training/data/prepare_table.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "engine/formats/files.h"
+#include "engine/training/data/table_manifest.h"
+
+namespace tandem {
+namespace {
+
+std::vector<std::string> paths_of(const SplitConfig& split) {
+  std::vector<std::string> paths;
+  for (const ArrayFiles& files : split.files) {
+    paths.insert(paths.end(), files.paths.begin(), files.paths.end());
+  }
+  return paths;
+}
+
+void refuse_missing(const SplitConfig& split, std::vector<Diagnostic>& errors) {
+  for (const ArrayFiles& files : split.files) {
+    for (const std::string& path : files.paths) {
+      if (path_exists(path) && !is_directory(path)) continue;
+      errors.push_back(
+          {.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
+           .file = files.where.file,
+           .line = files.where.line,
+           .column = files.where.column});
+    }
+  }
+}
+
+std::string short_hash(const std::string& text) {
+  return sha256(text.data(), text.size()).substr(0, 16);
+}
+
+/// What the arrays depend on, but for the files' contents.
+std::string description(const DataConfig& config, const TablePlan& plan) {
+  std::string text = "tandem table " + std::to_string(table_format) + "\n";
+  text += config.kind == DataKind::csv ? "csv" : "tsv";
+  text += config.header ? " header" : "";
+  text += config.on_bad == OnBad::skip ? " skip\n" : "\n";
+  const auto add = [&](const std::string& line) { text += line + "\n"; };
+  for (const std::string& name : plan.columns) add("column " + name);
+  for (const TableField& field : plan.fields) add("field " + field.text);
+  for (const VocabularyPlan& vocabulary : plan.vocabularies) {
+    add("vocabulary " + vocabulary.name + (vocabulary.by_value ? " by value " : " by column ") +
+        std::to_string(vocabulary.least));
+  }
+  for (const std::string& path : paths_of(config.train)) add("train " + path);
+  for (const std::string& path : paths_of(config.eval)) add("eval " + path);
+  return text;
+}
+
+std::string stamp(const DataConfig& config) {
+  std::string text;
+  for (const SplitConfig* split : {&config.train, &config.eval}) {
+    for (const std::string& path : paths_of(*split)) {
+      struct stat status {};
+      if (::stat(path.c_str(), &status) != 0) continue;  // reported before
+      text += path + " " + std::to_string(status.st_size) + " " +
+              std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
+              "\n";
+    }
+  }
+  return text;
+}
+
+/// Holds a folder against other processes that prepare the same.
+class FolderLock {
+ public:
+  FolderLock(const std::string& path, const std::function<void(const std::string&)>& say)
+      : file_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    say("data       waiting for another process that prepares this table");
+    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~FolderLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int file_;
+};
+
+/// The numbers of values in an array become ids.
+void write_ids(const TableField& field, const std::string& path,
+               const std::vector<std::int32_t>& ids, std::vector<ColumnStatistics>& statistics) {
+  constexpr std::size_t piece = 1 << 16;
+  {
+    const MappedFile numbers(path, true);
+    const auto* from = reinterpret_cast<const std::int32_t*>(numbers.data());
+    const std::size_t count = numbers.size() / sizeof(std::int32_t);
+    OutputFile to(path + ".ids");
+    std::vector<std::int32_t> buffer;
+    const auto each = static_cast<std::size_t>(field.values_of_a_cell());
+    for (std::size_t first = 0; first < count; first += piece) {
+      const std::size_t last = std::min(first + piece, count);
+      buffer.clear();
+      for (std::size_t i = first; i < last; ++i) {
+        if (from[i] < 0) {
+          buffer.push_back(static_cast<std::int32_t>(field.pad));
+          continue;
+        }
+        const std::int32_t id = ids[static_cast<std::size_t>(from[i])];
+        ColumnStatistics& s = statistics[i / each % field.columns.size()];
+        s.unknown += id == 0;
+        s.take(id);
+        buffer.push_back(id);
+      }
+      to.write(buffer.data(), buffer.size() * sizeof(std::int32_t));
+    }
+    to.sync();
+    to.close();
+  }
+  rename_path(path + ".ids", path);
+}
+
+std::string file_name_of(const std::string& name, const std::vector<SavedVocabulary>& others) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '_' || c == '-' || c == '.';
+    safe += plain ? c : '_';
+  }
+  std::string file = "vocabulary." + safe + ".tsv";
+  const auto taken = [&] {
+    return std::any_of(others.begin(), others.end(),
+                       [&](const SavedVocabulary& v) { return v.file_name == file; });
+  };
+  for (int i = 2; taken(); ++i) file = "vocabulary." + safe + "-" + std::to_string(i) + ".tsv";
+  return file;
+}
+
+class Preparation {
+ public:
+  Preparation(const DataConfig& config, const OpenOptions& options, PreparedTable& table)
+      : config_(config), options_(options), table_(table), folder_(table.folder + ".new") {}
+
+  void run() {
+    const std::vector<std::string> train = paths_of(config_.train), eval = paths_of(config_.eval);
+    for (const auto* paths : {&train, &eval}) {
+      for (const std::string& path : *paths) bytes_ += file_size(path);
+    }
+    say("data       preparing " + std::to_string(train.size() + eval.size()) + " files, " +
+        std::to_string(bytes_ >> 20) + " MiB, into " + table_.folder);
+    remove_all(folder_);
+    make_directories(folder_);
+    all_.resize(table_.plan.vocabularies.size());
+    encode(train, false);
+    choose_vocabularies();
+    number(false);
+    encode(eval, true);
+    number(true);
+    write_manifest(table_, folder_);
+    sync_directory(folder_);
+    remove_all(table_.folder);
+    rename_path(folder_, table_.folder);
+  }
+
+ private:
+  struct Encoded {
+    EncodedFile file;
+    std::vector<std::vector<std::int32_t>> numbers;  // by vocabulary: of the file → of all
+  };
+
+  void say(const std::string& text) const {
+    if (options_.on_message) options_.on_message(text);
+  }
+
+  void tell(std::uint64_t bytes) {
+    const std::lock_guard lock(telling_);
+    read_ += bytes;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - told_ < std::chrono::seconds(5)) return;
+    told_ = now;
+    say("data       " + std::to_string(100 * read_ / std::max<std::uint64_t>(bytes_, 1)) +
+        " % read");
+  }
+
+  void encode(const std::vector<std::string>& paths, bool eval) {
+    files_.clear();
+    files_.resize(paths.size());
+    std::atomic<bool> stop{false};
+    std::mutex mutex;  // of what follows the reading
+    in_parallel(paths.size(), options_.threads, [&](std::size_t i) {
+      if (stop) return;
+      EncodeOptions encode;
+      encode.prefix = table_prefix(folder_, eval, i);
+      encode.stops = config_.on_bad == OnBad::error;
+      encode.stop = &stop;
+      encode.on_read = [this](std::uint64_t bytes) { tell(bytes); };
+      Encoded& to = files_[i];
+      try {
+        to.file = encode_table(config_, table_.plan, paths[i], encode);
+      } catch (...) {
+        stop = true;
+        throw;
+      }
+      if (config_.on_bad == OnBad::error && to.file.bad > 0) stop = true;
+      const std::lock_guard lock(mutex);
+      if (!eval) merge(to);
+    });
+    std::vector<Diagnostic> problems;
+    PreparedSplit& split = eval ? table_.eval : table_.train;
+    for (const TableField& field : table_.plan.fields) {
+      split.fields.emplace_back(field.columns.size());
+    }
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      const EncodedFile& file = files_[i].file;
+      PreparedFile prepared{paths[i], file.rows, file.bad, ""};
+      if (!file.problems.empty()) prepared.first_bad = to_string(file.problems[0]);
+      split.files.push_back(std::move(prepared));
+      problems.insert(problems.end(), file.problems.begin(), file.problems.end());
+      for (std::size_t f = 0; f < file.fields.size(); ++f) {
+        for (std::size_t c = 0; c < file.fields[f].size(); ++c) {
+          split.fields[f][c].add(file.fields[f][c]);
+        }
+      }
+    }
+    if (config_.on_bad == OnBad::error && !problems.empty()) {
+      if (problems[0].fix.empty()) {
+        problems[0].fix =
+            "`tandem data check` lists all; data.on_bad = \"skip\" leaves such rows out";
+      }
+      throw Error(ErrorKind::data, std::move(problems));
+    }
+    if (!paths.empty() && split.rows() == 0) {
+      Diagnostic d{.message = "there are no samples", .file = paths[0]};
+      if (!problems.empty()) d.fix = "the first bad row: " + to_string(problems[0]);
+      throw Error(ErrorKind::data, std::move(d));
+    }
+  }
+
+  /// Counts of one file go to those of all, its strings are dropped.
+  void merge(Encoded& from) {
+    for (std::size_t v = 0; v < all_.size(); ++v) {
+      ValueCounts& values = from.file.values[v];
+      auto& numbers = from.numbers.emplace_back();
+      for (std::int64_t i = 0; i < values.size(); ++i) {
+        const std::int32_t number = all_[v].find_or_add(values.column(i), values.value(i));
+        all_[v].count(number, values.times(i));
+        numbers.push_back(number);
+      }
+      values = {};
+    }
+  }
+
+  void choose_vocabularies() {
+    for (std::size_t v = 0; v < all_.size(); ++v) {
+      const VocabularyPlan& plan = table_.plan.vocabularies[v];
+      vocabularies_.emplace_back(all_[v], plan.least, ids_.emplace_back());
+      all_[v] = {};
+      SavedVocabulary saved;
+      saved.name = plan.name;
+      saved.rows = vocabularies_[v].rows();
+      saved.file_name = file_name_of(plan.name, table_.vocabularies);
+      saved.path = table_.folder + "/" + saved.file_name;
+      const std::vector<std::string> no_names;
+      saved.sha256 =
+          write_file(folder_ + "/" + saved.file_name,
+                     vocabularies_[v].text(plan.by_value ? no_names : table_.plan.columns))
+              .sha256;
+      table_.vocabularies.push_back(std::move(saved));
+    }
+  }
+
+  void number(bool eval) {
+    PreparedSplit& split = eval ? table_.eval : table_.train;
+    std::mutex mutex;
+    in_parallel(files_.size(), options_.threads, [&](std::size_t i) {
+      std::vector<std::vector<std::int32_t>> ids(all_.size());
+      for (std::size_t v = 0; v < all_.size(); ++v) {
+        if (!eval) {
+          for (const std::int32_t n : files_[i].numbers[v]) {
+            ids[v].push_back(ids_[v][static_cast<std::size_t>(n)]);
+          }
+          continue;
+        }
+        const ValueCounts& values = files_[i].file.values[v];
+        for (std::int64_t n = 0; n < values.size(); ++n) {
+          ids[v].push_back(vocabularies_[v].id(values.column(n), values.value(n)));
+        }
+      }
+      for (std::size_t f = 0; f < table_.plan.fields.size(); ++f) {
+        const TableField& field = table_.plan.fields[f];
+        if (field.end != TableField::End::vocabulary) continue;
+        std::vector<ColumnStatistics> statistics(field.columns.size());
+        write_ids(field, table_prefix(folder_, eval, i) + "." + std::to_string(f),
+                  ids[field.vocabulary], statistics);
+        const std::lock_guard lock(mutex);
+        for (std::size_t c = 0; c < statistics.size(); ++c) split.fields[f][c].add(statistics[c]);
+      }
+    });
+  }
+
+  const DataConfig& config_;
+  const OpenOptions& options_;
+  PreparedTable& table_;
+  std::string folder_;
+  std::uint64_t bytes_ = 0;
+  std::mutex telling_;
+  std::uint64_t read_ = 0;
+  std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
+  std::vector<Encoded> files_;                  // of the split under way
+  std::vector<ValueCounts> all_;                // by vocabulary
+  std::vector<Vocabulary> vocabularies_;        // chosen
+  std::vector<std::vector<std::int32_t>> ids_;  // by vocabulary: number in `all_` → id
+};
+
+}  // namespace
+
+void in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  const std::size_t usable =
+      threads > 0 ? static_cast<std::size_t>(threads) : std::thread::hardware_concurrency();
+  std::atomic<std::size_t> next{0};
+  std::vector<std::exception_ptr> errors(count);
+  const auto run = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (std::size_t t = 1; t < std::min(usable, count); ++t) others.emplace_back(run);
+    run();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options) {
+  std::vector<Diagnostic> missing, misfits;
+  refuse_missing(config.train, missing);
+  refuse_missing(config.eval, missing);
+  const std::vector<std::string> train = paths_of(config.train);
+  if (train.empty() && missing.empty()) missing.push_back({.message = "no file is named"});
+  if (!missing.empty()) throw Error(ErrorKind::data, std::move(missing));
+  PreparedTable table;
+  table.plan = plan_table(config, table_columns(config, train[0]), misfits);
+  if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
+  const auto say = [&](const std::string& text) {
+    if (options.on_message) options.on_message(text);
+  };
+
+  const std::string parent = config.cache + "/" + short_hash(description(config, table.plan));
+  const std::string name = short_hash(stamp(config));
+  table.folder = parent + "/" + name;
+  if (!read_manifest(table)) {
+    make_directories(parent);
+    const FolderLock lock(parent, say);
+    if (!read_manifest(table)) {
+      table.train = table.eval = {};
+      table.vocabularies.clear();
+      try {
+        Preparation(config, options, table).run();
+      } catch (...) {
+        remove_all(table.folder + ".new");
+        throw;
+      }
+      table.built = true;
+      for (const std::string& other : list_directory(parent)) {
+        if (other != name) remove_all(parent + "/" + other);  // of files as they were before
+      }
+      sync_directory(parent);
+    }
+  }
+  for (const PreparedSplit* split : {&table.train, &table.eval}) {
+    if (split->bad() == 0) continue;
+    std::string first;
+    for (const PreparedFile& file : split->files) {
+      if (first.empty()) first = file.first_bad;
+    }
+    say("data       " + std::to_string(split->bad()) + " of " +
+        std::to_string(split->rows() + split->bad()) + " rows were left out; the first: " + first);
+  }
+  return table;
+}
+
+std::shared_ptr<const ArraySet> open_prepared(const PreparedTable& table, bool eval) {
+  const PreparedSplit& split = eval ? table.eval : table.train;
+  const auto map = [](const std::string& path, TensorType type) {
+    auto file = std::make_shared<MappedFile>(path, true);
+    return HostTensor(std::move(type), file->data(), file);
+  };
+  std::vector<HostTensor> lines;
+  for (std::size_t i = 0; i < split.files.size(); ++i) {
+    const std::int64_t rows = split.files[i].rows;
+    lines.push_back(
+        rows == 0 ? HostTensor()
+                  : map(table_prefix(table.folder, eval, i) + ".lines", {DType::uint32, {rows}}));
+  }
+  auto set = std::make_shared<ArraySet>();
+  for (std::size_t f = 0; f < table.plan.fields.size(); ++f) {
+    const TableField& field = table.plan.fields[f];
+    ArrayRows array(field.name, field.stored);
+    for (std::size_t i = 0; i < split.files.size(); ++i) {
+      const std::int64_t rows = split.files[i].rows;
+      if (rows == 0) continue;
+      TensorType type = field.stored;
+      type.shape.insert(type.shape.begin(), rows);
+      array.append(map(table_prefix(table.folder, eval, i) + "." + std::to_string(f), type),
+                   split.files[i].source, lines[i]);
+    }
+    ColumnStatistics all;
+    for (const ColumnStatistics& s : split.fields[f]) all.add(s);
+    if (field.most > 0) all.take(static_cast<double>(field.pad));
+    if (all.least <= all.greatest) array.range = {all.least, all.greatest};
+    set->add(std::move(array));
+  }
+  std::vector<Diagnostic> errors;
+  set->finish(errors);
+  if (!errors.empty()) throw Error(ErrorKind::data, std::move(errors));
+  return set;
+}
+
+std::vector<FieldConfig> array_fields(const PreparedTable& table,
+                                      const std::vector<FieldConfig>& fields) {
+  std::vector<FieldConfig> result;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const TableField& plan = table.plan.fields[f];
+    FieldConfig field = fields[f];
+    field.from = field.name;
+    field.as = plan.rest;
+    if (plan.logical != plan.stored.dtype) {
+      Transform cast;
+      cast.kind = TransformKind::cast;
+      cast.dtype = plan.logical;
+      cast.text = name_of(plan.logical);
+      cast.where = field.where;
+      field.as.insert(field.as.begin(), std::move(cast));
+    }
+    result.push_back(std::move(field));
+  }
+  return result;
+}
+
+}  // namespace tandem

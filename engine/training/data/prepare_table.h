@@ -1,0 +1,50 @@
+// Text tables as arrays on disk: made once, mapped whenever they are needed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/array_set.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/encode_table.h"
+
+namespace tandem {
+
+struct PreparedFile {
+  std::string source;
+  std::int64_t rows = 0, bad = 0;  // taken, left out
+  std::string first_bad;           // "file:line:column: …"
+};
+struct PreparedSplit {
+  std::vector<PreparedFile> files;
+  std::vector<std::vector<ColumnStatistics>> fields;  // by field and column
+
+  std::int64_t rows() const;
+  std::int64_t bad() const;
+};
+struct PreparedTable {
+  std::string folder;
+  TablePlan plan;
+  PreparedSplit train, eval;
+  std::vector<SavedVocabulary> vocabularies;
+  bool built = false;  // now; else it was up to date
+};
+
+/// Finds the table in the folder `config.cache`, or makes it there: DATA/FILES/, DATA naming files,
+/// columns and functions, FILES the files' sizes and times of change. It is written beside and
+/// renamed; processes that want the same wait for each other. Throws Error{data} with
+/// file:line:column of bad rows, Error{usage} for functions that do not fit.
+PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options);
+
+/// The split's fields as arrays, mapped.
+std::shared_ptr<const ArraySet> open_prepared(const PreparedTable& table, bool eval);
+/// Fields over those arrays: what is left of their functions.
+std::vector<FieldConfig> array_fields(const PreparedTable& table,
+                                      const std::vector<FieldConfig>& fields);
+
+/// Runs `work(i)` for 0 <= i < count in threads; rethrows what the first of them threw.
+void in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
+
+}  // namespace tandem

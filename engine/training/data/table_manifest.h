@@ -1,0 +1,20 @@
+// What a prepared table says of itself, in manifest.json, and where its arrays lie.
+#pragma once
+
+#include <string>
+
+#include "engine/training/data/prepare_table.h"
+
+namespace tandem {
+
+constexpr int table_format = 1;
+
+/// The arrays of one source file are PREFIX.FIELD and PREFIX.lines.
+std::string table_prefix(const std::string& folder, bool eval, std::size_t file);
+
+/// Fills in splits and vocabularies. False where the folder does not hold the whole of the table.
+bool read_manifest(PreparedTable& table);
+/// The last file of a folder in the making.
+void write_manifest(const PreparedTable& table, const std::string& folder);
+
+}  // namespace tandem

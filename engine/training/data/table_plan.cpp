@@ -1,0 +1,193 @@
+#include "engine/training/data/table_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "engine/graph/selector.h"
+
+namespace tandem {
+namespace {
+
+bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
+
+class FieldPlanner {
+ public:
+  FieldPlanner(const FieldConfig& field, TablePlan& plan, std::vector<Diagnostic>& errors)
+      : field_(field), plan_(plan), errors_(errors) {}
+
+  void add() {
+    const std::size_t before = errors_.size();
+    to_.name = field_.name;
+    find_columns();
+    for (const Transform& function : field_.as) {
+      if (ended_) {
+        take_rest(function);
+      } else {
+        take(function);
+      }
+    }
+    to_.text = field_.name + "\n" + (field_.stacked ? "stacked" : "one");
+    for (const std::string& column : field_.columns) to_.text += "\n" + column;
+    for (std::size_t i = 0; i < taken_; ++i) to_.text += "\n" + field_.as[i].text;
+    store();
+    if (errors_.size() == before) plan_.fields.push_back(std::move(to_));
+  }
+
+ private:
+  void report(const Where& where, std::string message, std::string fix = "") {
+    errors_.push_back({.message = std::move(message),
+                       .file = where.file,
+                       .line = where.line,
+                       .column = where.column,
+                       .path = "data.fields." + field_.name,
+                       .fix = std::move(fix)});
+  }
+
+  void find_columns() {
+    for (const std::string& name : field_.columns) {
+      const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
+      if (found == plan_.columns.end()) {
+        const std::string near = nearest_name(name, plan_.columns);
+        report(field_.where, "no column `" + name + "` in the files",
+               near.empty() ? "" : "did you mean \"" + near + "\"?");
+      } else {
+        to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));
+      }
+    }
+  }
+
+  void take(const Transform& function) {
+    const bool plain = to_.numeric.empty();
+    ++taken_;
+    switch (function.kind) {
+      case TransformKind::missing:
+        if (to_.has_missing || to_.most > 0 || !plain) {
+          report(function.where, function.text + ": `missing` comes first");
+        }
+        to_.has_missing = true;
+        to_.missing = function.word;
+        return;
+      case TransformKind::split:
+        if (to_.most > 0 || !plain) {
+          report(function.where,
+                 function.text + ": the text is split once, before other functions");
+        }
+        to_.separator = function.word;
+        to_.most = function.count;
+        to_.pad = function.pad;
+        return;
+      case TransformKind::log1p:
+      case TransformKind::bucketize:
+        if (whole_) report(function.where, function.text + ": these are bucket numbers already");
+        whole_ = function.kind == TransformKind::bucketize;
+        to_.numeric.push_back(function);
+        return;
+      case TransformKind::hash:
+      case TransformKind::vocabulary:
+        if (!plain && !whole_) {
+          report(function.where, function.text + ": takes text or whole numbers",
+                 "bucketize after log1p");
+        }
+        ended_ = true;
+        if (function.kind == TransformKind::hash) {
+          to_.end = TableField::End::hash;
+          to_.modulus = function.count;
+          for (const std::string& column : field_.columns) to_.hashes.emplace_back(column);
+        } else {
+          to_.end = TableField::End::vocabulary;
+          to_.vocabulary = vocabulary(function);
+        }
+        return;
+      case TransformKind::cast:
+        ended_ = true;
+        if (plain) {
+          number_ = function.dtype;
+        } else {
+          take_rest(function);
+          --taken_;
+        }
+        return;
+      default:
+        ended_ = true;
+        --taken_;
+        take_rest(function);
+    }
+  }
+
+  void take_rest(const Transform& function) {
+    switch (function.kind) {
+      case TransformKind::missing:
+      case TransformKind::split:
+      case TransformKind::hash:
+      case TransformKind::vocabulary:
+        report(function.where, function.text + ": acts on text, but this is an array of numbers",
+               "write it before the other functions");
+        return;
+      default:
+        to_.rest.push_back(function);
+    }
+  }
+
+  std::size_t vocabulary(const Transform& function) {
+    const std::string name = function.word.empty() ? field_.name : function.word;
+    const VocabularyPlan wanted{name, function.count, function.by_value};
+    for (std::size_t i = 0; i < plan_.vocabularies.size(); ++i) {
+      const VocabularyPlan& known = plan_.vocabularies[i];
+      if (known.name != name) continue;
+      if (known.least != wanted.least || known.by_value != wanted.by_value) {
+        report(function.where, function.text + ": the vocabulary \"" + name +
+                                   "\" has other options in another field");
+      }
+      return i;
+    }
+    plan_.vocabularies.push_back(wanted);
+    return plan_.vocabularies.size() - 1;
+  }
+
+  void store() {
+    Shape shape;
+    if (field_.stacked) shape.push_back(static_cast<std::int64_t>(to_.columns.size()));
+    if (to_.most > 0) shape.push_back(to_.most);
+    // Ids are stored in 32 bits where they fit and given out as int64, what exporters take.
+    DType stored = DType::int32;
+    to_.logical = DType::int64;
+    if (to_.end == TableField::End::hash) {
+      constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+      if (to_.modulus > most || to_.pad > most) stored = DType::int64;
+    } else if (to_.end == TableField::End::number && !whole_) {
+      stored = to_.logical = number_;
+    }
+    to_.stored = {stored, shape};
+    if (!is_integer(to_.logical) && to_.most > 0 && to_.pad != 0) {
+      report(field_.where, "`pad` is an id, but the values are numbers");
+    }
+  }
+
+  const FieldConfig& field_;
+  TablePlan& plan_;
+  std::vector<Diagnostic>& errors_;
+  TableField to_;
+  std::size_t taken_ = 0;          // functions of the text
+  bool ended_ = false;             // the text is an array
+  bool whole_ = false;             // bucketize came last
+  DType number_ = DType::float32;  // that text is read as
+};
+
+}  // namespace
+
+TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
+                     std::vector<Diagnostic>& errors) {
+  TablePlan plan;
+  plan.columns = std::move(columns);
+  for (const FieldConfig& field : config.fields) FieldPlanner(field, plan, errors).add();
+  if (config.fields.empty()) {
+    errors.push_back({.message = "nothing says what the columns are for",
+                      .file = config.where.file,
+                      .line = config.where.line,
+                      .column = config.where.column,
+                      .path = "data.fields"});
+  }
+  return plan;
+}
+
+}  // namespace tandem

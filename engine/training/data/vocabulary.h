@@ -1,0 +1,77 @@
+// Values of columns with their counts, and the ids that the frequent ones get.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+/// (column, value) → number, dense from 0 in the order of first appearance. For values that are the
+/// same in all columns the column is 0.
+class ValueCounts {
+ public:
+  std::int32_t find_or_add(std::uint32_t column, std::string_view value);
+  /// -1 where it is unknown.
+  std::int32_t find(std::uint32_t column, std::string_view value) const;
+  void count(std::int32_t number, std::int64_t times = 1) {
+    times_[static_cast<std::size_t>(number)] += times;
+  }
+
+  std::int64_t size() const { return static_cast<std::int64_t>(times_.size()); }
+  std::uint32_t column(std::int64_t number) const {
+    return columns_[static_cast<std::size_t>(number)];
+  }
+  std::string_view value(std::int64_t number) const;
+  std::int64_t times(std::int64_t number) const { return times_[static_cast<std::size_t>(number)]; }
+
+ private:
+  std::size_t slot_of(std::uint64_t hash, std::uint32_t column, std::string_view value) const;
+  void grow();
+
+  std::vector<std::int32_t> slots_;  // a power of two, at most half full; -1 = free
+  std::vector<std::uint64_t> hashes_;
+  std::vector<std::uint32_t> columns_;
+  std::vector<std::int64_t> times_;
+  std::vector<std::uint64_t> ends_;  // of each value in text_
+  std::string text_;
+};
+
+/// Id 0 stands for every value that is unknown or rarer than the least count. Ids from 1 are in the
+/// order of falling counts, then of columns, then of the values' bytes.
+class Vocabulary {
+ public:
+  Vocabulary() = default;
+  /// The values of `all` that occur `least` times. `ids[number]` becomes the id of each of them.
+  Vocabulary(const ValueCounts& all, std::int64_t least, std::vector<std::int32_t>& ids);
+
+  /// Ids, 0 included: rows of a table that they look up.
+  std::int64_t rows() const { return values_.size() + 1; }
+  std::int32_t id(std::uint32_t column, std::string_view value) const {
+    return values_.find(column, value) + 1;
+  }
+
+  /// "column<TAB>value<TAB>count" a line after one with these words; an id is its line's number,
+  /// from 0. Tabs, line ends and backslashes in names and values are \t, \n, \r, \\. Columns have
+  /// no name where `columns` is empty.
+  std::string text(const std::vector<std::string>& columns) const;
+  /// Throws std::invalid_argument (what is wrong).
+  static Vocabulary parse(std::string_view text, const std::vector<std::string>& columns);
+
+ private:
+  ValueCounts values_;
+};
+
+/// What `hash(n)` takes modulo n: FNV-1a of 64 bits over the column's name, a zero byte and the
+/// value, then the finaliser of splitmix64 without its addition.
+class ColumnHash {
+ public:
+  explicit ColumnHash(std::string_view column);
+  std::uint64_t operator()(std::string_view value) const;
+
+ private:
+  std::uint64_t start_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,166 @@
+#include "importer/grown_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/graph/selector.h"
+#include "importer/paths.h"
+#include "importer/tensor_data.h"
+
+namespace tandem::importer {
+namespace {
+
+constexpr const char* what_reads =
+    "only look-ups (Gather along axis 0) may read a table whose rows [parameters] shape sets";
+
+Diagnostic at(const RowsRule& rule, std::string message, std::string path = "") {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.file = rule.file;
+  d.line = rule.line;
+  d.column = rule.column;
+  d.path = std::move(path);
+  return d;
+}
+
+// Rules by the parameter that they cover; the last one counts.
+std::map<std::string, const RowsRule*> covered(
+    const OnnxFile::Content& file, const std::unordered_map<std::string, Role>& roles,
+    const std::unordered_map<std::string, std::string>& shared, const std::vector<RowsRule>& rules,
+    std::vector<Diagnostic>& problems) {
+  std::map<std::string, const RowsRule*> result;
+  for (const RowsRule& rule : rules) {
+    const Selector selector(rule.at);
+    std::vector<std::string> names;
+    bool any = false;
+    for (const onnx::TensorProto& tensor : file.model->graph().initializer()) {
+      const auto role = roles.find(tensor.name());
+      if (role == roles.end() || !role->second.is_state ||
+          role->second.kind != StateKind::parameter)
+        continue;
+      const std::string path = parameter_path(tensor.name());
+      names.push_back(path);
+      names.push_back(tensor.name());
+      if (!selector.covers_parameter(path, tensor.name())) continue;
+      any = true;
+      const auto first = shared.find(tensor.name());
+      result[first == shared.end() ? tensor.name() : first->second] = &rule;
+    }
+    if (any) continue;
+    const std::string nearest = nearest_name(rule.at, names);
+    Diagnostic d = at(rule, "\"" + rule.at + "\" matches no parameter");
+    d.fix =
+        nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";
+    problems.push_back(std::move(d));
+  }
+  return result;
+}
+
+// "Gather of axis 1"; "" where a node of the file may read the table at this input. Functions and
+// copies are looked into when they have been lowered.
+std::string wrong_reader(const onnx::NodeProto& node, int input) {
+  if (!domain_of(node.domain()).empty() || node.op_type() == "Identity") return "";
+  if (node.op_type() != "Gather") return node.op_type();
+  if (input != 0) return "Gather, as its indices";
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.name() == "axis" && attribute.i() != 0)
+      return fmt::format("Gather along axis {}", attribute.i());
+  }
+  return "";
+}
+
+}  // namespace
+
+GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>& needed,
+                         const std::unordered_map<std::string, Role>& roles,
+                         const std::unordered_map<std::string, std::string>& shared,
+                         const std::vector<RowsRule>& rules) {
+  GrownTables tables;
+  if (rules.empty()) return tables;
+  std::vector<Diagnostic> problems;
+  const auto chosen = covered(file, roles, shared, rules, problems);
+  for (const auto& [name, rule] : chosen) {
+    TensorType type = file.initializers.at(name).type();
+    if (type.shape.empty()) {
+      problems.push_back(at(*rule, "a scalar has no rows", name));
+      continue;
+    }
+    if (rule->rows < 1) {
+      Diagnostic d = at(*rule, "bad number of rows", name);
+      d.expected = "1 or more";
+      d.got = std::to_string(rule->rows);
+      problems.push_back(std::move(d));
+      continue;
+    }
+    if (type.shape[0] == rule->rows) continue;
+    type.shape[0] = rule->rows;
+    const auto most = file.limits.tensor_bytes / static_cast<std::int64_t>(size_of(type.dtype));
+    if (!checked_elements(type.shape, most)) {
+      Diagnostic d = at(*rule, "the table would be too large", name);
+      d.expected = fmt::format("at most {} bytes", file.limits.tensor_bytes);
+      d.got = to_string(type);
+      problems.push_back(std::move(d));
+      continue;
+    }
+    tables.emplace(name, std::move(type));
+  }
+  const ModulePaths modules(*file.model);
+  const onnx::GraphProto& graph = file.model->graph();
+  for (int n = 0; n < graph.node_size(); ++n) {
+    if (!needed[static_cast<std::size_t>(n)]) continue;
+    const onnx::NodeProto& node = graph.node(n);
+    for (int i = 0; i < node.input_size(); ++i) {
+      const auto first = shared.find(node.input(i));
+      const std::string& name = first == shared.end() ? node.input(i) : first->second;
+      if (tables.count(name) == 0) continue;
+      const std::string wrong = wrong_reader(node, i);
+      if (wrong.empty()) continue;
+      std::string path = modules.operator_path(node);
+      if (path.empty()) path = node.name().empty() ? node.op_type() : node.name();
+      Diagnostic d = at(*chosen.at(name), what_reads, name);
+      d.got = fmt::format("{} ({})", path, wrong);
+      problems.push_back(std::move(d));
+    }
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return tables;
+}
+
+void check_readers(const Graph& graph, const OnnxFile::Content& file, const GrownTables& tables) {
+  if (tables.empty()) return;
+  std::vector<Diagnostic> problems;
+  const auto readers = readers_of(graph);
+  for (const State& state : graph.states) {
+    if (tables.count(state.name) == 0) continue;
+    const auto wrong = [&](std::string who) {
+      Diagnostic d;
+      d.message = what_reads;
+      d.file = file.path.string();
+      d.path = state.name;
+      d.got = std::move(who);
+      problems.push_back(std::move(d));
+    };
+    std::vector<ValueId> copies{state.initial};  // itself and what Identity makes of it
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const ValueId table = copies[i];
+      for (const NodeId id : readers[static_cast<std::size_t>(table.index)]) {
+        const Node& node = graph.node(id);
+        const bool looks_up = node.op->name == "Gather" && node.inputs[0] == table &&
+                              node.inputs[1] != table && node.attributes.integer("axis") == 0;
+        if (node.op->name == "Identity") {
+          copies.push_back(node.outputs[0]);
+        } else if (!looks_up) {
+          wrong(fmt::format("{} ({})", node.path, node.op->name));
+        }
+      }
+      for (const NamedValue& output : graph.outputs) {
+        if (output.value == table) wrong("the output '" + output.name + "'");
+      }
+    }
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+}  // namespace tandem::importer

@@ -1,0 +1,27 @@
+// Tables that get more rows at import than their placeholder in the file has.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "importer/import_graph.h"
+#include "importer/initializers.h"
+#include "importer/onnx_content.h"
+
+namespace tandem::importer {
+
+/// Types by initializer name; without those that have the rows already.
+using GrownTables = std::unordered_map<std::string, TensorType>;
+
+/// Throws Error{usage} naming rules that cover no parameter, and nodes other than Gather along
+/// axis 0 that read a table. `shared`: initializers that are an earlier one.
+GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>& needed,
+                         const std::unordered_map<std::string, Role>& roles,
+                         const std::unordered_map<std::string, std::string>& shared,
+                         const std::vector<RowsRule>& rules);
+
+/// The same after functions and graphs inside nodes were lowered.
+void check_readers(const Graph& graph, const OnnxFile::Content& file, const GrownTables& tables);
+
+}  // namespace tandem::importer

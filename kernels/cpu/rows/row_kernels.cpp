@@ -1,0 +1,173 @@
+// Look-ups in float32 tables, UniqueIndices and RowsSumOfSquares.
+#include <atomic>
+
+#include "engine/operators/rows.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/rows/row_gradients.h"
+
+namespace tandem {
+namespace {
+
+std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// The first id outside of the table goes into the error word; the look-up itself clamps.
+template <class Id>
+void report_outside(const KernelArguments& a, const Id* ids, std::int64_t count, std::int64_t rows,
+                    int threads, std::int32_t node) {
+  if (a.context == nullptr || a.context->error == nullptr) return;
+  std::atomic<bool> outside = false;
+  parallel_ranges(threads, count, count * static_cast<std::int64_t>(sizeof(Id)),
+                  [&](std::int64_t begin, std::int64_t end) {
+                    bool found = false;
+                    for (std::int64_t i = begin; i < end; ++i) {
+                      const auto id = static_cast<std::int64_t>(ids[i]);
+                      found |= (id >= rows) | (id < -rows);
+                    }
+                    if (found) outside.store(true, std::memory_order_relaxed);
+                  });
+  if (!outside) return;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto id = static_cast<std::int64_t>(ids[i]);
+    if (id >= rows || id < -rows)
+      return a.context->error->report(ErrorWord::index_out_of_range, node, id);
+  }
+}
+
+std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r) {
+  const Shape& table = r.inputs[0].type.shape;
+  RowLookup lookup;
+  lookup.table_rows = table[0];
+  lookup.columns = lookup.stride = row_elements(table);
+  lookup.ids.count = r.inputs[1].type.elements();
+  lookup.ids.wide = r.inputs[1].type.dtype == DType::int64;
+  return prepared([=, isa = isa_of(*r.facts), threads = r.facts->threads,
+                   node = r.node_index](const KernelArguments& a) {
+    RowLookup now = lookup;
+    now.table = static_cast<const float*>(a.inputs[0]);
+    now.ids.data = a.inputs[1];
+    now.y = static_cast<float*>(a.outputs[0]);
+    if (now.ids.wide)
+      report_outside(a, static_cast<const std::int64_t*>(a.inputs[1]), now.ids.count,
+                     now.table_rows, threads, node);
+    else
+      report_outside(a, static_cast<const std::int32_t*>(a.inputs[1]), now.ids.count,
+                     now.table_rows, threads, node);
+    gather_rows(now, isa, threads);
+  });
+}
+
+std::optional<std::string> refuse_gather_rows(const KernelRequest& r) {
+  if (r.attributes().integer("axis") != 0) return "not along the first axis";
+  if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
+  return refuse_but_float32(r, {0});
+}
+
+// The rows that occur, packed.
+std::unique_ptr<PreparedKernel> prepare_packed_rows(const KernelRequest& r) {
+  const Shape& table = r.inputs[0].type.shape;
+  return prepared([rows = table[0], columns = row_elements(table), isa = isa_of(*r.facts),
+                   threads = r.facts->threads](const KernelArguments& a) {
+    RowLookup lookup;
+    lookup.table = static_cast<const float*>(a.inputs[0]);
+    lookup.table_rows = rows;
+    lookup.columns = lookup.stride = columns;
+    lookup.ids = {a.inputs[1], *static_cast<const std::int32_t*>(a.inputs[2]), true};
+    lookup.y = static_cast<float*>(a.outputs[0]);
+    gather_rows(lookup, isa, threads);
+  });
+}
+
+// Results that nobody reads go into the workspace.
+class UniqueKernel final : public PreparedKernel {
+ public:
+  explicit UniqueKernel(const KernelRequest& r)
+      : rows_(r.attributes().integer("rows")), threads_(r.facts->threads) {
+    for (const Operand& operand : r.inputs) {
+      arrays_.push_back({nullptr, operand.type.elements(), operand.type.dtype == DType::int64});
+    }
+    ids_ = r.outputs[UniqueOutputs::order].type.elements();
+    capacity_ = r.outputs[UniqueOutputs::unique].type.elements();
+    scratch_ = padded(unique_rows_scratch_bytes(ids_, rows_, threads_));
+    workspace_bytes = scratch_ + padded(unique_bytes()) + padded(offset_bytes()) +
+                      padded(static_cast<std::size_t>(ids_) * 4);
+  }
+
+  void run(const KernelArguments& a) noexcept override {
+    for (std::size_t k = 0; k < arrays_.size(); ++k) arrays_[k].data = a.inputs[k];
+    char* spare = static_cast<char*>(a.workspace) + scratch_;
+    const auto output = [&](std::size_t i, std::size_t bytes) {
+      void* own = spare;
+      spare += padded(bytes);
+      return a.outputs[i] != nullptr ? a.outputs[i] : own;
+    };
+    auto* unique = static_cast<std::int64_t*>(output(UniqueOutputs::unique, unique_bytes()));
+    RowGroups groups;
+    groups.rows = unique;
+    groups.offsets = static_cast<std::int32_t*>(output(UniqueOutputs::offsets, offset_bytes()));
+    groups.order = static_cast<std::int32_t*>(
+        output(UniqueOutputs::order, static_cast<std::size_t>(ids_) * 4));
+    groups.inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
+    const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
+                                           groups, a.workspace, threads_);
+    std::fill(unique + count, unique + capacity_, std::int64_t{-1});
+    std::fill(groups.offsets + count, groups.offsets + capacity_ + 1,
+              static_cast<std::int32_t>(ids_));
+    if (a.outputs[UniqueOutputs::count] != nullptr) {
+      *static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]) =
+          static_cast<std::int32_t>(count);
+    }
+  }
+
+ private:
+  std::size_t unique_bytes() const { return static_cast<std::size_t>(capacity_) * 8; }
+  std::size_t offset_bytes() const { return static_cast<std::size_t>(capacity_ + 1) * 4; }
+
+  std::int64_t rows_, ids_ = 0, capacity_ = 0;
+  int threads_;
+  std::size_t scratch_ = 0;
+  std::vector<IdArray> arrays_;
+};
+
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r) {
+  const std::int64_t columns = r.attributes().integer("columns");
+  const int threads = r.facts->threads;
+  const std::int64_t groups = r.inputs[1].type.elements() - 1;
+  return prepared(
+      [gradients = GradientOperands(r, 3, columns), isa = isa_of(*r.facts),
+       threads](const KernelArguments& a) mutable {
+        *static_cast<float*>(a.outputs[0]) = static_cast<float>(
+            rows_sum_of_squares(gradients.of(a, 0, 1, 2), a.workspace, isa, threads));
+      },
+      row_scratch_bytes(groups, columns, threads));
+}
+
+}  // namespace
+
+void add_row_kernels(KernelList& list) {
+  list.push_back({.name = "cpu.gather_rows",
+                  .op = "Gather",
+                  .refuse = refuse_gather_rows,
+                  .propose = propose_row_major,
+                  .prepare = prepare_gather_rows});
+  list.push_back({.name = "cpu.packed_rows",
+                  .op = "GatherRows",
+                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
+                  .propose = propose_row_major,
+                  .prepare = prepare_packed_rows});
+  list.push_back({.name = "cpu.unique_indices",
+                  .op = "UniqueIndices",
+                  .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
+                  .propose = propose_row_major,
+                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<UniqueKernel>(r);
+                  }});
+  list.push_back({.name = "cpu.rows_sum_of_squares",
+                  .op = "RowsSumOfSquares",
+                  .refuse = [](const KernelRequest& r) { return refuse_gradients(r, 3); },
+                  .propose = propose_row_major,
+                  .prepare = prepare_sum_of_squares});
+}
+
+}  // namespace tandem

@@ -1,0 +1,255 @@
+// RowsUpdate, and updates of single parameters that only the loops over rows know.
+#include <cstring>
+#include <optional>
+
+#include "engine/operators/grouped_update.h"
+#include "engine/operators/rows.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/rows/row_gradients.h"
+#include "kernels/cpu/vector_functions.h"
+#include "kernels/shared/update_rules.h"
+
+namespace tandem {
+namespace {
+
+/// An update kind with its settings, and what a step of it does to rows.
+class RowRule {
+ public:
+  explicit RowRule(const KernelRequest& r) {
+    const std::string& op = update_kind(*r.node).op;
+    const Attributes& settings = r.attributes();
+    if (op == "SgdUpdate") {
+      sgd_ = sgd_settings(settings);
+    } else if (op == "AdamUpdate") {
+      kind_ = RowOptimizer::adam;
+      adam_ = adam_settings(settings);
+    } else if (op == "AdagradUpdate" || op == "RowwiseAdagradUpdate") {
+      kind_ = op == "AdagradUpdate" ? RowOptimizer::adagrad : RowOptimizer::rowwise_adagrad;
+      adagrad_ = adagrad_settings(settings);
+    } else {
+      kind_ = op == "FtrlUpdate" ? RowOptimizer::ftrl : RowOptimizer::group_ftrl;
+      ftrl_ = ftrl_settings(settings);
+    }
+  }
+
+  RowOptimizer kind() const { return kind_; }
+
+  /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
+  std::optional<RowStep> step(const void* const* scalars) const {
+    if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
+    const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
+    const std::int64_t number = *static_cast<const std::int64_t*>(scalars[1]);
+    const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
+    RowStep step;
+    step.kind = kind_;
+    step.sgd = sgd_step<float>(sgd_, lr, number, scale);
+    step.adam = adam_step<float>(adam_, lr, number, scale);
+    step.adagrad = adagrad_step<float>(adagrad_, lr, number, scale);
+    step.ftrl = ftrl_step<float>(ftrl_, lr, scale);
+    return step;
+  }
+
+ private:
+  RowOptimizer kind_ = RowOptimizer::sgd;
+  SgdSettings sgd_;
+  AdamSettings adam_;
+  AdagradSettings adagrad_;
+  FtrlSettings ftrl_;
+};
+
+/// Master and states of an update.
+class RowTensors {
+ public:
+  RowTensors(const KernelRequest& r, std::size_t first_state) : first_state_(first_state) {
+    bytes_.push_back(r.inputs[0].type.bytes());
+    for (std::size_t k = 0; k < update_kind(*r.node).states.size(); ++k) {
+      if (is_present(r, first_state + k)) bytes_.push_back(r.inputs[first_state + k].type.bytes());
+    }
+  }
+
+  /// The outputs, which begin as what was there before; in place nothing moves.
+  RowTable of(const KernelArguments& a) const {
+    for (std::size_t k = 0; k < bytes_.size(); ++k) {
+      const void* before = a.inputs[k == 0 ? 0 : first_state_ + k - 1];
+      if (before != a.outputs[k]) std::memcpy(a.outputs[k], before, bytes_[k]);
+    }
+    RowTable table;
+    table.weights = static_cast<float*>(a.outputs[0]);
+    for (std::size_t k = 1; k < bytes_.size(); ++k)
+      table.states[k - 1] = static_cast<float*>(a.outputs[k]);
+    return table;
+  }
+
+ private:
+  std::size_t first_state_;
+  std::vector<std::size_t> bytes_;
+};
+
+class RowsUpdateKernel final : public PreparedKernel {
+ public:
+  explicit RowsUpdateKernel(const KernelRequest& r)
+      : at_(*r.node),
+        rule_(r),
+        tensors_(r, 1),
+        lazy_(r.attributes().flag("lazy")),
+        isa_(isa_of(*r.facts)),
+        threads_(r.facts->threads),
+        functions_(vector_functions(isa_)),
+        gradients_(r, at_.gradients(), row_elements(r.inputs[0].type.shape)),
+        table_rows_(r.inputs[0].type.shape[0]) {
+    workspace_bytes =
+        row_scratch_bytes(r.inputs[at_.unique()].type.elements(), gradients_.columns(), threads_);
+  }
+
+  void run(const KernelArguments& a) noexcept override {
+    RowTable table = tensors_.of(a);
+    const std::optional<RowStep> step = rule_.step(a.inputs + at_.scalars());
+    if (!step) return;
+    table.rows = a.inputs[at_.unique()];
+    const RowGradients& gradients = gradients_.of(a, at_.order(), at_.offsets(), at_.count());
+    update_rows(*step, table, gradients, a.workspace, isa_, threads_);
+    if (!lazy_) update_rest(*step, table, gradients.groups);
+  }
+
+ private:
+  // The step of a gradient of zeros for the rows between those of the groups.
+  void update_rest(const RowStep& step, const RowTable& table, std::int64_t groups) const {
+    const auto* rows = static_cast<const std::int64_t*>(table.rows);
+    const std::int64_t columns = gradients_.columns();
+    parallel_ranges(threads_, table_rows_, table_rows_ * columns * 24,
+                    [&](std::int64_t begin, std::int64_t end) {
+                      const std::int64_t* next = std::lower_bound(rows, rows + groups, begin);
+                      for (std::int64_t row = begin; row < end; ++next) {
+                        const std::int64_t stop =
+                            next == rows + groups ? end : std::min(*next, end);
+                        update_range(step, table, row * columns, stop * columns);
+                        row = stop + 1;
+                      }
+                    });
+  }
+
+  void update_range(const RowStep& step, const RowTable& table, std::int64_t begin,
+                    std::int64_t end) const {
+    alignas(64) static constexpr float zeros[tile] = {};
+    float *w = table.weights, *m = table.states[0], *v = table.states[1];
+    for (; begin < end; begin += tile) {
+      const std::int64_t n = std::min(end - begin, tile);
+      if (step.kind == RowOptimizer::adam) {
+        functions_.adam(step.adam, w + begin, zeros, m + begin, v + begin, w + begin, m + begin,
+                        v + begin, n);
+      } else {
+        functions_.sgd(step.sgd, w + begin, zeros, w + begin, n);
+      }
+    }
+  }
+
+  static constexpr std::int64_t tile = 1024;
+
+  RowsOperands at_;
+  RowRule rule_;
+  RowTensors tensors_;
+  bool lazy_;
+  Isa isa_;
+  int threads_;
+  const VectorFunctions& functions_;
+  GradientOperands gradients_;
+  std::int64_t table_rows_;
+};
+
+/// An update whose gradient is dense, as rows of which each has one gradient row.
+class DenseRowsUpdate final : public PreparedKernel {
+ public:
+  explicit DenseRowsUpdate(const KernelRequest& r)
+      : rule_(r),
+        tensors_(r, 2),
+        scalars_(2 + update_kind(*r.node).states.size()),
+        isa_(isa_of(*r.facts)),
+        threads_(r.facts->threads) {
+    const TensorType& master = r.inputs[0].type;
+    const std::int64_t rows = master.rank() < 2 ? 1 : master.shape[0];
+    for (std::int64_t row = 0; row < rows; ++row) rows_.push_back(row);
+    gradients_.columns = rows == 0 ? 0 : master.elements() / rows;
+    gradients_.bfloat16 = r.inputs[1].type.dtype == DType::bfloat16;
+    gradients_.arrays = &gradient_;
+    gradients_.count = 1;
+    gradients_.groups = rows;
+    gradient_.rows = rows;
+    gradient_.stride = gradients_.columns;
+    workspace_bytes = row_scratch_bytes(rows, gradients_.columns, threads_);
+  }
+
+  void run(const KernelArguments& a) noexcept override {
+    RowTable table = tensors_.of(a);
+    const std::optional<RowStep> step = rule_.step(a.inputs + scalars_);
+    if (!step) return;
+    table.rows = rows_.data();
+    gradient_.data = a.inputs[1];
+    update_rows(*step, table, gradients_, a.workspace, isa_, threads_);
+  }
+
+ private:
+  RowRule rule_;
+  RowTensors tensors_;
+  std::size_t scalars_;
+  Isa isa_;
+  int threads_;
+  std::vector<std::int64_t> rows_;
+  GradientArray gradient_;
+  RowGradients gradients_;
+};
+
+// What all updates by rows need of master, states and scalars.
+std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t first_state,
+                                          std::size_t scalars) {
+  for (std::size_t i : {std::size_t{0}, scalars, scalars + 2}) {
+    if (r.inputs[i].type.dtype != DType::float32) return "an operand that is not float32";
+  }
+  const std::size_t states = update_kind(*r.node).states.size();
+  for (std::size_t k = 0; k <= states; ++k) {
+    const bool used = k == 0 || is_present(r, first_state + k - 1);
+    if (used && !r.outputs[k].present) return "a result that nobody reads";
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
+  const RowsOperands at(*r.node);
+  const std::string& op = update_kind(*r.node).op;
+  if (op == "SgdUpdate" && is_present(r, 1)) return "momentum";
+  const bool every_row = op == "SgdUpdate" || op == "AdamUpdate";
+  if (!every_row && !r.attributes().flag("lazy")) return op + " of every row";
+  if (auto reason = refuse_tensors(r, 1, at.scalars())) return reason;
+  return refuse_gradients(r, at.gradients());
+}
+
+std::optional<std::string> refuse_dense_rows(const KernelRequest& r) {
+  if (update_group(*r.node).weight) return "a weight beside the master";
+  if (auto reason = refuse_tensors(r, 2, 2 + update_kind(*r.node).states.size())) return reason;
+  return refuse_gradients(r, 1);
+}
+
+}  // namespace
+
+void add_row_update_kernels(KernelList& list) {
+  list.push_back({.name = "cpu.rows_update",
+                  .op = "RowsUpdate",
+                  .refuse = refuse_rows_update,
+                  .propose = propose_row_major,
+                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<RowsUpdateKernel>(r);
+                  }});
+  for (const char* op :
+       {"AdagradUpdate", "RowwiseAdagradUpdate", "FtrlUpdate", "GroupFtrlUpdate"}) {
+    list.push_back({.name = std::string("cpu.") + op,
+                    .op = op,
+                    .refuse = refuse_dense_rows,
+                    .propose = propose_row_major,
+                    .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                      return std::make_unique<DenseRowsUpdate>(r);
+                    }});
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,102 @@
+// Embedding tables on the host: look-ups, and sums and optimizer updates of the rows that a batch
+// touches. Plain functions on plain pointers: nothing allocates or throws, scratch memory is the
+// caller's (64-byte aligned), and results do not depend on the number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/isa.h"
+#include "kernels/shared/row_optimizers.h"
+
+namespace tandem {
+
+/// One array of look-up indices. A negative one counts from the table's end; what is still outside
+/// becomes the nearest row (range checks come before).
+struct IdArray {
+  const void* data = nullptr;
+  std::int64_t count = 0;
+  bool wide = true;  // int64, else int32
+};
+
+/// The positions 0..N of some ids (one array after the other), grouped by table row.
+struct RowGroups {
+  void* rows = nullptr;             // [count] touched rows, ascending
+  bool wide_rows = true;            // int64, else int32
+  std::int32_t* offsets = nullptr;  // [count + 1]: group i is order[offsets[i] .. offsets[i + 1]]
+  std::int32_t* order = nullptr;    // [N] positions, ascending within a group
+  std::int32_t* inverse = nullptr;  // [N] the group of each position; may be null
+};
+
+/// Fills `groups`, whose rows hold min(N, table_rows) entries, and returns the number of groups.
+/// N < 2^31; N x table_rows (both rounded up to powers of two) must stay below 2^64.
+std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows,
+                         const RowGroups& groups, void* scratch, int threads) noexcept;
+std::size_t unique_rows_scratch_bytes(std::int64_t ids, std::int64_t table_rows, int threads);
+
+/// y[i] = table[ids[i]] for rows of `columns` float32; rows of y lie `stride` elements apart. Also
+/// packs the rows of RowGroups.
+struct RowLookup {
+  const float* table = nullptr;
+  std::int64_t table_rows = 0, columns = 0;
+  IdArray ids;
+  float* y = nullptr;
+  std::int64_t stride = 0;
+};
+void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept;
+
+/// Gradient rows of positions first .. first + rows, `stride` elements apart.
+struct GradientArray {
+  const void* data = nullptr;
+  std::int64_t rows = 0, stride = 0;
+};
+
+/// Gradients of a table's look-ups, as groups of positions to be summed.
+struct RowGradients {
+  const GradientArray* arrays = nullptr;  // positions run through them in this order
+  int count = 0;                          // of arrays
+  std::int64_t columns = 0;
+  bool bfloat16 = false;                  // else float32
+  const std::int32_t* offsets = nullptr;  // of RowGroups; null where row i has position i alone
+  const std::int32_t* order = nullptr;    // of RowGroups; null for the positions in their order
+  std::int64_t groups = 0;
+};
+
+/// sums[i] = sum of group i, float32 [groups, columns].
+void segment_sum(const RowGradients& gradients, float* sums, void* scratch, Isa isa,
+                 int threads) noexcept;
+/// The sum of squares of all elements of all groups' sums.
+double rows_sum_of_squares(const RowGradients& gradients, void* scratch, Isa isa,
+                           int threads) noexcept;
+/// For segment_sum, rows_sum_of_squares and update_rows.
+std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads);
+
+enum class RowOptimizer { sgd, adam, adagrad, rowwise_adagrad, ftrl, group_ftrl };
+
+/// An optimizer and the factors of this step; those of the other kinds are not read.
+struct RowStep {
+  RowOptimizer kind = RowOptimizer::sgd;
+  SgdStep<float> sgd{};  // without momentum
+  AdamStep<float> adam{};
+  AdagradStep<float> adagrad{};
+  FtrlStep<float> ftrl{};
+};
+
+/// A table and its states, each [table_rows, columns]: adam's exp_avg and exp_avg_sq, adagrad's
+/// sum, rowwise_adagrad's sum [table_rows], n and z of ftrl and group_ftrl.
+struct RowTable {
+  float* weights = nullptr;
+  float* states[2] = {nullptr, nullptr};
+  const void* rows = nullptr;  // [groups] distinct rows to update
+  bool wide_rows = true;
+};
+
+/// Sums each group and updates its row of weights and states with it, in one pass.
+void update_rows(const RowStep& step, const RowTable& table, const RowGradients& gradients,
+                 void* scratch, Isa isa, int threads) noexcept;
+
+/// The least bytes that an update moves: gradients and their order once, touched rows of weights
+/// and states read and written.
+double update_rows_bytes(RowOptimizer kind, const RowGradients& gradients, std::int64_t positions);
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+// What the reference kernels of updates share: the step's scalars.
+#pragma once
+
+#include "kernels/reference/network_support.h"
+
+namespace tandem::reference {
+
+/// The inputs lr, step, scale, skip, from `first` on.
+struct Scalars {
+  Reader lr, step, scale, skip;
+  std::size_t first;
+
+  Scalars(const KernelRequest& r, std::size_t first_input)
+      : lr(r.inputs[first_input]),
+        step(r.inputs[first_input + 1]),
+        scale(r.inputs[first_input + 2]),
+        skip(r.inputs[first_input + 3]),
+        first(first_input) {}
+
+  bool skipped(const KernelArguments& a) const { return skip.integer(a.inputs[first + 3], 0) != 0; }
+  /// f(lr, step, scale)
+  template <class F>
+  auto with(const KernelArguments& a, F f) const {
+    return f(lr.number(a.inputs[first], 0), step.integer(a.inputs[first + 1], 0),
+             scale.number(a.inputs[first + 2], 0));
+  }
+};
+
+}  // namespace tandem::reference

@@ -1,0 +1,205 @@
+// Training on a text table through the library and the tool: ids, vocabularies, `tandem data`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "api/vocabularies.h"
+#include "engine/formats/files.h"
+#include "tandem/tandem.h"
+#include "tests/api/small_model.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+// A look-up of two ids a sample in a table of 5 rows, then three classes.
+class DataTest : public ::testing::Test {
+ protected:
+  DataTest() {
+    std::ofstream(folder_ / "model.onnx")
+        << tandem::testing::SmallModel()
+               .input("ids", {4, 2}, 7)
+               .weight("table", {5, 3}, 0.5f)
+               .weight("w", {6, 3}, 0.5f)
+               .node("Gather", "embedding", {"table", "ids"}, "rows")
+               .node("Flatten", "flatten", {"rows"}, "flat")
+               .node("MatMul", "classes", {"flat", "w"}, "logits")
+               .output("logits", {4, 3})
+               .bytes();
+    write("u\tv\tno\nu\tw\tyes\nv\tw\tno\nu\tv\tno\nw\tu\tyes\nu\tu\tno\nv\tv\tyes\nu\tw\tno\n");
+  }
+
+  void write(const std::string& rows) { write_file(folder_ / "rows.tsv", rows); }
+  // `as`: functions of the ids.
+  void configure(const std::string& as, const std::string& more = "") {
+    std::ofstream(folder_ / "train.toml") << R"(model = "model.onnx"
+batch_size = 4
+steps = 4
+[loss]
+terms = [ { kind = "softmax_cross_entropy", logits = "logits", labels = "labels" } ]
+[optimizer]
+kind = "sgd"
+[data]
+kind = "tsv"
+columns = [ "a", "b", "class" ]
+[data.train]
+files = [ "rows.tsv" ]
+[data.fields]
+labels = { from = "class", as = [ "vocabulary" ] }
+ids = { from = [ "a", "b" ], as = [ )" << as
+                                          << " ]" << more << " }\n";
+  }
+  TrainOptions options(const std::string& run, bool resume = false) {
+    TrainOptions options;
+    options.run_dir = folder_ / run;
+    options.resume = resume;
+    options.on_message = [this](const std::string& text) { messages_.push_back(text); };
+    return options;
+  }
+  std::string train(const std::string& run, bool resume = false,
+                    std::vector<std::string> overrides = {}) {
+    try {
+      TrainOptions how = options(run, resume);
+      how.overrides = std::move(overrides);
+      Trainer(folder_ / "train.toml", how).run();
+    } catch (const Error& error) {
+      kind_ = error.kind();
+      return error.what();
+    }
+    return "no error";
+  }
+
+  tandem::testing::TemporaryFolder folder_;
+  std::vector<std::string> messages_;
+  ErrorKind kind_ = ErrorKind::runtime;
+};
+
+TEST_F(DataTest, TheVocabularyStaysWithTheRun) {
+  configure("'vocabulary(name=\"words\")'");
+  EXPECT_EQ(train("run"), "no error");
+  EXPECT_THAT(messages_, Contains(HasSubstr("preparing 1 files")));
+  EXPECT_EQ(read_file(folder_ / "run/vocabulary.words.tsv"),
+            "column\tvalue\tcount\n\tu\t7\n\tv\t5\n\tw\t4\n");
+  EXPECT_TRUE(path_exists(folder_ / "run/vocabulary.labels.tsv"));
+  EXPECT_THAT(export_run(folder_ / "run", folder_ / "out.onnx"),
+              HasSubstr("out.vocabulary.words.tsv"));
+  EXPECT_EQ(read_file(folder_ / "out.vocabulary.words.tsv"),
+            read_file(folder_ / "run/vocabulary.words.tsv"));
+
+  messages_.clear();
+  EXPECT_EQ(train("run", true, {"steps=6"}), "no error");
+  EXPECT_THAT(messages_, Contains("resumed at step 4"));
+  EXPECT_THAT(messages_, ::testing::Not(Contains(HasSubstr("preparing"))));
+
+  const std::string rows = read_file(folder_ / "rows.tsv");
+  write(rows + "w\tw\tno\nw\tw\tno\n");
+  EXPECT_THAT(train("run", true, {"steps=8"}), HasSubstr("ids would mean other rows"));
+  EXPECT_EQ(kind_, ErrorKind::data);
+  write(rows);
+  EXPECT_EQ(train("run", true, {"steps=8"}), "no error");
+  configure("'hash(5)'");
+  EXPECT_THAT(train("run", true, {"steps=9"}), HasSubstr("no vocabulary of that name"));
+  EXPECT_EQ(train("other"), "no error");
+  configure("'vocabulary(name=\"words\")'");
+  EXPECT_THAT(train("other", true, {"steps=9"}), HasSubstr("trained without a vocabulary"));
+}
+
+TEST_F(DataTest, AnIdOutsideTheTableIsNamed) {
+  configure("'int64'");
+  write("0\t1\tno\n4\t3\tyes\n4\t4\tno\n2\t5\tyes\n-1\t0\tno\n");
+  const std::string text = train("run");
+  EXPECT_EQ(kind_, ErrorKind::data);
+  const std::string rows = folder_ / "rows.tsv";
+  EXPECT_THAT(text, HasSubstr(rows + ":4: data.ids: out of range: an index of embedding"));
+  EXPECT_THAT(text, HasSubstr("into \"table\", which has 5 rows: expected 0 to 4, got 5"));
+  EXPECT_THAT(text, HasSubstr(rows + ":5: data.ids: out of range"));
+  EXPECT_THAT(text, HasSubstr("got -1"));
+
+  configure("'int64'", ", out_of_range = 'zero'");
+  EXPECT_EQ(train("zeros"), "no error");
+  write("0\t1\tno\n4\t3\tyes\n4\t4\tno\n2\t0\tyes\n0\t0\tno\n");
+  EXPECT_EQ(train("same"), "no error");
+  const auto weights = [&](const std::string& run) {
+    export_run(folder_ / run, folder_ / "w.safetensors");
+    return read_file(folder_ / "w.safetensors");
+  };
+  EXPECT_EQ(weights("zeros"), weights("same"));
+
+  std::string config = read_file(folder_ / "train.toml");
+  config.replace(config.find("\"vocabulary\" ]"), 14, "\"vocabulary\" ], out_of_range = 'zero'");
+  write_file(folder_ / "train.toml", config);
+  EXPECT_THAT(train("labels"), HasSubstr("look up rows of a parameter"));
+}
+
+struct Ended {
+  int code = -1;
+  std::string text;
+};
+
+Ended tool(const std::string& arguments) {
+  Ended ended;
+  FILE* pipe = popen((std::string(TANDEM_BUILD_DIR) + "/tandem " + arguments).c_str(), "r");
+  if (pipe == nullptr) return ended;
+  char part[4096];
+  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
+  ended.code = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+TEST_F(DataTest, PrepareIsDoneOnce) {
+  configure("'vocabulary(by=\"value\")'");
+  const std::string toml = folder_ / "train.toml";
+  const Ended first = tool("data prepare " + toml + " 2>/dev/null");
+  EXPECT_EQ(first.code, 0);
+  EXPECT_THAT(first.text, HasSubstr("prepared 8 rows"));
+  const Ended second = tool("data prepare " + toml + " --json 2>/dev/null");
+  const Json json = Json::parse(second.text);
+  EXPECT_EQ(json["up_to_date"], true);
+  EXPECT_EQ(json["train"]["samples"], 8);
+  EXPECT_EQ(json["vocabularies"][1]["rows"], 4);  // u, v, w and what is unknown
+  EXPECT_THAT(tool("data prepare " + toml + " 2>/dev/null").text, HasSubstr("up to date"));
+  EXPECT_EQ(train("run"), "no error");
+  EXPECT_THAT(messages_, ::testing::Not(Contains(HasSubstr("preparing"))));
+}
+
+TEST_F(DataTest, CheckShowsWhatIsThere) {
+  configure("'int64'");
+  write("0\t1\tno\n4\t\tyes\n4\t4\n2\t5\tyes\n-7\t0\t\n");
+  const std::string toml = folder_ / "train.toml";
+  const Ended bad = tool("data check " + toml + " --json 2>/dev/null");
+  EXPECT_EQ(bad.code, 4);
+  const Json json = Json::parse(bad.text);
+  EXPECT_EQ(json["train"]["samples"], 3);
+  EXPECT_EQ(json["train"]["bad"], 2);
+  EXPECT_EQ(json["problems"].size(), 2u);
+  EXPECT_EQ(json["problems"][0]["line"], 2);
+  EXPECT_EQ(json["problems"][0]["column"], 2);
+  const Json& ids = json["train"]["fields"][1];
+  EXPECT_EQ(ids["columns"][0]["least"], -7);
+  EXPECT_EQ(ids["columns"][1]["greatest"], 5);
+  EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["missing"], 1);
+  EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["distinct"], 3);
+  EXPECT_FALSE(path_exists(folder_ / "runs"));
+  const Ended skipped = tool("data check " + toml + " data.on_bad=skip 2>/dev/null");
+  EXPECT_EQ(skipped.code, 0);
+  EXPECT_THAT(skipped.text, HasSubstr("train: 3 samples, 2 bad rows"));
+  EXPECT_THAT(skipped.text, HasSubstr("rows.tsv:3:3: the field of `class`"));
+
+  const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
+  const Ended arrays = tool("data check " + digits + " --json 2>/dev/null");
+  EXPECT_EQ(arrays.code, 0);
+  EXPECT_GT(Json::parse(arrays.text)["train"]["samples"], 100);
+}
+
+}  // namespace
+}  // namespace tandem::api

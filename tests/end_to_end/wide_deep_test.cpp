@@ -1,0 +1,138 @@
+// Wide & Deep with sparse updates: the same losses wherever tables and layers are, and however a
+// step is cut into passes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include "tests/end_to_end/placed_training.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t batch = 48, fields = 39, rows = 5000, steps = 6;
+
+// Zipf-like ids: small ones occur many times, most rows never.
+PlacedTraining::Feeds feeds_of(int step) {
+  std::mt19937 random(static_cast<unsigned>(step) + 7);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  std::vector<std::int64_t> ids(batch * fields);
+  for (std::int64_t& id : ids) {
+    id = static_cast<std::int64_t>(std::pow(static_cast<double>(rows), uniform(random))) - 1;
+  }
+  std::vector<float> labels(batch);
+  for (float& label : labels) label = uniform(random) < 0.3 ? 1.0f : 0.0f;
+  return {{"ids", HostTensor::from<std::int64_t>({batch, fields}, ids)},
+          {"label", HostTensor::from<float>({batch}, labels)}};
+}
+
+std::vector<std::string> settings(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> all{
+      "loss.terms=[{name=\"wide_loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
+      "labels=\"label\"}, {name=\"l2\", kind=\"sum_of_squares\", of=\"deep_rows\", weight=4e-2, "
+      "reduction=\"sum\"}]",
+      "optimizer.kind=adam", "optimizer.lr=3e-3",
+      "optimizer.groups=[{at=\"wide:*\", kind=\"ftrl\", lr=0.05, l1=1e-8, l2=1e-8, "
+      "initial_accumulator=1.0}, {at=\"deep:*\", kind=\"lazy_adam\"}]",
+      "data={kind=\"npz\", train={files=[\"none.npz\"]}, fields={ids=\"ids\", label=\"label\"}}"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+class WideDeepRun {
+ public:
+  explicit WideDeepRun(const std::vector<std::string>& more)
+      : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch, settings(more),
+                  feeds_of(1)) {
+    for (int step = 1; step <= steps; ++step) losses.push_back(training_.step(feeds_of(step)));
+    training_.synchronize();
+    if (training_.devices().size() > 1) {
+      bytes_to_device = training_.devices()[1]->counters().bytes_to_device;
+      bytes_to_host = training_.devices()[1]->counters().bytes_to_host;
+    }
+  }
+  int count(const std::string& op) const {
+    const auto& nodes = training_.program().lowered().graph.nodes;
+    return static_cast<int>(
+        std::count_if(nodes.begin(), nodes.end(), [&](const Node& n) { return n.op->name == op; }));
+  }
+  std::vector<double> losses;
+  std::uint64_t bytes_to_device = 0, bytes_to_host = 0;
+
+ private:
+  PlacedTraining training_;
+};
+
+void expect_equal(const std::vector<double>& a, const std::vector<double>& b, double tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_NEAR(a[i], b[i], tolerance * std::fabs(b[i])) << "step " << i + 1;
+  }
+}
+
+const std::vector<double>& on_the_host() {
+  static const std::vector<double> losses = WideDeepRun({}).losses;
+  return losses;
+}
+
+TEST(WideDeep, UpdatesRowsAlone) {
+  const WideDeepRun run({});
+  EXPECT_EQ(run.count("RowsUpdate"), 2);
+  EXPECT_EQ(run.count("UniqueIndices"), 1) << "both tables are looked up by the same ids";
+  EXPECT_EQ(run.count("GatherGrad"), 0);
+  EXPECT_LT(run.losses.back(), run.losses.front());
+}
+
+TEST(WideDeep, LossesDoNotDependOnThePlacement) {
+  const std::string head = "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n";
+  const std::vector<std::string> policies{
+      "  { at = \"**\", on = \"gpu\" },\n]\n",
+      "  { at = \"**\", on = \"gpu\" },\n  { at = \"{wide,deep}.**\", on = \"cpu\" },\n]\n",
+      "  { at = \"**\", on = \"gpu\" },\n  { at = \"deep.**\", on = \"cpu\" },\n]\n",
+      "  { at = \"**\", on = \"gpu\" },\n  { at = \"{wide,deep}.**\", state = \"cpu\" },\n]\n"};
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    SCOPED_TRACE(policies[i]);
+    const std::string path = ::testing::TempDir() + "wide_deep_" + std::to_string(i) + ".toml";
+    std::ofstream(path) << head << policies[i];
+    expect_equal(WideDeepRun({"policy=" + path}).losses, on_the_host(), 1e-5);
+  }
+}
+
+// What crosses: each row that occurs once, with an index for each id, both ways for both tables.
+TEST(WideDeep, RowsThatCrossAreFewer) {
+  const auto policy = [](const std::string& ship) {
+    const std::string path = ::testing::TempDir() + "wide_deep_ship_" + ship + ".toml";
+    std::ofstream(path) << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
+                           "  { at = \"**\", on = \"gpu\" },\n  { at = \"{wide,deep}.**\", on = "
+                           "\"cpu\", ship = \""
+                        << ship << "\" },\n]\n";
+    return path;
+  };
+  const WideDeepRun rows({"policy=" + policy("rows")}), results({"policy=" + policy("results")});
+  expect_equal(rows.losses, on_the_host(), 1e-5);
+  expect_equal(results.losses, on_the_host(), 1e-5);
+  EXPECT_EQ(rows.count("GatherRows"), 2);
+  EXPECT_EQ(results.count("GatherRows"), 0);
+  EXPECT_LT(rows.bytes_to_device, results.bytes_to_device);
+  EXPECT_LT(rows.bytes_to_host, results.bytes_to_host);
+  const WideDeepRun clipped({"policy=" + policy("rows"), "optimizer.clip_norm=0.05"});
+  expect_equal(clipped.losses, WideDeepRun({"optimizer.clip_norm=0.05"}).losses, 1e-5);
+}
+
+TEST(WideDeep, PassesOfAStepAddUp) {
+  expect_equal(WideDeepRun({"micro_batch=16"}).losses, on_the_host(), 1e-5);
+}
+
+TEST(WideDeep, ClipsByTheNormOfRows) {
+  const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
+  std::vector<std::string> in_passes = clipped;
+  in_passes.push_back("micro_batch=16");
+  const std::vector<double> whole = WideDeepRun(clipped).losses;
+  EXPECT_GT(std::fabs(whole[2] - on_the_host()[2]), 1e-5) << "clipping changes something";
+  expect_equal(WideDeepRun(in_passes).losses, whole, 1e-5);
+}
+
+}  // namespace
+}  // namespace tandem::testing

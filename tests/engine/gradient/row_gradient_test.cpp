@@ -1,0 +1,75 @@
+// Which gradients stay sparse in their rows.
+#include "engine/gradient/row_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/gradient/gradient.h"
+
+namespace tandem {
+namespace {
+
+class RowGradientTest : public ::testing::Test {
+ protected:
+  ValueId table() {
+    State state;
+    state.name = "table";
+    state.kind = StateKind::parameter;
+    state.trainable = true;
+    state.start = HostTensor(TensorType{DType::float32, {10, 4}});
+    return g.state(std::move(state));
+  }
+  ValueId look_up(ValueId table, const std::string& ids, std::int64_t count,
+                  DType dtype = DType::int64) {
+    return g.add_node("Gather", {table, g.input(ids, {dtype, {count}})});
+  }
+  ValueId sum(ValueId x) { return g.reduce_sum(x, {0, 1}, false); }
+  std::optional<RowGradient> gradient(ValueId loss, ValueId of) {
+    g.set_scope({"gradient", Phase::backward, {}});
+    const GradientSeed seed{loss, g.scalar(1, DType::float32)};
+    return row_gradient(g.graph(), add_gradients(g, std::span(&seed, 1), std::span(&of, 1))[0]);
+  }
+
+  OperatorSet operators = all_operators();
+  GraphBuilder g{operators};
+};
+
+TEST_F(RowGradientTest, OneLookUp) {
+  const ValueId t = table();
+  const auto rows = gradient(sum(look_up(t, "ids", 5)), t);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->ids.size(), 1u);
+  EXPECT_EQ(id_count(g.graph(), *rows), 5);
+  EXPECT_EQ(g.shape(rows->dy[0]), (Shape{5, 4}));
+}
+
+TEST_F(RowGradientTest, SeveralLookUpsOfOneTable) {
+  const ValueId t = table();
+  const ValueId a = sum(look_up(t, "a", 5)), b = sum(look_up(t, "b", 3)),
+                c = sum(look_up(t, "c", 2));
+  const auto rows = gradient(g.add(g.add(a, b), c), t);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->ids.size(), 3u);
+  EXPECT_EQ(id_count(g.graph(), *rows), 10);
+}
+
+TEST_F(RowGradientTest, ATableThatAProductReadsTooIsDense) {
+  const ValueId t = table();
+  const ValueId x = look_up(t, "ids", 5);
+  const ValueId logits = g.matmul(x, g.transpose_last_two(t));
+  EXPECT_FALSE(gradient(sum(logits), t));
+}
+
+TEST_F(RowGradientTest, ConstantIdsAreDense) {
+  const ValueId t = table();
+  const ValueId ids = g.constant(HostTensor::from<std::int64_t>({2}, {1, 3}));
+  EXPECT_FALSE(gradient(sum(g.add_node("Gather", {t, ids})), t));
+}
+
+TEST_F(RowGradientTest, IdsOfTwoTypesAreDense) {
+  const ValueId t = table();
+  const ValueId a = sum(look_up(t, "a", 5)), b = sum(look_up(t, "b", 3, DType::int32));
+  EXPECT_FALSE(gradient(g.add(a, b), t));
+}
+
+}  // namespace
+}  // namespace tandem

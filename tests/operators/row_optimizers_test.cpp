@@ -1,0 +1,222 @@
+// Every optimizer of looked-up rows over 50 steps against a plain double-precision script of its
+// published formula (tests/scripts/row_optimizers.py): duplicate ids, empty batches, all ids equal,
+// all different.
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "engine/formats/npy.h"
+#include "engine/operators/update_kind.h"
+#include "tests/operators/single_node.h"
+
+namespace tandem::testing {
+namespace {
+
+using Json = nlohmann::json;
+const std::string data = std::string(TANDEM_SOURCE_DIR) + "/tests/data/row_optimizers";
+
+const Json& description() {
+  static const Json json = Json::parse(read_file(data + ".json"));
+  return json;
+}
+
+const HostTensor& array(const std::string& name) {
+  static const std::map<std::string, HostTensor> arrays = [] {
+    std::map<std::string, HostTensor> all;
+    for (const NamedTensor& t : read_npz(data + ".npz")) all.emplace(t.name, t.tensor);
+    return all;
+  }();
+  return arrays.at(name);
+}
+bool has_array(const std::string& name) {
+  try {
+    array(name);
+    return true;
+  } catch (const std::out_of_range&) {
+    return false;
+  }
+}
+
+struct OptimizerCase {
+  std::size_t index = 0;
+  const Json& json() const { return description()["cases"][index]; }
+  std::string name() const { return json()["name"]; }
+};
+void PrintTo(const OptimizerCase& c, std::ostream* stream) { *stream << c.name(); }
+
+std::string op_of(const std::string& kind) {
+  static const std::map<std::string, std::string> ops{{"sgd", "SgdUpdate"},
+                                                      {"adam", "AdamUpdate"},
+                                                      {"lazy_adam", "AdamUpdate"},
+                                                      {"adagrad", "AdagradUpdate"},
+                                                      {"rowwise_adagrad", "RowwiseAdagradUpdate"},
+                                                      {"ftrl", "FtrlUpdate"},
+                                                      {"group_ftrl", "GroupFtrlUpdate"}};
+  return ops.at(kind);
+}
+
+Attributes attributes_of(const Json& json, std::int64_t columns) {
+  const std::string kind = json["kind"];
+  Attributes attributes;
+  for (const AttributeSpec& spec : all_update_attributes()) attributes.set(spec.name, spec.value);
+  attributes.set("op", op_of(kind));
+  attributes.set("lazy", std::int64_t{kind != "adam"});
+  for (const auto& [key, value] : json["options"].items()) {
+    if (key == "lr" || key == "initial_accumulator") continue;
+    const std::string name = key == "eps" ? "epsilon" : key;
+    if (value.is_string())
+      attributes.set(name, value.get<std::string>());
+    else
+      attributes.set(name, value.get<double>());
+  }
+  if (kind == "group_ftrl") {  // the script's threshold is on the norm of the whole row
+    attributes.set("l21", attributes.number("l1") / std::sqrt(static_cast<double>(columns)));
+    attributes.set("l1", 0.0);
+  }
+  return attributes;
+}
+
+/// What UniqueIndices makes of the ids.
+std::vector<HostTensor> groups_of(std::span<const std::int64_t> ids, std::int64_t rows) {
+  std::map<std::int64_t, std::vector<std::int32_t>> positions;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    positions[ids[i]].push_back(static_cast<std::int32_t>(i));
+  const auto count = static_cast<std::int64_t>(ids.size()), capacity = std::min(count, rows);
+  std::vector<std::int64_t> unique;
+  std::vector<std::int32_t> order, offsets;
+  for (const auto& [row, places] : positions) {
+    unique.push_back(row);
+    offsets.push_back(static_cast<std::int32_t>(order.size()));
+    order.insert(order.end(), places.begin(), places.end());
+  }
+  const auto found = static_cast<std::int32_t>(unique.size());
+  unique.resize(static_cast<std::size_t>(capacity), -1);
+  offsets.resize(static_cast<std::size_t>(capacity) + 1, static_cast<std::int32_t>(count));
+  return {HostTensor::from<std::int64_t>({capacity}, unique),
+          HostTensor::from<std::int32_t>({count}, order),
+          HostTensor::from<std::int32_t>({capacity + 1}, offsets),
+          HostTensor::from<std::int32_t>({}, {found})};
+}
+
+/// Master and states, after all steps, on the kernel with this name.
+class Table {
+ public:
+  Table(const Json& json, const std::string& table, DType dtype)
+      : json_(json), table_(table), dtype_(dtype) {
+    const Json& shape = description()["tables"][table];
+    rows_ = shape["rows"];
+    columns_ = shape["columns"];
+    attributes_ = attributes_of(json, columns_);
+    const UpdateKind& kind = *find_update_kind(attributes_.text("op"));
+    tensors.push_back(array(table + ".initial").converted(dtype));
+    const double start = json["options"].value("initial_accumulator", 0.0);
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      if (!kind.uses_states(attributes_)) {
+        tensors.emplace_back();
+        continue;
+      }
+      HostTensor state(TensorType{DType::float64, kind.state_shape({rows_, columns_})});
+      for (double& x : state.as<double>()) x = k == 0 ? start : 0;
+      tensors.push_back(state.converted(dtype));
+    }
+  }
+
+  /// False where the list has no such kernel for it.
+  bool run(const std::string& kernel_name) {
+    const auto offsets = array(table_ + ".offsets").integers(),
+               ids = array(table_ + ".ids").integers();
+    const HostTensor gradients = array(table_ + ".gradients").converted(dtype_);
+    const std::size_t row_bytes = gradients.bytes() / ids.size();
+    for (std::int64_t step = 1; step < static_cast<std::int64_t>(offsets.size()); ++step) {
+      const std::int64_t first = offsets[step - 1], count = offsets[step] - first;
+      std::vector<HostTensor> inputs = tensors;
+      for (HostTensor& t : groups_of({ids.data() + first, static_cast<std::size_t>(count)}, rows_))
+        inputs.push_back(t);
+      const HostTensor one = HostTensor::from<double>({}, {1.0}).converted(dtype_);
+      inputs.push_back(
+          HostTensor::from<double>({}, {json_["options"]["lr"].get<double>()}).converted(dtype_));
+      inputs.push_back(HostTensor::from<std::int64_t>({}, {step}));
+      inputs.push_back(one);
+      inputs.push_back(HostTensor::from<bool>({}, {false}));
+      HostTensor dy(TensorType{dtype_, {count, columns_}});
+      if (count > 0) {
+        std::memcpy(dy.data(),
+                    static_cast<const char*>(gradients.data()) +
+                        static_cast<std::size_t>(first) * row_bytes,
+                    dy.bytes());
+      }
+      inputs.push_back(dy);
+      const Graph graph = single_node("RowsUpdate", inputs, attributes_);
+      const Kernel* kernel = nullptr;
+      for (const Kernel& known : cpu_list()) {
+        if (known.name == kernel_name) kernel = &known;
+      }
+      if (kernel->refuse(plain_request(graph, graph.nodes[0]))) return false;
+      const std::vector<HostTensor> next = run_node(*kernel, graph, graph.nodes[0], inputs);
+      for (std::size_t k = 0; k < tensors.size(); ++k) {
+        if (tensors[k].type().elements() > 0 && tensors[k].data() != nullptr) tensors[k] = next[k];
+      }
+    }
+    return true;
+  }
+
+  std::vector<HostTensor> tensors;
+
+ private:
+  const Json& json_;
+  std::string table_;
+  DType dtype_;
+  std::int64_t rows_ = 0, columns_ = 0;
+  Attributes attributes_;
+};
+
+class RowOptimizers : public ::testing::TestWithParam<OptimizerCase> {};
+
+TEST_P(RowOptimizers, AgreeWithTheScript) {
+  const Json& json = GetParam().json();
+  for (const auto& [table, shape] : description()["tables"].items()) {
+    for (const std::string kernel : {"cpu.rows_update", "reference.rows_update"}) {
+      for (const DType dtype : {DType::float32, DType::float64}) {
+        SCOPED_TRACE(table + " " + kernel + " " + std::string(name_of(dtype)));
+        Table run(json, table, dtype);
+        if (!run.run(kernel)) {
+          EXPECT_TRUE(kernel == "cpu.rows_update" && dtype == DType::float64);
+          continue;
+        }
+        const double tolerance = dtype == DType::float32 ? 1e-6 : 1e-12;
+        const std::string prefix = GetParam().name() + "." + table + ".";
+        EXPECT_EQ(compare(run.tensors[0], array(prefix + "w"), tolerance), "") << "w";
+        std::size_t k = 1;
+        for (const Json& state : json["states"]) {
+          const std::string name = prefix + state.get<std::string>();
+          if (has_array(name)) {
+            HostTensor expected = array(name).reshaped(run.tensors[k].shape());
+            EXPECT_EQ(compare(run.tensors[k], expected, tolerance), "") << name;
+          }
+          ++k;
+        }
+        if (json["kind"] == "adam") continue;  // dense meaning: every row moves
+        const HostTensor before = array(table + ".initial").converted(dtype);
+        const std::int64_t columns = shape["columns"];
+        for (const std::int64_t row : shape["untouched"]) {
+          for (std::int64_t c = 0; c < columns; ++c) {
+            const std::int64_t i = row * columns + c;
+            EXPECT_EQ(run.tensors[0].number(i), before.number(i)) << "row " << row;
+          }
+        }
+      }
+    }
+  }
+}
+
+std::vector<OptimizerCase> cases() {
+  std::vector<OptimizerCase> all;
+  for (std::size_t i = 0; i < description()["cases"].size(); ++i) all.push_back({i});
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, RowOptimizers, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name(); });
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,155 @@
+// Cases of row-sparse gradients: ids grouped by row, and what reads them.
+#include <cmath>
+
+#include "tests/operators/network_cases.h"
+
+namespace tandem::testing {
+namespace {
+
+CaseInput ints(std::vector<double> values, DType dtype = DType::int32) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return valued({count}, std::move(values), dtype);
+}
+CaseInput count_of(double rows) { return valued({}, {rows}, DType::int32); }
+
+void add_unique(Cases& cases) {
+  const Attributes rows{{"rows", 6}};
+  const auto add = [&](const char* name, std::vector<CaseInput> ids, std::vector<double> unique,
+                       const Attributes& attributes) {
+    add_case(cases, "UniqueIndices", name, std::move(ids), attributes).expected = std::move(unique);
+  };
+  add("duplicates", {ints({4, 1, 4, 0, 1, 4, 5}, DType::int64)}, {0, 1, 4, 5, -1, -1}, rows);
+  add("negative", {ints({-1, 5, 2, -4})}, {2, 5, -1, -1}, rows);
+  add("all_equal", {ints({3, 3, 3, 3, 3})}, {3, -1, -1, -1, -1}, rows);
+  add("all_different", {ints({5, 3, 1, 0, 2, 4}, DType::int64)}, {0, 1, 2, 3, 4, 5}, rows);
+  add("two_lookups", {valued({2, 2}, {2, 0, 2, 1}, DType::int64), ints({1, 5}, DType::int64)},
+      {0, 1, 2, 5, -1, -1}, rows);
+  add("none", {ints({}, DType::int64)}, {}, rows);
+  add("few_of_many", {ints({70000000000, 3, 70000000000}, DType::int64)}, {3, 70000000000, -1},
+      {{"rows", std::int64_t{1} << 40}});
+}
+
+void add_marks(Cases& cases) {
+  const CaseInput marks = valued({6}, {0, 1, 0, 0, 0, 1}, DType::boolean);
+  add_case(cases, "MarkRows", "adds", {marks, ints({4, 1}), ints({-2}, DType::int64)});
+  cases.back().expected = {0, 1, 0, 0, 1, 1};
+  add_case(cases, "MarkRows", "first", {marks, ints({3, 3})}, {{"first", 1}});
+  cases.back().expected = {0, 0, 0, 1, 0, 0};
+  add_case(cases, "TouchedRows", "some", {marks});
+  cases.back().expected = {1, 5, -1, -1, -1, -1};
+  add_case(cases, "GatherRows", "all",
+           {patterned({6, 2}), ints({0, 2, 5}, DType::int64), count_of(3)});
+  const std::vector<double> p = pattern(12);
+  cases.back().expected = {p[0], p[1], p[4], p[5], p[10], p[11]};
+  add_case(cases, "TouchedRows", "none", {valued({3}, {0, 0, 0}, DType::boolean)});
+  cases.back().expected = {-1, -1, -1};
+}
+
+// Six rows of three; ids 4, 1, 4, 0, 1, 4 of two look-ups, four and two.
+struct Table {
+  CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
+            second = patterned({2, 3}, 2);
+  std::vector<CaseInput> groups{ints({0, 1, 4, -1, -1, -1}, DType::int64), ints({3, 1, 4, 0, 2, 5}),
+                                ints({0, 1, 3, 6, 6, 6, 6}), count_of(3)};
+
+  std::vector<CaseInput> inputs(std::vector<CaseInput> states, double step,
+                                bool skip = false) const {
+    std::vector<CaseInput> all{master};
+    all.insert(all.end(), states.begin(), states.end());
+    all.insert(all.end(), groups.begin(), groups.end());
+    all.push_back(valued({}, {0.25}));
+    all.push_back(valued({}, {step}, DType::int64));
+    all.push_back(valued({}, {0.5}));
+    all.push_back(valued({}, {skip ? 1.0 : 0.0}, DType::boolean));
+    all.push_back(first);
+    all.push_back(second);
+    return all;
+  }
+  /// The gradient that a dense update would get.
+  std::vector<double> dense() const {
+    const double rows[6] = {4, 1, 4, 0, 1, 4};
+    const std::vector<double> a = pattern(12, 1), b = pattern(6, 2);
+    std::vector<double> sum(18, 0.0);
+    for (std::size_t p = 0; p < 6; ++p) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        const double dy = p < 4 ? a[p * 3 + c] : b[(p - 4) * 3 + c];
+        sum[static_cast<std::size_t>(rows[p]) * 3 + c] += dy;
+      }
+    }
+    return sum;
+  }
+};
+
+void add_updates(Cases& cases) {
+  const Table table;
+  const CaseInput mean = patterned({6, 3}, 3);
+  CaseInput square = patterned({6, 3}, 4);
+  for (double& v : square.values) v = std::fabs(v);
+  const std::string sgd = "SgdUpdate", adam = "AdamUpdate";
+  std::vector<double> plain = pattern(18);
+  for (std::size_t i = 0; i < 18; ++i) plain[i] -= 0.25 * 0.5 * table.dense()[i];
+  const auto add = [&](const char* name, std::vector<CaseInput> inputs, Attributes attributes) {
+    add_case(cases, "RowsUpdate", name, std::move(inputs), std::move(attributes));
+  };
+  add("sgd", table.inputs({absent()}, 3), {{"op", sgd}});
+  cases.back().expected = plain;
+  add("sgd_every_row", table.inputs({absent()}, 3), {{"op", sgd}, {"lazy", 0}});
+  cases.back().expected = plain;
+  add("sgd_decay", table.inputs({absent()}, 3), {{"op", sgd}, {"weight_decay", 0.1}, {"lazy", 0}});
+  cases.back().expected = plain;
+  for (std::size_t i = 0; i < 18; ++i) cases.back().expected[i] -= 0.25 * 0.1 * pattern(18)[i];
+  add("momentum", table.inputs({mean}, 3), {{"op", sgd}, {"momentum", 0.9}, {"lazy", 0}});
+  add("lazy_adam", table.inputs({mean, square}, 7), {{"op", adam}});
+  add("adam", table.inputs({mean, square}, 7), {{"op", adam}, {"lazy", 0}, {"weight_decay", 0.1}});
+  add("skipped", table.inputs({mean, square}, 7, true), {{"op", adam}});
+  cases.back().expected = pattern(18);
+  const CaseInput row_sum = valued({6}, {0.5, 0.25, 1, 2, 0.75, 0.125});
+  const Attributes adagrad{{"lr_decay", 0.5}, {"weight_decay", 0.1}, {"epsilon", 1e-3}};
+  Attributes ftrl{{"l1", 0.2},
+                  {"l2", 0.1},
+                  {"beta", 1.0},
+                  {"l21", 0.1},
+                  {"lr_power", -0.7},
+                  {"l2_shrinkage", 0.01},
+                  {"dialect", std::string("tensorflow")}};
+  const auto of = [](Attributes settings, const char* op) {
+    settings.set("op", std::string(op));
+    return settings;
+  };
+  add("adagrad", table.inputs({square}, 3), of(adagrad, "AdagradUpdate"));
+  add("rowwise_adagrad", table.inputs({row_sum}, 3), of(adagrad, "RowwiseAdagradUpdate"));
+  add("ftrl", table.inputs({square, mean}, 3), of(ftrl, "FtrlUpdate"));
+  add("group_ftrl", table.inputs({square, mean}, 3), of(ftrl, "GroupFtrlUpdate"));
+  Attributes every;
+  every.set("op", adam);
+  every.set("beta1", 0.5);
+  every.set("beta2", 0.75);
+  every.set("decoupled", std::int64_t{1});
+  every.set("bias_correction", std::int64_t{0});
+  every.set("epsilon_form", std::string("onnx"));
+  add("adam_settings", table.inputs({mean, square}, 7), every);
+  add("nesterov", table.inputs({mean}, 3),
+      {{"op", sgd}, {"momentum", 0.9}, {"nesterov", 1}, {"lazy", 0}});
+  add("dampened", table.inputs({mean}, 3),
+      {{"op", sgd}, {"momentum", 0.9}, {"dampening", 0.5}, {"lazy", 0}});
+  double squares = 0;
+  for (double g : table.dense()) squares += g * g;
+  add_case(cases, "RowsSumOfSquares", "two_lookups",
+           {table.groups[1], table.groups[2], table.groups[3], table.first, table.second},
+           {{"columns", 3}});
+  cases.back().expected = {squares};
+  add_case(cases, "RowsSumOfSquares", "one_column",
+           {ints({1, 0, 2}), ints({0, 2, 3, 3}), count_of(2), valued({3, 1}, {1, 2, 4})},
+           {{"columns", 1}});
+  cases.back().expected = {25};
+}
+
+}  // namespace
+
+void add_row_cases(Cases& cases) {
+  add_unique(cases);
+  add_marks(cases);
+  add_updates(cases);
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,54 @@
+// tandem data prepare|check TRAIN.toml.
+#include <cstdio>
+#include <memory>
+
+#include "tandem/tandem.h"
+#include "tools/arguments.h"
+
+namespace tandem::tool {
+
+void add_data(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    std::string config;
+    api::DataOptions data;
+  };
+  CLI::App* data = app.add_subcommand("data", "Look at the data of a train.toml, or prepare it");
+  data->require_subcommand(1);
+  data->footer(
+      "Example: tandem data check train.toml && tandem data prepare train.toml && tandem train "
+      "train.toml");
+  const auto add = [&](const char* name, const char* help) {
+    auto options = std::make_shared<Options>();
+    CLI::App* command = data->add_subcommand(name, help);
+    command->add_option("config", options->config, "The train.toml")->required();
+    command->add_option("overrides", options->data.overrides, "Keys to set: data.on_bad=skip");
+    command->add_flag("--json", invocation.json, "One JSON object on standard output");
+    options->data.on_message = [](const std::string& text) {
+      std::fprintf(stderr, "%s\n", text.c_str());
+    };
+    return std::pair(command, options);
+  };
+  {
+    const auto [command, options] =
+        add("prepare", "Turn text tables into arrays, which training then maps into memory");
+    command->footer("Training does this by itself. A second call prints \"up to date\".");
+    command->callback([options = options, &invocation] {
+      invocation.action = [options, &invocation] {
+        const api::Report report = api::data_prepare(options->config, options->data);
+        return print(report.text, report.json, invocation.json);
+      };
+    });
+  }
+  const auto [command, options] =
+      add("check", "Read all of it, write nothing: counts, ranges, missing values, bad rows");
+  command->footer("Exit code 4 where training would refuse a row.");
+  command->callback([options = options, &invocation] {
+    invocation.action = [options, &invocation] {
+      const api::DataReport found = api::data_check(options->config, options->data);
+      print(found.report.text, found.report.json, invocation.json);
+      return found.bad ? static_cast<int>(ErrorKind::data) : 0;
+    };
+  });
+}
+
+}  // namespace tandem::tool
