@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/operators/operator.h"
+
 namespace tandem {
 namespace {
 
@@ -23,6 +25,7 @@ class Derivation {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
       placement_.nodes[n] = node.phase == Phase::update ? of_update(n) : of_derived(node);
+      if (is_gradient_sum(node)) sum_at_operands(node, placement_.nodes[n]);
     }
     for (const State& state : graph_.states) placement_.states.push_back(of_state(state));
     return std::move(placement_);
@@ -45,6 +48,24 @@ class Derivation {
       result.lookahead = open->lookahead;
     }
     return result;
+  }
+
+  bool is_gradient_sum(const Node& node) const {
+    if (node.phase != Phase::backward || node.op->name != "Add") return false;
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return graph_.value(input).producer && graph_.type(input) == graph_.type(node.outputs[0]);
+    });
+  }
+
+  // A gradient is summed where it is computed, and goes on from there: one value crosses, not two.
+  void sum_at_operands(const Node& node, PlacedNode& to) const {
+    const PlacedNode& first = placed(graph_.value(node.inputs[0]).producer);
+    for (ValueId input : node.inputs) {
+      if (placed(graph_.value(input).producer).device != first.device) return;
+    }
+    if (to.device == first.device) return;
+    to.device = first.device;
+    to.reason = "summed where it is computed";
   }
 
   // Where the first operand is made that a node makes; else the cpu.

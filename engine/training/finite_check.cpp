@@ -34,7 +34,7 @@ Worst worst_of(const HostTensor& tensor) {
 
 // In ranges of rows: a table is not copied whole.
 Worst worst_of(const StateStore& states, const std::string& name) {
-  constexpr std::size_t range_bytes = std::size_t{4} << 20;
+  constexpr std::size_t range_bytes = std::size_t{1} << 19;  // stays in a cache
   const TensorType& type = states.type(name);
   if (!is_float(type.dtype)) return Worst::finite;
   if (type.bytes() <= range_bytes || type.shape.empty() || !states.has_direct_rows(name)) {

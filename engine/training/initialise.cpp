@@ -139,7 +139,7 @@ void initialise(const InitRule& rule, std::uint64_t seed, const State& state, St
   const TensorType& type = states.type(state.name);
   const Distribution distribution = distribution_of(rule, type.shape);
   const Random random(seed, state.name);
-  constexpr std::size_t range_bytes = std::size_t{4} << 20;
+  constexpr std::size_t range_bytes = std::size_t{1} << 19;  // stays in a cache
   if (type.bytes() <= range_bytes || !states.has_direct_rows(state.name)) {
     HostTensor tensor(TensorType{DType::float32, type.shape});
     draw(distribution, random, 0, tensor.as<float>());
