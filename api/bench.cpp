@@ -6,14 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/crossings.h"
 #include "api/engine.h"
 #include "api/machine_rates.h"
 #include "api/mixed_profile.h"
+#include "api/operator_times.h"
 #include "api/output_file.h"
 #include "api/planned_step.h"
 #include "engine/formats/files.h"
-#include "engine/operators/grouped_update.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
 #include "tandem/tandem.h"
@@ -25,6 +24,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int warm_up_steps = 3, least_steps = 10, profiled_steps = 5;
+constexpr std::size_t most_operators = 25;  // in the text
 
 double quantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
@@ -42,100 +42,20 @@ void profile(const TracedSteps& traced, Profile& profile) {
   for (std::size_t number = 0; number < traced.programs().size(); ++number) {
     const Lowered& lowered = traced.programs()[number].program->lowered();
     profile.node_seconds.emplace_back(lowered.graph.nodes.size(), 0.0);
-    traced.programs()[number].program->set_probe([&profile, &lowered, origin, number,
-                                                  begin = Clock::time_point()](
-                                                     NodeId node, bool is_begin) mutable {
-      const auto now = Clock::now();
-      if (is_begin) {
-        begin = now;
-        return;
-      }
-      if (!node) return;
-      const double seconds = std::chrono::duration<double>(now - begin).count();
-      profile.node_seconds[number][node.index] += seconds;
-      const Node& n = lowered.graph.node(node);
-      profile.events.push_back({{"name", n.path + " " + n.op->name},
-                                {"ph", "X"},
-                                {"pid", 1},
-                                {"tid", 1},
-                                {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
-                                {"dur", seconds * 1e6}});
-    });
+    traced.programs()[number].program->set_probe(timing_probe(
+        [&profile, &lowered, origin, number](NodeId node, ProbeTime begin, ProbeTime end) {
+          const double seconds = std::chrono::duration<double>(end - begin).count();
+          profile.node_seconds[number][node.index] += seconds;
+          const Node& n = lowered.graph.node(node);
+          profile.events.push_back(
+              {{"name", n.path + " " + n.op->name},
+               {"ph", "X"},
+               {"pid", 1},
+               {"tid", 1},
+               {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
+               {"dur", seconds * 1e6}});
+        }));
   }
-}
-
-/// A node of a program, in all its runs in a step.
-struct OperatorTime {
-  const TracedProgram* program;
-  std::size_t node;
-  double ms;
-
-  const Lowered& lowered() const { return program->program->lowered(); }
-  const Node& operation() const { return lowered().graph.nodes[node]; }
-  const Kernel& kernel() const { return *lowered().nodes[node].kernel; }
-  Cost cost() const {
-    Cost cost = cost_of(lowered().graph, operation());
-    cost.bytes *= program->times;
-    cost.flops *= program->times;
-    return cost;
-  }
-};
-
-std::vector<OperatorTime> sorted_times(const TracedSteps& traced, const Profile& profile) {
-  std::vector<OperatorTime> times;
-  for (std::size_t p = 0; p < profile.node_seconds.size(); ++p) {
-    const TracedProgram& program = traced.programs()[p];
-    for (std::size_t i = 0; i < profile.node_seconds[p].size(); ++i) {
-      if (program.program->lowered().nodes[i].kernel == nullptr) continue;
-      times.push_back({&program, i, profile.node_seconds[p][i] * 1e3 / profiled_steps});
-    }
-  }
-  std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) { return a.ms > b.ms; });
-  return times;
-}
-
-Json operator_json(const OperatorTime& time) {
-  const Lowered& lowered = time.lowered();
-  const Node& node = time.operation();
-  const Cost cost = time.cost();
-  return {{"path", node.path},
-          {"op", node.op->name},
-          {"phase", phase_name(node.phase)},
-          {"device", lowered.devices[lowered.nodes[time.node].device]->name()},
-          {"kernel", time.kernel().name},
-          {"ms", time.ms},
-          {"bytes", cost.bytes},
-          {"flops", cost.flops}};
-}
-
-std::string operator_text(const OperatorTime& time) {
-  const Node& node = time.operation();
-  const Cost cost = time.cost();
-  const double seconds = time.ms / 1e3;
-  return fmt::format("  {:9.3f} ms {:7.1f} GF/s {:6.1f} GB/s  {:<22} {:<28} {} {}\n", time.ms,
-                     seconds > 0 ? cost.flops / seconds / 1e9 : 0,
-                     seconds > 0 ? cost.bytes / seconds / 1e9 : 0, node.op->name,
-                     time.kernel().name, node.path,
-                     node.phase == Phase::backward ? "(backward)" : "");
-}
-
-/// Optimizer updates on the host: what they move, in what time.
-struct HostUpdates {
-  double ms = 0, bytes = 0;
-  double gb_s() const { return ms > 0 ? bytes / ms / 1e6 : 0; }
-};
-
-HostUpdates host_updates(const std::vector<OperatorTime>& operators) {
-  HostUpdates updates;
-  for (const OperatorTime& time : operators) {
-    const Node& node = time.operation();
-    const bool is_update = !aliases_of(node).empty() && node.op->name != "Accumulate";
-    if (node.phase != Phase::update || !is_update || time.lowered().nodes[time.node].device != 0)
-      continue;
-    updates.ms += time.ms;
-    updates.bytes += time.cost().bytes;
-  }
-  return updates;
 }
 
 /// Per device that of the pass with the highest peak.
@@ -172,8 +92,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   Engine engine(config.threads);
   OpenModel model(engine, config, {options.place, options.devices});
-  const OpenOptions open = open_options(config, model);
-  DataSets data = open_data(*config.data, open);
+  model.use_data();
+  DataSets data = model.data();
   data.eval = nullptr;
   const std::int64_t batch = config.batch_size;
   Training training(config, run_parts(engine, model, config), std::move(data), {});
@@ -195,16 +115,22 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   const std::vector<Device*>& devices = model.placing().devices();
   const bool mixed = devices.size() > 1;
   MixedProfile measured;
+  TableCounter tables;
   if (mixed) {
     engine.monitor->start_trace(trace_capacity(traced));
     training.run_steps(profiled_steps, [](double) {});
     for (Device* device : devices) device->synchronize();
+    // Counting in between would hold devices up: other steps tell of the ids.
     measured = profile_mixed(traced, *engine.monitor, profiles_of(model.placing()));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
+    engine.monitor->start_trace(0);
+    training.run_steps(
+        profiled_steps, [](double) {}, &tables);
   } else {
     profile(traced, times);
-    training.run_steps(profiled_steps, [](double) {});
+    training.run_steps(
+        profiled_steps, [](double) {}, &tables);
     for (Program* pass : passes) pass->set_probe(nullptr);
     times.events.push_back(track_event(1, "cpu"));
   }
@@ -215,7 +141,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
 
   const double median = quantile(seconds, 0.5);
   double busy = 0, reference = 0;
-  const std::vector<OperatorTime> operators = sorted_times(traced, times);
+  const std::vector<OperatorTime> operators = operator_times(traced, times.node_seconds, tables);
   for (const OperatorTime& time : operators) {
     busy += time.ms;
     if (time.kernel().reference) reference += time.ms;
@@ -230,13 +156,13 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
             {"reference_ms", reference},
             {"operators", Json::array()}};
   json.update(mixed_json(measured, devices));
-  for (const OperatorTime& time : operators) json["operators"].push_back(operator_json(time));
   const HostUpdates updates = host_updates(operators);
-  const bool memory_bound = updates.bytes >= 64e6;  // below, caches make any figure
-  const double limit = memory_bound ? bandwidth_gb_s(engine) : 0;
+  const double limit = is_memory_bound(operators) ? bandwidth_gb_s(engine) : 0;
+  for (const OperatorTime& time : operators)
+    json["operators"].push_back(operator_json(time, limit));
   json["host_updates"] = {
       {"ms", updates.ms}, {"bytes", updates.bytes}, {"gb_per_s", updates.gb_s()}};
-  if (memory_bound) json["host_updates"]["machine_gb_per_s"] = limit;
+  if (limit > 0) json["host_updates"]["machine_gb_per_s"] = limit;
   report.json = json.dump(2);
   report.text = fmt::format(
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
@@ -247,14 +173,13 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       memory_text(highest_memory(traced), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
-  if (memory_bound) {
+  if (limit > 0 && updates.bytes > 0) {
     report.text +=
         fmt::format("update     {:.1f} GB/s on the host; in-place updates alone {:.1f} GB/s\n",
                     updates.gb_s(), limit);
   }
-  report.text += "operators, by time\n";
-  for (std::size_t i = 0; i < operators.size() && i < 25; ++i)
-    report.text += operator_text(operators[i]);
+  report.text += "operators, by time\n" + operators_text(operators, most_operators) +
+                 tables_text(operators, limit);
   return report;
 }
 

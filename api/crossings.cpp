@@ -15,6 +15,22 @@ std::string source_name(const Graph& graph, ValueId value) {
   return graph.value(value).name;
 }
 
+/// The table whose rows, or gradients of rows, a node copies as many of as `count` says.
+std::string table_of_rows(const Graph& graph, const Node& transfer) {
+  const ValueId count = transfer.inputs[2];
+  const Node* of_same_ids = nullptr;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name != "GatherRows" || !(node.inputs[2] == count)) continue;
+    if (!of_same_ids || node.outputs[0] == transfer.inputs[0]) of_same_ids = &node;
+  }
+  if (!of_same_ids) return "";
+  for (const State& state : graph.states) {
+    if (!(state.initial == of_same_ids->inputs[0])) continue;
+    return state.mirror_of.empty() ? state.name : state.mirror_of;
+  }
+  return "";
+}
+
 std::vector<std::string> consumer_names(const Graph& graph, ValueId value,
                                         const std::vector<NodeId>& readers) {
   std::vector<std::string> names;
@@ -92,9 +108,25 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
       crossing.producer = source_name(*imported, same);
     }
     crossing.phase = node.phase;
+    if (node.inputs.size() > 2 && node.inputs[2]) {
+      crossing.rows = true;
+      crossing.table = table_of_rows(graph, node);
+    }
     crossing.consumers = consumer_names(graph, node.outputs[0], readers[node.outputs[0].index]);
   }
   return crossings;
+}
+
+void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved) {
+  for (Crossing& crossing : crossings) {
+    if (crossing.table.empty()) continue;
+    const ParameterAttributes* table = resolved.find_parameter(crossing.table);
+    if (!table || !table->traffic.counted || table->traffic.most_rows == 0) continue;
+    crossing.expected_bytes = static_cast<std::size_t>(
+        static_cast<double>(crossing.bytes) * static_cast<double>(table->traffic.rows) /
+            static_cast<double>(table->traffic.most_rows) +
+        0.5);
+  }
 }
 
 Traffic traffic_of(const std::vector<Crossing>& crossings) {
@@ -103,6 +135,10 @@ Traffic traffic_of(const std::vector<Crossing>& crossings) {
     const auto times = static_cast<std::size_t>(crossing.times);
     (crossing.scalar() ? traffic.scalar_copies : traffic.copies) += crossing.times;
     (crossing.scalar() ? traffic.scalar_bytes : traffic.bytes) += crossing.bytes * times;
+    if (crossing.scalar()) continue;
+    traffic.rows = traffic.rows || crossing.rows;
+    traffic.counted = traffic.counted || crossing.expected_bytes;
+    traffic.expected_bytes += crossing.expected_bytes.value_or(crossing.bytes) * times;
   }
   return traffic;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,17 @@ namespace tandem::api {
 /// A copy between devices.
 struct Crossing {
   NodeId node;
-  std::size_t bytes = 0;
-  int from = 0, to = 0;  // devices
-  std::string value;     // what is copied
-  std::string producer;  // path of the operator, name of the input or parameter
+  std::size_t bytes = 0;  // of `rows`: the most
+  int from = 0, to = 0;   // devices
+  std::string value;      // what is copied
+  std::string producer;   // path of the operator, name of the input or parameter
   Phase phase = Phase::forward;
-  std::vector<std::string> consumers;  // paths of operators; "output loss"
-  double exposed_ms = 0;               // of its own time computing queues wait that long
-  std::int64_t times = 1;              // a step
+  std::vector<std::string> consumers;         // paths of operators; "output loss"
+  double exposed_ms = 0;                      // of its own time computing queues wait that long
+  std::int64_t times = 1;                     // a step
+  bool rows = false;                          // of a table, or of its gradient: those that occur
+  std::string table;                          // whose rows they are: the parameter's name
+  std::optional<std::size_t> expected_bytes;  // of `rows`, where the data tells how many occur
 
   /// A loss, a rate, a norm: its cost is that of any copy, its bytes mean nothing.
   bool scalar() const { return bytes < 16; }
@@ -35,10 +39,16 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
                                    const Simulation* simulation = nullptr,
                                    const Graph* imported = nullptr);
 
+/// Says how many bytes the rows of tables will be that were counted in data.
+void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved);
+
 /// Copies, those of scalars apart.
 struct Traffic {
   std::int64_t copies = 0, scalar_copies = 0;
   std::size_t bytes = 0, scalar_bytes = 0;
+  bool rows = false;               // `bytes` is the most
+  std::size_t expected_bytes = 0;  // with the rows of tables that were counted, others at most
+  bool counted = false;            // some were
 };
 Traffic traffic_of(const std::vector<Crossing>& crossings);
 
@@ -72,7 +82,10 @@ std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& r
 
 const char* phase_name(Phase phase);
 
-/// placement.json of a run directory: devices, nodes and states with their reasons.
+/// A line for each table whose look-ups cross: how, and how many bytes either way takes.
+std::vector<std::string> table_lines(const ResolvedPolicy& resolved);
+
+/// placement.json of a run directory: devices, nodes, states and tables with their reasons.
 std::string placement_json(const Lowered& lowered, const Placing& placing);
 /// "placement: gpu 188 operators 1.2 GiB | cpu 10 operators 0.4 GiB | 4 crossings, 8.6 MiB/step |
 /// policy policy.toml"; `passes` of this plan make a step.

@@ -1,13 +1,16 @@
 #include "api/engine.h"
 
 #include <algorithm>
+#include <exception>
 
 #include <sys/resource.h>
 
 #include <fmt/format.h>
 
+#include "api/row_counts.h"
 #include "api/sample_loss.h"
 #include "api/table_rows.h"
+#include "engine/graph/error.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
 #include "placement/single_device.h"
@@ -93,10 +96,48 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
 const std::vector<RowsRule>& OpenModel::table_rows() {
   if (!rows_) {
     rows_ = rows_rules(config_, [this](const ShapeRule& rule) {
-      return prepared_vocabulary_rows(config_, rule);
+      const auto saved = saved_vocabulary_rows(config_, run_dir_, rule);
+      return saved ? *saved : prepared_vocabulary_rows(config_, rule);
     });
   }
   return *rows_;
+}
+
+void OpenModel::use_data(std::function<void(const std::string&)> on_message) {
+  uses_data_ = config_.data.has_value();
+  on_message_ = std::move(on_message);
+}
+
+const DataSets& OpenModel::data() {
+  return open_data_for(imported(config_.pass_size(), true).graph);
+}
+
+const DataSets& OpenModel::open_data_for(const Graph& pass) {
+  if (data_error_) std::rethrow_exception(data_error_);
+  if (data_) return *data_;
+  OpenOptions options = open_options(config_, pass);
+  options.on_message = on_message_;
+  try {
+    data_ = open_data(*config_.data, options);
+  } catch (const Error&) {
+    data_error_ = std::current_exception();
+    throw;
+  }
+  return *data_;
+}
+
+std::optional<std::int64_t> OpenModel::unique_rows(const Graph& pass,
+                                                   const std::string& parameter) {
+  if (!unique_rows_) {
+    unique_rows_.emplace();
+    try {
+      unique_rows_ = count_unique_rows(pass, *open_data_for(pass).train, engine_.evaluate);
+    } catch (const std::exception&) {  // said where the run itself reads the data
+    }
+  }
+  const auto found = unique_rows_->find(parameter);
+  if (found == unique_rows_->end()) return std::nullopt;
+  return found->second;
 }
 
 void OpenModel::replace_placing(Placing placing) {
@@ -106,6 +147,11 @@ void OpenModel::replace_placing(Placing placing) {
 
 void OpenModel::run_forward_passes(Imported& imported, bool training) {
   const bool first = !placing_.is_resolved();
+  if (first && uses_data_) {
+    placing_.count_rows_by([this](const Graph& pass, const std::string& parameter) {
+      return unique_rows(pass, parameter);
+    });
+  }
   const ResolvedPolicy& resolved = placing_.resolve(imported.result);
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
   context.may_merge = [&resolved](const std::vector<std::string>& paths) {
@@ -137,10 +183,13 @@ const ImportResult& OpenModel::imported(std::int64_t batch, bool training) {
 }
 
 OpenOptions open_options(const RunConfig& config, OpenModel& model) {
+  return open_options(config, model.imported(config.pass_size(), true).graph);
+}
+
+OpenOptions open_options(const RunConfig& config, const Graph& graph) {
   OpenOptions options;
   options.seed = config.seed;
   options.threads = config.threads;
-  const Graph& graph = model.imported(config.pass_size(), true).graph;
   for (const NamedValue& input : graph.inputs) {  // numbers and ids of text have no type of theirs
     const DType taken = graph.type(input.value).dtype;
     const bool whole = taken == DType::int32 || taken == DType::int64;

@@ -2,10 +2,12 @@
 // models.
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "api/placing.h"
 #include "engine/passes/pass.h"
@@ -38,6 +40,16 @@ class OpenModel {
   OpenModel(const Engine& engine, const RunConfig& config, const PlacingArguments& placing = {});
 
   /// After the forward passes; values that the loss names are outputs.
+  /// From now on the policy may count in the data of the configuration how many rows of a table a
+  /// pass looks up; for runs that read that data. Before anything is imported.
+  void use_data(std::function<void(const std::string&)> on_message = {});
+  void leave_data() { uses_data_ = false; }
+  /// The data of the configuration, opened once. Throws what `open_data` throws.
+  const DataSets& data();
+  /// The run directory of weights that are read: tables are as large as its vocabularies. Before
+  /// anything is imported.
+  void use_run(std::string run_dir) { run_dir_ = std::move(run_dir); }
+
   const Graph& forward(std::int64_t batch, bool training);
   const OnnxFile& file() const { return file_; }
   const ImportResult& imported(std::int64_t batch, bool training);
@@ -59,6 +71,8 @@ class OpenModel {
   void run_forward_passes(Imported& imported, bool training);
   void check_kernels(const Imported& imported, bool training);
   const std::vector<RowsRule>& table_rows();
+  const DataSets& open_data_for(const Graph& pass);
+  std::optional<std::int64_t> unique_rows(const Graph& pass, const std::string& parameter);
 
   const Engine& engine_;
   RunConfig config_;
@@ -66,6 +80,12 @@ class OpenModel {
   Placing placing_;
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
   std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
+  std::string run_dir_;                        // "": none
+  bool uses_data_ = false;
+  std::function<void(const std::string&)> on_message_;
+  std::optional<DataSets> data_;                                    // once opened
+  std::exception_ptr data_error_;                                   // of opening it
+  std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // once counted, by parameter
   std::vector<std::string> recognised_;
   std::map<std::string, std::string> aliases_;
 };
@@ -76,6 +96,8 @@ class OpenModel {
 /// `precision` matches nothing.
 LowerOptions lower_options(const RunConfig& config, OpenModel& model);
 
+/// `pass`: the model as it was imported for a pass of the configuration.
+OpenOptions open_options(const RunConfig& config, const Graph& pass);
 OpenOptions open_options(const RunConfig& config, OpenModel& model);
 
 /// Imports the model for a pass of the configuration, resolves the policy, opens the devices.

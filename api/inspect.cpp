@@ -43,6 +43,8 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   import.batch_norm = options.batch_norm;
   import.evaluate = engine.evaluate;
   import.collect_problems = true;
+  int number = 0;
+  for (const auto& [at, rows] : options.rows) import.rows.push_back({at, rows, "--rows", ++number});
   Inspected result{import_graph(OnnxFile::open(path), engine.operators, import), {}, {}, {}};
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};

@@ -159,6 +159,25 @@ CopyTime& CopyTime::operator+=(const CopyTime& other) {
 
 std::size_t trace_capacity(const TracedSteps& traced) { return traced.spans() * 2 + 1024; }
 
+std::vector<std::vector<double>> traced_node_seconds(const TracedSteps& traced,
+                                                     const std::vector<TraceSpan>& trace) {
+  std::vector<std::vector<double>> seconds;
+  for (const TracedProgram& program : traced.programs())
+    seconds.emplace_back(program.program->lowered().graph.nodes.size(), 0.0);
+  if (trace.size() != traced.spans()) return seconds;
+  for (const TracedRun& run : traced.runs()) {
+    const TracedProgram& program = traced.programs()[run.program];
+    const Plan& plan = program.program->plan();
+    for (std::size_t i = 0; i < program.launches.size(); ++i) {
+      const Launch& launch = program.launches[i];
+      const NodeId node = plan.queues[launch.queue].instructions[launch.index].node;
+      const TraceSpan& span = trace[run.begin + i];
+      if (node) seconds[run.program][node.index] += span.real_end - span.real_start;
+    }
+  }
+  return seconds;
+}
+
 MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monitor,
                            const std::vector<DeviceProfile>& profiles) {
   const std::vector<TraceSpan> trace = monitor.trace();
@@ -170,7 +189,6 @@ MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monito
     for (const Queue& queue : program.program->plan().queues) {
       if (works(queue)) working.insert(queue.name);
     }
-    profile.node_seconds.emplace_back(program.program->lowered().graph.nodes.size(), 0.0);
   }
   std::map<std::string, double> busy;  // several programs have a lane of the same queue each
   for (const TraceSpan& span : trace) {
@@ -180,19 +198,10 @@ MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monito
     profile.bytes += static_cast<double>(span.bytes);
   }
   profile.bytes /= traced.steps();
+  profile.node_seconds = traced_node_seconds(traced, trace);
   if (!profile.whole) {
     for (const auto& [name, ms] : busy) profile.queues.push_back({name, ms, 0});
     return profile;
-  }
-  for (const TracedRun& run : traced.runs()) {
-    const TracedProgram& program = traced.programs()[run.program];
-    for (std::size_t i = 0; i < program.launches.size(); ++i) {
-      const Launch& launch = program.launches[i];
-      const Plan& plan = program.program->plan();
-      const NodeId node = plan.queues[launch.queue].instructions[launch.index].node;
-      const TraceSpan& span = trace[run.begin + i];
-      if (node) profile.node_seconds[run.program][node.index] += span.real_end - span.real_start;
-    }
   }
   for (std::size_t number = 0; number < traced.programs().size(); ++number) {
     const TracedProgram& program = traced.programs()[number];

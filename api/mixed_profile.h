@@ -51,6 +51,11 @@ struct MixedProfile {
 MixedProfile profile_mixed(const TracedSteps& traced, const OrderChecker& monitor,
                            const std::vector<DeviceProfile>& profiles);
 
+/// Per program and node of its lowered graph, sums over all steps; zeros where the trace does not
+/// hold just these steps.
+std::vector<std::vector<double>> traced_node_seconds(const TracedSteps& traced,
+                                                     const std::vector<TraceSpan>& trace);
+
 /// Room for a trace of these steps.
 std::size_t trace_capacity(const TracedSteps& traced);
 

@@ -67,6 +67,32 @@ std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& r
   return rows;
 }
 
+namespace {
+
+/// What decided `ship`.
+const char* source_of(const ParameterAttributes& table) {
+  if (table.ship_wish != ShipWish::automatic) return "rule";
+  return table.traffic.counted ? "data" : "bound";
+}
+
+}  // namespace
+
+std::vector<std::string> table_lines(const ResolvedPolicy& resolved) {
+  std::vector<std::string> lines;
+  for (const ParameterAttributes& table : resolved.parameters) {
+    const TableTraffic& traffic = table.traffic;
+    if (!traffic.crosses) continue;
+    const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
+    lines.push_back(fmt::format(
+        "table      {}: {} cross ({}); {} {} different rows for {} ids a pass; there and back "
+        "{} as rows, {} as results",
+        table.path.empty() ? table.name : table.path, name_of(table.ship.value), source_of(table),
+        traffic.counted ? "about" : "at most", traffic.rows, traffic.ids, bytes(traffic.bytes_rows),
+        bytes(traffic.bytes_results)));
+  }
+  return lines;
+}
+
 std::string placement_json(const Lowered& lowered, const Placing& placing) {
   using Json = nlohmann::ordered_json;
   const Graph& graph = lowered.graph;
@@ -116,8 +142,22 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
                       {"rule", row.rule},
                       {"reason", row.reason}});
   }
-  Json json{{"devices", names}, {"uses", uses},      {"nodes", nodes},
-            {"states", states}, {"operators", acts}, {"fell_back", fallen}};
+  Json tables = Json::array();
+  for (const ParameterAttributes& table : placing.resolved().parameters) {
+    const TableTraffic& traffic = table.traffic;
+    if (!traffic.crosses) continue;
+    tables.push_back({{"parameter", table.path.empty() ? table.name : table.path},
+                      {"ship", name_of(table.ship.value)},
+                      {"ids", traffic.ids},
+                      {"unique_rows", traffic.rows},
+                      {"counted", traffic.counted},
+                      {"source", source_of(table)},
+                      {"bytes_rows", traffic.bytes_rows},
+                      {"bytes_results", traffic.bytes_results},
+                      {"reason", table.ship.reason.text}});
+  }
+  Json json{{"devices", names},  {"uses", uses},        {"nodes", nodes},  {"states", states},
+            {"operators", acts}, {"fell_back", fallen}, {"tables", tables}};
   return json.dump(1) + "\n";
 }
 

@@ -72,8 +72,17 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
 const ResolvedPolicy& Placing::resolve(const ImportResult& imported) {
   if (resolved_) return *resolved_;
   options_.raw_names = imported.raw_names;
-  resolved_ = tandem::resolve(policy_, imported.graph, options_);
+  resolved_ = resolve_now(imported);
   return *resolved_;
+}
+
+ResolvedPolicy Placing::resolve_now(const ImportResult& imported) const {
+  if (!count_rows_) return tandem::resolve(policy_, imported.graph, options_);
+  ResolveOptions options = options_;
+  options.unique_rows = [&](const std::string& parameter) {
+    return count_rows_(imported.graph, parameter);
+  };
+  return tandem::resolve(policy_, imported.graph, options);
 }
 
 void Placing::check_kernels(const Graph& graph, const ImportResult& imported) {
@@ -82,7 +91,7 @@ void Placing::check_kernels(const Graph& graph, const ImportResult& imported) {
   options_.refuses = [refusals](int device, const std::string& path) {
     return refusals->find(device, path);
   };
-  resolved_ = tandem::resolve(policy_, imported.graph, options_);
+  resolved_ = resolve_now(imported);
 }
 
 Placement Placing::place(const Graph& graph) const {

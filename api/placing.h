@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/plan/plan.h"
@@ -17,6 +18,10 @@
 #include "placement/resolve.h"
 
 namespace tandem::api {
+
+/// Different rows of a table that one pass of the graph looks up, by the parameter's name.
+using RowCounter =
+    std::function<std::optional<std::int64_t>(const Graph& pass, const std::string& parameter)>;
 
 using DeviceMaker = std::function<std::unique_ptr<Device>(
     const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
@@ -36,6 +41,9 @@ class Placing {
  public:
   /// Reads the policy of the configuration; what is wrong with it comes out of `resolve`.
   Placing(const RunConfig& config, const PlacingArguments& arguments);
+
+  /// Asked about tables whose look-ups cross, before `ship = "auto"` is decided.
+  void count_rows_by(RowCounter counter) { count_rows_ = std::move(counter); }
 
   /// Against the imported forward graph; once, later calls return the first result. Throws
   /// Error{usage} with everything that is wrong in the policy.
@@ -58,9 +66,12 @@ class Placing {
   const std::vector<Device*>& devices() const { return devices_; }
 
  private:
+  ResolvedPolicy resolve_now(const ImportResult& imported) const;
+
   Policy policy_;
   std::string text_;
   ResolveOptions options_;
+  RowCounter count_rows_;
   DeviceMaker make_device_;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;

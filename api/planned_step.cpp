@@ -128,6 +128,7 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, b
   }
   engine_ = std::make_unique<Engine>(config_.threads);
   model_ = std::make_unique<OpenModel>(*engine_, config_, placing_);
+  model_->use_data();
 }
 
 StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
@@ -172,13 +173,7 @@ std::string PolicyCase::placement_text() {
   return text;
 }
 
-const DataSets& PolicyCase::data() {
-  if (!data_) {
-    data_.emplace();
-    if (config_.data) *data_ = open_data(*config_.data, open_options(config_, *model_));
-  }
-  return *data_;
-}
+const DataSets& PolicyCase::data() { return config_.data ? model_->data() : no_data_; }
 
 void PolicyCase::replace_policy(const std::string& text) {
   placing_.text = text;
@@ -236,6 +231,7 @@ PlannedStep PolicyCase::plan() {
   for (std::size_t d = 0; d < devices.size(); ++d) {
     step.limits.push_back(memory_limit(policy.devices[d], devices[d]->memory_bytes()));
   }
+  expect_rows(step.crossings, policy);
   Plan highest;
   highest.memory = step.memory;
   try {

@@ -54,6 +54,8 @@ class PolicyCase {
   const std::string& device_name(int device) { return resolved().devices[device].name; }
   /// Opens the data for the types of its fields where the configuration has any.
   PlannedStep plan();
+  /// The policy is resolved without a look at the data; before anything else.
+  void leave_data() { model_->leave_data(); }
   /// Another policy for the same model. Plans of the one before must be gone.
   void replace_policy(const std::string& text);
   /// The pass that holds the update, and what it would run on and report to.
@@ -77,7 +79,7 @@ class PolicyCase {
   bool from_model_ = false;  // no train.toml: a loss may be made up
   PlacingArguments placing_;
   DeviceProfiles profiles_;
-  std::optional<DataSets> data_;  // once opened
+  DataSets no_data_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<OpenModel> model_;
 };

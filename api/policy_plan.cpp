@@ -179,16 +179,19 @@ Json to_json(PolicyCase& of, const PlannedStep& step, const std::vector<Hint>& h
                          {"phase", phase_name(crossing.phase)},
                          {"scalar", crossing.scalar()},
                          {"times", crossing.times}});
+    if (crossing.rows) transfers.back()["rows"] = true;
+    if (crossing.expected_bytes) transfers.back()["expected_bytes"] = *crossing.expected_bytes;
   }
   const Traffic traffic = traffic_of(step.crossings);
   for (const Hint& hint : hints) list.push_back(hint_json(hint, of.placing().policy()));
-  return {{"devices", devices},
-          {"transfers", transfers},
-          {"traffic",
-           {{"copies", traffic.copies},
+  Json sums{{"copies", traffic.copies},
             {"bytes", traffic.bytes},
             {"scalar_copies", traffic.scalar_copies},
-            {"scalar_bytes", traffic.scalar_bytes}}},
+            {"scalar_bytes", traffic.scalar_bytes}};
+  if (traffic.counted) sums["expected_bytes"] = traffic.expected_bytes;
+  return {{"devices", devices},
+          {"transfers", transfers},
+          {"traffic", sums},
           {"time",
            {{"step_ms", step.seconds * 1e3},
             {"computing_ms", step.computing * 1e3},
@@ -212,10 +215,19 @@ std::string memory_block(PolicyCase& of, const PlannedStep& step) {
   return text;
 }
 
+std::string size_text(const Crossing& crossing) {
+  if (!crossing.rows) return text_of(crossing.bytes);
+  std::string text = "at most " + text_of(crossing.bytes);
+  if (crossing.expected_bytes) text += ", about " + text_of(*crossing.expected_bytes);
+  return text;
+}
+
 std::string copies_block(PolicyCase& of, const PlannedStep& step) {
   const Traffic traffic = traffic_of(step.crossings);
   std::string text = fmt::format("copies      {} a step, {} bytes ({})", traffic.copies,
                                  traffic.bytes, text_of(traffic.bytes));
+  if (traffic.rows) text += " at most";
+  if (traffic.counted) text += ", about " + text_of(traffic.expected_bytes);
   if (traffic.scalar_copies > 0) text += fmt::format("; {} of scalars", traffic.scalar_copies);
   text += "\n";
   std::vector<const Crossing*> shown;
@@ -237,7 +249,7 @@ std::string copies_block(PolicyCase& of, const PlannedStep& step) {
     }
     const std::string route = of.device_name(crossing->from) + " > " + of.device_name(crossing->to);
     text += fmt::format(
-        "  {:>11} {:<14} {:<8} {:<18} {} -> {}{}\n", text_of(crossing->bytes), route,
+        "  {:>11} {:<14} {:<8} {:<18} {} -> {}{}\n", size_text(*crossing), route,
         phase_name(crossing->phase),
         crossing->hidden() ? "hidden" : fmt::format("exposed {:.3f} ms", crossing->exposed_ms),
         crossing->producer, consumers,

@@ -1,5 +1,9 @@
 #include "api/table_rows.h"
 
+#include <algorithm>
+#include <cctype>
+
+#include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/data/prepare_table.h"
@@ -20,6 +24,28 @@ namespace {
   d.got = "vocabulary(" + rule.vocabulary + ")";
   d.fix = std::move(fix);
   throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool is_plain(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+}
+
+/// The file of the field's vocabulary; "" where it has none, or where names of vocabularies are
+/// changed for file names: then two could share one.
+std::string vocabulary_file(const RunConfig& config, const std::string& field) {
+  if (!config.data) return "";
+  std::string file;
+  for (const FieldConfig& known : config.data->fields) {
+    for (const Transform& function : known.as) {
+      if (function.kind != TransformKind::vocabulary) continue;
+      const std::string& name = function.word.empty() ? known.name : function.word;
+      if (!is_plain(name)) return "";
+      if (known.name == field) file = "vocabulary." + name + ".tsv";
+    }
+  }
+  return file;
 }
 
 }  // namespace
@@ -49,6 +75,25 @@ std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& 
   }
   fail(rule, "this is no field with a vocabulary",
        names.empty() ? "a field whose `as` ends in vocabulary(…)" : "one of " + names);
+}
+
+std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
+                                                  const std::string& run_dir,
+                                                  const ShapeRule& rule) {
+  const std::string file = vocabulary_file(config, rule.vocabulary);
+  if (run_dir.empty() || file.empty()) return std::nullopt;
+  const std::string path = run_dir + "/" + file;
+  if (!path_exists(path)) return std::nullopt;
+  const std::string text = read_file(path);
+  if (text.empty() || text.back() != '\n') {
+    Diagnostic d;
+    d.file = path;
+    d.message = "the vocabulary's file is cut";
+    d.fix = "resume with a whole copy of the run directory";
+    throw Error(ErrorKind::data, std::move(d));
+  }
+  // The line with the words stands for id 0, each other one for an id.
+  return std::count(text.begin(), text.end(), '\n');
 }
 
 std::int64_t trained_vocabulary_rows(const RunConfig& config,

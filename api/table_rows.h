@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/formats/named_tensor.h"
@@ -18,6 +20,12 @@ std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& 
 /// Counts in the prepared table of the run's data, which is made where it does not exist. Throws
 /// Error{usage} where the field has no vocabulary.
 std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule);
+
+/// Counts in the vocabulary that a run has saved: needs no data. Nothing where `run_dir` is "" or
+/// holds none of that name; throws Error{data} where the file is broken.
+std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
+                                                  const std::string& run_dir,
+                                                  const ShapeRule& rule);
 
 /// Rows that weights of the run have: needs no data.
 std::int64_t trained_vocabulary_rows(const RunConfig& config,

@@ -8,6 +8,7 @@
 
 #include "api/crossings.h"
 #include "api/engine.h"
+#include "api/operator_log.h"
 #include "api/run_files.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
@@ -28,6 +29,7 @@ struct Trainer::Impl {
   TrainOptions options;
   Engine engine;
   OpenModel model;
+  std::unique_ptr<OperatorLog> operator_log;  // where it is asked for
   std::unique_ptr<Training> training;
   std::string resume_from;
   std::vector<SavedVocabulary> vocabularies;
@@ -80,12 +82,16 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       throw Error(ErrorKind::usage, std::move(d));
     }
   }
-  OpenOptions open = open_options(my.config, my.model);
-  open.on_message = my.options.on_message;
-  DataSets data = open_data(*my.config.data, open);
+  my.model.use_run(my.resume_from);
+  my.model.use_data(my.options.on_message);
+  DataSets data = my.model.data();
   my.vocabularies = data.vocabularies;
   if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
   TrainingHooks hooks;
+  if (my.options.log_operators) {
+    my.operator_log = std::make_unique<OperatorLog>(my.engine, my.model.placing());
+    hooks.watch = my.operator_log.get();
+  }
   hooks.on_message = my.options.on_message;
   hooks.stop_requested = [] { return stop_requested.load(std::memory_order_relaxed); };
   if (my.options.on_progress) {
@@ -104,6 +110,12 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   }
   my.training = std::make_unique<Training>(my.config, run_parts(my.engine, my.model, my.config),
                                            std::move(data), hooks);
+  if (my.operator_log) {
+    std::vector<Program*> passes;
+    for (const BoundProgram* bound : my.training->step_programs())
+      passes.push_back(bound->program.get());
+    my.operator_log->reserve(passes);
+  }
 }
 
 Trainer::~Trainer() = default;
@@ -121,7 +133,8 @@ TrainResult Trainer::run() {
       {"train.resolved.toml", to_toml(my.config)},
       {"policy.toml", placing.text()},
       {"placement.json", placement_json(lowered, placing)}};
-  for (const SavedVocabulary& v : my.vocabularies) files.emplace_back(v.file_name, read_file(v.path));
+  for (const SavedVocabulary& v : my.vocabularies)
+    files.emplace_back(v.file_name, read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
   check_order(my.engine);
   result.run_dir = done.run_dir;
@@ -154,6 +167,7 @@ std::string Trainer::summary() const {
       instructions, my.engine.cpu->facts().threads,
       memory_text(program.plan(), my.model.placing().resolved()), my.training->total_steps(),
       my.training->steps_per_epoch(), my.config.batch_size);
+  for (const std::string& line : table_lines(my.model.placing().resolved())) text += "\n" + line;
   for (const Diagnostic& d : my.model.placing().resolved().warnings) {
     text += "\nwarning    " + to_string(d);
   }

@@ -52,6 +52,16 @@ struct OperatorAttributes {
   bool added = false;  // not of the forward graph: "loss.ce"
 };
 
+/// What the look-ups of one pass move of a table that lives on the host, there and back.
+struct TableTraffic {
+  bool crosses = false;        // it is looked up in on the host, and read on one other device
+  std::int64_t ids = 0;        // that are looked up
+  std::int64_t most_rows = 0;  // different ones among them, at most
+  std::int64_t rows = 0;       // the same: counted in data, else `most_rows`
+  bool counted = false;
+  std::int64_t bytes_rows = 0, bytes_results = 0;  // by either way of shipping
+};
+
 /// Of a parameter or a buffer. A buffer's `state` is its `param`.
 struct ParameterAttributes {
   std::string name;  // the initializer's
@@ -65,6 +75,7 @@ struct ParameterAttributes {
   bool table = false;  // look-ups alone read it
   Decided<Ship> ship;  // of those look-ups
   ShipWish ship_wish = ShipWish::automatic;
+  TableTraffic traffic;  // of a table
 };
 
 /// What one rule came to.
@@ -115,8 +126,8 @@ struct ResolveOptions {
   /// gradient, by the operator's path, or for an update: "optimizer." and the parameter's name.
   /// Empty: every device has them all.
   std::function<std::optional<std::string>(int device, const std::string& path)> refuses;
-  /// About how many rows of a table (by its parameter's name) one pass looks up, where that is
-  /// known from data.
+  /// About how many different rows of a table (by its parameter's name) the look-ups of one pass
+  /// read, where that is known from data. Asked for tables that cross and may be sent as rows.
   std::function<std::optional<std::int64_t>(const std::string& parameter)> unique_rows;
   /// Problems found while the policy was read; thrown together with those found here.
   std::vector<Diagnostic> earlier;

@@ -22,7 +22,10 @@ class PolicyResolver {
   void refuse_later_attributes(const PolicyRule& rule);
   void finish_parameter(std::size_t parameter);
   void refuse_two_readers(std::size_t parameter);
-  void finish_ship(std::size_t parameter);  // ship.cpp
+
+  // ship.cpp
+  void finish_ship(std::size_t parameter);
+  bool leaves_host(ValueId result) const;
 
   // fall_back.cpp
   void fall_back(Reason& reason, int rule, int device, std::string because);

@@ -7,49 +7,82 @@
 namespace tandem {
 namespace {
 
-// Ids of one pass that look up rows of the table `state`; 0 where something else reads it, too.
-std::int64_t looked_up(const Graph& graph, ValueId table) {
-  std::int64_t ids = 0;
-  for (const Node& node : graph.nodes) {
+constexpr int host = 0;  // the first device of every policy
+
+struct LookUps {
+  std::int64_t ids = 0;        // of one pass; 0 where something else reads the table, too
+  std::int64_t most_rows = 0;  // each look-up sends its rows by itself
+  std::vector<std::size_t> nodes;
+};
+
+LookUps look_ups_of(const Graph& graph, ValueId table) {
+  LookUps found;
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == table)) continue;
-      if (node.op->name != "Gather" || i != 0 || node.attributes.integer("axis") != 0) return 0;
-      ids += graph.type(node.inputs[1]).elements();
+      if (node.op->name != "Gather" || i != 0 || node.attributes.integer("axis") != 0) return {};
+      const std::int64_t ids = graph.type(node.inputs[1]).elements();
+      found.ids += ids;
+      found.most_rows += std::min(ids, graph.type(table).shape[0]);
+      found.nodes.push_back(n);
     }
   }
-  return ids;
+  return found;
 }
 
 }  // namespace
 
+// Whether all that reads the value is on one device, and that is not the host.
+bool PolicyResolver::leaves_host(ValueId result) const {
+  int device = -1;
+  for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const std::vector<ValueId>& inputs = graph_.nodes[n].inputs;
+    if (std::find(inputs.begin(), inputs.end(), result) == inputs.end()) continue;
+    const int own = result_.operators[items_.operator_of_node[n]].run.value;
+    if (own <= host || (device >= 0 && own != device)) return false;
+    device = own;
+  }
+  return device > host;
+}
+
 void PolicyResolver::finish_ship(std::size_t p) {
   ParameterAttributes& to = result_.parameters[p];
   const State& state = graph_.states[items_.parameters[p].state];
-  const std::int64_t ids = looked_up(graph_, state.initial);
-  to.table = ids > 0 && state.kind == StateKind::parameter;
+  const LookUps look_ups = look_ups_of(graph_, state.initial);
+  to.table = look_ups.ids > 0 && state.kind == StateKind::parameter;
   if (!to.table) {
     to.ship.value = Ship::results;
     return;
   }
+  TableTraffic& traffic = to.traffic;
+  traffic.ids = look_ups.ids;
+  traffic.rows = traffic.most_rows = look_ups.most_rows;
+  traffic.crosses = to.param.value == host && to.state.value == host &&
+                    std::any_of(look_ups.nodes.begin(), look_ups.nodes.end(), [&](std::size_t n) {
+                      return result_.operators[items_.operator_of_node[n]].run.value == host &&
+                             leaves_host(graph_.nodes[n].outputs[0]);
+                    });
+  if (traffic.crosses && to.ship_wish != ShipWish::results && options_.unique_rows) {
+    if (const auto counted = options_.unique_rows(state.name)) {
+      traffic.rows = std::min(traffic.most_rows, *counted);
+      traffic.counted = true;
+    }
+  }
+  // Forward and back: rows with an int32 index for each id, against one row for each id.
+  const std::int64_t row_bytes = static_cast<std::int64_t>(to.bytes) /
+                                 std::max<std::int64_t>(graph_.type(state.initial).shape[0], 1);
+  traffic.bytes_rows = 2 * traffic.rows * row_bytes + 4 * traffic.ids;
+  traffic.bytes_results = 2 * traffic.ids * row_bytes;
   if (to.ship_wish != ShipWish::automatic) {
     to.ship.value = to.ship_wish == ShipWish::rows ? Ship::rows : Ship::results;
     return;
   }
-  // Forward and back: rows with an int32 index for each id, against one row for each id.
-  const std::int64_t table_rows = graph_.type(state.initial).shape[0];
-  const std::int64_t row_bytes = static_cast<std::int64_t>(to.bytes) / table_rows;
-  std::int64_t rows = std::min(ids, table_rows);
-  std::string known = "at most ";
-  if (options_.unique_rows) {
-    if (const auto found = options_.unique_rows(state.name)) {
-      rows = std::min(rows, *found);
-      known = "";
-    }
-  }
-  const std::int64_t by_rows = 2 * rows * row_bytes + 4 * ids, by_results = 2 * ids * row_bytes;
-  to.ship.value = by_rows < by_results ? Ship::rows : Ship::results;
-  to.ship.reason.text += (to.ship.reason.rule >= 0 ? ", auto: " : ": auto: ") + known +
-                         std::to_string(rows) + " rows for " + std::to_string(ids) + " ids";
+  to.ship.value = traffic.bytes_rows < traffic.bytes_results ? Ship::rows : Ship::results;
+  to.ship.reason.text += (to.ship.reason.rule >= 0 ? ", auto: " : ": auto: ") +
+                         std::string(traffic.counted ? "about " : "at most ") +
+                         std::to_string(traffic.rows) + " rows for " + std::to_string(traffic.ids) +
+                         " ids" + (traffic.counted ? ", counted in the data" : "");
 }
 
 }  // namespace tandem

@@ -28,10 +28,33 @@ std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
   return {text.substr(0, equals), extent};
 }
 
+/// "deep:weight=1000000"; a selector may hold an equals sign.
+std::pair<std::string, std::int64_t> parse_rows(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  std::int64_t rows = 0;
+  try {
+    std::size_t used = 0;
+    if (equals != std::string::npos && equals > 0) {
+      rows = std::stoll(text.substr(equals + 1), &used);
+      if (used != text.size() - equals - 1) rows = 0;
+    }
+  } catch (const std::exception&) {
+  }
+  if (rows <= 0) {
+    Diagnostic d;
+    d.message = "--rows";
+    d.expected = "SELECTOR=N with at least 1 row";
+    d.got = text;
+    d.fix = "for example --rows '{wide,deep}:weight=184968'";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  return {text.substr(0, equals), rows};
+}
+
 void add_inspect(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string model;
-    std::vector<std::string> bind;
+    std::vector<std::string> bind, rows;
     api::InspectOptions inspect;
   };
   auto options = std::make_shared<Options>();
@@ -39,6 +62,12 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       "inspect", "Say what is in a model, what is trainable and why, what blocks training");
   command->add_option("model", options->model, "The ONNX file")->required();
   command->add_option("--bind", options->bind, "Extents of free dimensions: batch=32 sequence=128");
+  command
+      ->add_option("--rows", options->rows,
+                   "Rows of tables, as [parameters] shape sets them (repeatable): deep:weight=1000")
+      ->type_name("SELECTOR=N")
+      ->expected(1)
+      ->take_all();
   command
       ->add_option("--stage", options->inspect.stage,
                    "Print a stage: graph, training, placement, lowered, plan")
@@ -67,6 +96,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
     invocation.action = [options, &invocation] {
       for (const std::string& text : options->bind)
         options->inspect.bind.push_back(parse_binding(text));
+      for (const std::string& text : options->rows)
+        options->inspect.rows.push_back(parse_rows(text));
       const api::InspectReport report = api::inspect(options->model, options->inspect);
       print(report.text, report.json, invocation.json);
       return report.blocks_training ? 2 : 0;

@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// Look-ups along the first axis, summed by a tree of Adds.
+// Look-ups along the first axis and sums of them, added by a tree of Adds.
 bool collect(const Graph& graph, ValueId value, RowGradient& to) {
   const NodeId producer = graph.value(value).producer;
   if (!producer) return false;
@@ -13,6 +13,15 @@ bool collect(const Graph& graph, ValueId value, RowGradient& to) {
   if (node.op->name == "GatherGrad" && node.attributes.integer("axis") == 0) {
     to.dy.push_back(node.inputs[0]);
     to.ids.push_back(node.inputs[1]);
+    to.bags.push_back(1);
+    to.weights.emplace_back();
+    return true;
+  }
+  if (node.op->name == "EmbeddingBagGrad") {
+    to.dy.push_back(node.inputs[0]);
+    to.ids.push_back(node.inputs[1]);
+    to.bags.push_back(graph.type(node.inputs[1]).shape.back());
+    to.weights.push_back(node.inputs.size() > 2 ? node.inputs[2] : ValueId{});
     return true;
   }
   if (node.op->name != "Add") return false;

@@ -9,10 +9,13 @@
 namespace tandem {
 
 /// The gradient of a table [rows, columns...]: the rows ids[k] get the rows of dy[k], k after k;
-/// rows that occur several times get the sum.
+/// rows that occur several times get the sum. Of a sum of looked-up rows (EmbeddingBag) bags[k] ids
+/// in turn get the same row of dy[k], each times its weight.
 struct RowGradient {
   std::vector<ValueId> ids;  // int32 or int64, all alike
   std::vector<ValueId> dy;
+  std::vector<std::int64_t> bags;
+  std::vector<ValueId> weights;  // of the shape of ids; -1: there are none
 };
 
 /// How many ids there are in all.

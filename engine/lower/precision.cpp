@@ -102,10 +102,14 @@ class Narrowing {
   // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are.
   void widen_operands(NodeId id) {
     const std::string& op = edit_.graph().node(id).op->name;
-    if (op == "SumOfSquares" || op == "RowsSumOfSquares") return;
+    if (op == "SumOfSquares") return;
     const bool takes_gradient = is_optimizer_update(edit_.graph().node(id));
-    const std::size_t first_dy =
-        op == "RowsUpdate" ? RowsOperands(edit_.graph().node(id)).gradients() : SIZE_MAX;
+    std::size_t first_dy = op == "RowsSumOfSquares" ? 3
+                           : op == "RowsUpdate" ? RowsOperands(edit_.graph().node(id)).gradients()
+                                                : SIZE_MAX;
+    for (std::size_t i = first_dy; i < edit_.graph().node(id).inputs.size(); ++i) {
+      if (!is_half(edit_.graph().node(id).inputs[i])) first_dy = SIZE_MAX;  // all of one type
+    }
     for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
       const ValueId input = edit_.graph().node(id).inputs[i];
       if (!input || !is_half(input)) continue;

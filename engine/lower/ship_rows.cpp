@@ -104,6 +104,8 @@ class ShipRows {
   void try_update(NodeId id) {
     const Node node = edit_.graph().node(id);
     if (node.op->name != "RowsUpdate") return;
+    // Sums of rows cross as they are, in both directions: fewer bytes than the rows.
+    if (!node.attributes.integers("bags").empty()) return;
     const RowsOperands at(node);
     if (node.inputs.size() != at.gradients() + 1) return;  // several look-ups: rows as they come
     const NodeId unique = edit_.graph().value(node.inputs[at.unique()]).producer;
@@ -115,6 +117,7 @@ class ShipRows {
     for (NodeId reader : edit_.readers(node.inputs[at.order()])) {
       const Node& other = edit_.graph().node(reader);
       if (other.op->name != "RowsSumOfSquares" || other.inputs.size() != 4) continue;
+      if (!other.attributes.integers("bags").empty()) continue;
       if (other.inputs[3] == node.inputs[at.gradients()]) replace_groups(reader, 0, 1, 3, d_rows);
     }
   }

@@ -60,6 +60,8 @@ OperatorSet all_operators() {
   set.add(operators::pad_grad());
   set.add(operators::gather());
   set.add(operators::gather_grad());
+  set.add(operators::embedding_bag());
+  set.add(operators::embedding_bag_grad());
   set.add(operators::trilu());
   set.add(operators::copy());
   set.add(operators::transfer());

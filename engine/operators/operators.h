@@ -60,6 +60,8 @@ Operator slice_grad();
 Operator pad_grad();
 Operator gather();
 Operator gather_grad();
+Operator embedding_bag();
+Operator embedding_bag_grad();
 Operator trilu();
 Operator copy();
 Operator transfer();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "engine/operators/update_kind.h"
 
@@ -19,7 +20,7 @@ struct UniqueOutputs {
 };
 
 /// Inputs of RowsUpdate: (master, states..., unique, order, offsets, count, lr, step, scale, skip,
-/// dy...). Position p of `order` is row p of all dy's, one after the other.
+/// dy..., weights...). Positions of `order` run through all look-ups, one after the other.
 struct RowsOperands {
   explicit RowsOperands(const UpdateKind& kind) : states(kind.states.size()) {}
   explicit RowsOperands(const Node& node) : RowsOperands(update_kind(node)) {}
@@ -32,5 +33,23 @@ struct RowsOperands {
   std::size_t scalars() const { return 5 + states; }
   std::size_t gradients() const { return 9 + states; }
 };
+
+/// One look-up of those whose gradients are a node's last inputs: a dy for each, then weights for
+/// those that have some. Position p of it has the gradient weights[p] * row p / bag of dy. A sum of
+/// `bag` looked-up rows hands the same row to all of them.
+struct LookUpGradient {
+  std::size_t dy = 0;       // input
+  std::int64_t bag = 1;     // positions in turn that share a row of dy
+  std::size_t weights = 0;  // input, one element for each position; 0: there are none
+};
+
+/// The attributes that say so, `bags` and `weighted`: an entry for each look-up, or empty where
+/// every position has a row of its own and there are no weights.
+std::vector<AttributeSpec> look_up_attributes();
+/// The gradients from input `first` on.
+std::vector<LookUpGradient> look_up_gradients(const Node& node, std::size_t first);
+/// Throws where the inputs from `first` on are no gradients of so many ids.
+void require_look_up_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
+                               std::int64_t columns);
 
 }  // namespace tandem

@@ -14,27 +14,19 @@ std::vector<TensorType> infer(const NodeView& view) {
   require_dtype(view, 1, DType::int32);
   require_type(view, 2, {DType::int32, {}});
   if (view.input_count() < 4) view.fail("no gradient", "at least one dy", "none");
-  std::int64_t elements = 0;
-  for (std::size_t i = 3; i < view.input_count(); ++i) {
-    require_float(view, i);
-    require_dtype(view, i, view.input(3).dtype);
-    elements += view.input(i).elements();
-  }
-  if (elements != view.input(0).elements() * columns) {
-    view.fail("the gradients do not fit the ids",
-              std::to_string(view.input(0).elements() * columns) + " elements",
-              std::to_string(elements));
-  }
+  require_look_up_gradients(view, 3, view.input(0).elements(), columns);
   return {{DType::float32, {}}};
 }
 
 }  // namespace
 
 Operator rows_sum_of_squares() {
+  std::vector<AttributeSpec> attributes{{"columns", std::int64_t{0}, true}};
+  for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
   return {.name = "RowsSumOfSquares",
           .inputs = {{"order"}, {"offsets"}, {"count"}, {.name = "dy", .variadic = true}},
           .outputs = {{"y"}},
-          .attributes = {{"columns", std::int64_t{0}, true}},
+          .attributes = std::move(attributes),
           .infer = infer,
           .not_differentiable = "measures gradients for clipping",
           .precision = Precision::float32,

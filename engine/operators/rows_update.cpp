@@ -29,16 +29,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   require_type(view, at.count(), {DType::int32, {}});
   require_update_scalars(view, at.scalars());
   const std::int64_t columns = element_count(Shape(master.shape.begin() + 1, master.shape.end()));
-  std::int64_t gradient_elements = 0;
-  for (std::size_t i = at.gradients(); i < view.input_count(); ++i) {
-    require_float(view, i);
-    require_dtype(view, i, view.input(at.gradients()).dtype);
-    gradient_elements += view.input(i).elements();
-  }
-  if (gradient_elements != ids * columns) {
-    view.fail("the gradients do not fit the ids", std::to_string(ids * columns) + " elements",
-              std::to_string(gradient_elements));
-  }
+  require_look_up_gradients(view, at.gradients(), ids, columns);
   std::vector<TensorType> outputs{master};
   add_state_outputs(view, *kind, master, 1, outputs);
   return outputs;
@@ -59,8 +50,8 @@ Cost cost(const NodeView& view) {
   }
   for (std::size_t i = at.unique(); i < view.input_count(); ++i) {
     bytes += static_cast<double>(view.input(i).bytes());
-    if (i >= at.gradients()) flops += element_number(view.input(i));
   }
+  flops += element_number(view.input(at.order())) * columns;
   return {flops, bytes};
 }
 
@@ -69,6 +60,7 @@ Cost cost(const NodeView& view) {
 // `lazy`: rows without ids stay as they are; else they take the step of a gradient of zeros.
 Operator rows_update() {
   std::vector<AttributeSpec> attributes{{"op", std::string{}, true}, {"lazy", std::int64_t{1}}};
+  for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
   for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
   return {.name = "RowsUpdate",
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},

@@ -52,5 +52,6 @@ Graph recognise_gelu(const Graph& graph, PassContext& context);
 Graph recognise_layer_normalization(const Graph& graph, PassContext& context);
 Graph recognise_attention(const Graph& graph, PassContext& context);
 Graph recognise_cross_entropy(const Graph& graph, PassContext& context);
+Graph recognise_embedding_bag(const Graph& graph, PassContext& context);
 
 }  // namespace tandem

@@ -15,6 +15,7 @@ const std::vector<GraphPass>& forward_passes() {
       {"recognise_layer_normalization", recognise_layer_normalization},
       {"recognise_attention", recognise_attention},
       {"recognise_cross_entropy", recognise_cross_entropy},
+      {"recognise_embedding_bag", recognise_embedding_bag},
       {"simplify_again", simplify},
   };
   return list;

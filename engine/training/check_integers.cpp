@@ -65,13 +65,14 @@ struct LookUp {
 std::vector<LookUp> look_ups(const Graph& graph) {
   std::vector<LookUp> found;
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "Gather") continue;
+    const bool sums = node.op->name == "EmbeddingBag";
+    if (node.op->name != "Gather" && !sums) continue;
     const Value& table = graph.value(node.inputs[0]);
     if (table.kind != ValueKind::state) continue;
     const std::string field = copied_input(graph, node.inputs[1]);
     if (field.empty()) continue;
-    found.push_back(
-        {field, node.path, table.name, table.type.shape[node.attributes.integer("axis")]});
+    const std::int64_t axis = sums ? 0 : node.attributes.integer("axis");
+    found.push_back({field, node.path, table.name, table.type.shape[axis]});
   }
   return found;
 }

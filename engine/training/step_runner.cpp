@@ -209,7 +209,7 @@ void StepRunner::Impl::check_errors(const BoundProgram& bound) {
   throw Error(ErrorKind::data, std::move(d));
 }
 
-StepResult StepRunner::step() {
+StepResult StepRunner::step(PassWatch* watch) {
   Impl& my = *impl_;
   if (!my.config.parameters.freeze.empty() && my.frozen != my.frozen_now()) {
     my.loader.reset();
@@ -233,7 +233,9 @@ StepResult StepRunner::step() {
     context.step = result.step;
     context.micro_batch = static_cast<std::uint64_t>(pass->index);
     context.error = &my.errors;
+    if (watch != nullptr) watch->before(*bound.program);
     bound.program->run(context, ticket);
+    if (watch != nullptr) watch->after(*bound.program, ticket);
     my.next_ticket = ticket + 1;
     auto scalar = [&](int output) {
       return *static_cast<const float*>(bound.program->output(output, ticket));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/training/pass_programs.h"
+#include "engine/training/pass_watch.h"
 #include "engine/training/schedule.h"
 
 namespace tandem {
@@ -35,8 +36,8 @@ class StepRunner {
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
   /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the
-  /// operator's path).
-  StepResult step();
+  /// operator's path). `watch` may be null.
+  StepResult step(PassWatch* watch = nullptr);
   void stop();
 
   const BoundProgram& main_program() const;

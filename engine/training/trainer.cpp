@@ -82,7 +82,11 @@ struct Training::Impl {
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   Clock::time_point started = Clock::now(), logged_at = started;
   std::uint64_t logged_samples = 0;
+  std::uint64_t first_step = 0;   // of this process: what it had before
+  std::uint64_t other_bytes = 0;  // that devices copied before the first step and to evaluate
 
+  /// Bytes that all devices have copied so far; waits for them.
+  std::uint64_t copied_bytes() const;
   void say(const std::string& text) {
     if (directory) directory->log_text(text);
     if (hooks.on_message) hooks.on_message(text);
@@ -206,11 +210,23 @@ void Training::Impl::log_step(const StepResult& result) {
   directory->log_metrics(position.step, "", values);
 }
 
+std::uint64_t Training::Impl::copied_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t d = 1; d < parts.devices.size(); ++d) {
+    parts.devices[d]->synchronize();
+    const DeviceCounters counters = parts.devices[d]->counters();
+    bytes += counters.bytes_to_device + counters.bytes_to_host;
+  }
+  return bytes;
+}
+
 /// False where patience has run out.
 bool Training::Impl::evaluate() {
   if (!evaluation) return true;
   const Clock::time_point start = Clock::now();
+  const std::uint64_t copied = copied_bytes();
   last_evaluation = evaluation->run();
+  other_bytes += copied_bytes() - copied;
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
   values.emplace_back("wall", seconds_since(started));
@@ -339,6 +355,11 @@ TrainingResult Training::Impl::finish(bool interrupted) {
     nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
     if (std::isfinite(last_loss)) summary["loss"] = last_loss;
     summary["wall"] = seconds_since(started);
+    const std::uint64_t bytes = copied_bytes() - other_bytes;
+    if (bytes > 0 && position.step > first_step) {
+      summary["copied_bytes_per_step"] =
+          static_cast<double>(bytes) / static_cast<double>(position.step - first_step);
+    }
     for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
     if (position.best)
       summary["best"] = {
@@ -357,14 +378,19 @@ TrainingResult Training::run(const std::string& resume_from,
   Every eval_every(my.config.eval.every, my.steps_per_epoch);
   Every save_every(my.config.checkpoint.every, my.steps_per_epoch);
   bool interrupted = false;
+  my.first_step = my.position.step;
+  my.other_bytes = my.copied_bytes();
   my.runner->start(my.position.step, my.position.data);
   while (my.position.step < static_cast<std::uint64_t>(my.total_steps)) {
-    const StepResult result = my.runner->step();
+    const std::uint64_t next = my.position.step + 1;
+    const bool last = next == static_cast<std::uint64_t>(my.total_steps);
+    const bool logged = log_every.due(next) || last || next == 1;
+    PassWatch* const watch = logged ? my.hooks.watch : nullptr;
+    const StepResult result = my.runner->step(watch);
     my.position.step = result.step;
     my.position.data = result.end;
     my.position.samples += result.samples;
     my.last_loss = result.loss;
-    const bool last = my.position.step == static_cast<std::uint64_t>(my.total_steps);
     if (!std::isfinite(result.loss)) {
       my.log_step(result);
       Diagnostic d;
@@ -374,7 +400,8 @@ TrainingResult Training::run(const std::string& resume_from,
       d.fix = "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept";
       throw Error(ErrorKind::diverged, std::move(d));
     }
-    if (log_every.due(my.position.step) || last || my.position.step == 1) my.log_step(result);
+    if (logged) my.log_step(result);
+    if (watch != nullptr) my.say(watch->report(result.step));
     if (eval_every.due(my.position.step) && !my.evaluate()) {
       my.say("stopped early: " + my.config.eval.best + " has not improved for " +
              std::to_string(my.config.eval.patience) + " evaluations");
@@ -397,12 +424,13 @@ TrainingResult Training::run(const std::string& resume_from,
   return my.finish(interrupted);
 }
 
-void Training::run_steps(std::int64_t count, const std::function<void(double)>& after) {
+void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,
+                         PassWatch* watch) {
   Impl& my = *impl_;
   my.runner->start(my.position.step, my.position.data);
   for (std::int64_t i = 0; i < count; ++i) {
     const Clock::time_point start = Clock::now();
-    const StepResult result = my.runner->step();
+    const StepResult result = my.runner->step(watch);
     after(seconds_since(start));
     my.position.step = result.step;
     my.position.data = result.end;

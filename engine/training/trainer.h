@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/training/pass_programs.h"
+#include "engine/training/pass_watch.h"
 
 namespace tandem {
 
@@ -24,6 +25,7 @@ struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
   std::function<bool()> stop_requested;  // asked after each step
+  PassWatch* watch = nullptr;            // of the steps that are logged; its reports are, too
 };
 
 struct TrainingResult {
@@ -54,8 +56,9 @@ class Training {
   std::int64_t total_steps() const;  // 0: until max_time
   std::int64_t steps_per_epoch() const;
   /// Runs `count` optimizer steps without logging or checkpoints, calling `after` with each one's
-  /// seconds; for benches.
-  void run_steps(std::int64_t count, const std::function<void(double seconds)>& after);
+  /// seconds; for benches. `watch` may be null.
+  void run_steps(std::int64_t count, const std::function<void(double seconds)>& after,
+                 PassWatch* watch = nullptr);
 
  private:
   struct Impl;

@@ -25,6 +25,9 @@ struct InspectOptions {
   std::string stage;
   std::string batch_norm = "train";
   std::vector<std::string> without;  // passes to leave out, of `pass_names`
+  /// Tables that get so many rows, by selector: {"{wide,deep}:weight", 184968}. The last one that
+  /// covers a table counts.
+  std::vector<std::pair<std::string, std::int64_t>> rows;
 };
 
 /// Passes that `InspectOptions::without` may name: over the forward graph, then of lowering.
@@ -59,6 +62,9 @@ struct TrainOptions {
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
   bool resume = false;
   bool dry_run = false;  // everything up to the first step
+  /// With each line of the log also what the operators of that step took, and how many ids and rows
+  /// look-ups in tables and their updates had.
+  bool log_operators = false;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
 };

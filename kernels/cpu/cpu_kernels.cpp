@@ -10,6 +10,7 @@ KernelList cpu_kernels() {
   KernelList list;
   add_product_kernels(list);
   add_row_kernels(list);
+  add_bag_kernels(list);
   add_row_update_kernels(list);
   add_elementwise_kernels(list);
   add_network_kernels(list);

@@ -15,6 +15,7 @@ void add_elementwise_kernels(
 void add_network_kernels(KernelList& list);  // normalisation, softmax, losses, attention, dropout
 void add_update_kernels(KernelList& list);   // optimizers, clipping
 void add_row_kernels(KernelList& list);      // look-ups in tables
+void add_bag_kernels(KernelList& list);      // sums of looked-up rows
 void add_row_update_kernels(KernelList& list);  // updates of looked-up rows
 
 }  // namespace tandem

@@ -17,6 +17,7 @@ void add_network_reference_kernels(KernelList& list) {
   reference::add_attention_kernels(list);
   reference::add_update_kernels(list);
   reference::add_row_kernels(list);
+  reference::add_embedding_bag_kernels(list);
 }
 
 }  // namespace tandem

@@ -15,5 +15,6 @@ void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
 void add_update_kernels(KernelList& list);               // updates.cpp
 void add_row_kernels(KernelList& list);                  // rows.cpp
+void add_embedding_bag_kernels(KernelList& list);        // embedding_bag.cpp
 
 }  // namespace tandem::reference

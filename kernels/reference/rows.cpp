@@ -138,25 +138,29 @@ std::unique_ptr<PreparedKernel> touched_rows(const KernelRequest& r) {
 
 /// The gradients of all look-ups of a table as one list of rows of `columns` elements.
 struct Gradients {
-  std::vector<Reader> dy;
+  std::vector<LookUpGradient> look_ups;
+  std::vector<Reader> dy, weights;
   std::vector<std::int64_t> starts;  // first position of each
-  std::size_t first;
   std::int64_t columns;
 
-  Gradients(const KernelRequest& r, std::size_t first_input, std::int64_t row_elements)
-      : first(first_input), columns(row_elements) {
+  Gradients(const KernelRequest& r, std::size_t first, std::int64_t row_elements)
+      : look_ups(look_up_gradients(*r.node, first)), columns(row_elements) {
     std::int64_t at = 0;
-    for (std::size_t i = first; i < r.inputs.size(); ++i) {
-      dy.emplace_back(r.inputs[i]);
+    for (const LookUpGradient& look_up : look_ups) {
+      dy.emplace_back(r.inputs[look_up.dy]);
+      weights.push_back(look_up.weights == 0 ? Reader() : Reader(r.inputs[look_up.weights]));
       starts.push_back(at);
-      at += r.inputs[i].type.elements() / columns;
+      at += r.inputs[look_up.dy].type.elements() / columns * look_up.bag;
     }
   }
 
   double at(const KernelArguments& a, std::int64_t position, std::int64_t column) const {
     const auto next = std::upper_bound(starts.begin(), starts.end(), position);
     const auto k = static_cast<std::size_t>(next - starts.begin() - 1);
-    return dy[k].number(a.inputs[first + k], (position - starts[k]) * columns + column);
+    const std::int64_t own = position - starts[k];
+    const LookUpGradient& look_up = look_ups[k];
+    const double x = dy[k].number(a.inputs[look_up.dy], own / look_up.bag * columns + column);
+    return look_up.weights == 0 ? x : x * weights[k].number(a.inputs[look_up.weights], own);
   }
 
   /// The sum over the positions order[begin, end).

@@ -1,7 +1,9 @@
 // What the reference kernels of updates share: the step's scalars.
 #pragma once
 
+#include "engine/operators/update_kind.h"
 #include "kernels/reference/network_support.h"
+#include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
 
@@ -9,15 +11,20 @@ namespace tandem::reference {
 struct Scalars {
   Reader lr, step, scale, skip;
   std::size_t first;
+  std::string op;  // the update's kind
 
   Scalars(const KernelRequest& r, std::size_t first_input)
       : lr(r.inputs[first_input]),
         step(r.inputs[first_input + 1]),
         scale(r.inputs[first_input + 2]),
         skip(r.inputs[first_input + 3]),
-        first(first_input) {}
+        first(first_input),
+        op(update_kind(*r.node).op) {}
 
-  bool skipped(const KernelArguments& a) const { return skip.integer(a.inputs[first + 3], 0) != 0; }
+  bool skipped(const KernelArguments& a) const {
+    return skip.integer(a.inputs[first + 3], 0) != 0 ||
+           is_no_step(op, lr.number(a.inputs[first], 0));
+  }
   /// f(lr, step, scale)
   template <class F>
   auto with(const KernelArguments& a, F f) const {

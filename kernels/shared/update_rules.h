@@ -29,6 +29,11 @@ inline FtrlSettings ftrl_settings(const Attributes& attributes) {
   return s;
 }
 
+/// Whether a step with this learning rate is none: FTRL divides by it, and a schedule may end at 0.
+inline bool is_no_step(std::string_view op, double lr) {
+  return lr == 0 && (op == "FtrlUpdate" || op == "GroupFtrlUpdate");
+}
+
 /// Returns f(make), where make(lr, step, scale) gives the step's rule: rule(master, grad, states)
 /// returns the new master and replaces the states. T is the master's type. Not for kinds by row.
 template <class T, class F>

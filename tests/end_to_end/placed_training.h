@@ -16,6 +16,8 @@ namespace tandem::testing {
 struct PlacedOptions {
   /// Without it, the devices' monitor keeps times only, and allocates nothing in a step.
   bool check_order = true;
+  /// Forward passes to leave out.
+  std::vector<std::string> without;
 };
 
 class PlacedTraining {
@@ -45,7 +47,7 @@ class PlacedTraining {
         names.push_back(name);
       }
       const TrainingGraph training =
-          build_training_graph(engine_->operators, model_.forward(shape.pass, true), request);
+          build_training_graph(engine_->operators, forward(shape.pass, options.without), request);
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
     }
     passes_ = batch / config_.pass_size();
@@ -89,6 +91,13 @@ class PlacedTraining {
     engine->monitor = std::make_shared<OrderChecker>(false);
     engine->cpu = make_cpu_device(threads, engine->monitor);
     return engine;
+  }
+
+  Graph forward(std::int64_t batch, const std::vector<std::string>& without) {
+    if (without.empty()) return model_.forward(batch, true);
+    PassContext context{engine_->operators, engine_->evaluate, {}, {}};
+    return run_passes(keep_named_values(model_.imported(batch, true).graph, config_), context,
+                      without);
   }
 
   double run_pass(const Feeds& feeds, std::int64_t pass) {

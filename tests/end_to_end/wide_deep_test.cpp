@@ -43,9 +43,10 @@ std::vector<std::string> settings(const std::vector<std::string>& more = {}) {
 
 class WideDeepRun {
  public:
-  explicit WideDeepRun(const std::vector<std::string>& more)
+  explicit WideDeepRun(const std::vector<std::string>& more,
+                       const std::vector<std::string>& without = {})
       : training_(TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx", batch, settings(more),
-                  feeds_of(1)) {
+                  feeds_of(1), {.without = without}) {
     for (int step = 1; step <= steps; ++step) losses.push_back(training_.step(feeds_of(step)));
     training_.synchronize();
     if (training_.devices().size() > 1) {
@@ -85,6 +86,23 @@ TEST(WideDeep, UpdatesRowsAlone) {
   EXPECT_LT(run.losses.back(), run.losses.front());
 }
 
+// The wide rows of a sample are summed as they are looked up, and their gradient is its one number.
+TEST(WideDeep, SumsOfRowsAreNotWrittenOut) {
+  const std::vector<std::string> off{"recognise_embedding_bag"};
+  const WideDeepRun run({}), without({}, off);
+  EXPECT_EQ(run.count("EmbeddingBag"), 1);
+  EXPECT_EQ(run.count("EmbeddingBagGrad"), 0);
+  EXPECT_EQ(run.count("Gather"), 1) << "the deep rows";
+  EXPECT_EQ(without.count("EmbeddingBag"), 0);
+  EXPECT_EQ(without.count("Gather"), 2);
+  EXPECT_LT(run.count("Copy"), without.count("Copy"));
+  expect_equal(run.losses, without.losses, 1e-6);
+  const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
+  expect_equal(WideDeepRun(clipped).losses, WideDeepRun(clipped, off).losses, 1e-6);
+  const std::vector<std::string> in_passes{"micro_batch=16"};
+  expect_equal(WideDeepRun(in_passes).losses, WideDeepRun(in_passes, off).losses, 1e-6);
+}
+
 TEST(WideDeep, LossesDoNotDependOnThePlacement) {
   const std::string head = "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n";
   const std::vector<std::string> policies{
@@ -119,6 +137,8 @@ TEST(WideDeep, RowsThatCrossAreFewer) {
   EXPECT_LT(rows.bytes_to_host, results.bytes_to_host);
   const WideDeepRun clipped({"policy=" + policy("rows"), "optimizer.clip_norm=0.05"});
   expect_equal(clipped.losses, WideDeepRun({"optimizer.clip_norm=0.05"}).losses, 1e-5);
+  const WideDeepRun in_passes({"policy=" + policy("rows"), "micro_batch=16"});
+  expect_equal(in_passes.losses, on_the_host(), 1e-5);
 }
 
 TEST(WideDeep, PassesOfAStepAddUp) {

@@ -1,4 +1,4 @@
-// Cases of row-sparse gradients: ids grouped by row, and what reads them.
+// Cases of row-sparse gradients: ids grouped by row, what reads them, and sums of looked-up rows.
 #include <cmath>
 
 #include "tests/operators/network_cases.h"
@@ -144,9 +144,89 @@ void add_updates(Cases& cases) {
   cases.back().expected = {25};
 }
 
+// The same table and ids, but ids 4, 1 and 4, 0 are two bags: their sums have one dy each, that
+// goes to each of the two times its weight.
+void add_bag_updates(Cases& cases) {
+  const Table table;
+  const CaseInput dy = patterned({2, 3}, 3), weights = valued({2, 2}, {0.5, -1, 0, 2});
+  const std::vector<double> a = pattern(6, 3), b = pattern(6, 2);
+  std::vector<double> weighted(18, 0.0), plain(18, 0.0);
+  const std::size_t rows[6] = {4, 1, 4, 0, 1, 4};
+  for (std::size_t p = 0; p < 6; ++p) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      weighted[rows[p] * 3 + c] +=
+          p < 4 ? weights.values[p] * a[p / 2 * 3 + c] : b[(p - 4) * 3 + c];
+      plain[rows[p] * 3 + c] += a[p / 3 * 3 + c];  // two bags of three
+    }
+  }
+  const auto update = [&](const char* name, const std::vector<CaseInput>& gradients,
+                          Attributes attributes, const std::vector<double>& sum) {
+    std::vector<CaseInput> inputs = table.inputs({absent()}, 3);
+    inputs.resize(inputs.size() - 2);
+    inputs.insert(inputs.end(), gradients.begin(), gradients.end());
+    std::vector<CaseInput> norm{table.groups[1], table.groups[2], table.groups[3]};
+    norm.insert(norm.end(), gradients.begin(), gradients.end());
+    Attributes settings = attributes;
+    settings.set("op", std::string("SgdUpdate"));
+    add_case(cases, "RowsUpdate", name, std::move(inputs), std::move(settings));
+    cases.back().expected = pattern(18);
+    for (std::size_t i = 0; i < 18; ++i) cases.back().expected[i] -= 0.25 * 0.5 * sum[i];
+    attributes.set("columns", std::int64_t{3});
+    add_case(cases, "RowsSumOfSquares", name, std::move(norm), std::move(attributes));
+    double squares = 0;
+    for (double g : sum) squares += g * g;
+    cases.back().expected = {squares};
+  };
+  update("weighted_bags", {dy, table.second, weights},
+         {{"bags", Ints{2, 1}}, {"weighted", Ints{1, 0}}}, weighted);
+  update("bags", {dy}, {{"bags", Ints{3}}, {"weighted", Ints{0}}}, plain);
+}
+
+void add_bags(Cases& cases) {
+  const CaseInput table = patterned({6, 3}),
+                  ids = valued({2, 3}, {4, 1, -2, 0, 4, 5}, DType::int64);
+  const CaseInput weights = valued({2, 3}, {0.5, -1, 0, 2, 1, 0.25});
+  const std::size_t rows[6] = {4, 1, 4, 0, 4, 5};
+  const std::vector<double> x = pattern(18), dy = pattern(6, 1);
+  std::vector<double> sums(6, 0.0), weighted(6, 0.0), back(18, 0.0), weighted_back(18, 0.0);
+  for (std::size_t p = 0; p < 6; ++p) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      const std::size_t y = p / 3 * 3 + c, row = rows[p] * 3 + c;
+      sums[y] += x[row];
+      weighted[y] += weights.values[p] * x[row];
+      back[row] += dy[y];
+      weighted_back[row] += weights.values[p] * dy[y];
+    }
+  }
+  add_case(cases, "EmbeddingBag", "sums", {table, ids}).expected = sums;
+  add_case(cases, "EmbeddingBag", "weighted", {table, ids, weights}).expected = weighted;
+  const CaseInput bags = valued({2, 2, 2}, {0, 3, 3, 3, 5, 1, 2, 0}, DType::int32);
+  add_case(cases, "EmbeddingBag", "one_column", {random_input({6, 1}), bags});
+  add_case(cases, "EmbeddingBag", "one_column_weighted",
+           {random_input({6, 1}), bags, random_input({2, 2, 2})});
+  add_case(cases, "EmbeddingBag", "numbers",
+           {random_input({6}), ints({2, 2, 5, 0}), random_input({4})});
+  add_case(cases, "EmbeddingBag", "one_each", {random_input({6, 2}), ints({3}, DType::int64)});
+  const CaseInput many = indices({4, 5}, 7);
+  add_case(cases, "EmbeddingBag", "long_rows", {random_input({7, 3, 9}), many});
+  add_case(cases, "EmbeddingBag", "long_rows_weighted",
+           {random_input({7, 3, 9}), many, random_input({4, 5})});
+
+  const CaseInput gradient = patterned({2, 3}, 1);
+  const Attributes shape{{"shape", Ints{6, 3}}}, longer{{"shape", Ints{7, 3, 9}}};
+  add_case(cases, "EmbeddingBagGrad", "sums", {gradient, ids}, shape).expected = back;
+  add_case(cases, "EmbeddingBagGrad", "weighted", {gradient, ids, weights}, shape).expected =
+      weighted_back;
+  add_case(cases, "EmbeddingBagGrad", "long_rows", {random_input({4, 3, 9}), many}, longer);
+  add_case(cases, "EmbeddingBagGrad", "long_rows_weighted",
+           {random_input({4, 3, 9}), many, random_input({4, 5})}, longer);
+}
+
 }  // namespace
 
 void add_row_cases(Cases& cases) {
+  add_bags(cases);
+  add_bag_updates(cases);
   add_unique(cases);
   add_marks(cases);
   add_updates(cases);

@@ -155,6 +155,12 @@ void add_adagrad_and_ftrl(Cases& cases) {
   const Attributes adagrad = with({}, {"lr_decay", "weight_decay", "epsilon"});
   const Attributes ftrl =
       with({}, {"l1", "l2", "beta", "l21", "l2_shrinkage", "lr_power", "dialect"});
+  for (const char* op : {"FtrlUpdate", "GroupFtrlUpdate"}) {  // where a schedule ends at 0
+    std::vector<CaseInput> inputs = with_scalars({master, grad, sum, linear}, 3);
+    inputs[4] = scalar(0);
+    add_case(cases, op, "no_rate", inputs, ftrl);
+    cases.back().expected = pattern(15);
+  }
   add("AdagradUpdate", {sum}, adagrad);
   add("RowwiseAdagradUpdate", {row_sum}, adagrad);
   add("FtrlUpdate", {sum, linear}, ftrl);

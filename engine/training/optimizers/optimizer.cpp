@@ -1,6 +1,7 @@
 #include "engine/training/optimizers/optimizer.h"
 
 #include "engine/operators/rows.h"
+#include "engine/training/optimizers/filled_tensor.h"
 
 namespace tandem {
 
@@ -10,11 +11,10 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
   state.name = parameter.name + "/" + name;
   state.kind = StateKind::optimizer;
   state.parameter = parameter.name;
-  state.start = HostTensor(TensorType{DType::float32, shape.value_or(parameter.start.shape())});
+  Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
-  if (start != 0) {
-    for (float& value : state.start.as<float>()) value = static_cast<float>(start);
-  }
+  state.start = start == 0 ? HostTensor(TensorType{DType::float32, std::move(own)})
+                           : filled_tensor(std::move(own), static_cast<float>(start));
   return g.state(std::move(state));
 }
 
@@ -49,8 +49,25 @@ const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
   return grouped_.emplace_back(Grouped{ids, rows, std::move(outputs)}).outputs;
 }
 
-std::vector<ValueId> Updates::gradients_of(const UpdateRequest& request) {
-  return request.touched ? std::vector<ValueId>{request.gradient} : request.rows->dy;
+void Updates::append_gradients(const UpdateRequest& request, std::vector<ValueId>& inputs,
+                               Attributes& attributes) {
+  if (request.touched) {
+    inputs.push_back(request.gradient);
+    return;
+  }
+  const RowGradient& rows = *request.rows;
+  inputs.insert(inputs.end(), rows.dy.begin(), rows.dy.end());
+  Ints weighted;
+  bool plain = true;
+  for (std::size_t k = 0; k < rows.dy.size(); ++k) {
+    const ValueId weights = rows.weights[k];
+    weighted.push_back(weights ? 1 : 0);
+    if (weights) inputs.push_back(weights);
+    plain = plain && !weights && rows.bags[k] == 1;
+  }
+  if (plain) return;
+  attributes.set("bags", rows.bags);
+  attributes.set("weighted", std::move(weighted));
 }
 
 ValueId Updates::sum_of_squares(const UpdateRequest& request) {
@@ -59,9 +76,9 @@ ValueId Updates::sum_of_squares(const UpdateRequest& request) {
   const std::vector<ValueId>& rows = groups_of(request);
   std::vector<ValueId> inputs{rows[UniqueOutputs::order], rows[UniqueOutputs::offsets],
                               rows[UniqueOutputs::count]};
-  for (ValueId dy : gradients_of(request)) inputs.push_back(dy);
-  return g_.add_node("RowsSumOfSquares", std::move(inputs),
-                     {{"columns", element_count(shape) / shape[0]}});
+  Attributes attributes{{"columns", element_count(shape) / shape[0]}};
+  append_gradients(request, inputs, attributes);
+  return g_.add_node("RowsSumOfSquares", std::move(inputs), std::move(attributes));
 }
 
 void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
@@ -92,7 +109,7 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
     append(inputs, states);
   }
   append(inputs, {request.lr, scalars.step, scalars.scale, scalars.skip});
-  if (is_by_rows(request)) append(inputs, gradients_of(request));
+  if (is_by_rows(request)) append_gradients(request, inputs, attributes);
   const std::vector<ValueId> made =
       g_.node(is_by_rows(request) ? "RowsUpdate" : choice.op, std::move(inputs), attributes);
   g_.write_state(master, made[0]);

@@ -62,9 +62,11 @@ class Updates {
     std::vector<ValueId> outputs;  // UniqueOutputs
   };
   bool is_by_rows(const UpdateRequest& request) const { return request.rows || request.touched; }
-  /// The groups of a request by rows, and their gradients.
+  /// The groups of a request by rows.
   const std::vector<ValueId>& groups_of(const UpdateRequest& request);
-  static std::vector<ValueId> gradients_of(const UpdateRequest& request);
+  /// Appends the gradients of a request by rows to a node's inputs, and says how they lie.
+  static void append_gradients(const UpdateRequest& request, std::vector<ValueId>& inputs,
+                               Attributes& attributes);
 
   GraphBuilder& g_;
   std::vector<Grouped> grouped_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/operators/rows.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cpu/rows/rows.h"
 
@@ -18,12 +19,16 @@ inline std::int64_t row_elements(const Shape& table) {
 class GradientOperands {
  public:
   GradientOperands(const KernelRequest& r, std::size_t first, std::int64_t columns)
-      : first_(first) {
+      : look_ups_(look_up_gradients(*r.node, first)) {
     rows_.columns = columns;
     rows_.bfloat16 = r.inputs[first].type.dtype == DType::bfloat16;
-    for (std::size_t i = first; i < r.inputs.size(); ++i) {
-      arrays_.push_back(
-          {nullptr, r.inputs[i].type.elements() / std::max<std::int64_t>(columns, 1), columns});
+    for (const LookUpGradient& look_up : look_ups_) {
+      const std::int64_t elements = r.inputs[look_up.dy].type.elements() * look_up.bag;
+      GradientArray array;
+      array.rows = elements / std::max<std::int64_t>(columns, 1);
+      array.stride = columns;
+      array.share = 1.0 / static_cast<double>(look_up.bag);
+      arrays_.push_back(array);
     }
     rows_.count = static_cast<int>(arrays_.size());
   }
@@ -31,7 +36,11 @@ class GradientOperands {
   std::int64_t columns() const { return rows_.columns; }
   const RowGradients& of(const KernelArguments& a, std::size_t order, std::size_t offsets,
                          std::size_t count) {
-    for (std::size_t k = 0; k < arrays_.size(); ++k) arrays_[k].data = a.inputs[first_ + k];
+    for (std::size_t k = 0; k < arrays_.size(); ++k) {
+      arrays_[k].data = a.inputs[look_ups_[k].dy];
+      if (look_ups_[k].weights != 0)
+        arrays_[k].weights = static_cast<const float*>(a.inputs[look_ups_[k].weights]);
+    }
     rows_.arrays = arrays_.data();
     rows_.order = static_cast<const std::int32_t*>(a.inputs[order]);
     rows_.offsets = static_cast<const std::int32_t*>(a.inputs[offsets]);
@@ -40,10 +49,18 @@ class GradientOperands {
   }
 
  private:
-  std::size_t first_;
+  std::vector<LookUpGradient> look_ups_;
   std::vector<GradientArray> arrays_;
   RowGradients rows_;
 };
+
+inline std::optional<std::string> refuse_weights(const KernelRequest& r, std::size_t first) {
+  for (const LookUpGradient& look_up : look_up_gradients(*r.node, first)) {
+    if (look_up.weights != 0 && r.inputs[look_up.weights].type.dtype != DType::float32)
+      return "weights that are not float32";
+  }
+  return std::nullopt;
+}
 
 inline std::optional<std::string> refuse_gradients(const KernelRequest& r, std::size_t first) {
   const DType dtype = r.inputs[first].type.dtype;

@@ -1,39 +1,15 @@
 // Look-ups in float32 tables, UniqueIndices and RowsSumOfSquares.
-#include <atomic>
-
 #include "engine/operators/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"
 
 namespace tandem {
 namespace {
 
 std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// The first id outside of the table goes into the error word; the look-up itself clamps.
-template <class Id>
-void report_outside(const KernelArguments& a, const Id* ids, std::int64_t count, std::int64_t rows,
-                    int threads, std::int32_t node) {
-  if (a.context == nullptr || a.context->error == nullptr) return;
-  std::atomic<bool> outside = false;
-  parallel_ranges(threads, count, count * static_cast<std::int64_t>(sizeof(Id)),
-                  [&](std::int64_t begin, std::int64_t end) {
-                    bool found = false;
-                    for (std::int64_t i = begin; i < end; ++i) {
-                      const auto id = static_cast<std::int64_t>(ids[i]);
-                      found |= (id >= rows) | (id < -rows);
-                    }
-                    if (found) outside.store(true, std::memory_order_relaxed);
-                  });
-  if (!outside) return;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto id = static_cast<std::int64_t>(ids[i]);
-    if (id >= rows || id < -rows)
-      return a.context->error->report(ErrorWord::index_out_of_range, node, id);
-  }
-}
 
 std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r) {
   const Shape& table = r.inputs[0].type.shape;
@@ -48,12 +24,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r) {
     now.table = static_cast<const float*>(a.inputs[0]);
     now.ids.data = a.inputs[1];
     now.y = static_cast<float*>(a.outputs[0]);
-    if (now.ids.wide)
-      report_outside(a, static_cast<const std::int64_t*>(a.inputs[1]), now.ids.count,
-                     now.table_rows, threads, node);
-    else
-      report_outside(a, static_cast<const std::int32_t*>(a.inputs[1]), now.ids.count,
-                     now.table_rows, threads, node);
+    report_outside(a, now.ids, now.table_rows, threads, node);
     gather_rows(now, isa, threads);
   });
 }
@@ -165,7 +136,11 @@ void add_row_kernels(KernelList& list) {
                   }});
   list.push_back({.name = "cpu.rows_sum_of_squares",
                   .op = "RowsSumOfSquares",
-                  .refuse = [](const KernelRequest& r) { return refuse_gradients(r, 3); },
+                  .refuse =
+                      [](const KernelRequest& r) {
+                        const auto reason = refuse_weights(r, 3);
+                        return reason ? reason : refuse_gradients(r, 3);
+                      },
                   .propose = propose_row_major,
                   .prepare = prepare_sum_of_squares});
 }

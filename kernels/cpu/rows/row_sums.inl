@@ -32,6 +32,12 @@ TANDEM_INLINE void prefetch_row(const void* row, std::int64_t bytes) {
   for (std::int64_t line = 0; line < most; line += 64) __builtin_prefetch(p + line);
 }
 
+/// x * factor rounded down, where factor is 1 over a whole number. Exact below 2^31: the half keeps
+/// multiples of that number away from rounding.
+TANDEM_INLINE std::int64_t divided(std::int64_t x, double factor) {
+  return static_cast<std::int64_t>((static_cast<double>(x) + 0.5) * factor);
+}
+
 // Finds gradient rows.
 template <class E>
 struct GradientRows {
@@ -39,22 +45,38 @@ struct GradientRows {
   int count;
   std::int64_t each;  // rows of every array, 0 where they differ
   double inverse;     // 1 / each
+  bool shared;        // some rows belong to several positions
+  bool weighted;      // some array has weights
   const std::int32_t* order;
 
   TANDEM_INLINE explicit GradientRows(const RowGradients& g)
-      : arrays(g.arrays), count(g.count), each(g.arrays[0].rows), inverse(0), order(g.order) {
-    for (int i = 1; i < count; ++i) each = arrays[i].rows == each ? each : 0;
+      : arrays(g.arrays),
+        count(g.count),
+        each(g.arrays[0].rows),
+        inverse(0),
+        shared(false),
+        weighted(false),
+        order(g.order) {
+    for (int i = 0; i < count; ++i) {
+      each = arrays[i].rows == each ? each : 0;
+      shared |= arrays[i].share != 1;
+      weighted |= arrays[i].weights != nullptr;
+    }
     if (each > 0) inverse = 1.0 / static_cast<double>(each);
   }
 
   /// The k-th in the groups' order.
   TANDEM_INLINE const E* row(std::int64_t k) const {
+    float weight;
+    return row(k, false, weight);
+  }
+  /// And its weight, where that is asked for.
+  TANDEM_INLINE const E* row(std::int64_t k, bool with_weight, float& weight) const {
     std::int64_t position = order == nullptr ? k : order[k];
     const GradientArray* array = arrays;
     if (count > 1) {
       if (each > 0) {
-        // Exact below 2^31: the half keeps multiples of `each` away from rounding.
-        const auto i = static_cast<std::int64_t>((static_cast<double>(position) + 0.5) * inverse);
+        const std::int64_t i = divided(position, inverse);
         array += i;
         position -= i * each;
       } else {
@@ -64,6 +86,8 @@ struct GradientRows {
         }
       }
     }
+    if (with_weight) weight = array->weights == nullptr ? 1.0f : array->weights[position];
+    if (shared) position = divided(position, array->share);
     return static_cast<const E*>(array->data) + position * array->stride;
   }
 };
@@ -71,6 +95,7 @@ struct GradientRows {
 // The rows begin..end of the groups' order, one after the other; those ahead are on their way.
 template <class E>
 struct RowStream {
+  using Element = E;
   static constexpr std::int64_t ahead = 16;
   GradientRows<E> rows;
   std::int64_t at, end, bytes;
@@ -90,6 +115,43 @@ struct RowStream {
     if (at + ahead < end) fetch(at + ahead);
     ++at;
     return row;
+  }
+};
+
+// The same rows times their weights, in float32, in two buffers by turns.
+template <class E>
+struct WeightedStream {
+  using Element = float;
+  static constexpr std::int64_t ahead = 16;
+  GradientRows<E> rows;
+  std::int64_t at, end, columns;
+  float* buffers;
+  const E* coming[ahead];
+  float weights[ahead];
+
+  TANDEM_INLINE WeightedStream(const RowGradients& g, std::int64_t from, std::int64_t to,
+                               float* two_rows)
+      : rows(g), at(from), end(to), columns(g.columns), buffers(two_rows) {
+    for (std::int64_t k = from; k < from + ahead && k < to; ++k) fetch(k);
+  }
+  TANDEM_INLINE void fetch(std::int64_t k) {
+    const E* row = rows.row(k, true, weights[k % ahead]);
+    coming[k % ahead] = row;
+    prefetch_row(row, columns * static_cast<std::int64_t>(sizeof(E)));
+  }
+  TANDEM_INLINE const float* next() {
+    const E* row = coming[at % ahead];
+    const float weight = weights[at % ahead];
+    float* product = buffers + at % 2 * row_pitch(columns);
+    std::int64_t i = 0;
+    for (; i + width <= columns; i += width) store(product + i, weight * load_row(row + i));
+    if (i < columns) {
+      const std::int64_t rest = columns - i;
+      store_rest(product + i, weight * load_row_rest(row + i, rest), rest);
+    }
+    if (at + ahead < end) fetch(at + ahead);
+    ++at;
+    return product;
   }
 };
 
@@ -132,9 +194,9 @@ TANDEM_INLINE void add_one(float* sum, const E* a, std::int64_t n) {
 }
 
 // sum = the next `count` >= 1 rows
-template <class E>
-TANDEM_INLINE void sum_few(RowStream<E>& stream, std::int64_t count, float* sum, std::int64_t n) {
-  const E* a = stream.next();
+template <class Stream>
+TANDEM_INLINE void sum_few(Stream& stream, std::int64_t count, float* sum, std::int64_t n) {
+  const typename Stream::Element* a = stream.next();
   set_row(sum, a, count > 1 ? stream.next() : nullptr, n);
   std::int64_t k = 2;
   for (; k + 2 <= count; k += 2) {
@@ -146,8 +208,8 @@ TANDEM_INLINE void sum_few(RowStream<E>& stream, std::int64_t count, float* sum,
 
 // Sums of sums of few rows, so that the rounding of a row met 100,000 times stays small.
 constexpr std::int64_t few = 64, many = few * few;
-template <class E>
-void sum_many(RowStream<E>& stream, std::int64_t count, float* buffers, std::int64_t n) {
+template <class Stream>
+void sum_many(Stream& stream, std::int64_t count, float* buffers, std::int64_t n) {
   float *total = buffers, *middle = buffers + row_pitch(n), *low = middle + row_pitch(n);
   for (std::int64_t done = 0; done < count; done += many) {
     const std::int64_t size = count - done < many ? count - done : many;
@@ -168,8 +230,8 @@ TANDEM_INLINE const float* as_floats(const Half* row, float* buffer, std::int64_
 }
 
 /// The sum of the next `count` rows: in the buffers, or the row itself.
-template <class E>
-TANDEM_INLINE const float* sum_group(RowStream<E>& stream, std::int64_t count, float* buffers,
+template <class Stream>
+TANDEM_INLINE const float* sum_group(Stream& stream, std::int64_t count, float* buffers,
                                      std::int64_t n) {
   if (count == 1) return as_floats(stream.next(), buffers, n);
   if (count == 0)
@@ -181,18 +243,31 @@ TANDEM_INLINE const float* sum_group(RowStream<E>& stream, std::int64_t count, f
   return buffers;
 }
 
+TANDEM_INLINE bool is_weighted(const RowGradients& g) {
+  bool weighted = false;
+  for (int i = 0; i < g.count; ++i) weighted |= g.arrays[i].weights != nullptr;
+  return weighted;
+}
+
 /// f(group, sum) for groups first..last
 template <class E, class F>
 TANDEM_INLINE void for_groups(const RowGradients& g, std::int64_t first, std::int64_t last,
                               float* buffers, F f) {
-  RowStream<E> stream(g, group_begin(g, first), group_begin(g, last));
+  const std::int64_t begin = group_begin(g, first), end = group_begin(g, last);
+  if (is_weighted(g)) {
+    WeightedStream<E> stream(g, begin, end, buffers + 3 * row_pitch(g.columns));
+    for (std::int64_t i = first; i < last; ++i)
+      f(i, sum_group(stream, group_begin(g, i + 1) - group_begin(g, i), buffers, g.columns));
+    return;
+  }
+  RowStream<E> stream(g, begin, end);
   for (std::int64_t i = first; i < last; ++i)
     f(i, sum_group(stream, group_begin(g, i + 1) - group_begin(g, i), buffers, g.columns));
 }
 
 // Narrow rows: sums in double, no prefetch. A fixed number of columns, or 0 for g.columns.
 constexpr std::int64_t narrow = 8;
-template <class E, int fixed>
+template <class E, int fixed, bool weighted>
 TANDEM_INLINE void narrow_sums(const RowGradients& g, const GradientRows<E>& rows,
                                std::int64_t first, std::int64_t last, float* sums) {
   const std::int64_t n = fixed > 0 ? fixed : g.columns;
@@ -201,8 +276,12 @@ TANDEM_INLINE void narrow_sums(const RowGradients& g, const GradientRows<E>& row
     const std::int64_t end = group_begin(g, i + 1);
     double sum[narrow] = {};
     for (; k < end; ++k) {
-      const E* row = rows.row(k);
-      for (std::int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(number(row[c]));
+      float weight = 1;
+      const E* row = rows.row(k, weighted, weight);
+      for (std::int64_t c = 0; c < n; ++c) {
+        const auto x = static_cast<double>(number(row[c]));
+        sum[c] += weighted ? x * static_cast<double>(weight) : x;
+      }
     }
     for (std::int64_t c = 0; c < n; ++c) *sums++ = static_cast<float>(sum[c]);
   }
@@ -232,6 +311,7 @@ void column_sums(const RowGradients& g, std::int64_t first, std::int64_t last, f
   float values[window + 8] = {};
   const E* data = static_cast<const E*>(g.arrays[0].data);
   const std::int32_t* order = g.order;
+  const double share = g.arrays[0].share;
   const std::int64_t all = group_begin(g, last);
   std::int64_t k = group_begin(g, first), base = k, filled = k;
   for (std::int64_t i = first; i < last; ++i) {
@@ -247,7 +327,12 @@ void column_sums(const RowGradients& g, std::int64_t first, std::int64_t last, f
         base = k;
         filled = all - k < window ? all : k + window;
         const std::int64_t count = filled - base;
-        for (std::int64_t j = 0; j < count; ++j) values[j] = number(data[order[base + j]]);
+        if (share == 1) {
+          for (std::int64_t j = 0; j < count; ++j) values[j] = number(data[order[base + j]]);
+        } else {
+          for (std::int64_t j = 0; j < count; ++j)
+            values[j] = number(data[divided(order[base + j], share)]);
+        }
       }
       const std::int64_t stop = end < filled ? end : filled;
       Eight several = {};
@@ -263,12 +348,14 @@ void column_sums(const RowGradients& g, std::int64_t first, std::int64_t last, f
 template <class E>
 void narrow_sums(const RowGradients& g, const GradientRows<E>& rows, std::int64_t first,
                  std::int64_t last, float* sums) {
-  if (g.columns > 1)
-    narrow_sums<E, 0>(g, rows, first, last, sums);
+  if (rows.weighted)
+    narrow_sums<E, 0, true>(g, rows, first, last, sums);
+  else if (g.columns > 1)
+    narrow_sums<E, 0, false>(g, rows, first, last, sums);
   else if (g.count == 1 && g.arrays[0].stride == 1 && g.order != nullptr)
     column_sums<E>(g, first, last, sums);
   else
-    narrow_sums<E, 1>(g, rows, first, last, sums);
+    narrow_sums<E, 1, false>(g, rows, first, last, sums);
 }
 
 template <class E>

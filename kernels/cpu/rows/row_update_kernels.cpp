@@ -17,8 +17,8 @@ namespace {
 /// An update kind with its settings, and what a step of it does to rows.
 class RowRule {
  public:
-  explicit RowRule(const KernelRequest& r) {
-    const std::string& op = update_kind(*r.node).op;
+  explicit RowRule(const KernelRequest& r) : op_(update_kind(*r.node).op) {
+    const std::string& op = op_;
     const Attributes& settings = r.attributes();
     if (op == "SgdUpdate") {
       sgd_ = sgd_settings(settings);
@@ -34,12 +34,11 @@ class RowRule {
     }
   }
 
-  RowOptimizer kind() const { return kind_; }
-
   /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
   std::optional<RowStep> step(const void* const* scalars) const {
     if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
     const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
+    if (is_no_step(op_, lr)) return std::nullopt;
     const std::int64_t number = *static_cast<const std::int64_t*>(scalars[1]);
     const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
     RowStep step;
@@ -52,6 +51,7 @@ class RowRule {
   }
 
  private:
+  std::string op_;
   RowOptimizer kind_ = RowOptimizer::sgd;
   SgdSettings sgd_;
   AdamSettings adam_;
@@ -221,6 +221,7 @@ std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const bool every_row = op == "SgdUpdate" || op == "AdamUpdate";
   if (!every_row && !r.attributes().flag("lazy")) return op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars())) return reason;
+  if (auto reason = refuse_weights(r, at.gradients())) return reason;
   return refuse_gradients(r, at.gradients());
 }
 

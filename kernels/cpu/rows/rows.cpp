@@ -55,7 +55,7 @@ void parallel_groups(const RowGradients& g, int threads, std::int64_t bytes, voi
     };
     const std::int64_t first = cut(part), last = cut(part + 1);
     if (first < last)
-      f(first, last, static_cast<float*>(scratch) + part * 3 * row_pitch(g.columns));
+      f(first, last, static_cast<float*>(scratch) + part * row_buffers * row_pitch(g.columns));
   });
 }
 
@@ -70,9 +70,17 @@ void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept {
       [&](std::int64_t begin, std::int64_t end) { loops.gather(lookup, begin, end, past_cache); });
 }
 
+void sum_bags(const RowBags& bags, Isa isa, int threads) noexcept {
+  const std::int64_t ids = bags.rows.ids.count, count = ids / bags.length;
+  const VectorRows& loops = vector_rows(isa);
+  parallel_ranges(threads, count, ids * (bags.rows.columns * 4 + 16) + count * 32,
+                  [&](std::int64_t begin, std::int64_t end) { loops.bags(bags, begin, end); });
+}
+
 std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads) {
   const std::int64_t blocks = (groups + squares_block - 1) / squares_block;
-  return static_cast<std::size_t>(std::max(threads, 1) * 3 * row_pitch(columns) * 4 + blocks * 8);
+  return static_cast<std::size_t>(std::max(threads, 1) * row_buffers * row_pitch(columns) * 4 +
+                                  blocks * 8);
 }
 
 void segment_sum(const RowGradients& g, float* sums, void* scratch, Isa isa, int threads) noexcept {
@@ -86,8 +94,8 @@ void segment_sum(const RowGradients& g, float* sums, void* scratch, Isa isa, int
 
 double rows_sum_of_squares(const RowGradients& g, void* scratch, Isa isa, int threads) noexcept {
   const VectorRows& loops = vector_rows(isa);
-  auto* partial = reinterpret_cast<double*>(static_cast<float*>(scratch) +
-                                            std::max(threads, 1) * 3 * row_pitch(g.columns));
+  auto* partial = reinterpret_cast<double*>(
+      static_cast<float*>(scratch) + std::max(threads, 1) * row_buffers * row_pitch(g.columns));
   parallel_groups(g, threads, positions_of(g) * row_bytes(g), scratch, squares_block,
                   [&](std::int64_t first, std::int64_t last, float* buffers) {
                     for (std::int64_t i = first; i < last; i += squares_block) {

@@ -45,10 +45,22 @@ struct RowLookup {
 };
 void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept;
 
-/// Gradient rows of positions first .. first + rows, `stride` elements apart.
+/// y[b] = the sum of weights[i] * table[ids[i]] over i from b * length to (b + 1) * length; `rows`
+/// holds all ids. A row of weight 0 is not read. weights: float32 for each id, or null.
+struct RowBags {
+  RowLookup rows;
+  std::int64_t length = 1;
+  const float* weights = nullptr;
+};
+void sum_bags(const RowBags& bags, Isa isa, int threads) noexcept;
+
+/// Gradients of positions first .. first + rows: position first + p has weights[p] times the row
+/// p * share (rounded down) of data. Rows lie `stride` elements apart.
 struct GradientArray {
   const void* data = nullptr;
   std::int64_t rows = 0, stride = 0;
+  double share = 1;  // 1 / how many positions in turn have the same row
+  const float* weights = nullptr;
 };
 
 /// Gradients of a table's look-ups, as groups of positions to be summed.

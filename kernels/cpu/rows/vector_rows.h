@@ -9,20 +9,24 @@ namespace tandem {
 struct VectorRows {
   /// y[i] for begin <= i < end; `past_cache`: y is written around the caches.
   void (*gather)(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache);
-  // Groups first..last; `buffers` holds three rows of row_pitch(columns) floats.
+  // Groups first..last; `buffers` holds row_buffers rows of row_pitch(columns) floats.
   void (*sum)(const RowGradients& gradients, std::int64_t first, std::int64_t last, float* sums,
               float* buffers);
   double (*squares)(const RowGradients& gradients, std::int64_t first, std::int64_t last,
                     float* buffers);
   void (*update)(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  std::int64_t first, std::int64_t last, float* buffers);
+  /// y[b] for begin <= b < end.
+  void (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
 };
 
 extern const VectorRows vector_rows_base;
 extern const VectorRows vector_rows_avx2;
 extern const VectorRows vector_rows_avx512;
 
-/// A row and a cache line between, so that equal columns of the three rows do not collide.
+/// Three for sums of sums, two for rows times their weights.
+constexpr std::int64_t row_buffers = 5;
+/// A row and a cache line between, so that equal columns of the buffers do not collide.
 constexpr std::int64_t row_pitch(std::int64_t columns) { return (columns + 15) / 16 * 16 + 16; }
 
 }  // namespace tandem

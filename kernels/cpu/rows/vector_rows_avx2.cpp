@@ -46,6 +46,7 @@ const VectorRows vector_rows_avx2 = {
     .sum = rows_avx2::sum_range,
     .squares = rows_avx2::squares_range,
     .update = rows_avx2::update_range,
+    .bags = rows_avx2::bag_range,
 };
 
 }  // namespace tandem

@@ -45,6 +45,7 @@ const VectorRows vector_rows_avx512 = {
     .sum = rows_avx512::sum_range,
     .squares = rows_avx512::squares_range,
     .update = rows_avx512::update_range,
+    .bags = rows_avx512::bag_range,
 };
 
 }  // namespace tandem

@@ -37,6 +37,7 @@ const VectorRows vector_rows_base = {
     .sum = rows_baseline::sum_range,
     .squares = rows_baseline::squares_range,
     .update = rows_baseline::update_range,
+    .bags = rows_baseline::bag_range,
 };
 
 }  // namespace tandem

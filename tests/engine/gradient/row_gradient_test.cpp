@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/gradient/gradient.h"
 
 namespace tandem {
@@ -50,6 +52,24 @@ TEST_F(RowGradientTest, SeveralLookUpsOfOneTable) {
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->ids.size(), 3u);
   EXPECT_EQ(id_count(g.graph(), *rows), 10);
+}
+
+TEST_F(RowGradientTest, ASumOfRowsHandsItsGradientToEach) {
+  const ValueId t = table();
+  const ValueId ids = g.input("ids", {DType::int64, {5, 3}});
+  const ValueId weights = g.input("weights", {DType::float32, {5, 3}});
+  const ValueId plain = sum(g.add_node("EmbeddingBag", {t, ids}));
+  const ValueId weighted = sum(g.add_node("EmbeddingBag", {t, ids, weights}));
+  const auto rows = gradient(g.add(g.add(plain, weighted), sum(look_up(t, "one", 2))), t);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(id_count(g.graph(), *rows), 32);
+  ASSERT_EQ(rows->bags.size(), 3u);
+  for (std::size_t k = 0; k < 3; ++k) {
+    const bool one = rows->ids[k] != ids;
+    EXPECT_EQ(rows->bags[k], one ? 1 : 3);
+    EXPECT_EQ(g.shape(rows->dy[k]), (one ? Shape{2, 4} : Shape{5, 4}));
+  }
+  EXPECT_EQ(std::count(rows->weights.begin(), rows->weights.end(), weights), 1);
 }
 
 TEST_F(RowGradientTest, ATableThatAProductReadsTooIsDense) {

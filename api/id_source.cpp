@@ -1,0 +1,134 @@
+// Ids of a pass lie in the slots of its inputs until the loader may fill these again.
+#include "api/id_source.h"
+
+#include <algorithm>
+
+#include "engine/operators/operator.h"
+
+namespace tandem::api {
+namespace {
+
+bool is_copy(const Node& node) {
+  const std::string& op = node.op->name;
+  return op == "Transfer" || op == "Copy" || op == "Cast" || op == "Identity";
+}
+
+template <class T>
+void append_elements(const IdSource& source, const void* data, std::vector<std::int64_t>& to) {
+  const Shape& shape = source.shape;
+  if (element_count(shape) == 0) return;
+  const T* base = static_cast<const T*>(data) + source.layout.offset;
+  std::vector<std::int64_t> at(shape.size(), 0);
+  for (;;) {
+    std::int64_t offset = 0;
+    for (std::size_t k = 0; k < at.size(); ++k) offset += at[k] * source.layout.strides[k];
+    to.push_back(static_cast<std::int64_t>(base[offset]));
+    std::size_t axis = shape.size();
+    while (axis > 0 && ++at[axis - 1] == shape[axis - 1]) at[--axis] = 0;
+    if (axis == 0) return;
+  }
+}
+
+bool is_readable(DType dtype) {
+  return dtype == DType::int64 || dtype == DType::int32 || dtype == DType::int16 ||
+         dtype == DType::uint16 || dtype == DType::uint8 || dtype == DType::int8;
+}
+
+}  // namespace
+
+const Node* producer_of(const Graph& graph, ValueId value) {
+  const NodeId producer = graph.value(value).producer;
+  return producer ? &graph.node(producer) : nullptr;
+}
+
+ValueId before_copies(const Graph& graph, ValueId value) {
+  for (const Node* node = producer_of(graph, value); node != nullptr && is_copy(*node);
+       node = producer_of(graph, value)) {
+    value = node->inputs[0];
+  }
+  return value;
+}
+
+std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
+  const Graph& graph = lowered.graph;
+  IdSource source;
+  source.shape = graph.type(ids).shape;
+  source.layout = lowered.values[ids.index].layout;
+  for (;;) {
+    ValueId base = ids;  // whose buffer the view shows
+    for (NodeId producer = graph.value(base).producer;
+         producer && lowered.nodes[producer.index].is_view();
+         producer = graph.value(base).producer) {
+      base = graph.node(producer).inputs[0];
+    }
+    const Value& value = graph.value(base);
+    const LoweredValue& place = lowered.values[base.index];
+    if (!source.layout.is_strided()) return std::nullopt;
+    if (value.kind == ValueKind::input || value.kind == ValueKind::constant) {
+      source.dtype = value.type.dtype;
+      if (!is_readable(source.dtype)) return std::nullopt;
+      if (value.kind == ValueKind::constant) {
+        if (!is_row_major(place.layout, value.type.shape)) return std::nullopt;
+        source.constant = value.constant;
+        return source;
+      }
+      const auto input = std::find_if(graph.inputs.begin(), graph.inputs.end(),
+                                      [&](const NamedValue& named) { return named.value == base; });
+      if (input == graph.inputs.end() || place.device != 0) return std::nullopt;
+      source.input = static_cast<int>(input - graph.inputs.begin());
+      return source;
+    }
+    const Node* copy = producer_of(graph, base);
+    if (copy == nullptr || !is_copy(*copy)) return std::nullopt;
+    ids = copy->inputs[0];
+    const Layout& before = lowered.values[ids.index].layout;
+    if (element_count(source.shape) == value.type.elements()) {  // all of the copy, in any order
+      source.shape = value.type.shape;
+      source.layout = before;
+    } else if (!is_row_major(place.layout, value.type.shape) || place.layout.offset != 0 ||
+               !is_row_major(before, value.type.shape) || before.offset != 0) {
+      return std::nullopt;  // a part of the copy, whose elements lie elsewhere before
+    }
+  }
+}
+
+void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
+                std::vector<std::int64_t>& to) {
+  const void* data =
+      source.constant ? source.constant->data() : program.input_slot(source.input, ticket);
+  switch (source.dtype) {
+    case DType::int64:
+      return append_elements<std::int64_t>(source, data, to);
+    case DType::int32:
+      return append_elements<std::int32_t>(source, data, to);
+    case DType::int16:
+      return append_elements<std::int16_t>(source, data, to);
+    case DType::uint16:
+      return append_elements<std::uint16_t>(source, data, to);
+    case DType::int8:
+      return append_elements<std::int8_t>(source, data, to);
+    default:
+      return append_elements<std::uint8_t>(source, data, to);
+  }
+}
+
+std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_rows) {
+  for (std::int64_t& id : ids) {
+    if (id < 0) id += table_rows;
+    id = std::clamp<std::int64_t>(id, 0, table_rows - 1);
+  }
+  if (table_rows > 64 * static_cast<std::int64_t>(ids.size())) {  // more marks than ids have bits
+    std::sort(ids.begin(), ids.end());
+    return std::unique(ids.begin(), ids.end()) - ids.begin();
+  }
+  std::vector<bool> seen(static_cast<std::size_t>(table_rows));
+  std::int64_t unique = 0;
+  for (const std::int64_t id : ids) {
+    if (seen[static_cast<std::size_t>(id)]) continue;
+    seen[static_cast<std::size_t>(id)] = true;
+    ++unique;
+  }
+  return unique;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,40 @@
+// Ids that a pass is fed: found from the operand of a look-up, read from the slots of the inputs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/runtime/program.h"
+
+namespace tandem::api {
+
+/// Integers that are known when a pass is over.
+struct IdSource {
+  int input = -1;                              // of the program; else:
+  std::shared_ptr<const HostTensor> constant;  // row-major
+  DType dtype = DType::int64;
+  Shape shape;
+  Layout layout;  // where they lie in the input's slot or in the constant
+  bool operator==(const IdSource&) const = default;
+};
+
+/// Where the elements of `ids` come from, seen through views and copies; nothing where the pass
+/// computes them.
+std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids);
+
+/// Adds the ids of a pass that has just been run.
+void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
+                std::vector<std::int64_t>& to);
+
+/// Distinct rows of a table named by `ids`; negative ones count from its end, what is outside is
+/// its nearest row. Changes `ids`.
+std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_rows);
+
+/// Null where no node makes the value.
+const Node* producer_of(const Graph& graph, ValueId value);
+
+/// The same elements before they were copied: to another device, layout or type.
+ValueId before_copies(const Graph& graph, ValueId value);
+
+}  // namespace tandem::api

@@ -1,0 +1,257 @@
+// Which nodes work on rows of tables, and the ids that they are fed.
+#include "api/table_log.h"
+
+#include <algorithm>
+
+#include "api/id_source.h"
+#include "engine/operators/operator.h"
+#include "engine/operators/rows.h"
+
+namespace tandem::api {
+namespace {
+
+/// Ids that are counted together.
+struct IdSet {
+  std::vector<IdSource> sources;
+  std::string marks;  // instead: those of all passes so far that marked rows in this state
+  std::int64_t table_rows = 0;
+  bool operator==(const IdSet&) const = default;
+};
+
+struct IdCount {
+  IdSet ids;
+  double total = 0, unique = 0;  // sums over passes
+  int passes = 0;
+};
+
+/// Bytes of a node: per_pass + ids x per_id + rows that occur x per_row.
+struct TableNode {
+  NodeId node;
+  std::size_t count = 0;  // its ids, a number in Tables::counts
+  double per_pass = 0, per_id = 0, per_row = 0;
+};
+
+/// A node that adds to the marked rows of a table.
+struct Marking {
+  std::string state;
+  bool first = false;  // forgets those of the step before
+  std::vector<IdSource> sources;
+};
+
+/// The state that a value was when the pass began, or null.
+const State* state_of(const Lowered& lowered, ValueId value) {
+  const Graph& graph = lowered.graph;
+  for (;;) {
+    value = before_copies(graph, value);
+    const NodeId producer = graph.value(value).producer;
+    if (!producer) break;
+    const bool goes_on =
+        lowered.nodes[producer.index].is_view() || graph.node(producer).op->name == "MarkRows";
+    if (!goes_on) return nullptr;
+    value = graph.node(producer).inputs[0];
+  }
+  const auto found = std::find_if(graph.states.begin(), graph.states.end(),
+                                  [&](const State& state) { return state.initial == value; });
+  return found != graph.states.end() ? &*found : nullptr;
+}
+
+double row_bytes(const TensorType& type) {
+  return type.shape[0] == 0
+             ? 0
+             : static_cast<double>(type.bytes()) / static_cast<double>(type.shape[0]);
+}
+
+std::optional<std::vector<IdSource>> sources_of(const Lowered& lowered, const Node& node,
+                                                std::size_t first) {
+  std::vector<IdSource> sources;
+  for (std::size_t i = first; i < node.inputs.size(); ++i) {
+    std::optional<IdSource> source = source_of(lowered, node.inputs[i]);
+    if (!source) return std::nullopt;
+    sources.push_back(std::move(*source));
+  }
+  return sources;
+}
+
+}  // namespace
+
+struct TableCounter::Tables {
+  explicit Tables(const Lowered& lowered);
+
+  std::vector<IdCount> counts;
+  std::vector<TableNode> nodes;
+  std::vector<Marking> markings;
+
+ private:
+  void add(TableNode node, IdSet ids);
+  /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
+  std::optional<IdSet> grouped(const Lowered& lowered, ValueId groups) const;
+  void add_look_up(const Lowered& lowered, NodeId id);
+  void add_packed_look_up(const Lowered& lowered, NodeId id);
+  void add_groups(const Lowered& lowered, NodeId id,
+                  const std::vector<std::vector<NodeId>>& readers);
+  void add_update(const Lowered& lowered, NodeId id);
+};
+
+void TableCounter::Tables::add(TableNode node, IdSet ids) {
+  const auto known = std::find_if(counts.begin(), counts.end(),
+                                  [&](const IdCount& count) { return count.ids == ids; });
+  node.count = static_cast<std::size_t>(known - counts.begin());
+  if (known == counts.end()) counts.push_back({std::move(ids)});
+  nodes.push_back(node);
+}
+
+std::optional<IdSet> TableCounter::Tables::grouped(const Lowered& lowered, ValueId groups) const {
+  const Node* node = producer_of(lowered.graph, before_copies(lowered.graph, groups));
+  if (node == nullptr) return std::nullopt;
+  if (node->op->name == "UniqueIndices") {
+    std::optional<std::vector<IdSource>> sources = sources_of(lowered, *node, 0);
+    if (!sources) return std::nullopt;
+    return IdSet{std::move(*sources), "", node->attributes.integer("rows")};
+  }
+  if (node->op->name != "TouchedRows") return std::nullopt;
+  const State* state = state_of(lowered, node->inputs[0]);
+  if (state == nullptr) return std::nullopt;
+  const bool is_known = std::any_of(markings.begin(), markings.end(), [&](const Marking& marking) {
+    return marking.state == state->name;
+  });
+  if (!is_known) return std::nullopt;
+  return IdSet{{}, state->name, lowered.graph.type(node->inputs[0]).elements()};
+}
+
+// Gather(table, ids) and EmbeddingBag(table, ids, weights): rows that occur are read once, ids and
+// weights once, results are written.
+void TableCounter::Tables::add_look_up(const Lowered& lowered, NodeId id) {
+  const Graph& graph = lowered.graph;
+  const Node& node = graph.node(id);
+  const bool bag = node.op->name == "EmbeddingBag";
+  if (!bag && node.attributes.integer("axis") != 0) return;
+  if (state_of(lowered, node.inputs[0]) == nullptr) return;
+  std::optional<IdSource> source = source_of(lowered, node.inputs[1]);
+  if (!source) return;
+  const TensorType& table = graph.type(node.inputs[0]);
+  const double row = row_bytes(table);
+  const double id_bytes = static_cast<double>(size_of(graph.type(node.inputs[1]).dtype));
+  TableNode look_up{id, 0, 0, id_bytes, row};
+  look_up.per_pass = static_cast<double>(graph.type(node.outputs[0]).bytes());
+  if (node.inputs.size() > 2 && node.inputs[2])
+    look_up.per_pass += static_cast<double>(graph.type(node.inputs[2]).bytes());
+  add(look_up, {{std::move(*source)}, "", table.shape[0]});
+}
+
+// GatherRows(table, unique, count): int64 row, read, written.
+void TableCounter::Tables::add_packed_look_up(const Lowered& lowered, NodeId id) {
+  const Node& node = lowered.graph.node(id);
+  std::optional<IdSet> ids = grouped(lowered, node.inputs[1]);
+  if (!ids) return;
+  add({id, 0, 0, 0, 8 + 2 * row_bytes(lowered.graph.type(node.inputs[0]))}, std::move(*ids));
+}
+
+// Per id: itself, its place in the order, its row where that is read; per row: itself, its offset.
+void TableCounter::Tables::add_groups(const Lowered& lowered, NodeId id,
+                                      const std::vector<std::vector<NodeId>>& readers) {
+  const Node& node = lowered.graph.node(id);
+  std::optional<IdSet> ids = grouped(lowered, node.outputs[UniqueOutputs::unique]);
+  if (!ids || node.inputs.empty()) return;
+  const ValueId inverse = node.outputs[UniqueOutputs::inverse];
+  const double id_bytes = static_cast<double>(size_of(lowered.graph.type(node.inputs[0]).dtype));
+  const double inverse_bytes = inverse && !readers[inverse.index].empty() ? 4 : 0;
+  add({id, 0, 0, id_bytes + 4 + inverse_bytes, 8 + 4}, std::move(*ids));
+}
+
+// Gradient rows with their places, and read and written: rows of master and states, all of them
+// where the update is not lazy.
+void TableCounter::Tables::add_update(const Lowered& lowered, NodeId id) {
+  const Graph& graph = lowered.graph;
+  const Node& node = graph.node(id);
+  const RowsOperands at(node);
+  std::optional<IdSet> ids = grouped(lowered, node.inputs[at.unique()]);
+  if (!ids) return;
+  TableNode update{id, 0, 0, 0, 8 + 4};
+  const bool lazy = node.attributes.flag("lazy");
+  for (std::size_t i = 0; i <= at.states; ++i) {
+    if (!node.inputs[i]) continue;
+    const TensorType& type = graph.type(node.inputs[i]);
+    (lazy ? update.per_row : update.per_pass) +=
+        2 * (lazy ? row_bytes(type) : static_cast<double>(type.bytes()));
+  }
+  // Gradients that were summed by row before have one position a row, and room for more.
+  const Node* order = producer_of(graph, before_copies(graph, node.inputs[at.order()]));
+  const bool by_id = order != nullptr && order->op->name == "UniqueIndices";
+  (by_id ? update.per_id : update.per_row) += 4;
+  for (std::size_t i = at.gradients(); i < node.inputs.size(); ++i) {
+    if (!node.inputs[i]) continue;
+    const TensorType& dy = graph.type(node.inputs[i]);
+    (by_id ? update.per_pass : update.per_row) +=
+        by_id ? static_cast<double>(dy.bytes()) : row_bytes(dy);
+  }
+  add(update, std::move(*ids));
+}
+
+TableCounter::Tables::Tables(const Lowered& lowered) {
+  const Graph& graph = lowered.graph;
+  const std::vector<std::vector<NodeId>> readers = readers_of(graph);
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const Node& node = graph.nodes[n];
+    if (lowered.nodes[n].kernel == nullptr) continue;
+    if (node.op->name == "MarkRows") {
+      const State* state = state_of(lowered, node.inputs[0]);
+      std::optional<std::vector<IdSource>> sources = sources_of(lowered, node, 1);
+      if (state != nullptr && sources)
+        markings.push_back({state->name, node.attributes.flag("first"), std::move(*sources)});
+    } else if (node.op->name == "Gather" || node.op->name == "EmbeddingBag") {
+      add_look_up(lowered, id);
+    } else if (node.op->name == "GatherRows") {
+      add_packed_look_up(lowered, id);
+    } else if (node.op->name == "UniqueIndices") {
+      add_groups(lowered, id, readers);
+    } else if (node.op->name == "RowsUpdate") {
+      add_update(lowered, id);
+    }
+  }
+}
+
+TableCounter::TableCounter() = default;
+TableCounter::~TableCounter() = default;
+
+void TableCounter::after(Program& program, std::uint64_t ticket) {
+  std::unique_ptr<Tables>& known = programs_[&program];
+  if (!known) known = std::make_unique<Tables>(program.lowered());
+  Tables& tables = *known;
+  for (const Marking& marking : tables.markings) {
+    std::vector<std::int64_t>& marked = marked_[marking.state];
+    if (marking.first) marked.clear();
+    for (const IdSource& source : marking.sources) append_ids(source, program, ticket, marked);
+  }
+  std::vector<std::int64_t> ids;
+  for (IdCount& count : tables.counts) {
+    ids.clear();
+    if (!count.ids.marks.empty()) ids = marked_[count.ids.marks];
+    for (const IdSource& source : count.ids.sources) append_ids(source, program, ticket, ids);
+    count.total += static_cast<double>(ids.size());
+    count.unique += static_cast<double>(count_unique(ids, count.ids.table_rows));
+    ++count.passes;
+  }
+}
+
+std::optional<TableUse> TableCounter::use(const Program& program, NodeId node) const {
+  const auto at = programs_.find(&program);
+  if (at == programs_.end()) return std::nullopt;
+  for (const TableNode& table : at->second->nodes) {
+    if (!(table.node == node)) continue;
+    const IdCount& count = at->second->counts[table.count];
+    TableUse use;
+    use.ids = count.total / count.passes;
+    use.unique = count.unique / count.passes;
+    use.bytes = table.per_pass + use.ids * table.per_id + use.unique * table.per_row;
+    return use;
+  }
+  return std::nullopt;
+}
+
+void TableCounter::clear() {
+  programs_.clear();
+  marked_.clear();
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,42 @@
+// Look-ups in tables, groupings of ids and updates of rows: how many ids a pass has, how many rows
+// they name and what the kernels move for these.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/pass_watch.h"
+
+namespace tandem::api {
+
+/// A node in a pass, in the mean over those that were counted.
+struct TableUse {
+  double ids = 0;
+  double unique = 0;  // rows that occur
+  double bytes = 0;   // that the node reads and writes for these rows, each operand once
+  /// Ids a row.
+  double dedup() const { return unique > 0 ? ids / unique : 1; }
+};
+
+/// Counts the ids of the passes that it watches.
+class TableCounter final : public PassWatch {
+ public:
+  TableCounter();
+  ~TableCounter() override;
+  void after(Program& program, std::uint64_t ticket) override;
+  /// Nothing where the node has nothing to do with rows of a table, where its ids are computed, or
+  /// where no pass of the program was watched.
+  std::optional<TableUse> use(const Program& program, NodeId node) const;
+  /// Forgets all passes and programs.
+  void clear();
+
+ private:
+  struct Tables;
+  std::map<const Program*, std::unique_ptr<Tables>> programs_;
+  std::map<std::string, std::vector<std::int64_t>> marked_;  // ids of the step so far, by state
+};
+
+}  // namespace tandem::api

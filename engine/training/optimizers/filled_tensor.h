@@ -1,0 +1,12 @@
+// Tensors of one number that take little memory, however large: where accumulators of tables start.
+#pragma once
+
+#include "engine/graph/host_tensor.h"
+
+namespace tandem {
+
+/// float32, every element `value`. From 128 MiB on the same few pages are mapped again and again,
+/// read-only: whoever writes into it needs a clone. Throws std::bad_alloc.
+HostTensor filled_tensor(Shape shape, float value);
+
+}  // namespace tandem

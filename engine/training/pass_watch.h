@@ -1,0 +1,25 @@
+// Somebody who looks at single passes of training steps: for logs and benches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "engine/runtime/program.h"
+
+namespace tandem {
+
+/// Called on the thread that runs the steps.
+class PassWatch {
+ public:
+  virtual ~PassWatch() = default;
+  virtual void before(Program& program) { (void)program; }
+  /// The input slots of `ticket` still hold what the pass has read.
+  virtual void after(Program& program, std::uint64_t ticket) = 0;
+  /// What was seen in the passes of a whole step, in words.
+  virtual std::string report(std::uint64_t step) {
+    (void)step;
+    return {};
+  }
+};
+
+}  // namespace tandem

@@ -1,0 +1,142 @@
+// What crosses of look-ups in a table on the host: rows or results, from rules, counts and bounds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/graph/builder.h"
+#include "placement/resolve.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t table_rows = 100, ids = 8;
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
+  State state;
+  state.name = scope + ".weight";
+  state.path = scope + ":weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
+  return b.state(std::move(state));
+}
+
+// ids [8] -> embed.Gather (embed:weight [100, columns]) -> rows; head.Add and tail.Mul read them.
+Graph look_up(std::int64_t columns) {
+  GraphBuilder b(operators());
+  const ValueId indices = b.input("ids", {DType::int64, {ids}});
+  b.set_scope({"embed.Gather", Phase::forward, {}});
+  const ValueId rows = b.add_node("Gather", {parameter(b, "embed", {table_rows, columns}), indices},
+                                  {{"axis", std::int64_t{0}}});
+  b.set_scope({"head.Add", Phase::forward, {}});
+  const ValueId sum = b.add(rows, parameter(b, "head", {columns}));
+  b.set_scope({"tail.Mul", Phase::forward, {}});
+  b.output("logits", b.mul(rows, sum));
+  Graph graph = b.finish();
+  verify(graph);
+  return graph;
+}
+
+struct Asked {
+  std::optional<std::int64_t> answer;
+  int times = 0;
+};
+
+const std::string embed_on_host =
+    "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed.**\", on = \"cpu\" },\n";
+
+ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Asked& asked) {
+  ResolveOptions options;
+  options.bindings = parse_device_arguments({"gpu=emulated:0"});
+  options.unique_rows = [&](const std::string& name) {
+    EXPECT_EQ(name, "embed.weight");
+    ++asked.times;
+    return asked.answer;
+  };
+  const Policy policy =
+      parse_policy("policy = 1\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
+  return *resolve(policy, look_up(columns), options).find_parameter("embed.weight");
+}
+
+TEST(Ship, TheBoundCountsWhereNothingIsKnown) {
+  Asked asked;
+  const ParameterAttributes table = table_of(16, embed_on_host, asked);
+  EXPECT_TRUE(table.table);
+  EXPECT_TRUE(table.traffic.crosses);
+  EXPECT_FALSE(table.traffic.counted);
+  EXPECT_EQ(table.traffic.ids, ids);
+  EXPECT_EQ(table.traffic.rows, ids);
+  EXPECT_EQ(table.traffic.bytes_rows, 2 * ids * 64 + 4 * ids);
+  EXPECT_EQ(table.traffic.bytes_results, 2 * ids * 64);
+  EXPECT_EQ(table.ship.value, Ship::results);
+  EXPECT_THAT(table.ship.reason.text, HasSubstr("auto: at most 8 rows for 8 ids"));
+  EXPECT_EQ(asked.times, 1);
+}
+
+TEST(Ship, FewRowsAreSentOnce) {
+  Asked asked{5};
+  const ParameterAttributes table = table_of(16, embed_on_host, asked);
+  EXPECT_TRUE(table.traffic.counted);
+  EXPECT_EQ(table.traffic.rows, 5);
+  EXPECT_EQ(table.traffic.most_rows, 8);
+  EXPECT_EQ(table.traffic.bytes_rows, 2 * 5 * 64 + 4 * ids);
+  EXPECT_EQ(table.ship.value, Ship::rows);
+  EXPECT_EQ(table.ship.reason.text, "default: auto: about 5 rows for 8 ids, counted in the data");
+}
+
+TEST(Ship, ManyRowsAreNotWorthAnIndex) {
+  Asked asked{8};
+  EXPECT_EQ(table_of(16, embed_on_host, asked).ship.value, Ship::results);
+}
+
+// Of one column: 8 bytes a row there and back, 4 bytes an id.
+TEST(Ship, EqualBytesTakeTheResults) {
+  Asked half{4}, fewer{3};
+  const ParameterAttributes table = table_of(1, embed_on_host, half);
+  EXPECT_EQ(table.traffic.bytes_rows, table.traffic.bytes_results);
+  EXPECT_EQ(table.ship.value, Ship::results);
+  EXPECT_EQ(table_of(1, embed_on_host, fewer).ship.value, Ship::rows);
+}
+
+TEST(Ship, CountsAreNeverAboveTheBound) {
+  Asked asked{1000};
+  EXPECT_EQ(table_of(16, embed_on_host, asked).traffic.rows, ids);
+}
+
+TEST(Ship, RulesDecide) {
+  Asked asked{2};
+  const ParameterAttributes results =
+      table_of(16, embed_on_host + "{ at = \"embed.**\", ship = \"results\" },\n", asked);
+  EXPECT_EQ(results.ship.value, Ship::results);
+  EXPECT_EQ(results.ship.reason.text, "policy.toml:5");
+  EXPECT_EQ(asked.times, 0) << "nobody needs the count";
+  asked.answer = 8;
+  const ParameterAttributes rows =
+      table_of(16, embed_on_host + "{ at = \"embed.**\", ship = \"rows\" },\n", asked);
+  EXPECT_EQ(rows.ship.value, Ship::rows);
+  EXPECT_EQ(rows.ship.reason.text, "policy.toml:5");
+  EXPECT_EQ(asked.times, 1) << "plans tell the bytes to expect";
+}
+
+TEST(Ship, NobodyIsAskedWhereNothingCrosses) {
+  Asked asked{5};
+  for (const char* rules :
+       {"rules = [\n", "rules = [\n{ at = \"**\", on = \"gpu\" },\n",
+        // The look-up runs on the accelerator: the whole table crosses.
+        "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed:weight\", state = \"cpu\" },\n",
+        // Results are read here, too, or on two accelerators: they cross as they are.
+        "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"{embed,tail}.**\", on = \"cpu\" },\n",
+        "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed.**\", on = \"cpu\" },\n"
+        "{ at = \"tail.**\", on = \"emulated:1\" },\n"}) {
+    EXPECT_FALSE(table_of(16, rules, asked).traffic.crosses) << rules;
+    EXPECT_EQ(asked.times, 0) << rules;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
