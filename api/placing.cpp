@@ -136,6 +136,36 @@ std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity) {
   return capacity;
 }
 
+namespace {
+
+/// The table that takes most of a device; `all` gets the bytes of all tables there.
+const ParameterAttributes* largest_table(const ResolvedPolicy& resolved, int device,
+                                         std::size_t& all) {
+  const ParameterAttributes* largest = nullptr;
+  all = 0;
+  for (const ParameterAttributes& p : resolved.parameters) {
+    if (!p.table || p.param.value != device) continue;
+    all += p.bytes;
+    if (largest == nullptr || p.bytes > largest->bytes) largest = &p;
+  }
+  return largest;
+}
+
+/// A rule that keeps a table with its look-ups on the host: by scope, or by the look-ups' paths.
+std::string table_rule(const ParameterAttributes& table) {
+  const std::string scope = table.path.substr(0, table.path.rfind(':'));
+  bool covers = scope.size() < table.path.size() && !scope.empty();
+  std::string paths;
+  for (const std::string& reader : table.readers) {
+    covers = covers && reader.starts_with(scope + ".");
+    paths += (paths.empty() ? "" : ",") + reader;
+  }
+  if (table.readers.size() > 1) paths = "{" + paths + "}";
+  return "{ at = \"" + (covers ? scope + ".**" : paths) + "\", on = \"cpu\" }";
+}
+
+}  // namespace
+
 void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
                const std::vector<Device*>& devices) {
   std::vector<Diagnostic> problems;
@@ -155,8 +185,14 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
         fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
                     text(use.peak), text(use.parameters), text(use.state), text(use.gradients),
                     text(use.activations), text(use.workspace));
+    std::size_t tables = 0;
+    const ParameterAttributes* table = largest_table(resolved, static_cast<int>(d), tables);
     if (d == 0) {
       problem.fix = "raise devices.cpu.memory, or use a smaller batch_size or micro_batch";
+    } else if (tables > use.parameters / 2) {
+      problem.fix = "the table " + (table->path.empty() ? table->name : table->path) + " takes " +
+                    text(table->bytes) + ", and its optimizer state more: add the rule " +
+                    table_rule(*table) + ", and only the rows that a pass looks up move";
     } else if (use.state > 0 && use.peak - use.state <= limit) {
       problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " + text(use.state) +
                     " of optimizer state on the host";

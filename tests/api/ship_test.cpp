@@ -232,6 +232,15 @@ TEST_F(ShipTest, ExplainTellsTheNumbers) {
               HasSubstr("at most 32 rows for 32 ids"));
 }
 
+// A table that does not fit is named, with the rule that keeps it on the host.
+TEST_F(ShipTest, ATableThatDoesNotFitIsNamed) {
+  PolicyOptions small = policy({"{ at = \"**\", on = \"gpu\" }"});
+  small.devices = {"gpu=emulated:0,memory=48KiB"};
+  EXPECT_THAT(policy_plan(small).report.text,
+              AllOf(HasSubstr("fits: no"), HasSubstr("the table table:weight"),
+                    HasSubstr("62.5 KiB"), HasSubstr("{ at = \"embedding\", on = \"cpu\" }")));
+}
+
 TEST_F(ShipTest, CheckNeedsNoData) {
   remove_all(folder_ / "train.npz");
   EXPECT_THAT(policy_check(policy()).text, HasSubstr("ok: 2 rules"));
