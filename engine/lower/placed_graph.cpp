@@ -110,11 +110,14 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   to.lookaheads = placed.lookaheads;
   to.ships = placed.ships;
   std::vector<ValueId> map(from.values.size());
+  std::unordered_set<std::string> names;
   auto keep = [&](ValueId old) {
     if (!old) return ValueId{};
     if (!map[old.index]) {
       map[old.index] = ValueId{static_cast<std::int32_t>(to.graph.values.size())};
-      to.graph.values.push_back(from.value(old));
+      Value& value = to.graph.values.emplace_back(from.value(old));
+      // Names that edits made count from the graph of their own pass.
+      while (!names.insert(value.name).second) value.name += "'";
     }
     return map[old.index];
   };
@@ -168,6 +171,9 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
     if (node.attributes.find(spec.name) == nullptr) node.attributes.set(spec.name, spec.value);
   }
   node.inputs = std::move(inputs);
+  const std::vector<Port>& ports = node.op->inputs;  // optional ones that are left out are absent
+  if ((ports.empty() || !ports.back().variadic) && node.inputs.size() < ports.size())
+    node.inputs.resize(ports.size());
   node.path = graph.node(like).path;
   node.phase = graph.node(like).phase;
   node.origins = graph.node(like).origins;
