@@ -68,7 +68,8 @@ class PolicyAutoTest : public ::testing::Test {
     PolicyOptions names = options;
     names.policy = folder_ / "all.toml";
     std::vector<std::string> layers;
-    for (const Json& row : Json::parse(policy_names(names).json)["names"]) {
+    const Json listed = Json::parse(policy_names(names).json);
+    for (const Json& row : listed["names"]) {
       const std::string path = row["path"];
       const std::size_t colon = path.find(':');
       if (row["op"] != "parameter" || colon == std::string::npos) continue;

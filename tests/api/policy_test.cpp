@@ -238,7 +238,8 @@ TEST_F(PolicyTest, HomesThatMoveBytesAreHinted) {
 TEST_F(PolicyTest, HomesThatMoveNothingAreNotHinted) {
   PolicyOptions with = options();  // an update in place reads what the gradient is made of
   with.overrides = {"optimizer.kind=sgd"};
-  for (const Json& hint : plan(with)["hints"]) EXPECT_EQ(hint["kind"], "view") << hint;
+  const Json planned = plan(with);
+  for (const Json& hint : planned["hints"]) EXPECT_EQ(hint["kind"], "view") << hint;
 }
 
 TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
