@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/prepare_table.h"
 #include "tandem/tandem.h"
@@ -277,14 +278,7 @@ Json json_of(const Checked& checked) {
   json["vocabularies"] = checked.vocabularies;
   json["problems"] = Json::array();
   for (const Diagnostic& d : checked.problems) {
-    json["problems"].push_back({{"file", d.file},
-                                {"line", d.line},
-                                {"column", d.column},
-                                {"path", d.path},
-                                {"message", d.message},
-                                {"expected", d.expected},
-                                {"got", d.got},
-                                {"fix", d.fix}});
+    json["problems"].push_back(diagnostic_json(d));
   }
   return json;
 }

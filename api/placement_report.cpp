@@ -9,6 +9,7 @@
 
 #include "api/crossings.h"
 #include "api/engine.h"
+#include "api/json.h"
 
 namespace tandem::api {
 
@@ -127,20 +128,12 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
                       {"param", devices[weight == weights.end() ? home : weight->second].name},
                       {"reason", wanted.states[s].reason}});
   }
-  Json acts = Json::array(), fallen = Json::array();
+  Json acts = Json::array();
   for (const OperatorAttributes& op : placing.resolved().operators) {
     if (op.acts.value == Activations::keep) continue;
     Json& json = acts.emplace_back(
         Json{{"path", op.path}, {"acts", name_of(op.acts.value)}, {"reason", op.acts.reason.text}});
     if (op.lookahead.reason.rule >= 0) json["lookahead"] = op.lookahead.value;
-  }
-  for (const FallenRow& row : fallen_rows(placing.policy(), placing.resolved())) {
-    fallen.push_back({{"path", row.path},
-                      {"attribute", row.attribute},
-                      {"requested", row.requested},
-                      {"actual", row.actual},
-                      {"rule", row.rule},
-                      {"reason", row.reason}});
   }
   Json tables = Json::array();
   for (const ParameterAttributes& table : placing.resolved().parameters) {
@@ -156,8 +149,10 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
                       {"bytes_results", traffic.bytes_results},
                       {"reason", table.ship.reason.text}});
   }
-  Json json{{"devices", names},  {"uses", uses},        {"nodes", nodes},  {"states", states},
-            {"operators", acts}, {"fell_back", fallen}, {"tables", tables}};
+  Json json{{"devices", names},  {"uses", uses},
+            {"nodes", nodes},    {"states", states},
+            {"operators", acts}, {"fell_back", fallen_json(placing.policy(), placing.resolved())},
+            {"tables", tables}};
   return json.dump(1) + "\n";
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "placement/names.h"
@@ -58,14 +59,8 @@ const char* name_of_layer(Layer layer) {
   return "";
 }
 
-Json to_json(const Diagnostic& d) {
-  return {{"file", d.file},       {"line", d.line},         {"column", d.column}, {"path", d.path},
-          {"message", d.message}, {"expected", d.expected}, {"got", d.got},       {"fix", d.fix}};
-}
-
 Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
-  Json rules = Json::array(), warnings = Json::array(), fallen = Json::array(),
-       devices = Json::object();
+  Json rules = Json::array(), warnings = Json::array(), devices = Json::object();
   for (std::size_t r = 0; r < policy.rules.size(); ++r) {
     const PolicyRule& rule = policy.rules[r];
     const RuleUse& use = resolved.rules[r];
@@ -78,15 +73,7 @@ Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
                      {"decided", use.decided},
                      {"fell_back", use.fallen}});
   }
-  for (const Diagnostic& d : resolved.warnings) warnings.push_back(to_json(d));
-  for (const FallenRow& row : fallen_rows(policy, resolved)) {
-    fallen.push_back({{"path", row.path},
-                      {"attribute", row.attribute},
-                      {"requested", row.requested},
-                      {"actual", row.actual},
-                      {"rule", row.rule},
-                      {"reason", row.reason}});
-  }
+  for (const Diagnostic& d : resolved.warnings) warnings.push_back(diagnostic_json(d));
   const std::vector<Counts> counts = counts_of(resolved);
   for (std::size_t d = 0; d < counts.size(); ++d) {
     devices[resolved.devices[d].name] = {{"use", resolved.devices[d].use},
@@ -97,7 +84,7 @@ Json check_json(const Policy& policy, const ResolvedPolicy& resolved) {
           {"rules", rules},
           {"devices", devices},
           {"warnings", warnings},
-          {"fell_back", fallen}};
+          {"fell_back", fallen_json(policy, resolved)}};
 }
 
 std::string check_text(const Policy& policy, const ResolvedPolicy& resolved) {

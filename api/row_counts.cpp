@@ -1,9 +1,9 @@
 #include "api/row_counts.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 
+#include "api/id_source.h"
 #include "engine/operators/operator.h"
 
 namespace tandem::api {
@@ -123,36 +123,14 @@ class FedIntegers {
   std::int64_t samples_ = 0;        // of a pass
 };
 
-/// A hash set of row numbers that is emptied by counting up.
-class DistinctRows {
- public:
-  std::int64_t count(const std::vector<std::int64_t>& ids, std::int64_t rows) {
-    const std::size_t slots = std::bit_ceil(2 * ids.size() + 2);
-    if (slots > slots_.size()) slots_.assign(slots, {});
-    const std::size_t mask = slots_.size() - 1;
-    ++round_;
-    std::int64_t distinct = 0;
-    for (std::int64_t id : ids) {
-      if (id < 0) id += rows;            // from the end
-      if (id < 0 || id >= rows) id = 0;  // or refused when the run checks its data
-      std::uint64_t hash = static_cast<std::uint64_t>(id) * 0x9e3779b97f4a7c15u;
-      std::size_t at = (hash ^ hash >> 32) & mask;
-      while (slots_[at].round == round_ && slots_[at].row != id) at = (at + 1) & mask;
-      if (slots_[at].round == round_) continue;
-      slots_[at] = {id, round_};
-      ++distinct;
-    }
-    return distinct;
+/// Different rows of a table that the ids name; what is outside counts as row 0, or is refused when
+/// the run checks its data.
+std::int64_t distinct_rows(std::vector<std::int64_t> ids, std::int64_t rows) {
+  for (std::int64_t& id : ids) {
+    if (id < -rows || id >= rows) id = 0;
   }
-
- private:
-  struct Slot {
-    std::int64_t row = 0;
-    std::uint64_t round = 0;
-  };
-  std::vector<Slot> slots_;  // a power of two, at most half full
-  std::uint64_t round_ = 0;
-};
+  return count_unique(ids, rows);
+}
 
 }  // namespace
 
@@ -180,11 +158,10 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
   }
   const std::int64_t passes = std::min(fed.passes(), most_passes);
   if (passes == 0) return {};
-  DistinctRows distinct;
   for (std::int64_t p = 0; p < passes; ++p) {
     fed.read(p);
     for (Group& group : groups) {
-      group.sum += distinct.count(fed.value(group.ids).integers(), group.rows);
+      group.sum += distinct_rows(fed.value(group.ids).integers(), group.rows);
     }
   }
   std::map<std::string, std::int64_t> sums;

@@ -52,16 +52,23 @@ PassShape shape_of(const Pass& pass) {
   return shape;
 }
 
+std::vector<Pass> passes_of_step(std::int64_t count, std::int64_t pass_size) {
+  std::vector<Pass> passes;
+  for (std::int64_t done = 0; done < count; done += pass_size) {
+    Pass& pass = passes.emplace_back();
+    pass.count = std::min(pass_size, count - done);
+    pass.step_count = count;
+    pass.index = done / pass_size;
+    pass.end_of_step = done + pass_size >= count;
+  }
+  return passes;
+}
+
 std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
                                      std::int64_t pass_size, bool drop_last) {
   std::vector<PassShape> shapes;
   auto add_step = [&](std::int64_t count) {
-    for (std::int64_t done = 0; done < count; done += pass_size) {
-      Pass pass;
-      pass.count = std::min(pass_size, count - done);
-      pass.step_count = count;
-      pass.index = done / pass_size;
-      pass.end_of_step = done + pass_size >= count;
+    for (const Pass& pass : passes_of_step(count, pass_size)) {
       const PassShape shape = shape_of(pass);
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
     }

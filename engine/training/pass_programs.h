@@ -55,6 +55,9 @@ std::vector<int> fed_fields(const BoundProgram& bound);
 /// Which kind a pass of the loader is.
 PassShape shape_of(const Pass& pass);
 
+/// The passes of a step of `count` samples: counts, places in the step, whether it ends there.
+std::vector<Pass> passes_of_step(std::int64_t count, std::int64_t pass_size);
+
 /// Every shape that one epoch of so many samples needs; the full steps' come first.
 std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
                                      std::int64_t pass_size, bool drop_last);

@@ -65,15 +65,9 @@ StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
 StepRunner::~StepRunner() = default;
 const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
 std::vector<const BoundProgram*> StepRunner::step_programs() const {
-  const std::int64_t size = impl_->config.pass_size();
   const std::int64_t count = std::min(impl_->config.batch_size, impl_->source->samples());
   std::vector<const BoundProgram*> programs;
-  for (std::int64_t done = 0; done < count; done += size) {
-    Pass pass;
-    pass.count = std::min(size, count - done);
-    pass.step_count = count;
-    pass.index = done / size;
-    pass.end_of_step = done + size >= count;
+  for (const Pass& pass : passes_of_step(count, impl_->config.pass_size())) {
     programs.push_back(&impl_->programs.at(shape_of(pass)));
   }
   return programs;

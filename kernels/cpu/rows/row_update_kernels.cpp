@@ -43,10 +43,22 @@ class RowRule {
     const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
     RowStep step;
     step.kind = kind_;
-    step.sgd = sgd_step<float>(sgd_, lr, number, scale);
-    step.adam = adam_step<float>(adam_, lr, number, scale);
-    step.adagrad = adagrad_step<float>(adagrad_, lr, number, scale);
-    step.ftrl = ftrl_step<float>(ftrl_, lr, scale);
+    switch (kind_) {
+      case RowOptimizer::sgd:
+        step.sgd = sgd_step<float>(sgd_, lr, number, scale);
+        break;
+      case RowOptimizer::adam:
+        step.adam = adam_step<float>(adam_, lr, number, scale);
+        break;
+      case RowOptimizer::adagrad:
+      case RowOptimizer::rowwise_adagrad:
+        step.adagrad = adagrad_step<float>(adagrad_, lr, number, scale);
+        break;
+      case RowOptimizer::ftrl:
+      case RowOptimizer::group_ftrl:
+        step.ftrl = ftrl_step<float>(ftrl_, lr, scale);
+        break;
+    }
     return step;
   }
 

@@ -10,11 +10,13 @@
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
+#include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
@@ -43,16 +45,6 @@ std::vector<double> numbers(const HostTensor& tensor) {
   std::vector<double> result;
   for (std::int64_t i = 0; i < tensor.type().elements(); ++i) result.push_back(tensor.number(i));
   return result;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Transforms, ComputeWhatTheySay) {

@@ -12,24 +12,16 @@
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/loader.h"
 #include "engine/training/data/prepare_table.h"
+#include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 // [data] of a configuration whose folder is `folder`.
 DataConfig data_config(const TemporaryFolder& folder, const std::string& data) {

@@ -7,11 +7,13 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
 namespace {
 
+using testing::error_of;
 using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
@@ -51,16 +53,6 @@ std::string packed(const std::string& text) {
   result.resize(z.total_out);
   deflateEnd(&z);
   return result;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(Delimited, TabsAndLineEnds) {

@@ -1,0 +1,25 @@
+#include "api/json.h"
+
+namespace tandem::api {
+
+using Json = nlohmann::ordered_json;
+
+Json diagnostic_json(const Diagnostic& d) {
+  return {{"file", d.file},       {"line", d.line},         {"column", d.column}, {"path", d.path},
+          {"message", d.message}, {"expected", d.expected}, {"got", d.got},       {"fix", d.fix}};
+}
+
+Json fallen_json(const Policy& policy, const ResolvedPolicy& resolved) {
+  Json rows = Json::array();
+  for (const FallenRow& row : fallen_rows(policy, resolved)) {
+    rows.push_back({{"path", row.path},
+                    {"attribute", row.attribute},
+                    {"requested", row.requested},
+                    {"actual", row.actual},
+                    {"rule", row.rule},
+                    {"reason", row.reason}});
+  }
+  return rows;
+}
+
+}  // namespace tandem::api
