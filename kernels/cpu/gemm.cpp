@@ -11,14 +11,14 @@ namespace {
 struct Machine {
   std::int64_t rows, width;     // of a tile: rows x 2 vectors
   std::int64_t k_block;         // so that a panel of B stays near
-  std::int64_t k_block_copied;  // the same where A is copied to panels
-  std::int64_t m_block_copied;  // tiles
+  std::int64_t k_block_packed;  // the same where A is packed
+  std::int64_t a_block_floats;  // packed A of one part: read in order, once for each block of B
   std::int64_t b_block_floats;  // packed B of one part: a good half of L2
 };
 
 Machine machine_of(Isa isa) {
-  if (isa == Isa::avx512) return {14, 16, 1024, 512, 18, 256 * 1024};
-  return {6, 8, 320, 256, 16, 64 * 1024};
+  if (isa == Isa::avx512) return {14, 16, 1024, 384, 1024 * 1024, 256 * 1024};
+  return {6, 8, 320, 256, 256 * 1024, 64 * 1024};
 }
 
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -44,7 +44,7 @@ bool collides(std::int64_t stride) { return stride % 1024 == 0; }
 
 bool should_pack_a(const GemmShape& s, std::int64_t panels) {
   if (s.a_m == 1) return panels >= 3;
-  if (s.a_k == 1) return collides(s.a_m) && panels >= 3;
+  if (s.a_k == 1) return panels >= (collides(s.a_m) ? 3 : 16);
   return true;
 }
 
@@ -56,9 +56,9 @@ double cycles(const GemmShape& s, std::int64_t m, std::int64_t n, const Machine&
   const std::int64_t tiles = up(m, machine.rows), panels = up(n, 2 * machine.width);
   const auto vectors = static_cast<double>(up(n, machine.width));
   double sum = static_cast<double>(m) * vectors * k * 0.5;
-  // A short tile waits for the latency of its own sums.
-  sum +=
-      static_cast<double>(tiles) * (20.0 + (s.c_n == 1 ? 0.0 : 60.0)) * static_cast<double>(panels);
+  // A short tile waits for the latency of its own sums; one whose lines are C's columns is turned.
+  const std::int64_t blocks = up(s.k, machine.k_block_packed);
+  sum += static_cast<double>(tiles * panels * blocks) * (s.c_n == 1 ? 20.0 : 420.0);
   if (should_pack_b(s, tiles)) sum += static_cast<double>(n) * k * (s.b_n == 1 ? 0.2 : 0.5);
   if (should_pack_a(s, panels)) sum += static_cast<double>(m) * k * (s.a_m == 1 ? 0.25 : 0.5);
   // Reading A or B for the first time.
@@ -103,22 +103,25 @@ GemmPlan plan_gemm(const GemmShape& shape, int threads, Isa isa) {
   }
   plan.pack_a = should_pack_a(s, up(most_n, 2 * machine.width));
   plan.pack_b = should_pack_b(s, up(most_m, machine.rows));
-  // Copies of A out of long lines take many tiles at once, from few lines: else each line of the
-  // cache would come from afar twice, and each row from another page.
-  const bool by_copying = plan.pack_a && s.a_m == 1;
-  const std::int64_t longest = by_copying ? machine.k_block_copied : machine.k_block;
+  const std::int64_t longest = plan.pack_a ? machine.k_block_packed : machine.k_block;
   const std::int64_t blocks = std::max<std::int64_t>(1, up(s.k, longest));
-  plan.m_block =
-      by_copying ? std::min<std::int64_t>(machine.m_block_copied, up(most_m, machine.rows)) : 1;
   plan.k_block = std::max<std::int64_t>(1, up(s.k, blocks));
+  // Many tiles of A at once: each is packed once for all of B, and lines of its source are read
+  // whole, from few pages.
+  const std::int64_t step = up(machine.rows, machine.width) * machine.width;
+  const std::int64_t tiles = std::max<std::int64_t>(1, up(most_m, machine.rows));
+  plan.m_block = tiles;
+  if (plan.pack_a) {
+    plan.m_block =
+        std::clamp<std::int64_t>(machine.a_block_floats / (plan.k_block * step), 1, tiles);
+  }
   const std::int64_t panel = 2 * machine.width;
   plan.n_block = std::max(panel, machine.b_block_floats / plan.k_block / panel * panel);
   plan.n_block = std::min(plan.n_block, up(std::max<std::int64_t>(most_n, 1), panel) * panel);
   const std::int64_t a_panels = plan.pack_a ? plan.m_block : 0;
   const std::int64_t b_panels = plan.pack_b ? plan.n_block / panel : 1;
-  const std::int64_t floats =
-      a_panels * panel_distance(plan.k_block, up(machine.rows, machine.width) * machine.width) +
-      b_panels * panel_distance(plan.k_block, panel);
+  const std::int64_t floats = a_panels * panel_distance(plan.k_block, step) +
+                              b_panels * panel_distance(plan.k_block, panel);
   plan.part_bytes = static_cast<std::size_t>(up(floats * 4, 64) * 64);
   return plan;
 }

@@ -16,7 +16,7 @@ namespace avx2 {
 namespace {
 
 constexpr int max_rows = 6;  // 6 x 2 accumulators, two of B and one broadcast: 15 registers
-constexpr std::int64_t prefetch_steps = 8;  // of B, ahead of its use
+constexpr std::int64_t prefetch_steps = 8;  // ahead of their use
 
 struct Vector {
   using Type = __m256;

@@ -19,7 +19,7 @@ namespace avx512 {
 namespace {
 
 constexpr int max_rows = 14;  // 14 x 2 accumulators, two of B and one broadcast: 31 registers
-constexpr std::int64_t prefetch_steps = 8;  // of B, ahead of its use
+constexpr std::int64_t prefetch_steps = 8;  // ahead of their use
 
 struct Vector {
   using Type = __m512;

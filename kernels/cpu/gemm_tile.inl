@@ -61,6 +61,17 @@ void tile(const Tile& t) {
   }
   const float* b = t.b;
   const std::int64_t b_k = t.b_k;
+  if (t.to.accumulate) {  // what will be added to is on its way meanwhile
+    constexpr int lines = transposed ? vectors * width : rows;
+    constexpr int pieces = transposed ? 1 : vectors;
+#pragma GCC unroll 32
+    for (int i = 0; i < lines; ++i) {
+#pragma GCC unroll 2
+      for (int j = 0; j < pieces; ++j) {
+        __builtin_prefetch(t.to.c + i * t.to.c_line + j * width, 1);
+      }
+    }
+  }
   if constexpr (rows_mode) {
     // Five base pointers reach 15 rows with the index registers s and 3 s.
     const std::int64_t s = t.a_m, s2 = 2 * s;
@@ -90,6 +101,7 @@ void tile(const Tile& t) {
     const std::int64_t a_k = t.a_k;
     for (std::int64_t p = 0; p < t.k; ++p) {
       V x[vectors];
+      __builtin_prefetch(a + prefetch_steps * a_k);
 #pragma GCC unroll 2
       for (int j = 0; j < vectors; ++j) {
         x[j] = Vector::load(b + j * width);
@@ -308,25 +320,25 @@ void gemm_part(const GemmPart& part) {
   for (std::int64_t k0 = 0; k0 < s.k || k0 == 0; k0 += plan.k_block) {
     const std::int64_t k = std::min(plan.k_block, s.k - k0);
     const bool last = k0 + plan.k_block >= s.k;
-    for (std::int64_t n0 = 0; n0 < part.n; n0 += plan.n_block) {
-      const std::int64_t n = std::min(plan.n_block, part.n - n0);
-      const std::int64_t b_distance = panel_distance(k, panel), 
-                         a_distance = panel_distance(k, step_of(height));
-      const float* const b_block = x.b + k0 * s.b_k + n0 * s.b_n;
-      // A last panel that cannot be read in place is packed in any case, as narrow as it may be.
-      const std::int64_t whole = n / panel * panel, rest = n - whole;
-      float* const rest_panel = plan.pack_b ? b_panels + n / panel * b_distance : b_panels;
-      if (plan.pack_b && whole > 0) {
-        pack(b_panels, {b_block, s.b_n, s.b_k, whole, k, panel});
+    const std::int64_t a_distance = panel_distance(k, step_of(height));
+    for (std::int64_t m_at = 0; m_at < part.m; m_at += plan.m_block * height) {
+      const std::int64_t m_end = std::min(m_at + plan.m_block * height, part.m);
+      if (plan.pack_a) {
+        pack(a_panels, {x.a + m_at * s.a_m + k0 * s.a_k, s.a_m, s.a_k, m_end - m_at, k, height});
       }
-      if (rest > 0) {
-        pack(rest_panel, {b_block + whole * s.b_n, s.b_n, s.b_k, rest, k, rest > width ? panel : width});
-      }
-      for (std::int64_t m_at = 0; m_at < part.m; m_at += plan.m_block * height) {
-        const std::int64_t m_end = std::min(m_at + plan.m_block * height, part.m);
-        if (plan.pack_a) {
-          pack(a_panels,
-               {x.a + m_at * s.a_m + k0 * s.a_k, s.a_m, s.a_k, m_end - m_at, k, height});
+      for (std::int64_t n0 = 0; n0 < part.n; n0 += plan.n_block) {
+        const std::int64_t n = std::min(plan.n_block, part.n - n0);
+        const std::int64_t b_distance = panel_distance(k, panel);
+        const float* const b_block = x.b + k0 * s.b_k + n0 * s.b_n;
+        // A last panel that cannot be read in place is packed in any case, as narrow as it may be.
+        const std::int64_t whole = n / panel * panel, rest = n - whole;
+        float* const rest_panel = plan.pack_b ? b_panels + n / panel * b_distance : b_panels;
+        if (plan.pack_b && whole > 0) {
+          pack(b_panels, {b_block, s.b_n, s.b_k, whole, k, panel});
+        }
+        if (rest > 0) {
+          pack(rest_panel,
+               {b_block + whole * s.b_n, s.b_n, s.b_k, rest, k, rest > width ? panel : width});
         }
         for (std::int64_t m0 = m_at; m0 < m_end; m0 += height) {
           const std::int64_t rows = std::min(height, m_end - m0);
