@@ -19,8 +19,13 @@ std::string source_name(const Graph& graph, ValueId value) {
 std::string table_of_rows(const Graph& graph, const Node& transfer) {
   const ValueId count = transfer.inputs[2];
   const Node* of_same_ids = nullptr;
+  const auto counts = [&](const Node& gather) {
+    if (gather.inputs[2] == count) return true;
+    const NodeId plan = graph.value(gather.inputs[1]).producer;  // of the late ones among them
+    return plan && graph.node(plan).op->name == "PlanRows" && graph.node(plan).inputs[1] == count;
+  };
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "GatherRows" || !(node.inputs[2] == count)) continue;
+    if (node.op->name != "GatherRows" || !counts(node)) continue;
     if (!of_same_ids || node.outputs[0] == transfer.inputs[0]) of_same_ids = &node;
   }
   if (!of_same_ids) return "";
@@ -111,6 +116,10 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
     if (node.inputs.size() > 2 && node.inputs[2]) {
       crossing.rows = true;
       crossing.table = table_of_rows(graph, node);
+      crossing.ahead =
+          std::any_of(graph.states.begin(), graph.states.end(), [&](const State& state) {
+            return !state.ahead_of.empty() && state.final == node.outputs[0];
+          });
     }
     crossing.consumers = consumer_names(graph, node.outputs[0], readers[node.outputs[0].index]);
   }
@@ -132,7 +141,7 @@ void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolve
 Traffic traffic_of(const std::vector<Crossing>& crossings) {
   Traffic traffic;
   for (const Crossing& crossing : crossings) {
-    const auto times = static_cast<std::size_t>(crossing.times);
+    const auto times = static_cast<std::size_t>(crossing.ahead ? 0 : crossing.times);
     (crossing.scalar() ? traffic.scalar_copies : traffic.copies) += crossing.times;
     (crossing.scalar() ? traffic.scalar_bytes : traffic.bytes) += crossing.bytes * times;
     if (crossing.scalar()) continue;

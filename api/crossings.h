@@ -25,6 +25,7 @@ struct Crossing {
   double exposed_ms = 0;                      // of its own time computing queues wait that long
   std::int64_t times = 1;                     // a step
   bool rows = false;                          // of a table, or of its gradient: those that occur
+  bool ahead = false;                         // for the next step, in which they cross no more
   std::string table;                          // whose rows they are: the parameter's name
   std::optional<std::size_t> expected_bytes;  // of `rows`, where the data tells how many occur
 
@@ -42,7 +43,8 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
 /// Says how many bytes the rows of tables will be that were counted in data.
 void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved);
 
-/// Copies, those of scalars apart.
+/// Copies, those of scalars apart. A row of a table that crosses a step ahead is counted in its own
+/// step alone.
 struct Traffic {
   std::int64_t copies = 0, scalar_copies = 0;
   std::size_t bytes = 0, scalar_bytes = 0;

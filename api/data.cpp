@@ -8,7 +8,9 @@
 
 #include "api/json.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/data/table_file.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -65,16 +67,27 @@ struct Checked {
 
 void check_vocabularies(const TablePlan& plan, const std::vector<ValueCounts>& all, Checked& to) {
   for (std::size_t v = 0; v < all.size(); ++v) {
-    std::int64_t kept = 0, rare = 0;
+    std::int64_t kept = 0, rare = 0, distinct = 0;
     for (std::int64_t i = 0; i < all[v].size(); ++i) {
+      if (all[v].times(i) == 0) continue;  // in bad rows only
+      ++distinct;
       const bool frequent = all[v].times(i) >= plan.vocabularies[v].least;
       kept += frequent;
       rare += frequent ? 0 : all[v].times(i);
     }
     to.vocabularies.push_back({{"name", plan.vocabularies[v].name},
                                {"rows", kept + 1},
-                               {"distinct", all[v].size()},
+                               {"distinct", distinct},
                                {"rare_values", rare}});
+  }
+}
+
+void add_failure(const std::exception_ptr& failure, Checked& to) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    to.broken = true;
+    to.problems.insert(to.problems.end(), error.diagnostics().begin(), error.diagnostics().end());
   }
 }
 
@@ -86,18 +99,11 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   for (const ArrayFiles& files : split.files) {
     paths.insert(paths.end(), files.paths.begin(), files.paths.end());
   }
-  std::vector<EncodedFile> files(paths.size());
-  std::vector<std::vector<Diagnostic>> broken(paths.size());
-  in_parallel(paths.size(), options.threads, [&](std::size_t i) {
-    EncodeOptions encode;
-    encode.problems = shown_of_a_file;
-    encode.stops = false;
-    try {
-      files[i] = encode_table(config, plan, paths[i], encode);
-    } catch (const Error& error) {
-      broken[i] = error.diagnostics();
-    }
-  });
+  EncodeFilesOptions encode;
+  encode.problems = shown_of_a_file;
+  encode.reads_all = true;
+  encode.threads = options.threads;
+  EncodedFiles encoded = encode_files(config, plan, paths, encode);
   for (const TableField& field : plan.fields) {
     CheckedField& checked = result.fields.emplace_back();
     checked.name = field.name;
@@ -106,14 +112,12 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
       checked.columns.emplace_back().name = plan.columns[column];
     }
   }
-  all.resize(plan.vocabularies.size());
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const EncodedFile& file = files[i];
-    to.broken |= !broken[i].empty();
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const EncodedFile& file = encoded.files[i];
     result.samples += file.rows;
     result.bad += file.bad;
-    to.problems.insert(to.problems.end(), broken[i].begin(), broken[i].end());
     to.problems.insert(to.problems.end(), file.problems.begin(), file.problems.end());
+    if (encoded.failures[i]) add_failure(encoded.failures[i], to);
     for (std::size_t f = 0; f < file.fields.size(); ++f) {
       for (std::size_t c = 0; c < file.fields[f].size(); ++c) {
         const ColumnStatistics& s = file.fields[f][c];
@@ -125,20 +129,16 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
         column.greatest = std::max(column.greatest, s.greatest);
       }
     }
-    for (std::size_t v = 0; v < file.values.size(); ++v) {
-      const ValueCounts& values = file.values[v];
-      for (std::int64_t n = 0; n < values.size(); ++n) {
-        if (values.times(n) == 0) continue;  // in bad rows only
-        all[v].count(all[v].find_or_add(values.column(n), values.value(n)), values.times(n));
-      }
-    }
   }
+  all = std::move(encoded.values);
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
     if (field.end != TableField::End::vocabulary) continue;
     const ValueCounts& values = all[field.vocabulary];
     std::vector<std::int64_t> distinct(plan.columns.size());
-    for (std::int64_t n = 0; n < values.size(); ++n) ++distinct[values.column(n)];
+    for (std::int64_t n = 0; n < values.size(); ++n) {
+      if (values.times(n) > 0) ++distinct[values.column(n)];
+    }
     for (std::size_t c = 0; c < field.columns.size(); ++c) {
       if (plan.vocabularies[field.vocabulary].by_value) continue;
       result.fields[f].columns[c].distinct = distinct[field.columns[c]];

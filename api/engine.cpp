@@ -11,6 +11,8 @@
 #include "api/sample_loss.h"
 #include "api/table_rows.h"
 #include "engine/graph/error.h"
+#include "engine/training/check_integers.h"
+#include "engine/training/table_storage.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
 #include "placement/single_device.h"
@@ -96,6 +98,7 @@ OpenModel::Imported& OpenModel::get(std::int64_t batch, bool training) {
 const std::vector<RowsRule>& OpenModel::table_rows() {
   if (!rows_) {
     rows_ = rows_rules(config_, [this](const ShapeRule& rule) {
+      if (told_rows_) return told_rows_(rule);
       const auto saved = saved_vocabulary_rows(config_, run_dir_, rule);
       return saved ? *saved : prepared_vocabulary_rows(config_, rule);
     });
@@ -104,6 +107,7 @@ const std::vector<RowsRule>& OpenModel::table_rows() {
 }
 
 void OpenModel::use_data(std::function<void(const std::string&)> on_message) {
+  asks_data_ = true;
   uses_data_ = config_.data.has_value();
   on_message_ = std::move(on_message);
 }
@@ -126,12 +130,17 @@ const DataSets& OpenModel::open_data_for(const Graph& pass) {
   return *data_;
 }
 
+std::shared_ptr<const DataSource> OpenModel::counted_data(const Graph& pass) {
+  if (!uses_data_) return nullptr;
+  return zero_out_of_range(config_, pass, open_data_for(pass).train);
+}
+
 std::optional<std::int64_t> OpenModel::unique_rows(const Graph& pass,
                                                    const std::string& parameter) {
   if (!unique_rows_) {
     unique_rows_.emplace();
     try {
-      unique_rows_ = count_unique_rows(pass, *open_data_for(pass).train, engine_.evaluate);
+      unique_rows_ = count_unique_rows(pass, *counted_data(pass), engine_.evaluate);
     } catch (const std::exception&) {  // said where the run itself reads the data
     }
   }
@@ -145,22 +154,40 @@ void OpenModel::replace_placing(Placing placing) {
   for (auto& [shape, imported] : imported_) run_forward_passes(imported, shape.second);
 }
 
-void OpenModel::run_forward_passes(Imported& imported, bool training) {
-  const bool first = !placing_.is_resolved();
-  if (first && uses_data_) {
+// What the policy asks of the data.
+void OpenModel::answer_policy() {
+  if (uses_data_) {
     placing_.count_rows_by([this](const Graph& pass, const std::string& parameter) {
       return unique_rows(pass, parameter);
     });
   }
+  if (asks_data_) {
+    placing_.choose_caches_by([this](const Graph& pass, const std::vector<CacheWish>& wishes) {
+      return caches_.choose(
+          pass, config_, engine_.evaluate, [&] { return counted_data(pass); }, wishes);
+    });
+  }
+}
+
+void OpenModel::run_forward_passes(Imported& imported, bool training) {
+  const bool first = !placing_.is_resolved();
+  if (first) answer_policy();
   const ResolvedPolicy& resolved = placing_.resolve(imported.result);
   PassContext context{engine_.operators, engine_.evaluate, {}, {}};
   context.may_merge = [&resolved](const std::vector<std::string>& paths) {
     return resolved.may_merge(paths);
   };
-  imported.forward = run_passes(keep_named_values(imported.result.graph, config_), context);
+  Graph graph = keep_named_values(imported.result.graph, config_);
+  for (const std::string& name : kept_values_) {
+    const ValueId value = graph.find_value(name);
+    if (value && graph.find_output(name) == nullptr) graph.outputs.push_back({name, value});
+  }
+  imported.forward = run_passes(std::move(graph), context);
   recognised_ = std::move(context.notes);
   aliases_ = imported.result.aliases;
   if (first && resolved.devices.size() > 1) check_kernels(imported, training);
+  imported.forward =
+      split_cached_tables(imported.forward, engine_.operators, cached_tables(placing_.resolved()));
 }
 
 void OpenModel::check_kernels(const Imported& imported, bool training) {
@@ -234,6 +261,8 @@ LowerOptions lower_options(const RunConfig& config, OpenModel& model) {
     errors.push_back(std::move(d));
   }
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  for (const SplitTable& table : split_tables(config.parameters, graph))
+    options.split_tables.push_back(table.name);
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/placing.h"
+#include "api/table_caches.h"
 #include "engine/passes/pass.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
@@ -40,15 +41,21 @@ class OpenModel {
   OpenModel(const Engine& engine, const RunConfig& config, const PlacingArguments& placing = {});
 
   /// After the forward passes; values that the loss names are outputs.
-  /// From now on the policy may count in the data of the configuration how many rows of a table a
-  /// pass looks up; for runs that read that data. Before anything is imported.
+  /// From now on the policy may count in the data of the configuration which rows of a table a pass
+  /// looks up; for runs that read that data. Before anything is imported.
   void use_data(std::function<void(const std::string&)> on_message = {});
-  void leave_data() { uses_data_ = false; }
+  void leave_data() { uses_data_ = asks_data_ = false; }
   /// The data of the configuration, opened once. Throws what `open_data` throws.
   const DataSets& data();
   /// The run directory of weights that are read: tables are as large as its vocabularies. Before
   /// anything is imported.
   void use_run(std::string run_dir) { run_dir_ = std::move(run_dir); }
+  /// Who tells how many rows tables by vocabulary have, instead. Before anything is imported.
+  void use_rows(std::function<std::int64_t(const ShapeRule&)> rows) {
+    told_rows_ = std::move(rows);
+  }
+  /// Values of the graph that become outputs where it has them. Before anything is imported.
+  void keep_values(std::vector<std::string> names) { kept_values_ = std::move(names); }
 
   const Graph& forward(std::int64_t batch, bool training);
   const OnnxFile& file() const { return file_; }
@@ -72,7 +79,9 @@ class OpenModel {
   void check_kernels(const Imported& imported, bool training);
   const std::vector<RowsRule>& table_rows();
   const DataSets& open_data_for(const Graph& pass);
+  std::shared_ptr<const DataSource> counted_data(const Graph& pass);
   std::optional<std::int64_t> unique_rows(const Graph& pass, const std::string& parameter);
+  void answer_policy();
 
   const Engine& engine_;
   RunConfig config_;
@@ -81,11 +90,15 @@ class OpenModel {
   std::map<std::pair<std::int64_t, bool>, Imported> imported_;
   std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
   std::string run_dir_;                        // "": none
-  bool uses_data_ = false;
+  std::function<std::int64_t(const ShapeRule&)> told_rows_;
+  std::vector<std::string> kept_values_;
+  bool asks_data_ = false;  // the policy may,
+  bool uses_data_ = false;  // and there is some
   std::function<void(const std::string&)> on_message_;
   std::optional<DataSets> data_;                                    // once opened
   std::exception_ptr data_error_;                                   // of opening it
   std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // once counted, by parameter
+  TableCaches caches_;
   std::vector<std::string> recognised_;
   std::map<std::string, std::string> aliases_;
 };

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "engine/operators/operator.h"
+#include "engine/operators/rows.h"
+#include "engine/operators/split_ids.h"
 
 namespace tandem::api {
 namespace {
@@ -22,7 +24,8 @@ void append_elements(const IdSource& source, const void* data, std::vector<std::
   for (;;) {
     std::int64_t offset = 0;
     for (std::size_t k = 0; k < at.size(); ++k) offset += at[k] * source.layout.strides[k];
-    to.push_back(static_cast<std::int64_t>(base[offset]));
+    const auto id = static_cast<std::int64_t>(base[offset]);
+    to.push_back(id == absent_id_of(source.dtype) ? absent_id<std::int64_t> : id);
     std::size_t axis = shape.size();
     while (axis > 0 && ++at[axis - 1] == shape[axis - 1]) at[--axis] = 0;
     if (axis == 0) return;
@@ -79,7 +82,16 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
       return source;
     }
     const Node* copy = producer_of(graph, base);
-    if (copy == nullptr || !is_copy(*copy)) return std::nullopt;
+    const bool split = copy != nullptr && copy->op->name == "SplitIds" && !source.marks;
+    if (split) {
+      source.marks = graph.value(copy->inputs[1]).constant;
+      source.ranks = graph.value(copy->inputs[2]).constant;
+      source.table_rows = copy->attributes.integer("rows");
+      source.cached = value.output_index == 1;
+      if (!source.marks || !source.ranks) return std::nullopt;
+    } else if (copy == nullptr || !is_copy(*copy)) {
+      return std::nullopt;
+    }
     ids = copy->inputs[0];
     const Layout& before = lowered.values[ids.index].layout;
     if (element_count(source.shape) == value.type.elements()) {  // all of the copy, in any order
@@ -92,10 +104,9 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
   }
 }
 
-void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
-                std::vector<std::int64_t>& to) {
-  const void* data =
-      source.constant ? source.constant->data() : program.input_slot(source.input, ticket);
+namespace {
+
+void append_all(const IdSource& source, const void* data, std::vector<std::int64_t>& to) {
   switch (source.dtype) {
     case DType::int64:
       return append_elements<std::int64_t>(source, data, to);
@@ -112,7 +123,32 @@ void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
   }
 }
 
+// Of the ids from `first` on, those that go to the table or to its cache.
+void keep_part(const IdSource& source, std::size_t first, std::vector<std::int64_t>& ids) {
+  const std::int64_t* marks = source.marks->as<std::int64_t>().data();
+  const std::int32_t* ranks = source.ranks->as<std::int32_t>().data();
+  std::size_t kept = first;
+  for (std::size_t i = first; i < ids.size(); ++i) {
+    const SplitId<std::int64_t> split(ids[i], source.table_rows, marks, ranks);
+    const bool is_cached = split.hot != absent_id<std::int32_t>;
+    if (is_cached == source.cached) ids[kept++] = is_cached ? split.hot : split.cold;
+  }
+  ids.resize(kept);
+}
+
+}  // namespace
+
+void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
+                std::vector<std::int64_t>& to) {
+  const void* data =
+      source.constant ? source.constant->data() : program.input_slot(source.input, ticket);
+  const std::size_t first = to.size();
+  append_all(source, data, to);
+  if (source.marks) keep_part(source, first, to);
+}
+
 std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_rows) {
+  std::erase(ids, absent_id<std::int64_t>);
   for (std::int64_t& id : ids) {
     if (id < 0) id += table_rows;
     id = std::clamp<std::int64_t>(id, 0, table_rows - 1);

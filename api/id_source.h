@@ -16,6 +16,10 @@ struct IdSource {
   DType dtype = DType::int64;
   Shape shape;
   Layout layout;  // where they lie in the input's slot or in the constant
+  /// Of a table with a cache only the ids that go to one of them: see SplitIds.
+  std::shared_ptr<const HostTensor> marks, ranks;
+  std::int64_t table_rows = 0;
+  bool cached = false;  // the places of those in the cache; else the others
   bool operator==(const IdSource&) const = default;
 };
 
@@ -23,12 +27,12 @@ struct IdSource {
 /// computes them.
 std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids);
 
-/// Adds the ids of a pass that has just been run.
+/// Adds the ids of a pass that has just been run; absent ones as absent_id<std::int64_t>.
 void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
                 std::vector<std::int64_t>& to);
 
-/// Distinct rows of a table named by `ids`; negative ones count from its end, what is outside is
-/// its nearest row. Changes `ids`.
+/// Distinct rows of a table named by `ids`; negative ones count from its end, absent ones name
+/// none, what is outside is its nearest row. Changes `ids`.
 std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_rows);
 
 /// Null where no node makes the value.

@@ -94,6 +94,7 @@ Json operator_json(const OperatorTime& time, double bandwidth) {
   json["ids"] = std::llround(time.table->ids);
   json["unique"] = std::llround(time.table->unique);
   json["dedup"] = time.table->dedup();
+  if (time.table->cached >= 0) json["hit_rate"] = time.table->hit_rate();
   json["gbs"] = time.gb_s();
   if (bandwidth > 0 && time.on_host()) json["of_bandwidth"] = time.gb_s() / bandwidth;
   return json;
@@ -125,6 +126,8 @@ std::string tables_text(const std::vector<OperatorTime>& operators, double bandw
         time.gb_s(), share, std::llround(time.table->ids), std::llround(time.table->unique),
         time.table->dedup(), time.operation().op->name,
         lowered.devices[lowered.nodes[time.node].device]->name(), time.operation().path);
+    if (time.table->cached < 0) continue;
+    rows.insert(rows.size() - 1, fmt::format(", {:.1f}% cached", 100 * time.table->hit_rate()));
   }
   if (rows.empty()) return rows;
   const std::string limit =

@@ -84,12 +84,18 @@ std::vector<std::string> table_lines(const ResolvedPolicy& resolved) {
     const TableTraffic& traffic = table.traffic;
     if (!traffic.crosses) continue;
     const auto bytes = [](std::int64_t count) { return bytes_text(static_cast<double>(count)); };
+    const TableCache& cache = table.cached;
     lines.push_back(fmt::format(
-        "table      {}: {} cross ({}); {} {} different rows for {} ids a pass; there and back "
+        "table      {}: {} cross ({}); {} {} different rows {}for {} ids a pass; there and back "
         "{} as rows, {} as results",
         table.path.empty() ? table.name : table.path, name_of(table.ship.value), source_of(table),
-        traffic.counted ? "about" : "at most", traffic.rows, traffic.ids, bytes(traffic.bytes_rows),
-        bytes(traffic.bytes_results)));
+        traffic.counted ? "about" : "at most", traffic.rows, cache.rows ? "outside the cache " : "",
+        traffic.ids, bytes(traffic.bytes_rows), bytes(traffic.bytes_results)));
+    if (!cache.rows) continue;
+    lines.back() += fmt::format(
+        "; {} without the cache: {} rows on {}, {} with their state, {:.1f}% of the ids",
+        bytes(traffic.bytes_uncached), cache.rows->size(), resolved.devices[cache.device].name,
+        bytes(cache.bytes), 100 * cache.hit_rate);
   }
   return lines;
 }
@@ -148,11 +154,23 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
                       {"bytes_rows", traffic.bytes_rows},
                       {"bytes_results", traffic.bytes_results},
                       {"reason", table.ship.reason.text}});
+    const TableCache& cache = table.cached;
+    if (!cache.rows) continue;
+    Json& json = tables.back();
+    json["cached_rows"] = cache.rows->size();
+    json["cache_device"] = devices[cache.device].name;
+    json["cache_bytes"] = cache.bytes;
+    json["hit_rate"] = cache.hit_rate;
+    json["bytes_uncached"] = traffic.bytes_uncached;
   }
-  Json json{{"devices", names},  {"uses", uses},
-            {"nodes", nodes},    {"states", states},
-            {"operators", acts}, {"fell_back", fallen_json(placing.policy(), placing.resolved())},
-            {"tables", tables}};
+  Json json{{"devices", names},
+            {"uses", uses},
+            {"nodes", nodes},
+            {"states", states},
+            {"operators", acts},
+            {"fell_back", fallen_json(placing.policy(), placing.resolved())},
+            {"tables", tables},
+            {"arguments", {{"place", placing.added_rules()}, {"device", placing.added_devices()}}}};
   return json.dump(1) + "\n";
 }
 

@@ -44,7 +44,9 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
 }  // namespace
 
 Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
-    : make_device_(arguments.make_device) {
+    : added_rules_(arguments.place),
+      added_devices_(arguments.devices),
+      make_device_(arguments.make_device) {
   options_.bindings = parse_device_arguments(arguments.devices);
   if (config.device == "gpu") {
     options_.default_device = "gpu";
@@ -77,11 +79,17 @@ const ResolvedPolicy& Placing::resolve(const ImportResult& imported) {
 }
 
 ResolvedPolicy Placing::resolve_now(const ImportResult& imported) const {
-  if (!count_rows_) return tandem::resolve(policy_, imported.graph, options_);
   ResolveOptions options = options_;
-  options.unique_rows = [&](const std::string& parameter) {
-    return count_rows_(imported.graph, parameter);
-  };
+  if (count_rows_) {
+    options.unique_rows = [&](const std::string& parameter) {
+      return count_rows_(imported.graph, parameter);
+    };
+  }
+  if (choose_caches_) {
+    options.choose_cached = [&](const std::vector<CacheWish>& wishes) {
+      return choose_caches_(imported.graph, wishes);
+    };
+  }
   return tandem::resolve(policy_, imported.graph, options);
 }
 

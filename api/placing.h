@@ -23,6 +23,10 @@ namespace tandem::api {
 using RowCounter =
     std::function<std::optional<std::int64_t>(const Graph& pass, const std::string& parameter)>;
 
+/// The caches that a policy asks for, one for each wish.
+using CacheChooser =
+    std::function<std::vector<TableCache>(const Graph& pass, const std::vector<CacheWish>& wishes)>;
+
 using DeviceMaker = std::function<std::unique_ptr<Device>(
     const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
 
@@ -44,6 +48,7 @@ class Placing {
 
   /// Asked about tables whose look-ups cross, before `ship = "auto"` is decided.
   void count_rows_by(RowCounter counter) { count_rows_ = std::move(counter); }
+  void choose_caches_by(CacheChooser chooser) { choose_caches_ = std::move(chooser); }
 
   /// Against the imported forward graph; once, later calls return the first result. Throws
   /// Error{usage} with everything that is wrong in the policy.
@@ -58,6 +63,10 @@ class Placing {
   /// The text of the policy file, or what a file without rules would say.
   const std::string& text() const { return text_; }
 
+  /// What the command line has added: rules, bindings.
+  const std::vector<std::string>& added_rules() const { return added_rules_; }
+  const std::vector<std::string>& added_devices() const { return added_devices_; }
+
   /// Of a graph that comes from the imported one.
   Placement place(const Graph& graph) const;
 
@@ -70,8 +79,10 @@ class Placing {
 
   Policy policy_;
   std::string text_;
+  std::vector<std::string> added_rules_, added_devices_;
   ResolveOptions options_;
   RowCounter count_rows_;
+  CacheChooser choose_caches_;
   DeviceMaker make_device_;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;

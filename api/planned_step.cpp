@@ -216,6 +216,7 @@ PlannedStep PolicyCase::plan() {
     PlannedPass pass;
     pass.shape = shape;
     pass.times = times;
+    options.lower.rows_ahead = shape.kind == PassKind::whole || shape.kind == PassKind::last;
     pass.program = compile_program(training.graph, placing().place(training.graph),
                                    engine_->operators, devices, options);
     const Lowered& lowered = pass.program.lowered;

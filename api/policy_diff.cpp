@@ -29,6 +29,11 @@ void compare(std::vector<Move>& moves, const std::string& path, bool parameter,
   if (from != to) moves.push_back({path, attribute, std::move(from), std::move(to), parameter});
 }
 
+std::string cache_of(const ParameterAttributes& parameter) {
+  if (!parameter.cached.rows) return "none";
+  return std::to_string(parameter.cached.rows->size()) + " rows";
+}
+
 std::vector<Move> moves_between(const ResolvedPolicy& a, const ResolvedPolicy& b) {
   std::vector<Move> moves;
   for (const OperatorAttributes& from : a.operators) {
@@ -54,6 +59,7 @@ std::vector<Move> moves_between(const ResolvedPolicy& a, const ResolvedPolicy& b
             std::to_string(to->lookahead.value));
     compare(moves, path, true, "ship", std::string(name_of(from.ship.value)),
             std::string(name_of(to->ship.value)));
+    compare(moves, path, true, "cache", cache_of(from), cache_of(*to));
   }
   return moves;
 }

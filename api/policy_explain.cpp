@@ -1,6 +1,7 @@
 // `tandem policy explain`: why an operator or a parameter is where it is, and where the nodes are
 // that come from it.
 #include <algorithm>
+#include <list>
 #include <set>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/passes/cached_tables.h"
 #include "placement/quantities.h"
 
 namespace tandem::api {
@@ -30,6 +32,7 @@ struct ExplainedNode {
 
 struct Explained {
   std::string path, kind;
+  std::list<Reason> reasons;  // of attributes that are found here
   std::vector<Attribute> attributes;
   std::vector<ExplainedNode> nodes;
 };
@@ -84,9 +87,10 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
       std::string reason = row.reason;  // of the first parameter of a group
       for (const std::string& name : parameters) {
         if (updates(lowered.graph, node, {name})) {
-          const ParameterAttributes& parameter = *resolved.find_parameter(name);
-          requested = requested_device(parameter.state);
-          reason = "state " + parameter.state.reason.text;
+          const ParameterAttributes* parameter = resolved.find_parameter(name);
+          if (!parameter) continue;  // a cache: the row's own reason
+          requested = requested_device(parameter->state);
+          reason = "state " + parameter->state.reason.text;
         }
       }
       to.nodes.push_back({std::move(row), requested, std::move(reason)});
@@ -95,6 +99,11 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
     for (const std::string& reader : readers) {
       const OperatorAttributes* op = resolved.find_node(reader);
       if (!op || !comes_from(node, reader)) continue;
+      if (node.path == cached_name(reader)) {  // where the cache is, whatever `run` says
+        std::string reason = row.reason;
+        to.nodes.push_back({std::move(row), row.device, std::move(reason)});
+        break;
+      }
       std::string reason = op->run.reason.text;
       if (row.phase == Phase::backward) {
         reason = "follows its operator " + reader + " (" + reason + ")";
@@ -103,6 +112,27 @@ void add_nodes(PolicyCase& of, const PlannedStep& step, const std::vector<std::s
       break;
     }
   }
+}
+
+/// Whether rows of the table are fetched a step ahead, as its rule says, or why not.
+Attribute rows_ahead(const ParameterAttributes& table, const Lowered& lowered,
+                     std::list<Reason>& reasons) {
+  Reason& reason = reasons.emplace_back();
+  reason.rule = table.lookahead.reason.rule;
+  reason.text = table.lookahead.reason.text + ": ";
+  const std::vector<State>& states = lowered.graph.states;
+  if (std::any_of(states.begin(), states.end(),
+                  [&](const State& state) { return state.ahead_of == table.name; })) {
+    reason.text += "what the next step reads and this one does not change crosses in this one";
+    if (table.lookahead.value > 1)
+      reason.text += "; " + std::to_string(table.lookahead.value) + " act as 1";
+    return {"ahead", "1 step", &reason};
+  }
+  const std::string note = not_ahead_note(table.path.empty() ? table.name : table.path);
+  for (const std::string& each : lowered.notes) {
+    if (each.starts_with(note)) reason.text += each.substr(note.size());
+  }
+  return {"ahead", "no", &reason};
 }
 
 Explained explain(PolicyCase& of, const std::string& name) {
@@ -124,6 +154,7 @@ Explained explain(PolicyCase& of, const std::string& name) {
       if (p.kind == StateKind::parameter &&
           std::find(p.readers.begin(), p.readers.end(), op->path) != p.readers.end()) {
         parameters.insert(p.name);
+        if (p.cached.rows) parameters.insert(cached_name(p.name));
       }
     }
   } else {
@@ -137,10 +168,20 @@ Explained explain(PolicyCase& of, const std::string& name) {
       result.attributes.push_back(
           {"ship", std::string(tandem::name_of(parameter->ship.value)), &parameter->ship.reason});
     }
+    if (parameter->cache.reason.rule >= 0) {
+      const std::string size = cache_text(parameter->cache.value);
+      result.attributes.push_back(
+          {"cache", parameter->cached.rows ? size : "none", &parameter->cache.reason});
+    }
     readers = parameter->readers;
     if (parameter->kind == StateKind::parameter) parameters.insert(parameter->name);
+    if (parameter->cached.rows) parameters.insert(cached_name(parameter->name));
   }
   const PlannedStep step = of.plan();
+  if (parameter && parameter->fetches_ahead()) {
+    const Lowered& lowered = step.passes.back().program.lowered;
+    result.attributes.push_back(rows_ahead(*parameter, lowered, result.reasons));
+  }
   add_nodes(of, step, readers, parameters, result);
   return result;
 }

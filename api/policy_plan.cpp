@@ -180,6 +180,7 @@ Json to_json(PolicyCase& of, const PlannedStep& step, const std::vector<Hint>& h
                          {"scalar", crossing.scalar()},
                          {"times", crossing.times}});
     if (crossing.rows) transfers.back()["rows"] = true;
+    if (crossing.ahead) transfers.back()["ahead"] = true;
     if (crossing.expected_bytes) transfers.back()["expected_bytes"] = *crossing.expected_bytes;
   }
   const Traffic traffic = traffic_of(step.crossings);
@@ -217,7 +218,8 @@ std::string memory_block(PolicyCase& of, const PlannedStep& step) {
 
 std::string size_text(const Crossing& crossing) {
   if (!crossing.rows) return text_of(crossing.bytes);
-  std::string text = "at most " + text_of(crossing.bytes);
+  std::string text = crossing.ahead ? "ahead " : "";
+  text += "at most " + text_of(crossing.bytes);
   if (crossing.expected_bytes) text += ", about " + text_of(*crossing.expected_bytes);
   return text;
 }
@@ -266,6 +268,8 @@ std::string to_text(PolicyCase& of, const PlannedStep& step, const std::vector<H
       "{:.3f} "
       "ms\n",
       step.seconds * 1e3, step.computing * 1e3, step.exposed * 1e3);
+  for (const Diagnostic& note : of.resolved().notes)
+    text += "note        " + to_string(note) + "\n";
   for (const std::string& note : step.passes.back().program.lowered.notes)
     text += "note        " + note + "\n";
   for (const Hint& hint : hints) {

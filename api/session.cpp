@@ -200,7 +200,8 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
 std::map<std::string, Array> Session::parameters() const {
   std::map<std::string, Array> result;
   for (const State& state : impl_->forward().states) {
-    if (state.kind == StateKind::parameter) result[state.name] = to_array(impl_->read(state));
+    if (state.kind != StateKind::parameter || !state.cache_of.empty()) continue;
+    result[state.name] = to_array(impl_->read(state));
   }
   return result;
 }
@@ -208,7 +209,8 @@ std::map<std::string, Array> Session::parameters() const {
 void Session::set_parameter(const std::string& name, const Array& value) {
   HostTensor tensor = to_tensor(value, name);
   const State* state = impl_->forward().find_state(name);
-  const bool found = state != nullptr && state->kind == StateKind::parameter;
+  const bool found =
+      state != nullptr && state->kind == StateKind::parameter && state->cache_of.empty();
   if (!found || state->start.type() != tensor.type()) {
     Diagnostic d;
     d.path = name;

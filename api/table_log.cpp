@@ -29,6 +29,7 @@ struct TableNode {
   NodeId node;
   std::size_t count = 0;  // its ids, a number in Tables::counts
   double per_pass = 0, per_id = 0, per_row = 0;
+  std::optional<std::size_t> cached = {};  // its ids that a cache serves, another of Tables::counts
 };
 
 /// A node that adds to the marked rows of a table.
@@ -82,21 +83,29 @@ struct TableCounter::Tables {
   std::vector<Marking> markings;
 
  private:
+  std::size_t count_of(IdSet ids);
   void add(TableNode node, IdSet ids);
   /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
   std::optional<IdSet> grouped(const Lowered& lowered, ValueId groups) const;
   void add_look_up(const Lowered& lowered, NodeId id);
   void add_packed_look_up(const Lowered& lowered, NodeId id);
+  void add_cached_look_up(const Lowered& lowered, NodeId id);
+  void add_split(const Lowered& lowered, NodeId id);
   void add_groups(const Lowered& lowered, NodeId id,
                   const std::vector<std::vector<NodeId>>& readers);
   void add_update(const Lowered& lowered, NodeId id);
 };
 
-void TableCounter::Tables::add(TableNode node, IdSet ids) {
+std::size_t TableCounter::Tables::count_of(IdSet ids) {
   const auto known = std::find_if(counts.begin(), counts.end(),
                                   [&](const IdCount& count) { return count.ids == ids; });
-  node.count = static_cast<std::size_t>(known - counts.begin());
+  const auto place = static_cast<std::size_t>(known - counts.begin());
   if (known == counts.end()) counts.push_back({std::move(ids)});
+  return place;
+}
+
+void TableCounter::Tables::add(TableNode node, IdSet ids) {
+  node.count = count_of(std::move(ids));
   nodes.push_back(node);
 }
 
@@ -136,6 +145,32 @@ void TableCounter::Tables::add_look_up(const Lowered& lowered, NodeId id) {
   if (node.inputs.size() > 2 && node.inputs[2])
     look_up.per_pass += static_cast<double>(graph.type(node.inputs[2]).bytes());
   add(look_up, {{std::move(*source)}, "", table.shape[0]});
+}
+
+// GatherAdd(base, cache, places): places are read, and for each that there is a row is read, added
+// and written.
+void TableCounter::Tables::add_cached_look_up(const Lowered& lowered, NodeId id) {
+  const Node& node = lowered.graph.node(id);
+  if (state_of(lowered, node.inputs[1]) == nullptr) return;
+  std::optional<IdSource> source = source_of(lowered, node.inputs[2]);
+  if (!source) return;
+  const TensorType& cache = lowered.graph.type(node.inputs[1]);
+  const double row = row_bytes(cache);
+  const auto places = static_cast<double>(lowered.graph.type(node.inputs[2]).bytes());
+  add({id, 0, places, 2 * row, row}, {{std::move(*source)}, "", cache.shape[0]});
+}
+
+// SplitIds(ids): each id read and written, and an int32.
+void TableCounter::Tables::add_split(const Lowered& lowered, NodeId id) {
+  const Node& node = lowered.graph.node(id);
+  std::optional<IdSource> all = source_of(lowered, node.inputs[0]);
+  std::optional<IdSource> hot = source_of(lowered, node.outputs[1]);
+  if (!all || !hot) return;
+  const double id_bytes = static_cast<double>(size_of(lowered.graph.type(node.inputs[0]).dtype));
+  const std::int64_t rows = node.attributes.integer("rows");
+  TableNode split{id, 0, 0, 2 * id_bytes + 4, 0, std::nullopt};
+  split.cached = count_of({{std::move(*hot)}, "", rows});
+  add(split, {{std::move(*all)}, "", rows});
 }
 
 // GatherRows(table, unique, count): int64 row, read, written.
@@ -201,6 +236,10 @@ TableCounter::Tables::Tables(const Lowered& lowered) {
         markings.push_back({state->name, node.attributes.flag("first"), std::move(*sources)});
     } else if (node.op->name == "Gather" || node.op->name == "EmbeddingBag") {
       add_look_up(lowered, id);
+    } else if (node.op->name == "GatherAdd") {
+      add_cached_look_up(lowered, id);
+    } else if (node.op->name == "SplitIds") {
+      add_split(lowered, id);
     } else if (node.op->name == "GatherRows") {
       add_packed_look_up(lowered, id);
     } else if (node.op->name == "UniqueIndices") {
@@ -244,6 +283,10 @@ std::optional<TableUse> TableCounter::use(const Program& program, NodeId node) c
     use.ids = count.total / count.passes;
     use.unique = count.unique / count.passes;
     use.bytes = table.per_pass + use.ids * table.per_id + use.unique * table.per_row;
+    if (table.cached) {
+      const IdCount& cached = at->second->counts[*table.cached];
+      use.cached = cached.total / cached.passes;
+    }
     return use;
   }
   return std::nullopt;

@@ -15,10 +15,12 @@ namespace tandem::api {
 /// A node in a pass, in the mean over those that were counted.
 struct TableUse {
   double ids = 0;
-  double unique = 0;  // rows that occur
-  double bytes = 0;   // that the node reads and writes for these rows, each operand once
+  double unique = 0;   // rows that occur
+  double bytes = 0;    // that the node reads and writes for these rows, each operand once
+  double cached = -1;  // of SplitIds: ids whose rows a cache holds
   /// Ids a row.
   double dedup() const { return unique > 0 ? ids / unique : 1; }
+  double hit_rate() const { return ids > 0 ? cached / ids : 0; }
 };
 
 /// Counts the ids of the passes that it watches.

@@ -151,7 +151,8 @@ std::string Trainer::summary() const {
   const Graph& graph = program.lowered().graph;
   std::size_t parameters = 0, elements = 0;
   for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter || !state.mirror_of.empty()) continue;
+    const bool is_copy = !state.mirror_of.empty() || !state.cache_of.empty();
+    if (state.kind != StateKind::parameter || is_copy) continue;
     ++parameters;
     elements += static_cast<std::size_t>(state.start.type().elements());
   }

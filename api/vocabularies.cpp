@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <stdexcept>
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/graph/selector.h"
 #include "engine/training/checkpoint.h"
 
 namespace tandem::api {
@@ -19,7 +21,115 @@ std::vector<std::string> vocabulary_files(const std::string& run_dir) {
   return names;
 }
 
+/// The vocabularies of all fields, in the order of training, with the names of their files.
+std::vector<std::pair<std::string, std::string>> file_names(const DataConfig& config) {
+  std::vector<std::pair<std::string, std::string>> named;
+  std::vector<std::string> taken;
+  for (const FieldConfig& field : config.fields) {
+    for (const Transform& function : field.as) {
+      if (function.kind != TransformKind::vocabulary) continue;
+      const std::string& name = function.word.empty() ? field.name : function.word;
+      const bool known = std::any_of(named.begin(), named.end(),
+                                     [&](const auto& other) { return other.first == name; });
+      if (known) continue;
+      taken.push_back(vocabulary_file_name(name, taken));
+      named.emplace_back(name, taken.back());
+    }
+  }
+  return named;
+}
+
+std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
+  for (const auto& [name, file] : file_names(*run.config.data)) {
+    if (name == vocabulary) return file;
+  }
+  return vocabulary_file_name(vocabulary, {});
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string expected,
+                         std::string got, std::string fix) {
+  Diagnostic d;
+  d.file = file;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::data, std::move(d));
+}
+
+std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
+
+/// Throws where the checkpoint was written with another vocabulary of that file name.
+void expect_hash(const TrainedRun& run, const std::string& file, const std::string& sha256) {
+  const auto& known = run.content.position.vocabularies;
+  const auto found = known.find(file);
+  if (found == known.end() || found->second == sha256) return;
+  refuse(run.vocabulary_stem + file,
+         "this is not the vocabulary that the checkpoint was trained with: ids would mean other "
+         "rows",
+         shown_hash(found->second), shown_hash(sha256), "take a whole copy of the run directory");
+}
+
+/// Throws where a table that has a row for each word has more or fewer.
+void expect_rows(TrainedModel& trained, const TablePlan& plan,
+                 const std::vector<Vocabulary>& vocabularies) {
+  for (const State& state : trained.imported().states) {
+    const ShapeRule* last = nullptr;
+    for (const ShapeRule& rule : trained.run().shape) {
+      if (state.kind == StateKind::parameter &&
+          Selector(rule.at).covers_parameter(state.path, state.name))
+        last = &rule;
+    }
+    if (last == nullptr || last->vocabulary.empty()) continue;
+    for (const TableField& field : plan.fields) {
+      if (field.name != last->vocabulary || field.end != TableField::End::vocabulary) continue;
+      const std::int64_t words = vocabularies[field.vocabulary].rows();
+      const std::int64_t rows = state.start.type().shape.at(0);
+      if (words == rows) continue;
+      refuse(trained.run().vocabulary_stem +
+                 file_of(trained.run(), plan.vocabularies[field.vocabulary].name),
+             "the vocabulary does not fit \"" + state.name + "\", which has a row for each word",
+             std::to_string(rows) + " rows", std::to_string(words),
+             "take the vocabulary of the run that the weights come from");
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
+  const TrainedRun& run = trained.run();
+  std::vector<Vocabulary> vocabularies;
+  for (const VocabularyPlan& wanted : plan.vocabularies) {
+    const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;
+    if (!path_exists(path)) {
+      refuse(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
+             run.exported() ? "`tandem export` has written it beside the model: keep them together"
+                            : "take a whole copy of the run directory");
+    }
+    const std::string text = read_file(path);
+    expect_hash(run, file, sha256(text.data(), text.size()));
+    try {
+      vocabularies.push_back(Vocabulary::parse(text, plan.columns));
+    } catch (const std::invalid_argument& problem) {
+      refuse(path, problem.what(), "", "", "take a whole copy of the run directory");
+    }
+  }
+  expect_rows(trained, plan, vocabularies);
+  return vocabularies;
+}
+
+void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies) {
+  for (const SavedVocabulary& v : vocabularies) {
+    const std::string path = run.vocabulary_stem + v.file_name;
+    if (path_exists(path) && hash_file(path).sha256 == v.sha256) continue;
+    refuse(path,
+           "the held-out rows are a part of training data that make another vocabulary: ids would "
+           "mean other rows",
+           path_exists(path) ? shown_hash(hash_file(path).sha256) : "a vocabulary of that name",
+           shown_hash(v.sha256), "evaluate on files of their own: --data FILE");
+  }
+}
 
 void refuse_other_vocabularies(const std::string& run_dir,
                                const std::vector<SavedVocabulary>& vocabularies) {

@@ -4,13 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "api/trained_run.h"
 #include "engine/training/data/data_source.h"
+#include "engine/training/data/table_plan.h"
 
 namespace tandem::api {
 
 /// Throws Error{data} where the run was trained with other ids than these.
 void refuse_other_vocabularies(const std::string& run_dir,
                                const std::vector<SavedVocabulary>& vocabularies);
+
+/// Those of a plan, by their number in it, as the model was trained with them. Throws Error{data}
+/// where one is not there, cannot be read, or does not fit the weights.
+std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan);
+/// Throws Error{data} where the model was trained with others.
+void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
 
 /// Copies a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv. What was
 /// written.

@@ -143,6 +143,19 @@ void run(bool zipf, Isa isa, int threads) {
                          y.data(),       columns};
   report("touched rows x80, packed", static_cast<double>(count) * (columns * 8.0 + 4),
          [&] { gather_rows(packed, isa, threads); });
+  Array<std::uint16_t> tops(table_rows * columns, 0x3c24);
+  Array<std::int16_t> tails(table_rows * columns, -0x285d);
+  RowLookup of_halves = lookup;
+  of_halves.table = tops.data();
+  of_halves.bfloat16 = of_halves.widen = true;
+  report("look-up x80, split",
+         positions * (columns * 4.0 + 8) + static_cast<double>(count) * columns * 2,
+         [&] { gather_rows(of_halves, isa, threads); });
+  RowLookup packed_halves = packed;
+  packed_halves.table = tops.data();
+  packed_halves.bfloat16 = true;
+  report("touched rows x80, packed, split", static_cast<double>(count) * (columns * 4.0 + 4),
+         [&] { gather_rows(packed_halves, isa, threads); });
 
   Array<float> dy(positions * columns, 1e-3f), sums(count * columns);
   const GradientArray deep_array{dy.data(), positions, columns};
@@ -159,6 +172,12 @@ void run(bool zipf, Isa isa, int threads) {
   const RowTable deep_table{weights.data(), {first.data(), second.data()}, rows.data(), false};
   report("update x80 lazy adam", update_rows_bytes(adam.kind, deep, positions),
          [&] { update_rows(adam, deep_table, deep, scratch.data(), isa, threads); });
+  RowTable split_table = deep_table;
+  split_table.weights = nullptr;
+  split_table.tops = tops.data();
+  split_table.tails = tails.data();
+  report("update x80 lazy adam, split", update_rows_bytes(adam.kind, deep, positions),
+         [&] { update_rows(adam, split_table, deep, scratch.data(), isa, threads); });
 
   Array<float> wide(table_rows), n(table_rows, 0.1f), z(table_rows), wide_y(positions),
       wide_dy(positions, 1e-3f);
@@ -172,6 +191,12 @@ void run(bool zipf, Isa isa, int threads) {
   const RowTable wide_table{wide.data(), {n.data(), z.data()}, rows.data(), false};
   report("update x1 ftrl", update_rows_bytes(ftrl.kind, wide_gradients, positions),
          [&] { update_rows(ftrl, wide_table, wide_gradients, scratch.data(), isa, threads); });
+  RowTable split_wide = wide_table;
+  split_wide.weights = nullptr;
+  split_wide.tops = tops.data();
+  split_wide.tails = tails.data();
+  report("update x1 ftrl, split", update_rows_bytes(ftrl.kind, wide_gradients, positions),
+         [&] { update_rows(ftrl, split_wide, wide_gradients, scratch.data(), isa, threads); });
   report("all of a step",
          update_rows_bytes(adam.kind, deep, positions) +
              update_rows_bytes(ftrl.kind, wide_gradients, positions) + index_bytes +

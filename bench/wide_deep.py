@@ -9,6 +9,9 @@ that of --mindspore peers/requirements-mindspore.txt; without it MindSpore's row
 
 Sparse part: both look-ups, the gradients' sums by row and both updates; of Tandem, the operators that `tandem bench` times for that.
 A ratio is the median over pairs of peer time ÷ Tandem's; PyTorch and MindSpore keep their memory between steps (see run.py).
+
+Each figure stands beside the limit that it has to keep. The four host operators stand beside those of MindSpore's published log of a
+host and device training of the same network, on another machine.
 """
 
 import argparse
@@ -26,6 +29,18 @@ import run
 ROOT, PEER = run.ROOT, run.PEER
 sys.path.insert(0, str(PEER))
 SPARSE = ("Gather", "GatherRows", "EmbeddingBag", "UniqueIndices", "RowsUpdate")
+LOOK_UPS = ("Gather", "GatherRows", "EmbeddingBag")
+PUBLISHED_MS = {"look-up, wide": 3.1, "look-up, deep": 15.5, "FTRL, wide": 54.5, "LazyAdam, deep": 142.9}
+UPDATES = ("FTRL, wide", "LazyAdam, deep")
+# The least ratios, one for all ids or by their kind; the most that the others may be.
+LEAST = {
+    "sparse part, PyTorch": 7,
+    "sparse part, MindSpore": {"zipf": 9, "uniform": 14},
+    "step, PyTorch with sparse gradients": 1.1,
+    "step, PyTorch with dense gradients": 1.02,
+    "step, MindSpore": 1.35,
+}
+MOST_OF_PRODUCTS, MOST_OF_BANDWIDTH = 1.08, 2
 GEMM = """
 import json, time, torch
 torch.set_num_threads({threads})
@@ -46,6 +61,16 @@ def write_data(folder, kind):
     if not path.exists():
         np.savez(path, ids=common.ids(kind), label=common.labels().reshape(-1))
     return path
+
+
+def host_operator(row):
+    """Which of PUBLISHED_MS a row of `operators` of `tandem bench --json` is; None: none of them."""
+    table = next((t for t in ("wide", "deep") if t in row["path"]), None)
+    if table and row["op"] in LOOK_UPS and row["phase"] == "forward":
+        return f"look-up, {table}"
+    if table and row["op"] == "RowsUpdate":
+        return UPDATES[table == "deep"]
+    return None
 
 
 class Measured:
@@ -74,14 +99,34 @@ class WideDeep:
     def ours(self, kind, to):
         config = ROOT / "bench" / "workloads" / f"wide_deep_{kind}.toml"
         command = [self.options.binary, "bench", config, "--seconds", self.options.seconds, "--json"]
-        line = run.run_json(command, self.env)
+        self.take(run.run_json(command, self.env), to)
+
+    @staticmethod
+    def take(line, to):
+        """The numbers of one `tandem bench --json`."""
         to.add("tandem", line["step_ms"])
-        sparse = 0.0
+        sparse, times, moved = 0.0, dict.fromkeys(PUBLISHED_MS, 0.0), dict.fromkeys(UPDATES, 0.0)
         for row in line["operators"]:
             if row["op"] in SPARSE or (row["op"] == "Copy" and "wide" in row["path"]):
                 sparse += row["ms"]
                 to.add(f"{row['path']} {row['op']} {row['phase']}", row["ms"])
+            name = host_operator(row)
+            if name:
+                times[name] += row["ms"]
+                if name in moved:
+                    moved[name] += row["bytes"]
         to.add("tandem sparse", sparse)
+        missing = [name for name, ms in times.items() if not ms]
+        if missing:
+            raise KeyError(f"tandem bench lists no operator that is {', nor '.join(missing)}")
+        for name, ms in times.items():
+            to.add(f"tandem {name}", ms)
+        bandwidth = line["host_updates"].get("machine_gb_per_s")
+        if bandwidth:
+            to.add("tandem bandwidth", bandwidth)
+            for name, count in moved.items():
+                to.add(f"tandem bytes {name}", count)
+                to.add(f"tandem factor {name}", times[name] * bandwidth * 1e6 / count)
 
     def peer(self, python, script, workload, variant, name, to):
         command = [python, PEER / script, workload, "--seconds", self.options.seconds]
@@ -124,11 +169,89 @@ class WideDeep:
         return run.run_json([self.options.python, "-c", code], self.env)["gflops"]
 
 
-def report(results, options):
+def kept(is_kept):
+    return "kept" if is_kept else "**missed**"
+
+
+def peer_rows(kind, to):
+    """A line for each figure of a peer: (text, own ms, peer's ms, ratio, the least that it may be)."""
+    best = min(("torch embedding_out", "torch index_select_out"), key=to.median)
+    pairs = {
+        "sparse part, PyTorch": (best, "tandem sparse"),
+        "sparse part, MindSpore": ("mindspore sparse", "tandem sparse"),
+        "step, PyTorch with sparse gradients": ("torch sparse", "tandem"),
+        "step, PyTorch with dense gradients": ("torch dense", "tandem"),
+        "step, MindSpore": ("mindspore", "tandem"),
+    }
+    for text, (peer, own) in pairs.items():
+        if to.median(peer) is None:
+            continue
+        least = LEAST[text][kind] if isinstance(LEAST[text], dict) else LEAST[text]
+        yield text, to.median(own), to.median(peer), to.ratio(peer, own), least
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return ["", *lines, *("| " + " | ".join(row) + " |" for row in rows)]
+
+
+def report_of(kind, to):
     import wide_deep_common as common
 
     widths = (*common.WIDTHS, 1)
     flops = 6.0 * common.BATCH * sum(a * b for a, b in zip(widths, widths[1:]))
+    bound = flops / (to.median("gemm") * 1e9) * 1e3
+    of_bound = to.median("tandem") / bound
+    lines = ["", f"## {kind} ids"]
+    lines += table(
+        ("", "Tandem ms", "peer ms", "ratio", "limit", ""),
+        [
+            (text, f"{own:.1f}", f"{peer:.1f}", f"{ratio:.2f}", f"≥ {least}", kept(ratio >= least))
+            for text, own, peer, ratio, least in peer_rows(kind, to)
+        ],
+    )
+    lines += [
+        "",
+        f"Products alone at the rate of 16000 × 3120 × 1024, {to.median('gemm'):.0f} GFLOP/s: {bound:.0f} ms; "
+        f"the step is {of_bound:.3f} times that (limit: ≤ {MOST_OF_PRODUCTS}, {kept(of_bound <= MOST_OF_PRODUCTS)}).",
+    ]
+    lines += table(
+        ("host operator", "Tandem ms", "MindSpore's published log, ms on its machine"),
+        [
+            (name, f"{to.median(f'tandem {name}'):.2f}", f"{ms}")
+            for name, ms in PUBLISHED_MS.items()
+        ],
+    )
+    rate = to.median("tandem bandwidth")
+    if rate is None:
+        lines += ["", "In-place updates' bandwidth was not measured: too few bytes are updated."]
+    else:
+        rows = []
+        for name in UPDATES:
+            count, factor = to.median(f"tandem bytes {name}"), to.median(f"tandem factor {name}")
+            rows.append(
+                (
+                    name,
+                    f"{count / 1e6:.1f}",
+                    f"{count / rate / 1e6:.2f}",
+                    f"{to.median(f'tandem {name}'):.2f}",
+                    f"{factor:.2f}",
+                    f"≤ {MOST_OF_BANDWIDTH}",
+                    kept(factor <= MOST_OF_BANDWIDTH),
+                )
+            )
+        head = ("update", "declared MB", f"ms at {rate:.1f} GB/s", "Tandem ms", "factor", "limit", "")
+        lines += table(head, rows)
+        lines += ["", f"{rate:.1f} GB/s: in-place updates alone, measured by the same processes."]
+    own = ("tandem", "torch", "mindspore", "gemm")
+    names = [name for name in to.rows if not name.startswith(own)]
+    lines += table(
+        ("operator of the sparse part", "ms"), [(name, f"{to.median(name):.2f}") for name in names]
+    )
+    return lines
+
+
+def report(results, options):
     lines = [
         f"# Wide & Deep, {datetime.date.today()}, {run.cpu_name()}",
         "",
@@ -136,34 +259,7 @@ def report(results, options):
         "Medians in ms; a ratio is the median over pairs of peer ÷ Tandem.",
     ]
     for kind, to in results.items():
-        bound = flops / (to.median("gemm") * 1e9) * 1e3
-        lines += ["", f"## {kind} ids", "", "| | Tandem ms | peer ms | ratio |", "|---|---|---|---|"]
-        best = min(("torch embedding_out", "torch index_select_out"), key=to.median)
-        rows = [
-            ("sparse part, PyTorch", best, "tandem sparse"),
-            ("sparse part, MindSpore", "mindspore sparse", "tandem sparse"),
-            ("step, PyTorch with sparse gradients", "torch sparse", "tandem"),
-            ("step, PyTorch with dense gradients", "torch dense", "tandem"),
-            ("step, MindSpore", "mindspore", "tandem"),
-        ]
-        for text, peer, own in rows:
-            if to.median(peer) is None:
-                continue
-            lines.append(
-                f"| {text} | {to.median(own):.1f} | {to.median(peer):.1f} | {to.ratio(peer, own):.2f} |"
-            )
-        lines += [
-            "",
-            f"Products alone at the rate of 16000 × 3120 × 1024, {to.median('gemm'):.0f} GFLOP/s: {bound:.0f} ms; "
-            f"the step is {to.median('tandem') / bound:.3f} times that.",
-            "",
-            "| operator of the sparse part | ms |",
-            "|---|---|",
-        ]
-        own = ("tandem", "torch", "mindspore", "gemm")
-        lines += [
-            f"| {name} | {to.median(name):.2f} |" for name in to.rows if not name.startswith(own)
-        ]
+        lines += report_of(kind, to)
     return "\n".join(lines) + "\n"
 
 

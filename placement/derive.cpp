@@ -14,6 +14,8 @@ class Derivation {
       : graph_(graph), forward_(forward), readers_(readers_of(graph)) {
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
+      if (state.kind == StateKind::parameter && !state.cache_of.empty())
+        caches_.emplace("optimizer." + state.name, s);
       if (state.final == state.initial) continue;
       written_.emplace(graph.value(state.final).producer.index, s);
     }
@@ -86,6 +88,11 @@ class Derivation {
       const PlacedState home = of_parameter(state);
       return {home.state, home.reason};
     }
+    // The ids of a cache cross once, and are grouped where it is.
+    if (const auto cache = caches_.find(node.path); cache != caches_.end()) {
+      const PlacedState home = of_parameter(graph_.states[cache->second]);
+      return {home.state, home.reason};
+    }
     PlacedNode result = follow(node);
     for (ValueId input : node.inputs) {
       const NodeId producer = input ? graph_.value(input).producer : NodeId{};
@@ -119,6 +126,7 @@ class Derivation {
   const ForwardPlacement& forward_;
   std::vector<std::vector<NodeId>> readers_;
   std::multimap<std::int32_t, std::size_t> written_;  // node -> the states that it writes
+  std::map<std::string, std::size_t> caches_;         // path of a cache's update -> its state
   Placement placement_;
 };
 

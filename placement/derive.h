@@ -22,7 +22,8 @@ struct ForwardPlacement {
 /// A forward node runs where its path says, else where what it reads is made. A backward node runs
 /// where its origin does. A parameter's update runs at its `state` with the moments; a gradient is
 /// summed where it is computed. Other nodes of the update (norms, scales) run where all that they
-/// read is made, else on the cpu. Statistics live with the node that writes them.
+/// read is made, else on the cpu. A table's cache groups its ids where it is. Statistics live with
+/// the node that writes them.
 Placement derive_placement(const Graph& graph, const ForwardPlacement& forward);
 
 }  // namespace tandem

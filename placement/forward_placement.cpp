@@ -3,6 +3,8 @@
 #include <map>
 #include <memory>
 
+#include "engine/passes/cached_tables.h"
+
 namespace tandem {
 
 ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
@@ -19,8 +21,19 @@ ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
   for (const ParameterAttributes& p : resolved.parameters) {
     std::string reason = p.param.reason.text;
     if (!p.state.reason.follows) reason = "param " + reason + ", state " + p.state.reason.text;
-    parameters->emplace(p.name, PlacedState{p.state.value, p.param.value, std::move(reason),
-                                            p.lookahead.value, p.ship.value});
+    PlacedState state{p.state.value, p.param.value, std::move(reason), p.lookahead.value,
+                      p.ship.value};
+    if (p.fetches_ahead()) state.rows_ahead = 1;  // more than one step is not looked ahead yet
+    parameters->emplace(p.name, std::move(state));
+    if (!p.cached.rows) continue;
+    const int device = p.cached.device;
+    reason = "cache " + p.cache.reason.text;
+    for (const std::string& reader : p.readers) {
+      const OperatorAttributes& look_up = *resolved.find_node(reader);
+      nodes->emplace(cached_name(reader),
+                     PlacedNode{device, reason, look_up.acts.value, look_up.lookahead.value});
+    }
+    parameters->emplace(cached_name(p.name), PlacedState{device, device, reason});
   }
   const auto find = [](const auto& map, const std::string& key) {
     const auto place = map.find(key);

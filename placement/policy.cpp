@@ -33,6 +33,20 @@ void read_size(const TableReader& table, std::string_view key, std::optional<std
   if (!to) table.report(value->where, key, "not a size", "\"64MiB\" or \"2GiB\"", describe(*value));
 }
 
+void read_cache_size(const TableReader& table, std::optional<CacheSize>& to) {
+  const ConfigValue* value = table.valid("cache");
+  if (!value) return;
+  CacheSize size;
+  size.bytes = parse_size(value->text).value_or(0);
+  if (size.bytes == 0) size.part = parse_percent(value->text).value_or(0);
+  if (size.bytes == 0 && size.part == 0) {
+    table.report(value->where, "cache", "not the size of a cache",
+                 "\"2GiB\", or a part of the table, \"10%\"", describe(*value));
+    return;
+  }
+  to = size;
+}
+
 // Nothing where the rule has no selector that can be read.
 std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   PolicyRule rule;
@@ -61,9 +75,7 @@ std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   }
   read_text(table, "ship", rule.ship);
   read_text(table, "shard", rule.shard);
-  std::optional<std::uint64_t> cache_bytes;
-  read_size(table, "cache", cache_bytes);
-  if (cache_bytes) read_text(table, "cache", rule.cache);
+  read_cache_size(table, rule.cache);
   std::string need = "require";
   table.read("need", need);
   rule.prefer = need == "prefer";
@@ -74,7 +86,7 @@ std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   for (const std::string_view key : attribute_keys) sets_something |= table.find(key) != nullptr;
   if (!sets_something) {
     table.report(table.where(), "", "this rule sets nothing",
-                 "one of on, run, param, state, acts, lookahead");
+                 "one of on, run, param, state, acts, lookahead, ship, cache");
   }
   if (!at_selector) return std::nullopt;
   rule.at = std::move(*at_selector);
@@ -188,6 +200,14 @@ Policy parse(const std::string_view* text, const std::string& path,
 }
 
 }  // namespace
+
+std::string cache_text(const CacheSize& size) {
+  if (size.bytes > 0) return size_text(size.bytes);
+  std::string text = std::to_string(100 * size.part);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + "%";
+}
 
 std::string_view name_of(Ship ship) { return ship == Ship::rows ? "rows" : "results"; }
 

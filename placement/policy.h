@@ -21,6 +21,14 @@ enum class Layer : std::uint8_t { builtin, automatic, rules, command_line };
 std::string_view name_of(Activations acts);
 std::string_view name_of(Ship ship);
 
+/// Of a cache: bytes, or a part of the table.
+struct CacheSize {
+  std::uint64_t bytes = 0;
+  double part = 0;  // where `bytes` is 0
+};
+/// "2.0 GiB", "10%".
+std::string cache_text(const CacheSize& size);
+
 /// One line: a selector, filters, attributes. Attributes that it leaves open are unset.
 struct PolicyRule {
   Selector at{"**"};
@@ -32,10 +40,11 @@ struct PolicyRule {
   std::optional<std::string> run, param, state;
   std::optional<Activations> acts;
   std::optional<int> lookahead;
-  // Known, and refused where they match a parameter.
-  std::optional<std::string> ship, cache, shard;
-  bool prefer = false;    // need = "prefer"
-  bool optional = false;  // may match nothing
+  std::optional<std::string> ship;
+  std::optional<CacheSize> cache;
+  std::optional<std::string> shard;  // known, and refused where it matches a parameter
+  bool prefer = false;               // need = "prefer"
+  bool optional = false;             // may match nothing
   std::string why;
   Where where;  // of the rule
   Layer layer = Layer::rules;

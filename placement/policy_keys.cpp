@@ -51,12 +51,18 @@ constexpr KeyInfo table_of_keys[] = {
     {"rules[].acts", string, "\"keep\"", "keep|offload|recompute", "",
      "what becomes of an operator's results between forward and backward"},
     {"rules[].lookahead", integer, "1", "", "",
-     "of weights and activations that live elsewhere: how many uses ahead they are fetched", 0, 64},
+     "of weights and activations that live elsewhere: how many uses ahead they are fetched; of a "
+     "host's table that is sent as rows, where a rule sets 1 or more: the next step's rows cross "
+     "during this one",
+     0, 64},
     {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
      "of look-ups in a host's table that another device reads: rows: each row once, with an index; "
      "results: one row an id; auto: the fewer bytes"},
     {"rules[].cache", string, "", "", "",
-     "size of the device cache of a host table, \"2GiB\" (later)"},
+     "of a host's table that another device reads: the size of that device's cache of the rows "
+     "that "
+     "the data names most often, with their optimizer states, \"2GiB\", or a part of the table, "
+     "\"10%\""},
     {"rules[].shard", string, "", "rows|columns|table", "",
      "how a table is split over processes (later)"},
     {"rules[].need", string, "\"require\"", "require|prefer", "",

@@ -59,6 +59,9 @@ ResolvedPolicy PolicyResolver::run() {
   for (std::size_t r = 0; r < policy_.rules.size(); ++r) apply(static_cast<int>(r));
   for (OperatorAttributes& op : result_.operators) say_fallen(op.run.reason);
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_parameter(p);
+  for (std::size_t p = 0; p < result_.parameters.size(); ++p) find_traffic(p);
+  finish_caches();
+  for (std::size_t p = 0; p < result_.parameters.size(); ++p) finish_ship(p);
   refuse_missing_kernels();
   result_.devices = names_.devices();
   if (!errors_.empty()) {
@@ -71,6 +74,7 @@ ResolvedPolicy PolicyResolver::run() {
   warn_about_homes();
   warn_about_acts();
   note_fall_backs();
+  note_missing_caches();
   sort_diagnostics(result_.warnings);
   sort_diagnostics(result_.notes);
   return std::move(result_);
@@ -102,7 +106,7 @@ void PolicyResolver::start() {
     for (const int user : item.users) to.readers.push_back(items_.operators[user].path);
     to.param.value = to.state.value = -1;  // not set
     to.lookahead = {default_lookahead, Reason{.text = "default"}};
-    to.ship.reason = Reason{.text = "default"};
+    to.ship.reason = to.cache.reason = Reason{.text = "default"};
     const std::size_t index = result_.parameters.size() - 1;
     result_.parameter_by_name_.try_emplace(state.name, index);
     if (!state.path.empty()) result_.parameter_by_name_.try_emplace(state.path, index);
@@ -168,6 +172,7 @@ void PolicyResolver::apply(int r) {
                                                : ShipWish::automatic;
       decide(to.ship, Ship::results, r);
     }
+    if (rule.cache) decide(result_.parameters[p].cache, *rule.cache, r);
   }
   const int update = state >= 0 ? state : run;  // an update runs where its state lives
   for (const int p : matches.updates) apply_to_parameter(p, r, -1, -1, update);
@@ -196,15 +201,10 @@ void PolicyResolver::apply_to_parameter(int p, int r, int run, int param, int st
 }
 
 void PolicyResolver::refuse_later_attributes(const PolicyRule& rule) {
-  const std::pair<const char*, const std::optional<std::string>*> later[] = {
-      {"cache", &rule.cache}, {"shard", &rule.shard}};
-  for (const auto& [key, value] : later) {
-    if (!*value) continue;
-    Diagnostic d = at(rule.where_of(key), rule.at.text(),
-                      "`" + std::string(key) + "` comes with a later version");
-    d.fix = "leave it out; `run`, `param` and `state` work";
-    errors_.push_back(std::move(d));
-  }
+  if (!rule.shard) return;
+  Diagnostic d = at(rule.where_of("shard"), rule.at.text(), "`shard` comes with a later version");
+  d.fix = "leave it out; `run`, `param` and `state` work";
+  errors_.push_back(std::move(d));
 }
 
 void PolicyResolver::finish_parameter(std::size_t p) {
@@ -261,7 +261,6 @@ void PolicyResolver::finish_parameter(std::size_t p) {
   }
   say_fallen(to.param.reason);
   say_fallen(to.state.reason);
-  finish_ship(p);
 }
 
 void PolicyResolver::refuse_two_readers(std::size_t p) {

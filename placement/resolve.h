@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -57,9 +58,27 @@ struct TableTraffic {
   bool crosses = false;        // it is looked up in on the host, and read on one other device
   std::int64_t ids = 0;        // that are looked up
   std::int64_t most_rows = 0;  // different ones among them, at most
-  std::int64_t rows = 0;       // the same: counted in data, else `most_rows`
+  std::int64_t rows = 0;       // outside of a cache: counted in data, else `most_rows`
   bool counted = false;
   std::int64_t bytes_rows = 0, bytes_results = 0;  // by either way of shipping
+  std::int64_t bytes_uncached = 0;                 // by the better way, without a cache
+};
+
+/// Rows of a host's table that the device holds on which its look-ups are read.
+struct TableCache {
+  int device = -1;
+  std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending; null: there is none
+  std::int64_t bytes = 0;                                 // with their optimizer states
+  double hit_rate = 0;                                    // part of the data's ids that name one
+  std::int64_t cold_rows = 0;  // different other rows that the look-ups of one pass read, about
+  std::string off;             // why there is none where a rule asks for one
+};
+
+/// A cache that a rule asks for, where nothing stands against it.
+struct CacheWish {
+  std::string parameter;
+  CacheSize size;
+  int device = -1;
 };
 
 /// Of a parameter or a buffer. A buffer's `state` is its `param`.
@@ -75,7 +94,14 @@ struct ParameterAttributes {
   bool table = false;  // look-ups alone read it
   Decided<Ship> ship;  // of those look-ups
   ShipWish ship_wish = ShipWish::automatic;
+  Decided<CacheSize> cache;  // as a rule asks; its reason has no rule where none does
+  TableCache cached;
   TableTraffic traffic;  // of a table
+
+  /// A rule says so of a table that is sent as rows: those of the next step cross during this one.
+  bool fetches_ahead() const {
+    return table && ship.value == Ship::rows && lookahead.reason.rule >= 0 && lookahead.value > 0;
+  }
 };
 
 /// What one rule came to.
@@ -129,6 +155,9 @@ struct ResolveOptions {
   /// About how many different rows of a table (by its parameter's name) the look-ups of one pass
   /// read, where that is known from data. Asked for tables that cross and may be sent as rows.
   std::function<std::optional<std::int64_t>(const std::string& parameter)> unique_rows;
+  /// The caches that rules ask for, one for each wish; `device` is not looked at. Empty: there are
+  /// no caches, and nothing is said of them.
+  std::function<std::vector<TableCache>(const std::vector<CacheWish>&)> choose_cached;
   /// Problems found while the policy was read; thrown together with those found here.
   std::vector<Diagnostic> earlier;
 };

@@ -24,8 +24,14 @@ class PolicyResolver {
   void refuse_two_readers(std::size_t parameter);
 
   // ship.cpp
+  void find_traffic(std::size_t parameter);
   void finish_ship(std::size_t parameter);
-  bool leaves_host(ValueId result) const;
+  int reader_device(ValueId result) const;
+
+  // cache.cpp
+  void finish_caches();
+  std::string cache_obstacle(std::size_t parameter, int& device) const;
+  void note_missing_caches();
 
   // fall_back.cpp
   void fall_back(Reason& reason, int rule, int device, std::string because);

@@ -31,37 +31,38 @@ LookUps look_ups_of(const Graph& graph, ValueId table) {
   return found;
 }
 
+std::int64_t row_bytes_of(const ParameterAttributes& table, const TensorType& type) {
+  return static_cast<std::int64_t>(table.bytes) / std::max<std::int64_t>(type.shape[0], 1);
+}
+
 }  // namespace
 
-// Whether all that reads the value is on one device, and that is not the host.
-bool PolicyResolver::leaves_host(ValueId result) const {
+// The device on which all is that reads the value; -1 where that are several, or none.
+int PolicyResolver::reader_device(ValueId result) const {
   int device = -1;
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
     const std::vector<ValueId>& inputs = graph_.nodes[n].inputs;
     if (std::find(inputs.begin(), inputs.end(), result) == inputs.end()) continue;
     const int own = result_.operators[items_.operator_of_node[n]].run.value;
-    if (own <= host || (device >= 0 && own != device)) return false;
+    if (own < host || (device >= 0 && own != device)) return -1;
     device = own;
   }
-  return device > host;
+  return device;
 }
 
-void PolicyResolver::finish_ship(std::size_t p) {
+void PolicyResolver::find_traffic(std::size_t p) {
   ParameterAttributes& to = result_.parameters[p];
   const State& state = graph_.states[items_.parameters[p].state];
   const LookUps look_ups = look_ups_of(graph_, state.initial);
   to.table = look_ups.ids > 0 && state.kind == StateKind::parameter;
-  if (!to.table) {
-    to.ship.value = Ship::results;
-    return;
-  }
+  if (!to.table) return;
   TableTraffic& traffic = to.traffic;
   traffic.ids = look_ups.ids;
   traffic.rows = traffic.most_rows = look_ups.most_rows;
   traffic.crosses = to.param.value == host && to.state.value == host &&
                     std::any_of(look_ups.nodes.begin(), look_ups.nodes.end(), [&](std::size_t n) {
                       return result_.operators[items_.operator_of_node[n]].run.value == host &&
-                             leaves_host(graph_.nodes[n].outputs[0]);
+                             reader_device(graph_.nodes[n].outputs[0]) > host;
                     });
   if (traffic.crosses && to.ship_wish != ShipWish::results && options_.unique_rows) {
     if (const auto counted = options_.unique_rows(state.name)) {
@@ -70,19 +71,40 @@ void PolicyResolver::finish_ship(std::size_t p) {
     }
   }
   // Forward and back: rows with an int32 index for each id, against one row for each id.
-  const std::int64_t row_bytes = static_cast<std::int64_t>(to.bytes) /
-                                 std::max<std::int64_t>(graph_.type(state.initial).shape[0], 1);
+  const std::int64_t row_bytes = row_bytes_of(to, graph_.type(state.initial));
   traffic.bytes_rows = 2 * traffic.rows * row_bytes + 4 * traffic.ids;
   traffic.bytes_results = 2 * traffic.ids * row_bytes;
+}
+
+void PolicyResolver::finish_ship(std::size_t p) {
+  ParameterAttributes& to = result_.parameters[p];
+  TableTraffic& traffic = to.traffic;
+  if (!to.table) {
+    to.ship.value = Ship::results;
+    return;
+  }
+  traffic.bytes_uncached = to.ship_wish == ShipWish::rows ? traffic.bytes_rows
+                           : to.ship_wish == ShipWish::results
+                               ? traffic.bytes_results
+                               : std::min(traffic.bytes_rows, traffic.bytes_results);
+  if (to.cached.rows) {
+    const TensorType& table = graph_.type(graph_.states[items_.parameters[p].state].initial);
+    traffic.rows = std::min(traffic.most_rows, to.cached.cold_rows);
+    traffic.counted = true;
+    // An int32 more for each id names its row in the cache.
+    traffic.bytes_rows = 2 * traffic.rows * row_bytes_of(to, table) + 8 * traffic.ids;
+    traffic.bytes_results += 4 * traffic.ids;
+  }
   if (to.ship_wish != ShipWish::automatic) {
     to.ship.value = to.ship_wish == ShipWish::rows ? Ship::rows : Ship::results;
     return;
   }
   to.ship.value = traffic.bytes_rows < traffic.bytes_results ? Ship::rows : Ship::results;
-  to.ship.reason.text += (to.ship.reason.rule >= 0 ? ", auto: " : ": auto: ") +
-                         std::string(traffic.counted ? "about " : "at most ") +
-                         std::to_string(traffic.rows) + " rows for " + std::to_string(traffic.ids) +
-                         " ids" + (traffic.counted ? ", counted in the data" : "");
+  to.ship.reason.text +=
+      (to.ship.reason.rule >= 0 ? ", auto: " : ": auto: ") +
+      std::string(traffic.counted ? "about " : "at most ") + std::to_string(traffic.rows) +
+      " rows" + (to.cached.rows ? " outside the cache" : "") + " for " +
+      std::to_string(traffic.ids) + " ids" + (traffic.counted ? ", counted in the data" : "");
 }
 
 }  // namespace tandem

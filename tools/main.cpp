@@ -72,8 +72,11 @@ int run(int argc, char** argv) {
       "  tandem train train.toml                   train; progress here, results in "
       "runs/train-0001\n"
       "  tandem train train.toml --resume          go on with the newest unfinished run\n"
+      "  tandem eval runs/train-0001               loss and metrics over the held-out data\n"
+      "  tandem predict runs/train-0001 --data rows.tsv --to predictions.tsv\n"
       "  tandem export runs/train-0001 --to trained.onnx\n"
-      "  tandem data check train.toml              reads all of the data: counts, ranges, bad rows\n"
+      "  tandem data check train.toml              reads all of the data: counts, ranges, bad "
+      "rows\n"
       "  tandem policy plan policy.toml --config train.toml   memory, copies and time under a "
       "policy\n"
       "Exit codes: 0 done, 1 run-time failure, 2 bad usage, model or configuration, 3 the plan "
@@ -86,6 +89,8 @@ int run(int argc, char** argv) {
   Invocation invocation;
   add_inspect(app, invocation);
   add_train(app, invocation);
+  add_eval(app, invocation);
+  add_predict(app, invocation);
   add_export(app, invocation);
   add_bench(app, invocation);
   add_data(app, invocation);

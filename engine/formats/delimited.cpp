@@ -14,8 +14,15 @@ constexpr std::size_t longest_row = std::size_t{1} << 24;
 
 }  // namespace
 
-DelimitedReader::DelimitedReader(const std::string& path, char separator, bool quotes)
-    : path_(path), stream_(path), separator_(separator), quotes_(quotes) {
+DelimitedReader::DelimitedReader(const std::string& path, char separator, bool quotes,
+                                 std::uint64_t from, std::int64_t line)
+    : path_(shown_path(path)),
+      stream_(path, from),
+      separator_(separator),
+      quotes_(quotes),
+      started_(from > 0),
+      base_(from),
+      next_line_(line) {
   buffer_.resize(first_buffer);
 }
 
@@ -24,6 +31,7 @@ bool DelimitedReader::more() {
   if (begin_ > 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, filled_ - begin_);
     filled_ -= begin_;
+    base_ += begin_;
     begin_ = 0;
   }
   if (filled_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
@@ -127,6 +135,14 @@ std::size_t DelimitedReader::split_quoted() {
   return begin_ + at;
 }
 
+bool DelimitedReader::skip_line() {
+  const std::size_t end = line_end();
+  if (end == npos || end == filled_) return false;
+  begin_ = end + 1;
+  next_line_ = 1;
+  return true;
+}
+
 bool DelimitedReader::next() {
   if (!started_) {
     started_ = true;
@@ -138,7 +154,7 @@ bool DelimitedReader::next() {
   while (true) {
     fields_.clear();
     problem_.clear();
-    if (begin_ == filled_ && !more()) return false;
+    if (position() >= end_ || (begin_ == filled_ && !more())) return false;
     line_ = next_line_;
     std::size_t past = npos;
     if (quotes_) past = split_quoted();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +16,17 @@ namespace tandem {
 /// stands for one, and separators and line ends are part of the field.
 class DelimitedReader {
  public:
-  DelimitedReader(const std::string& path, char separator, bool quotes);
+  /// From byte `from` on, which is in line `line`; a gzip file only from its start.
+  DelimitedReader(const std::string& path, char separator, bool quotes, std::uint64_t from = 0,
+                  std::int64_t line = 1);
 
   /// Reads a row; false at the end. Errors as TextStream.
   bool next();
+  /// Ends before the first row that starts at byte `end` of the text or behind it.
+  void end_at(std::uint64_t end) { end_ = end; }
+  /// Goes behind the next line end, whatever stands before it, and counts lines from 1 on from
+  /// there. False where there is none in reach.
+  bool skip_line();
 
   /// Of the row; valid until the next call.
   const std::vector<std::string_view>& fields() const { return fields_; }
@@ -29,7 +37,12 @@ class DelimitedReader {
   /// Which field that is, from 0.
   std::size_t problem_field() const { return spans_.empty() ? 0 : spans_.size() - 1; }
 
+  /// Where the next row starts, or empty lines before it: byte of the text, and line.
+  std::uint64_t position() const { return base_ + begin_; }
+  std::int64_t next_line() const { return next_line_; }
+  /// Bytes of the file that were read, packed ones where it is packed.
   std::uint64_t taken() const { return stream_.taken(); }
+  bool packed() const { return stream_.packed(); }
 
  private:
   /// Loads more of the text, moving what lies from begin_ on; false at the end of the file.
@@ -51,9 +64,11 @@ class DelimitedReader {
   bool quotes_, ended_ = false, started_ = false;
   std::string buffer_, unescaped_, problem_;
   std::size_t begin_ = 0, filled_ = 0;
+  std::uint64_t base_;  // of buffer_[0] in the text
+  std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();
   std::vector<Span> spans_;
   std::vector<std::string_view> fields_;
-  std::int64_t line_ = 0, next_line_ = 1;
+  std::int64_t line_ = 0, next_line_;
 };
 
 }  // namespace tandem

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -46,6 +48,34 @@ void parallel_jobs(int threads, std::int64_t jobs, F&& f) {
   work();
   others.clear();
   if (failure) std::rethrow_exception(failure);
+}
+
+/// Calls make(0), ..., make(jobs - 1) as parallel_jobs does, and take(i, what make(i) returned):
+/// one at a time, and in the order of the jobs.
+template <class Make, class Take>
+void ordered_jobs(int threads, std::int64_t jobs, Make&& make, Take&& take) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::int64_t turn = 0;  // guarded by mutex
+  bool failed = false;    // guarded by mutex
+  parallel_jobs(threads, jobs, [&](std::int64_t job) {
+    try {
+      auto made = make(job);
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return turn == job || failed; });
+      if (failed) return;
+      take(job, std::move(made));
+      ++turn;
+    } catch (...) {
+      {
+        const std::lock_guard lock(mutex);
+        failed = true;
+      }
+      changed.notify_all();
+      throw;
+    }
+    changed.notify_all();
+  });
 }
 
 /// Calls f(first, rows) for ranges of about `range_bytes` that cover all rows.

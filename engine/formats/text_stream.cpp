@@ -1,5 +1,7 @@
 #include "engine/formats/text_stream.h"
 
+#include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,6 +14,17 @@
 #include "engine/graph/error.h"
 
 namespace tandem {
+namespace {
+
+/// A descriptor of its own, so that closing it leaves the process's one open.
+std::FILE* open_standard_input() {
+  const int copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 ? nullptr : fdopen(copy, "rb");
+}
+
+}  // namespace
+
+std::string shown_path(const std::string& path) { return path == "-" ? "<stdin>" : path; }
 
 struct TextStream::Impl {
   std::string path;
@@ -46,21 +59,29 @@ struct TextStream::Impl {
   std::size_t unpack(char* to, std::size_t bytes);
 };
 
-TextStream::TextStream(const std::string& path) : impl_(std::make_unique<Impl>()) {
+TextStream::TextStream(const std::string& path, std::uint64_t from)
+    : impl_(std::make_unique<Impl>()) {
   Impl& my = *impl_;
-  my.path = path;
-  my.file.reset(std::fopen(path.c_str(), "rbe"));
+  my.path = shown_path(path);
+  my.file.reset(path == "-" ? open_standard_input() : std::fopen(path.c_str(), "rbe"));
   if (!my.file) {
-    throw Error(
-        ErrorKind::runtime,
-        Diagnostic{.message = std::string("cannot open: ") + std::strerror(errno), .file = path});
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = std::string("cannot open: ") + std::strerror(errno),
+                           .file = my.path});
   }
   std::setvbuf(my.file.get(), nullptr, _IONBF, 0);
+  if (from > 0) {
+    my.loaded = from;
+    if (::fseeko(my.file.get(), static_cast<off_t>(from), SEEK_SET) == 0) return;
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = std::string("cannot read: ") + std::strerror(errno),
+                           .file = my.path});
+  }
   my.load();
   const bool marked = my.filled >= 2 && my.input[0] == 0x1f && my.input[1] == 0x8b;
   if (!marked && path.ends_with(".gz")) {
     throw Error(ErrorKind::data, Diagnostic{.message = "this is no gzip file",
-                                            .file = path,
+                                            .file = my.path,
                                             .fix = "a file of plain text has a name without .gz"});
   }
   if (!marked) return;
@@ -108,5 +129,7 @@ std::size_t TextStream::read(char* to, std::size_t bytes) {
 }
 
 std::uint64_t TextStream::taken() const { return impl_->loaded - impl_->filled + impl_->at; }
+
+bool TextStream::packed() const { return impl_->packed; }
 
 }  // namespace tandem

@@ -8,11 +8,15 @@
 
 namespace tandem {
 
+/// How messages name a file: "-" is standard input.
+std::string shown_path(const std::string& path);
+
 class TextStream {
  public:
-  /// Error{runtime} where the file cannot be opened; Error{data} where its name ends in `.gz` and
-  /// it is none.
-  explicit TextStream(const std::string& path);
+  /// "-" reads standard input. Error{runtime} where the file cannot be opened; Error{data} where
+  /// its name ends in `.gz` and it is none. From byte `from` on, which only plain text can be read
+  /// from.
+  explicit TextStream(const std::string& path, std::uint64_t from = 0);
   ~TextStream();
   TextStream(const TextStream&) = delete;
   TextStream& operator=(const TextStream&) = delete;
@@ -20,8 +24,9 @@ class TextStream {
   /// The next bytes, `bytes` at most; 0 at the end only. Error{data} with the offset where the
   /// packed data is broken or cut.
   std::size_t read(char* to, std::size_t bytes);
-  /// Bytes of the file taken so far, packed ones where it is packed.
+  /// Bytes of the file up to here, packed ones where it is packed.
   std::uint64_t taken() const;
+  bool packed() const;
 
  private:
   struct Impl;

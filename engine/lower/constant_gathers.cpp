@@ -2,14 +2,17 @@
 #include <optional>
 
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/rows.h"
 
 namespace tandem {
 namespace {
 
-// The single index, counted from the start; nothing where it is computed, several or out of range.
+// The single index, counted from the start; nothing where it is computed, several, absent or out of
+// range.
 std::optional<std::int64_t> single_index(const Graph& graph, ValueId indices, std::int64_t extent) {
   if (!graph.is_constant(indices) || graph.type(indices).elements() != 1) return std::nullopt;
   std::int64_t index = graph.value(indices).constant->integers()[0];
+  if (index == absent_id_of(graph.type(indices).dtype)) return std::nullopt;
   if (index < 0) index += extent;
   if (index < 0 || index >= extent) return std::nullopt;
   return index;

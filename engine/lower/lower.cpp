@@ -44,6 +44,7 @@ PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
     placed.weights.push_back(state.param);
     placed.lookaheads.push_back(state.lookahead);
     placed.ships.push_back(state.ship);
+    placed.rows_ahead.push_back(state.rows_ahead);
   }
   return placed;
 }
@@ -52,6 +53,8 @@ const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
       // First: clones get casts, copies and layouts like the nodes that they are made from.
       {"recompute", recompute},
+      // After the clones of look-ups are there; before everything that moves rows or casts.
+      {"split_tables", split_tables, true},
       // Before casts, which would stand between look-ups and their readers.
       {"ship_rows", ship_rows},
       // After the clones are there; before copies, so that a cast stands where the link carries 16
@@ -79,6 +82,10 @@ const std::vector<LowerPass>& lower_passes() {
       {"convolution_epilogues", convolution_epilogues},
       // After the epilogues; before group_updates, which takes the updates that are left.
       {"product_updates", product_updates},
+      // Before fuse, which would take the casts.
+      {"widen_look_ups", widen_look_ups},
+      // Before fuse, which would take the sums.
+      {"cached_sums", cached_sums},
       // After all that gives an element-wise node a better place.
       {"fuse", fuse},
       // After fuse, when it is known which nodes gradients come from.
@@ -108,6 +115,7 @@ Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet&
 #endif
   }
   Lowered lowered = assign_layouts(placed, context);
+  lowered.notes.insert(lowered.notes.begin(), placed.notes.begin(), placed.notes.end());
   if (is_on(options, "reuse_inputs")) reuse_inputs(lowered);
   note_precision(lowered, options.compute);
   return lowered;

@@ -42,10 +42,23 @@ struct Lowered {
   std::vector<std::string> notes;    // what a person should know: reference kernels, reorders
 };
 
+/// The input, made by lowering, that is fed with what `input` will get in the next step.
+inline std::string next_input(const std::string& input) { return input + ".next"; }
+
+/// How the note begins that says why a table's rows are not fetched ahead though its rule says so.
+inline std::string not_ahead_note(const std::string& table) {
+  return table + ": rows of the next step are not fetched ahead: ";
+}
+
 struct LowerOptions {
   bool deterministic = true;
   DType compute = DType::float32;      // of products and convolutions: or bfloat16
   std::vector<Selector> keep_float32;  // paths of operators that stay float32 all the same
+  /// Names of tables that lie as bfloat16 with the 16 bits below in a state of their own.
+  std::vector<std::string> split_tables;
+  /// Tables whose rule says so fetch the rows of the next step in this one: somebody feeds the
+  /// inputs that `next_input` names.
+  bool rows_ahead = false;
   /// Where an update's operands cross between devices, copies and update go by ranges of at most
   /// so many bytes.
   std::size_t range_bytes = std::size_t{16} << 20;

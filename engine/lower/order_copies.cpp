@@ -20,6 +20,7 @@ class CopyOrder {
     for (std::size_t d = 1; d < devices; ++d) {
       order_arrivals(static_cast<int>(d));
       order_departures(static_cast<int>(d));
+      order_rows_ahead(static_cast<int>(d));
     }
     return std::move(keys_);
   }
@@ -106,6 +107,21 @@ class CopyOrder {
         keys_[copy.node] = uses[later] + 0.5;
       }
       ++at;
+    }
+  }
+
+  // What is fed for this step crosses before rows that are for the next one.
+  void order_rows_ahead(int device) {
+    auto first = static_cast<std::int32_t>(graph_.nodes.size());
+    for (const State& state : graph_.states) {
+      if (state.ahead_of.empty()) continue;
+      const NodeId copy = graph_.value(state.final).producer;
+      if (placed_.devices[copy.index] == device) first = std::min(first, copy.index);
+    }
+    for (std::size_t n = first; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (node.op->name != "Transfer" || placed_.devices[n] != device) continue;
+      if (graph_.value(node.inputs[0]).kind == ValueKind::input) keys_[n] = first - 0.5;
     }
   }
 

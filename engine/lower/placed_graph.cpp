@@ -109,6 +109,8 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
   to.weights = placed.weights;
   to.lookaheads = placed.lookaheads;
   to.ships = placed.ships;
+  to.rows_ahead = placed.rows_ahead;
+  to.notes = std::move(placed.notes);
   std::vector<ValueId> map(from.values.size());
   std::unordered_set<std::string> names;
   auto keep = [&](ValueId old) {
@@ -221,6 +223,17 @@ void PlacedEdit::add_state(State state, int device, int lookahead) {
   placed_.states.push_back(device);
   placed_.lookaheads.push_back(lookahead);
   placed_.ships.push_back(Ship::results);
+  placed_.rows_ahead.push_back(0);
+}
+
+ValueId PlacedEdit::add_input(const std::string& name, const TensorType& type) {
+  Value value;
+  value.name = name;
+  value.type = type;
+  value.kind = ValueKind::input;
+  const ValueId id = add_value(std::move(value));
+  placed_.graph.inputs.push_back({name, id});
+  return id;
 }
 
 void PlacedEdit::drop(NodeId node) {

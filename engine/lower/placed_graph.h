@@ -23,9 +23,11 @@ struct PlacedGraph {
   std::vector<int> devices;  // per node: index into LowerContext::devices
   std::vector<int> states;   // per state of the graph: where it lies; fed inputs lie on device 0
   std::vector<int> weights;  // per state, until `place_parameters`: where its readers find it
-  std::vector<Keeping> keeping;  // per node
-  std::vector<int> lookaheads;   // per state: of its copies where it is read elsewhere
-  std::vector<Ship> ships;       // per state: of look-ups in it
+  std::vector<Keeping> keeping;    // per node
+  std::vector<int> lookaheads;     // per state: of its copies where it is read elsewhere
+  std::vector<Ship> ships;         // per state: of look-ups in it
+  std::vector<int> rows_ahead;     // per state: of look-ups in it
+  std::vector<std::string> notes;  // what a person should know
 };
 
 /// What the passes begin with.
@@ -49,6 +51,7 @@ class PlacedEdit {
   void set_device(NodeId node, int device) { placed_.devices[node.index] = device; }
   int state_device(std::size_t state) const { return placed_.states[state]; }
   int lookahead(std::size_t state) const { return placed_.lookaheads[state]; }
+  int rows_ahead(std::size_t state) const { return placed_.rows_ahead[state]; }
   const Keeping& keeping(NodeId node) const { return placed_.keeping[node.index]; }
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
@@ -64,6 +67,9 @@ class PlacedEdit {
   /// A value that no node makes: a constant, or the initial value of a state that `add_state` gets.
   ValueId add_value(Value value);
   void add_state(State state, int device, int lookahead = default_lookahead);
+  /// A value that is fed, as the last input of the graph.
+  ValueId add_input(const std::string& name, const TensorType& type);
+  void add_note(std::string note) { placed_.notes.push_back(std::move(note)); }
   /// The place in the order that a node would like: node n of the start has key n.
   void set_key(NodeId node, double key) { keys_[node.index] = key; }
   /// From now on every reader of `old` reads `by`, which takes over its name.
@@ -99,6 +105,7 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 
 /// The passes in order; each returns a new graph.
+PlacedGraph split_tables(PlacedGraph placed, const LowerContext& context);
 PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context);
 PlacedGraph precision(PlacedGraph placed, const LowerContext& context);
 PlacedGraph recompute(PlacedGraph placed, const LowerContext& context);
@@ -112,6 +119,8 @@ PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context);
+PlacedGraph widen_look_ups(PlacedGraph placed, const LowerContext& context);
+PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);

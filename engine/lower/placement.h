@@ -30,6 +30,7 @@ struct PlacedState {
   std::string reason;
   int lookahead = default_lookahead;  // of a weight that is read elsewhere
   Ship ship = Ship::results;          // of look-ups in it
+  int rows_ahead = 0;  // of look-ups that ship rows: steps ahead that rows are fetched, 0 or 1
 };
 
 struct Placement {

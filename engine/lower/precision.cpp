@@ -24,6 +24,7 @@ class Narrowing {
         count_(edit.graph().nodes.size()) {
     for (const Device* device : edit.context().devices)
       is_fast_.push_back(device->facts().has(name_of(half_)));
+    find_stored();
   }
 
   void run() {
@@ -48,10 +49,34 @@ class Narrowing {
  private:
   DType dtype(ValueId value) const { return edit_.graph().type(value).dtype; }
   bool is_half(ValueId value) const { return dtype(value) == half_; }
+  bool is_stored(ValueId value) const {
+    return static_cast<std::size_t>(value.index) < stored_.size() && stored_[value.index];
+  }
+  // Split tables and rows of them, which have 16 bits whatever computes with them, up to the casts
+  // that widen them.
+  void find_stored() {
+    const Graph& graph = edit_.graph();
+    stored_.assign(graph.values.size(), false);
+    for (const State& state : graph.states) {
+      if (state.tail_of.empty()) continue;
+      stored_[graph.find_state(state.tail_of)->initial.index] = true;
+    }
+    for (const State& state : graph.states) {  // rows of one that were fetched ahead
+      const State* table = state.ahead_of.empty() ? nullptr : graph.find_state(state.ahead_of);
+      if (table != nullptr && is_stored(table->initial) && dtype(state.initial) == DType::bfloat16)
+        stored_[state.initial.index] = true;
+    }
+    for (const Node& node : graph.nodes) {
+      if (node.op->name == "Cast" || node.inputs.empty() || !node.inputs[0]) continue;
+      if (!is_stored(node.inputs[0]) || node.phase == Phase::update) continue;
+      for (ValueId output : node.outputs) stored_[output.index] = dtype(output) == DType::bfloat16;
+    }
+  }
   // Whether input i may be given in either type.
   bool is_changeable(const Node& node, std::size_t i) const {
     const ValueId input = node.inputs[i];
     if (!input || (dtype(input) != DType::float32 && !is_half(input))) return false;
+    if (is_stored(input)) return false;
     const std::vector<Port>& ports = node.op->inputs;
     return !(i < ports.size() ? ports[i] : ports.back()).statistic;
   }
@@ -112,7 +137,7 @@ class Narrowing {
     }
     for (std::size_t i = 0; i < edit_.graph().node(id).inputs.size(); ++i) {
       const ValueId input = edit_.graph().node(id).inputs[i];
-      if (!input || !is_half(input)) continue;
+      if (!input || !is_half(input) || is_stored(input)) continue;
       if ((takes_gradient && i == 1) || i >= first_dy) continue;
       const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
       edit_.graph().node(id).inputs[i] = wide;
@@ -181,6 +206,10 @@ class Narrowing {
   // carries the small form.
   ValueId cast(ValueId value, DType to, int reader_device, NodeId reader) {
     const NodeId producer = edit_.graph().value(value).producer;
+    if (producer && edit_.graph().node(producer).op->name == "Cast") {
+      const ValueId narrow = edit_.graph().node(producer).inputs[0];
+      if (dtype(narrow) == to && is_stored(narrow)) return narrow;  // it was only widened
+    }
     const int from = producer ? edit_.device(producer) : home_of(value);
     const bool at_source = to == half_ && !edit_.graph().is_constant(value);
     // A constant is laid down on each device later.
@@ -226,6 +255,7 @@ class Narrowing {
   std::vector<int> weights_;
   std::size_t count_;          // nodes at the start
   std::vector<bool> is_fast_;  // per device
+  std::vector<bool> stored_;   // per value at the start
   std::map<std::tuple<std::int32_t, DType, int>, ValueId> casts_;
 };
 

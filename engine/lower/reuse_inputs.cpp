@@ -7,12 +7,17 @@
 namespace tandem {
 namespace {
 
-// One result, element by element: every element is read before the same place is written.
-bool is_element_wise(const Node& node) {
-  if (node.outputs.size() != 1) return false;
-  if (node.op->name != "Fused") return node.op->scalar != ScalarFunction::none;
-  return std::all_of(node.body->nodes.begin(), node.body->nodes.end(),
-                     [](const Node& inner) { return inner.op->scalar != ScalarFunction::none; });
+// How many inputs, the first ones, the only result may overwrite: every element is read before the
+// same place is written.
+std::size_t reusable_inputs(const Node& node) {
+  if (node.op->name == "GatherAdd") return 1;
+  if (node.outputs.size() != 1) return 0;
+  const bool is_element_wise =
+      node.op->name != "Fused"
+          ? node.op->scalar != ScalarFunction::none
+          : std::all_of(node.body->nodes.begin(), node.body->nodes.end(),
+                        [](const Node& inner) { return inner.op->scalar != ScalarFunction::none; });
+  return is_element_wise ? node.inputs.size() : 0;
 }
 
 class Reuse {
@@ -39,8 +44,9 @@ class Reuse {
   void run() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (lowered_.nodes[n].kernel == nullptr || !is_element_wise(node)) continue;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (lowered_.nodes[n].kernel == nullptr) continue;
+      const std::size_t count = reusable_inputs(node);
+      for (std::size_t i = 0; i < count; ++i) {
         if (!node.inputs[i] || !may_reuse(node, i, static_cast<std::int32_t>(n))) continue;
         merge(storage(node.outputs[0]), storage(node.inputs[i]));
         lowered_.nodes[n].in_place[0] = static_cast<int>(i);

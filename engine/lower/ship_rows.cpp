@@ -5,10 +5,12 @@
 //   host:    unique, count, inverse = UniqueIndices(ids);  rows = GatherRows(table, unique, count)
 //   device:  y = Gather(rows, inverse);  d_rows = GatherGrad(dy, inverse)
 //   host:    RowsUpdate(table, unique, count, d_rows), each row with one position
+//
+// With a look-ahead most rows have crossed in the step before: rows_ahead.h.
 #include <algorithm>
 #include <numeric>
 
-#include "engine/lower/placed_graph.h"
+#include "engine/lower/rows_ahead.h"
 #include "engine/operators/rows.h"
 
 namespace tandem {
@@ -16,7 +18,8 @@ namespace {
 
 class ShipRows {
  public:
-  ShipRows(PlacedEdit& edit, std::vector<Ship> ships) : edit_(edit), ships_(std::move(ships)) {}
+  ShipRows(PlacedEdit& edit, std::vector<Ship> ships)
+      : edit_(edit), ships_(std::move(ships)), ahead_(edit) {}
 
   void run() {
     const std::size_t count = edit_.graph().nodes.size();
@@ -24,7 +27,7 @@ class ShipRows {
       const State& state = edit_.graph().states[s];
       if (ships_[s] != Ship::rows || edit_.state_device(s) != host) continue;
       const ValueId table = state.initial, updated = state.final;
-      for (NodeId reader : edit_.readers(table)) try_look_up(reader, table);
+      for (NodeId reader : edit_.readers(table)) try_look_up(reader, s);
       const NodeId update = edit_.graph().value(updated).producer;
       if (update && update.index < static_cast<std::int32_t>(count)) try_update(update);
     }
@@ -56,18 +59,9 @@ class ShipRows {
     return groups;
   }
 
-  // A copy of the first `count` rows.
-  ValueId transfer(ValueId rows, ValueId count, int to, NodeId like) {
-    const NodeId node = edit_.add("Transfer", {rows, ValueId{}, count}, {}, like);
-    edit_.set_device(node, to);
-    const ValueId there = edit_.graph().node(node).outputs[0];
-    edit_.graph().value(there).name =
-        edit_.graph().value(rows).name + "@" + edit_.context().devices[to]->name();
-    return there;
-  }
-
-  void try_look_up(NodeId id, ValueId table) {
+  void try_look_up(NodeId id, std::size_t state) {
     const Node node = edit_.graph().node(id);
+    const ValueId table = edit_.graph().states[state].initial;
     if (node.op->name != "Gather" || !(node.inputs[0] == table)) return;
     if (node.attributes.integer("axis") != 0 || edit_.device(id) != host) return;
     const int device = device_of_readers(node.outputs[0]);
@@ -75,18 +69,43 @@ class ShipRows {
     const TensorType type = edit_.graph().type(table), y = edit_.graph().type(node.outputs[0]);
     if (edit_.graph().type(node.inputs[1]).elements() == 0) return;
     const Groups groups = groups_of(node.inputs[1], type.shape[0], id);
+    const ValueId rows = is_ahead(state, node.inputs[1])
+                             ? ahead_.look_up({id, state, groups.node, device})
+                             : looked_up(id, table, groups, device);
+    const NodeId shaped =
+        edit_.add("Reshape", {widened(rows, y.dtype, device, id)}, {{"shape", y.shape}}, id);
+    edit_.set_device(shaped, device);
+    edit_.replace(node.outputs[0], edit_.graph().node(shaped).outputs[0]);
+  }
+
+  bool is_ahead(std::size_t state, ValueId ids) {
+    if (!edit_.context().options.rows_ahead || edit_.rows_ahead(state) == 0) return false;
+    const std::optional<std::string> reason = ahead_.refusal(state, ids);
+    if (!reason) return true;
+    const State& table = edit_.graph().states[state];
+    edit_.add_note(not_ahead_note(table.path.empty() ? table.name : table.path) + *reason);
+    return false;
+  }
+
+  // One row for each id, on the device.
+  ValueId looked_up(NodeId id, ValueId table, const Groups& groups, int device) {
     const ValueId count = groups.output(edit_.graph(), UniqueOutputs::count);
     const NodeId gather = edit_.add(
         "GatherRows", {table, groups.output(edit_.graph(), UniqueOutputs::unique), count}, {}, id);
-    const ValueId rows = transfer(edit_.graph().node(gather).outputs[0], count, device, id);
+    const ValueId rows = copy_rows(edit_, edit_.graph().node(gather).outputs[0], count, device, id);
     const NodeId look_up =
         edit_.add("Gather", {rows, groups.output(edit_.graph(), UniqueOutputs::inverse)},
                   {{"axis", std::int64_t{0}}}, id);
-    const NodeId shaped =
-        edit_.add("Reshape", {edit_.graph().node(look_up).outputs[0]}, {{"shape", y.shape}}, id);
     edit_.set_device(look_up, device);
-    edit_.set_device(shaped, device);
-    edit_.replace(node.outputs[0], edit_.graph().node(shaped).outputs[0]);
+    return edit_.graph().node(look_up).outputs[0];
+  }
+
+  // In the look-up's own type: rows cross in the table's.
+  ValueId widened(ValueId rows, DType to, int device, NodeId like) {
+    if (edit_.graph().type(rows).dtype == to) return rows;
+    const NodeId cast = edit_.add("Cast", {rows}, {{"to", std::string(name_of(to))}}, like);
+    edit_.set_device(cast, device);
+    return edit_.graph().node(cast).outputs[0];
   }
 
   // The accelerator on which all readers are, or -1.
@@ -139,8 +158,8 @@ class ShipRows {
                   {{"axis", std::int64_t{0}}, {"shape", shape}}, producer);
     edit_.set_device(reshape, device);
     edit_.set_device(sum, device);
-    return transfer(edit_.graph().node(sum).outputs[0], groups.outputs[UniqueOutputs::count], host,
-                    sum);
+    return copy_rows(edit_, edit_.graph().node(sum).outputs[0],
+                     groups.outputs[UniqueOutputs::count], host, sum);
   }
 
   // Row k has the one position k.
@@ -177,6 +196,7 @@ class ShipRows {
 
   PlacedEdit& edit_;
   std::vector<Ship> ships_;
+  RowsAhead ahead_;
   std::vector<std::pair<std::int64_t, std::pair<ValueId, ValueId>>> identities_;
 };
 

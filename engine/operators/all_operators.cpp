@@ -112,8 +112,13 @@ OperatorSet all_operators() {
   set.add(operators::ftrl_update());
   set.add(operators::group_ftrl_update());
   set.add(operators::unique_indices());
+  set.add(operators::split_ids());
+  set.add(operators::gather_add());
   set.add(operators::rows_update());
   set.add(operators::gather_rows());
+  set.add(operators::rows_without());
+  set.add(operators::plan_rows());
+  set.add(operators::gather_parts());
   set.add(operators::mark_rows());
   set.add(operators::touched_rows());
   set.add(operators::rows_sum_of_squares());

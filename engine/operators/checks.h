@@ -70,6 +70,21 @@ inline const Ints& checked_per_axis(const NodeView& node, std::string_view name,
   return values;
 }
 
+/// The element type of what is looked up in input 0: the wider float that the attribute names, or
+/// its own where that is empty.
+inline DType looked_up_type(const NodeView& node, std::string_view name) {
+  const std::string& to = node.attributes().text(name);
+  const DType own = node.input(0).dtype;
+  if (to.empty() || to == name_of(own)) return own;
+  const std::optional<DType> wider = dtype_from_name(to);
+  if (!wider || !is_float(*wider) || !is_float(own) || size_of(*wider) < size_of(own)) {
+    node.fail("attribute '" + std::string(name) + "'",
+              "nothing, or a float that holds every " + std::string(name_of(own)),
+              "\"" + to + "\"");
+  }
+  return *wider;
+}
+
 /// An attribute that is a shape: no negative extents.
 inline const Ints& checked_shape(const NodeView& node, std::string_view name) {
   const Ints& shape = node.attributes().integers(name);

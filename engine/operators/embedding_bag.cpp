@@ -1,5 +1,6 @@
 // Sums of looked-up rows: y[b..., :] = sum over l of weights[b..., l] * table[ids[b..., l], :],
-// without the rows in between. Made by recognise_embedding_bag.
+// without the rows in between. Made by recognise_embedding_bag. `to`: the element type of y and of
+// the weights, the table's where it is empty.
 #include <algorithm>
 
 #include "engine/graph/builder.h"
@@ -10,8 +11,8 @@
 namespace tandem::operators {
 namespace {
 
-// The shape of y.
-Shape summed(const NodeView& view, const Shape& table, std::size_t ids_input,
+// The shape of y, or of dy; weights are of its type.
+Shape summed(const NodeView& view, const Shape& table, DType dtype, std::size_t ids_input,
              std::size_t weights_input) {
   require_index(view, ids_input);
   const TensorType& ids = view.input(ids_input);
@@ -21,7 +22,7 @@ Shape summed(const NodeView& view, const Shape& table, std::size_t ids_input,
   }
   if (table[0] == 0 && ids.elements() > 0) view.fail("ids into a table without rows");
   if (view.has_input(weights_input)) {
-    require_same_dtype(view, weights_input, 0);
+    require_dtype(view, weights_input, dtype);
     require_shape(view, weights_input, ids.shape);
   }
   Shape shape(ids.shape.begin(), ids.shape.end() - 1);
@@ -32,7 +33,8 @@ Shape summed(const NodeView& view, const Shape& table, std::size_t ids_input,
 std::vector<TensorType> infer(const NodeView& view) {
   require_float(view, 0);
   const TensorType& table = view.input(0);
-  return {{table.dtype, summed(view, table.shape, 1, 2)}};
+  const DType dtype = looked_up_type(view, "to");
+  return {{dtype, summed(view, table.shape, dtype, 1, 2)}};
 }
 
 // dtable[k] = the sum of weights[b, l] dy[b] over all (b, l) with ids[b, l] = k;
@@ -45,9 +47,11 @@ Gradients gradient(GradientContext& c) {
     if (weighted) inputs.push_back(c.x(2));
     const Shape shape = c.g.shape(c.x(0));
     dx[0] = c.g.add_node("EmbeddingBagGrad", std::move(inputs), {{"shape", shape}});
+    dx[0] = c.g.cast(dx[0], c.g.dtype(c.x(0)));
   }
   if (weighted && c.wanted[2]) {
-    const ValueId rows = c.g.add_node("Gather", {c.x(0), c.x(1)}, {{"axis", std::int64_t{0}}});
+    const ValueId rows = c.g.add_node("Gather", {c.x(0), c.x(1)},
+                                      {{"to", std::string(name_of(c.g.dtype(c.dy[0])))}});
     const Shape shape = c.g.shape(rows);
     const std::size_t ids_rank = c.g.shape(c.x(1)).size();
     Shape repeated = shape;
@@ -76,18 +80,20 @@ Cost cost(const NodeView& view) {
 std::vector<TensorType> infer_gradient(const NodeView& view) {
   require_float(view, 0);
   const Shape& shape = checked_shape(view, "shape");
-  require_shape(view, 0, summed(view, shape, 1, 2));
+  require_shape(view, 0, summed(view, shape, view.input(0).dtype, 1, 2));
   return {{view.input(0).dtype, shape}};
 }
 
 }  // namespace
 
 // Negative ids count from the end, as in Gather. A row of weight 0 counts as zeros, whatever is in
-// it: weights are how padding is masked.
+// it: weights are how padding is masked. An absent id adds nothing, whatever its weight, whose
+// gradient is 0; a mean, this sum divided by L, counts it.
 Operator embedding_bag() {
   return {.name = "EmbeddingBag",
           .inputs = {{"table"}, {"ids"}, {.name = "weights", .optional = true}},
           .outputs = {{"y"}},
+          .attributes = {{"to", std::string()}},
           .infer = infer,
           .gradient = gradient,
           .cost = cost,

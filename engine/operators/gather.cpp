@@ -1,5 +1,6 @@
 // y[a..., i..., b...] = x[a..., indices[i...], b...] along an axis; negative indices count from the
-// end.
+// end; 0 where the index is absent_id (rows.h), along any axis. `to`: the element type of y, x's
+// where it is empty.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"
@@ -22,7 +23,7 @@ Shape gathered(const NodeView& node, const Shape& x, const TensorType& indices) 
 }
 
 std::vector<TensorType> infer(const NodeView& node) {
-  return {{node.input(0).dtype, gathered(node, node.input(0).shape, node.input(1))}};
+  return {{looked_up_type(node, "to"), gathered(node, node.input(0).shape, node.input(1))}};
 }
 
 Gradients gradient(GradientContext& c) {
@@ -31,6 +32,7 @@ Gradients gradient(GradientContext& c) {
   const Shape shape = c.g.shape(c.x(0));
   dx[0] = c.g.add_node("GatherGrad", {c.dy[0], c.x(1)},
                        {{"axis", c.node.attributes.integer("axis")}, {"shape", shape}});
+  dx[0] = c.g.cast(dx[0], c.g.dtype(c.x(0)));
   return dx;
 }
 
@@ -48,13 +50,14 @@ Operator gather() {
   op.name = "Gather";
   op.inputs = {{"x"}, {"indices"}};
   op.outputs = {{"y"}};
-  op.attributes = {{"axis", std::int64_t{0}}};
+  op.attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}};
   op.infer = infer;
   op.gradient = gradient;
   return op;
 }
 
-// dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k
+// dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k, which an
+// absent index is for no k
 Operator gather_grad() {
   Operator op;
   op.name = "GatherGrad";

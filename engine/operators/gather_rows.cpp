@@ -17,6 +17,12 @@ std::vector<TensorType> infer(const NodeView& view) {
   return {{table.dtype, std::move(shape)}};
 }
 
+// At most: rows are read and written once, the others are not touched.
+Cost cost(const NodeView& view) {
+  return {0, 2 * static_cast<double>(view.output(0).bytes()) +
+                 static_cast<double>(view.input(1).bytes())};
+}
+
 }  // namespace
 
 Operator gather_rows() {
@@ -25,6 +31,7 @@ Operator gather_rows() {
           .outputs = {{"y"}},
           .infer = infer,
           .not_differentiable = "made by lowering, after the gradient",
+          .cost = cost,
           .engine_only = true};
 }
 

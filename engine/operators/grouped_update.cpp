@@ -3,6 +3,7 @@
 #include "engine/operators/grouped_update.h"
 
 #include "engine/operators/operators.h"
+#include "engine/operators/rows.h"
 #include "engine/operators/update.h"
 
 namespace tandem {
@@ -45,10 +46,10 @@ std::vector<Alias> grouped_update_aliases(const Node& node) {
   return aliases;
 }
 
-// Master and states come first on both sides.
+// Master and states, a tail last, come first on both sides.
 std::vector<Alias> rows_update_aliases(const Node& node) {
   std::vector<Alias> aliases;
-  for (int k = 0; k <= static_cast<int>(update_kind(node).states.size()); ++k) {
+  for (int k = 0; k <= static_cast<int>(RowsOperands(node).states); ++k) {
     aliases.push_back({k, k});
   }
   return aliases;

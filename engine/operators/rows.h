@@ -2,6 +2,8 @@
 // grouped by row (UniqueIndices) beside dy.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,23 +11,40 @@
 
 namespace tandem {
 
-/// Outputs of UniqueIndices(ids...) over a table of `rows` rows, with N ids in all and the capacity
-/// C = min(N, rows). Beyond the first `count` rows `unique` holds -1 and `offsets` N.
+/// The id that names no row, the least value of its integer type. It is in range for every table:
+/// Gather and EmbeddingBag read zeros for it, whatever the table holds (the mean of a bag still
+/// divides by all of its ids), GatherGrad and EmbeddingBagGrad skip it, UniqueIndices leaves its
+/// position out of all groups, MarkRows marks nothing. Arithmetic on ids and casts to another type
+/// do not keep it.
+template <class Id>
+inline constexpr Id absent_id = std::numeric_limits<Id>::min();
+/// That of int32 or int64 ids, in 64 bits.
+constexpr std::int64_t absent_id_of(DType ids) {
+  return ids == DType::int32 ? std::int64_t{absent_id<std::int32_t>} : absent_id<std::int64_t>;
+}
+
+/// Outputs of UniqueIndices(ids...) over a table of `rows` rows, with N ids in all, P of them not
+/// absent, and the capacity C = min(N, rows). Beyond the first `count` rows `unique` holds -1 and
+/// `offsets` P; beyond the first P positions `order` holds -1, and nothing reads it.
 struct UniqueOutputs {
   static constexpr std::size_t unique = 0;  // int64[C]: the rows that occur, ascending
   static constexpr std::size_t order = 1;   // int32[N]: positions of ids, grouped by row, ascending
   static constexpr std::size_t offsets = 2;  // int32[C + 1]: where each row's positions begin
   static constexpr std::size_t count = 3;    // int32 scalar: rows that occur
-  static constexpr std::size_t inverse = 4;  // int32[N]: per id its place in `unique`
+  static constexpr std::size_t inverse = 4;  // int32[N]: per id its place in `unique`, or absent_id
 };
 
-/// Inputs of RowsUpdate: (master, states..., unique, order, offsets, count, lr, step, scale, skip,
-/// dy..., weights...). Positions of `order` run through all look-ups, one after the other.
+/// Inputs of RowsUpdate: (master, states..., tail?, unique, order, offsets, count, lr, step, scale,
+/// skip, dy..., weights...); its outputs: (master, states..., tail?). Positions of `order` run
+/// through all look-ups, one after the other. With the attribute `split` the master is the bfloat16
+/// half of a split float32 (engine/graph/split_float.h), and `tail` the other.
 struct RowsOperands {
-  explicit RowsOperands(const UpdateKind& kind) : states(kind.states.size()) {}
-  explicit RowsOperands(const Node& node) : RowsOperands(update_kind(node)) {}
+  explicit RowsOperands(const Node& node)
+      : split(node.attributes.flag("split")), states(update_kind(node).states.size() + split) {}
 
-  std::size_t states;  // how many; they begin at input 1
+  bool split;
+  std::size_t states;  // how many, the tail among them; they begin at input 1
+  std::size_t tail() const { return states; }  // the last of them, where split
   std::size_t unique() const { return 1 + states; }
   std::size_t order() const { return 2 + states; }
   std::size_t offsets() const { return 3 + states; }

@@ -1,5 +1,6 @@
 // An optimizer's step from a row-sparse gradient: g[row] = the sum of dy over the row's positions,
-// then the kind's formula on that row of master and states, in one pass.
+// then the kind's formula on that row of master and states, in one pass. A split master is joined,
+// changed as float32 and split again.
 #include "engine/operators/operators.h"
 #include "engine/operators/rows.h"
 #include "engine/operators/update.h"
@@ -7,19 +8,31 @@
 namespace tandem::operators {
 namespace {
 
+// The float32 that the bfloat16 half at input 0 and the tail make.
+TensorType split_master(const NodeView& view, const UpdateKind& kind, std::size_t tail) {
+  require_dtype(view, 0, DType::bfloat16);
+  const TensorType master{DType::float32, view.input(0).shape};
+  if (!view.has_input(tail)) view.fail("the tail is missing", "an int16", "none");
+  require_type(view, tail, {DType::int16, master.shape});
+  require_rows(view, kind, master);
+  return master;
+}
+
 std::vector<TensorType> infer(const NodeView& view) {
   const UpdateKind* kind = find_update_kind(view.attributes().text("op"));
   if (kind == nullptr) {
     view.fail("op is no update", "an update's name", view.attributes().text("op"));
   }
   require_flag(view, "lazy");
+  require_flag(view, "split");
   kind->require_settings(view);
-  const RowsOperands at(*kind);
+  const RowsOperands at(view.node);
   if (view.input_count() <= at.gradients()) {
     view.fail("operands are missing", "at least " + std::to_string(at.gradients() + 1) + " inputs",
               std::to_string(view.input_count()));
   }
-  const TensorType master = require_master(view, *kind, 0);
+  const TensorType master =
+      at.split ? split_master(view, *kind, at.tail()) : require_master(view, *kind, 0);
   if (master.rank() < 1) view.fail("a scalar has no rows", "a table", to_string(master));
   const std::int64_t ids = view.input(at.order()).elements();
   const std::int64_t capacity = std::min(ids, master.shape[0]);
@@ -32,6 +45,10 @@ std::vector<TensorType> infer(const NodeView& view) {
   require_look_up_gradients(view, at.gradients(), ids, columns);
   std::vector<TensorType> outputs{master};
   add_state_outputs(view, *kind, master, 1, outputs);
+  if (at.split) {
+    outputs[0] = view.input(0);
+    outputs.push_back(view.input(at.tail()));
+  }
   return outputs;
 }
 
@@ -59,7 +76,8 @@ Cost cost(const NodeView& view) {
 
 // `lazy`: rows without ids stay as they are; else they take the step of a gradient of zeros.
 Operator rows_update() {
-  std::vector<AttributeSpec> attributes{{"op", std::string{}, true}, {"lazy", std::int64_t{1}}};
+  std::vector<AttributeSpec> attributes{
+      {"op", std::string{}, true}, {"lazy", std::int64_t{1}}, {"split", std::int64_t{0}}};
   for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
   for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
   return {.name = "RowsUpdate",

@@ -32,7 +32,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 
 }  // namespace
 
-// Negative ids count from the end, as in Gather.
+// Negative ids count from the end, as in Gather; absent ones are in no group.
 Operator unique_indices() {
   return {.name = "UniqueIndices",
           .inputs = {{.name = "ids", .variadic = true}},

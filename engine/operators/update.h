@@ -28,6 +28,8 @@ inline AttributeSpec weight_attribute() { return {"weight", std::string()}; }
 /// The scalars lr, step, scale, skip from input `first` on.
 void require_update_scalars(const NodeView& view, std::size_t first);
 
+/// The master has the rows that the kind works on.
+void require_rows(const NodeView& view, const UpdateKind& kind, const TensorType& master);
 /// The master at input `first` is float32 (float64 for reference) and fits the kind.
 const TensorType& require_master(const NodeView& view, const UpdateKind& kind, std::size_t first);
 /// Its gradient at input `grad` has its shape and any float type.

@@ -65,13 +65,16 @@ void require_update_scalars(const NodeView& view, std::size_t first) {
   for (std::size_t i = first; i < first + 4; ++i) require_shape(view, i, {});
 }
 
+void require_rows(const NodeView& view, const UpdateKind& kind, const TensorType& master) {
+  if (!kind.by_row || master.rank() >= 2) return;
+  view.fail(kind.op + " works on rows", "a parameter of at least two dimensions",
+            to_string(master));
+}
+
 const TensorType& require_master(const NodeView& view, const UpdateKind& kind, std::size_t first) {
   const TensorType& master = view.input(first);
   if (master.dtype != DType::float64) require_dtype(view, first, DType::float32);
-  if (kind.by_row && master.rank() < 2) {
-    view.fail(kind.op + " works on rows", "a parameter of at least two dimensions",
-              to_string(master));
-  }
+  require_rows(view, kind, master);
   return master;
 }
 

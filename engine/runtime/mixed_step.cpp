@@ -16,8 +16,8 @@ struct MixedStep::Launched {
   std::size_t first_access = 0;
   double seconds = 0;  // on the virtual clock
   /// Of a copy of the first rows alone: bytes of a row. How many there are stands in the host's
-  /// memory, in the second access; the host has written it before it enqueues the copy.
-  std::size_t row_bytes = 0;
+  /// memory, at that access; the host has written it before it enqueues the copy.
+  std::size_t row_bytes = 0, count_access = 0;
   std::string_view name;
 };
 
@@ -91,6 +91,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
         if (node.inputs.size() > 2 && node.inputs[2]) {
           const TensorType& type = lowered.graph.type(node.inputs[0]);
           launched.row_bytes = type.bytes() / static_cast<std::size_t>(type.shape[0]);
+          launched.count_access = node.inputs[1] ? 2 : 1;  // behind x and `into`
         }
       }
     } else if (instruction.buffer >= 0) {
@@ -153,7 +154,8 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
       assert(from->bytes == to->bytes);
       std::size_t bytes = to->bytes;
       if (launched.row_bytes > 0) {
-        const auto rows = *static_cast<const std::int32_t*>(operation.accesses[1].address);
+        const ByteAccess& counted = operation.accesses[launched.count_access];
+        const auto rows = *static_cast<const std::int32_t*>(counted.address);
         bytes = std::min(bytes, static_cast<std::size_t>(rows) * launched.row_bytes);
         if (bytes == 0) continue;
       }

@@ -123,6 +123,11 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
     if (buffer >= 0 && entry->memory)
       base[buffer] = static_cast<std::byte*>(entry->memory->address());
   }
+  for (State& state : lowered.graph.states) {
+    // Halves of a table are copies of its start, which nobody needs any more.
+    if (states.find(state.name)->tail == nullptr && state.tail_of.empty()) continue;
+    state.start = HostTensor(state.start.type());
+  }
 }
 
 void Program::Impl::place_constants(std::vector<std::byte*>& base) {

@@ -21,7 +21,9 @@ inline std::int64_t row_count(const TensorType& type) {
 }
 
 /// Parameters, buffers, moments and counters, in the layout and on the device that the first
-/// training program chose. Shared by all programs of a run; addresses never change.
+/// training program chose. Shared by all programs of a run; addresses never change. A table of
+/// which a device caches rows is one state under its own name: reading and writing it goes to the
+/// cache for these. A split table is one float32 state as well.
 class StateStore {
  public:
   StateStore();
@@ -30,10 +32,13 @@ class StateStore {
   StateStore& operator=(StateStore&&) noexcept;
 
   bool has(const std::string& name) const;
-  std::vector<std::string> names() const;  // in order of creation
+  /// In order of creation; without what follows from others: weights away from their masters,
+  /// cached rows, rows that were fetched for the next step.
+  std::vector<std::string> names() const;
   const TensorType& type(const std::string& name) const;
   StateKind kind(const std::string& name) const;
-  /// Row-major copies; blocking, between steps only.
+  /// Row-major copies; blocking, between steps only. What was fetched for the next step counts no
+  /// more once anything is written.
   HostTensor read(const std::string& name) const;
   void write(const std::string& name, const HostTensor& value);
   /// `rows` rows of axis 0 from `first` on (a scalar is one row), row-major: a table never needs a
@@ -50,7 +55,21 @@ class StateStore {
   Entry& create(const State& state, const StateLayout& layout, Device& device);
 
  private:
+  /// Rows of an entry's own memory as others see them: halves of a split table are joined and split
+  /// range by range.
+  void load_rows(const Entry& entry, std::int64_t first, std::int64_t rows, void* to) const;
+  void store_rows(const Entry& entry, std::int64_t first, std::int64_t rows, const void* from);
+  void load_memory(const Entry& entry, std::int64_t first, std::int64_t rows, void* to) const;
+  void store_memory(const Entry& entry, std::int64_t first, std::int64_t rows, const void* from);
   static void write_memory(const Entry& entry, const HostTensor& value);
+  static HostTensor read_memory(const Entry& entry);
+  void forget_ahead(const Entry& written);
+  /// Of rows of a table those that caches hold (state_caches.cpp); others in `to` stay.
+  void read_cached(const std::string& table, std::int64_t first, std::int64_t rows, void* to) const;
+  void write_cached(const std::string& table, std::int64_t first, std::int64_t rows,
+                    const void* from);
+  /// Copies what the table holds into a new cache.
+  void fill_cache(const Entry& cache);
 
   std::vector<std::unique_ptr<Entry>> entries_;
   std::unique_ptr<std::mutex> turn_;  // of row copies to and from accelerators

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/error.h"
+#include "engine/graph/split_float.h"
 #include "engine/runtime/file_pages.h"
 #include "engine/runtime/layout_copy.h"
 #include "engine/runtime/state_entry.h"
@@ -34,11 +35,26 @@ std::size_t row_bytes(const TensorType& type, std::int64_t rows) {
                  : 0;
 }
 
-// The same rows as elements of another type.
-HostTensor converted_rows(const TensorType& type, std::int64_t rows, const void* from, DType to) {
-  Shape shape = type.shape;
+// The same rows as elements of another type: what a weight away from its master holds.
+HostTensor converted_rows(const StateStore::Entry& master, std::int64_t rows, const void* from,
+                          DType to) {
+  Shape shape = master.seen().shape;
   if (!shape.empty()) shape[0] = rows;
-  return HostTensor(TensorType{type.dtype, shape}, const_cast<void*>(from), nullptr).converted(to);
+  if (master.tail != nullptr && to == master.type.dtype) {
+    HostTensor tops(TensorType{to, std::move(shape)});
+    split_floats(static_cast<const float*>(from), static_cast<std::uint16_t*>(tops.data()), nullptr,
+                 tops.type().elements());
+    return tops;
+  }
+  return HostTensor(TensorType{master.seen().dtype, shape}, const_cast<void*>(from), nullptr)
+      .converted(to);
+}
+
+// Rows of a split table that are joined or split at a time.
+std::int64_t rows_at_a_time(const TensorType& type) {
+  constexpr std::size_t piece_bytes = std::size_t{64} << 10;
+  return std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(piece_bytes / std::max<std::size_t>(row_bytes(type, 1), 1)));
 }
 
 constexpr std::size_t range_bytes = std::size_t{16} << 20;
@@ -62,18 +78,27 @@ bool StateStore::has(const std::string& name) const { return find(name) != nullp
 std::vector<std::string> StateStore::names() const {
   std::vector<std::string> names;
   for (const auto& entry : entries_) {
-    if (entry->mirror_of.empty()) names.push_back(entry->name);
+    const bool follows = !entry->mirror_of.empty() || !entry->cache_of.empty() ||
+                         !entry->ahead_of.empty() || !entry->tail_of.empty();
+    if (!follows) names.push_back(entry->name);
   }
   return names;
 }
 
 const TensorType& StateStore::type(const std::string& name) const {
-  return existing(*this, name).type;
+  return existing(*this, name).seen();
 }
 StateKind StateStore::kind(const std::string& name) const { return existing(*this, name).kind; }
 
 HostTensor StateStore::read(const std::string& name) const {
   const Entry& entry = existing(*this, name);
+  HostTensor result = entry.tail == nullptr ? read_memory(entry) : HostTensor(entry.whole);
+  if (entry.tail != nullptr) load_rows(entry, 0, row_count(entry.type), result.data());
+  read_cached(name, 0, row_count(entry.type), result.data());
+  return result;
+}
+
+HostTensor StateStore::read_memory(const Entry& entry) {
   HostTensor result(entry.type);
   if (!entry.memory) return result;
   entry.device->synchronize();
@@ -88,16 +113,41 @@ HostTensor StateStore::read(const std::string& name) const {
   return result;
 }
 
+void StateStore::forget_ahead(const Entry& written) {
+  if (!written.ahead_of.empty()) return;
+  const std::lock_guard<std::mutex> lock(*turn_);
+  const std::int64_t zero = 0;
+  for (const auto& entry : entries_) {
+    if (entry->ahead_of.empty() || !entry->type.shape.empty()) continue;
+    entry->device->to_device(entry->memory->address(), &zero, entry->type.bytes());
+  }
+}
+
 void StateStore::write(const std::string& name, const HostTensor& value) {
   const Entry& entry = existing(*this, name);
-  if (!(value.type() == entry.type)) {
-    fail(name, "a state cannot take this value", to_string(entry.type), to_string(value.type()));
+  if (!(value.type() == entry.seen())) {
+    fail(name, "a state cannot take this value", to_string(entry.seen()), to_string(value.type()));
+  }
+  if (entry.tail != nullptr) {
+    const std::int64_t all = row_count(entry.whole);
+    const std::int64_t most = static_cast<std::int64_t>(
+        range_bytes / std::max<std::size_t>(row_bytes(entry.whole, 1), 1));
+    const bool is_file = is_file_mapping(value.data(), value.bytes());
+    for (std::int64_t first = 0, rows = 0; first < all; first += rows) {
+      rows = std::min(std::max<std::int64_t>(most, 1), all - first);
+      const char* from = static_cast<const char*>(value.data()) + row_bytes(entry.whole, first);
+      write_rows(name, first, rows, from);
+      if (is_file) release_file_pages(from, row_bytes(entry.whole, rows));
+    }
+    return;
   }
   for (const auto& mirror : entries_) {
     if (mirror->mirror_of != name) continue;
     const DType dtype = mirror->type.dtype;  // a weight may be of 16 bits
     write(mirror->name, dtype == value.dtype() ? value : value.converted(dtype));
   }
+  write_cached(name, 0, row_count(entry.type), value.data());
+  forget_ahead(entry);
   write_memory(entry, value);
 }
 
@@ -128,16 +178,13 @@ bool StateStore::has_direct_rows(const std::string& name) const {
   return is_row_major(entry.layout, entry.type.shape);
 }
 
-void StateStore::read_rows(const std::string& name, std::int64_t first, std::int64_t rows,
-                           void* to) const {
-  const Entry& entry = existing(*this, name);
-  assert(first >= 0 && rows >= 0 && first + rows <= row_count(entry.type));
+void StateStore::load_memory(const Entry& entry, std::int64_t first, std::int64_t rows,
+                             void* to) const {
   const std::size_t bytes = row_bytes(entry.type, rows), offset = row_bytes(entry.type, first);
-  if (bytes == 0) return;
   std::unique_lock<std::mutex> lock(*turn_, std::defer_lock);
   if (entry.device->facts().kind != "cpu") lock.lock();
   if (!is_row_major(entry.layout, entry.type.shape)) {
-    const HostTensor whole = read(name);
+    const HostTensor whole = read_memory(entry);
     std::memcpy(to, static_cast<const char*>(whole.data()) + offset, bytes);
     return;
   }
@@ -145,31 +192,79 @@ void StateStore::read_rows(const std::string& name, std::int64_t first, std::int
   entry.device->to_host(to, static_cast<const char*>(entry.memory->address()) + offset, bytes);
 }
 
-void StateStore::write_rows(const std::string& name, std::int64_t first, std::int64_t rows,
-                            const void* from) {
-  const Entry& entry = existing(*this, name);
-  assert(first >= 0 && rows >= 0 && first + rows <= row_count(entry.type));
+void StateStore::store_memory(const Entry& entry, std::int64_t first, std::int64_t rows,
+                              const void* from) {
   const std::size_t bytes = row_bytes(entry.type, rows), offset = row_bytes(entry.type, first);
-  if (bytes == 0) return;
-  for (const auto& mirror : entries_) {
-    if (mirror->mirror_of != name) continue;
-    const DType dtype = mirror->type.dtype;
-    write_rows(mirror->name, first, rows,
-               dtype == entry.type.dtype
-                   ? from
-                   : converted_rows(entry.type, rows, from, dtype).data());
-  }
   const bool direct = is_row_major(entry.layout, entry.type.shape);
   std::unique_lock<std::mutex> lock(*turn_, std::defer_lock);
   if (!direct || entry.device->facts().kind != "cpu") lock.lock();
   if (!direct) {
-    HostTensor whole = read(name);
+    HostTensor whole = read_memory(entry);
     std::memcpy(static_cast<char*>(whole.data()) + offset, from, bytes);
     write_memory(entry, whole);
     return;
   }
   entry.device->synchronize();
   entry.device->to_device(static_cast<char*>(entry.memory->address()) + offset, from, bytes);
+}
+
+void StateStore::load_rows(const Entry& entry, std::int64_t first, std::int64_t rows,
+                           void* to) const {
+  if (row_bytes(entry.type, rows) == 0) return;
+  if (entry.tail == nullptr) return load_memory(entry, first, rows, to);
+  const std::int64_t columns = entry.type.elements() / row_count(entry.type);
+  const std::int64_t most = std::min(rows, rows_at_a_time(entry.whole));
+  std::vector<std::uint16_t> tops(static_cast<std::size_t>(most * columns));
+  std::vector<std::int16_t> tails(tops.size());
+  for (std::int64_t at = 0; at < rows; at += most) {
+    const std::int64_t count = std::min(most, rows - at);
+    load_memory(entry, first + at, count, tops.data());
+    load_memory(*entry.tail, first + at, count, tails.data());
+    join_floats(tops.data(), tails.data(), static_cast<float*>(to) + at * columns, count * columns);
+  }
+}
+
+void StateStore::store_rows(const Entry& entry, std::int64_t first, std::int64_t rows,
+                            const void* from) {
+  if (row_bytes(entry.type, rows) == 0) return;
+  if (entry.tail == nullptr) return store_memory(entry, first, rows, from);
+  const std::int64_t columns = entry.type.elements() / row_count(entry.type);
+  const std::int64_t most = std::min(rows, rows_at_a_time(entry.whole));
+  std::vector<std::uint16_t> tops(static_cast<std::size_t>(most * columns));
+  std::vector<std::int16_t> tails(tops.size());
+  for (std::int64_t at = 0; at < rows; at += most) {
+    const std::int64_t count = std::min(most, rows - at);
+    split_floats(static_cast<const float*>(from) + at * columns, tops.data(), tails.data(),
+                 count * columns);
+    store_memory(entry, first + at, count, tops.data());
+    store_memory(*entry.tail, first + at, count, tails.data());
+  }
+}
+
+void StateStore::read_rows(const std::string& name, std::int64_t first, std::int64_t rows,
+                           void* to) const {
+  const Entry& entry = existing(*this, name);
+  assert(first >= 0 && rows >= 0 && first + rows <= row_count(entry.type));
+  if (row_bytes(entry.type, rows) == 0) return;
+  load_rows(entry, first, rows, to);
+  read_cached(name, first, rows, to);
+}
+
+void StateStore::write_rows(const std::string& name, std::int64_t first, std::int64_t rows,
+                            const void* from) {
+  const Entry& entry = existing(*this, name);
+  assert(first >= 0 && rows >= 0 && first + rows <= row_count(entry.type));
+  if (row_bytes(entry.type, rows) == 0) return;
+  forget_ahead(entry);
+  for (const auto& mirror : entries_) {
+    if (mirror->mirror_of != name) continue;
+    const DType dtype = mirror->type.dtype;
+    write_rows(
+        mirror->name, first, rows,
+        dtype == entry.seen().dtype ? from : converted_rows(entry, rows, from, dtype).data());
+  }
+  write_cached(name, first, rows, from);
+  store_rows(entry, first, rows, from);
 }
 
 StateStore::Entry& StateStore::create(const State& state, const StateLayout& layout,
@@ -179,6 +274,10 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   auto entry = std::make_unique<Entry>();
   entry->name = state.name;
   entry->mirror_of = state.mirror_of;
+  entry->cache_of = state.cache_of;
+  entry->cached_rows = state.cached_rows;
+  entry->ahead_of = state.ahead_of;
+  entry->tail_of = state.tail_of;
   entry->kind = state.kind;
   entry->type = state.start.type();
   entry->layout = layout.layout;
@@ -187,11 +286,29 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   if (bytes > 0) entry->memory = device.allocate(bytes);
   const bool holds_start = state.starts_at_zero && device.allocates_zeros(bytes);
   entries_.push_back(std::move(entry));
+  if (!state.cache_of.empty() && has(state.cache_of)) {
+    fill_cache(*entries_.back());
+    return *entries_.back();
+  }
+  if (!state.tail_of.empty()) {
+    Entry& tail = *entries_.back();
+    if (!holds_start) write_memory(tail, state.start);
+    Entry& table = *find(state.tail_of);
+    table.whole = {DType::float32, table.type.shape};
+    table.tail = &tail;
+    if (!table.cache_of.empty()) fill_cache(table);
+    return tail;
+  }
   if (holds_start) return *entries_.back();
   // A mirror that comes after its master has been trained or loaded shows what that holds now.
-  const bool is_late = !state.mirror_of.empty() && has(state.mirror_of);
-  write(state.name,
-        is_late ? read(state.mirror_of).converted(entries_.back()->type.dtype) : state.start);
+  const Entry* master = state.mirror_of.empty() ? nullptr : find(state.mirror_of);
+  if (master == nullptr) {
+    write(state.name, state.start);
+  } else {
+    const HostTensor now = read(state.mirror_of);
+    write(state.name,
+          converted_rows(*master, row_count(now.type()), now.data(), entries_.back()->type.dtype));
+  }
   return *entries_.back();
 }
 

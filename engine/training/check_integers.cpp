@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
+#include "engine/operators/rows.h"
 #include "engine/training/data/bounded_source.h"
 
 namespace tandem {
@@ -29,7 +30,10 @@ std::optional<std::int64_t> class_count(const Shape& logits, const TensorType& l
 std::string copied_input(const Graph& graph, ValueId id) {
   while (graph.value(id).producer) {
     const Node& node = graph.node(graph.value(id).producer);
-    if (node.op->name != "Cast" && node.op->name != "Identity" && node.op->name != "Reshape")
+    // Ids of cached rows go elsewhere, all others to the table as they are.
+    const bool of_table = node.op->name == "SplitIds" && graph.value(id).output_index == 0;
+    if (!of_table && node.op->name != "Cast" && node.op->name != "Identity" &&
+        node.op->name != "Reshape")
       return "";
     id = node.inputs[0];
   }
@@ -56,10 +60,23 @@ void check(const DataSource& source, const std::string& field, std::int64_t limi
   }
 }
 
+/// The value of an input that `ids`, a copy of it, are absent for; nothing where its type or a type
+/// between cannot hold that.
+std::optional<std::int64_t> absent_value(const Graph& graph, ValueId ids) {
+  const DType looked_up = graph.type(ids).dtype;
+  for (;; ids = graph.node(graph.value(ids).producer).inputs[0]) {
+    const DType dtype = graph.type(ids).dtype;
+    if (dtype != DType::int64 && dtype != looked_up) return std::nullopt;
+    if (!graph.value(ids).producer) return absent_id_of(looked_up);
+  }
+}
+
 /// A field of the data that chooses rows of a parameter.
 struct LookUp {
   std::string field, path, table;
   std::int64_t rows = 0;
+  DType ids = DType::int64;            // as they are looked up
+  std::optional<std::int64_t> absent;  // the field's value that names no row
 };
 
 std::vector<LookUp> look_ups(const Graph& graph) {
@@ -72,7 +89,9 @@ std::vector<LookUp> look_ups(const Graph& graph) {
     const std::string field = copied_input(graph, node.inputs[1]);
     if (field.empty()) continue;
     const std::int64_t axis = sums ? 0 : node.attributes.integer("axis");
-    found.push_back({field, node.path, table.name, table.type.shape[axis]});
+    const ValueId ids = node.inputs[1];
+    found.push_back({field, node.path, table.name, table.type.shape[axis], graph.type(ids).dtype,
+                     absent_value(graph, ids)});
   }
   return found;
 }
@@ -98,25 +117,33 @@ void check_loss_node(const Graph& graph, const Node& node, const DataSource& sou
 std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
-  std::map<int, std::int64_t> limits;
+  std::map<int, IdBound> bounds;
   for (const FieldConfig& field : config.data->fields) {
     if (field.out_of_range != OutOfRange::zero) continue;
     const int index = source->find_field(field.name);
     if (index < 0) continue;
+    Diagnostic d{.message = "out_of_range is for ids that look up rows of a parameter",
+                 .file = field.where.file,
+                 .line = field.where.line,
+                 .column = field.where.column,
+                 .path = "data.fields." + field.name};
+    const DType own = source->fields()[static_cast<std::size_t>(index)].sample.dtype;
     for (const LookUp& look_up : look_ups(forward)) {
       if (look_up.field != field.name) continue;
-      const auto [known, added] = limits.emplace(index, look_up.rows);
-      if (!added) known->second = std::min(known->second, look_up.rows);
+      const bool fits = look_up.absent && (own == DType::int64 || own == look_up.ids);
+      IdBound& bound = bounds.emplace(index, IdBound{look_up.rows, 0}).first->second;
+      if (!fits || (bound.outside != 0 && bound.outside != *look_up.absent)) {
+        d.message = "no id of this field names no row after the casts before its look-ups";
+        d.expected = std::string(name_of(look_up.ids)) + " ids, as " + look_up.path + " takes them";
+        d.got = name_of(own);
+        d.fix = "export the model with ids of that type, or leave out_of_range away";
+        throw Error(ErrorKind::usage, std::move(d));
+      }
+      bound = {std::min(bound.limit, look_up.rows), *look_up.absent};
     }
-    if (limits.contains(index)) continue;
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = "out_of_range is for ids that look up rows of a parameter",
-                           .file = field.where.file,
-                           .line = field.where.line,
-                           .column = field.where.column,
-                           .path = "data.fields." + field.name});
+    if (!bounds.contains(index)) throw Error(ErrorKind::usage, std::move(d));
   }
-  return make_bounded_source(std::move(source), std::move(limits));
+  return make_bounded_source(std::move(source), std::move(bounds));
 }
 
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
@@ -134,7 +161,7 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
   }
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
   for (const LookUp& look_up : look_ups(forward)) {
-    check(source, look_up.field, look_up.rows, nullptr,
+    check(source, look_up.field, look_up.rows, look_up.absent ? &*look_up.absent : nullptr,
           "an index of " + look_up.path + " into \"" + look_up.table + "\", which has " +
               std::to_string(look_up.rows) + " rows",
           problems);

@@ -8,12 +8,14 @@
 namespace tandem {
 
 /// Labels of cross-entropy terms must be classes of their logits (or ignored); indices of look-ups
-/// in parameters must be rows of the table, from 0. Reads these fields whole. Throws Error{data}
-/// with file:row of the first bad ones. `forward`: the imported graph, for any batch.
+/// in parameters must be rows of the table, from 0, or name none (absent_id). Reads these fields
+/// whole. Throws Error{data} with file:row of the first bad ones. `forward`: the imported graph,
+/// for any batch.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
 
-/// Fields with `out_of_range = "zero"` look up row 0 in place of what the table lacks; the least
-/// table decides. Throws Error{usage} where such a field looks nothing up. Null stays null.
+/// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids
+/// become absent_id, and the least table decides. Throws Error{usage} where such a field looks
+/// nothing up, or casts between it and its look-ups leave no such id. Null stays null.
 std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
                                                     std::shared_ptr<const DataSource> source);
 

@@ -34,6 +34,7 @@ Json position_json(const TrainingPosition& p) {
   if (p.best) json["best"] = {{"value", *p.best}, {"step", p.best_step}};
   json["evaluations_without_better"] = p.evaluations_without_better;
   json["finished"] = p.finished;
+  if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
   return json;
 }
 
@@ -51,6 +52,9 @@ TrainingPosition position_of(const Json& json) {
   }
   p.evaluations_without_better = json.at("evaluations_without_better");
   p.finished = json.at("finished");
+  if (json.contains("vocabularies")) {
+    p.vocabularies = json["vocabularies"].get<std::map<std::string, std::string>>();
+  }
   return p;
 }
 

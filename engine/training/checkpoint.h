@@ -25,6 +25,7 @@ struct TrainingPosition {
   std::uint64_t best_step = 0;
   std::int64_t evaluations_without_better = 0;
   bool finished = false;
+  std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
 };
 
 struct CheckpointContent {

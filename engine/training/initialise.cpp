@@ -181,6 +181,9 @@ std::map<std::string, HostTensor> read_weights(const std::string& path) {
   return weights;
 }
 
+/// Copies and caches of other parameters show what these hold.
+bool is_own(const State& state) { return state.mirror_of.empty() && state.cache_of.empty(); }
+
 /// Paths of parameters whose rows a rule sets and that no init rule covers.
 std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Graph& graph) {
   const auto covered = [](const auto& rules, const State& state) {
@@ -190,7 +193,7 @@ std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Gr
   };
   std::vector<std::string> names;
   for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter || !state.starts_at_zero) continue;
+    if (state.kind != StateKind::parameter || !state.starts_at_zero || !is_own(state)) continue;
     if (covered(config.shape, state) && !covered(config.init, state)) names.push_back(state.path);
   }
   return names;
@@ -206,8 +209,8 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
     const Selector selector(rule.at);
     int matched = 0;
     for (const State& state : graph.states) {
-      if (state.kind != StateKind::parameter || !selector.covers_parameter(state.path, state.name))
-        continue;
+      if (state.kind != StateKind::parameter || !is_own(state)) continue;
+      if (!selector.covers_parameter(state.path, state.name)) continue;
       initialise(rule, seed, state, states);
       ++matched;
     }
@@ -227,7 +230,7 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
     int matched = 0, loaded = 0;
     for (const State& state : graph.states) {
       const bool model = state.kind == StateKind::parameter || state.kind == StateKind::buffer;
-      if (!model || !selector.covers_parameter(state.path, state.name)) continue;
+      if (!model || !is_own(state) || !selector.covers_parameter(state.path, state.name)) continue;
       ++matched;
       const auto found = weights.find(state.name);
       if (found == weights.end()) {

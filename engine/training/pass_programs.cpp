@@ -1,6 +1,7 @@
 #include "engine/training/pass_programs.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "engine/graph/error.h"
@@ -122,6 +123,16 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+void feed_next(const BoundProgram& bound, std::uint64_t ticket, std::optional<std::uint64_t> next) {
+  const Graph& graph = bound.program->lowered().graph;
+  for (const auto& [input, data] : bound.next_inputs) {
+    void* const to = bound.program->input_slot(input, ticket);
+    const void* const from = bound.program->input_slot(data, next.value_or(ticket));
+    const std::size_t bytes = graph.type(graph.inputs[data].value).bytes();
+    if (bytes > 0) std::memcpy(to, from, bytes);
+  }
+}
+
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
                           std::shared_ptr<Arenas> arenas,
                           const std::vector<std::string>& data_fields) {
@@ -132,6 +143,12 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
                                 std::move(arenas), parts.options);
   for (const std::string& field : data_fields)
     bound.data_inputs.push_back(input_index(graph, field));
+  const Graph& lowered = bound.program->lowered().graph;  // its inputs begin with those of `graph`
+  for (int input : bound.data_inputs) {
+    if (input < 0) continue;
+    const int next = input_index(lowered, next_input(lowered.inputs[input].name));
+    if (next >= static_cast<int>(graph.inputs.size())) bound.next_inputs.emplace_back(next, input);
+  }
   bound.step_input = input_index(graph, step_input);
   for (const LearningRate& rate : training.learning_rates) {
     const int index = input_index(graph, rate.input);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct RunParts {
 struct BoundProgram {
   std::unique_ptr<Program> program;
   std::vector<int> data_inputs;  // per loader field: input index, or -1
+  /// Inputs that are fed with what other inputs, of data, will get in the next pass: that input,
+  /// the other one.
+  std::vector<std::pair<int, int>> next_inputs;
   int step_input = -1;
   std::vector<std::pair<int, LearningRate>> learning_rates;
   std::vector<std::pair<int, std::string>> denominators;  // input, term
@@ -66,6 +70,10 @@ std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_si
 /// else would be fed, or it would be fed past its end. Throws Error{usage}.
 void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields);
+
+/// Fills `next_inputs` for `ticket` from the slots of ticket `next`, a pass of the same program;
+/// where none is known, with this pass's own values, for which nothing has to be fetched.
+void feed_next(const BoundProgram& bound, std::uint64_t ticket, std::optional<std::uint64_t> next);
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,
                           std::shared_ptr<Arenas> arenas,

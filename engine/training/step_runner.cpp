@@ -31,6 +31,7 @@ struct StepRunner::Impl {
   void build();
   void open_loader();
   double denominator(const LossTerm& term, const Pass& first) const;
+  RunParts parts_for(const PassShape& shape) const;
   void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
   void check_errors(const BoundProgram& bound);
   const LossTerm& term(const std::string& name) const;
@@ -83,6 +84,14 @@ std::vector<bool> StepRunner::Impl::frozen_now() const {
   return result;
 }
 
+// Rows are fetched for a step of the same shape alone: in the programs of full steps.
+RunParts StepRunner::Impl::parts_for(const PassShape& shape) const {
+  RunParts own = parts;
+  own.options.lower.rows_ahead = shape.step == std::min(config.batch_size, source->samples()) &&
+                                 (shape.kind == PassKind::whole || shape.kind == PassKind::last);
+  return own;
+}
+
 void StepRunner::Impl::build() {
   frozen = frozen_now();
   programs.clear();
@@ -100,8 +109,8 @@ void StepRunner::Impl::build() {
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
     check_fed_inputs(training, config, request.fields);
-    const auto made =
-        programs.emplace(shape, bind_program(training, parts, states, arenas, field_names));
+    const auto made = programs.emplace(
+        shape, bind_program(training, parts_for(shape), states, arenas, field_names));
     if (programs.size() == 1) main = &made.first->second;
   }
   // The update's program is the one people look at.
@@ -222,6 +231,11 @@ StepResult StepRunner::step(PassWatch* watch) {
     BoundProgram& bound = my.programs.at(shape_of(*pass));
     const std::uint64_t ticket = my.base_ticket + pass->ticket;
     my.feed_scalars(bound, *pass, factor, first);
+    if (!bound.next_inputs.empty()) {
+      const std::optional<Pass> next = my.loader->peek();
+      const bool alike = next && shape_of(*next) == shape_of(*pass);
+      feed_next(bound, ticket, alike ? std::optional(my.base_ticket + next->ticket) : std::nullopt);
+    }
     StepContext context;
     context.seed = my.config.seed;
     context.step = result.step;

@@ -110,6 +110,7 @@ struct Training::Impl {
   void log_step(const StepResult& result);
   bool evaluate();
   CheckpointSources sources() const;
+  std::map<std::string, std::string> vocabulary_hashes() const;
   void refuse_bad_metrics() const;
   void save(bool finished);
   void resume(const std::string& run_dir);
@@ -158,6 +159,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   }
   my.position.seed = my.config.seed;
   my.position.batch_size = my.config.batch_size;
+  my.position.vocabularies = my.vocabulary_hashes();
   const Graph& whole = my.parts.forward(std::min(samples, my.config.pass_size()), true);
   my.data.train = zero_out_of_range(my.config, whole, my.data.train);
   my.data.eval = zero_out_of_range(my.config, whole, my.data.eval);
@@ -252,6 +254,12 @@ bool Training::Impl::evaluate() {
   return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
 }
 
+std::map<std::string, std::string> Training::Impl::vocabulary_hashes() const {
+  std::map<std::string, std::string> hashes;
+  for (const SavedVocabulary& v : data.vocabularies) hashes[v.file_name] = v.sha256;
+  return hashes;
+}
+
 CheckpointSources Training::Impl::sources() const {
   CheckpointSources sources = sources_of(states);
   sources.position = position;
@@ -317,6 +325,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position = content->position;
   position.seed = config.seed;
   position.batch_size = config.batch_size;
+  position.vocabularies = vocabulary_hashes();
   if (position.best)
     directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   saved_step = logged_step = position.step;

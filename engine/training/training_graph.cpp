@@ -7,7 +7,9 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/table_storage.h"
 
 namespace tandem {
 namespace {
@@ -22,8 +24,10 @@ Diagnostic at(const Where& where, std::string message, std::string fix = "") {
   return d;
 }
 
+// A table's cache counts as the table.
 bool covers(const Selector& selector, const State& parameter) {
-  return selector.covers_parameter(parameter.path, parameter.name);
+  return selector.covers_parameter(
+      parameter.path, parameter.cache_of.empty() ? parameter.name : parameter.cache_of);
 }
 
 /// Every selector must cover at least one parameter.
@@ -107,7 +111,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
 
 ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, PassKind kind) {
   if (kind == PassKind::whole) return gradient;
-  g.set_scope({"optimizer." + parameter.name, Phase::update, {}});
+  g.set_scope(update_scope(parameter));
   const ValueId sum = add_moment(g, parameter, "gradient_sum");
   const ValueId total =
       g.add_node("Accumulate", {sum, gradient}, {{"first", std::int64_t{kind == PassKind::first}}});
@@ -117,10 +121,7 @@ ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, Pa
 
 // Over several passes the sum of a table's gradients is dense; the rows that got one are marked.
 ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows, PassKind kind) {
-  State state;
-  state.name = parameter.name + "/touched_rows";
-  state.kind = StateKind::optimizer;
-  state.parameter = parameter.name;
+  State state = state_of(parameter, "touched_rows");
   state.start = HostTensor(TensorType{DType::boolean, {parameter.start.shape()[0]}});
   state.starts_at_zero = true;
   const ValueId before = g.state(std::move(state));
@@ -134,11 +135,23 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows, P
 
 // A gradient of rows stays one where the optimizer's kind means rows, or where few rows of the
 // table occur in a pass; else the dense form costs less. What is dense though its kind means rows
-// is said.
+// is said. That of a split table always stays rows: no other update knows halves.
 std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, ValueId gradient,
-                                     std::vector<std::string>& notes) {
+                                     const SplitTable* split, std::vector<std::string>& notes) {
   std::optional<RowGradient> rows = row_gradient(graph, gradient);
   const UpdateChoice choice = choose_update(chosen.options);
+  if (split != nullptr) {
+    if (!rows || !(choice.lazy || choice.takes_rows)) {
+      refuse_split_table(*split, chosen.parameter.path,
+                         "a split table needs an optimizer that updates rows",
+                         "lazy_adam, adam, adamw, ftrl, group_ftrl, sgd without momentum, adagrad "
+                         "or rowwise_adagrad without weight_decay",
+                         !rows ? "a gradient that is no sum of looked-up rows"
+                               : std::string(choice_name(chosen.options.kind)) + " of every row",
+                         "give it such a group in optimizer.groups, or leave it out of storage");
+    }
+    return rows;
+  }
   if (!rows && choice.lazy) {
     notes.push_back(chosen.parameter.path +
                     " gets a dense gradient: every row is updated in every step");
@@ -200,6 +213,8 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   for (const auto& [name, value] : loss.terms) result.terms.push_back(name);
   drop_outputs(g.graph());
   name_loss(g, loss);
+  const std::vector<SplitTable> splits = split_tables(config.parameters, g.graph());
+  check_split_tables(splits, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
   std::vector<ValueId> wanted;
@@ -216,10 +231,11 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
       continue;
     }
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
-    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], result.notes);
+    const SplitTable* split = find_split_table(splits, update.parameter);
+    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, result.notes);
     update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
     if (update.rows && request.kind != PassKind::whole) {
-      if (choose_update(update.options).lazy)
+      if (choose_update(update.options).lazy || split != nullptr)
         update.touched = mark(g, update.parameter, *update.rows, request.kind);
       update.rows.reset();
     }

@@ -140,15 +140,53 @@ class Session {
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint = "");
 
+struct Report {
+  std::string text, json;
+  std::vector<std::string> warnings;  // for standard error; `json` has them too
+};
+
+/// Which model is used, and how. `run`: a run directory, one of its checkpoints, or an ONNX file
+/// that `export_run` has written, with `config`.
+struct TrainedOptions {
+  /// "best", "latest" or a step; "": the best one where the run has chosen one, else the latest.
+  std::string checkpoint;
+  std::string config;  // the train.toml of an exported model
+  /// Files in the format of the configuration's [data]: "rows.tsv", "-" (standard input, tables
+  /// only), "images=t10k.gz" where files have names.
+  std::vector<std::string> data;
+  std::vector<std::string> overrides;       // keys of train.toml
+  std::vector<std::string> place, devices;  // beside those of the training, as in TrainOptions
+  std::function<void(const std::string&)> on_message;  // notes for people
+};
+
+/// Loss, its terms and the configured metrics, exact over all samples of the held-out data, or of
+/// `options.data`. Throws Error{data} for bad rows and for vocabularies that do not fit the model.
+Report evaluate_run(const std::string& run, const TrainedOptions& options);
+
+struct PredictOptions : TrainedOptions {
+  std::string to = "-";  // .tsv, .csv, .npy, .npz; "-": standard output, tab separated
+  /// Outputs or other values of the model; none: what the loss terms compare with labels.
+  std::vector<std::string> outputs;
+  /// "": probability where the loss is binary_cross_entropy, class and its probability where it is
+  /// softmax_cross_entropy, else values; or "values", "class", "probability" (of all classes).
+  std::string as;
+  int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
+  std::int64_t batch = 0;  // samples a pass; 0: as in training
+  bool header = false;     // a first line with the columns' names
+  /// `part`: of the input, 0 to 1; negative where its length is not known.
+  std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
+};
+
+/// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
+/// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
+/// by `to` is there once all is written.
+Report predict_run(const std::string& run, const PredictOptions& options);
+
 struct BenchOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> place, devices;  // as in TrainOptions
   double seconds = 3;                       // of timed steps after warm-up
   std::string trace_path;                   // Chrome trace; empty = none
-};
-struct Report {
-  std::string text, json;
-  std::vector<std::string> warnings;  // for standard error; `json` has them too
 };
 Report bench(const std::string& config_path, const BenchOptions& options);
 /// One kernel alone: "adamw" on that many elements.
@@ -156,7 +194,7 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double sec
 Report doctor();
 
 struct DataOptions {
-  std::vector<std::string> overrides;                   // keys of train.toml
+  std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people
 };
 /// Turns the text tables of a train.toml into arrays in `data.cache`, where they are not there yet.

@@ -10,8 +10,11 @@ KernelList cpu_kernels() {
   KernelList list;
   add_product_kernels(list);
   add_row_kernels(list);
+  add_rows_ahead_kernels(list);
   add_bag_kernels(list);
   add_row_update_kernels(list);
+  add_mark_kernels(list);
+  add_cached_row_kernels(list);
   add_elementwise_kernels(list);
   add_network_kernels(list);
   add_update_kernels(list);

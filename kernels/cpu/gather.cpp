@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "engine/operators/operator.h"
+#include "engine/operators/rows.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/vector_functions.h"
@@ -13,21 +14,26 @@ namespace {
 struct Lookup {
   std::int64_t outer = 1, rows = 1, inner = 1;  // x is [outer, rows, inner]
   std::int64_t count = 0;                       // indices
+  std::int64_t absent = 0;                      // the index of no row
   bool wide = false;                            // int64
   std::int32_t node = -1;
 
   Lookup(const KernelRequest& request, const Shape& x, const TensorType& indices)
-      : count(indices.elements()), wide(indices.dtype == DType::int64), node(request.node_index) {
+      : count(indices.elements()),
+        absent(absent_id_of(indices.dtype)),
+        wide(indices.dtype == DType::int64),
+        node(request.node_index) {
     const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
     for (std::size_t i = 0; i < axis; ++i) outer *= x[i];
     rows = x[axis];
     for (std::size_t i = axis + 1; i < x.size(); ++i) inner *= x[i];
   }
 
-  /// Index i, counted from the start and clamped.
+  /// Index i, counted from the start and clamped; -1 where it is absent.
   std::int64_t at(const void* indices, std::int64_t i, const KernelArguments& a) const {
     const std::int64_t raw = wide ? static_cast<const std::int64_t*>(indices)[i]
                                   : static_cast<const std::int32_t*>(indices)[i];
+    if (raw == absent) return -1;
     const std::int64_t row = raw < 0 ? raw + rows : raw;
     if (row >= 0 && row < rows) return row;
     if (a.context != nullptr && a.context->error != nullptr) {
@@ -63,8 +69,11 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request) {
               }
             }
             const std::int64_t row = lookup.at(a.inputs[1], k, a);
-            std::memcpy(y + i * bytes, x + (block * lookup.rows + row) * bytes,
-                        static_cast<std::size_t>(bytes));
+            const auto size = static_cast<std::size_t>(bytes);
+            if (row < 0)
+              std::memset(y + i * bytes, 0, size);
+            else
+              std::memcpy(y + i * bytes, x + (block * lookup.rows + row) * bytes, size);
           }
         });
   });
@@ -87,7 +96,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
                         static_cast<std::size_t>((end - begin) * inner) * sizeof(float));
             for (std::int64_t i = 0; i < lookup.count; ++i) {
               const std::int64_t row = lookup.at(a.inputs[1], i, a);
-              if (row < begin || row >= end) continue;
+              if (row < begin || row >= end) continue;  // an absent one among them
               functions.add_rows(from + i * inner, 1, inner, inner, to + row * inner);
             }
           }
@@ -100,7 +109,10 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
 void add_gather_kernels(KernelList& list) {
   list.push_back({.name = "cpu.gather",
                   .op = "Gather",
-                  .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
+                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+                    if (r.inputs[0].type.dtype != r.outputs[0].type.dtype) return "another type";
+                    return std::nullopt;
+                  },
                   .propose = propose_row_major,
                   .prepare = prepare_gather});
   list.push_back({.name = "cpu.gather_grad",

@@ -1,6 +1,7 @@
 // Gather and its gradient: the walks of both, and the checked index.
 #pragma once
 
+#include "engine/operators/rows.h"
 #include "kernels/reference/support.h"
 #include "kernels/shared/scalar.h"
 
@@ -19,10 +20,12 @@ struct GatherWalk {
     indices.next();
   }
 
-  /// The index in [0, extent) that y's element comes from; reports one that is out of range.
+  /// The index in [0, extent) that y's element comes from, -1 for an absent one; reports one that
+  /// is out of range.
   std::int64_t index(const void* data, const StepContext* context) const {
     const std::int64_t given = wide ? static_cast<const std::int64_t*>(data)[indices.at()]
                                     : static_cast<const std::int32_t*>(data)[indices.at()];
+    if (given == absent_id_of(wide ? DType::int64 : DType::int32)) return -1;
     const std::int64_t index = given < 0 ? given + extent : given;
     if (index >= 0 && index < extent) return index;
     if (context != nullptr && context->error != nullptr) {
@@ -67,7 +70,9 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
     T* dx = static_cast<T*>(arguments.outputs[0]);
     zero_elements(dx, dx_walk, sizeof(T));
     for (std::int64_t i = 0; i < w.y.count(); ++i, w.next()) {
-      T& sum = dx[w.x.at() + w.index(arguments.inputs[1], arguments.context) * w.stride];
+      const std::int64_t index = w.index(arguments.inputs[1], arguments.context);
+      if (index < 0) continue;
+      T& sum = dx[w.x.at() + index * w.stride];
       sum = stored<T>(scalar::add<Computed<T>>(static_cast<Computed<T>>(sum), dy[w.y.at()]));
     }
   });

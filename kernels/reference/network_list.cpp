@@ -17,7 +17,9 @@ void add_network_reference_kernels(KernelList& list) {
   reference::add_attention_kernels(list);
   reference::add_update_kernels(list);
   reference::add_row_kernels(list);
+  reference::add_rows_ahead_kernels(list);
   reference::add_embedding_bag_kernels(list);
+  reference::add_cached_row_kernels(list);
 }
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/graph/split_float.h"
 #include "engine/operators/rows.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/update_support.h"
@@ -26,13 +27,24 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
   }
   const std::int64_t rows = r.attributes().integer("rows");
   const std::int64_t capacity = r.outputs[UniqueOutputs::unique].type.elements();
+  const std::int64_t absent = absent_id_of(r.inputs[0].type.dtype);
   std::vector<PlacedId> sorted(
       static_cast<std::size_t>(r.outputs[UniqueOutputs::order].type.elements()));
   return prepared([=, node = r.node_index](const KernelArguments& a) mutable {
-    std::size_t n = 0;
+    auto* unique = static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]);
+    auto* order = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]);
+    auto* offsets = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::offsets]);
+    auto* count = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]);
+    auto* inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
+    std::size_t n = 0;  // ids that are not absent
+    std::int32_t position = 0;
     for (std::size_t k = 0; k < ids.size(); ++k) {
-      for (std::int64_t i = 0; i < counts[k]; ++i, ++n) {
+      for (std::int64_t i = 0; i < counts[k]; ++i, ++position) {
         const std::int64_t given = ids[k].integer(a.inputs[k], i);
+        if (given == absent) {
+          if (inverse != nullptr) inverse[position] = absent_id<std::int32_t>;
+          continue;
+        }
         std::int64_t row = given < 0 ? given + rows : given;
         if (row < 0 || row >= rows) {
           if (a.context != nullptr && a.context->error != nullptr) {
@@ -40,15 +52,10 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
           }
           row = row < 0 ? 0 : rows - 1;
         }
-        sorted[n] = {row, static_cast<std::int32_t>(n)};
+        sorted[n++] = {row, position};
       }
     }
-    std::sort(sorted.begin(), sorted.end());
-    auto* unique = static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]);
-    auto* order = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]);
-    auto* offsets = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::offsets]);
-    auto* count = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]);
-    auto* inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
+    std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(n));
     std::int32_t found = 0;
     for (std::size_t i = 0; i < n; ++i) {
       if (i == 0 || sorted[i].row != sorted[i - 1].row) {
@@ -59,6 +66,7 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
       if (order != nullptr) order[i] = sorted[i].position;
       if (inverse != nullptr) inverse[sorted[i].position] = found - 1;
     }
+    for (std::size_t i = n; order != nullptr && i < sorted.size(); ++i) order[i] = -1;
     for (std::int64_t u = found; u < capacity; ++u) {
       if (unique != nullptr) unique[u] = -1;
       if (offsets != nullptr) offsets[u] = static_cast<std::int32_t>(n);
@@ -88,10 +96,11 @@ std::unique_ptr<PreparedKernel> mark_rows(const KernelRequest& r) {
   const std::int64_t rows = r.inputs[0].type.elements();
   const bool first = r.attributes().flag("first");
   std::vector<Reader> ids;
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> counts, absent;
   for (std::size_t i = 1; i < r.inputs.size(); ++i) {
     ids.emplace_back(r.inputs[i]);
     counts.push_back(r.inputs[i].type.elements());
+    absent.push_back(absent_id_of(r.inputs[i].type.dtype));
   }
   return prepared([=](const KernelArguments& a) {
     auto* marks = static_cast<bool*>(a.outputs[0]);
@@ -104,7 +113,8 @@ std::unique_ptr<PreparedKernel> mark_rows(const KernelRequest& r) {
       for (std::int64_t i = 0; i < counts[k]; ++i) {
         const std::int64_t id = ids[k].integer(a.inputs[1 + k], i);
         const std::int64_t row = id < 0 ? id + rows : id;
-        if (row >= 0 && row < rows) marks[row] = true;  // the look-up reports the others
+        if (id != absent[k] && row >= 0 && row < rows)
+          marks[row] = true;  // the look-up reports the others
       }
     }
   });
@@ -173,9 +183,11 @@ struct Gradients {
   }
 };
 
-/// Master and states of an update, which lie row-major; each row's part of them.
+/// Master and states of an update, which lie row-major; each row's part of them. The tail of a
+/// split master is input and output `tail`.
 struct RowTensors {
   std::size_t count = 1;  // master and states
+  std::size_t tail = 0;   // 0: none
   std::int64_t rows, columns;
   std::int64_t state_columns;  // 1 where states are by row
   std::vector<std::size_t> bytes;
@@ -197,33 +209,51 @@ struct RowTensors {
       const void* before = a.inputs[k == 0 ? 0 : first_state + k - 1];
       if (before != a.outputs[k]) std::memcpy(a.outputs[k], before, bytes[k]);
     }
+    if (tail > 0 && a.inputs[tail] != a.outputs[tail])
+      std::memcpy(a.outputs[tail], a.inputs[tail], bytes[0]);
   }
 
+  /// `whole` has room for a row of a split master.
   template <class T, class Rule>
-  void update(const KernelArguments& a, const Rule& rule, std::int64_t row, const T* grad) const {
+  void update(const KernelArguments& a, const Rule& rule, std::int64_t row, const T* grad,
+              T* whole = nullptr) const {
     T* states[2] = {};
     for (std::size_t k = 1; k < count; ++k) {
       states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns;
     }
-    rule(static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
+    if (tail == 0) {
+      rule(static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
+      return;
+    }
+    auto* tops = static_cast<std::uint16_t*>(a.outputs[0]) + row * columns;
+    auto* tails = static_cast<std::int16_t*>(a.outputs[tail]) + row * columns;
+    for (std::int64_t c = 0; c < columns; ++c)
+      whole[c] = static_cast<T>(join_float(tops[c], tails[c]));
+    rule(whole, grad, states, columns);
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const SplitFloat halves = split_float(static_cast<float>(whole[c]));
+      tops[c] = halves.top;
+      tails[c] = halves.tail;
+    }
   }
 };
 
 template <class T>
 std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
   const RowsOperands at(*r.node);
-  const RowTensors tensors(r, 1, at.states);
+  RowTensors tensors(r, 1, update_kind(*r.node).states.size());
+  if (at.split) tensors.tail = at.tail();
   const Gradients gradients(r, at.gradients(), tensors.columns);
   const Scalars scalars(r, at.scalars());
   const bool lazy = r.attributes().flag("lazy");
-  const auto bytes = static_cast<std::size_t>(tensors.columns) * sizeof(T);
+  const auto bytes = 2 * static_cast<std::size_t>(tensors.columns) * sizeof(T);
   return with_row_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto make) {
     return prepared(
         [=](const KernelArguments& a) {
           tensors.begin(a, 1);
           if (scalars.skipped(a)) return;
           const auto rule = scalars.with(a, make);
-          T* grad = static_cast<T*>(a.workspace);
+          T *grad = static_cast<T*>(a.workspace), *whole = grad + tensors.columns;
           const auto* unique = static_cast<const std::int64_t*>(a.inputs[at.unique()]);
           const auto* order = static_cast<const std::int32_t*>(a.inputs[at.order()]);
           const auto* offsets = static_cast<const std::int32_t*>(a.inputs[at.offsets()]);
@@ -232,12 +262,12 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
           for (std::int32_t u = 0; u <= count; ++u) {
             const std::int64_t stop = u < count ? unique[u] : tensors.rows;
             std::fill(grad, grad + tensors.columns, T(0));
-            for (; !lazy && row < stop; ++row) tensors.update(a, rule, row, grad);
+            for (; !lazy && row < stop; ++row) tensors.update(a, rule, row, grad, whole);
             if (u == count) break;
             for (std::int64_t c = 0; c < tensors.columns; ++c) {
               grad[c] = gradients.sum<T>(a, order, offsets[u], offsets[u + 1], c);
             }
-            tensors.update(a, rule, stop, grad);
+            tensors.update(a, rule, stop, grad, whole);
             row = stop + 1;
           }
         },
@@ -302,6 +332,9 @@ void add_row_kernels(KernelList& list) {
   list.push_back(
       float_kernel("reference.rows_update", "RowsUpdate",
                    [](const KernelRequest& r, auto tag) { return rows_update(r, tag); }));
+  list.push_back(
+      kernel_for<BFloat16>("reference.split_rows_update", "RowsUpdate",
+                           [](const KernelRequest& r, auto) { return rows_update(r, 0.0f); }));
   list.push_back(any_float_kernel(
       "reference.rows_sum_of_squares", "RowsSumOfSquares",
       [](const KernelRequest& r, auto tag) { return rows_sum_of_squares(r, tag); }, 3));

@@ -127,6 +127,46 @@ std::vector<Json> transfers_of_rows(const Json& plan) {
   return found;
 }
 
+// The rows of the next step cross in this one where a rule says so; the plan counts each once.
+TEST_F(ShipTest, LooksAStepAhead) {
+  const std::string by_one = "{ at = \"embedding\", lookahead = 1 }",
+                    by_three = "{ at = \"embedding\", lookahead = 3 }";
+  const Json plain = Json::parse(policy_plan(policy({by_rows})).report.json);
+  const Json fetched = Json::parse(policy_plan(policy({by_rows, by_one})).report.json);
+  const std::vector<Json> transfers = transfers_of_rows(fetched);
+  EXPECT_EQ(std::count_if(transfers.begin(), transfers.end(),
+                          [](const Json& each) { return each.value("ahead", false); }),
+            1);
+  // What is new: a place for each row that may occur.
+  EXPECT_EQ(fetched["traffic"]["bytes"].get<int>(), plain["traffic"]["bytes"].get<int>() + 4 * ids);
+  EXPECT_EQ(fetched["traffic"]["expected_bytes"].get<int>(),
+            plain["traffic"]["expected_bytes"].get<int>() + 4 * 5);
+  EXPECT_EQ(fetched["devices"]["gpu"]["state"].get<std::int64_t>(),
+            plain["devices"]["gpu"]["state"].get<std::int64_t>() + ids * row_bytes);
+
+  const auto ahead_of = [&](PolicyOptions options) {
+    const Json told = Json::parse(policy_explain(options, "table:weight").json)["attributes"];
+    if (!told.contains("ahead")) return std::string();
+    return told["ahead"]["value"].get<std::string>() + ": " +
+           told["ahead"]["reason"].get<std::string>();
+  };
+  EXPECT_EQ(ahead_of(policy({by_rows})), "") << "no rule asks for it";
+  EXPECT_THAT(ahead_of(policy({by_rows, by_one})),
+              AllOf(HasSubstr("1 step: --place"), Not(HasSubstr("act as"))));
+  EXPECT_THAT(ahead_of(policy({by_rows, by_three})), HasSubstr("; 3 act as 1"));
+  PolicyOptions adam = policy({by_rows, by_one});
+  adam.overrides = {"optimizer.kind=adam"};
+  EXPECT_THAT(ahead_of(adam),
+              AllOf(HasSubstr("no: "), HasSubstr("every step changes all of them")));
+  EXPECT_THAT(policy_plan(adam).report.text, HasSubstr("note        table:weight: rows of the next "
+                                                       "step are not fetched ahead: every step"));
+
+  const TrainResult one = Trainer(folder_ / "train.toml", options("one", {by_rows})).run();
+  const TrainResult other =
+      Trainer(folder_ / "train.toml", options("other", {by_rows, by_one})).run();
+  EXPECT_EQ(other.loss, one.loss);
+}
+
 TEST_F(ShipTest, TheDataDecidesAndTheRunRecordsIt) {
   Trainer trainer(folder_ / "train.toml", options("run"));
   EXPECT_THAT(trainer.summary(),

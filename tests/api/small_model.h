@@ -65,11 +65,15 @@ class SmallModel {
     graph_.message(5, tensor);
     return *this;
   }
+  /// `integers`: attributes, by name.
   SmallModel& node(const std::string& op, const std::string& name,
-                   const std::vector<std::string>& inputs, const std::string& output) {
+                   const std::vector<std::string>& inputs, const std::string& output,
+                   const std::vector<std::pair<std::string, std::uint64_t>>& integers = {}) {
     WireMessage node;
     for (const std::string& input : inputs) node.bytes(1, input);
     node.bytes(2, output).bytes(3, name).bytes(4, op);
+    for (const auto& [key, value] : integers)
+      node.message(5, WireMessage().bytes(1, key).number(3, value).number(20, 2));
     graph_.message(1, node);
     return *this;
   }

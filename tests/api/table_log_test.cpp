@@ -164,6 +164,26 @@ TEST_F(TableLogTest, CountsAreThoseOfASet) {
   EXPECT_THAT(report.text, HasSubstr(std::to_string(unique_)));
 }
 
+// Look-ups read 2 bytes a value and write 4, updates read and write both halves.
+TEST_F(TableLogTest, SplitTablesCostLookUpsHalf) {
+  write_wide_deep();
+  const Report report =
+      run({R"(parameters.storage=[{at="{wide,deep}:weight", kind="split_bfloat16"}])"});
+  for (const auto& [table, columns, kind] :
+       {std::tuple("wide", 1, RowOptimizer::ftrl), std::tuple("deep", 4, RowOptimizer::adam)}) {
+    SCOPED_TRACE(table);
+    const bool bag = columns == 1;
+    const std::vector<Json> look_ups = rows_of(report, bag ? "EmbeddingBag" : "Gather", table);
+    ASSERT_EQ(look_ups.size(), 1u);
+    const std::int64_t results = bag ? all_ids / 39 : all_ids;
+    EXPECT_EQ(look_ups[0]["bytes"], all_ids * 8 + results * 4 * columns + unique_ * 2 * columns);
+    const std::vector<Json> updates = rows_of(report, "RowsUpdate", table);
+    ASSERT_EQ(updates.size(), 1u);
+    EXPECT_EQ(updates[0]["bytes"], update_bytes(kind, columns, unique_, all_ids) -
+                                       static_cast<double>((all_ids - results) * 4 * columns));
+  }
+}
+
 // Of a pass for the look-ups; the update has what all passes of the step looked up.
 TEST_F(TableLogTest, UpdatesHaveTheIdsOfAllPasses) {
   write_wide_deep();

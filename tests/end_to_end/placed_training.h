@@ -16,8 +16,14 @@ namespace tandem::testing {
 struct PlacedOptions {
   /// Without it, the devices' monitor keeps times only, and allocates nothing in a step.
   bool check_order = true;
+  /// Rows of tables may be fetched a step ahead: `step` is told the next feeds.
+  bool rows_ahead = false;
+  /// How long kernels take on the virtual clock, per device; empty: a guess.
+  std::vector<DeviceProfile> profiles;
   /// Forward passes to leave out.
   std::vector<std::string> without;
+  /// The policy may read the configured data to see which rows of tables are looked up.
+  bool counts_rows = false;
 };
 
 class PlacedTraining {
@@ -32,8 +38,10 @@ class PlacedTraining {
       : config_(config_of(model, batch, settings)),
         engine_(engine_of(config_.threads, options)),
         model_(*engine_, config_),
-        parts_(api::run_parts(*engine_, model_, config_)) {
+        parts_(api::run_parts(*engine_, opened(model_, options), config_)) {
     const auto arenas = make_arenas();
+    parts_.options.lower.rows_ahead = options.rows_ahead;
+    parts_.options.profiles = options.profiles;
     for (const PassShape& shape : needed_shapes(batch, batch, config_.pass_size(), false)) {
       TrainingRequest request;
       request.config = &config_;
@@ -53,11 +61,12 @@ class PlacedTraining {
     passes_ = batch / config_.pass_size();
   }
 
-  /// Returns the loss; devices may still work.
-  double step(const Feeds& feeds) {
+  /// Returns the loss; devices may still work. `next`: what the next step will be fed, where that
+  /// is known.
+  double step(const Feeds& feeds, const Feeds* next = nullptr) {
     ++steps_;
     double loss = 0;
-    for (std::int64_t pass = 0; pass < passes_; ++pass) loss += run_pass(feeds, pass);
+    for (std::int64_t pass = 0; pass < passes_; ++pass) loss += run_pass(feeds, pass, next);
     return loss;
   }
 
@@ -74,6 +83,7 @@ class PlacedTraining {
     return all;
   }
   const std::vector<Device*>& devices() const { return parts_.devices; }
+  StateStore& states() { return states_; }
   OrderChecker& monitor() { return *engine_->monitor; }
 
  private:
@@ -83,6 +93,11 @@ class PlacedTraining {
                                        "batch_size=" + std::to_string(batch)};
     overrides.insert(overrides.end(), settings.begin(), settings.end());
     return parse_run_config("steps = 1\n", model + ".toml", overrides);
+  }
+
+  static api::OpenModel& opened(api::OpenModel& model, const PlacedOptions& options) {
+    if (options.counts_rows) model.use_data();
+    return model;
   }
 
   static std::unique_ptr<api::Engine> engine_of(int threads, PlacedOptions options) {
@@ -100,7 +115,7 @@ class PlacedTraining {
                       without);
   }
 
-  double run_pass(const Feeds& feeds, std::int64_t pass) {
+  double run_pass(const Feeds& feeds, std::int64_t pass, const Feeds* next) {
     const PassKind kind = passes_ == 1          ? PassKind::whole
                           : pass == 0           ? PassKind::first
                           : pass + 1 == passes_ ? PassKind::last
@@ -116,6 +131,10 @@ class PlacedTraining {
                   static_cast<const std::byte*>(found->second.data()) +
                       static_cast<std::size_t>(pass) * bytes,
                   bytes);
+    }
+    for (const auto& [input, data] : bound.next_inputs) {  // of steps of one pass alone
+      const HostTensor& ids = (next != nullptr ? *next : feeds).at(graph.inputs[data].name);
+      std::memcpy(program.input_slot(input, ticket_), ids.data(), ids.bytes());
     }
     const auto number = static_cast<std::int64_t>(steps_);
     if (bound.step_input >= 0)

@@ -174,7 +174,7 @@ TEST(UniqueRows, IndicesOutsideStayInTheTable) {
                     1 << 20,
                     -100,
                     -101,
-                    std::numeric_limits<std::int64_t>::min(),
+                    std::numeric_limits<std::int64_t>::min() + 1,
                     std::numeric_limits<std::int64_t>::max(),
                     99};
   const Indices inside{99, 5, 99, 99, 0, 0, 0, 99, 99};

@@ -171,6 +171,13 @@ void add_gathers(std::vector<OperatorCase>& cases) {
   add({50, 16}, 0, {4, 8}, DType::int64);
   cases.push_back(make_case("Gather", "int64 of int64",
                             {typed(DType::int64, {5}), typed(DType::int64, {3}, -5, 5)}));
+  for (const Shape& shape : {Shape{7, 4}, Shape{7, 40}}) {
+    CaseInput stored = uniform(shape);
+    stored.dtype = DType::bfloat16;
+    cases.push_back(make_case("Gather", "bfloat16" + to_string(shape) + " as float32",
+                              {stored, typed(DType::int32, {2, 5}, -7, 7)},
+                              {{"to", std::string("float32")}}));
+  }
   cases.push_back(make_case("Gather", "bool",
                             {typed(DType::boolean, {5, 2}), typed(DType::int64, {3}, -5, 5)}));
 }

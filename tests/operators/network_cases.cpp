@@ -83,6 +83,9 @@ void add_network_cases(Cases& cases) {
   add_attention_cases(cases);
   add_update_cases(cases);
   add_row_cases(cases);
+  add_absent_id_cases(cases);
+  add_rows_ahead_cases(cases);
+  add_cached_row_cases(cases);
 }
 
 }  // namespace tandem::testing

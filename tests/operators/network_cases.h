@@ -43,5 +43,8 @@ void add_loss_cases(Cases& cases);
 void add_attention_cases(Cases& cases);
 void add_update_cases(Cases& cases);
 void add_row_cases(Cases& cases);
+void add_absent_id_cases(Cases& cases);
+void add_rows_ahead_cases(Cases& cases);
+void add_cached_row_cases(Cases& cases);
 
 }  // namespace tandem::testing

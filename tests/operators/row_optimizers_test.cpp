@@ -2,11 +2,13 @@
 // published formula (tests/scripts/row_optimizers.py): duplicate ids, empty batches, all ids equal,
 // all different.
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
+#include "engine/graph/split_float.h"
 #include "engine/operators/update_kind.h"
 #include "tests/operators/single_node.h"
 
@@ -102,7 +104,7 @@ std::vector<HostTensor> groups_of(std::span<const std::int64_t> ids, std::int64_
 /// Master and states, after all steps, on the kernel with this name.
 class Table {
  public:
-  Table(const Json& json, const std::string& table, DType dtype)
+  Table(const Json& json, const std::string& table, DType dtype, bool split = false)
       : json_(json), table_(table), dtype_(dtype) {
     const Json& shape = description()["tables"][table];
     rows_ = shape["rows"];
@@ -120,6 +122,19 @@ class Table {
       for (double& x : state.as<double>()) x = k == 0 ? start : 0;
       tensors.push_back(state.converted(dtype));
     }
+    if (!split) return;
+    attributes_.set("split", std::int64_t{1});
+    const HostTensor whole = tensors[0];
+    tensors[0] = HostTensor(TensorType{DType::bfloat16, whole.shape()});
+    tensors.emplace_back(TensorType{DType::int16, whole.shape()});
+    split_floats(whole.as<float>().data(), tops(), tails(), whole.type().elements());
+  }
+
+  /// Of a split table.
+  HostTensor joined() {
+    HostTensor whole(TensorType{DType::float32, tensors[0].shape()});
+    join_floats(tops(), tails(), whole.as<float>().data(), whole.type().elements());
+    return whole;
   }
 
   /// False where the list has no such kernel for it.
@@ -164,6 +179,9 @@ class Table {
   std::vector<HostTensor> tensors;
 
  private:
+  std::uint16_t* tops() { return static_cast<std::uint16_t*>(tensors[0].data()); }
+  std::int16_t* tails() { return tensors.back().as<std::int16_t>().data(); }
+
   const Json& json_;
   std::string table_;
   DType dtype_;
@@ -206,6 +224,32 @@ TEST_P(RowOptimizers, AgreeWithTheScript) {
           }
         }
       }
+    }
+  }
+}
+
+bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  return a.bytes() == b.bytes() && (a.bytes() == 0 || !std::memcmp(a.data(), b.data(), a.bytes()));
+}
+
+// A bfloat16 and the rest of a float32 take the steps of that float32, bit by bit; of adam, which
+// moves every row, too.
+TEST_P(RowOptimizers, SplitMastersTakeTheSameSteps) {
+  const Json& json = GetParam().json();
+  for (const auto& [table, shape] : description()["tables"].items()) {
+    for (const std::string list : {"cpu.", "reference."}) {
+      SCOPED_TRACE(table + " " + list);
+      const bool cpu = list == "cpu.";
+      Table whole(json, table, DType::float32), split(json, table, DType::float32, true);
+      ASSERT_TRUE(whole.run(list + "rows_update"));
+      ASSERT_TRUE(split.run(list + (cpu ? "rows_update" : "split_rows_update")));
+      EXPECT_TRUE(same_bytes(split.joined(), whole.tensors[0]));
+      for (std::size_t k = 1; k < whole.tensors.size(); ++k) {
+        if (whole.tensors[k].data() == nullptr) continue;
+        EXPECT_TRUE(same_bytes(split.tensors[k], whole.tensors[k])) << "state " << k;
+      }
+      EXPECT_FALSE(
+          same_bytes(whole.tensors[0], array(table + ".initial").converted(DType::float32)));
     }
   }
 }

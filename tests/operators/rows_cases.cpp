@@ -1,5 +1,6 @@
 // Cases of row-sparse gradients: ids grouped by row, what reads them, and sums of looked-up rows.
 #include <cmath>
+#include <numeric>
 
 #include "tests/operators/network_cases.h"
 
@@ -43,6 +44,34 @@ void add_marks(Cases& cases) {
   cases.back().expected = {p[0], p[1], p[4], p[5], p[10], p[11]};
   add_case(cases, "TouchedRows", "none", {valued({3}, {0, 0, 0}, DType::boolean)});
   cases.back().expected = {-1, -1, -1};
+}
+
+// More than one thread's worth, and no multiple of what is looked at together.
+void add_many_marks(Cases& cases) {
+  constexpr std::int64_t rows = 10'007;
+  std::vector<double> marks(rows), first(rows), touched;
+  for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = i < 5'000 && i * i % 7 == 2;
+  std::vector<double> ids, added = marks;
+  for (std::int64_t i = 0; i < 20'000; ++i) {
+    const std::int64_t row = i * i % 9'973;
+    ids.push_back(static_cast<double>(i % 3 == 0 ? row - rows : row));
+    added[static_cast<std::size_t>(row)] = first[static_cast<std::size_t>(row)] = 1;
+  }
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (added[i] != 0) touched.push_back(static_cast<double>(i));
+  }
+  const auto marked = [&](const std::vector<double>& values) {
+    return valued({rows}, values, DType::boolean);
+  };
+  add_case(cases, "MarkRows", "adds_many", {marked(marks), ints(ids), ints(ids, DType::int64)});
+  cases.back().expected = added;
+  add_case(cases, "MarkRows", "first_of_many", {marked(marks), ints(ids)}, {{"first", 1}});
+  cases.back().expected = std::move(first);
+  touched.resize(rows, -1);
+  add_case(cases, "TouchedRows", "many", {marked(added)}).expected = std::move(touched);
+  std::vector<double> all(rows);
+  std::iota(all.begin(), all.end(), 0);
+  add_case(cases, "TouchedRows", "all", {marked(std::vector<double>(rows, 1))}).expected = all;
 }
 
 // Six rows of three; ids 4, 1, 4, 0, 1, 4 of two look-ups, four and two.
@@ -98,6 +127,20 @@ void add_updates(Cases& cases) {
   add("sgd_decay", table.inputs({absent()}, 3), {{"op", sgd}, {"weight_decay", 0.1}, {"lazy", 0}});
   cases.back().expected = plain;
   for (std::size_t i = 0; i < 18; ++i) cases.back().expected[i] -= 0.25 * 0.1 * pattern(18)[i];
+  // Of a split master: tails that keep the sums exact.
+  Table split = table;
+  split.master.dtype = DType::bfloat16;
+  std::vector<double> tails(18);
+  for (std::size_t i = 0; i < 18; ++i) tails[i] = 256.0 * (static_cast<double>(i * 29 % 101) - 50);
+  const CaseInput tail = valued({6, 3}, tails, DType::int16);
+  add("split_sgd", split.inputs({absent(), tail}, 3), {{"op", sgd}, {"split", 1}});
+  add("split_every_row", split.inputs({absent(), tail}, 3),
+      {{"op", sgd}, {"split", 1}, {"lazy", 0}});
+  CaseInput float_mean = mean, float_square = square;
+  float_mean.fixed = float_square.fixed = true;
+  add("split_skipped", split.inputs({float_mean, float_square, tail}, 7, true),
+      {{"op", adam}, {"split", 1}});
+  cases.back().expected = pattern(18);
   add("momentum", table.inputs({mean}, 3), {{"op", sgd}, {"momentum", 0.9}, {"lazy", 0}});
   add("lazy_adam", table.inputs({mean, square}, 7), {{"op", adam}});
   add("adam", table.inputs({mean, square}, 7), {{"op", adam}, {"lazy", 0}, {"weight_decay", 0.1}});
@@ -209,6 +252,10 @@ void add_bags(Cases& cases) {
   add_case(cases, "EmbeddingBag", "one_each", {random_input({6, 2}), ints({3}, DType::int64)});
   const CaseInput many = indices({4, 5}, 7);
   add_case(cases, "EmbeddingBag", "long_rows", {random_input({7, 3, 9}), many});
+  CaseInput stored = random_input({7, 3, 9});
+  stored.dtype = DType::bfloat16;
+  const Attributes widened{{"to", std::string("float32")}};
+  add_case(cases, "EmbeddingBag", "of_bfloat16", {stored, many}, widened);
   add_case(cases, "EmbeddingBag", "long_rows_weighted",
            {random_input({7, 3, 9}), many, random_input({4, 5})});
 
@@ -229,6 +276,7 @@ void add_row_cases(Cases& cases) {
   add_bag_updates(cases);
   add_unique(cases);
   add_marks(cases);
+  add_many_marks(cases);
   add_updates(cases);
 }
 

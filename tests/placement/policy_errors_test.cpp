@@ -91,7 +91,8 @@ TEST(PolicyErrors, WrongTypesAndValues) {
 
 TEST(PolicyErrors, Sizes) {
   EXPECT_EQ(details(R"({ at = "embed.**", cache = "2 Gib" })"),
-            "3:28 not a size, expected \"64MiB\" or \"2GiB\", got string \"2 Gib\"");
+            "3:28 not the size of a cache, expected \"2GiB\", or a part of the table, \"10%\", got "
+            "string \"2 Gib\"");
   EXPECT_EQ(details(R"({ at = "**", on = "cpu", min = "-1MiB" })"),
             "3:32 not a size, expected \"64MiB\" or \"2GiB\", got string \"-1MiB\"");
   EXPECT_EQ(details(R"({ at = "**", lookahead = 65 })"),
@@ -215,8 +216,6 @@ TEST(PolicyErrors, ReadersOnTwoDevices) {
 TEST(PolicyErrors, WhatComesLaterIsRefusedWhereItMatters) {
   EXPECT_EQ(
       rule(R"({ at = "embed.**", on = "gpu", ship = "rows", cache = "2GiB", shard = "rows" })"),
-      "3:55 `cache` comes with a later version (leave it out; `run`, `param` and `state` "
-      "work)\n"
       "3:71 `shard` comes with a later version (leave it out; `run`, `param` and `state` "
       "work)");
   EXPECT_EQ(rule(R"({ at = "layers.*.Relu", on = "gpu", ship = "auto" })"), "no error");

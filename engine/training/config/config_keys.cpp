@@ -76,6 +76,13 @@ constexpr KeyInfo table_of_keys[] = {
     {"parameters.shape[].at", selector, "required", "", "", "which parameters"},
     {"parameters.shape[].rows", integer | string, "required", "", "",
      "extent of axis 0, or \"vocabulary(FIELD)\"; without an init rule they start at zero", 1},
+    {"parameters.storage", list, "[]", "", "",
+     "how tables that only look-ups read are kept between steps; files hold float32 all the same"},
+    {"parameters.storage[]", table, "", "", "", "one rule"},
+    {"parameters.storage[].at", selector, "required", "", "", "which parameters"},
+    {"parameters.storage[].kind", string, "required", joined_names<storage_kinds>, "",
+     "split_bfloat16: look-ups read, and links carry, the value rounded to bfloat16; updates of "
+     "rows work on the whole float32"},
 
     {"loss", table, "", "", "", "the loss; left out where the graph ends in a scalar loss"},
     {"loss.output", string, "", "", "",
@@ -217,7 +224,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"data.fields.*.augment[]", string, "", "", "",
      "random_crop(size, padding=n), random_flip, resize(h, w)"},
     {"data.fields.*.out_of_range", string, "\"error\"", joined_names<out_of_range_choices>, "",
-     "an id that is no row of the table it looks up: an error, or row 0"},
+     "an id that is no row of the table it looks up: an error, or zeros without a gradient"},
     {"data.workers", integer, "1", "", "", "threads that read ahead of the step", 1, 256},
     {"data.drop_last", boolean, "false", "", "",
      "leave out the partial batch at the end of an epoch"},

@@ -29,6 +29,10 @@ inline constexpr NamedChoice<InitKind> init_kinds[] = {
     {InitKind::xavier_uniform, "xavier_uniform"},
     {InitKind::xavier_normal, "xavier_normal"},
 };
+inline constexpr NamedChoice<StorageKind> storage_kinds[] = {
+    {StorageKind::float32, "float32"},
+    {StorageKind::split_bfloat16, "split_bfloat16"},
+};
 inline constexpr NamedChoice<LossKind> loss_kinds[] = {
     {LossKind::softmax_cross_entropy, "softmax_cross_entropy"},
     {LossKind::mse, "mse"},
@@ -75,6 +79,9 @@ inline constexpr NamedChoice<OutOfRange> out_of_range_choices[] = {
 
 /// The table of an enum, found by the type of the value given.
 constexpr std::span<const NamedChoice<InitKind>> choices_of(InitKind) { return init_kinds; }
+constexpr std::span<const NamedChoice<StorageKind>> choices_of(StorageKind) {
+  return storage_kinds;
+}
 constexpr std::span<const NamedChoice<LossKind>> choices_of(LossKind) { return loss_kinds; }
 constexpr std::span<const NamedChoice<Reduction>> choices_of(Reduction) { return reductions; }
 constexpr std::span<const NamedChoice<OptimizerKind>> choices_of(OptimizerKind) {

@@ -90,6 +90,12 @@ void read_parameters(const TableReader& root, ParametersConfig& to) {
     if (init.low > init.high) rule.report(rule.where(), "low", "low is above high");
   }
   for (const TableReader& rule : table.tables("shape")) read_shape_rule(rule, to);
+  for (const TableReader& rule : table.tables("storage")) {
+    StorageRule& storage = to.storage.emplace_back();
+    storage.where = rule.where();
+    rule.read("at", storage.at);
+    rule.read("kind", storage.kind);
+  }
 }
 
 // Keys of a table that mean something for another kind only.

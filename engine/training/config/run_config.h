@@ -97,11 +97,25 @@ struct ShapeRule {
   bool operator==(const ShapeRule&) const = default;
 };
 
+/// How the values of tables are kept between steps.
+enum class StorageKind : std::uint8_t {
+  float32,
+  split_bfloat16,  // float32 as a bfloat16, which look-ups read, and 16 bits more for the update
+};
+/// The last rule that covers a parameter wins.
+struct StorageRule {
+  std::string at;
+  StorageKind kind = StorageKind::float32;
+  Where where;
+  bool operator==(const StorageRule&) const = default;
+};
+
 struct ParametersConfig {
   std::vector<FreezeRule> freeze;
   std::vector<LoadRule> load;
   std::vector<ShapeRule> shape;
   std::vector<InitRule> init;
+  std::vector<StorageRule> storage;
   bool operator==(const ParametersConfig&) const = default;
 };
 

@@ -131,6 +131,12 @@ void write_parameters(TomlWriter& out, const ParametersConfig& config) {
     items.push_back(item.finish());
   }
   write_items(out, "shape", items);
+  items.clear();
+  for (const StorageRule& rule : config.storage) {
+    items.push_back(
+        Inline().add("at", rule.at).add("kind", std::string(choice_name(rule.kind))).finish());
+  }
+  write_items(out, "storage", items);
 }
 
 void write_loss(TomlWriter& out, const LossConfig& config) {

@@ -1,4 +1,4 @@
-// A source whose ids never leave the table that they look up.
+// A source whose ids name rows of the table that they look up, or none.
 #pragma once
 
 #include <map>
@@ -8,8 +8,14 @@
 
 namespace tandem {
 
-/// Integer fields (by index) give 0 in place of what is not from 0 to limit - 1.
+/// What is not from 0 to limit - 1 becomes `outside`, which the field's type holds.
+struct IdBound {
+  std::int64_t limit = 0, outside = 0;
+};
+
+/// Integer fields (by index) with bounds. A field's range, checked, is that of its values within
+/// the bound; `outside` passes where it is to be ignored.
 std::shared_ptr<const DataSource> make_bounded_source(std::shared_ptr<const DataSource> source,
-                                                      std::map<int, std::int64_t> limits);
+                                                      std::map<int, IdBound> bounds);
 
 }  // namespace tandem

@@ -343,6 +343,15 @@ DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   return sets;
 }
 
+std::shared_ptr<const DataSource> source_of_arrays(std::shared_ptr<const ArraySet> arrays,
+                                                   const std::vector<FieldConfig>& fields,
+                                                   const OpenOptions& options) {
+  std::vector<Diagnostic> errors;
+  auto source = make_source(std::move(arrays), fields, options, errors);
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  return source;
+}
+
 std::shared_ptr<const DataSource> make_array_source(
     const std::vector<std::pair<std::string, HostTensor>>& arrays,
     const std::vector<FieldConfig>& fields, const OpenOptions& options) {
@@ -351,9 +360,7 @@ std::shared_ptr<const DataSource> make_array_source(
   for (const auto& [name, tensor] : arrays) set->add(name, tensor, "memory", errors);
   set->finish(errors);
   if (!errors.empty()) throw Error(ErrorKind::data, std::move(errors));
-  auto source = make_source(set, fields, options, errors);
-  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
-  return source;
+  return source_of_arrays(std::move(set), fields, options);
 }
 
 }  // namespace tandem

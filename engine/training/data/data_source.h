@@ -15,6 +15,8 @@
 
 namespace tandem {
 
+class ArraySet;  // engine/training/data/array_set.h
+
 struct DataField {
   std::string name;
   TensorType sample;  // of one sample as `fill` writes it, without the batch axis
@@ -86,6 +88,11 @@ struct DataSets {
 /// fit the arrays), all diagnostics of both splits at once.
 /// A table that is not prepared yet, or whose files have changed, is prepared first.
 DataSets open_data(const DataConfig& config, const OpenOptions& options = {});
+
+/// A source over arrays that were read. Throws Error{usage} where functions do not fit them.
+std::shared_ptr<const DataSource> source_of_arrays(std::shared_ptr<const ArraySet> arrays,
+                                                   const std::vector<FieldConfig>& fields = {},
+                                                   const OpenOptions& options = {});
 
 /// A source over arrays in memory: name -> [N, ...]. Fields as in the configuration (empty: every
 /// array). For tests and programs that have their data already.

@@ -101,6 +101,19 @@ struct Loader::Impl {
 
   std::vector<std::thread> threads;
 
+  // The slot of the pass that comes next, filled or failed; null after the last one.
+  Slot* wait_for_next(std::unique_lock<std::mutex>& lock) {
+    Slot& slot = ring[consumed % ring.size()];
+    const auto arrived = [&] { return slot.ready && slot.pass.ticket == consumed; };
+    const auto over = [&] { return finished && consumed == claimed; };
+    if (!arrived() && !over()) {
+      const auto start = std::chrono::steady_clock::now();
+      filled.wait(lock, [&] { return arrived() || over(); });
+      waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    return arrived() ? &slot : nullptr;
+  }
+
   Order order_of(std::int64_t epoch) {
     std::lock_guard lock(order_mutex);
     const int place = static_cast<int>(epoch & 1);
@@ -200,19 +213,21 @@ std::optional<Pass> Loader::next() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
   assert(impl.consumed - impl.released < impl.ring.size());  // else nothing could ever be filled
-  Impl::Slot& slot = impl.ring[impl.consumed % impl.ring.size()];
-  const auto arrived = [&] { return slot.ready && slot.pass.ticket == impl.consumed; };
-  const auto over = [&] { return impl.finished && impl.consumed == impl.claimed; };
-  if (!arrived() && !over()) {
-    const auto start = std::chrono::steady_clock::now();
-    impl.filled.wait(lock, [&] { return arrived() || over(); });
-    impl.waited += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  if (!arrived()) return std::nullopt;
-  if (slot.error) std::rethrow_exception(slot.error);
-  slot.ready = false;
+  Impl::Slot* const slot = impl.wait_for_next(lock);
+  if (slot == nullptr) return std::nullopt;
+  if (slot->error) std::rethrow_exception(slot->error);
+  slot->ready = false;
   ++impl.consumed;
-  return slot.pass;
+  return slot->pass;
+}
+
+std::optional<Pass> Loader::peek() {
+  Impl& impl = *impl_;
+  std::unique_lock lock(impl.mutex);
+  if (impl.consumed - impl.released >= impl.ring.size()) return std::nullopt;
+  const Impl::Slot* const slot = impl.wait_for_next(lock);
+  if (slot == nullptr || slot->error) return std::nullopt;
+  return slot->pass;
 }
 
 void Loader::release(std::uint64_t ticket) {

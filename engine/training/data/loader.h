@@ -69,9 +69,13 @@ class Loader {
   /// The next pass in order, once its slots are filled; nothing after the last. Rethrows what a
   /// fill threw. Allocates nothing.
   std::optional<Pass> next();
+  /// The pass that `next` will give, once its slots are filled; `next` gives it all the same.
+  /// Nothing where there is none, where its fill failed, or where the ring cannot hold it beside
+  /// the passes that are not released.
+  std::optional<Pass> peek();
   /// Slots of all passes up to this ticket may be written again.
   void release(std::uint64_t ticket);
-  /// Seconds that `next` has waited so far.
+  /// Seconds that `next` and `peek` have waited so far.
   double waited() const;
 
  private:

@@ -10,10 +10,12 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
-#include <optional>
 #include <thread>
 
 #include "engine/formats/files.h"
+#include "engine/formats/parallel_jobs.h"
+#include "engine/training/data/encode_files.h"
+#include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"
 
 namespace tandem {
@@ -98,31 +100,43 @@ class FolderLock {
 
 /// The numbers of values in an array become ids.
 void write_ids(const TableField& field, const std::string& path,
-               const std::vector<std::int32_t>& ids, std::vector<ColumnStatistics>& statistics) {
-  constexpr std::size_t piece = 1 << 16;
+               const std::vector<std::int32_t>& ids, int threads,
+               std::vector<ColumnStatistics>& statistics) {
+  constexpr std::size_t piece = 1 << 18;
+  struct Piece {
+    std::vector<std::int32_t> ids;
+    std::vector<ColumnStatistics> statistics;
+  };
   {
     const MappedFile numbers(path, true);
     const auto* from = reinterpret_cast<const std::int32_t*>(numbers.data());
     const std::size_t count = numbers.size() / sizeof(std::int32_t);
     OutputFile to(path + ".ids");
-    std::vector<std::int32_t> buffer;
     const auto each = static_cast<std::size_t>(field.values_of_a_cell());
-    for (std::size_t first = 0; first < count; first += piece) {
+    const auto convert = [&](std::int64_t job) {
+      const std::size_t first = static_cast<std::size_t>(job) * piece;
       const std::size_t last = std::min(first + piece, count);
-      buffer.clear();
+      Piece made;
+      made.statistics.resize(field.columns.size());
+      made.ids.reserve(last - first);
       for (std::size_t i = first; i < last; ++i) {
         if (from[i] < 0) {
-          buffer.push_back(static_cast<std::int32_t>(field.pad));
+          made.ids.push_back(static_cast<std::int32_t>(field.pad));
           continue;
         }
         const std::int32_t id = ids[static_cast<std::size_t>(from[i])];
-        ColumnStatistics& s = statistics[i / each % field.columns.size()];
+        ColumnStatistics& s = made.statistics[i / each % field.columns.size()];
         s.unknown += id == 0;
         s.take(id);
-        buffer.push_back(id);
+        made.ids.push_back(id);
       }
-      to.write(buffer.data(), buffer.size() * sizeof(std::int32_t));
-    }
+      return made;
+    };
+    const auto pieces = static_cast<std::int64_t>((count + piece - 1) / piece);
+    ordered_jobs(threads, pieces, convert, [&](std::int64_t, const Piece& made) {
+      to.write(made.ids.data(), made.ids.size() * sizeof(std::int32_t));
+      for (std::size_t c = 0; c < statistics.size(); ++c) statistics[c].add(made.statistics[c]);
+    });
     to.sync();
     to.close();
   }
@@ -130,19 +144,9 @@ void write_ids(const TableField& field, const std::string& path,
 }
 
 std::string file_name_of(const std::string& name, const std::vector<SavedVocabulary>& others) {
-  std::string safe;
-  for (const char c : name) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                       c == '_' || c == '-' || c == '.';
-    safe += plain ? c : '_';
-  }
-  std::string file = "vocabulary." + safe + ".tsv";
-  const auto taken = [&] {
-    return std::any_of(others.begin(), others.end(),
-                       [&](const SavedVocabulary& v) { return v.file_name == file; });
-  };
-  for (int i = 2; taken(); ++i) file = "vocabulary." + safe + "-" + std::to_string(i) + ".tsv";
-  return file;
+  std::vector<std::string> taken;
+  for (const SavedVocabulary& v : others) taken.push_back(v.file_name);
+  return vocabulary_file_name(name, taken);
 }
 
 class Preparation {
@@ -159,12 +163,9 @@ class Preparation {
         std::to_string(bytes_ >> 20) + " MiB, into " + table_.folder);
     remove_all(folder_);
     make_directories(folder_);
-    all_.resize(table_.plan.vocabularies.size());
-    encode(train, false);
-    choose_vocabularies();
-    number(false);
-    encode(eval, true);
-    number(true);
+    choose_vocabularies(encode(train, false, nullptr));
+    number();
+    encode(eval, true, &vocabularies_);
     write_manifest(table_, folder_);
     sync_directory(folder_);
     remove_all(table_.folder);
@@ -172,11 +173,6 @@ class Preparation {
   }
 
  private:
-  struct Encoded {
-    EncodedFile file;
-    std::vector<std::vector<std::int32_t>> numbers;  // by vocabulary: of the file → of all
-  };
-
   void say(const std::string& text) const {
     if (options_.on_message) options_.on_message(text);
   }
@@ -191,79 +187,55 @@ class Preparation {
         " % read");
   }
 
-  void encode(const std::vector<std::string>& paths, bool eval) {
-    files_.clear();
-    files_.resize(paths.size());
-    std::atomic<bool> stop{false};
-    std::mutex mutex;  // of what follows the reading
-    in_parallel(paths.size(), options_.threads, [&](std::size_t i) {
-      if (stop) return;
-      EncodeOptions encode;
-      encode.prefix = table_prefix(folder_, eval, i);
-      encode.stops = config_.on_bad == OnBad::error;
-      encode.stop = &stop;
-      encode.on_read = [this](std::uint64_t bytes) { tell(bytes); };
-      Encoded& to = files_[i];
-      try {
-        to.file = encode_table(config_, table_.plan, paths[i], encode);
-      } catch (...) {
-        stop = true;
-        throw;
-      }
-      if (config_.on_bad == OnBad::error && to.file.bad > 0) stop = true;
-      const std::lock_guard lock(mutex);
-      if (!eval) merge(to);
-    });
-    std::vector<Diagnostic> problems;
+  /// Returns the values of all files.
+  std::vector<ValueCounts> encode(const std::vector<std::string>& paths, bool eval,
+                                  const std::vector<Vocabulary>* vocabularies) {
+    EncodeFilesOptions options;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      options.prefixes.push_back(table_prefix(folder_, eval, i));
+    }
+    options.vocabularies = vocabularies;
+    options.threads = options_.threads;
+    options.on_read = [this](std::uint64_t bytes) { tell(bytes); };
+    EncodedFiles encoded = encode_files(config_, table_.plan, paths, options);
     PreparedSplit& split = eval ? table_.eval : table_.train;
     for (const TableField& field : table_.plan.fields) {
       split.fields.emplace_back(field.columns.size());
     }
+    std::string first_bad;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const EncodedFile& file = files_[i].file;
+      EncodedFile& file = encoded.files[i];
+      if (encoded.failures[i]) std::rethrow_exception(encoded.failures[i]);
+      if (config_.on_bad == OnBad::error && file.bad > 0) {
+        if (file.problems[0].fix.empty()) {
+          file.problems[0].fix =
+              "`tandem data check` lists all; data.on_bad = \"skip\" leaves such rows out";
+        }
+        throw Error(ErrorKind::data, std::move(file.problems));
+      }
       PreparedFile prepared{paths[i], file.rows, file.bad, ""};
-      if (!file.problems.empty()) prepared.first_bad = to_string(file.problems[0]);
+      if (file.bad > 0) prepared.first_bad = to_string(file.problems[0]);
+      if (first_bad.empty()) first_bad = prepared.first_bad;
       split.files.push_back(std::move(prepared));
-      problems.insert(problems.end(), file.problems.begin(), file.problems.end());
       for (std::size_t f = 0; f < file.fields.size(); ++f) {
         for (std::size_t c = 0; c < file.fields[f].size(); ++c) {
           split.fields[f][c].add(file.fields[f][c]);
         }
       }
     }
-    if (config_.on_bad == OnBad::error && !problems.empty()) {
-      if (problems[0].fix.empty()) {
-        problems[0].fix =
-            "`tandem data check` lists all; data.on_bad = \"skip\" leaves such rows out";
-      }
-      throw Error(ErrorKind::data, std::move(problems));
-    }
     if (!paths.empty() && split.rows() == 0) {
       Diagnostic d{.message = "there are no samples", .file = paths[0]};
-      if (!problems.empty()) d.fix = "the first bad row: " + to_string(problems[0]);
+      if (!first_bad.empty()) d.fix = "the first bad row: " + first_bad;
       throw Error(ErrorKind::data, std::move(d));
     }
+    return std::move(encoded.values);
   }
 
-  /// Counts of one file go to those of all, its strings are dropped.
-  void merge(Encoded& from) {
-    for (std::size_t v = 0; v < all_.size(); ++v) {
-      ValueCounts& values = from.file.values[v];
-      auto& numbers = from.numbers.emplace_back();
-      for (std::int64_t i = 0; i < values.size(); ++i) {
-        const std::int32_t number = all_[v].find_or_add(values.column(i), values.value(i));
-        all_[v].count(number, values.times(i));
-        numbers.push_back(number);
-      }
-      values = {};
-    }
-  }
-
-  void choose_vocabularies() {
-    for (std::size_t v = 0; v < all_.size(); ++v) {
+  void choose_vocabularies(std::vector<ValueCounts> values) {
+    for (std::size_t v = 0; v < values.size(); ++v) {
       const VocabularyPlan& plan = table_.plan.vocabularies[v];
-      vocabularies_.emplace_back(all_[v], plan.least, ids_.emplace_back());
-      all_[v] = {};
+      vocabularies_.emplace_back(values[v], plan.least, ids_.emplace_back());
+      values[v] = {};
       SavedVocabulary saved;
       saved.name = plan.name;
       saved.rows = vocabularies_[v].rows();
@@ -278,29 +250,21 @@ class Preparation {
     }
   }
 
-  void number(bool eval) {
-    PreparedSplit& split = eval ? table_.eval : table_.train;
+  /// The training data's numbers become ids.
+  void number() {
+    PreparedSplit& split = table_.train;
+    const int threads = threads_for(options_.threads);
+    const int files = static_cast<int>(split.files.size());
+    const int of_a_file = std::max(threads / files, 1);
     std::mutex mutex;
-    in_parallel(files_.size(), options_.threads, [&](std::size_t i) {
-      std::vector<std::vector<std::int32_t>> ids(all_.size());
-      for (std::size_t v = 0; v < all_.size(); ++v) {
-        if (!eval) {
-          for (const std::int32_t n : files_[i].numbers[v]) {
-            ids[v].push_back(ids_[v][static_cast<std::size_t>(n)]);
-          }
-          continue;
-        }
-        const ValueCounts& values = files_[i].file.values[v];
-        for (std::int64_t n = 0; n < values.size(); ++n) {
-          ids[v].push_back(vocabularies_[v].id(values.column(n), values.value(n)));
-        }
-      }
+    parallel_jobs(threads, files, [&](std::int64_t i) {
+      const std::string prefix = table_prefix(folder_, false, static_cast<std::size_t>(i));
       for (std::size_t f = 0; f < table_.plan.fields.size(); ++f) {
         const TableField& field = table_.plan.fields[f];
         if (field.end != TableField::End::vocabulary) continue;
         std::vector<ColumnStatistics> statistics(field.columns.size());
-        write_ids(field, table_prefix(folder_, eval, i) + "." + std::to_string(f),
-                  ids[field.vocabulary], statistics);
+        write_ids(field, prefix + "." + std::to_string(f), ids_[field.vocabulary], of_a_file,
+                  statistics);
         const std::lock_guard lock(mutex);
         for (std::size_t c = 0; c < statistics.size(); ++c) split.fields[f][c].add(statistics[c]);
       }
@@ -315,37 +279,11 @@ class Preparation {
   std::mutex telling_;
   std::uint64_t read_ = 0;
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
-  std::vector<Encoded> files_;                  // of the split under way
-  std::vector<ValueCounts> all_;                // by vocabulary
   std::vector<Vocabulary> vocabularies_;        // chosen
-  std::vector<std::vector<std::int32_t>> ids_;  // by vocabulary: number in `all_` → id
+  std::vector<std::vector<std::int32_t>> ids_;  // by vocabulary: number in training → id
 };
 
 }  // namespace
-
-void in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
-  const std::size_t usable =
-      threads > 0 ? static_cast<std::size_t>(threads) : std::thread::hardware_concurrency();
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> errors(count);
-  const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t t = 1; t < std::min(usable, count); ++t) others.emplace_back(run);
-    run();
-  }
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
 
 PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options) {
   std::vector<Diagnostic> missing, misfits;

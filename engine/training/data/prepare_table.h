@@ -1,14 +1,13 @@
 // Text tables as arrays on disk: made once, mapped whenever they are needed.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/data_source.h"
-#include "engine/training/data/encode_table.h"
+#include "engine/training/data/row_encoder.h"
 
 namespace tandem {
 
@@ -43,8 +42,5 @@ std::shared_ptr<const ArraySet> open_prepared(const PreparedTable& table, bool e
 /// Fields over those arrays: what is left of their functions.
 std::vector<FieldConfig> array_fields(const PreparedTable& table,
                                       const std::vector<FieldConfig>& fields);
-
-/// Runs `work(i)` for 0 <= i < count in threads; rethrows what the first of them threw.
-void in_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work);
 
 }  // namespace tandem

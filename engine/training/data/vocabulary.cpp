@@ -180,6 +180,19 @@ Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::strin
   return result;
 }
 
+std::string vocabulary_file_name(const std::string& name, const std::vector<std::string>& taken) {
+  std::string safe;
+  for (const char c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       c == '_' || c == '-' || c == '.';
+    safe += plain ? c : '_';
+  }
+  std::string file = "vocabulary." + safe + ".tsv";
+  for (int i = 2; std::find(taken.begin(), taken.end(), file) != taken.end(); ++i)
+    file = "vocabulary." + safe + "-" + std::to_string(i) + ".tsv";
+  return file;
+}
+
 ColumnHash::ColumnHash(std::string_view column)
     : start_(fnv(14695981039346656037u, column) * fnv_prime) {}
 

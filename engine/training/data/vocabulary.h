@@ -63,6 +63,9 @@ class Vocabulary {
   ValueCounts values_;
 };
 
+/// "vocabulary.NAME.tsv" with `_` for what is not plain in a name; numbered where it is `taken`.
+std::string vocabulary_file_name(const std::string& name, const std::vector<std::string>& taken);
+
 /// What `hash(n)` takes modulo n: FNV-1a of 64 bits over the column's name, a zero byte and the
 /// value, then the finaliser of splitmix64 without its addition.
 class ColumnHash {

@@ -5,12 +5,21 @@
 
 namespace tandem {
 
-ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
-                   std::optional<Shape> shape) {
+State state_of(const State& parameter, const std::string& name) {
   State state;
   state.name = parameter.name + "/" + name;
   state.kind = StateKind::optimizer;
   state.parameter = parameter.name;
+  if (!parameter.cache_of.empty()) {
+    state.cache_of = parameter.cache_of + "/" + name;
+    state.cached_rows = parameter.cached_rows;
+  }
+  return state;
+}
+
+ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name, double start,
+                   std::optional<Shape> shape) {
+  State state = state_of(parameter, name);
   Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
   state.start = start == 0 ? HostTensor(TensorType{DType::float32, std::move(own)})
@@ -71,6 +80,15 @@ void Updates::append_gradients(const UpdateRequest& request, std::vector<ValueId
 }
 
 ValueId Updates::sum_of_squares(const UpdateRequest& request) {
+  // The ids of a cache are grouped where it is, and so is this.
+  const GraphBuilder::Scope scope = g_.scope();
+  if (!request.parameter.cache_of.empty()) g_.set_scope(update_scope(request.parameter));
+  const ValueId sum = own_sum_of_squares(request);
+  g_.set_scope(scope);
+  return sum;
+}
+
+ValueId Updates::own_sum_of_squares(const UpdateRequest& request) {
   if (!is_by_rows(request)) return g_.add_node("SumOfSquares", {request.gradient});
   const Shape& shape = request.parameter.start.shape();
   const std::vector<ValueId>& rows = groups_of(request);
@@ -82,7 +100,7 @@ ValueId Updates::sum_of_squares(const UpdateRequest& request) {
 }
 
 void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
-  g_.set_scope({"optimizer." + request.parameter.name, Phase::update, {}});
+  g_.set_scope(update_scope(request.parameter));
   const UpdateChoice choice = choose_update(request.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
   const bool has_states = kind.uses_states(choice.settings);

@@ -62,6 +62,7 @@ class Updates {
     std::vector<ValueId> outputs;  // UniqueOutputs
   };
   bool is_by_rows(const UpdateRequest& request) const { return request.rows || request.touched; }
+  ValueId own_sum_of_squares(const UpdateRequest& request);
   /// The groups of a request by rows.
   const std::vector<ValueId>& groups_of(const UpdateRequest& request);
   /// Appends the gradients of a request by rows to a node's inputs, and says how they lie.
@@ -71,6 +72,15 @@ class Updates {
   GraphBuilder& g_;
   std::vector<Grouped> grouped_;
 };
+
+/// Where the update of a parameter belongs.
+inline GraphBuilder::Scope update_scope(const State& parameter) {
+  return {"optimizer." + parameter.name, Phase::update, {}};
+}
+
+/// An optimizer state "PARAMETER/name"; of a table's cache, the cache of the table's. Without a
+/// start.
+State state_of(const State& parameter, const std::string& name);
 
 /// A state that belongs to a parameter: filled with `start`, of the parameter's shape unless given.
 ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& name,

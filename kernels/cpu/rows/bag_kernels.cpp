@@ -1,4 +1,4 @@
-// EmbeddingBag over float32 tables, and its dense gradient.
+// EmbeddingBag over float32 and bfloat16 tables, and its dense gradient.
 #include <cstring>
 
 #include "kernels/cpu/cpu_kernels.h"
@@ -20,13 +20,14 @@ RowBags bags_of(const KernelRequest& r, const Shape& table) {
 }
 
 std::unique_ptr<PreparedKernel> prepare_embedding_bag(const KernelRequest& r) {
-  return prepared([bags = bags_of(r, r.inputs[0].type.shape), weighted = is_present(r, 2),
-                   isa = isa_of(*r.facts), threads = r.facts->threads,
-                   node = r.node_index](const KernelArguments& a) {
+  RowBags bags = bags_of(r, r.inputs[0].type.shape);
+  bags.rows.bfloat16 = r.inputs[0].type.dtype == DType::bfloat16;
+  return prepared([bags, weighted = is_present(r, 2), isa = isa_of(*r.facts),
+                   threads = r.facts->threads, node = r.node_index](const KernelArguments& a) {
     RowBags now = bags;
-    now.rows.table = static_cast<const float*>(a.inputs[0]);
+    now.rows.table = a.inputs[0];
     now.rows.ids.data = a.inputs[1];
-    now.rows.y = static_cast<float*>(a.outputs[0]);
+    now.rows.y = a.outputs[0];
     if (weighted) now.weights = static_cast<const float*>(a.inputs[2]);
     report_outside(a, now.rows.ids, now.rows.table_rows, threads, node);
     sum_bags(now, isa, threads);
@@ -46,9 +47,11 @@ std::unique_ptr<PreparedKernel> prepare_embedding_bag_grad(const KernelRequest& 
     ids.data = a.inputs[1];
     const std::int64_t rows = bags.rows.table_rows, n = bags.rows.columns;
     report_outside(a, ids, rows, threads, node);
+    const std::int64_t absent = absent_id_of(ids.wide ? DType::int64 : DType::int32);
     const auto row_of = [&](std::int64_t position) {
       const std::int64_t id = ids.wide ? static_cast<const std::int64_t*>(ids.data)[position]
                                        : static_cast<const std::int32_t*>(ids.data)[position];
+      if (id == absent) return std::int64_t{-1};
       return std::clamp<std::int64_t>(id < 0 ? id + rows : id, 0, rows - 1);
     };
     parallel_ranges(threads, rows, 4 * n * (rows + 2 * ids.count),
@@ -59,7 +62,7 @@ std::unique_ptr<PreparedKernel> prepare_embedding_bag_grad(const KernelRequest& 
                       for (std::int64_t i = 0; i < ids.count; from += n) {
                         for (std::int64_t l = 0; l < bags.length; ++l, ++i) {
                           const std::int64_t row = row_of(i);
-                          if (row < begin || row >= end) continue;
+                          if (row < begin || row >= end) continue;  // absent ones among them
                           float* to = dx + row * n;
                           if (weights == nullptr) {
                             functions.add_rows(from, 1, n, n, to);
@@ -79,7 +82,9 @@ void add_bag_kernels(KernelList& list) {
                   .op = "EmbeddingBag",
                   .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
                     if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
-                    return refuse_but_float32(r, {0, 2});
+                    if (r.outputs[0].type.dtype != DType::float32) return "sums in 16 bits";
+                    const bool split = r.inputs[0].type.dtype == DType::bfloat16;
+                    return split ? refuse_but_float32(r, {2}) : refuse_but_float32(r, {0, 2});
                   },
                   .propose = propose_row_major,
                   .prepare = prepare_embedding_bag});

@@ -1,4 +1,4 @@
-// Look-ups in float32 tables, UniqueIndices and RowsSumOfSquares.
+// Look-ups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
 #include "engine/operators/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
@@ -18,34 +18,46 @@ std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r) {
   lookup.columns = lookup.stride = row_elements(table);
   lookup.ids.count = r.inputs[1].type.elements();
   lookup.ids.wide = r.inputs[1].type.dtype == DType::int64;
+  lookup.bfloat16 = r.inputs[0].type.dtype == DType::bfloat16;
+  lookup.widen = lookup.bfloat16 && r.outputs[0].type.dtype == DType::float32;
   return prepared([=, isa = isa_of(*r.facts), threads = r.facts->threads,
                    node = r.node_index](const KernelArguments& a) {
     RowLookup now = lookup;
-    now.table = static_cast<const float*>(a.inputs[0]);
+    now.table = a.inputs[0];
     now.ids.data = a.inputs[1];
-    now.y = static_cast<float*>(a.outputs[0]);
+    now.y = a.outputs[0];
     report_outside(a, now.ids, now.table_rows, threads, node);
     gather_rows(now, isa, threads);
   });
 }
 
+// float32, or bfloat16 that may become float32.
+std::optional<std::string> refuse_table(const KernelRequest& r) {
+  const DType table = r.inputs[0].type.dtype, y = r.outputs[0].type.dtype;
+  const bool known = y == DType::float32 || y == DType::bfloat16;
+  if (known && (table == y || table == DType::bfloat16)) return std::nullopt;
+  return "element type " + std::string(name_of(table));
+}
+
 std::optional<std::string> refuse_gather_rows(const KernelRequest& r) {
   if (r.attributes().integer("axis") != 0) return "not along the first axis";
   if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
-  return refuse_but_float32(r, {0});
+  return refuse_table(r);
 }
 
 // The rows that occur, packed.
 std::unique_ptr<PreparedKernel> prepare_packed_rows(const KernelRequest& r) {
   const Shape& table = r.inputs[0].type.shape;
-  return prepared([rows = table[0], columns = row_elements(table), isa = isa_of(*r.facts),
+  return prepared([rows = table[0], columns = row_elements(table),
+                   bfloat16 = r.inputs[0].type.dtype == DType::bfloat16, isa = isa_of(*r.facts),
                    threads = r.facts->threads](const KernelArguments& a) {
     RowLookup lookup;
-    lookup.table = static_cast<const float*>(a.inputs[0]);
+    lookup.table = a.inputs[0];
     lookup.table_rows = rows;
     lookup.columns = lookup.stride = columns;
     lookup.ids = {a.inputs[1], *static_cast<const std::int32_t*>(a.inputs[2]), true};
-    lookup.y = static_cast<float*>(a.outputs[0]);
+    lookup.y = a.outputs[0];
+    lookup.bfloat16 = bfloat16;
     gather_rows(lookup, isa, threads);
   });
 }
@@ -83,8 +95,7 @@ class UniqueKernel final : public PreparedKernel {
     const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
                                            groups, a.workspace, threads_);
     std::fill(unique + count, unique + capacity_, std::int64_t{-1});
-    std::fill(groups.offsets + count, groups.offsets + capacity_ + 1,
-              static_cast<std::int32_t>(ids_));
+    std::fill(groups.offsets + count, groups.offsets + capacity_ + 1, groups.offsets[count]);
     if (a.outputs[UniqueOutputs::count] != nullptr) {
       *static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]) =
           static_cast<std::int32_t>(count);
@@ -124,7 +135,7 @@ void add_row_kernels(KernelList& list) {
                   .prepare = prepare_gather_rows});
   list.push_back({.name = "cpu.packed_rows",
                   .op = "GatherRows",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
+                  .refuse = refuse_table,
                   .propose = propose_row_major,
                   .prepare = prepare_packed_rows});
   list.push_back({.name = "cpu.unique_indices",

@@ -71,10 +71,11 @@ class RowRule {
   FtrlSettings ftrl_;
 };
 
-/// Master and states of an update.
+/// Master and states of an update; the tail of a split master is input and output `tail`.
 class RowTensors {
  public:
-  RowTensors(const KernelRequest& r, std::size_t first_state) : first_state_(first_state) {
+  RowTensors(const KernelRequest& r, std::size_t first_state, std::size_t tail = 0)
+      : first_state_(first_state), tail_(tail) {
     bytes_.push_back(r.inputs[0].type.bytes());
     for (std::size_t k = 0; k < update_kind(*r.node).states.size(); ++k) {
       if (is_present(r, first_state + k)) bytes_.push_back(r.inputs[first_state + k].type.bytes());
@@ -88,14 +89,21 @@ class RowTensors {
       if (before != a.outputs[k]) std::memcpy(a.outputs[k], before, bytes_[k]);
     }
     RowTable table;
-    table.weights = static_cast<float*>(a.outputs[0]);
+    if (tail_ > 0) {
+      if (a.inputs[tail_] != a.outputs[tail_])
+        std::memcpy(a.outputs[tail_], a.inputs[tail_], bytes_[0]);
+      table.tops = static_cast<std::uint16_t*>(a.outputs[0]);
+      table.tails = static_cast<std::int16_t*>(a.outputs[tail_]);
+    } else {
+      table.weights = static_cast<float*>(a.outputs[0]);
+    }
     for (std::size_t k = 1; k < bytes_.size(); ++k)
       table.states[k - 1] = static_cast<float*>(a.outputs[k]);
     return table;
   }
 
  private:
-  std::size_t first_state_;
+  std::size_t first_state_, tail_;  // tail_ 0: none
   std::vector<std::size_t> bytes_;
 };
 
@@ -104,7 +112,7 @@ class RowsUpdateKernel final : public PreparedKernel {
   explicit RowsUpdateKernel(const KernelRequest& r)
       : at_(*r.node),
         rule_(r),
-        tensors_(r, 1),
+        tensors_(r, 1, at_.split ? at_.tail() : 0),
         lazy_(r.attributes().flag("lazy")),
         isa_(isa_of(*r.facts)),
         threads_(r.facts->threads),
@@ -145,15 +153,19 @@ class RowsUpdateKernel final : public PreparedKernel {
   void update_range(const RowStep& step, const RowTable& table, std::int64_t begin,
                     std::int64_t end) const {
     alignas(64) static constexpr float zeros[tile] = {};
-    float *w = table.weights, *m = table.states[0], *v = table.states[1];
+    alignas(64) float whole[tile];  // part of a split table
+    const bool split = table.tops != nullptr;
+    float *m = table.states[0], *v = table.states[1];
     for (; begin < end; begin += tile) {
       const std::int64_t n = std::min(end - begin, tile);
+      float* w = split ? whole : table.weights + begin;
+      if (split) join_rows(table.tops + begin, table.tails + begin, w, n, isa_);
       if (step.kind == RowOptimizer::adam) {
-        functions_.adam(step.adam, w + begin, zeros, m + begin, v + begin, w + begin, m + begin,
-                        v + begin, n);
+        functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
       } else {
-        functions_.sgd(step.sgd, w + begin, zeros, w + begin, n);
+        functions_.sgd(step.sgd, w, zeros, w, n);
       }
+      if (split) split_rows(w, table.tops + begin, table.tails + begin, n, isa_);
     }
   }
 
@@ -214,9 +226,10 @@ class DenseRowsUpdate final : public PreparedKernel {
 
 // What all updates by rows need of master, states and scalars.
 std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t first_state,
-                                          std::size_t scalars) {
+                                          std::size_t scalars, bool split = false) {
   for (std::size_t i : {std::size_t{0}, scalars, scalars + 2}) {
-    if (r.inputs[i].type.dtype != DType::float32) return "an operand that is not float32";
+    const DType wanted = split && i == 0 ? DType::bfloat16 : DType::float32;
+    if (r.inputs[i].type.dtype != wanted) return "an operand that is not float32";
   }
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
@@ -232,7 +245,8 @@ std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   if (op == "SgdUpdate" && is_present(r, 1)) return "momentum";
   const bool every_row = op == "SgdUpdate" || op == "AdamUpdate";
   if (!every_row && !r.attributes().flag("lazy")) return op + " of every row";
-  if (auto reason = refuse_tensors(r, 1, at.scalars())) return reason;
+  if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
+  if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
   if (auto reason = refuse_weights(r, at.gradients())) return reason;
   return refuse_gradients(r, at.gradients());
 }

@@ -126,7 +126,7 @@ TANDEM_INLINE std::int64_t table_row(const RowTable& table, std::int64_t group) 
 
 // Narrow rows of element-wise kinds, many at a time: packed, updated and put back.
 constexpr std::int64_t packed_rows = 256;
-template <class E, int fixed>
+template <class E, int fixed, bool split>
 TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, const RowGradients& g,
                                  std::int64_t first, std::int64_t last) {
   const std::int64_t n = fixed > 0 ? fixed : g.columns;
@@ -141,7 +141,8 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t start = starts[r] = table_row(table, i + r) * n;
       for (std::int64_t c = 0; c < n; ++c) {
-        w[r * n + c] = table_w[start + c];
+        w[r * n + c] =
+            split ? join_one(table.tops[start + c], table.tails[start + c]) : table_w[start + c];
         if (table_a != nullptr) a[r * n + c] = table_a[start + c];
         if (table_b != nullptr) b[r * n + c] = table_b[start + c];
       }
@@ -151,7 +152,10 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t start = starts[r];
       for (std::int64_t c = 0; c < n; ++c) {
-        table_w[start + c] = w[r * n + c];
+        if (split)
+          split_one(w[r * n + c], table.tops + start + c, table.tails + start + c);
+        else
+          table_w[start + c] = w[r * n + c];
         if (table_a != nullptr) table_a[start + c] = a[r * n + c];
         if (table_b != nullptr) table_b[start + c] = b[r * n + c];
       }
@@ -159,7 +163,7 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
   }
 }
 
-template <class E>
+template <class E, bool split>
 void update_groups(const RowStep& step, const RowTable& table, const RowGradients& g,
                    std::int64_t first, std::int64_t last, float* buffers) {
   const std::int64_t n = g.columns;
@@ -167,30 +171,47 @@ void update_groups(const RowStep& step, const RowTable& table, const RowGradient
   const bool group = step.kind == RowOptimizer::group_ftrl;
   if (n <= narrow && !rowwise && !group) {
     if (n == 1)
-      update_narrow<E, 1>(step, table, g, first, last);
+      update_narrow<E, 1, split>(step, table, g, first, last);
     else
-      update_narrow<E, 0>(step, table, g, first, last);
+      update_narrow<E, 0, split>(step, table, g, first, last);
     return;
   }
   float *const a = table.states[0], *const b = table.states[1];
+  float* const whole = buffers + (row_buffers - 1) * row_pitch(n);  // a split row
   constexpr std::int64_t ahead = 3;
   for_groups<E>(g, first, last, buffers, [&](std::int64_t i, const float* sum) TANDEM_LAMBDA {
     if (i + ahead < last) {
       const std::int64_t start = table_row(table, i + ahead) * n;
-      prefetch_row(table.weights + start, n * 4);
+      if (split) {
+        prefetch_row(table.tops + start, n * 2);
+        prefetch_row(table.tails + start, n * 2);
+      } else {
+        prefetch_row(table.weights + start, n * 4);
+      }
       if (!rowwise && a != nullptr) prefetch_row(a + start, n * 4);
       if (b != nullptr) prefetch_row(b + start, n * 4);
     }
     const std::int64_t row = table_row(table, i), start = row * n;
+    float* w = split ? whole : table.weights + start;
+    if (split) join_row(table.tops + start, table.tails + start, w, n);
     if (rowwise) {
-      update_rowwise(step.adagrad, table.weights + start, a + row, sum, n);
+      update_rowwise(step.adagrad, w, a + row, sum, n);
     } else if (group) {
-      update_group_ftrl(step.ftrl, table.weights + start, a + start, b + start, sum, n);
+      update_group_ftrl(step.ftrl, w, a + start, b + start, sum, n);
     } else {
-      update_any(step, table.weights + start, a == nullptr ? a : a + start,
-                 b == nullptr ? b : b + start, sum, n);
+      update_any(step, w, a == nullptr ? a : a + start, b == nullptr ? b : b + start, sum, n);
     }
+    if (split) split_row(w, table.tops + start, table.tails + start, n);
   });
+}
+
+template <class E>
+void update_groups(const RowStep& step, const RowTable& table, const RowGradients& g,
+                   std::int64_t first, std::int64_t last, float* buffers) {
+  if (table.tops != nullptr)
+    update_groups<E, true>(step, table, g, first, last, buffers);
+  else
+    update_groups<E, false>(step, table, g, first, last, buffers);
 }
 
 void update_range(const RowStep& step, const RowTable& table, const RowGradients& g,

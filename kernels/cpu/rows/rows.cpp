@@ -61,19 +61,38 @@ void parallel_groups(const RowGradients& g, int threads, std::int64_t bytes, voi
 
 }  // namespace
 
-void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept {
-  const std::int64_t bytes = lookup.ids.count * lookup.columns * 4;
+void gather_rows(const RowLookup& given, Isa isa, int threads) noexcept {
+  RowLookup lookup = given;
+  if (lookup.bfloat16 && !lookup.widen && lookup.columns % 2 == 0 && lookup.stride % 2 == 0) {
+    // Two of them are copied like a float32.
+    lookup.bfloat16 = false;
+    lookup.columns /= 2;
+    lookup.stride /= 2;
+  }
+  const std::int64_t row = lookup.columns * (lookup.bfloat16 ? 2 : 4);
+  const std::int64_t row_of_y = lookup.columns * (lookup.bfloat16 && !lookup.widen ? 2 : 4);
   const VectorRows& loops = vector_rows(isa);
-  const bool past_cache = bytes >= past_cache_bytes;
+  const bool past_cache = lookup.ids.count * row_of_y >= past_cache_bytes;
   parallel_ranges(
-      threads, lookup.ids.count, bytes * 2 + lookup.ids.count * 32,
+      threads, lookup.ids.count, lookup.ids.count * (row + row_of_y + 32),
       [&](std::int64_t begin, std::int64_t end) { loops.gather(lookup, begin, end, past_cache); });
+}
+
+void join_rows(const std::uint16_t* tops, const std::int16_t* tails, float* x, std::int64_t n,
+               Isa isa) noexcept {
+  vector_rows(isa).join(tops, tails, x, n);
+}
+
+void split_rows(const float* x, std::uint16_t* tops, std::int16_t* tails, std::int64_t n,
+                Isa isa) noexcept {
+  vector_rows(isa).split(x, tops, tails, n);
 }
 
 void sum_bags(const RowBags& bags, Isa isa, int threads) noexcept {
   const std::int64_t ids = bags.rows.ids.count, count = ids / bags.length;
   const VectorRows& loops = vector_rows(isa);
-  parallel_ranges(threads, count, ids * (bags.rows.columns * 4 + 16) + count * 32,
+  const std::int64_t row = bags.rows.columns * (bags.rows.bfloat16 ? 2 : 4);
+  parallel_ranges(threads, count, ids * (row + 16) + count * 32,
                   [&](std::int64_t begin, std::int64_t end) { loops.bags(bags, begin, end); });
 }
 

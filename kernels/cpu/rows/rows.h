@@ -6,47 +6,52 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/operators/rows.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/shared/row_optimizers.h"
 
 namespace tandem {
 
-/// One array of look-up indices. A negative one counts from the table's end; what is still outside
-/// becomes the nearest row (range checks come before).
+/// One array of look-up indices. A negative one counts from the table's end; absent_id of its type
+/// names no row; what is still outside becomes the nearest row (range checks come before).
 struct IdArray {
   const void* data = nullptr;
   std::int64_t count = 0;
   bool wide = true;  // int64, else int32
 };
 
-/// The positions 0..N of some ids (one array after the other), grouped by table row.
+/// The positions 0..N of some ids (one array after the other), grouped by table row; those of
+/// absent ids are in no group.
 struct RowGroups {
   void* rows = nullptr;             // [count] touched rows, ascending
   bool wide_rows = true;            // int64, else int32
   std::int32_t* offsets = nullptr;  // [count + 1]: group i is order[offsets[i] .. offsets[i + 1]]
-  std::int32_t* order = nullptr;    // [N] positions, ascending within a group
-  std::int32_t* inverse = nullptr;  // [N] the group of each position; may be null
+  std::int32_t* order = nullptr;    // [N] positions, ascending within a group; then -1
+  std::int32_t* inverse = nullptr;  // [N] the group of each position, or absent_id; may be null
 };
 
 /// Fills `groups`, whose rows hold min(N, table_rows) entries, and returns the number of groups.
-/// N < 2^31; N x table_rows (both rounded up to powers of two) must stay below 2^64.
+/// N < 2^31; N x (table_rows + 1), both rounded up to powers of two, must stay below 2^64.
 std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows,
                          const RowGroups& groups, void* scratch, int threads) noexcept;
 std::size_t unique_rows_scratch_bytes(std::int64_t ids, std::int64_t table_rows, int threads);
 
-/// y[i] = table[ids[i]] for rows of `columns` float32; rows of y lie `stride` elements apart. Also
-/// packs the rows of RowGroups.
+/// y[i] = table[ids[i]], zeros where it is absent, for rows of `columns` elements; rows of y lie
+/// `stride` elements apart. Also packs the rows of RowGroups.
 struct RowLookup {
-  const float* table = nullptr;
+  const void* table = nullptr;
   std::int64_t table_rows = 0, columns = 0;
   IdArray ids;
-  float* y = nullptr;
+  void* y = nullptr;
   std::int64_t stride = 0;
+  bool bfloat16 = false;  // the table; else float32
+  bool widen = false;     // y is float32 all the same; else it has the table's type
 };
 void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept;
 
 /// y[b] = the sum of weights[i] * table[ids[i]] over i from b * length to (b + 1) * length; `rows`
-/// holds all ids. A row of weight 0 is not read. weights: float32 for each id, or null.
+/// holds all ids. A row of weight 0 is not read. weights: float32 for each id, or null. y is
+/// float32.
 struct RowBags {
   RowLookup rows;
   std::int64_t length = 1;
@@ -95,17 +100,26 @@ struct RowStep {
 };
 
 /// A table and its states, each [table_rows, columns]: adam's exp_avg and exp_avg_sq, adagrad's
-/// sum, rowwise_adagrad's sum [table_rows], n and z of ftrl and group_ftrl.
+/// sum, rowwise_adagrad's sum [table_rows], n and z of ftrl and group_ftrl. Instead of `weights`,
+/// `tops` and `tails` may hold a split table.
 struct RowTable {
   float* weights = nullptr;
   float* states[2] = {nullptr, nullptr};
   const void* rows = nullptr;  // [groups] distinct rows to update
   bool wide_rows = true;
+  std::uint16_t* tops = nullptr;
+  std::int16_t* tails = nullptr;
 };
 
 /// Sums each group and updates its row of weights and states with it, in one pass.
 void update_rows(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  void* scratch, Isa isa, int threads) noexcept;
+
+/// n elements of a split table as float32, and back (engine/graph/split_float.h).
+void join_rows(const std::uint16_t* tops, const std::int16_t* tails, float* x, std::int64_t n,
+               Isa isa) noexcept;
+void split_rows(const float* x, std::uint16_t* tops, std::int16_t* tails, std::int64_t n,
+                Isa isa) noexcept;
 
 /// The least bytes that an update moves: gradients and their order once, touched rows of weights
 /// and states read and written.

@@ -1,6 +1,8 @@
 // The distinct rows among look-up indices, and the positions of each: indices are dealt to buckets
 // of neighbouring rows and each bucket is counted in the first cache; where the table is large
-// against the batch, a radix sort.
+// against the batch, a radix sort. Absent indices are sorted as those of a row behind the table's
+// last one, which is then dropped: leaving them out before would take a branch that, where many are
+// absent, cannot be foretold.
 #include <bit>
 #include <cstring>
 
@@ -18,13 +20,14 @@ constexpr int most_parts = 16;
 struct Plan {
   bool buckets = true;
   int parts = 1;
-  int key_bits = 0, position_bits = 0;
+  int position_bits = 0;
   int bucket_bits = 0;             // of the sort by buckets: table rows of one
   int digit_bits = 0, passes = 0;  // of the radix sort
   std::size_t bytes = 0;
 
+  /// Of rows 0 to table_rows.
   std::int64_t bucket_count(std::int64_t table_rows) const {
-    return ((table_rows - 1) >> bucket_bits) + 1;
+    return (table_rows >> bucket_bits) + 1;
   }
   /// An element of the sort by buckets fits 32 bits.
   bool narrow() const { return bucket_bits + position_bits <= 32; }
@@ -36,21 +39,21 @@ std::size_t padded(std::int64_t bytes) { return (static_cast<std::size_t>(bytes)
 
 Plan plan_for(std::int64_t n, std::int64_t table_rows, int threads) {
   Plan plan;
-  plan.key_bits = std::max(bits_of(table_rows - 1), 1);
+  const int row_bits = std::max(bits_of(table_rows - 1), 1);
   plan.position_bits = bits_of(std::max<std::int64_t>(n - 1, 0));
-  plan.buckets = plan.key_bits <= most_counted_bits && table_rows / rows_per_id <= n;
+  plan.buckets = row_bits <= most_counted_bits && table_rows / rows_per_id <= n;
   plan.parts = std::min(parts_for(threads, n * 48, grain_bytes), most_parts);
   if (plan.buckets) {
-    plan.bucket_bits = std::clamp(plan.key_bits - 8, 0, most_bucket_bits);
+    plan.bucket_bits = std::clamp(row_bits - 8, 0, most_bucket_bits);
     const std::int64_t buckets = plan.bucket_count(table_rows);
-    plan.bytes = padded(n * (plan.narrow() ? 4 : 8)) + padded(table_rows * 4) +
+    plan.bytes = padded(n * (plan.narrow() ? 4 : 8)) + padded((table_rows + 1) * 4) +
                  2 * padded((buckets + 1) * 4) +
                  static_cast<std::size_t>(plan.parts) * padded(buckets * 4);
     return plan;
   }
-  plan.passes = (plan.key_bits + 10) / 11;
-  if (n < 2048) plan.passes = (plan.key_bits + 7) / 8;
-  plan.digit_bits = (plan.key_bits + plan.passes - 1) / plan.passes;
+  plan.passes = (row_bits + 10) / 11;
+  if (n < 2048) plan.passes = (row_bits + 7) / 8;
+  plan.digit_bits = (bits_of(table_rows) + plan.passes - 1) / plan.passes;
   plan.bytes = 2 * padded(n * 8) +
                static_cast<std::size_t>(plan.parts) * padded(std::int64_t{4} << plan.digit_bits);
   return plan;
@@ -61,9 +64,12 @@ struct Ids {
   int count;
   std::int64_t table_rows;
 
-  std::int64_t row(std::int64_t raw) const {
+  /// table_rows for an absent id.
+  template <class Id>
+  std::int64_t row(Id raw) const {
     const std::int64_t id = raw + (raw < 0 ? table_rows : 0);
-    return std::clamp<std::int64_t>(id, 0, table_rows - 1);
+    const std::int64_t inside = std::clamp<std::int64_t>(id, 0, table_rows - 1);
+    return raw == absent_id<Id> ? table_rows : inside;
   }
 
   /// f(position, row) for positions begin..end, in order.
@@ -111,7 +117,7 @@ std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups
   auto* elements = reinterpret_cast<Element*>(memory);
   memory += padded(n * static_cast<std::int64_t>(sizeof(Element)));
   auto* rank = reinterpret_cast<std::int32_t*>(memory);  // of touched table rows
-  memory += padded(ids.table_rows * 4);
+  memory += padded((ids.table_rows + 1) * 4);
   auto* starts = reinterpret_cast<std::int32_t*>(memory);  // of the buckets' elements
   memory += padded((buckets + 1) * 4);
   auto* firsts = reinterpret_cast<std::int32_t*>(memory);  // groups before each bucket
@@ -154,6 +160,7 @@ std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups
   };
 
   const Element position_mask = static_cast<Element>((std::uint64_t{1} << shift) - 1);
+  std::int64_t absent = 0;  // positions, the last ones of the last bucket
   for_buckets([&](std::int64_t bucket) {
     constexpr std::int64_t most = std::int64_t{1} << most_bucket_bits;
     std::int32_t counts[most];
@@ -172,6 +179,10 @@ std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups
       touched[groups_here] =
           static_cast<Element>(row << shift) | (static_cast<Element>(count - 1) & position_mask);
       groups_here += count != 0;
+    }
+    if (bucket + 1 == buckets) {
+      absent = end - counts[ids.table_rows & row_mask];
+      groups_here -= absent != 0;
     }
     for (std::int64_t i = begin; i < end; ++i) {
       const Element element = elements[i];
@@ -198,8 +209,10 @@ std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups
     }
   });
   const std::int64_t count = firsts[buckets];
-  groups.offsets[count] = static_cast<std::int32_t>(n);
+  groups.offsets[count] = static_cast<std::int32_t>(n - absent);
+  std::fill(groups.order + n - absent, groups.order + n, -1);
   if (!inverse) return count;
+  rank[ids.table_rows] = absent_id<std::int32_t>;
   parallel_parts(parts, [&](int part) {
     const Range range = part_of(n, part, parts);
     std::int32_t* to = groups.inverse;
@@ -246,12 +259,15 @@ std::int64_t radix_sort(const Ids& ids, std::int64_t n, const RowGroups& groups,
     std::swap(from, to);
   }
 
+  const std::uint64_t* end =
+      std::lower_bound(from, from + n, static_cast<std::uint64_t>(ids.table_rows) << position_bits);
+  const std::int64_t present = end - from;
   const auto starts_group = [=](std::int64_t i) {
     return i == 0 || from[i] >> position_bits != from[i - 1] >> position_bits;
   };
   std::int64_t before[most_parts + 1] = {};
   parallel_parts(parts, [&](int part) {
-    const Range range = part_of(n, part, parts);
+    const Range range = part_of(present, part, parts);
     std::int64_t count = 0;
     for (std::int64_t i = range.begin; i < range.end; ++i) count += starts_group(i);
     before[part + 1] = count;
@@ -260,7 +276,7 @@ std::int64_t radix_sort(const Ids& ids, std::int64_t n, const RowGroups& groups,
   Row* rows = static_cast<Row*>(groups.rows);
   const std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
   parallel_parts(parts, [&](int part) {
-    const Range range = part_of(n, part, parts);
+    const Range range = part_of(present, part, parts);
     std::int64_t group = before[part];
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       groups.order[i] = static_cast<std::int32_t>(from[i] & position_mask);
@@ -270,10 +286,14 @@ std::int64_t radix_sort(const Ids& ids, std::int64_t n, const RowGroups& groups,
     }
   });
   const std::int64_t count = before[parts];
-  groups.offsets[count] = static_cast<std::int32_t>(n);
+  groups.offsets[count] = static_cast<std::int32_t>(present);
+  std::fill(groups.order + present, groups.order + n, -1);
   if (groups.inverse == nullptr) return count;
+  for (std::int64_t i = present; i < n; ++i) {
+    groups.inverse[from[i] & position_mask] = absent_id<std::int32_t>;
+  }
   parallel_parts(parts, [&](int part) {
-    const Range range = part_of(n, part, parts);
+    const Range range = part_of(present, part, parts);
     std::int64_t group = before[part] - 1;
     for (std::int64_t i = range.begin; i < range.end; ++i) {
       group += starts_group(i);

@@ -18,14 +18,17 @@ struct VectorRows {
                  std::int64_t first, std::int64_t last, float* buffers);
   /// y[b] for begin <= b < end.
   void (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
+  // n floats from and to their halves.
+  void (*join)(const std::uint16_t* top, const std::int16_t* tail, float* x, std::int64_t n);
+  void (*split)(const float* x, std::uint16_t* top, std::int16_t* tail, std::int64_t n);
 };
 
 extern const VectorRows vector_rows_base;
 extern const VectorRows vector_rows_avx2;
 extern const VectorRows vector_rows_avx512;
 
-/// Three for sums of sums, two for rows times their weights.
-constexpr std::int64_t row_buffers = 5;
+/// Three for sums of sums, two for rows times their weights, one for a split row while it is whole.
+constexpr std::int64_t row_buffers = 6;
 /// A row and a cache line between, so that equal columns of the buffers do not collide.
 constexpr std::int64_t row_pitch(std::int64_t columns) { return (columns + 15) / 16 * 16 + 16; }
 

@@ -34,6 +34,7 @@ TANDEM_INLINE void stream(float* p, V x) { _mm256_stream_ps(p, x); }
 // Each uses the one before.
 // clang-format off
 #include "kernels/cpu/rows/row_sums.inl"
+#include "kernels/cpu/rows/row_split.inl"
 #include "kernels/cpu/rows/row_updates.inl"
 #include "kernels/cpu/rows/row_lookup.inl"
 // clang-format on
@@ -47,6 +48,8 @@ const VectorRows vector_rows_avx2 = {
     .squares = rows_avx2::squares_range,
     .update = rows_avx2::update_range,
     .bags = rows_avx2::bag_range,
+    .join = rows_avx2::join_row,
+    .split = rows_avx2::split_row,
 };
 
 }  // namespace tandem

@@ -33,6 +33,7 @@ TANDEM_INLINE void stream(float* p, V x) { _mm512_stream_ps(p, x); }
 // Each uses the one before.
 // clang-format off
 #include "kernels/cpu/rows/row_sums.inl"
+#include "kernels/cpu/rows/row_split.inl"
 #include "kernels/cpu/rows/row_updates.inl"
 #include "kernels/cpu/rows/row_lookup.inl"
 // clang-format on
@@ -46,6 +47,8 @@ const VectorRows vector_rows_avx512 = {
     .squares = rows_avx512::squares_range,
     .update = rows_avx512::update_range,
     .bags = rows_avx512::bag_range,
+    .join = rows_avx512::join_row,
+    .split = rows_avx512::split_row,
 };
 
 }  // namespace tandem

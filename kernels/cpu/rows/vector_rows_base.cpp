@@ -25,6 +25,7 @@ TANDEM_INLINE void stream(float* p, V x) { _mm_stream_ps(p, x); }
 // Each uses the one before.
 // clang-format off
 #include "kernels/cpu/rows/row_sums.inl"
+#include "kernels/cpu/rows/row_split.inl"
 #include "kernels/cpu/rows/row_updates.inl"
 #include "kernels/cpu/rows/row_lookup.inl"
 // clang-format on
@@ -38,6 +39,8 @@ const VectorRows vector_rows_base = {
     .squares = rows_baseline::squares_range,
     .update = rows_baseline::update_range,
     .bags = rows_baseline::bag_range,
+    .join = rows_baseline::join_row,
+    .split = rows_baseline::split_row,
 };
 
 }  // namespace tandem

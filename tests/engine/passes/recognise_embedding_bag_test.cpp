@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/graph/builder.h"
+#include "engine/operators/rows.h"
 #include "engine/passes/pass.h"
 #include "tests/harness/operator_case.h"
 
@@ -58,6 +59,7 @@ class RecogniseEmbeddingBagTest : public ::testing::Test {
     std::vector<std::int64_t> ids(15);
     for (std::size_t i = 0; i < ids.size(); ++i)
       ids[i] = static_cast<std::int64_t>(i * 7 % 20) - 10;
+    ids[7] = ids[13] = absent_id<std::int64_t>;
     HostTensor weights = random({3, 5}, 3);
     weights.as<float>()[4] = weights.as<float>()[11] = 0;
     const std::vector<std::pair<std::string, HostTensor>> feeds{

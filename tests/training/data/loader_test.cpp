@@ -108,6 +108,37 @@ TEST(Loader, CoversEachEpochOnceWithAPartialLastBatch) {
   }
 }
 
+TEST(Loader, ShowsThePassThatComesNext) {
+  LoaderOptions options{.fields = {0}, .batch_size = 4, .pass_size = 4, .epochs = 1, .ahead = 2};
+  std::int64_t ring[2][4];
+  Loader loader(counting_source(10), options,
+                [&](int, const Pass& pass) { return ring[pass.ticket % 2]; });
+  const std::vector<std::int64_t> order = epoch_order(10, {}, 1, 0);
+  for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
+    for (int again = 0; again < 2; ++again) {
+      const std::optional<Pass> seen = loader.peek();
+      ASSERT_TRUE(seen);
+      EXPECT_EQ(seen->ticket, ticket);
+      EXPECT_EQ(seen->count, ticket < 2 ? 4 : 2);
+      for (std::int64_t i = 0; i < seen->count; ++i)
+        EXPECT_EQ(ring[ticket % 2][i], order[4 * ticket + static_cast<std::uint64_t>(i)]);
+    }
+    EXPECT_EQ(loader.next()->ticket, ticket);
+    if (ticket > 0) loader.release(ticket - 1);
+  }
+  EXPECT_FALSE(loader.peek()) << "it was the last one";
+  EXPECT_FALSE(loader.next());
+}
+
+TEST(Loader, ShowsNothingWhereTheRingIsFull) {
+  LoaderOptions options{.fields = {0}, .batch_size = 4, .pass_size = 4, .ahead = 1};
+  std::int64_t slot[4];
+  Loader loader(counting_source(10), options, [&](int, const Pass&) { return slot; });
+  EXPECT_TRUE(loader.peek());
+  EXPECT_TRUE(loader.next());
+  EXPECT_FALSE(loader.peek());
+}
+
 TEST(Loader, DropsThePartialBatch) {
   const auto passes = deliver(counting_source(10),
                               {.batch_size = 4, .pass_size = 2, .drop_last = true, .epochs = 2});

@@ -1,0 +1,51 @@
+// tandem::api::evaluate_run: loss and metrics of a trained model over data.
+#include <chrono>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/trained_data.h"
+#include "engine/training/evaluation.h"
+
+namespace tandem::api {
+namespace {
+
+std::string names_of(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
+  return text.empty() ? "held-out data of the configuration" : text;
+}
+
+}  // namespace
+
+Report evaluate_run(const std::string& run, const TrainedOptions& options) {
+  TrainedModel trained(open_trained(run, options), {});
+  const RunConfig& config = trained.config();
+  const auto source = open_held_out(trained, options.data, options.on_message);
+  const auto start = std::chrono::steady_clock::now();
+  Evaluation evaluation(config, trained.parts(), source, trained.states(), trained.arenas());
+  trained.load();
+  const auto values = evaluation.run();
+  check_order(trained.engine());
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::int64_t samples = source->samples();
+
+  Report report;
+  report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
+                            names_of(options.data), samples);
+  nlohmann::ordered_json metrics = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : values) {
+    report.text += fmt::format("{:<11} {:.6g}\n", name, value);
+    metrics[name] = value;
+  }
+  nlohmann::ordered_json json{{"run", run}};
+  trained.run().describe(json);
+  json["samples"] = samples;
+  json["metrics"] = std::move(metrics);
+  json["seconds"] = seconds;
+  report.json = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return report;
+}
+
+}  // namespace tandem::api

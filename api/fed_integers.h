@@ -1,0 +1,59 @@
+// Ids of look-ups before a run: computed from the data's fields, pass by pass.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/passes/pass.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem::api {
+
+/// Passes from the start of the data that are looked at, at most.
+constexpr std::int64_t most_counted_passes = 32;
+
+struct LookUp {
+  std::string parameter;
+  ValueId ids;
+  std::int64_t rows = 0;  // of the table
+};
+/// All look-ups of rows of parameters.
+std::vector<LookUp> look_ups_of(const Graph& graph);
+
+/// Integers of the graph that the data alone decides. All three outlive it.
+class FedIntegers {
+ public:
+  FedIntegers(const Graph& graph, const DataSource& source, const Evaluator& evaluate);
+
+  /// Whether `value` can be computed; from now on `read` does. All have one extent of axis 0.
+  bool add(ValueId value);
+  /// Passes that the data fills.
+  std::int64_t passes() const { return samples_ == 0 ? 0 : source_.samples() / samples_; }
+  void read(std::int64_t pass);
+  const HostTensor& value(ValueId id) const { return values_[id.index]; }
+
+ private:
+  enum class Known : std::uint8_t { open, no, yes };
+  struct Input {
+    ValueId value;
+    int field = -1;
+    bool needed = false;
+  };
+
+  const Graph& graph_;
+  const DataSource& source_;
+  const Evaluator& evaluate_;
+  std::vector<Known> known_;        // by value
+  std::vector<HostTensor> values_;  // by value
+  std::vector<Input> inputs_;       // that fields of their type feed
+  std::vector<NodeId> nodes_;       // in the order to compute them
+  std::int64_t samples_ = 0;        // of a pass
+};
+
+/// The rows of a table that the ids name, one for each; absent ids and those outside, which are
+/// refused when the run checks its data, are left out.
+std::vector<std::int64_t> named_rows(const HostTensor& ids, std::int64_t rows);
+
+}  // namespace tandem::api

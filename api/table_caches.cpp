@@ -1,0 +1,145 @@
+#include "api/table_caches.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "api/fed_integers.h"
+#include "engine/graph/selector.h"
+#include "engine/operators/update_kind.h"
+#include "engine/training/optimizers/optimizer.h"
+#include "placement/quantities.h"
+
+namespace tandem::api {
+namespace {
+
+bool covers(const std::string& at, const State& state) {
+  return Selector(at).covers_parameter(state.path, state.name);
+}
+
+bool is_trained(const RunConfig& config, const State& table) {
+  return table.trainable &&
+         std::none_of(config.parameters.freeze.begin(), config.parameters.freeze.end(),
+                      [&](const auto& rule) { return !rule.until && covers(rule.at, table); });
+}
+
+/// Why the run itself needs the table as a whole, or "".
+std::string obstacle(const Graph& pass, const RunConfig& config, const State& table) {
+  for (const LossTerm& term : config.loss.terms) {
+    if (pass.find_output(term.logits) == nullptr && pass.find_value(term.logits) == table.initial)
+      return "the loss term \"" + term.name + "\" reads all of it";
+  }
+  return "";
+}
+
+/// Tables that agree in this share their rows.
+using Sharing = std::tuple<std::vector<std::int32_t>, std::int64_t, int>;  // ids, rows, device
+
+Sharing sharing_of(const Graph& pass, const State& table, int device) {
+  std::vector<std::int32_t> ids;
+  for (const LookUp& look_up : look_ups_of(pass)) {
+    if (look_up.parameter == table.name) ids.push_back(look_up.ids.index);
+  }
+  std::sort(ids.begin(), ids.end());
+  return {std::move(ids), table.start.shape()[0], device};
+}
+
+std::int64_t rows_of(const CacheSize& size, std::int64_t rows, std::int64_t row_bytes) {
+  const std::int64_t fit =
+      size.bytes > 0 ? static_cast<std::int64_t>(size.bytes / static_cast<std::uint64_t>(row_bytes))
+                     : static_cast<std::int64_t>(size.part * static_cast<double>(rows));
+  return std::min({fit, rows, std::int64_t{std::numeric_limits<std::int32_t>::max()}});
+}
+
+}  // namespace
+
+std::int64_t trained_row_bytes(const RunConfig& config, const State& table) {
+  const TensorType& type = table.start.type();
+  Shape row = type.shape;
+  row[0] = 1;
+  std::int64_t bytes = element_count(row) * static_cast<std::int64_t>(size_of(type.dtype));
+  if (!is_trained(config, table)) return bytes;
+  const OptimizerOptions* options = &config.optimizer.base;
+  for (const OptimizerGroup& group : config.optimizer.groups) {
+    if (covers(group.at, table)) options = &group.options;  // the last one wins
+  }
+  const UpdateChoice choice = choose_update(*options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  if (!kind.uses_states(choice.settings)) return bytes;
+  constexpr std::int64_t float_bytes = 4;
+  return bytes + static_cast<std::int64_t>(kind.states.size()) * float_bytes *
+                     element_count(kind.state_shape(row));
+}
+
+std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved) {
+  std::vector<CachedTable> tables;
+  for (const ParameterAttributes& parameter : resolved.parameters) {
+    if (parameter.cached.rows) tables.push_back({parameter.name, parameter.cached.rows});
+  }
+  return tables;
+}
+
+const std::optional<HotRows>& TableCaches::hot_rows(const Graph& pass, const Evaluator& evaluate,
+                                                    const DataSource& source,
+                                                    const std::string& parameter,
+                                                    std::int64_t count) {
+  const std::pair key{parameter, count};
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  auto found = find_hot_rows(pass, source, evaluate, parameter, count);
+  return known_.emplace(key, std::move(found)).first->second;
+}
+
+std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& config,
+                                            const Evaluator& evaluate, const Source& source,
+                                            const std::vector<CacheWish>& wishes) {
+  struct Shared {
+    std::string first;  // parameter
+    std::int64_t rows = 0;
+    std::vector<std::size_t> wishes;
+  };
+  std::map<Sharing, Shared> groups;
+  std::vector<TableCache> caches(wishes.size());
+  for (std::size_t i = 0; i < wishes.size(); ++i) {
+    const State& table = *pass.find_state(wishes[i].parameter);
+    caches[i].off = obstacle(pass, config, table);
+    const std::int64_t row_bytes = trained_row_bytes(config, table);
+    const std::int64_t rows = rows_of(wishes[i].size, table.start.shape()[0], row_bytes);
+    if (caches[i].off.empty() && rows < 1) {
+      caches[i].off = cache_text(wishes[i].size) + " holds no row: one takes " +
+                      size_text(static_cast<std::uint64_t>(row_bytes)) +
+                      " with its optimizer states";
+    }
+    if (!caches[i].off.empty()) continue;
+    Shared& group = groups[sharing_of(pass, table, wishes[i].device)];
+    if (group.wishes.empty()) group.first = table.name;
+    group.rows = group.wishes.empty() ? rows : std::min(group.rows, rows);
+    group.wishes.push_back(i);
+  }
+  for (const auto& [sharing, group] : groups) {
+    std::string off;
+    const std::optional<HotRows>* hot = nullptr;
+    try {
+      const std::shared_ptr<const DataSource> data = source();
+      if (data) hot = &hot_rows(pass, evaluate, *data, group.first, group.rows);
+      off = !data ? "no data tells which of its rows are looked up"
+                  : "what rows are looked up does not come from the data's fields alone";
+    } catch (const std::exception&) {  // said where the run itself reads the data
+      off = "the data cannot be read";
+    }
+    for (const std::size_t i : group.wishes) {
+      if (hot == nullptr || !*hot) {
+        caches[i].off = off;
+        continue;
+      }
+      caches[i].rows = (*hot)->rows;
+      caches[i].hit_rate = (*hot)->hit_rate;
+      caches[i].cold_rows = (*hot)->cold_rows;
+      caches[i].bytes =
+          group.rows * trained_row_bytes(config, *pass.find_state(wishes[i].parameter));
+    }
+  }
+  return caches;
+}
+
+}  // namespace tandem::api

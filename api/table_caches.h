@@ -1,0 +1,45 @@
+// The caches that a policy asks for: how many rows, and which, from the run's optimizers and data.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/hot_rows.h"
+#include "engine/passes/cached_tables.h"
+#include "engine/training/config/run_config.h"
+#include "placement/resolve.h"
+
+namespace tandem::api {
+
+/// Of one model and its data; what was counted is kept.
+class TableCaches {
+ public:
+  /// Opens the training data, null where there is none; throws where it cannot be read.
+  using Source = std::function<std::shared_ptr<const DataSource>()>;
+
+  /// One for each wish. A cache has as many rows as fit into its size with their optimizer states;
+  /// tables that are looked up by the same ids share their rows, so that ids are split once.
+  std::vector<TableCache> choose(const Graph& pass, const RunConfig& config,
+                                 const Evaluator& evaluate, const Source& source,
+                                 const std::vector<CacheWish>& wishes);
+
+ private:
+  const std::optional<HotRows>& hot_rows(const Graph& pass, const Evaluator& evaluate,
+                                         const DataSource& source, const std::string& parameter,
+                                         std::int64_t count);
+
+  std::map<std::pair<std::string, std::int64_t>, std::optional<HotRows>> known_;
+};
+
+/// Bytes of a table's row with its optimizer states.
+std::int64_t trained_row_bytes(const RunConfig& config, const State& table);
+
+/// The caches of a policy, for the forward graphs of its run.
+std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved);
+
+}  // namespace tandem::api

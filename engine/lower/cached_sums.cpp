@@ -1,0 +1,56 @@
+// What is looked up in a table and in the cache of some of its rows is zero in one of the two:
+//   a + Gather(cache, hot)   becomes   GatherAdd(a, cache, hot)
+// which touches the cached rows alone where it may overwrite a.
+#include "engine/lower/placed_graph.h"
+
+namespace tandem {
+namespace {
+
+// Whether these are places in a cache: hot ids of SplitIds, copied or not.
+bool are_places(const Graph& graph, ValueId ids) {
+  for (NodeId from = graph.value(ids).producer; from; from = graph.value(ids).producer) {
+    const Node& node = graph.node(from);
+    if (node.op->name == "SplitIds") return graph.value(ids).output_index == 1;
+    if (node.op->name != "Transfer" && !is_view(node)) return false;
+    ids = node.inputs[0];
+  }
+  return false;
+}
+
+// The look-up in a cache of which `value` is the only use, or -1.
+NodeId cached_look_up(PlacedEdit& edit, ValueId value, NodeId sum) {
+  const Graph& graph = edit.graph();
+  const NodeId producer = graph.value(value).producer;
+  if (!producer || !(edit.only_reader(value) == sum)) return {};
+  const Node& node = graph.node(producer);
+  if (node.op->name != "Gather" || node.attributes.integer("axis") != 0) return {};
+  if (graph.type(node.inputs[0]).dtype != graph.type(value).dtype) return {};
+  return are_places(graph, node.inputs[1]) ? producer : NodeId{};
+}
+
+}  // namespace
+
+PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context) {
+  PlacedEdit edit(std::move(placed), context);
+  const std::size_t count = edit.graph().nodes.size();
+  for (std::size_t n = 0; n < count; ++n) {
+    const NodeId id{static_cast<std::int32_t>(n)};
+    const Node sum = edit.graph().node(id);
+    if (sum.op->name != "Add" ||
+        !(edit.graph().type(sum.inputs[0]) == edit.graph().type(sum.inputs[1])))
+      continue;
+    const NodeId look_up = cached_look_up(edit, sum.inputs[1], id);
+    if (!look_up || edit.device(look_up) != edit.device(id)) continue;
+    const std::vector<ValueId> operands = edit.graph().node(look_up).inputs;
+    const NodeId both =
+        edit.add("GatherAdd", {sum.inputs[0], operands[0], operands[1]}, {}, id, {look_up});
+    if (!edit.has_fast_kernel(both)) {
+      edit.drop(both);
+      continue;
+    }
+    edit.replace(sum.outputs[0], edit.graph().node(both).outputs[0]);
+  }
+  return edit.finish();
+}
+
+}  // namespace tandem

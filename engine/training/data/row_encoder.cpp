@@ -1,0 +1,247 @@
+#include "engine/training/data/row_encoder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace tandem {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+template <class T>
+std::optional<T> number_in(std::string_view text) {
+  text = trimmed(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) return std::nullopt;
+  }
+  return value;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t most = 60;
+  return "\"" + std::string(text.substr(0, most)) + (text.size() > most ? "…\"" : "\"");
+}
+
+void store(DType dtype, std::int64_t value, std::uint8_t* to) {
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T stored;
+    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+      stored = T(static_cast<float>(value));
+    } else {
+      stored = static_cast<T>(value);
+    }
+    std::memcpy(to, &stored, sizeof stored);
+  });
+}
+
+template <class Bad>
+std::optional<BadCell> take_integer(const TableField& field, std::string_view text,
+                                    ColumnStatistics& statistics, std::uint8_t* to,
+                                    const Bad& bad) {
+  std::optional<BadCell> problem;
+  with_type(field.stored.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const std::optional<T> value = number_in<T>(text);
+      if (value) {
+        std::memcpy(to, &*value, sizeof *value);
+        statistics.take(static_cast<double>(*value));
+        return;
+      }
+      const std::string range = "a whole number from " +
+                                std::to_string(std::numeric_limits<T>::min()) + " to " +
+                                std::to_string(std::numeric_limits<T>::max());
+      const bool number = number_in<double>(text).has_value();
+      problem = bad(text.empty() ? "empty"
+                    : number     ? "not a whole number in range"
+                                 : "not a number",
+                    range);
+    }
+  });
+  return problem;
+}
+
+}  // namespace
+
+void ColumnStatistics::add(const ColumnStatistics& other) {
+  values += other.values;
+  empty += other.empty;
+  cut += other.cut;
+  unknown += other.unknown;
+  if (other.least <= other.greatest) {
+    take(other.least);
+    take(other.greatest);
+  }
+}
+
+std::size_t rows_at_a_time(const TablePlan& plan) {
+  constexpr std::size_t most_bytes = std::size_t{8} << 20, most_rows = 4096;
+  std::size_t row_bytes = 1;
+  for (const TableField& field : plan.fields) row_bytes += field.stored.bytes();
+  return std::clamp<std::size_t>(most_bytes / row_bytes, 1, most_rows);
+}
+
+RowEncoder::RowEncoder(const TablePlan& plan, std::size_t capacity,
+                       const std::vector<Vocabulary>* vocabularies, EncodedFile& result)
+    : plan_(plan), capacity_(capacity), vocabularies_(vocabularies), result_(result) {
+  result.values.resize(plan.vocabularies.size());
+  for (const TableField& field : plan.fields) {
+    result.fields.emplace_back(field.columns.size());
+    row_statistics_.emplace_back(field.columns.size());
+    Out& out = outs_.emplace_back();
+    out.row_bytes = field.stored.bytes();
+    out.buffer.resize(out.row_bytes * capacity);
+  }
+  lines_.reserve(capacity);
+}
+
+std::optional<BadCell> RowEncoder::take(const std::vector<std::string_view>& cells,
+                                        std::int64_t line) {
+  seen_.clear();
+  for (std::size_t f = 0; f < plan_.fields.size(); ++f) {
+    const TableField& field = plan_.fields[f];
+    Out& out = outs_[f];
+    std::uint8_t* to = out.buffer.data() + rows() * out.row_bytes;
+    const std::size_t step =
+        static_cast<std::size_t>(field.values_of_a_cell()) * size_of(field.stored.dtype);
+    for (std::size_t c = 0; c < field.columns.size(); ++c, to += step) {
+      row_statistics_[f][c] = {};
+      if (auto bad = take_cell(f, c, cells[field.columns[c]], to)) return bad;
+    }
+  }
+  for (const auto& [vocabulary, number] : seen_) result_.values[vocabulary].count(number);
+  for (std::size_t f = 0; f < plan_.fields.size(); ++f) {
+    for (std::size_t c = 0; c < row_statistics_[f].size(); ++c) {
+      result_.fields[f][c].add(row_statistics_[f][c]);
+    }
+  }
+  lines_.push_back(static_cast<std::uint32_t>(line));
+  ++result_.rows;
+  return std::nullopt;
+}
+
+std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::string_view cell,
+                                             std::uint8_t* to) {
+  const TableField& field = plan_.fields[f];
+  ColumnStatistics& statistics = row_statistics_[f][c];
+  if (cell.empty()) {
+    ++statistics.empty;
+    if (field.has_missing) cell = field.missing;
+  }
+  if (field.most == 0) return take_value(f, c, cell, to);
+  const std::size_t size = size_of(field.stored.dtype);
+  std::int64_t kept = 0;
+  bool more = !cell.empty();
+  while (more) {
+    const std::size_t end = cell.find(field.separator);
+    if (kept == field.most) {
+      ++statistics.cut;
+    } else {
+      if (auto bad = take_value(f, c, cell.substr(0, end), to)) return bad;
+      ++kept;
+      to += size;
+    }
+    more = end != std::string_view::npos;
+    if (more) cell.remove_prefix(end + field.separator.size());
+  }
+  const bool numbered = field.end == TableField::End::vocabulary && vocabularies_ == nullptr;
+  for (; kept < field.most; ++kept, to += size) {
+    store(field.stored.dtype, numbered ? -1 : field.pad, to);
+  }
+  return std::nullopt;
+}
+
+std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std::string_view text,
+                                              std::uint8_t* to) {
+  const TableField& field = plan_.fields[f];
+  ColumnStatistics& statistics = row_statistics_[f][c];
+  ++statistics.values;
+  const auto bad = [&](const char* message, std::string expected) {
+    return BadCell{f, field.columns[c], message, std::move(expected), shown(text), text.empty()};
+  };
+  if (!field.parses()) {
+    store_id(field, c, text, statistics, to);
+    return std::nullopt;
+  }
+  const DType dtype = field.stored.dtype;
+  if (field.numeric.empty() && !is_float(dtype) && dtype != DType::boolean) {
+    return take_integer(field, text, statistics, to, bad);
+  }
+  const std::optional<double> parsed = number_in<double>(text);
+  if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
+  double value = *parsed;
+  for (const Transform& function : field.numeric) {
+    if (function.kind == TransformKind::log1p) {
+      value = std::log1p(std::max(value, 0.0));
+    } else {
+      value = static_cast<double>(
+          std::upper_bound(function.bounds.begin(), function.bounds.end(), value) -
+          function.bounds.begin());
+    }
+  }
+  if (field.end != TableField::End::number) {
+    char digits[24];
+    const auto end =
+        std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(value)).ptr;
+    store_id(field, c, {digits, static_cast<std::size_t>(end - digits)}, statistics, to);
+    return std::nullopt;
+  }
+  bool fits = true;
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    T stored;
+    if constexpr (std::is_same_v<T, bool>) {
+      stored = value != 0;
+    } else if constexpr (std::is_integral_v<T>) {
+      stored = static_cast<T>(value);  // a bucket
+    } else if constexpr (std::is_same_v<T, double>) {
+      stored = value;
+    } else {
+      stored = T(static_cast<float>(value));
+      fits = std::isfinite(static_cast<float>(stored));
+    }
+    std::memcpy(to, &stored, sizeof stored);
+  });
+  if (!fits) return bad("out of range", "a " + std::string(name_of(dtype)));
+  statistics.take(value);
+  return std::nullopt;
+}
+
+void RowEncoder::store_id(const TableField& field, std::size_t c, std::string_view text,
+                          ColumnStatistics& statistics, std::uint8_t* to) {
+  std::int64_t id = 0;
+  if (field.end == TableField::End::hash) {
+    const auto modulus = static_cast<std::uint64_t>(field.modulus);
+    const std::uint64_t hash = field.hashes[c](text);
+    const bool keeps_pad = field.most > 0 && field.pad == 0;  // id 0 is the padding's alone
+    id = static_cast<std::int64_t>(keeps_pad ? 1 + hash % (modulus - 1) : hash % modulus);
+    statistics.take(static_cast<double>(id));
+  } else {
+    const std::size_t number = field.vocabulary;
+    const bool by_value = plan_.vocabularies[number].by_value;
+    const auto column = by_value ? 0u : static_cast<std::uint32_t>(field.columns[c]);
+    if (vocabularies_ != nullptr) {
+      id = (*vocabularies_)[number].id(column, text);
+      statistics.unknown += id == 0;
+      statistics.take(static_cast<double>(id));
+    } else {
+      const std::int32_t value = result_.values[number].find_or_add(column, text);
+      seen_.emplace_back(number, value);
+      id = value;
+    }
+  }
+  store(field.stored.dtype, id, to);
+}
+
+}  // namespace tandem

@@ -1,0 +1,60 @@
+// Samples one behind the other, as they stand in files that may be longer than the memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/table_plan.h"
+
+namespace tandem {
+
+/// Samples `first` to `first + count - 1` of a source.
+struct SampleRange {
+  std::shared_ptr<const DataSource> source;
+  std::int64_t first = 0, count = 0;
+  /// The row of the input that each sample is, from 0, where rows that were left out count.
+  std::vector<std::int64_t> rows;
+};
+
+class SampleStream {
+ public:
+  virtual ~SampleStream() = default;
+
+  /// The next samples, `most` of them but for the last time; nothing at the end. Throws Error{data}
+  /// with file:line:column of the first bad rows where they are not to be left out.
+  virtual std::optional<SampleRange> next(std::int64_t most) = 0;
+
+  /// So far: all rows, and those of them that were left out, with what is wrong with the first.
+  virtual std::int64_t rows() const = 0;
+  virtual std::int64_t left_out() const { return 0; }
+  virtual std::string first_bad() const { return ""; }
+  /// The part of the input that was read, 0 to 1; negative where its length is not known.
+  virtual double part_read() const = 0;
+};
+
+/// All samples of a source.
+std::unique_ptr<SampleStream> stream_samples(std::shared_ptr<const DataSource> source);
+
+/// Rows of text tables through vocabularies that are there.
+struct TableRequest {
+  DataConfig config;                     // its fields: those that are wanted; on_bad
+  std::vector<std::string> paths;        // "-": standard input
+  TablePlan plan;                        // of these fields
+  std::vector<Vocabulary> vocabularies;  // by their number in the plan
+  std::vector<char> may_lack;            // as TableFile takes it; of streams
+  OpenOptions options;
+};
+
+/// Holds the rows of one range at a time.
+std::unique_ptr<SampleStream> stream_table(TableRequest request);
+
+/// All rows, for sources that are read in any order: arrays in `folder`, which may be removed once
+/// this returns. `on_message` of the options hears of rows that were left out.
+std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
+                                                const std::string& folder);
+
+}  // namespace tandem

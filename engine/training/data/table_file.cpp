@@ -1,0 +1,189 @@
+#include "engine/training/data/table_file.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tandem {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+DelimitedReader open_reader(const DataConfig& config, const std::string& path,
+                            std::uint64_t from = 0, std::int64_t line = 1) {
+  const bool csv = config.kind == DataKind::csv;
+  return {path, csv ? ',' : '\t', csv, from, line};
+}
+
+std::vector<std::string> header_of(DelimitedReader& reader, const std::string& file) {
+  const auto fail = [&](std::string message, std::size_t column) {
+    throw Error(ErrorKind::data, Diagnostic{.message = std::move(message),
+                                            .file = file,
+                                            .line = static_cast<int>(reader.line()),
+                                            .column = static_cast<int>(column)});
+  };
+  if (!reader.next()) fail("the file is empty: the first row names the columns", 0);
+  if (!reader.problem().empty()) fail(reader.problem(), reader.problem_field() + 1);
+  std::vector<std::string> names;
+  for (const std::string_view name : reader.fields()) {
+    names.emplace_back(trimmed(name));
+    const bool twice = std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1;
+    if (names.back().empty()) fail("a column without a name", names.size());
+    if (twice) fail("two columns have the name `" + names.back() + "`", names.size());
+  }
+  return names;
+}
+
+void expect_same_header(const std::vector<std::string>& columns,
+                        const std::vector<std::string>& names, const std::string& file) {
+  for (std::size_t i = 0; i < std::max(names.size(), columns.size()); ++i) {
+    const std::string expected = i < columns.size() ? columns[i] : "";
+    const std::string got = i < names.size() ? names[i] : "";
+    if (expected == got) continue;
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "the header names other columns",
+                           .file = file,
+                           .line = 1,
+                           .column = static_cast<int>(i + 1),
+                           .expected = expected.empty() ? "no more columns" : expected,
+                           .got = got.empty() ? "no more columns" : got});
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> table_columns(const DataConfig& config, const std::string& path) {
+  if (!config.columns.empty()) return config.columns;
+  DelimitedReader reader = open_reader(config, path);
+  return header_of(reader, shown_path(path));
+}
+
+TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
+                     const std::vector<char>& may_lack)
+    : plan_(plan),
+      name_(shown_path(path)),
+      reader_(open_reader(config, path)),
+      header_(config.header),
+      names_(plan.columns) {
+  for (std::size_t c = 0; c < plan.columns.size(); ++c) cell_of_.push_back(static_cast<int>(c));
+  if (header_) {
+    const std::vector<std::string> names = header_of(reader_, name_);
+    if (may_lack.empty()) {
+      expect_same_header(plan.columns, names, name_);
+    } else {
+      match_header(names, may_lack);
+    }
+    return;
+  }
+  for (std::size_t c = 0; c < may_lack.size(); ++c) {
+    if (may_lack[c] != 0) lacks_.push_back(c);
+  }
+  decided_ = lacks_.empty();
+}
+
+TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
+                     std::uint64_t from, std::int64_t line)
+    : plan_(plan),
+      name_(shown_path(path)),
+      reader_(open_reader(config, path, from, line)),
+      header_(true),
+      names_(plan.columns) {
+  for (std::size_t c = 0; c < plan.columns.size(); ++c) cell_of_.push_back(static_cast<int>(c));
+}
+
+void TableFile::match_header(const std::vector<std::string>& names,
+                             const std::vector<char>& may_lack) {
+  std::vector<Diagnostic> problems;
+  for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
+    const auto found = std::find(names.begin(), names.end(), plan_.columns[c]);
+    cell_of_[c] = found == names.end() ? -1 : static_cast<int>(found - names.begin());
+    if (found != names.end() || may_lack[c] != 0) continue;
+    problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
+                        .file = name_,
+                        .line = 1});
+  }
+  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+  names_ = names;
+  same_ = names == plan_.columns;
+}
+
+/// From now on rows are those without the columns that they may lack.
+void TableFile::lack_columns() {
+  names_.clear();
+  for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
+    const bool lacks = std::find(lacks_.begin(), lacks_.end(), c) != lacks_.end();
+    cell_of_[c] = lacks ? -1 : static_cast<int>(names_.size());
+    if (!lacks) names_.push_back(plan_.columns[c]);
+  }
+  same_ = false;
+}
+
+bool TableFile::next() {
+  if (!reader_.next()) return false;
+  if (reader_.line() > std::numeric_limits<int>::max()) {
+    throw Error(
+        ErrorKind::data,
+        Diagnostic{.message = "more than 2^31 - 1 lines", .file = name_, .fix = "split the file"});
+  }
+  return true;
+}
+
+std::optional<Diagnostic> TableFile::problem() {
+  const std::vector<std::string_view>& cells = reader_.fields();
+  if (!reader_.problem().empty()) {
+    return Diagnostic{.message = reader_.problem(),
+                      .column = static_cast<int>(reader_.problem_field() + 1)};
+  }
+  if (!decided_) {
+    if (cells.size() + lacks_.size() == plan_.columns.size()) lack_columns();
+    decided_ = cells.size() == names_.size();
+  }
+  if (cells.size() == names_.size()) return std::nullopt;
+  const std::size_t at = std::min(cells.size(), names_.size()) + 1;
+  Diagnostic d{
+      .message = cells.size() < at && at <= names_.size()
+                     ? "the field of `" + names_[at - 1] + "` and those after it are missing"
+                     : "a field more than there are columns",
+      .column = static_cast<int>(at),
+      .expected = std::to_string(names_.size()) + " fields",
+      .got = std::to_string(cells.size())};
+  if (!decided_) {
+    d.expected += ", or " + std::to_string(names_.size() - lacks_.size()) + " without `" +
+                  plan_.columns[lacks_[0]] + (lacks_.size() > 1 ? "` and others" : "`");
+  }
+  return d;
+}
+
+std::optional<Diagnostic> TableFile::take(RowEncoder& encoder) {
+  const auto at = [&](Diagnostic d) {
+    d.file = name_;
+    d.line = static_cast<int>(reader_.line());
+    return d;
+  };
+  if (std::optional<Diagnostic> wrong = problem()) return at(*std::move(wrong));
+  const std::vector<std::string_view>* cells = &reader_.fields();
+  if (!same_) {
+    cells_.assign(plan_.columns.size(), {});
+    for (std::size_t c = 0; c < cells_.size(); ++c) {
+      if (cell_of_[c] >= 0) cells_[c] = (*cells)[static_cast<std::size_t>(cell_of_[c])];
+    }
+    cells = &cells_;
+  }
+  const std::optional<BadCell> bad = encoder.take(*cells, reader_.line());
+  if (!bad) return std::nullopt;
+  Diagnostic d{.message = "column `" + plan_.columns[bad->column] + "`: " + bad->message,
+               .column = cell_of_[bad->column] + 1,
+               .path = "data.fields." + plan_.fields[bad->field].name,
+               .expected = bad->expected,
+               .got = bad->got};
+  if (bad->empty) d.fix = "begin `as` with \"missing(0)\" to give empty fields a value";
+  if (reader_.line() == 1 && !header_ && !bad->empty) {
+    d.fix = "where the first row names the columns, set data.header = true";
+  }
+  return at(std::move(d));
+}
+
+}  // namespace tandem

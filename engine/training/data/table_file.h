@@ -1,0 +1,60 @@
+// A file of a text table, row by row: which cell belongs to which column, and what is wrong.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/formats/delimited.h"
+#include "engine/training/data/row_encoder.h"
+
+namespace tandem {
+
+class TableFile {
+ public:
+  /// `may_lack`, by column of the plan: columns that nothing reads here. Then a header names the
+  /// others in any order, and without a header rows have either all columns or none of these; the
+  /// first row of either length decides. Empty: the file is as in training. `path` "-": standard
+  /// input. Throws Error{data} for a header that does not fit.
+  TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
+            const std::vector<char>& may_lack = {});
+  /// Plain text from byte `from` on, which is in line `line`, behind the header if there is one.
+  TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
+            std::uint64_t from, std::int64_t line);
+
+  /// Goes to the next row; false at the end.
+  bool next();
+  /// Takes the row into the encoder, or says what is wrong with it.
+  std::optional<Diagnostic> take(RowEncoder& encoder);
+  DelimitedReader& reader() { return reader_; }
+
+  /// Of the row, from 1.
+  std::int64_t line() const { return reader_.line(); }
+  /// Bytes of the file read so far.
+  std::uint64_t taken() const { return reader_.taken(); }
+  /// For messages.
+  const std::string& name() const { return name_; }
+
+ private:
+  std::optional<Diagnostic> problem();
+  void match_header(const std::vector<std::string>& names, const std::vector<char>& may_lack);
+  void lack_columns();
+
+  const TablePlan& plan_;
+  std::string name_;
+  DelimitedReader reader_;
+  bool header_;                     // or rows before the first one
+  bool decided_ = true;             // how many cells a row has
+  std::vector<std::size_t> lacks_;  // columns of the plan that rows may lack all together
+  std::vector<int> cell_of_;        // by column of the plan; -1: the file lacks it
+  bool same_ = true;                // cells are the plan's columns
+  std::vector<std::string> names_;  // of the file's columns
+  std::vector<std::string_view> cells_;
+};
+
+/// Names of the columns: those of the configuration, or of the file's first row.
+std::vector<std::string> table_columns(const DataConfig& config, const std::string& path);
+
+}  // namespace tandem

@@ -1,0 +1,146 @@
+#include "engine/training/prediction.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/formats/parallel_jobs.h"
+#include "engine/graph/error.h"
+#include "engine/graph/rewrite.h"
+#include "engine/graph/selector.h"
+#include "engine/training/evaluation.h"
+
+namespace tandem {
+namespace {
+
+/// Indices into names of the outputs, or everything that is wrong with them.
+std::vector<NamedValue> chosen_outputs(const Graph& graph, const std::vector<std::string>& names,
+                                       std::int64_t samples) {
+  std::vector<NamedValue> chosen;
+  std::vector<std::string> known;
+  for (const NamedValue& output : graph.outputs) known.push_back(output.name);
+  std::vector<Diagnostic> problems;
+  for (const std::string& name : names) {
+    const NamedValue* output = graph.find_output(name);
+    if (output == nullptr) {
+      Diagnostic d;
+      d.message = "the model has no value \"" + name + "\"";
+      for (const std::string& other : known)
+        d.expected += (d.expected.empty() ? "such as " : ", ") + other;
+      const std::string nearest = nearest_name(name, known);
+      if (!nearest.empty()) d.fix = "did you mean \"" + nearest + "\"?";
+      problems.push_back(std::move(d));
+      continue;
+    }
+    const TensorType& type = graph.type(output->value);
+    if (type.shape.empty() || type.shape[0] != samples) {
+      Diagnostic d;
+      d.path = name;
+      d.message = "this value does not have one entry a sample";
+      d.expected = std::to_string(samples) + " on axis 0, one a sample of the batch";
+      d.got = to_string(type);
+      problems.push_back(std::move(d));
+      continue;
+    }
+    chosen.push_back(*output);
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  return chosen;
+}
+
+}  // namespace
+
+Prediction::Prediction(const RunConfig& config, const RunParts& parts,
+                       std::vector<std::string> outputs, StateStore& states,
+                       std::shared_ptr<Arenas> arenas)
+    : config_(config),
+      parts_(parts),
+      names_(std::move(outputs)),
+      states_(states),
+      arenas_(std::move(arenas)),
+      whole_(pass_graph(config.pass_size())) {}
+
+Graph Prediction::pass_graph(std::int64_t samples) const {
+  Graph graph = parts_.forward(samples, false);
+  graph.outputs = chosen_outputs(graph, names_, samples);
+  return remove_dead(graph, *parts_.operators);
+}
+
+std::vector<std::string> Prediction::inputs() const {
+  const auto readers = readers_of(whole_);
+  std::vector<std::string> names;
+  for (const NamedValue& input : whole_.inputs) {
+    const bool is_output = std::any_of(whole_.outputs.begin(), whole_.outputs.end(),
+                                       [&](const NamedValue& o) { return o.value == input.value; });
+    if (is_output || !readers[static_cast<std::size_t>(input.value.index)].empty())
+      names.push_back(input.name);
+  }
+  return names;
+}
+
+const TensorType& Prediction::type(std::size_t output) const {
+  return whole_.type(whole_.outputs[output].value);
+}
+
+void Prediction::prepare(const DataSource& source, std::int64_t samples) {
+  if (passes_.contains(samples)) return;
+  std::vector<std::string> fields;
+  for (const DataField& field : source.fields()) fields.push_back(field.name);
+  TrainingGraph training;
+  training.graph = samples == config_.pass_size() ? whole_ : pass_graph(samples);
+  check_fed_inputs(training, config_, field_types(source, samples));
+  Pass pass;
+  pass.bound = bind_program(training, parts_, states_, arenas_, fields);
+  pass.fields = fed_fields(pass.bound);
+  for (const std::string& name : names_) pass.outputs.push_back(pass.bound.output(name));
+  passes_.emplace(samples, std::move(pass));
+}
+
+void Prediction::fill(Pass& pass, const SampleRange& samples) const {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(samples.count));
+  std::iota(all.begin(), all.end(), samples.first);
+  const auto workers = static_cast<std::size_t>(config_.data ? config_.data->workers : 1);
+  const std::size_t pieces = std::min(workers, all.size());
+  for (const int field : pass.fields) {
+    const std::size_t bytes =
+        samples.source->fields()[static_cast<std::size_t>(field)].sample.bytes();
+    auto* to = static_cast<std::uint8_t*>(
+        pass.bound.program->input_slot(pass.bound.data_inputs[field], pass.ticket));
+    parallel_jobs(static_cast<int>(pieces), static_cast<std::int64_t>(pieces), [&](std::int64_t i) {
+      const auto piece = static_cast<std::size_t>(i);
+      const std::size_t begin = piece * all.size() / pieces,
+                        end = (piece + 1) * all.size() / pieces;
+      samples.source->fill(field, std::span(all).subspan(begin, end - begin), nullptr,
+                           to + begin * bytes);
+    });
+  }
+}
+
+const std::vector<HostTensor>& Prediction::run(const SampleRange& samples) {
+  prepare(*samples.source, samples.count);
+  Pass& pass = passes_.at(samples.count);
+  Program& program = *pass.bound.program;
+  fill(pass, samples);
+  feed_next(pass.bound, pass.ticket, std::nullopt);
+  StepContext context;
+  context.seed = config_.seed;
+  program.run(context, pass.ticket);
+  if (const auto error = program.error_in(program.errors())) {
+    Diagnostic d;
+    d.path = error->path;
+    d.message = error->kind == ErrorWord::index_out_of_range ? "an index is out of range"
+                : error->kind == ErrorWord::bad_label ? "a label is not a class of the logits"
+                                                      : "a value is not finite";
+    d.got = std::to_string(error->value);
+    throw Error(ErrorKind::data, std::move(d));
+  }
+  values_.clear();
+  const Graph& graph = program.lowered().graph;
+  for (const int output : pass.outputs) {
+    values_.emplace_back(graph.type(graph.outputs[static_cast<std::size_t>(output)].value),
+                         const_cast<void*>(program.output(output, pass.ticket)), nullptr);
+  }
+  ++pass.ticket;
+  return values_;
+}
+
+}  // namespace tandem

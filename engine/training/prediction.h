@@ -1,0 +1,53 @@
+// Runs a model in inference form over samples for values of its graph, pass by pass.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/sample_stream.h"
+#include "engine/training/pass_programs.h"
+
+namespace tandem {
+
+/// Programs for whole passes and for the last partial one; they share State and arenas.
+class Prediction {
+ public:
+  /// `outputs` name outputs of the graph that `parts.forward` gives; each has one sample an index
+  /// of axis 0. Throws Error{usage} where one is not there, or has no such axis.
+  Prediction(const RunConfig& config, const RunParts& parts, std::vector<std::string> outputs,
+             StateStore& states, std::shared_ptr<Arenas> arenas);
+
+  /// The fed inputs that the outputs depend on.
+  std::vector<std::string> inputs() const;
+  /// Of an output, for a whole pass.
+  const TensorType& type(std::size_t output) const;
+
+  /// Makes the program for so many samples, with its states where they are the first. Throws
+  /// Error{usage} where the source lacks an input, or has it in another type.
+  void prepare(const DataSource& source, std::int64_t samples);
+  /// One value per output, valid until the next call. Throws Error{data} with what kernels found.
+  const std::vector<HostTensor>& run(const SampleRange& samples);
+
+ private:
+  struct Pass {
+    BoundProgram bound;
+    std::vector<int> fields;   // of the source, that are fed
+    std::vector<int> outputs;  // of the program
+    std::uint64_t ticket = 0;
+  };
+  Graph pass_graph(std::int64_t samples) const;
+  void fill(Pass& pass, const SampleRange& samples) const;
+
+  const RunConfig& config_;
+  const RunParts& parts_;
+  std::vector<std::string> names_;
+  StateStore& states_;
+  std::shared_ptr<Arenas> arenas_;
+  Graph whole_;
+  std::map<std::int64_t, Pass> passes_;  // by samples
+  std::vector<HostTensor> values_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,33 @@
+// How tables are kept between steps: the rules of [parameters] storage, resolved.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+/// A parameter that is kept as split_bfloat16, and the rule that says so.
+struct SplitTable {
+  std::string name;
+  const StorageRule* rule = nullptr;
+};
+
+/// In the graph's order. Throws Error{usage} with every rule that covers no parameter.
+std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph& graph);
+
+/// Throws Error{usage} where one of them is no float32 table that look-ups by fed ids alone read;
+/// `graph` is past the forward passes, with its losses.
+void check_split_tables(const std::vector<SplitTable>& tables, const Graph& graph);
+
+/// That of a parameter, or of the table of which it is a cache; null where there is none.
+const SplitTable* find_split_table(const std::vector<SplitTable>& tables, const State& parameter);
+
+/// An error at a storage rule.
+[[noreturn]] void refuse_split_table(const SplitTable& table, const std::string& path,
+                                     std::string message, std::string expected, std::string got,
+                                     std::string fix);
+
+}  // namespace tandem

@@ -1,0 +1,116 @@
+// Ids of a table and of its cache, on every kernel: each goes to one of them, with the place of its
+// row; and the sum of what is looked up in both.
+#include <limits>
+#include <random>
+
+#include "engine/operators/split_ids.h"
+#include "tests/operators/single_node.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t none = absent_id<std::int64_t>;
+
+struct Split {
+  std::vector<std::int64_t> cold, hot;
+};
+
+HostTensor ids_of(DType type, const std::vector<std::int64_t>& values) {
+  std::vector<std::int64_t> own = values;
+  for (std::int64_t& value : own) {
+    if (value == none) value = absent_id_of(type);
+  }
+  return HostTensor::from<std::int64_t>({static_cast<std::int64_t>(own.size())}, own)
+      .converted(type);
+}
+
+std::vector<std::int64_t> integers(const HostTensor& tensor) {
+  std::vector<std::int64_t> all = tensor.integers();
+  for (std::int64_t& value : all) {
+    if (value == absent_id_of(tensor.dtype())) value = none;
+  }
+  return all;
+}
+
+/// The same on all kernels and for both types of ids.
+void expect_split(const std::vector<std::int64_t>& ids, const std::vector<std::int64_t>& cached,
+                  std::int64_t rows, const Split& wanted) {
+  const CachedMarks marks(cached, rows);
+  for (const DType type : {DType::int32, DType::int64}) {
+    const std::vector<HostTensor> inputs{ids_of(type, ids), marks.marks, marks.ranks};
+    const Graph graph = single_node("SplitIds", inputs, {{"rows", rows}});
+    int kernels = 0;
+    each_kernel(graph, [&](const Kernel& kernel) {
+      const std::vector<HostTensor> outputs =
+          run_node(kernel, graph, graph.nodes[0], inputs, RunOptions{});
+      EXPECT_EQ(outputs[0].dtype(), type);
+      EXPECT_EQ(outputs[1].dtype(), DType::int32);
+      EXPECT_EQ(integers(outputs[0]), wanted.cold) << kernel.name;
+      EXPECT_EQ(integers(outputs[1]), wanted.hot) << kernel.name;
+      ++kernels;
+    });
+    EXPECT_GE(kernels, 2);
+  }
+}
+
+TEST(SplitIds, EachGoesToOneOfThem) {
+  expect_split({1, 0, 64, 69, -1, -6, 63, 1}, {1, 64, 69}, 70,
+               {{none, 0, none, none, none, none, 63, none}, {0, none, 1, 2, 2, 1, none, 0}});
+}
+
+// Both look-ups read zeros for an absent id; what is outside is the table's to report.
+TEST(SplitIds, WhatNamesNoRowGoesToTheTable) {
+  expect_split({none, 70, -71, 69}, {0, 69}, 70, {{none, 70, -71, none}, {none, none, none, 1}});
+}
+
+TEST(SplitIds, NoRowAndEveryRow) {
+  expect_split({3, 0}, {}, 5, {{3, 0}, {none, none}});
+  expect_split({3, 0, -2}, {0, 1, 2, 3, 4}, 5, {{none, none, none}, {3, 0, 3}});
+  expect_split({}, {2}, 5, {{}, {}});
+}
+
+TEST(SplitIds, ManyIds) {
+  constexpr std::int64_t rows = 5000;
+  std::mt19937 random(1);
+  std::vector<std::int64_t> cached, ids, place(rows, none);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (random() % 3 != 0) continue;
+    place[static_cast<std::size_t>(row)] = static_cast<std::int64_t>(cached.size());
+    cached.push_back(row);
+  }
+  Split wanted;
+  for (int i = 0; i < 20000; ++i) {
+    const auto row = static_cast<std::int64_t>(random() % rows);
+    const std::int64_t hot = place[static_cast<std::size_t>(row)];
+    ids.push_back(row);
+    wanted.hot.push_back(hot);
+    wanted.cold.push_back(hot == none ? row : none);
+  }
+  expect_split(ids, cached, rows, wanted);
+}
+
+// What was looked up in the table stays where the cache has nothing, whatever the cache holds.
+TEST(GatherAdd, AddsWhereThereIsARow) {
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (const DType type : {DType::int32, DType::int64}) {
+    for (const std::int64_t columns : {1, 7, 80}) {
+      HostTensor base(TensorType{DType::float32, {3, columns}}),
+          x(TensorType{DType::float32, {2, columns}});
+      for (std::int64_t c = 0; c < 3 * columns; ++c) base.as<float>()[c] = static_cast<float>(c);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        x.as<float>()[c] = infinite;
+        x.as<float>()[columns + c] = 0.5f;
+      }
+      const std::vector<HostTensor> inputs{base, x, ids_of(type, {none, 1, none})};
+      const Graph graph = single_node("GatherAdd", inputs, {});
+      each_kernel(graph, [&](const Kernel& kernel) {
+        const HostTensor y = run_node(kernel, graph, graph.nodes[0], inputs)[0];
+        for (std::int64_t i = 0; i < 3 * columns; ++i)
+          EXPECT_EQ(y.number(i), base.number(i) + (i / columns == 1 ? 0.5 : 0));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,230 @@
+// `cache` of a rule: when a table gets one, what is asked, what stands against it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/graph/builder.h"
+#include "engine/passes/cached_tables.h"
+#include "placement/forward_placement.h"
+#include "placement/resolve.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::int64_t table_rows = 100, ids = 8, columns = 16, row_bytes = 64;
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
+  State state;
+  state.name = scope + ".weight";
+  state.path = scope + ":weight";
+  state.trainable = true;
+  state.start = HostTensor(TensorType{DType::float32, std::move(shape)});
+  return b.state(std::move(state));
+}
+
+// ids [8] -> embed.Gather (embed:weight [100, 16]) -> rows; head.Add and tail.Mul read them.
+Graph look_up(bool tied = false) {
+  GraphBuilder b(operators());
+  const ValueId indices = b.input("ids", {DType::int64, {ids}});
+  b.set_scope({"embed.Gather", Phase::forward, {}});
+  const ValueId table = parameter(b, "embed", {table_rows, columns});
+  const ValueId rows = b.add_node("Gather", {table, indices}, {{"axis", std::int64_t{0}}});
+  b.set_scope({"head.Add", Phase::forward, {}});
+  const ValueId sum = b.add(rows, parameter(b, "head", {columns}));
+  b.set_scope({"tail.Mul", Phase::forward, {}});
+  b.output("logits", b.mul(rows, sum));
+  if (tied) {
+    b.set_scope({"tied.MatMul", Phase::forward, {}});
+    b.output("tied", b.matmul(sum, b.transpose_last_two(table)));
+  }
+  return b.finish();
+}
+
+struct Asked {
+  std::vector<CacheWish> wishes;
+  bool answers = true;
+  std::string off;
+};
+
+ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& graph = look_up(),
+                        const std::string& refused = "") {
+  ResolveOptions options;
+  options.bindings = parse_device_arguments({"gpu=emulated:0"});
+  options.unique_rows = [](const std::string&) { return std::optional<std::int64_t>(6); };
+  if (asked.answers) {
+    options.choose_cached = [&](const std::vector<CacheWish>& wishes) {
+      asked.wishes = wishes;
+      std::vector<TableCache> caches(wishes.size());
+      for (TableCache& cache : caches) {
+        cache.off = asked.off;
+        if (!asked.off.empty()) continue;
+        cache.rows =
+            std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 5});
+        cache.bytes = 2 * row_bytes;
+        cache.hit_rate = 0.75;
+        cache.cold_rows = 2;
+      }
+      return caches;
+    };
+  }
+  if (!refused.empty()) {
+    options.refuses = [refused](int device, const std::string& path) {
+      return device == 1 && path == refused ? std::optional<std::string>("no kernel is listed")
+                                            : std::nullopt;
+    };
+  }
+  const Policy policy =
+      parse_policy("policy = 1\nrules = [\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
+  return resolve(policy, graph, options);
+}
+
+const std::string host_table =
+    "{ at = \"**\", on = \"gpu\" },\n{ at = \"embed.**\", on = \"cpu\" },\n";
+std::string cache_of(const std::string& size) {
+  return "{ at = \"embed.**\", cache = \"" + size + "\" },\n";
+}
+
+TEST(Cache, TheDataIsAskedForRows) {
+  Asked asked;
+  const ResolvedPolicy policy = resolved(host_table + cache_of("2GiB"), asked);
+  ASSERT_EQ(asked.wishes.size(), 1u);
+  EXPECT_EQ(asked.wishes[0].parameter, "embed.weight");
+  EXPECT_EQ(asked.wishes[0].size.bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(policy.devices[static_cast<std::size_t>(asked.wishes[0].device)].name, "gpu");
+  const ParameterAttributes& table = *policy.find_parameter("embed.weight");
+  EXPECT_THAT(*table.cached.rows, ElementsAre(3, 5));
+  EXPECT_EQ(table.cached.device, 1);
+  EXPECT_EQ(table.cache.reason.text, "policy.toml:5: 2 rows on gpu");
+  EXPECT_THAT(policy.notes, IsEmpty());
+  EXPECT_THAT(policy.warnings, IsEmpty());
+}
+
+// Two rows outside of the cache, an index for each of them and one for each that is inside.
+TEST(Cache, CountsWhatCrosses) {
+  Asked asked;
+  const ResolvedPolicy policy = resolved(host_table + cache_of("128B"), asked);
+  const ParameterAttributes& table = *policy.find_parameter("embed.weight");
+  EXPECT_EQ(table.traffic.rows, 2);
+  EXPECT_TRUE(table.traffic.counted);
+  EXPECT_EQ(table.traffic.bytes_rows, 2 * 2 * row_bytes + 8 * ids);
+  EXPECT_EQ(table.traffic.bytes_results, 2 * ids * row_bytes + 4 * ids);
+  EXPECT_EQ(table.traffic.bytes_uncached, 2 * 6 * row_bytes + 4 * ids);
+  EXPECT_EQ(table.ship.value, Ship::rows);
+  EXPECT_THAT(table.ship.reason.text, HasSubstr("about 2 rows outside the cache for 8 ids"));
+  Asked results;
+  const ResolvedPolicy by_results = resolved(
+      host_table + "{ at = \"embed.**\", cache = \"1MiB\", ship = \"results\" },\n", results);
+  EXPECT_EQ(by_results.find_parameter("embed.weight")->ship.value, Ship::results);
+  EXPECT_EQ(by_results.find_parameter("embed.weight")->traffic.bytes_uncached, 2 * ids * row_bytes);
+}
+
+TEST(Cache, APartOfTheTable) {
+  Asked asked;
+  const ResolvedPolicy policy = resolved(host_table + cache_of("12.5%"), asked);
+  ASSERT_EQ(asked.wishes.size(), 1u);
+  EXPECT_EQ(asked.wishes[0].size.bytes, 0u);
+  EXPECT_DOUBLE_EQ(asked.wishes[0].size.part, 0.125);
+  EXPECT_EQ(cache_text(asked.wishes[0].size), "12.5%");
+  EXPECT_EQ(cache_text({.bytes = std::uint64_t{2} << 30}), "2.0 GiB");
+  EXPECT_EQ(cache_text({.part = 0.1}), "10%");
+}
+
+TEST(Cache, LaterRulesWin) {
+  Asked asked;
+  const ResolvedPolicy policy = resolved(host_table + cache_of("1MiB") + cache_of("2MiB"), asked);
+  EXPECT_EQ(asked.wishes.at(0).size.bytes, std::uint64_t{2} << 20);
+  ASSERT_EQ(policy.warnings.size(), 1u);
+  EXPECT_THAT(policy.warnings[0].message, HasSubstr("overridden by policy.toml:6"));
+}
+
+TEST(Cache, PlacesTheCachesParts) {
+  Asked asked;
+  const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
+  const ForwardPlacement placement = forward_placement(policy);
+  const PlacedNode* look_up = placement.node(cached_name("embed.Gather"));
+  ASSERT_NE(look_up, nullptr);
+  EXPECT_EQ(look_up->device, 1);
+  EXPECT_EQ(placement.node("embed.Gather")->device, 0);
+  const PlacedState* cache = placement.parameter(cached_name("embed.weight"));
+  ASSERT_NE(cache, nullptr);
+  EXPECT_EQ(cache->state, 1);
+  EXPECT_EQ(cache->param, 1);
+  EXPECT_EQ(cache->reason, "cache policy.toml:5: 2 rows on gpu");
+  EXPECT_EQ(placement.parameter("embed.weight")->state, 0);
+}
+
+TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
+  const auto note = [](const std::string& rules, const Graph& graph = look_up(),
+                       const std::string& refused = "") {
+    Asked asked;
+    const ResolvedPolicy policy = resolved(rules, asked, graph, refused);
+    EXPECT_THAT(asked.wishes, IsEmpty());
+    EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
+    return policy.notes.size() == 1 ? policy.notes[0].message : "no note";
+  };
+  const std::string cache = cache_of("1KiB");
+  EXPECT_EQ(note("{ at = \"**\", on = \"gpu\" },\n" + cache),
+            "embed:weight has no cache: it is on gpu already");
+  EXPECT_EQ(note(host_table + "{ at = \"embed:weight\", state = \"gpu\" },\n" + cache),
+            "embed:weight has no cache: it is on gpu already");
+  EXPECT_EQ(
+      note("{ at = \"**\", on = \"gpu\" },\n{ at = \"embed:weight\", on = \"cpu\" },\n" + cache),
+      "embed:weight has no cache: its look-up embed.Gather runs on gpu");
+  EXPECT_EQ(note(cache), "embed:weight has no cache: what embed.Gather looks up is read on cpu");
+  EXPECT_EQ(note(host_table + "{ at = \"tail.**\", on = \"emulated:1\" },\n" + cache),
+            "embed:weight has no cache: what is looked up is read on more than one device");
+  EXPECT_EQ(note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, look_up(true)),
+            "embed:weight has no cache: look-ups of rows are not all that reads it");
+  EXPECT_EQ(note(host_table + cache, look_up(), "embed.Gather"),
+            "embed:weight has no cache: no kernel is listed");
+  EXPECT_EQ(note(host_table + cache, look_up(), "optimizer.embed.weight"),
+            "embed:weight has no cache: no kernel is listed");
+}
+
+TEST(Cache, WhatTheDataDoesNotTellIsNoted) {
+  Asked asked;
+  asked.off = "no data tells which of its rows are looked up";
+  const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
+  EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
+  ASSERT_EQ(policy.notes.size(), 1u);
+  EXPECT_EQ(policy.notes[0].line, 5);
+  EXPECT_EQ(policy.notes[0].column, 28);
+  EXPECT_THAT(policy.notes[0].message, HasSubstr("no data tells"));
+  Asked nobody{.answers = false};
+  EXPECT_THAT(resolved(host_table + cache_of("1KiB"), nobody).notes, IsEmpty());
+}
+
+TEST(Cache, RulesThatCoverNoTableAreNoted) {
+  Asked asked;
+  const ResolvedPolicy policy =
+      resolved(host_table + "{ at = \"head.**\", cache = \"1KiB\" },\n", asked);
+  ASSERT_EQ(policy.notes.size(), 1u);
+  EXPECT_THAT(policy.notes[0].message, HasSubstr("covers no table"));
+  EXPECT_THAT(resolved(host_table + "{ at = \"**\", cache = \"1KiB\" },\n", asked).notes, IsEmpty())
+      << "parameters beside the table are not meant";
+}
+
+TEST(Cache, SizesThatMakeNoSense) {
+  for (const std::string size : {"0B", "0%", "120%", "2 cards", "-1MiB", ""}) {
+    std::vector<Diagnostic> errors;
+    parse_policy("policy = 1\nrules = [\n{ at = \"**\", cache = \"" + size + "\" },\n]\n", "p.toml",
+                 {}, &errors);
+    ASSERT_EQ(errors.size(), 1u) << size;
+    EXPECT_EQ(errors[0].line, 3);
+    EXPECT_EQ(errors[0].column, 22);
+    EXPECT_THAT(errors[0].message, HasSubstr("not the size of a cache")) << size;
+    EXPECT_THAT(errors[0].expected, AllOf(HasSubstr("2GiB"), HasSubstr("10%")));
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

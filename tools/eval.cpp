@@ -1,0 +1,56 @@
+// tandem eval RUN: loss and metrics of a trained model.
+#include <cstdio>
+#include <memory>
+
+#include "tandem/tandem.h"
+#include "tools/arguments.h"
+
+namespace tandem::tool {
+
+void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& run) {
+  command.add_option("run", run, "A run directory, one of its checkpoints, or an exported .onnx")
+      ->required();
+  command.add_option("overrides", options.overrides,
+                     "Keys of the configuration to set: data.on_bad=skip");
+  command
+      .add_option("--checkpoint", options.checkpoint,
+                  "best, latest or a step (default: best where the run has one, else latest)")
+      ->type_name("WHICH");
+  command.add_option("--config", options.config, "The train.toml of an exported .onnx")
+      ->type_name("TRAIN.toml");
+  add_placing(command, options.place, options.devices);
+}
+
+void add_eval(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    std::string run;
+    api::TrainedOptions eval;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("eval", "Loss and metrics of a trained model over held-out data");
+  add_trained(*command, options->eval, options->run);
+  command
+      ->add_option("--data", options->eval.data,
+                   "Files with labels instead of the configuration's held-out data")
+      ->type_name("FILE");
+  command->add_flag("--json", invocation.json, "One JSON object on standard output");
+  command->footer(
+      "Runs where the policy of the training says. Keys stand before --data.\n"
+      "Examples:\n"
+      "  tandem eval runs/train-0001\n"
+      "  tandem eval runs/train-0001 --checkpoint latest --json\n"
+      "  tandem eval runs/train-0001 'eval.metrics=[\"auc\",\"log_loss\"]' --data day_23.gz\n"
+      "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      options->eval.on_message = [](const std::string& text) {
+        std::fprintf(stderr, "%s\n", text.c_str());
+      };
+      const api::Report report = api::evaluate_run(options->run, options->eval);
+      return print(report.text, report.json, invocation.json);
+    };
+  });
+}
+
+}  // namespace tandem::tool

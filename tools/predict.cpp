@@ -1,0 +1,125 @@
+// tandem predict RUN --data FILE: predictions for raw rows, line by line.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tandem/tandem.h"
+#include "tools/arguments.h"
+
+namespace tandem::tool {
+namespace {
+
+/// One line on a terminal, written over a few times a second.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool predictions_on_terminal)
+      : shown_(isatty(STDERR_FILENO) != 0 && !predictions_on_terminal) {}
+
+  void show(std::int64_t rows, double part, double rows_per_second) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    std::string line = fmt::format("{} rows  {:.0f} rows/s", rows, rows_per_second);
+    if (part >= 0) line += fmt::format("  {:.0f} %", 100 * part);
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    std::fflush(stderr);
+    open_ = true;
+  }
+  void end() {
+    if (open_) std::fputs("\r\033[K", stderr);
+    open_ = false;
+  }
+
+ private:
+  bool shown_, open_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace
+
+void add_predict(CLI::App& app, Invocation& invocation) {
+  struct Options {
+    std::string run;
+    api::PredictOptions predict;
+  };
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("predict", "What a trained model says of raw rows, in their order");
+  api::PredictOptions& predict = options->predict;
+  add_trained(*command, predict, options->run);
+  command
+      ->add_option("--data", predict.data,
+                   "Files as [data] of the configuration has them, labels not needed; - reads rows "
+                   "from standard input")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--to", predict.to,
+                   "predictions.tsv, .csv, .npy or .npz; - is standard output (default)")
+      ->type_name("FILE");
+  command
+      ->add_option("--output", predict.outputs,
+                   "Values of the model (default: what the loss compares with labels)")
+      ->type_name("NAME");
+  command
+      ->add_option("--as", predict.as,
+                   "values, class or probability (default: probability for binary_cross_entropy, "
+                   "class and its probability for softmax_cross_entropy, else values)")
+      ->type_name("FORM");
+  command
+      ->add_option("--class-axis", predict.class_axis,
+                   "Axis of the classes in logits of more than two axes; samples are axis 0")
+      ->check(number_between(1, 16));
+  command->add_option("--batch", predict.batch, "Samples a pass (default: as in training)")
+      ->check(number_between(1, 1e9));
+  command->add_flag("--header", predict.header, "A first line with the columns' names");
+  command->add_flag("--json", invocation.json,
+                    "A summary as one JSON object on standard output; needs --to FILE");
+  command->footer(
+      "One line a row of the input; a row that is left out as bad (data.on_bad=skip) gives nan, or "
+      "-1 as class.\n"
+      "Runs where the policy of the training says. Keys stand before --data.\n"
+      "Examples:\n"
+      "  tandem predict runs/train-0001 --data day_23.gz --to predictions.tsv\n"
+      "  zcat day_23.gz | tandem predict runs/train-0001 --data - | head\n"
+      "  tandem predict runs/digits-0001 --data new.npz --as probability --to p.npy\n"
+      "  tandem predict runs/mnist-0001 --data images=t10k-images.gz --to classes.csv --header\n"
+      "  tandem predict trained.onnx --config train.toml --data rows.tsv");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] {
+      api::PredictOptions& how = options->predict;
+      if (invocation.json && how.to == "-") {
+        throw Error(ErrorKind::usage,
+                    Diagnostic{"predictions and the summary would both go to standard output",
+                               "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
+      }
+      ProgressLine line(how.to == "-" && isatty(STDOUT_FILENO) != 0);
+      how.on_message = [&](const std::string& text) {
+        line.end();
+        std::fprintf(stderr, "%s\n", text.c_str());
+      };
+      how.on_progress = [&](std::int64_t rows, double part, double rows_per_second) {
+        line.show(rows, part, rows_per_second);
+      };
+      const api::Report report = [&] {
+        try {
+          return api::predict_run(options->run, how);
+        } catch (...) {
+          line.end();
+          throw;
+        }
+      }();
+      line.end();
+      for (const std::string& warning : report.warnings)
+        std::fprintf(stderr, "warning: %s\n", warning.c_str());
+      if (invocation.json) return print(report.text, report.json, true);
+      std::fprintf(stderr, "%s\n", report.text.c_str());
+      return 0;
+    };
+  });
+}
+
+}  // namespace tandem::tool
