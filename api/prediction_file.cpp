@@ -35,9 +35,9 @@ class Output {
  public:
   explicit Output(const std::string& to) {
     if (to == "-") return;
-    const fs::path target = fs::weakly_canonical(fs::absolute(to));
-    target_ = target.string();
-    const bool is_other = fs::exists(target) && !fs::is_regular_file(target);
+    const fs::path path = fs::absolute(to);
+    const bool is_other = fs::exists(path) && !fs::is_regular_file(path);
+    target_ = is_other ? path.string() : fs::weakly_canonical(path).string();
     if (!is_other) beside_ = target_ + ".new";
     file_ = std::make_unique<OutputFile>(
         is_other ? target_ : beside_,

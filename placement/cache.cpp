@@ -1,5 +1,7 @@
 // `cache`: rows of a host's table on the device where its look-ups are read; which rows, the data
 // says, and what stands against it is noted.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -70,8 +72,9 @@ void PolicyResolver::finish_caches() {
     to.cached = std::move(caches[i]);
     to.cached.device = wishes[i].device;
     if (!to.cached.rows) continue;
-    to.cache.reason.text += ": " + std::to_string(to.cached.rows->size()) + " rows on " +
-                            names_.devices()[to.cached.device].name;
+    to.cache.reason.text +=
+        fmt::format(": {} rows on {} for {:.1f}% of the ids", to.cached.rows->size(),
+                    names_.devices()[to.cached.device].name, 100 * to.cached.hit_rate);
   }
 }
 

@@ -1,6 +1,7 @@
 // Where copies with a `lookahead` stand in the order: what comes to a device, at most so many uses
 // ahead of its own; what leaves it, at most so many ones later than it could. The planner gives
-// their bytes away before and after that.
+// their bytes away before and after that. Rows for the next step stand behind what is fed for this
+// one.
 #include <algorithm>
 #include <map>
 

@@ -274,11 +274,14 @@ TEST_F(CacheTest, ExplainSaysWhere) {
   const Report report = policy_explain(policy(two_rows), "table:weight");
   const Json cache = Json::parse(report.json)["attributes"]["cache"];
   EXPECT_EQ(cache["value"], "400 B");
-  EXPECT_THAT(cache["reason"].get<std::string>(), HasSubstr(": 2 rows on gpu"));
-  EXPECT_THAT(report.text,
-              AllOf(HasSubstr("update     gpu        RowsUpdate optimizer.table.weight/cached"),
-                    HasSubstr("update     cpu        RowsUpdate optimizer.table.weight = "),
-                    HasSubstr("[cpu.gather_add]: cache --place:1: 2 rows on gpu\n  update")))
+  EXPECT_THAT(cache["reason"].get<std::string>(),
+              HasSubstr(": 2 rows on gpu for 50.0% of the ids"));
+  EXPECT_THAT(
+      report.text,
+      AllOf(HasSubstr("update     gpu        RowsUpdate optimizer.table.weight/cached"),
+            HasSubstr("update     cpu        RowsUpdate optimizer.table.weight = "),
+            HasSubstr(
+                "[cpu.gather_add]: cache --place:1: 2 rows on gpu for 50.0% of the ids\n  update")))
       << "nothing else was requested";
   const Report embedding = policy_explain(policy(two_rows), "embedding");
   EXPECT_THAT(embedding.text, HasSubstr("forward    gpu        GatherAdd embedding/cached"));

@@ -249,6 +249,9 @@ TEST_F(PredictClicksTest, RowsComeFromStandardInput) {
   const Ended packed =
       tool("predict " + run_ + " --data - 2>/dev/null", "gzip -c " + eval_ + " | ");
   EXPECT_EQ(packed.text, from_file);
+  const Ended device =
+      tool("predict " + run_ + " --data " + eval_ + " --to /dev/stdout 2>/dev/null | cat");
+  EXPECT_EQ(device.text, from_file);
   const Ended bad = tool("predict " + run_ + " --data - 2>&1", "echo 1 | ");
   EXPECT_EQ(bad.code, 4);
   EXPECT_THAT(bad.text, HasSubstr("<stdin>:1:2: "));

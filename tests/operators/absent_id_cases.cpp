@@ -41,6 +41,19 @@ void add_look_ups(Cases& cases, DType type) {
            {valued({2, 2}, {1, 1, 1, 0}, DType::boolean), ints({1, none}, type)});
   cases.back().expected = {1, 0, 0, 0};
 
+  // bfloat16 rows, as they are and as float32; longer ones than a kernel keeps zeros for, too.
+  for (const std::int64_t columns : {1, 5, 24, 300}) {
+    CaseInput table = random_input({7, columns});
+    table.dtype = DType::bfloat16;
+    const CaseInput some = ints({none, 3, none, 6, -1}, type);
+    const std::string rows =
+        " rows of " + std::to_string(columns) + " by " + std::string(name_of(type));
+    add_case(cases, "Gather", "absent bfloat16" + rows, {table, some});
+    add_case(cases, "Gather", "absent widened" + rows, {table, some},
+             {{"to", std::string("float32")}});
+    add_case(cases, "Gather", "absent float32" + rows, {random_input({7, columns}), some});
+  }
+
   const std::vector<double> x = pattern(6), dy = pattern(6, 1);
   const CaseInput ids = ints({2, none, -1}, type);
   add_case(cases, "Gather", "absent known " + std::string(name_of(type)), {patterned({3, 2}), ids});
@@ -71,7 +84,7 @@ void add_bags(Cases& cases, DType type) {
   add_case(cases, "EmbeddingBagGrad", name, {dy, ids}, shape).expected = back;
   add_case(cases, "EmbeddingBagGrad", name + " weighted", {dy, ids, weights}, shape).expected =
       weighted_back;
-  for (const Shape& row : {Shape{}, Shape{1}, Shape{3, 9}}) {
+  for (const Shape& row : {Shape{}, Shape{1}, Shape{3, 9}, Shape{300}}) {
     Shape larger{7}, y{2, 2};
     larger.insert(larger.end(), row.begin(), row.end());
     y.insert(y.end(), row.begin(), row.end());
@@ -82,6 +95,14 @@ void add_bags(Cases& cases, DType type) {
     const Attributes wanted{{"shape", larger}};
     add_case(cases, "EmbeddingBag", of, {random_input(larger), many});
     add_case(cases, "EmbeddingBag", of + " weighted", {random_input(larger), many, factors});
+    CaseInput split = random_input(larger);
+    split.dtype = DType::bfloat16;
+    const Attributes widened{{"to", std::string("float32")}};
+    add_case(cases, "EmbeddingBag", of + " widened", {split, many}, widened);
+    CaseInput fixed_factors = factors;
+    fixed_factors.fixed = true;
+    add_case(cases, "EmbeddingBag", of + " weighted widened", {split, many, fixed_factors},
+             widened);
     add_case(cases, "EmbeddingBagGrad", of, {random_input(y), many}, wanted);
     add_case(cases, "EmbeddingBagGrad", of + " weighted", {random_input(y), many, factors}, wanted);
   }

@@ -67,6 +67,16 @@ void add_many_marks(Cases& cases) {
   cases.back().expected = added;
   add_case(cases, "MarkRows", "first_of_many", {marked(marks), ints(ids)}, {{"first", 1}});
   cases.back().expected = std::move(first);
+  constexpr std::int64_t large = 140'001;  // beside so few ids
+  std::vector<double> sparse(large);
+  ids.resize(8'200);
+  for (double& id : ids) {
+    id = std::fmod(std::abs(id) * 7'919, static_cast<double>(large));
+    sparse[static_cast<std::size_t>(id)] = 1;
+  }
+  add_case(cases, "MarkRows", "few_of_many",
+           {valued({large}, std::vector<double>(large), DType::boolean), ints(ids)});
+  cases.back().expected = std::move(sparse);
   touched.resize(rows, -1);
   add_case(cases, "TouchedRows", "many", {marked(added)}).expected = std::move(touched);
   std::vector<double> all(rows);

@@ -103,7 +103,7 @@ TEST(Cache, TheDataIsAskedForRows) {
   const ParameterAttributes& table = *policy.find_parameter("embed.weight");
   EXPECT_THAT(*table.cached.rows, ElementsAre(3, 5));
   EXPECT_EQ(table.cached.device, 1);
-  EXPECT_EQ(table.cache.reason.text, "policy.toml:5: 2 rows on gpu");
+  EXPECT_EQ(table.cache.reason.text, "policy.toml:5: 2 rows on gpu for 75.0% of the ids");
   EXPECT_THAT(policy.notes, IsEmpty());
   EXPECT_THAT(policy.warnings, IsEmpty());
 }
@@ -158,7 +158,7 @@ TEST(Cache, PlacesTheCachesParts) {
   ASSERT_NE(cache, nullptr);
   EXPECT_EQ(cache->state, 1);
   EXPECT_EQ(cache->param, 1);
-  EXPECT_EQ(cache->reason, "cache policy.toml:5: 2 rows on gpu");
+  EXPECT_EQ(cache->reason, "cache policy.toml:5: 2 rows on gpu for 75.0% of the ids");
   EXPECT_EQ(placement.parameter("embed.weight")->state, 0);
 }
 

@@ -73,6 +73,10 @@ std::unique_ptr<PreparedKernel> prepare_plan_rows(const KernelRequest& r) {
       late_bytes + static_cast<std::size_t>(capacity) * 4);
 }
 
+void fetch(const char* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += 64) __builtin_prefetch(from + at);
+}
+
 // Copies of whole rows, of any element type.
 std::unique_ptr<PreparedKernel> prepare_gather_parts(const KernelRequest& r) {
   const TensorType& kept = r.inputs[0].type;
@@ -95,7 +99,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_parts(const KernelRequest& r) {
                     [=](std::int64_t begin, std::int64_t end) {
                       for (std::int64_t i = begin; i < end; ++i) {
                         if (i + ahead < end && index[i + ahead] >= 0)
-                          __builtin_prefetch(source(i + ahead));
+                          fetch(source(i + ahead), bytes);
                         char* to = y + static_cast<std::size_t>(i) * bytes;
                         if (index[i] >= 0)
                           std::memcpy(to, source(i), bytes);

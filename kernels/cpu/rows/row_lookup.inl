@@ -1,25 +1,65 @@
 // Look-ups, and sums of looked-up rows. Included by vector_rows_*.cpp.
 
-template <class Id>
+// In the place of an absent id's row.
+constexpr std::int64_t most_zeros = 256;
+template <class E>
+alignas(64) constexpr E zeros[most_zeros] = {};
+
+// Rows of ids, where `negative` also of ids below 0, absent ones among them: those come in no order
+// that branches could foretell.
+template <class Id, bool negative>
 struct LookupRows {
   const Id* ids;
   std::int64_t table_rows;
 
-  TANDEM_INLINE bool absent(std::int64_t i) const { return ids[i] == absent_id<Id>; }
+  explicit LookupRows(const RowLookup& lookup)
+      : ids(static_cast<const Id*>(lookup.ids.data)), table_rows(lookup.table_rows) {}
+
+  TANDEM_INLINE bool absent(std::int64_t i) const { return negative && ids[i] == absent_id<Id>; }
   /// Some row of the table where id i is absent.
   TANDEM_INLINE std::int64_t row(std::int64_t i) const {
-    const auto raw = static_cast<std::int64_t>(ids[i]);
-    const std::int64_t id = raw + (raw < 0 ? table_rows : 0);
-    return id < 0 ? 0 : id < table_rows ? id : table_rows - 1;
+    auto id = static_cast<std::int64_t>(ids[i]);
+    if (negative) {
+      id += table_rows & (id >> 63);
+      id &= ~(id >> 63);
+    }
+    return __builtin_expect(id < table_rows, true) ? id : table_rows - 1;
+  }
+  /// The row of id i in a table of n <= most_zeros columns, zeros where it is absent.
+  template <class E>
+  TANDEM_INLINE const E* of(const E* table, std::int64_t i, std::int64_t n) const {
+    const E* x = table + row(i) * n;
+    if (!negative) return x;
+    const auto mask = -static_cast<std::uintptr_t>(absent(i));
+    return reinterpret_cast<const E*>((reinterpret_cast<std::uintptr_t>(x) & ~mask) |
+                                      (reinterpret_cast<std::uintptr_t>(zeros<E>) & mask));
+  }
+  /// The weight of id i, 0 where it is absent.
+  TANDEM_INLINE float weight(const float* weights, std::int64_t i) const {
+    const std::uint32_t mask = static_cast<std::uint32_t>(absent(i)) - 1;
+    return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, weights[i]) & mask);
   }
 };
 
-/// x, or 0 where it is not to be; without a branch, since absent ids cannot be foretold.
-TANDEM_INLINE float unless(bool absent, float x) {
-  const auto bits = __builtin_bit_cast(std::uint32_t, x);
-  return __builtin_bit_cast(float, absent ? 0 : bits);
+template <class Id, class F>
+TANDEM_INLINE void with_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t end,
+                                F f) {
+  const Id* ids = static_cast<const Id*>(lookup.ids.data);
+  Id all = 0;
+  for (std::int64_t i = begin; i < end; ++i) all |= ids[i];
+  if (all < 0)
+    f(LookupRows<Id, true>(lookup));
+  else
+    f(LookupRows<Id, false>(lookup));
 }
-TANDEM_INLINE Half unless(bool absent, Half x) { return absent ? Half{0} : x; }
+/// f(rows) for the ids begin..end.
+template <class F>
+TANDEM_INLINE void with_rows(const RowLookup& lookup, std::int64_t begin, std::int64_t end, F f) {
+  if (lookup.ids.wide)
+    with_rows_of<std::int64_t>(lookup, begin, end, f);
+  else
+    with_rows_of<std::int32_t>(lookup, begin, end, f);
+}
 
 using Quarter = float __attribute__((vector_size(16)));
 using QuarterUnaligned = float __attribute__((vector_size(16), aligned(4), may_alias));
@@ -78,9 +118,9 @@ TANDEM_INLINE void set_element(float* y, Half x) { *y = number(x); }
 TANDEM_INLINE void set_element(Half* y, Half x) { *y = x; }
 
 // Rows of E become rows of Y.
-template <Store how, class Id, class E, class Y>
-void gather_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t end) {
-  const LookupRows<Id> rows{static_cast<const Id*>(lookup.ids.data), lookup.table_rows};
+template <Store how, class E, class Y, class Rows>
+void gather_rows_of(const Rows& rows, const RowLookup& lookup, std::int64_t begin,
+                    std::int64_t end) {
   const auto* table = static_cast<const E*>(lookup.table);
   const std::int64_t n = lookup.columns, bytes = n * static_cast<std::int64_t>(sizeof(E));
   constexpr std::int64_t ahead = 16;
@@ -89,63 +129,59 @@ void gather_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t en
   for (std::int64_t i = begin; i < end; ++i) {
     if (i + ahead < end) prefetch_row(table + rows.row(i + ahead) * n, bytes);
     Y* y = static_cast<Y*>(lookup.y) + i * lookup.stride;
-    if (rows.absent(i))
+    if (n > most_zeros && rows.absent(i))
       clear_row<how>(y, n);
     else
-      copy_row<how>(table + rows.row(i) * n, y, n);
+      copy_row<how>(rows.of(table, i, n), y, n);
   }
 }
 
-template <class Id, class E, class Y>
-void gather_any(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache) {
+template <class E, class Y, class Rows>
+void gather_narrow(const Rows& rows, const RowLookup& lookup, std::int64_t begin,
+                   std::int64_t end) {
+  const auto* table = static_cast<const E*>(lookup.table);
+  auto* y = static_cast<Y*>(lookup.y);
   const std::int64_t n = lookup.columns, stride = lookup.stride;
-  if (n <= narrow) {
-    const LookupRows<Id> rows{static_cast<const Id*>(lookup.ids.data), lookup.table_rows};
-    const auto* table = static_cast<const E*>(lookup.table);
-    auto* y = static_cast<Y*>(lookup.y);
-    if (n == 1 && stride == 1) {
-      for (std::int64_t i = begin; i < end; ++i)
-        set_element(y + i, unless(rows.absent(i), table[rows.row(i)]));
-      return;
-    }
-    for (std::int64_t i = begin; i < end; ++i) {
-      const E* x = table + rows.row(i) * n;
-      const bool absent = rows.absent(i);
-      for (std::int64_t c = 0; c < n; ++c) set_element(y + i * stride + c, unless(absent, x[c]));
-    }
+  if (n == 1 && stride == 1) {
+    for (std::int64_t i = begin; i < end; ++i) set_element(y + i, *rows.of(table, i, 1));
     return;
   }
+  for (std::int64_t i = begin; i < end; ++i) {
+    const E* x = rows.of(table, i, n);
+    for (std::int64_t c = 0; c < n; ++c) set_element(y + i * stride + c, x[c]);
+  }
+}
+
+template <class E, class Y, class Rows>
+void gather_any(const Rows& rows, const RowLookup& lookup, std::int64_t begin, std::int64_t end,
+                bool past_cache) {
+  const std::int64_t n = lookup.columns, stride = lookup.stride;
+  if (n <= narrow) return gather_narrow<E, Y>(rows, lookup, begin, end);
   const auto lies_at = [&](std::int64_t floats) TANDEM_LAMBDA {
     return sizeof(Y) == sizeof(float) && n % floats == 0 && stride % floats == 0 &&
            reinterpret_cast<std::uintptr_t>(lookup.y) % static_cast<std::uintptr_t>(4 * floats) ==
                0;
   };
   if (past_cache && lies_at(width)) {
-    gather_rows_of<Store::stream, Id, E, Y>(lookup, begin, end);
+    gather_rows_of<Store::stream, E, Y>(rows, lookup, begin, end);
     _mm_sfence();
   } else if (past_cache && lies_at(4)) {
-    gather_rows_of<Store::stream4, Id, E, Y>(lookup, begin, end);
+    gather_rows_of<Store::stream4, E, Y>(rows, lookup, begin, end);
     _mm_sfence();
   } else {
-    gather_rows_of<Store::usual, Id, E, Y>(lookup, begin, end);
+    gather_rows_of<Store::usual, E, Y>(rows, lookup, begin, end);
   }
 }
 
-template <class Id>
-void gather_typed(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache) {
-  if (!lookup.bfloat16)
-    gather_any<Id, float, float>(lookup, begin, end, past_cache);
-  else if (lookup.widen)
-    gather_any<Id, Half, float>(lookup, begin, end, past_cache);
-  else
-    gather_any<Id, Half, Half>(lookup, begin, end, past_cache);
-}
-
 void gather_range(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache) {
-  if (lookup.ids.wide)
-    gather_typed<std::int64_t>(lookup, begin, end, past_cache);
-  else
-    gather_typed<std::int32_t>(lookup, begin, end, past_cache);
+  with_rows(lookup, begin, end, [&](const auto& rows) TANDEM_LAMBDA {
+    if (!lookup.bfloat16)
+      gather_any<float, float>(rows, lookup, begin, end, past_cache);
+    else if (lookup.widen)
+      gather_any<Half, float>(rows, lookup, begin, end, past_cache);
+    else
+      gather_any<Half, Half>(rows, lookup, begin, end, past_cache);
+  });
 }
 
 /// sum += weight x
@@ -160,26 +196,23 @@ TANDEM_INLINE void add_scaled(float* sum, const E* x, float weight, std::int64_t
 }
 
 // Narrow rows: sums in double. A fixed number of columns, or 0 for `columns`.
-template <class Id, class E, int fixed>
-void narrow_bags(const RowBags& bags, std::int64_t begin, std::int64_t end) {
+template <class E, int fixed, class Rows>
+void narrow_bags(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int64_t end) {
   const RowLookup& lookup = bags.rows;
   const auto* table = static_cast<const E*>(lookup.table);
-  const LookupRows<Id> rows{static_cast<const Id*>(lookup.ids.data), lookup.table_rows};
   const std::int64_t n = fixed > 0 ? fixed : lookup.columns, length = bags.length;
   for (std::int64_t b = begin; b < end; ++b) {
     double sum[narrow] = {};
     if (bags.weights == nullptr) {
       for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
-        const E* x = table + rows.row(i) * n;
-        const bool absent = rows.absent(i);
-        for (std::int64_t c = 0; c < n; ++c)
-          sum[c] += static_cast<double>(number(unless(absent, x[c])));
+        const E* x = rows.of(table, i, n);
+        for (std::int64_t c = 0; c < n; ++c) sum[c] += static_cast<double>(number(x[c]));
       }
     } else {
       for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
-        const auto weight = static_cast<double>(bags.weights[i]);
-        if (weight == 0 || rows.absent(i)) continue;
-        const E* x = table + rows.row(i) * n;
+        if (bags.weights[i] == 0) continue;
+        const auto weight = static_cast<double>(rows.weight(bags.weights, i));
+        const E* x = rows.of(table, i, n);
         for (std::int64_t c = 0; c < n; ++c) sum[c] += weight * static_cast<double>(number(x[c]));
       }
     }
@@ -188,14 +221,13 @@ void narrow_bags(const RowBags& bags, std::int64_t begin, std::int64_t end) {
   }
 }
 
-template <class Id, class E>
-void bags_of(const RowBags& bags, std::int64_t begin, std::int64_t end) {
+template <class E, class Rows>
+void bags_of(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int64_t end) {
   const RowLookup& lookup = bags.rows;
   const std::int64_t n = lookup.columns, length = bags.length, last = end * length;
-  if (n == 1) return narrow_bags<Id, E, 1>(bags, begin, end);
-  if (n <= narrow) return narrow_bags<Id, E, 0>(bags, begin, end);
+  if (n == 1) return narrow_bags<E, 1>(rows, bags, begin, end);
+  if (n <= narrow) return narrow_bags<E, 0>(rows, bags, begin, end);
   const auto* table = static_cast<const E*>(lookup.table);
-  const LookupRows<Id> rows{static_cast<const Id*>(lookup.ids.data), lookup.table_rows};
   const float* weights = bags.weights;
   constexpr std::int64_t ahead = 16;
   const auto fetch = [&](std::int64_t i) TANDEM_LAMBDA {
@@ -208,27 +240,21 @@ void bags_of(const RowBags& bags, std::int64_t begin, std::int64_t end) {
     __builtin_memset(y, 0, static_cast<std::size_t>(n) * sizeof(float));
     for (std::int64_t i = b * length; i < (b + 1) * length; ++i) {
       if (i + ahead < last) fetch(i + ahead);
-      if (rows.absent(i)) continue;
-      const E* x = table + rows.row(i) * n;
+      if (n > most_zeros && rows.absent(i)) continue;
       if (weights == nullptr)
-        add_one(y, x, n);
+        add_one(y, rows.of(table, i, n), n);
       else if (weights[i] != 0)
-        add_scaled(y, x, weights[i], n);
+        add_scaled(y, rows.of(table, i, n), rows.weight(weights, i), n);
     }
   }
 }
 
-template <class Id>
-void bags_typed(const RowBags& bags, std::int64_t begin, std::int64_t end) {
-  if (bags.rows.bfloat16)
-    bags_of<Id, Half>(bags, begin, end);
-  else
-    bags_of<Id, float>(bags, begin, end);
-}
-
 void bag_range(const RowBags& bags, std::int64_t begin, std::int64_t end) {
-  if (bags.rows.ids.wide)
-    bags_typed<std::int64_t>(bags, begin, end);
-  else
-    bags_typed<std::int32_t>(bags, begin, end);
+  const std::int64_t length = bags.length;
+  with_rows(bags.rows, begin * length, end * length, [&](const auto& rows) TANDEM_LAMBDA {
+    if (bags.rows.bfloat16)
+      bags_of<Half>(rows, bags, begin, end);
+    else
+      bags_of<float>(rows, bags, begin, end);
+  });
 }

@@ -17,27 +17,57 @@ TANDEM_INLINE void split_one(float x, Half* top, std::int16_t* tail) {
   *tail = static_cast<std::int16_t>(static_cast<Half>(bits));
 }
 
+TANDEM_INLINE V load_split(const Half* top, const std::int16_t* tail) {
+  const Words high = __builtin_convertvector(*reinterpret_cast<const HalvesUnaligned*>(top), Words)
+                     << 16;
+  const Int low = __builtin_convertvector(*reinterpret_cast<const TailsUnaligned*>(tail), Int);
+  return reinterpret_cast<V>(high + reinterpret_cast<Words>(low));
+}
+TANDEM_INLINE void store_split(V x, Half* top, std::int16_t* tail) {
+  const Words given = reinterpret_cast<Words>(x);
+  const Words bits = x != x ? (given & 0xffff0000u) | 0x00400000u : given;
+  *reinterpret_cast<HalvesUnaligned*>(top) =
+      __builtin_convertvector((bits + 0x8000u) >> 16, Halves);
+  *reinterpret_cast<HalvesUnaligned*>(tail) = __builtin_convertvector(bits, Halves);
+}
+
 void join_row(const Half* top, const std::int16_t* tail, float* x, std::int64_t n) {
   std::int64_t i = 0;
-  for (; i + width <= n; i += width) {
-    const Words high =
-        __builtin_convertvector(*reinterpret_cast<const HalvesUnaligned*>(top + i), Words) << 16;
-    const Int low =
-        __builtin_convertvector(*reinterpret_cast<const TailsUnaligned*>(tail + i), Int);
-    store(x + i, reinterpret_cast<V>(high + reinterpret_cast<Words>(low)));
-  }
+  for (; i + width <= n; i += width) store(x + i, load_split(top + i, tail + i));
   for (; i < n; ++i) x[i] = join_one(top[i], tail[i]);
 }
 
 void split_row(const float* x, Half* top, std::int16_t* tail, std::int64_t n) {
   std::int64_t i = 0;
-  for (; i + width <= n; i += width) {
-    const V value = load(x + i);
-    const Words given = reinterpret_cast<Words>(value);
-    const Words bits = value != value ? (given & 0xffff0000u) | 0x00400000u : given;
-    *reinterpret_cast<HalvesUnaligned*>(top + i) =
-        __builtin_convertvector((bits + 0x8000u) >> 16, Halves);
-    *reinterpret_cast<HalvesUnaligned*>(tail + i) = __builtin_convertvector(bits, Halves);
-  }
+  for (; i + width <= n; i += width) store_split(load(x + i), top + i, tail + i);
   for (; i < n; ++i) split_one(x[i], top + i, tail + i);
 }
+
+/// A row of a table as updates load and store it: whole, or in halves.
+struct WholeRow {
+  static constexpr bool split = false;
+  float* w;
+  TANDEM_INLINE V at(std::int64_t i) const { return load(w + i); }
+  TANDEM_INLINE V rest(std::int64_t i, std::int64_t n) const { return load_rest(w + i, n); }
+  TANDEM_INLINE void set(std::int64_t i, V x) const { store(w + i, x); }
+  TANDEM_INLINE void set_rest(std::int64_t i, V x, std::int64_t n) const {
+    store_rest(w + i, x, n);
+  }
+};
+struct SplitRow {
+  static constexpr bool split = true;
+  Half* top;
+  std::int16_t* tail;
+  TANDEM_INLINE V at(std::int64_t i) const { return load_split(top + i, tail + i); }
+  TANDEM_INLINE V rest(std::int64_t i, std::int64_t n) const {
+    float lanes[width] = {};
+    for (std::int64_t k = 0; k < n; ++k) lanes[k] = join_one(top[i + k], tail[i + k]);
+    return load(lanes);
+  }
+  TANDEM_INLINE void set(std::int64_t i, V x) const { store_split(x, top + i, tail + i); }
+  TANDEM_INLINE void set_rest(std::int64_t i, V x, std::int64_t n) const {
+    float lanes[width];
+    store(lanes, x);
+    for (std::int64_t k = 0; k < n; ++k) split_one(lanes[k], top + i + k, tail + i + k);
+  }
+};

@@ -16,21 +16,20 @@ __attribute__((noinline)) V power_of(V x, float power) {
 #include "kernels/shared/row_formulas.inl"
 #undef TANDEM_FORMULA
 
-/// w, a, b = f(w, g, a, b) of n elements; `states` of a and b exist.
-template <int states, class F>
-TANDEM_INLINE void update_elements(float* w, float* a, float* b, const float* g, std::int64_t n,
-                                   F f) {
+/// w, a, b = f(w, g, a, b) of n elements; `states` of a and b exist. Row: WholeRow or SplitRow.
+template <int states, class Row, class F>
+TANDEM_INLINE void update_elements(Row w, float* a, float* b, const float* g, std::int64_t n, F f) {
   std::int64_t i = 0;
   for (; i + width <= n; i += width) {
     V x = states > 0 ? load(a + i) : V{}, y = states > 1 ? load(b + i) : V{};
-    store(w + i, f(load(w + i), load(g + i), x, y));
+    w.set(i, f(w.at(i), load(g + i), x, y));
     if (states > 0) store(a + i, x);
     if (states > 1) store(b + i, y);
   }
   if (i < n) {
     const std::int64_t rest = n - i;
     V x = states > 0 ? load_rest(a + i, rest) : V{}, y = states > 1 ? load_rest(b + i, rest) : V{};
-    store_rest(w + i, f(load_rest(w + i, rest), load_rest(g + i, rest), x, y), rest);
+    w.set_rest(i, f(w.rest(i, rest), load_rest(g + i, rest), x, y), rest);
     if (states > 0) store_rest(a + i, x, rest);
     if (states > 1) store_rest(b + i, y, rest);
   }
@@ -38,21 +37,20 @@ TANDEM_INLINE void update_elements(float* w, float* a, float* b, const float* g,
 
 /// The sum of f(w, g, a, b) over n elements, where f may replace a and b. Lanes past the end hold
 /// zeros, of which f must make 0.
-template <int states, class F>
-TANDEM_INLINE float sum_elements(const float* w, float* a, float* b, const float* g, std::int64_t n,
-                                 F f) {
+template <int states, class Row, class F>
+TANDEM_INLINE float sum_elements(Row w, float* a, float* b, const float* g, std::int64_t n, F f) {
   V sum = {};
   std::int64_t i = 0;
   for (; i + width <= n; i += width) {
     V x = states > 0 ? load(a + i) : V{}, y = states > 1 ? load(b + i) : V{};
-    sum = sum + f(load(w + i), load(g + i), x, y);
+    sum = sum + f(w.at(i), load(g + i), x, y);
     if (states > 0) store(a + i, x);
     if (states > 1) store(b + i, y);
   }
   if (i < n) {
     const std::int64_t rest = n - i;
     V x = states > 0 ? load_rest(a + i, rest) : V{}, y = states > 1 ? load_rest(b + i, rest) : V{};
-    sum = sum + f(load_rest(w + i, rest), load_rest(g + i, rest), x, y);
+    sum = sum + f(w.rest(i, rest), load_rest(g + i, rest), x, y);
     if (states > 0) store_rest(a + i, x, rest);
     if (states > 1) store_rest(b + i, y, rest);
   }
@@ -60,7 +58,8 @@ TANDEM_INLINE float sum_elements(const float* w, float* a, float* b, const float
 }
 
 /// Kinds whose elements do not depend on one another.
-void update_any(const RowStep& step, float* w, float* a, float* b, const float* g, std::int64_t n) {
+template <class Row>
+void update_any(const RowStep& step, Row w, float* a, float* b, const float* g, std::int64_t n) {
   switch (step.kind) {
     case RowOptimizer::sgd:
       update_elements<0>(w, a, b, g, n, [s = step.sgd](V x, V d, V&, V&) TANDEM_LAMBDA {
@@ -92,7 +91,8 @@ void update_any(const RowStep& step, float* w, float* a, float* b, const float* 
   }
 }
 
-void update_rowwise(const AdagradStep<float>& s, float* w, float* state, const float* g,
+template <class Row>
+void update_rowwise(const AdagradStep<float>& s, Row w, float* state, const float* g,
                     std::int64_t n) {
   const float squares =
       sum_elements<0>(w, nullptr, nullptr, g, n, [s](V x, V d, V&, V&) TANDEM_LAMBDA {
@@ -105,7 +105,8 @@ void update_rowwise(const AdagradStep<float>& s, float* w, float* state, const f
   });
 }
 
-void update_group_ftrl(const FtrlStep<float>& s, float* w, float* accumulated, float* linear,
+template <class Row>
+void update_group_ftrl(const FtrlStep<float>& s, Row w, float* accumulated, float* linear,
                        const float* g, std::int64_t n) {
   const float squares =
       sum_elements<2>(w, accumulated, linear, g, n, [s](V x, V d, V& sum, V& z) TANDEM_LAMBDA {
@@ -117,6 +118,22 @@ void update_group_ftrl(const FtrlStep<float>& s, float* w, float* accumulated, f
   update_elements<2>(w, accumulated, linear, g, n, [s, factor](V, V, V& sum, V& z) TANDEM_LAMBDA {
     return ftrl_quotient(s, ftrl_threshold(s, z) * factor, ftrl_power(s, sum));
   });
+}
+
+template <class Row>
+TANDEM_INLINE Row row_at(const RowTable& table, std::int64_t start);
+template <>
+TANDEM_INLINE WholeRow row_at(const RowTable& table, std::int64_t start) {
+  return {table.weights + start};
+}
+template <>
+TANDEM_INLINE SplitRow row_at(const RowTable& table, std::int64_t start) {
+  return {table.tops + start, table.tails + start};
+}
+TANDEM_INLINE void prefetch(WholeRow row, std::int64_t n) { prefetch_row(row.w, n * 4); }
+TANDEM_INLINE void prefetch(SplitRow row, std::int64_t n) {
+  prefetch_row(row.top, n * 2);
+  prefetch_row(row.tail, n * 2);
 }
 
 TANDEM_INLINE std::int64_t table_row(const RowTable& table, std::int64_t group) {
@@ -148,7 +165,7 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
       }
     }
     narrow_sums(g, rows, i, i + count, sums);
-    update_any(step, w, a, b, sums, count * n);
+    update_any(step, WholeRow{w}, a, b, sums, count * n);
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t start = starts[r];
       for (std::int64_t c = 0; c < n; ++c) {
@@ -163,37 +180,30 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
   }
 }
 
-template <class E, bool split>
-void update_groups(const RowStep& step, const RowTable& table, const RowGradients& g,
-                   std::int64_t first, std::int64_t last, float* buffers) {
+template <class E, class Row>
+void update_groups_of(const RowStep& step, const RowTable& table, const RowGradients& g,
+                      std::int64_t first, std::int64_t last, float* buffers) {
   const std::int64_t n = g.columns;
   const bool rowwise = step.kind == RowOptimizer::rowwise_adagrad;
   const bool group = step.kind == RowOptimizer::group_ftrl;
   if (n <= narrow && !rowwise && !group) {
     if (n == 1)
-      update_narrow<E, 1, split>(step, table, g, first, last);
+      update_narrow<E, 1, Row::split>(step, table, g, first, last);
     else
-      update_narrow<E, 0, split>(step, table, g, first, last);
+      update_narrow<E, 0, Row::split>(step, table, g, first, last);
     return;
   }
   float *const a = table.states[0], *const b = table.states[1];
-  float* const whole = buffers + (row_buffers - 1) * row_pitch(n);  // a split row
   constexpr std::int64_t ahead = 3;
   for_groups<E>(g, first, last, buffers, [&](std::int64_t i, const float* sum) TANDEM_LAMBDA {
     if (i + ahead < last) {
       const std::int64_t start = table_row(table, i + ahead) * n;
-      if (split) {
-        prefetch_row(table.tops + start, n * 2);
-        prefetch_row(table.tails + start, n * 2);
-      } else {
-        prefetch_row(table.weights + start, n * 4);
-      }
+      prefetch(row_at<Row>(table, start), n);
       if (!rowwise && a != nullptr) prefetch_row(a + start, n * 4);
       if (b != nullptr) prefetch_row(b + start, n * 4);
     }
     const std::int64_t row = table_row(table, i), start = row * n;
-    float* w = split ? whole : table.weights + start;
-    if (split) join_row(table.tops + start, table.tails + start, w, n);
+    const Row w = row_at<Row>(table, start);
     if (rowwise) {
       update_rowwise(step.adagrad, w, a + row, sum, n);
     } else if (group) {
@@ -201,7 +211,6 @@ void update_groups(const RowStep& step, const RowTable& table, const RowGradient
     } else {
       update_any(step, w, a == nullptr ? a : a + start, b == nullptr ? b : b + start, sum, n);
     }
-    if (split) split_row(w, table.tops + start, table.tails + start, n);
   });
 }
 
@@ -209,9 +218,9 @@ template <class E>
 void update_groups(const RowStep& step, const RowTable& table, const RowGradients& g,
                    std::int64_t first, std::int64_t last, float* buffers) {
   if (table.tops != nullptr)
-    update_groups<E, true>(step, table, g, first, last, buffers);
+    update_groups_of<E, SplitRow>(step, table, g, first, last, buffers);
   else
-    update_groups<E, false>(step, table, g, first, last, buffers);
+    update_groups_of<E, WholeRow>(step, table, g, first, last, buffers);
 }
 
 void update_range(const RowStep& step, const RowTable& table, const RowGradients& g,

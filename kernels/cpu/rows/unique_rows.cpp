@@ -64,12 +64,28 @@ struct Ids {
   int count;
   std::int64_t table_rows;
 
-  /// table_rows for an absent id.
+  bool negative;  // there are some below 0, absent ones among them
+
+  /// table_rows for an absent id. Where those are, they come in no order that branches could
+  /// foretell.
   template <class Id>
-  std::int64_t row(Id raw) const {
-    const std::int64_t id = raw + (raw < 0 ? table_rows : 0);
-    const std::int64_t inside = std::clamp<std::int64_t>(id, 0, table_rows - 1);
-    return raw == absent_id<Id> ? table_rows : inside;
+  std::int64_t row_of_any(Id raw) const {
+    std::int64_t id = raw;
+    id += table_rows & (id >> 63);
+    id &= ~(id >> 63);
+    const std::int64_t inside = std::min(id, table_rows - 1);
+    const std::int64_t absent = -static_cast<std::int64_t>(raw == absent_id<Id>);
+    return (inside & ~absent) | (table_rows & absent);
+  }
+  template <class Id, class F>
+  void visit_array(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
+                   F f) const {
+    if (negative) {
+      for (std::int64_t i = from; i < to; ++i) f(first + i, row_of_any(data[i]));
+    } else {
+      const std::int64_t last = table_rows - 1;
+      for (std::int64_t i = from; i < to; ++i) f(first + i, std::min<std::int64_t>(data[i], last));
+    }
   }
 
   /// f(position, row) for positions begin..end, in order.
@@ -79,17 +95,34 @@ struct Ids {
     for (int a = 0; a < count && first < end; ++a) {
       const std::int64_t from = std::max(begin, first) - first;
       const std::int64_t to = std::min(end - first, arrays[a].count);
-      if (arrays[a].wide) {
-        const auto* data = static_cast<const std::int64_t*>(arrays[a].data);
-        for (std::int64_t i = from; i < to; ++i) f(first + i, row(data[i]));
-      } else {
-        const auto* data = static_cast<const std::int32_t*>(arrays[a].data);
-        for (std::int64_t i = from; i < to; ++i) f(first + i, row(data[i]));
-      }
+      if (arrays[a].wide)
+        visit_array(static_cast<const std::int64_t*>(arrays[a].data), first, from, to, f);
+      else
+        visit_array(static_cast<const std::int32_t*>(arrays[a].data), first, from, to, f);
       first += arrays[a].count;
     }
   }
 };
+
+template <class Id>
+bool has_negative(const Id* ids, Range range) {
+  Id all = 0;
+  for (std::int64_t i = range.begin; i < range.end; ++i) all |= ids[i];
+  return all < 0;
+}
+
+bool has_negative(const IdArray* ids, int arrays, int parts) {
+  bool found[most_parts] = {};
+  parallel_parts(parts, [&](int part) {
+    for (int a = 0; a < arrays; ++a) {
+      const Range range = part_of(ids[a].count, part, parts);
+      found[part] |= ids[a].wide
+                         ? has_negative(static_cast<const std::int64_t*>(ids[a].data), range)
+                         : has_negative(static_cast<const std::int32_t*>(ids[a].data), range);
+    }
+  });
+  return std::find(found, found + parts, true) != found + parts;
+}
 
 // Fills slots[part][digit], which hold counts, with where each begins: digit by digit, and within
 // one part by part.
@@ -326,7 +359,7 @@ std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows
     return 0;
   }
   const Plan plan = plan_for(n, table_rows, threads);
-  const Ids all{ids, arrays, table_rows};
+  const Ids all{ids, arrays, table_rows, has_negative(ids, arrays, plan.parts)};
   return groups.wide_rows ? sort<std::int64_t>(all, n, groups, plan, scratch)
                           : sort<std::int32_t>(all, n, groups, plan, scratch);
 }

@@ -27,8 +27,8 @@ extern const VectorRows vector_rows_base;
 extern const VectorRows vector_rows_avx2;
 extern const VectorRows vector_rows_avx512;
 
-/// Three for sums of sums, two for rows times their weights, one for a split row while it is whole.
-constexpr std::int64_t row_buffers = 6;
+/// Three for sums of sums, two for rows times their weights.
+constexpr std::int64_t row_buffers = 5;
 /// A row and a cache line between, so that equal columns of the buffers do not collide.
 constexpr std::int64_t row_pitch(std::int64_t columns) { return (columns + 15) / 16 * 16 + 16; }
 
