@@ -29,8 +29,8 @@ std::unique_ptr<PreparedKernel> prepare_embedding_bag(const KernelRequest& r) {
     now.rows.ids.data = a.inputs[1];
     now.rows.y = a.outputs[0];
     if (weighted) now.weights = static_cast<const float*>(a.inputs[2]);
-    report_outside(a, now.rows.ids, now.rows.table_rows, threads, node);
-    sum_bags(now, isa, threads);
+    if (!sum_bags(now, isa, threads))
+      report_first_outside(a, now.rows.ids, now.rows.table_rows, node);
   });
 }
 

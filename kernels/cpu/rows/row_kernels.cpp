@@ -26,8 +26,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r) {
     now.table = a.inputs[0];
     now.ids.data = a.inputs[1];
     now.y = a.outputs[0];
-    report_outside(a, now.ids, now.table_rows, threads, node);
-    gather_rows(now, isa, threads);
+    if (!gather_rows(now, isa, threads)) report_first_outside(a, now.ids, now.table_rows, node);
   });
 }
 
@@ -94,8 +93,13 @@ class UniqueKernel final : public PreparedKernel {
     groups.inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
     const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
                                            groups, a.workspace, threads_);
-    std::fill(unique + count, unique + capacity_, std::int64_t{-1});
-    std::fill(groups.offsets + count, groups.offsets + capacity_ + 1, groups.offsets[count]);
+    const std::int32_t end = groups.offsets[count];
+    parallel_ranges(threads_, capacity_ - count, (capacity_ - count) * 12,
+                    [=](std::int64_t from, std::int64_t to) {
+                      std::fill(unique + count + from, unique + count + to, std::int64_t{-1});
+                      std::fill(groups.offsets + count + 1 + from, groups.offsets + count + 1 + to,
+                                end);
+                    });
     if (a.outputs[UniqueOutputs::count] != nullptr) {
       *static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]) =
           static_cast<std::int32_t>(count);

@@ -5,6 +5,9 @@ constexpr std::int64_t most_zeros = 256;
 template <class E>
 alignas(64) constexpr E zeros[most_zeros] = {};
 
+template <class Id>
+constexpr Id absent_last = static_cast<Id>(~absent_id<Id>);  // the largest id
+
 // Rows of ids, where `negative` also of ids below 0, absent ones among them: those come in no order
 // that branches could foretell.
 template <class Id, bool negative>
@@ -41,24 +44,40 @@ struct LookupRows {
   }
 };
 
+/// f(rows, first, last) for ids first..last, which are all of begin..end by turns, so few that the
+/// second look at them finds them in a cache. Returns whether all ids are inside the table.
 template <class Id, class F>
-TANDEM_INLINE void with_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t end,
-                                F f) {
+TANDEM_INLINE bool with_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t end,
+                                std::int64_t unit, F f) {
   const Id* ids = static_cast<const Id*>(lookup.ids.data);
-  Id all = 0;
-  for (std::int64_t i = begin; i < end; ++i) all |= ids[i];
-  if (all < 0)
-    f(LookupRows<Id, true>(lookup));
-  else
-    f(LookupRows<Id, false>(lookup));
+  const std::int64_t each = (16384 + unit - 1) / unit * unit, rows = lookup.table_rows;
+  const Id last_row = static_cast<Id>(rows - 1 < absent_last<Id> ? rows - 1 : absent_last<Id>);
+  Id any = 0;  // below 0 where an id is outside
+  for (std::int64_t first = begin; first < end; first += each) {
+    const std::int64_t last = end - first < each ? end : first + each;
+    Id all = 0, above = 0;
+    for (std::int64_t i = first; i < last; ++i) {
+      all |= ids[i];
+      above |= static_cast<Id>(last_row - ids[i]);
+    }
+    if (all >= 0) {
+      any |= above;
+      f(LookupRows<Id, false>(lookup), first, last);
+      continue;
+    }
+    for (std::int64_t i = first; i < last; ++i) {
+      const auto id = static_cast<std::int64_t>(ids[i]);
+      any |= -static_cast<Id>(((id >= rows) | (id < -rows)) & (ids[i] != absent_id<Id>));
+    }
+    f(LookupRows<Id, true>(lookup), first, last);
+  }
+  return any >= 0;
 }
-/// f(rows) for the ids begin..end.
 template <class F>
-TANDEM_INLINE void with_rows(const RowLookup& lookup, std::int64_t begin, std::int64_t end, F f) {
-  if (lookup.ids.wide)
-    with_rows_of<std::int64_t>(lookup, begin, end, f);
-  else
-    with_rows_of<std::int32_t>(lookup, begin, end, f);
+TANDEM_INLINE bool with_rows(const RowLookup& lookup, std::int64_t begin, std::int64_t end,
+                             std::int64_t unit, F f) {
+  return lookup.ids.wide ? with_rows_of<std::int64_t>(lookup, begin, end, unit, f)
+                         : with_rows_of<std::int32_t>(lookup, begin, end, unit, f);
 }
 
 using Quarter = float __attribute__((vector_size(16)));
@@ -123,7 +142,7 @@ void gather_rows_of(const Rows& rows, const RowLookup& lookup, std::int64_t begi
                     std::int64_t end) {
   const auto* table = static_cast<const E*>(lookup.table);
   const std::int64_t n = lookup.columns, bytes = n * static_cast<std::int64_t>(sizeof(E));
-  constexpr std::int64_t ahead = 16;
+  constexpr std::int64_t ahead = rows_ahead;
   for (std::int64_t i = begin; i < begin + ahead && i < end; ++i)
     prefetch_row(table + rows.row(i) * n, bytes);
   for (std::int64_t i = begin; i < end; ++i) {
@@ -173,15 +192,16 @@ void gather_any(const Rows& rows, const RowLookup& lookup, std::int64_t begin, s
   }
 }
 
-void gather_range(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache) {
-  with_rows(lookup, begin, end, [&](const auto& rows) TANDEM_LAMBDA {
+bool gather_range(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache) {
+  const auto gather = [&](const auto& rows, std::int64_t first, std::int64_t last) TANDEM_LAMBDA {
     if (!lookup.bfloat16)
-      gather_any<float, float>(rows, lookup, begin, end, past_cache);
+      gather_any<float, float>(rows, lookup, first, last, past_cache);
     else if (lookup.widen)
-      gather_any<Half, float>(rows, lookup, begin, end, past_cache);
+      gather_any<Half, float>(rows, lookup, first, last, past_cache);
     else
-      gather_any<Half, Half>(rows, lookup, begin, end, past_cache);
-  });
+      gather_any<Half, Half>(rows, lookup, first, last, past_cache);
+  };
+  return with_rows(lookup, begin, end, 1, gather);
 }
 
 /// sum += weight x
@@ -229,7 +249,7 @@ void bags_of(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int
   if (n <= narrow) return narrow_bags<E, 0>(rows, bags, begin, end);
   const auto* table = static_cast<const E*>(lookup.table);
   const float* weights = bags.weights;
-  constexpr std::int64_t ahead = 16;
+  constexpr std::int64_t ahead = rows_ahead;
   const auto fetch = [&](std::int64_t i) TANDEM_LAMBDA {
     if (weights == nullptr || weights[i] != 0)
       prefetch_row(table + rows.row(i) * n, n * static_cast<std::int64_t>(sizeof(E)));
@@ -249,12 +269,13 @@ void bags_of(const Rows& rows, const RowBags& bags, std::int64_t begin, std::int
   }
 }
 
-void bag_range(const RowBags& bags, std::int64_t begin, std::int64_t end) {
+bool bag_range(const RowBags& bags, std::int64_t begin, std::int64_t end) {
   const std::int64_t length = bags.length;
-  with_rows(bags.rows, begin * length, end * length, [&](const auto& rows) TANDEM_LAMBDA {
+  const auto sum = [&](const auto& rows, std::int64_t first, std::int64_t last) TANDEM_LAMBDA {
     if (bags.rows.bfloat16)
-      bags_of<Half>(rows, bags, begin, end);
+      bags_of<Half>(rows, bags, first / length, last / length);
     else
-      bags_of<float>(rows, bags, begin, end);
-  });
+      bags_of<float>(rows, bags, first / length, last / length);
+  };
+  return with_rows(bags.rows, begin * length, end * length, length, sum);
 }

@@ -1,6 +1,8 @@
 // Cuts the work on embedding tables into parts and hands them to the loops for this processor.
 #include "kernels/cpu/rows/rows.h"
 
+#include <atomic>
+
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows/vector_rows.h"
 
@@ -59,9 +61,19 @@ void parallel_groups(const RowGradients& g, int threads, std::int64_t bytes, voi
   });
 }
 
+/// Whether f(begin, end) is true for all ranges.
+template <class F>
+bool all_ranges(int threads, std::int64_t count, std::int64_t bytes, F f) {
+  std::atomic<bool> all = true;
+  parallel_ranges(threads, count, bytes, [&](std::int64_t begin, std::int64_t end) {
+    if (!f(begin, end)) all.store(false, std::memory_order_relaxed);
+  });
+  return all;
+}
+
 }  // namespace
 
-void gather_rows(const RowLookup& given, Isa isa, int threads) noexcept {
+bool gather_rows(const RowLookup& given, Isa isa, int threads) noexcept {
   RowLookup lookup = given;
   if (lookup.bfloat16 && !lookup.widen && lookup.columns % 2 == 0 && lookup.stride % 2 == 0) {
     // Two of them are copied like a float32.
@@ -73,9 +85,10 @@ void gather_rows(const RowLookup& given, Isa isa, int threads) noexcept {
   const std::int64_t row_of_y = lookup.columns * (lookup.bfloat16 && !lookup.widen ? 2 : 4);
   const VectorRows& loops = vector_rows(isa);
   const bool past_cache = lookup.ids.count * row_of_y >= past_cache_bytes;
-  parallel_ranges(
-      threads, lookup.ids.count, lookup.ids.count * (row + row_of_y + 32),
-      [&](std::int64_t begin, std::int64_t end) { loops.gather(lookup, begin, end, past_cache); });
+  return all_ranges(threads, lookup.ids.count, lookup.ids.count * (row + row_of_y + 32),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      return loops.gather(lookup, begin, end, past_cache);
+                    });
 }
 
 void join_rows(const std::uint16_t* tops, const std::int16_t* tails, float* x, std::int64_t n,
@@ -88,12 +101,13 @@ void split_rows(const float* x, std::uint16_t* tops, std::int16_t* tails, std::i
   vector_rows(isa).split(x, tops, tails, n);
 }
 
-void sum_bags(const RowBags& bags, Isa isa, int threads) noexcept {
+bool sum_bags(const RowBags& bags, Isa isa, int threads) noexcept {
   const std::int64_t ids = bags.rows.ids.count, count = ids / bags.length;
   const VectorRows& loops = vector_rows(isa);
   const std::int64_t row = bags.rows.columns * (bags.rows.bfloat16 ? 2 : 4);
-  parallel_ranges(threads, count, ids * (row + 16) + count * 32,
-                  [&](std::int64_t begin, std::int64_t end) { loops.bags(bags, begin, end); });
+  return all_ranges(
+      threads, count, ids * (row + 16) + count * 32,
+      [&](std::int64_t begin, std::int64_t end) { return loops.bags(bags, begin, end); });
 }
 
 std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads) {

@@ -13,7 +13,7 @@
 namespace tandem {
 
 /// One array of look-up indices. A negative one counts from the table's end; absent_id of its type
-/// names no row; what is still outside becomes the nearest row (range checks come before).
+/// names no row; what is still outside becomes the nearest row.
 struct IdArray {
   const void* data = nullptr;
   std::int64_t count = 0;
@@ -37,7 +37,8 @@ std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows
 std::size_t unique_rows_scratch_bytes(std::int64_t ids, std::int64_t table_rows, int threads);
 
 /// y[i] = table[ids[i]], zeros where it is absent, for rows of `columns` elements; rows of y lie
-/// `stride` elements apart. Also packs the rows of RowGroups.
+/// `stride` elements apart. Also packs the rows of RowGroups. Returns whether all ids are inside
+/// the table, as absent ones are.
 struct RowLookup {
   const void* table = nullptr;
   std::int64_t table_rows = 0, columns = 0;
@@ -47,17 +48,17 @@ struct RowLookup {
   bool bfloat16 = false;  // the table; else float32
   bool widen = false;     // y is float32 all the same; else it has the table's type
 };
-void gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept;
+bool gather_rows(const RowLookup& lookup, Isa isa, int threads) noexcept;
 
 /// y[b] = the sum of weights[i] * table[ids[i]] over i from b * length to (b + 1) * length; `rows`
 /// holds all ids. A row of weight 0 is not read. weights: float32 for each id, or null. y is
-/// float32.
+/// float32. Returns what gather_rows does.
 struct RowBags {
   RowLookup rows;
   std::int64_t length = 1;
   const float* weights = nullptr;
 };
-void sum_bags(const RowBags& bags, Isa isa, int threads) noexcept;
+bool sum_bags(const RowBags& bags, Isa isa, int threads) noexcept;
 
 /// Gradients of positions first .. first + rows: position first + p has weights[p] times the row
 /// p * share (rounded down) of data. Rows lie `stride` elements apart.

@@ -64,7 +64,7 @@ struct Ids {
   int count;
   std::int64_t table_rows;
 
-  bool negative;  // there are some below 0, absent ones among them
+  bool negative = true;  // there may be some below 0, absent ones among them
 
   /// table_rows for an absent id. Where those are, they come in no order that branches could
   /// foretell.
@@ -78,51 +78,40 @@ struct Ids {
     return (inside & ~absent) | (table_rows & absent);
   }
   template <class Id, class F>
-  void visit_array(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
+  bool visit_array(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
                    F f) const {
+    Id all = 0;
     if (negative) {
       for (std::int64_t i = from; i < to; ++i) f(first + i, row_of_any(data[i]));
     } else {
-      const std::int64_t last = table_rows - 1;
-      for (std::int64_t i = from; i < to; ++i) f(first + i, std::min<std::int64_t>(data[i], last));
+      const auto last = static_cast<std::uint64_t>(table_rows - 1);
+      for (std::int64_t i = from; i < to; ++i) {
+        all |= data[i];
+        const auto id = static_cast<std::uint64_t>(std::int64_t{data[i]});
+        f(first + i, static_cast<std::int64_t>(std::min(id, last)));
+      }
     }
+    return all < 0;
   }
 
-  /// f(position, row) for positions begin..end, in order.
+  /// f(position, row) for positions begin..end, in order. Returns whether `negative` was wrong, and
+  /// so were rows.
   template <class F>
-  void visit(std::int64_t begin, std::int64_t end, F f) const {
+  bool visit(std::int64_t begin, std::int64_t end, F f) const {
     std::int64_t first = 0;
+    bool wrong = false;
     for (int a = 0; a < count && first < end; ++a) {
       const std::int64_t from = std::max(begin, first) - first;
       const std::int64_t to = std::min(end - first, arrays[a].count);
-      if (arrays[a].wide)
-        visit_array(static_cast<const std::int64_t*>(arrays[a].data), first, from, to, f);
-      else
-        visit_array(static_cast<const std::int32_t*>(arrays[a].data), first, from, to, f);
+      wrong |=
+          arrays[a].wide
+              ? visit_array(static_cast<const std::int64_t*>(arrays[a].data), first, from, to, f)
+              : visit_array(static_cast<const std::int32_t*>(arrays[a].data), first, from, to, f);
       first += arrays[a].count;
     }
+    return wrong;
   }
 };
-
-template <class Id>
-bool has_negative(const Id* ids, Range range) {
-  Id all = 0;
-  for (std::int64_t i = range.begin; i < range.end; ++i) all |= ids[i];
-  return all < 0;
-}
-
-bool has_negative(const IdArray* ids, int arrays, int parts) {
-  bool found[most_parts] = {};
-  parallel_parts(parts, [&](int part) {
-    for (int a = 0; a < arrays; ++a) {
-      const Range range = part_of(ids[a].count, part, parts);
-      found[part] |= ids[a].wide
-                         ? has_negative(static_cast<const std::int64_t*>(ids[a].data), range)
-                         : has_negative(static_cast<const std::int32_t*>(ids[a].data), range);
-    }
-  });
-  return std::find(found, found + parts, true) != found + parts;
-}
 
 // Fills slots[part][digit], which hold counts, with where each begins: digit by digit, and within
 // one part by part.
@@ -141,7 +130,7 @@ void counts_to_starts(std::int32_t* slots, std::int64_t stride, int parts, std::
 // An element is a row of its bucket << position_bits | position. Buckets and parts keep the order
 // of positions, so that they are ascending within a row.
 template <class Row, class Element>
-std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
+std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
                          void* scratch) {
   const int parts = plan.parts, bucket_bits = plan.bucket_bits, shift = plan.position_bits;
   const std::int64_t buckets = plan.bucket_count(ids.table_rows);
@@ -157,13 +146,22 @@ std::int64_t bucket_sort(const Ids& ids, std::int64_t n, const RowGroups& groups
   memory += padded((buckets + 1) * 4);
   auto* slots = reinterpret_cast<std::int32_t*>(memory);
 
-  parallel_parts(parts, [&](int part) {
-    std::int32_t* own = slots + part * stride;
-    std::memset(own, 0, static_cast<std::size_t>(buckets) * 4);
-    const Range range = part_of(n, part, parts);
-    ids.visit(range.begin, range.end,
-              [=](std::int64_t, std::int64_t row) { ++own[row >> bucket_bits]; });
-  });
+  const auto count_all = [&] {
+    bool wrong[most_parts] = {};
+    parallel_parts(parts, [&](int part) {
+      std::int32_t* own = slots + part * stride;
+      std::memset(own, 0, static_cast<std::size_t>(buckets) * 4);
+      const Range range = part_of(n, part, parts);
+      wrong[part] = ids.visit(range.begin, range.end,
+                              [=](std::int64_t, std::int64_t row) { ++own[row >> bucket_bits]; });
+    });
+    return std::find(wrong, wrong + parts, true) == wrong + parts;
+  };
+  ids.negative = false;
+  if (!count_all()) {
+    ids.negative = true;
+    count_all();
+  }
   counts_to_starts(slots, stride, parts, buckets);
   for (std::int64_t bucket = 0; bucket < buckets; ++bucket) starts[bucket] = slots[bucket];
   starts[buckets] = static_cast<std::int32_t>(n);
@@ -359,7 +357,7 @@ std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows
     return 0;
   }
   const Plan plan = plan_for(n, table_rows, threads);
-  const Ids all{ids, arrays, table_rows, has_negative(ids, arrays, plan.parts)};
+  const Ids all{ids, arrays, table_rows};
   return groups.wide_rows ? sort<std::int64_t>(all, n, groups, plan, scratch)
                           : sort<std::int32_t>(all, n, groups, plan, scratch);
 }

@@ -7,8 +7,9 @@
 namespace tandem {
 
 struct VectorRows {
-  /// y[i] for begin <= i < end; `past_cache`: y is written around the caches.
-  void (*gather)(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache);
+  /// y[i] for begin <= i < end; `past_cache`: y is written around the caches. Returns whether all
+  /// these ids are inside the table.
+  bool (*gather)(const RowLookup& lookup, std::int64_t begin, std::int64_t end, bool past_cache);
   // Groups first..last; `buffers` holds row_buffers rows of row_pitch(columns) floats.
   void (*sum)(const RowGradients& gradients, std::int64_t first, std::int64_t last, float* sums,
               float* buffers);
@@ -16,8 +17,8 @@ struct VectorRows {
                     float* buffers);
   void (*update)(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  std::int64_t first, std::int64_t last, float* buffers);
-  /// y[b] for begin <= b < end.
-  void (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
+  /// y[b] for begin <= b < end. Returns whether all their ids are inside the table.
+  bool (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
   // n floats from and to their halves.
   void (*join)(const std::uint16_t* top, const std::int16_t* tail, float* x, std::int64_t n);
   void (*split)(const float* x, std::uint16_t* top, std::int16_t* tail, std::int64_t n);
