@@ -158,7 +158,18 @@ std::string AutoCase::resolved_key() {
 }
 
 AutoPlan AutoCase::measure_plan() {
-  const PlannedStep step = of_.plan();
+  AutoPlan plan = plan_of(of_.plan(PlannedPrograms::step));
+  // What the other programs of a run hold besides matters near a limit alone.
+  constexpr double near = 0.75;
+  const bool is_near =
+      std::any_of(plan.devices.begin(), plan.devices.end(), [&](const DeviceUse& use) {
+        return use.limit &&
+               static_cast<double>(use.memory.peak) > near * static_cast<double>(*use.limit);
+      });
+  return is_near && plan.score.overflow <= 0 ? plan_of(of_.plan()) : plan;
+}
+
+AutoPlan AutoCase::plan_of(const PlannedStep& step) {
   const std::vector<ResolvedDevice>& devices = of_.resolved().devices;
   AutoPlan plan;
   plan.score.seconds = step.seconds;
@@ -167,8 +178,7 @@ AutoPlan AutoCase::measure_plan() {
     DeviceUse& use = plan.devices.emplace_back();
     use.name = devices[d].name;
     use.memory = step.memory[d];
-    const DeviceBinding& binding = devices[d].binding;
-    if (d > 0 || binding.memory_bytes || binding.memory_fraction) use.limit = step.limits[d];
+    if (step.limited[d]) use.limit = step.limits[d];
     if (const auto budget = budgets_.find(use.name); budget != budgets_.end()) {
       const std::size_t bytes = budget->second;
       use.limit = use.limit ? std::min(*use.limit, bytes) : bytes;

@@ -58,6 +58,7 @@ class AutoCase {
   std::vector<AutoChoices> cuts() const;
   AutoChoices everywhere(const AutoChoice& choice) const;
   AutoPlan measure_plan();
+  AutoPlan plan_of(const PlannedStep& step);
   std::string resolved_key();
   std::string with_rules(const std::vector<std::string>& rules) const;
 

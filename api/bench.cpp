@@ -156,13 +156,25 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
             {"reference_ms", reference},
             {"operators", Json::array()}};
   json.update(mixed_json(measured, devices));
+  const bool has_times = !mixed || measured.whole;
   const HostUpdates updates = host_updates(operators);
   const double limit = is_memory_bound(operators) ? bandwidth_gb_s(engine) : 0;
   for (const OperatorTime& time : operators)
     json["operators"].push_back(operator_json(time, limit));
+  if (!has_times) {
+    for (Json& row : json["operators"]) {
+      row["ms"] = nullptr;
+      row.erase("gbs");
+      row.erase("of_bandwidth");
+    }
+  }
   json["host_updates"] = {
       {"ms", updates.ms}, {"bytes", updates.bytes}, {"gb_per_s", updates.gb_s()}};
   if (limit > 0) json["host_updates"]["machine_gb_per_s"] = limit;
+  if (!has_times) {
+    json["host_updates"]["ms"] = json["host_updates"]["gb_per_s"] = nullptr;
+    json["reference_ms"] = nullptr;
+  }
   report.json = json.dump(2);
   report.text = fmt::format(
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
@@ -173,6 +185,13 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       memory_text(highest_memory(traced), model.placing().resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
+  if (!has_times) {
+    report.text +=
+        "operators  no times were kept: not all measured steps had the same passes, as the last of "
+        "an epoch is shorter; use a batch_size that divides the samples, or data.drop_last = "
+        "true\n";
+    return report;
+  }
   if (limit > 0 && updates.bytes > 0) {
     report.text +=
         fmt::format("update     {:.1f} GB/s on the host; in-place updates alone {:.1f} GB/s\n",

@@ -91,6 +91,16 @@ void add_failure(const std::exception_ptr& failure, Checked& to) {
   }
 }
 
+/// Nothing to train or to evaluate on ends training as well.
+void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths, Checked& to) {
+  if (split.samples > 0 || to.broken) return;
+  to.broken = true;
+  Diagnostic d;
+  d.message = "there are no samples";
+  if (!paths.empty()) d.file = paths[0];
+  to.problems.push_back(std::move(d));
+}
+
 CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const SplitConfig& split,
                          const OpenOptions& options, Checked& to, std::vector<ValueCounts>& all) {
   constexpr std::size_t shown_of_a_file = 20;
@@ -130,6 +140,7 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
       }
     }
   }
+  refuse_empty(result, paths, to);
   all = std::move(encoded.values);
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
@@ -242,7 +253,7 @@ std::string text_of(const Checked& checked) {
                         v["name"].get<std::string>(), v["rows"].get<std::int64_t>(),
                         v["distinct"].get<std::int64_t>(), v["rare_values"].get<std::int64_t>());
   }
-  if (!checked.problems.empty()) text += "bad rows:\n";
+  if (!checked.problems.empty()) text += "problems:\n";
   for (const Diagnostic& d : checked.problems) text += "  " + to_string(d) + "\n";
   if (!text.empty()) text.pop_back();
   return text;

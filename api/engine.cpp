@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 
 #include <sys/resource.h>
 
@@ -100,16 +101,27 @@ const std::vector<RowsRule>& OpenModel::table_rows() {
     rows_ = rows_rules(config_, [this](const ShapeRule& rule) {
       if (told_rows_) return told_rows_(rule);
       const auto saved = saved_vocabulary_rows(config_, run_dir_, rule);
-      return saved ? *saved : prepared_vocabulary_rows(config_, rule);
+      if (saved) return *saved;
+      OpenOptions options;
+      options.on_message = on_message_;
+      options.stop_requested = stop_requested_;
+      return prepared_vocabulary_rows(config_, rule, std::move(options));
     });
   }
   return *rows_;
 }
 
-void OpenModel::use_data(std::function<void(const std::string&)> on_message) {
+void OpenModel::use_data(std::function<void(const std::string&)> on_message,
+                         std::function<bool()> stop_requested) {
   asks_data_ = true;
   uses_data_ = config_.data.has_value();
-  on_message_ = std::move(on_message);
+  stop_requested_ = std::move(stop_requested);
+  if (!on_message) return;
+  // A table is opened for its vocabularies and for its rows, and says the same both times.
+  on_message_ = [tell = std::move(on_message),
+                 said = std::make_shared<std::set<std::string>>()](const std::string& text) {
+    if (said->insert(text).second) tell(text);
+  };
 }
 
 const DataSets& OpenModel::data() {
@@ -121,6 +133,7 @@ const DataSets& OpenModel::open_data_for(const Graph& pass) {
   if (data_) return *data_;
   OpenOptions options = open_options(config_, pass);
   options.on_message = on_message_;
+  options.stop_requested = stop_requested_;
   try {
     data_ = open_data(*config_.data, options);
   } catch (const Error&) {

@@ -43,7 +43,10 @@ class OpenModel {
   /// After the forward passes; values that the loss names are outputs.
   /// From now on the policy may count in the data of the configuration which rows of a table a pass
   /// looks up; for runs that read that data. Before anything is imported.
-  void use_data(std::function<void(const std::string&)> on_message = {});
+  /// A table that is not prepared is, once its ids or rows are asked for: `on_message` hears of it,
+  /// and what `stop_requested` says may end it.
+  void use_data(std::function<void(const std::string&)> on_message = {},
+                std::function<bool()> stop_requested = {});
   void leave_data() { uses_data_ = asks_data_ = false; }
   /// The data of the configuration, opened once. Throws what `open_data` throws.
   const DataSets& data();
@@ -95,6 +98,7 @@ class OpenModel {
   bool asks_data_ = false;  // the policy may,
   bool uses_data_ = false;  // and there is some
   std::function<void(const std::string&)> on_message_;
+  std::function<bool()> stop_requested_;
   std::optional<DataSets> data_;                                    // once opened
   std::exception_ptr data_error_;                                   // of opening it
   std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // once counted, by parameter

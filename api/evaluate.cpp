@@ -21,15 +21,23 @@ std::string names_of(const std::vector<std::string>& files) {
 Report evaluate_run(const std::string& run, const TrainedOptions& options) {
   TrainedModel trained(open_trained(run, options), {});
   const RunConfig& config = trained.config();
-  const auto source = open_held_out(trained, options.data, options.on_message);
+  const auto source = open_held_out(trained, options);
   const auto start = std::chrono::steady_clock::now();
+  check_stop(options);
   Evaluation evaluation(config, trained.parts(), source, trained.states(), trained.arenas());
   trained.load();
-  const auto values = evaluation.run();
-  check_order(trained.engine());
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const std::int64_t samples = source->samples();
+  const auto seconds_so_far = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto values = evaluation.run([&](std::int64_t done) {
+    check_stop(options);
+    if (!options.on_progress) return;
+    const auto rows = static_cast<double>(done);
+    options.on_progress(done, rows / static_cast<double>(samples), rows / seconds_so_far());
+  });
+  check_order(trained.engine());
+  const double seconds = seconds_so_far();
 
   Report report;
   report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),

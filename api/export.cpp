@@ -1,5 +1,7 @@
 // Trained weights of a run as ONNX, safetensors or npz.
 #include <filesystem>
+#include <functional>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -21,11 +23,28 @@ std::string written(const std::filesystem::path& path) {
                      bytes_text(static_cast<double>(file_size(path.string()))));
 }
 
+/// `write` makes a file beside its place, which is renamed once it is whole and removed else.
+std::string write_whole(const std::string& to,
+                        const std::function<void(const std::string& beside)>& write) {
+  const std::string beside = to + ".new";
+  try {
+    write(beside);
+    rename_path(beside, to);
+  } catch (...) {
+    std::error_code ignored;  // what went wrong first counts
+    std::filesystem::remove(beside, ignored);
+    throw;
+  }
+  return written(to);
+}
+
 std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
-                        const std::vector<NamedTensor>& weights, const std::string& to) {
+                        const std::vector<NamedTensor>& weights, const std::string& to,
+                        const std::map<std::string, std::string>& metadata) {
   std::vector<std::pair<std::string, HostTensor>> values;
   for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
   ExportOptions options;
+  options.metadata = metadata;
   options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
@@ -42,20 +61,17 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
 }  // namespace
 
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
-                           const CheckpointContent& content, const std::string& to) {
+                           const CheckpointContent& content, const std::string& to,
+                           const std::map<std::string, std::string>& metadata) {
   const std::vector<NamedTensor>& weights = content.model;
-  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to);
+  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata);
   if (to.ends_with(".safetensors")) {
-    const std::string beside = to + ".new";
-    write_safetensors(beside, weights, weights_metadata(content.aliases));
-    rename_path(beside, to);
-    return written(to);
+    return write_whole(to, [&](const std::string& beside) {
+      write_safetensors(beside, weights, weights_metadata(content.aliases));
+    });
   }
   if (to.ends_with(".npz")) {
-    const std::string beside = to + ".new";
-    write_npz(beside, weights);
-    rename_path(beside, to);
-    return written(to);
+    return write_whole(to, [&](const std::string& beside) { write_npz(beside, weights); });
   }
   Diagnostic d;
   d.file = to;
@@ -70,8 +86,10 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
   const Engine engine(config.threads);
+  const std::map<std::string, std::string> hashes =
+      vocabulary_hashes(found.run_dir, found.content.position.vocabularies);
   std::string text =
-      export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to);
+      export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to, hashes);
   for (const std::string& path : export_vocabularies(found.run_dir, to)) {
     text += "\n" + written(path);
   }

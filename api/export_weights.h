@@ -1,6 +1,7 @@
 // Writes weights as ONNX (the user's own graph), safetensors or npz, by the file's ending.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "api/engine.h"
@@ -9,8 +10,10 @@
 namespace tandem::api {
 
 /// `content.model` is written, tied weights once; their other names go into the metadata of
-/// safetensors. Returns lines for people: what was written. Throws Error{usage} for another ending.
+/// safetensors, `metadata` into that of ONNX. Returns lines for people: what was written. Throws
+/// Error{usage} for another ending.
 std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
-                           const CheckpointContent& content, const std::string& to);
+                           const CheckpointContent& content, const std::string& to,
+                           const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace tandem::api

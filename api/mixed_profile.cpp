@@ -81,7 +81,7 @@ StepSeconds measured_seconds(const TracedSteps& traced, std::size_t number,
         double length = 0;
         if (leaves_span(list[i])) {
           length = span(launch, run).real_end - span(launch, run).real_start;
-          now = span(launch, run).real_end;
+          now = std::max(now, span(launch, run).real_end);  // copies of no rows end when launched
         } else if (list[i].kind == Instruction::Kind::wait) {
           const auto back = static_cast<std::size_t>(list[i].steps_back);
           if (back > run || now == 0) continue;

@@ -60,7 +60,13 @@ std::string OperatorLog::report(std::uint64_t step) {
   passes_.clear();
   seconds_.clear();
   tables_.clear();
-  if (!is_whole) return fmt::format("operators of step {}: no times were kept", step);
+  if (!is_whole) {
+    return fmt::format(
+        "operators of step {}: no times were kept, as the devices' record of the step does not "
+        "hold "
+        "each of its operations once",
+        step);
+  }
   if (!bandwidth_ && is_memory_bound(operators)) bandwidth_ = bandwidth_gb_s(engine_);
   std::string text = fmt::format("operators of step {}, by time\n", step) +
                      operators_text(operators, most_operators) +

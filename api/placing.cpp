@@ -172,15 +172,73 @@ std::string table_rule(const ParameterAttributes& table) {
   return "{ at = \"" + (covers ? scope + ".**" : paths) + "\", on = \"cpu\" }";
 }
 
+/// The caches of a device.
+struct DeviceCaches {
+  std::size_t bytes = 0;                           // of all, with their optimizer states
+  std::vector<const ParameterAttributes*> tables;  // the largest cache first
+
+  DeviceCaches(const ResolvedPolicy& resolved, int device) {
+    for (const ParameterAttributes& p : resolved.parameters) {
+      if (!p.cached.rows || p.cached.device != device) continue;
+      bytes += static_cast<std::size_t>(p.cached.bytes);
+      tables.push_back(&p);
+    }
+    std::stable_sort(tables.begin(), tables.end(),
+                     [](const ParameterAttributes* a, const ParameterAttributes* b) {
+                       return a->cached.bytes > b->cached.bytes;
+                     });
+  }
+
+  /// The largest size of each table's cache with which all take at most `most` bytes together.
+  std::size_t size_for(std::size_t most) const {
+    std::size_t left = most;
+    for (std::size_t i = tables.size(); i-- > 0;) {  // the smallest ones fit whole, or none does
+      const std::size_t own = static_cast<std::size_t>(tables[i]->cached.bytes);
+      if (own * (i + 1) > left) return left / (i + 1);
+      left -= own;
+    }
+    return static_cast<std::size_t>(tables[0]->cached.bytes);
+  }
+
+  /// What takes the memory, by which rule, and the size with which it takes `over` bytes less.
+  std::string advice(std::size_t over) const {
+    const ParameterAttributes& largest = *tables[0];
+    const Reason& reason = largest.cache.reason;
+    const std::string rule = reason.text.substr(0, reason.text.find(": "));
+    const auto text = [](std::size_t count) { return bytes_text(static_cast<double>(count)); };
+    std::string result = fmt::format(
+        "the cache of the table {} takes {} with its optimizer states ({}: cache = \"{}\")",
+        largest.path.empty() ? largest.name : largest.path,
+        text(static_cast<std::size_t>(largest.cached.bytes)), rule,
+        cache_text(largest.cache.value));
+    if (tables.size() > 1)
+      result += fmt::format(", those of {} tables {}", tables.size(), text(bytes));
+    // Each table and each of its states, three at most, begins at a multiple of 64 bytes.
+    constexpr std::size_t rounding = 4 * 64;
+    const std::size_t less = over + rounding * tables.size();
+    const std::size_t size = less < bytes ? size_for(bytes - less) : 0;
+    const std::size_t rows = std::max<std::size_t>(largest.cached.rows->size(), 1);
+    if (size > 0 && static_cast<std::size_t>(largest.cached.bytes) / rows <= size) {
+      return result + fmt::format(": cache = \"{}B\" {}fits", size,
+                                  tables.size() > 1 ? "for each of them " : "");
+    }
+    return result + ": take " + (tables.size() > 1 ? "them" : "it") + " away";
+  }
+};
+
 }  // namespace
+
+bool is_limited(const ResolvedPolicy& resolved, std::size_t device) {
+  const DeviceBinding& binding = resolved.devices[device].binding;
+  return device > 0 || binding.memory_bytes || binding.memory_fraction;
+}
 
 void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
                const std::vector<Device*>& devices) {
   std::vector<Diagnostic> problems;
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = plan.memory[d];
-    const DeviceBinding& binding = resolved.devices[d].binding;
-    if (d == 0 && !binding.memory_bytes && !binding.memory_fraction) continue;  // the host swaps
+    if (!is_limited(resolved, d)) continue;
     const std::size_t limit = memory_limit(resolved.devices[d], devices[d]->memory_bytes());
     if (use.peak <= limit) continue;
     const auto text = [](std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
@@ -195,15 +253,24 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
                     text(use.activations), text(use.workspace));
     std::size_t tables = 0;
     const ParameterAttributes* table = largest_table(resolved, static_cast<int>(d), tables);
+    const DeviceCaches caches(resolved, static_cast<int>(d));
+    const std::size_t over = use.peak - limit;
+    // States of cached rows stay with their cache.
+    const std::size_t movable = use.state > caches.bytes ? use.state - caches.bytes : 0;
     if (d == 0) {
       problem.fix = "raise devices.cpu.memory, or use a smaller batch_size or micro_batch";
     } else if (tables > use.parameters / 2) {
       problem.fix = "the table " + (table->path.empty() ? table->name : table->path) + " takes " +
                     text(table->bytes) + ", and its optimizer state more: add the rule " +
                     table_rule(*table) + ", and only the rows that a pass looks up move";
-    } else if (use.state > 0 && use.peak - use.state <= limit) {
-      problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " + text(use.state) +
+    } else if (caches.bytes >= over) {
+      problem.fix = caches.advice(over);
+    } else if (movable > 0 && use.peak - movable <= limit) {
+      problem.fix = "add the rule { at = \"**\", state = \"cpu\" }: it keeps " + text(movable) +
                     " of optimizer state on the host";
+    } else if (use.workspace > std::max(use.activations, use.parameters + use.state)) {
+      problem.fix =
+          "the kernels' workspace takes most of it: use a smaller batch_size or micro_batch";
     } else if (use.activations > use.parameters + use.state) {
       problem.fix =
           "activations take most of it: add the rule { at = \"**\", acts = \"recompute\" }, or "
@@ -211,6 +278,7 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     } else {
       problem.fix =
           "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }";
+      if (caches.bytes > 0) problem.fix += "; " + caches.advice(over);
     }
     problems.push_back(std::move(problem));
   }

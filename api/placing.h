@@ -92,6 +92,9 @@ class Placing {
 /// Bytes that a device of a policy may use: its own limit, or what the binding says.
 std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);
 
+/// An accelerator, or the host where the policy limits it: without that it swaps.
+bool is_limited(const ResolvedPolicy& resolved, std::size_t device);
+
 /// Throws Error{does_not_fit} with the numbers and a rule to add where the plan needs more than
 /// some accelerator has, or than the policy gives the cpu.
 void check_fit(const Plan& plan, const ResolvedPolicy& resolved,

@@ -95,10 +95,6 @@ void add_pass(PlannedStep& step, PlannedPass pass, const Graph& imported) {
     step.exposed += crossing.exposed_ms / 1e3 * static_cast<double>(pass.times);
     step.crossings.push_back(std::move(crossing));
   }
-  step.memory.resize(plan.memory.size());
-  for (std::size_t d = 0; d < plan.memory.size(); ++d) {
-    if (plan.memory[d].peak >= step.memory[d].peak) step.memory[d] = plan.memory[d];
-  }
   double busiest = 0;
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     const Queue& queue = plan.queues[q];
@@ -140,7 +136,7 @@ StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
     stored.profile = profile_of(*devices[d], policy.devices[d], profiles_);
     stored.memory_bytes = memory_limit(policy.devices[d], devices[d]->memory_bytes());
     if (!measure) break;
-    const PlannedStep step = plan();
+    const PlannedStep step = plan(PlannedPrograms::step);
     for (const PlannedPass& pass : step.passes)
       measure_kernels(pass.program, static_cast<int>(d), stored.profile);
   }
@@ -199,7 +195,41 @@ TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSourc
   return training;
 }
 
-PlannedStep PolicyCase::plan() {
+void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOptions& options,
+                                    const std::vector<Device*>& devices, RunMemory& memory) {
+  const DataSets& data = this->data();
+  const auto add = [&](const Graph& graph, bool rows_ahead) {
+    ProgramOptions own = options;
+    own.lower.rows_ahead = rows_ahead;
+    memory.add(compile_program(graph, placing().place(graph), engine_->operators, devices, own));
+  };
+  if (data.train) {
+    const std::int64_t samples = data.train->samples(), pass = config_.pass_size();
+    const bool drop_last = config_.data && config_.data->drop_last;
+    for (const PassShape& shape : needed_shapes(samples, config_.batch_size, pass, drop_last)) {
+      if (std::any_of(step.passes.begin(), step.passes.end(),
+                      [&](const PlannedPass& known) { return known.shape == shape; }))
+        continue;
+      const bool ends_full_step = shape.step == std::min(config_.batch_size, samples) &&
+                                  (shape.kind == PassKind::whole || shape.kind == PassKind::last);
+      add(training_graph(shape, data.train.get()).graph, ends_full_step);
+    }
+  }
+  if (!data.eval) return;
+  const std::int64_t samples = data.eval->samples(), pass = config_.pass_size();
+  std::vector<std::int64_t> sizes{std::min(pass, samples), samples % pass};
+  if (sizes[0] == sizes[1]) sizes.pop_back();
+  for (const std::int64_t size : sizes) {
+    if (size == 0) continue;
+    TrainingRequest request;
+    request.config = &config_;
+    request.fields = field_types(*data.eval, size);
+    request.samples = {size, config_.loss.terms.empty() ? size : samples};
+    add(build_evaluation_graph(engine_->operators, model_->forward(size, false), request), false);
+  }
+}
+
+PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   const ResolvedPolicy& policy = resolved();
   const DataSets& data = this->data();
   const std::vector<Device*>& devices =
@@ -209,6 +239,7 @@ PlannedStep PolicyCase::plan() {
     profiles.push_back(profile_of(*devices[d], policy.devices[d], profiles_));
   }
   PlannedStep step;
+  RunMemory memory;
   ProgramOptions options;
   options.lower = lower_options(config_, *model_);
   for (const auto& [shape, times] : step_shapes(config_)) {
@@ -227,10 +258,20 @@ PlannedStep PolicyCase::plan() {
                                                  lowered.states[s].layout);
       }
     }
+    memory.add(pass.program);
     add_pass(step, std::move(pass), imported().graph);
   }
+  if (programs == PlannedPrograms::run) {
+    try {
+      add_other_programs(step, options, devices, memory);
+    } catch (const Error& error) {  // a size that the model does not take: the run itself says so
+      if (error.kind() != ErrorKind::usage) throw;
+    }
+  }
+  step.memory = memory.uses();
   for (std::size_t d = 0; d < devices.size(); ++d) {
     step.limits.push_back(memory_limit(policy.devices[d], devices[d]->memory_bytes()));
+    step.limited.push_back(is_limited(policy, d));
   }
   expect_rows(step.crossings, policy);
   Plan highest;

@@ -8,6 +8,7 @@
 #include "api/crossings.h"
 #include "api/device_profile.h"
 #include "api/engine.h"
+#include "api/run_memory.h"
 #include "engine/runtime/compile.h"
 #include "tandem/tandem.h"
 
@@ -24,8 +25,10 @@ struct PlannedPass {
 struct PlannedStep {
   std::vector<PlannedPass> passes;  // the last one holds the update
   std::vector<Crossing> crossings;  // of all passes
-  std::vector<MemoryUse> memory;    // per device: of the pass with the highest peak
-  std::vector<std::size_t> limits;  // bytes, per device
+  /// Per device: parts of the pass with the highest peak; the peak of all programs together.
+  std::vector<MemoryUse> memory;
+  std::vector<std::size_t> limits;  // bytes, per device: what the machine or the policy gives it
+  std::vector<bool> limited;        // per device; the host swaps where the policy sets no limit
   std::vector<IdleView> views;
   std::vector<Diagnostic> misfits;  // devices that it does not fit into, with what to change
   double seconds = 0;
@@ -34,6 +37,10 @@ struct PlannedStep {
 
   bool fits() const { return misfits.empty(); }
 };
+
+/// Which programs a plan counts the memory of: those of a full step; or also those of shorter last
+/// batches and of evaluations, where the data needs them.
+enum class PlannedPrograms : std::uint8_t { step, run };
 
 /// A configuration with its model and policy.
 class PolicyCase {
@@ -53,7 +60,7 @@ class PolicyCase {
   const Placing& placing() const { return model_->placing(); }
   const std::string& device_name(int device) { return resolved().devices[device].name; }
   /// Opens the data for the types of its fields where the configuration has any.
-  PlannedStep plan();
+  PlannedStep plan(PlannedPrograms programs = PlannedPrograms::run);
   /// The policy is resolved without a look at the data; before anything else.
   void leave_data() { model_->leave_data(); }
   /// Another policy for the same model. Plans of the one before must be gone.
@@ -73,6 +80,9 @@ class PolicyCase {
 
  private:
   TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
+  /// Adds the programs of a run besides those of `step`.
+  void add_other_programs(const PlannedStep& step, const ProgramOptions& options,
+                          const std::vector<Device*>& devices, RunMemory& memory);
   const DataSets& data();
 
   RunConfig config_;

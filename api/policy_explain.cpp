@@ -177,7 +177,7 @@ Explained explain(PolicyCase& of, const std::string& name) {
     if (parameter->kind == StateKind::parameter) parameters.insert(parameter->name);
     if (parameter->cached.rows) parameters.insert(cached_name(parameter->name));
   }
-  const PlannedStep step = of.plan();
+  const PlannedStep step = of.plan(PlannedPrograms::step);
   if (parameter && parameter->fetches_ahead()) {
     const Lowered& lowered = step.passes.back().program.lowered;
     result.attributes.push_back(rows_ahead(*parameter, lowered, result.reasons));

@@ -165,7 +165,10 @@ Json to_json(PolicyCase& of, const PlannedStep& step, const std::vector<Hint>& h
     devices[of.device_name(static_cast<int>(d))] = {
         {"parameters", use.parameters},   {"gradients", use.gradients}, {"state", use.state},
         {"activations", use.activations}, {"workspace", use.workspace}, {"peak", use.peak},
-        {"peak_at", use.peak_at},         {"limit", step.limits[d]}};
+        {"peak_at", use.peak_at}};
+    Json& device = devices[of.device_name(static_cast<int>(d))];
+    device["limit"] = step.limited[d] ? Json(step.limits[d]) : Json();
+    if (!step.limited[d]) device["memory"] = step.limits[d];
   }
   for (const Crossing& crossing : step.crossings) {
     transfers.push_back({{"bytes", crossing.bytes},
@@ -210,7 +213,8 @@ std::string memory_block(PolicyCase& of, const PlannedStep& step) {
     text += fmt::format("  {:<9} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11} {:>11}  {}\n",
                         of.device_name(static_cast<int>(d)), text_of(use.parameters),
                         text_of(use.gradients), text_of(use.state), text_of(use.activations),
-                        text_of(use.workspace), text_of(use.peak), text_of(step.limits[d]),
+                        text_of(use.workspace), text_of(use.peak),
+                        step.limited[d] ? text_of(step.limits[d]) : "-",
                         use.peak_at.empty() ? "start" : use.peak_at);
   }
   return text;
@@ -268,6 +272,10 @@ std::string to_text(PolicyCase& of, const PlannedStep& step, const std::vector<H
       "{:.3f} "
       "ms\n",
       step.seconds * 1e3, step.computing * 1e3, step.exposed * 1e3);
+  if (!step.limited[0] && step.memory[0].peak > step.limits[0]) {
+    text += fmt::format("note        the host has {}: the rest of {} would swap\n",
+                        text_of(step.limits[0]), text_of(step.memory[0].peak));
+  }
   for (const Diagnostic& note : of.resolved().notes)
     text += "note        " + to_string(note) + "\n";
   for (const std::string& note : step.passes.back().program.lowered.notes)

@@ -1,10 +1,13 @@
 // tandem::api::predict_run: what a trained model says of rows, one by one.
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/files_in_use.h"
 #include "api/prediction_file.h"
 #include "api/trained_data.h"
 #include "engine/training/prediction.h"
@@ -102,7 +105,9 @@ class Predictor {
   void run(const PredictOptions& options) {
     const Clock::time_point start = Clock::now();
     bool loaded = false;
+    check_stop(options);
     while (const std::optional<SampleRange> range = stream_.next(trained_.config().pass_size())) {
+      check_stop(options);
       if (!loaded) {
         prediction_.prepare(*range->source, range->count);
         trained_.load();
@@ -114,6 +119,7 @@ class Predictor {
       options.on_progress(stream_.rows(), stream_.part_read(),
                           seconds > 0 ? static_cast<double>(stream_.rows()) / seconds : 0);
     }
+    check_stop(options);
     file_.add_missing(stream_.rows() - written_);
     check_order(trained_.engine());
   }
@@ -142,13 +148,13 @@ class Predictor {
   std::int64_t written_ = 0;
 };
 
-}  // namespace
-
-Report predict_run(const std::string& run, const PredictOptions& options) {
+Report predicted(const std::string& run, const PredictOptions& options) {
   const Clock::time_point start = Clock::now();
   form_of(options.as);
-  const auto file = PredictionFile::open(options.to, options.header, options.data);
+  PredictionFile::check(options.to, options.header);
   TrainedRun opened = open_trained(run, options);
+  refuse_files_in_use(options.to, opened, options);
+  const auto file = PredictionFile::open(options.to, options.header);
   if (options.batch > 0) {
     opened.config.batch_size = options.batch;
     opened.config.micro_batch = 0;
@@ -162,7 +168,7 @@ Report predict_run(const std::string& run, const PredictOptions& options) {
   const auto values = predicted_values(config, prediction, outputs, options);
   const std::vector<PredictedArray> arrays = arrays_of(values, outputs);
   file->start(arrays);
-  const auto stream = open_samples(trained, prediction.inputs(), options.data, options.on_message);
+  const auto stream = open_samples(trained, prediction.inputs(), options);
   Predictor(trained, prediction, *stream, values, *file).run(options);
   file->finish();
   const double seconds = seconds_since(start);
@@ -195,6 +201,40 @@ Report predict_run(const std::string& run, const PredictOptions& options) {
   json["warnings"] = report.warnings;
   report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
   return report;
+}
+
+/// Predictions have passes of their own: --batch is what makes them smaller.
+std::string with_batch_option(std::string fix) {
+  for (const std::string size :
+       {"a smaller batch_size or micro_batch", "a smaller batch or more micro-batches"}) {
+    const std::size_t at = fix.find(size);
+    if (at != std::string::npos) fix.replace(at, size.size(), "a smaller --batch");
+  }
+  return fix;
+}
+
+[[noreturn]] void refuse_batch(const std::string& why) {
+  Diagnostic d;
+  d.message = why;
+  d.fix = "use a smaller --batch";
+  throw Error(ErrorKind::does_not_fit, std::move(d));
+}
+
+}  // namespace
+
+Report predict_run(const std::string& run, const PredictOptions& options) {
+  try {
+    return predicted(run, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) d.fix = with_batch_option(std::move(d.fix));
+    throw Error(ErrorKind::does_not_fit, std::move(problems));
+  } catch (const std::bad_alloc&) {
+    refuse_batch("out of memory");
+  } catch (const std::length_error&) {
+    refuse_batch("a pass of so many samples is too large");
+  }
 }
 
 }  // namespace tandem::api

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
+#include "api/new_file.h"
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
@@ -18,10 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* option = "--to";
+
 [[noreturn]] void refuse(const std::string& to, std::string message, std::string expected,
                          std::string fix) {
   Diagnostic d;
-  d.file = "--to";
+  d.file = option;
   d.message = std::move(message);
   d.expected = std::move(expected);
   d.got = to;
@@ -29,28 +33,24 @@ namespace fs = std::filesystem;
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// A file in the making: under another name until it is whole. What is there and is no file (a
-/// pipe, a device) is written as it comes.
+bool is_device(const std::string& to) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(to, ignored);
+  return to != "-" && fs::exists(status) && !fs::is_regular_file(status);
+}
+
+/// A file in the making. What is there and is no file (a pipe, a device) is written as it comes.
 class Output {
  public:
   explicit Output(const std::string& to) {
     if (to == "-") return;
-    const fs::path path = fs::absolute(to);
-    const bool is_other = fs::exists(path) && !fs::is_regular_file(path);
-    target_ = is_other ? path.string() : fs::weakly_canonical(path).string();
-    if (!is_other) beside_ = target_ + ".new";
-    file_ = std::make_unique<OutputFile>(
-        is_other ? target_ : beside_,
-        is_other ? OutputFile::Mode::append : OutputFile::Mode::create);
+    if (is_device(to)) {
+      file_ = std::make_unique<OutputFile>(to, OutputFile::Mode::append);
+      return;
+    }
+    place_.emplace(to, option);
+    file_ = std::make_unique<OutputFile>(place_->make());
   }
-  ~Output() {
-    if (beside_.empty()) return;
-    file_.reset();
-    std::error_code ignored;
-    fs::remove(beside_, ignored);
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
 
   void write(std::string_view text) {
     if (file_) return file_->write(text);
@@ -64,15 +64,13 @@ class Output {
   }
   void finish() {
     if (!file_) return;
-    if (!beside_.empty()) file_->sync();
+    if (place_) file_->sync();
     file_->close();
-    if (beside_.empty()) return;
-    rename_path(beside_, target_);
-    beside_.clear();
+    if (place_) place_->finish(file_->path());
   }
 
  private:
-  std::string target_, beside_;
+  std::optional<NewFile> place_;      // of a file
   std::unique_ptr<OutputFile> file_;  // null: standard output
 };
 
@@ -178,13 +176,7 @@ class TextFile final : public PredictionFile {
 class ArrayFile final : public PredictionFile {
  public:
   explicit ArrayFile(const std::string& to)
-      : to_(fs::weakly_canonical(fs::absolute(to)).string()), archive_(to.ends_with(".npz")) {}
-  ~ArrayFile() override {
-    parts_.clear();
-    std::error_code ignored;
-    for (std::size_t a = 0; a < arrays_.size(); ++a) fs::remove(part_path(a), ignored);
-    fs::remove(to_ + ".new", ignored);
-  }
+      : to_(to), archive_(to.ends_with(".npz")), place_(to, option), whole_(place_.make()) {}
 
   void start(const std::vector<PredictedArray>& arrays) override {
     if (!archive_ && arrays.size() != 1) {
@@ -195,7 +187,7 @@ class ArrayFile final : public PredictionFile {
     }
     arrays_ = arrays;
     for (std::size_t a = 0; a < arrays.size(); ++a)
-      parts_.push_back(std::make_unique<OutputFile>(part_path(a)));
+      parts_.push_back(std::make_unique<OutputFile>(place_.make()));
   }
   void add(const std::vector<HostTensor>& values, std::int64_t first, std::int64_t count) override {
     for (std::size_t a = 0; a < values.size(); ++a) {
@@ -229,22 +221,22 @@ class ArrayFile final : public PredictionFile {
     for (std::size_t a = 0; a < arrays_.size(); ++a) {
       TensorType type = arrays_[a].sample;
       type.shape.insert(type.shape.begin(), rows_);
-      auto file = std::make_shared<MappedFile>(part_path(a), true);
+      auto file = std::make_shared<MappedFile>(parts_[a]->path(), true);
       tensors.push_back({arrays_[a].name, HostTensor(std::move(type), file->data(), file)});
     }
     if (archive_) {
-      write_npz(to_ + ".new", tensors);
+      write_npz(whole_, tensors);
     } else {
-      write_npy(to_ + ".new", tensors[0].tensor);
+      write_npy(whole_, tensors[0].tensor);
     }
-    rename_path(to_ + ".new", to_);
+    place_.finish(whole_);
   }
 
  private:
-  std::string part_path(std::size_t array) const { return to_ + ".new." + std::to_string(array); }
-
   std::string to_;
   bool archive_;
+  NewFile place_;
+  std::string whole_;  // the file in the making
   std::vector<PredictedArray> arrays_;
   std::vector<std::unique_ptr<OutputFile>> parts_;
   std::int64_t rows_ = 0;
@@ -252,27 +244,23 @@ class ArrayFile final : public PredictionFile {
 
 }  // namespace
 
-std::unique_ptr<PredictionFile> PredictionFile::open(const std::string& to, bool header,
-                                                     const std::vector<std::string>& inputs) {
-  const std::string ending = to == "-" ? ".tsv" : fs::path(to).extension().string();
-  const bool is_text = ending == ".tsv" || ending == ".csv";
-  const bool is_device = to != "-" && fs::exists(to) && !fs::is_regular_file(to);
-  if (is_device && fs::is_directory(to)) refuse(to, "this is a folder", "a file to write", "");
-  if (!is_text && !is_device && ending != ".npy" && ending != ".npz")
+void PredictionFile::check(const std::string& to, bool header) {
+  if (to == "-") return;
+  const std::string ending = fs::path(to).extension().string();
+  const bool is_text = ending == ".tsv" || ending == ".csv" || is_device(to);
+  if (is_directory(to)) refuse(to, "this is a folder", "a file to write", "");
+  if (!is_text && ending != ".npy" && ending != ".npz")
     refuse(to, "the ending of the name decides the format", ".tsv, .csv, .npy or .npz, or \"-\"",
            "");
-  std::error_code ignored;
-  for (const std::string& input : inputs) {
-    const std::string path = input.substr(input.find('=') + 1);
-    for (const std::string& name : {input, path}) {
-      if (to != "-" && name != "-" && fs::equivalent(to, name, ignored))
-        refuse(to, "this file is read", "another file to write", "");
-    }
-  }
-  if (is_text || is_device)
-    return std::make_unique<TextFile>(to, ending == ".csv" ? ',' : '\t', header);
-  if (header) refuse(to, "--header names the columns of text", "a file.tsv or file.csv", "");
-  return std::make_unique<ArrayFile>(to);
+  if (header && !is_text)
+    refuse(to, "--header names the columns of text", "a file.tsv or file.csv", "");
+}
+
+std::unique_ptr<PredictionFile> PredictionFile::open(const std::string& to, bool header) {
+  check(to, header);
+  const bool is_array = (to.ends_with(".npy") || to.ends_with(".npz")) && !is_device(to);
+  if (is_array) return std::make_unique<ArrayFile>(to);
+  return std::make_unique<TextFile>(to, to.ends_with(".csv") ? ',' : '\t', header);
 }
 
 }  // namespace tandem::api

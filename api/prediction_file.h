@@ -26,9 +26,10 @@ class PredictionFile {
   virtual void finish() = 0;
 
   /// "-", .tsv, .csv, .npy or .npz by the ending; `header`: text begins with the columns' names.
-  /// Throws Error{usage} for other endings, folders, and where `to` is one of `inputs`.
-  static std::unique_ptr<PredictionFile> open(const std::string& to, bool header,
-                                              const std::vector<std::string>& inputs);
+  /// Throws Error{usage} for other endings, for folders and for files that must not be written to.
+  static std::unique_ptr<PredictionFile> open(const std::string& to, bool header);
+  /// What `open` finds wrong with the name alone.
+  static void check(const std::string& to, bool header);
 };
 
 }  // namespace tandem::api

@@ -6,6 +6,7 @@
 
 #include "api/fed_integers.h"
 #include "engine/graph/selector.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "placement/quantities.h"
@@ -23,11 +24,45 @@ bool is_trained(const RunConfig& config, const State& table) {
                       [&](const auto& rule) { return !rule.until && covers(rule.at, table); });
 }
 
+/// That update the table, where it is trained.
+const OptimizerOptions& options_of(const RunConfig& config, const State& table) {
+  const OptimizerOptions* options = &config.optimizer.base;
+  for (const OptimizerGroup& group : config.optimizer.groups) {
+    if (covers(group.at, table)) options = &group.options;  // the last one wins
+  }
+  return *options;
+}
+
+/// Whether a value is the same in every pass.
+bool is_fixed(const Graph& pass, ValueId value) {
+  std::vector<bool> seen(pass.values.size());
+  std::vector<ValueId> todo{value};
+  while (!todo.empty()) {
+    const ValueId next = todo.back();
+    todo.pop_back();
+    if (!next || seen[static_cast<std::size_t>(next.index)]) continue;
+    seen[static_cast<std::size_t>(next.index)] = true;
+    const Value& of = pass.value(next);
+    if (of.kind == ValueKind::constant) continue;
+    if (of.kind != ValueKind::computed) return false;
+    const Node& node = pass.node(of.producer);
+    if (node.op->random) return false;
+    todo.insert(todo.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return true;
+}
+
 /// Why the run itself needs the table as a whole, or "".
 std::string obstacle(const Graph& pass, const RunConfig& config, const State& table) {
   for (const LossTerm& term : config.loss.terms) {
     if (pass.find_output(term.logits) == nullptr && pass.find_value(term.logits) == table.initial)
       return "the loss term \"" + term.name + "\" reads all of it";
+  }
+  // Such a look-up makes the table's gradient dense; that of a part of its ids would not be.
+  if (!is_trained(config, table) || !choose_update(options_of(config, table)).lazy) return "";
+  for (const LookUp& look_up : look_ups_of(pass)) {
+    if (look_up.parameter == table.name && is_fixed(pass, look_up.ids))
+      return "the model looks up constant ids in it, so that every row is updated in every step";
   }
   return "";
 }
@@ -46,8 +81,10 @@ Sharing sharing_of(const Graph& pass, const State& table, int device) {
 
 std::int64_t rows_of(const CacheSize& size, std::int64_t rows, std::int64_t row_bytes) {
   const std::int64_t fit =
-      size.bytes > 0 ? static_cast<std::int64_t>(size.bytes / static_cast<std::uint64_t>(row_bytes))
-                     : static_cast<std::int64_t>(size.part * static_cast<double>(rows));
+      size.bytes > 0
+          ? static_cast<std::int64_t>(
+                size.bytes / static_cast<std::uint64_t>(std::max<std::int64_t>(row_bytes, 1)))
+          : static_cast<std::int64_t>(size.part * static_cast<double>(rows));
   return std::min({fit, rows, std::int64_t{std::numeric_limits<std::int32_t>::max()}});
 }
 
@@ -59,16 +96,13 @@ std::int64_t trained_row_bytes(const RunConfig& config, const State& table) {
   row[0] = 1;
   std::int64_t bytes = element_count(row) * static_cast<std::int64_t>(size_of(type.dtype));
   if (!is_trained(config, table)) return bytes;
-  const OptimizerOptions* options = &config.optimizer.base;
-  for (const OptimizerGroup& group : config.optimizer.groups) {
-    if (covers(group.at, table)) options = &group.options;  // the last one wins
-  }
-  const UpdateChoice choice = choose_update(*options);
+  const UpdateChoice choice = choose_update(options_of(config, table));
   const UpdateKind& kind = *find_update_kind(choice.op);
   if (!kind.uses_states(choice.settings)) return bytes;
   constexpr std::int64_t float_bytes = 4;
-  return bytes + static_cast<std::int64_t>(kind.states.size()) * float_bytes *
-                     element_count(kind.state_shape(row));
+  for (std::size_t k = 0; k < kind.states.size(); ++k)
+    bytes += float_bytes * element_count(kind.state_shape(k, row));
+  return bytes;
 }
 
 std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved) {

@@ -188,7 +188,12 @@ void TableCounter::Tables::add_groups(const Lowered& lowered, NodeId id,
   std::optional<IdSet> ids = grouped(lowered, node.outputs[UniqueOutputs::unique]);
   if (!ids || node.inputs.empty()) return;
   const ValueId inverse = node.outputs[UniqueOutputs::inverse];
-  const double id_bytes = static_cast<double>(size_of(lowered.graph.type(node.inputs[0]).dtype));
+  double all_bytes = 0, all_ids = 0;  // look-ups may have ids of two types
+  for (const ValueId input : node.inputs) {
+    all_bytes += static_cast<double>(lowered.graph.type(input).bytes());
+    all_ids += static_cast<double>(lowered.graph.type(input).elements());
+  }
+  const double id_bytes = all_ids > 0 ? all_bytes / all_ids : 0;
   const double inverse_bytes = inverse && !readers[inverse.index].empty() ? 4 : 0;
   add({id, 0, 0, id_bytes + 4 + inverse_bytes, 8 + 4}, std::move(*ids));
 }

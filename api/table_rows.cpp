@@ -59,11 +59,11 @@ std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& 
   return rules;
 }
 
-std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule) {
+std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule,
+                                      OpenOptions options) {
   if (!config.data || !is_table(config.data->kind)) {
     fail(rule, "only fields of text tables have vocabularies", "data.kind tsv or csv");
   }
-  OpenOptions options;
   options.seed = config.seed;
   options.threads = config.threads;
   const PreparedTable table = prepare_table(*config.data, options);

@@ -8,6 +8,7 @@
 
 #include "engine/formats/named_tensor.h"
 #include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
 #include "importer/import_graph.h"
 
 namespace tandem::api {
@@ -17,9 +18,10 @@ using VocabularyRows = std::function<std::int64_t(const ShapeRule&)>;
 
 std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& vocabulary_rows);
 
-/// Counts in the prepared table of the run's data, which is made where it does not exist. Throws
-/// Error{usage} where the field has no vocabulary.
-std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule);
+/// Counts in the prepared table of the run's data, which is made where it does not exist; `options`
+/// hear of that and may stop it. Throws Error{usage} where the field has no vocabulary.
+std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule,
+                                      OpenOptions options);
 
 /// Counts in the vocabulary that a run has saved: needs no data. Nothing where `run_dir` is "" or
 /// holds none of that name; throws Error{data} where the file is broken.

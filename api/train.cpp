@@ -83,7 +83,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     }
   }
   my.model.use_run(my.resume_from);
-  my.model.use_data(my.options.on_message);
+  const auto stops = [] { return stop_requested.load(std::memory_order_relaxed); };
+  my.model.use_data(my.options.on_message, stops);
   DataSets data = my.model.data();
   my.vocabularies = data.vocabularies;
   if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
@@ -93,7 +94,7 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     hooks.watch = my.operator_log.get();
   }
   hooks.on_message = my.options.on_message;
-  hooks.stop_requested = [] { return stop_requested.load(std::memory_order_relaxed); };
+  hooks.stop_requested = stops;
   if (my.options.on_progress) {
     hooks.on_progress = [report = my.options.on_progress](const TrainingProgress& p) {
       Progress progress;

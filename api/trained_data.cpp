@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
 #include <set>
 
 #include "api/vocabularies.h"
@@ -159,12 +160,17 @@ TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector
 /// A folder that goes away with this object.
 class TemporaryFolder {
  public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "tandem-XXXXXX").string()) {
+  TemporaryFolder() {
+    const char* named = ::getenv("TMPDIR");
+    const std::string parent = named != nullptr && *named != '\0' ? named : "/tmp";
+    path_ = (fs::path(parent) / "tandem-XXXXXX").string();
     if (mkdtemp(path_.data()) != nullptr) return;
     Diagnostic d;
-    d.file = path_;
+    d.file = "TMPDIR";
     d.message = std::string("cannot make a folder for the encoded rows: ") + std::strerror(errno);
-    d.fix = "name a writable folder in TMPDIR";
+    d.expected = "a folder that can be written to, with room for them";
+    d.got = parent;
+    d.fix = "name one: TMPDIR=FOLDER tandem eval ...";
     throw Error(ErrorKind::runtime, std::move(d));
   }
   ~TemporaryFolder() {
@@ -199,11 +205,38 @@ void check_standard_input(const DataConfig& data, const std::vector<std::string>
   if (times > 1) refuse("standard input can be read once", "one \"-\"", std::to_string(times), "");
 }
 
-OpenOptions options_of(TrainedModel& trained, const Messages& say) {
-  OpenOptions options = open_options(trained.config(), trained.imported());
-  options.on_message = say;
-  return options;
+OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
+  OpenOptions open = open_options(trained.config(), trained.imported());
+  open.on_message = options.on_message;
+  open.stop_requested = options.stop_requested;
+  return open;
 }
+
+/// Tells how far the reading of tables is, as `TrainedOptions::on_progress` has it, and may end it.
+class ReadingProgress {
+ public:
+  ReadingProgress(const std::vector<std::string>& paths, const TrainedOptions& options)
+      : options_(options) {
+    for (const std::string& path : paths) {
+      known_ = known_ && path != "-" && path_exists(path);
+      if (known_) bytes_ += static_cast<double>(file_size(path));
+    }
+  }
+  /// From any thread.
+  void add(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    check_stop(options_);
+    read_ += static_cast<double>(bytes);
+    if (options_.on_progress)
+      options_.on_progress(0, known_ && bytes_ > 0 ? read_ / bytes_ : -1, 0);
+  }
+
+ private:
+  const TrainedOptions& options_;
+  std::mutex mutex_;
+  bool known_ = true;
+  double bytes_ = 0, read_ = 0;
+};
 
 /// Ids and labels as training takes them, or what is wrong with them.
 std::shared_ptr<const DataSource> checked(TrainedModel& trained,
@@ -249,13 +282,13 @@ std::vector<std::string> evaluated_fields(TrainedModel& trained) {
 
 std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
                                            const std::vector<std::string>& inputs,
-                                           const std::vector<std::string>& files,
-                                           const Messages& say) {
+                                           const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
+  const std::vector<std::string>& files = how.data;
   if (files.empty()) refuse("no file is named", "files in the format of [data]", "", "");
   check_standard_input(data, files);
   DataConfig wanted = with_fields(trained.config(), inputs);
-  const OpenOptions options = options_of(trained, say);
+  const OpenOptions options = options_of(trained, how);
   if (is_table(data.kind)) {
     check_table_files(files);
     return std::make_unique<CheckedStream>(
@@ -267,12 +300,11 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
       checked(trained, open_arrays(std::move(wanted), std::move(split), options)));
 }
 
-std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained,
-                                                const std::vector<std::string>& files,
-                                                const Messages& say) {
+std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
+  const std::vector<std::string>& files = how.data;
   check_standard_input(data, files);
-  const OpenOptions options = options_of(trained, say);
+  const OpenOptions options = options_of(trained, how);
   if (files.empty() && data.eval_fraction > 0) {
     const DataSets sets = open_data(data, options);
     expect_vocabularies(trained.run(), sets.vocabularies);
@@ -299,8 +331,10 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained,
            "evaluate on files");
   }
   std::vector<std::string> columns = table_columns(data, paths[0]);
-  const TableRequest request =
+  TableRequest request =
       table_request(trained, std::move(wanted), paths, std::move(columns), options);
+  ReadingProgress progress(paths, how);
+  request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
   const TemporaryFolder folder;
   return checked(trained, encode_tables(request, folder.path()));
 }

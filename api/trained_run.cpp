@@ -21,14 +21,58 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
   });
 }
 
-std::vector<std::string> texts(const Json& list) {
-  std::vector<std::string> result;
-  if (!list.is_array()) return result;
-  for (const Json& text : list) {
-    if (text.is_string()) result.push_back(text);
-  }
-  return result;
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string fix) {
+  Diagnostic d;
+  d.file = file;
+  d.message = std::move(message);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
 }
+
+/// Which metrics are asked for has nothing to do with the one that has chosen a checkpoint.
+RunConfig read_config(const std::string& file, std::vector<std::string> overrides) {
+  const bool other_metrics = sets(overrides, "eval.metrics");
+  for (const char* key : {"eval.best", "eval.patience"}) {
+    const bool is_text = std::string_view(key) == "eval.best";
+    if (other_metrics && !sets(overrides, key))
+      overrides.push_back(std::string(key) + (is_text ? "=\"\"" : "=0"));
+  }
+  return read_run_config(file, overrides);
+}
+
+/// Arguments --place and --device of the training, of the file that it has written.
+class PlacementFile {
+ public:
+  explicit PlacementFile(const std::string& path) : path_(path) {
+    const Json json = Json::parse(read_file(path), nullptr, false);
+    if (json.is_discarded()) broken("this is no whole JSON file");
+    if (!json.is_object() || !json.contains("arguments") || !json["arguments"].is_object())
+      broken("there is no object \"arguments\"");
+    arguments_ = json["arguments"];
+  }
+  std::vector<std::string> list(const char* name) const {
+    std::vector<std::string> result;
+    const auto found = arguments_.find(name);
+    if (found == arguments_.end()) return result;
+    if (!found->is_array()) broken(std::string("arguments.") + name + " is no list of texts");
+    for (const Json& text : *found) {
+      if (!text.is_string()) broken(std::string("arguments.") + name + " is no list of texts");
+      result.push_back(text);
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] void broken(std::string message) const {
+    refuse(
+        path_, "which arguments the run was placed with cannot be read: " + std::move(message),
+        "take a whole copy of the run directory; or remove this file, and give again what --place "
+        "and --device the training had");
+  }
+
+  std::string path_;
+  Json arguments_;
+};
 
 /// The policy that the run was trained under, as it was then.
 PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& options) {
@@ -36,25 +80,14 @@ PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& op
   const std::string placement = run_dir + "/placement.json", policy = run_dir + "/policy.toml";
   const bool replaced = sets(options.overrides, "policy");
   if (path_exists(placement)) {
-    const Json json = Json::parse(read_file(placement), nullptr, false);
-    if (json.is_object() && json.contains("arguments")) {
-      const Json& arguments = json["arguments"];
-      if (!replaced) placing.place = texts(arguments.value("place", Json()));
-      placing.devices = texts(arguments.value("device", Json()));
-    }
+    const PlacementFile file(placement);
+    if (!replaced) placing.place = file.list("place");
+    placing.devices = file.list("device");
   }
   if (!replaced && path_exists(policy)) placing.text = read_file(policy, std::size_t{16} << 20);
   placing.place.insert(placing.place.end(), options.place.begin(), options.place.end());
   placing.devices.insert(placing.devices.end(), options.devices.begin(), options.devices.end());
   return placing;
-}
-
-[[noreturn]] void refuse(const std::string& file, std::string message, std::string fix) {
-  Diagnostic d;
-  d.file = file;
-  d.message = std::move(message);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
 }
 
 TrainedRun open_exported(const std::string& model, const TrainedOptions& options) {
@@ -66,7 +99,7 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
     refuse(model, "an exported model has no checkpoints", "leave --checkpoint away");
   TrainedRun run;
   run.path = std::filesystem::absolute(model).lexically_normal().string();
-  run.config = read_run_config(options.config, options.overrides);
+  run.config = read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);
   run.config.parameters = {};  // the file has its rows and values
@@ -105,11 +138,18 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
   trained.step = found.content.position.step;
   trained.content = std::move(found.content);
   if (path_exists(run + "/manifest.json")) trained.which = "as named";
-  trained.config = read_run_config(found.run_dir + "/train.resolved.toml", options.overrides);
+  trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);
   trained.shape = trained.config.parameters.shape;
   trained.placing = placing_of(found.run_dir, options);
   trained.vocabulary_stem = found.run_dir + "/";
   return trained;
+}
+
+void check_stop(const TrainedOptions& options) {
+  if (!options.stop_requested || !options.stop_requested()) return;
+  Diagnostic d;
+  d.message = "interrupted";
+  throw Error(ErrorKind::runtime, std::move(d));
 }
 
 TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& values)

@@ -59,15 +59,18 @@ std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
 
 std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
 
-/// Throws where the checkpoint was written with another vocabulary of that file name.
-void expect_hash(const TrainedRun& run, const std::string& file, const std::string& sha256) {
-  const auto& known = run.content.position.vocabularies;
+constexpr const char* whole_copy = "take a whole copy of the run directory";
+
+/// Throws where `known`, hashes by file name, has another one for this file. `who` was trained.
+void expect_hash(const std::map<std::string, std::string>& known, const std::string& stem,
+                 const std::string& file, const std::string& sha256, const std::string& who,
+                 const std::string& fix) {
   const auto found = known.find(file);
   if (found == known.end() || found->second == sha256) return;
-  refuse(run.vocabulary_stem + file,
-         "this is not the vocabulary that the checkpoint was trained with: ids would mean other "
-         "rows",
-         shown_hash(found->second), shown_hash(sha256), "take a whole copy of the run directory");
+  refuse(
+      stem + file,
+      "this is not the vocabulary that the " + who + " was trained with: ids would mean other rows",
+      shown_hash(found->second), shown_hash(sha256), fix);
 }
 
 /// Throws where a table that has a row for each word has more or fewer.
@@ -99,20 +102,25 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
 
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
   const TrainedRun& run = trained.run();
+  const auto known =
+      run.exported() ? trained.model().file().metadata() : run.content.position.vocabularies;
   std::vector<Vocabulary> vocabularies;
   for (const VocabularyPlan& wanted : plan.vocabularies) {
     const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;
     if (!path_exists(path)) {
       refuse(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
              run.exported() ? "`tandem export` has written it beside the model: keep them together"
-                            : "take a whole copy of the run directory");
+                            : whole_copy);
     }
     const std::string text = read_file(path);
-    expect_hash(run, file, sha256(text.data(), text.size()));
+    expect_hash(
+        known, run.vocabulary_stem, file, sha256(text.data(), text.size()),
+        run.exported() ? "exported model" : "checkpoint",
+        run.exported() ? "take the one that `tandem export` wrote with this model" : whole_copy);
     try {
       vocabularies.push_back(Vocabulary::parse(text, plan.columns));
     } catch (const std::invalid_argument& problem) {
-      refuse(path, problem.what(), "", "", "take a whole copy of the run directory");
+      refuse(path, problem.what(), "", "", whole_copy);
     }
   }
   expect_rows(trained, plan, vocabularies);
@@ -160,6 +168,16 @@ void refuse_other_vocabularies(const std::string& run_dir,
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+std::map<std::string, std::string> vocabulary_hashes(
+    const std::string& run_dir, const std::map<std::string, std::string>& trained) {
+  std::map<std::string, std::string> hashes;
+  for (const std::string& name : vocabulary_files(run_dir)) {
+    hashes[name] = hash_file(run_dir + "/" + name).sha256;
+    expect_hash(trained, run_dir + "/", name, hashes[name], "checkpoint", whole_copy);
+  }
+  return hashes;
 }
 
 std::vector<std::string> export_vocabularies(const std::string& run_dir, const std::string& to) {

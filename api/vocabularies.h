@@ -1,6 +1,7 @@
 // The vocabularies of a run beside its weights.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
 /// Throws Error{data} where the model was trained with others.
 void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
 
+/// The sha256 of a run's vocabularies by file name: what the metadata of an export holds. Throws
+/// Error{data} where one is not that of `trained`, the checkpoint's.
+std::map<std::string, std::string> vocabulary_hashes(
+    const std::string& run_dir, const std::map<std::string, std::string>& trained);
 /// Copies a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv. What was
 /// written.
 std::vector<std::string> export_vocabularies(const std::string& run_dir, const std::string& to);

@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
 
+/// What TOML takes without quotes.
+bool is_bare_key(const std::string& name) {
+  constexpr const char* bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  return name.find_first_not_of(bare) == std::string::npos;
+}
+
 class Binder {
  public:
   explicit Binder(Session& session) : session_(session) {}
@@ -148,7 +154,8 @@ class Binder {
     problem("free_dimension", input, fmt::format("axis {} ('{}') is free", axis, name), "", "",
             dim.dim_param().empty()
                 ? "export it with a name or an extent for this axis"
-                : fmt::format("bind it: --bind {}=N, or bind = {{ {} = N }}", name, name));
+                : fmt::format("bind it: the key model.bind.{}=N; `inspect` takes --bind {}=N",
+                              is_bare_key(name) ? name : '"' + name + '"', name));
     return -1;
   }
 

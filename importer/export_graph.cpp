@@ -112,6 +112,7 @@ class Export {
     if (options_.inference) to_inference_form(model_);
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
     inline_attributes();
+    set_metadata();
     write(to);
     return std::move(result_);
   }
@@ -238,6 +239,18 @@ void inline_attributes() {
   inline_tensors(*model_.mutable_graph()->mutable_node());
   for (onnx::FunctionProto& function : *model_.mutable_functions())
     inline_tensors(*function.mutable_node());
+}
+
+void set_metadata() {
+  auto& entries = *model_.mutable_metadata_props();
+  for (int i = entries.size() - 1; i >= 0; --i) {
+    if (entries[i].key().starts_with(own_metadata)) entries.DeleteSubrange(i, 1);
+  }
+  for (const auto& [key, value] : options_.metadata) {
+    onnx::StringStringEntryProto& entry = *entries.Add();
+    entry.set_key(std::string(own_metadata) + key);
+    entry.set_value(value);
+  }
 }
 
 HostTensor value_of(const onnx::TensorProto& tensor) const {

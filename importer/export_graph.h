@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,8 @@ struct ExportOptions {
   /// `batch_outputs` is true); what they do not need goes.
   std::vector<std::pair<std::string, TensorType>> outputs;
   bool batch_outputs = true;
+  /// What OnnxFile::metadata gives of the written model; what an earlier export had put there goes.
+  std::map<std::string, std::string> metadata;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;
   /// Tensors from this size on go into NAME.data beside the model, where the original had external

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
 
 #include "engine/graph/selector.h"
 #include "importer/paths.h"
@@ -126,6 +127,30 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return tables;
+}
+
+HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
+  const TensorType& type = tables.at(name);
+  try {
+    return HostTensor(type);
+  } catch (const std::bad_alloc&) {
+    std::vector<std::pair<std::size_t, std::string>> larger;  // by size, the largest first
+    for (const auto& [other, other_type] : tables) {
+      if (other_type.bytes() >= type.bytes()) larger.emplace_back(other_type.bytes(), other);
+    }
+    std::sort(larger.rbegin(), larger.rend());
+    constexpr std::size_t most_shown = 5;
+    Diagnostic d;
+    d.path = name;
+    d.message = "the host has no memory for a table of so many rows";
+    for (std::size_t i = 0; i < std::min(larger.size(), most_shown); ++i) {
+      const auto& [bytes, other] = larger[i];
+      d.got += fmt::format("{}{} {}, {} bytes", i == 0 ? "" : "; ", other,
+                           to_string(tables.at(other)), bytes);
+    }
+    d.fix = "lower its rows in parameters.shape; optimizer states take as much again";
+    throw Error(ErrorKind::does_not_fit, std::move(d));
+  }
 }
 
 void check_readers(const Graph& graph, const OnnxFile::Content& file, const GrownTables& tables) {

@@ -21,7 +21,12 @@ GrownTables grown_tables(const OnnxFile::Content& file, const std::vector<bool>&
                          const std::unordered_map<std::string, std::string>& shared,
                          const std::vector<RowsRule>& rules);
 
-/// The same after functions and graphs inside nodes were lowered.
+/// Zeros of tables.at(name); pages that nobody writes take no memory. Throws Error{does_not_fit}
+/// with it and larger ones where the host has no such range.
+HostTensor zeros_of(const std::string& name, const GrownTables& tables);
+
+/// Throws as grown_tables where something else reads a table, after functions and graphs inside
+/// nodes were lowered.
 void check_readers(const Graph& graph, const OnnxFile::Content& file, const GrownTables& tables);
 
 }  // namespace tandem::importer

@@ -124,7 +124,7 @@ class Import {
       state.reason = role.reason;
       state.start = value->second;
       if (const auto table = tables_.find(tensor.name()); table != tables_.end()) {
-        state.start = HostTensor(table->second);  // pages that nobody writes take no memory
+        state.start = zeros_of(table->first, tables_);
         state.starts_at_zero = true;
         session_.record.shapes[tensor.name()] = state.start.shape();
       }

@@ -124,4 +124,13 @@ OnnxFile OnnxFile::from_bytes(std::string_view bytes, const std::filesystem::pat
 
 const std::filesystem::path& OnnxFile::path() const { return content_->path; }
 
+std::map<std::string, std::string> OnnxFile::metadata() const {
+  std::map<std::string, std::string> entries;
+  for (const onnx::StringStringEntryProto& entry : content_->model->metadata_props()) {
+    if (entry.key().starts_with(own_metadata))
+      entries[entry.key().substr(own_metadata.size())] = entry.value();
+  }
+  return entries;
+}
+
 }  // namespace tandem

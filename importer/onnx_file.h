@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace tandem {
@@ -18,6 +20,9 @@ struct FileLimits {
   std::int64_t tensor_bytes = std::int64_t{1} << 40;
 };
 
+/// What the keys of an exported model's metadata that are Tandem's own begin with.
+inline constexpr std::string_view own_metadata = "tandem.";
+
 /// Opaque; the parsed message is for the importer alone. Copies share it.
 class OnnxFile {
  public:
@@ -29,6 +34,8 @@ class OnnxFile {
                              const FileLimits& limits = {});
 
   const std::filesystem::path& path() const;  // empty where it came from memory
+  /// What Tandem has written into an exported model's metadata, by key without own_metadata.
+  std::map<std::string, std::string> metadata() const;
 
   struct Content;
   const Content& content() const { return *content_; }

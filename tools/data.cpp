@@ -41,7 +41,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
   }
   const auto [command, options] =
       add("check", "Read all of it, write nothing: counts, ranges, missing values, bad rows");
-  command->footer("Exit code 4 where training would refuse a row.");
+  command->footer("Exit code 4 where training would refuse a row, or has none to take.");
   command->callback([options = options, &invocation] {
     invocation.action = [options, &invocation] {
       const api::DataReport found = api::data_check(options->config, options->data);

@@ -1,9 +1,12 @@
 // tandem eval RUN: loss and metrics of a trained model.
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
+#include "tools/interrupt.h"
+#include "tools/progress_line.h"
 
 namespace tandem::tool {
 
@@ -36,7 +39,11 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       ->type_name("FILE");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   command->footer(
-      "Runs where the policy of the training says. Keys stand before --data.\n"
+      "Runs where the policy of the training says. Keys stand before --data. Text tables are "
+      "encoded "
+      "into a folder\n"
+      "in TMPDIR, which is removed, also by Ctrl-C (exit code 130), SIGTERM (143) and a closed "
+      "terminal (129).\n"
       "Examples:\n"
       "  tandem eval runs/train-0001\n"
       "  tandem eval runs/train-0001 --checkpoint latest --json\n"
@@ -44,11 +51,27 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
-      options->eval.on_message = [](const std::string& text) {
-        std::fprintf(stderr, "%s\n", text.c_str());
+      catch_interrupts(nullptr, Waiting::fails);
+      std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+      api::TrainedOptions& how = options->eval;
+      ProgressLine line;
+      how.on_message = [&](const std::string& text) { line.message(text); };
+      how.on_progress = [&](std::int64_t rows, double part, double rows_per_second) {
+        line.show(rows, part, rows_per_second);
       };
-      const api::Report report = api::evaluate_run(options->run, options->eval);
-      return print(report.text, report.json, invocation.json);
+      how.stop_requested = [] { return interrupted_by() != 0; };
+      return until_interrupted([&] {
+        const api::Report report = [&] {
+          try {
+            return api::evaluate_run(options->run, how);
+          } catch (...) {
+            line.end();
+            throw;
+          }
+        }();
+        line.end();
+        return print(report.text, report.json, invocation.json);
+      });
     };
   });
 }

@@ -83,7 +83,7 @@ int run(int argc, char** argv) {
       "does not fit,\n"
       "            4 bad data, 5 loss, parameters or metrics are not finite any more,\n"
       "            6 policy diff --exit-code: they differ,\n"
-      "            129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM, after saving.");
+      "            129, 130 and 143 interrupted by SIGHUP, SIGINT and SIGTERM; train has saved.");
   app.set_version_flag("--version", api::version());
   app.require_subcommand(1);
   Invocation invocation;
@@ -118,7 +118,8 @@ int run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return report(
         Error(ErrorKind::does_not_fit, Diagnostic{"out of memory", "", 0, 0, "", "", "",
-                                                  "use a smaller batch_size or micro_batch"}),
+                                                  "use a smaller batch_size or micro_batch, or fewer "
+                                                  "rows in parameters.shape"}),
         invocation.json);
   } catch (const std::exception& e) {
     return report(Error(ErrorKind::runtime, Diagnostic{e.what(), "", 0, 0, "", "", "", ""}),

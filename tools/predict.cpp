@@ -1,45 +1,16 @@
 // tandem predict RUN --data FILE: predictions for raw rows, line by line.
-#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
+#include "tools/interrupt.h"
+#include "tools/progress_line.h"
 
 namespace tandem::tool {
-namespace {
-
-/// One line on a terminal, written over a few times a second.
-class ProgressLine {
- public:
-  explicit ProgressLine(bool predictions_on_terminal)
-      : shown_(isatty(STDERR_FILENO) != 0 && !predictions_on_terminal) {}
-
-  void show(std::int64_t rows, double part, double rows_per_second) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    std::string line = fmt::format("{} rows  {:.0f} rows/s", rows, rows_per_second);
-    if (part >= 0) line += fmt::format("  {:.0f} %", 100 * part);
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
-    std::fflush(stderr);
-    open_ = true;
-  }
-  void end() {
-    if (open_) std::fputs("\r\033[K", stderr);
-    open_ = false;
-  }
-
- private:
-  bool shown_, open_ = false;
-  std::chrono::steady_clock::time_point last_;
-};
-
-}  // namespace
-
 void add_predict(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string run;
@@ -58,7 +29,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->required();
   command
       ->add_option("--to", predict.to,
-                   "predictions.tsv, .csv, .npy or .npz; - is standard output (default)")
+                   "predictions.tsv, .csv, .npy or .npz, there once all is written; - is standard "
+                   "output (default)")
       ->type_name("FILE");
   command
       ->add_option("--output", predict.outputs,
@@ -82,6 +54,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       "One line a row of the input; a row that is left out as bad (data.on_bad=skip) gives nan, or "
       "-1 as class.\n"
       "Runs where the policy of the training says. Keys stand before --data.\n"
+      "Ctrl-C (exit code 130), SIGTERM (143) and a closed terminal (129) stop it: a file that is "
+      "there stays as it was.\n"
       "Examples:\n"
       "  tandem predict runs/train-0001 --data day_23.gz --to predictions.tsv\n"
       "  zcat day_23.gz | tandem predict runs/train-0001 --data - | head\n"
@@ -96,28 +70,30 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                     Diagnostic{"predictions and the summary would both go to standard output",
                                "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
       }
-      ProgressLine line(how.to == "-" && isatty(STDOUT_FILENO) != 0);
-      how.on_message = [&](const std::string& text) {
-        line.end();
-        std::fprintf(stderr, "%s\n", text.c_str());
-      };
+      catch_interrupts(nullptr, Waiting::fails);
+      if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+      ProgressLine line(how.to != "-" || isatty(STDOUT_FILENO) == 0);
+      how.on_message = [&](const std::string& text) { line.message(text); };
       how.on_progress = [&](std::int64_t rows, double part, double rows_per_second) {
         line.show(rows, part, rows_per_second);
       };
-      const api::Report report = [&] {
-        try {
-          return api::predict_run(options->run, how);
-        } catch (...) {
-          line.end();
-          throw;
-        }
-      }();
-      line.end();
-      for (const std::string& warning : report.warnings)
-        std::fprintf(stderr, "warning: %s\n", warning.c_str());
-      if (invocation.json) return print(report.text, report.json, true);
-      std::fprintf(stderr, "%s\n", report.text.c_str());
-      return 0;
+      how.stop_requested = [] { return interrupted_by() != 0; };
+      return until_interrupted([&] {
+        const api::Report report = [&] {
+          try {
+            return api::predict_run(options->run, how);
+          } catch (...) {
+            line.end();
+            throw;
+          }
+        }();
+        line.end();
+        for (const std::string& warning : report.warnings)
+          std::fprintf(stderr, "warning: %s\n", warning.c_str());
+        if (invocation.json) return print(report.text, report.json, true);
+        std::fprintf(stderr, "%s\n", report.text.c_str());
+        return 0;
+      });
     };
   });
 }

@@ -3,28 +3,17 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
+#include "tools/interrupt.h"
 
 namespace tandem::tool {
 namespace {
-
-volatile std::sig_atomic_t received_signal = 0;
-
-/// The first signal saves and stops; the second one ends the process at once.
-void on_signal(int signal) {
-  if (received_signal != 0) {
-    if (signal == SIGHUP) return;  // a closed terminal is told by the kernel and by the shell
-    std::signal(signal, SIG_DFL);
-    std::raise(signal);
-  }
-  received_signal = signal;
-  api::Trainer::request_stop();
-}
 
 std::string duration_text(double seconds) {
   const auto whole = static_cast<long>(seconds + 0.5);
@@ -108,16 +97,21 @@ void add_train(CLI::App& app, Invocation& invocation) {
       Display display;
       options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
       options->train.on_message = [&](const std::string& text) { display.message(text); };
-      std::signal(SIGINT, on_signal);
-      std::signal(SIGTERM, on_signal);
-      if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup
+      catch_interrupts(api::Trainer::request_stop, Waiting::goes_on);  // saves, then stops
       std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
-      api::Trainer trainer(options->config, options->train);
-      display.message(trainer.summary());
-      const api::TrainResult result = trainer.run();
+      std::optional<api::Trainer> trainer;
+      try {
+        trainer.emplace(options->config, options->train);
+      } catch (const Error& error) {
+        if (interrupted_by() == 0) throw;
+        display.message(fmt::format("tandem: {}", error.what()));  // nothing to save yet
+        return 128 + interrupted_by();
+      }
+      display.message(trainer->summary());
+      const api::TrainResult result = trainer->run();
       display.end_line();
       if (options->train.dry_run) {
-        display.message("dry run: nothing was trained or written");
+        display.message("dry run: nothing was trained, no run directory was written");
         return 0;
       }
       std::string last;
@@ -127,7 +121,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       display.message(fmt::format("{} after {} steps{}\nrun directory {}",
                                   result.interrupted ? "interrupted and saved" : "done",
                                   result.steps, last, result.run_dir));
-      return result.interrupted ? 128 + received_signal : 0;
+      return result.interrupted ? 128 + interrupted_by() : 0;
     };
   });
 }

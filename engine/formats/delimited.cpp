@@ -135,6 +135,36 @@ std::size_t DelimitedReader::split_quoted() {
   return begin_ + at;
 }
 
+bool DelimitedReader::find_text() {
+  // Places are relative to begin_, which `more` may move.
+  const auto have = [&](std::size_t place) {
+    return begin_ + place < filled_ || (more() && begin_ + place < filled_);
+  };
+  const auto byte = [&](std::size_t place) { return buffer_[begin_ + place]; };
+  std::size_t at = 0;
+  std::int64_t lines = 0;
+  while (have(at)) {
+    const std::size_t line = at;
+    if (byte(at) == '\r') ++at;
+    if (!have(at)) break;
+    if (byte(at) != '\n') {
+      text_at_ = position() + line;
+      return true;
+    }
+    ++at;
+    ++lines;
+    if (at > longest_row) {
+      throw Error(ErrorKind::data, Diagnostic{.message = "empty lines without an end",
+                                              .file = path_,
+                                              .line = static_cast<int>(next_line_),
+                                              .expected = "at most 16 MiB of them"});
+    }
+  }
+  begin_ = filled_;
+  next_line_ += lines;
+  return false;
+}
+
 bool DelimitedReader::skip_line() {
   const std::size_t end = line_end();
   if (end == npos || end == filled_) return false;
@@ -151,31 +181,39 @@ bool DelimitedReader::next() {
     if (std::string_view(buffer_).substr(0, std::min<std::size_t>(filled_, 3)) == "\xef\xbb\xbf")
       begin_ = 3;
   }
-  while (true) {
-    fields_.clear();
-    problem_.clear();
-    if (position() >= end_ || (begin_ == filled_ && !more())) return false;
-    line_ = next_line_;
-    std::size_t past = npos;
-    if (quotes_) past = split_quoted();
-    if (past == npos) {
-      // Without quotes, or where they are broken: the line as it stands.
-      const std::size_t end = line_end();
-      if (end == npos) {
-        throw Error(ErrorKind::data, Diagnostic{.message = "this row does not end",
-                                                .file = path_,
-                                                .line = static_cast<int>(line_),
-                                                .expected = "at most 16 MiB"});
-      }
-      fields_.clear();
-      split_plain(end);
-      past = std::min(end + 1, filled_);
-      next_line_ = line_ + 1;
-    }
-    begin_ = past;
-    const bool empty = fields_.size() == 1 && fields_[0].empty() && problem_.empty();
-    if (!empty) return true;
+  fields_.clear();
+  spans_.clear();
+  problem_.clear();
+  empty_line_ = false;
+  if (position() >= end_ || (begin_ == filled_ && !more())) return false;
+  const bool may_be_empty = buffer_[begin_] == '\n' || buffer_[begin_] == '\r';
+  if (may_be_empty && position() >= text_at_ && !find_text()) return false;
+  line_ = next_line_;
+  if (position() < text_at_) {
+    empty_line_ = true;
+    fields_.emplace_back();
+    begin_ += buffer_[begin_] == '\r' ? 2 : 1;
+    ++next_line_;
+    return true;
   }
+  std::size_t past = npos;
+  if (quotes_) past = split_quoted();
+  if (past == npos) {
+    // Without quotes, or where they are broken: the line as it stands.
+    const std::size_t end = line_end();
+    if (end == npos) {
+      throw Error(ErrorKind::data, Diagnostic{.message = "this row does not end",
+                                              .file = path_,
+                                              .line = static_cast<int>(line_),
+                                              .expected = "at most 16 MiB"});
+    }
+    fields_.clear();
+    split_plain(end);
+    past = std::min(end + 1, filled_);
+    next_line_ = line_ + 1;
+  }
+  begin_ = past;
+  return true;
 }
 
 }  // namespace tandem

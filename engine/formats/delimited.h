@@ -11,7 +11,8 @@
 
 namespace tandem {
 
-/// Rows end in LF or CR LF, the last one also without; empty lines and a byte order mark are
+/// Rows end in LF or CR LF, the last one also without. A line with nothing in it is a row with one
+/// empty field, unless only such lines follow until the end of the file. A byte order mark is
 /// skipped. With quotes, a field that starts with `"` ends at the next lone `"`; in between, `""`
 /// stands for one, and separators and line ends are part of the field.
 class DelimitedReader {
@@ -20,7 +21,8 @@ class DelimitedReader {
   DelimitedReader(const std::string& path, char separator, bool quotes, std::uint64_t from = 0,
                   std::int64_t line = 1);
 
-  /// Reads a row; false at the end. Errors as TextStream.
+  /// Reads a row; false at the end. Errors as TextStream, and for rows and runs of empty lines
+  /// above 16 MiB.
   bool next();
   /// Ends before the first row that starts at byte `end` of the text or behind it.
   void end_at(std::uint64_t end) { end_ = end; }
@@ -32,12 +34,14 @@ class DelimitedReader {
   const std::vector<std::string_view>& fields() const { return fields_; }
   /// The line it starts on, from 1.
   std::int64_t line() const { return line_; }
+  /// Nothing stands in its line, not even quotes.
+  bool is_empty_line() const { return empty_line_; }
   /// What is wrong with its quotes, or "". Such a row ends where its first line does.
   const std::string& problem() const { return problem_; }
   /// Which field that is, from 0.
   std::size_t problem_field() const { return spans_.empty() ? 0 : spans_.size() - 1; }
 
-  /// Where the next row starts, or empty lines before it: byte of the text, and line.
+  /// Where the next row starts: byte of the text, and line.
   std::uint64_t position() const { return base_ + begin_; }
   std::int64_t next_line() const { return next_line_; }
   /// Bytes of the file that were read, packed ones where it is packed.
@@ -49,6 +53,9 @@ class DelimitedReader {
   bool more();
   /// Where the line feed of the line from begin_ on is, or the end of the text; npos: too long.
   std::size_t line_end();
+  /// Sets text_at_ to the first line from begin_ on that is not empty. Where there is none, goes to
+  /// the end of the file and returns false.
+  bool find_text();
   void split_plain(std::size_t end);
   /// Past the row; npos where its quotes are broken.
   std::size_t split_quoted();
@@ -61,11 +68,12 @@ class DelimitedReader {
   std::string path_;
   TextStream stream_;
   char separator_;
-  bool quotes_, ended_ = false, started_ = false;
+  bool quotes_, ended_ = false, started_ = false, empty_line_ = false;
   std::string buffer_, unescaped_, problem_;
   std::size_t begin_ = 0, filled_ = 0;
   std::uint64_t base_;  // of buffer_[0] in the text
   std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t text_at_ = 0;  // byte of the text: lines from here to there are empty
   std::vector<Span> spans_;
   std::vector<std::string_view> fields_;
   std::int64_t line_ = 0, next_line_;

@@ -37,7 +37,6 @@ std::optional<RowGradient> row_gradient(const Graph& graph, ValueId gradient) {
   RowGradient rows;
   if (!collect(graph, gradient, rows)) return std::nullopt;
   for (ValueId ids : rows.ids) {
-    if (graph.type(ids).dtype != graph.type(rows.ids[0]).dtype) return std::nullopt;
     if (graph.is_constant(ids)) return std::nullopt;
   }
   return rows;

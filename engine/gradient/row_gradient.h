@@ -12,7 +12,7 @@ namespace tandem {
 /// rows that occur several times get the sum. Of a sum of looked-up rows (EmbeddingBag) bags[k] ids
 /// in turn get the same row of dy[k], each times its weight.
 struct RowGradient {
-  std::vector<ValueId> ids;  // int32 or int64, all alike
+  std::vector<ValueId> ids;  // int32 or int64, each by itself
   std::vector<ValueId> dy;
   std::vector<std::int64_t> bags;
   std::vector<ValueId> weights;  // of the shape of ids; -1: there are none
@@ -21,8 +21,8 @@ struct RowGradient {
 /// How many ids there are in all.
 std::int64_t id_count(const Graph& graph, const RowGradient& rows);
 
-/// Nothing where some part of the gradient is dense, ids are constants or of two types. It makes
-/// no nodes: the dense gradient stays in the graph for whoever reads it.
+/// Nothing where some part of the gradient is dense, or ids are constants. It makes no nodes: the
+/// dense gradient stays in the graph for whoever reads it.
 std::optional<RowGradient> row_gradient(const Graph& graph, ValueId gradient);
 
 }  // namespace tandem

@@ -23,7 +23,7 @@ std::vector<AttributeSpec> settings() {
 UpdateKind adagrad_kind() {
   return {.op = "AdagradUpdate",
           .attributes = settings(),
-          .states = {"sum"},
+          .states = {{.name = "sum"}},
           .require_settings = require_settings,
           .keeps_still = keeps_still,
           .flops = 7};
@@ -32,11 +32,10 @@ UpdateKind adagrad_kind() {
 UpdateKind rowwise_adagrad_kind() {
   return {.op = "RowwiseAdagradUpdate",
           .attributes = settings(),
-          .states = {"row_sum"},
+          .states = {{.name = "row_sum", .by_row = true}},
           .require_settings = require_settings,
           .keeps_still = keeps_still,
           .by_row = true,
-          .states_by_row = true,
           .flops = 6};
 }
 

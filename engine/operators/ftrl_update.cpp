@@ -33,7 +33,7 @@ UpdateKind kind(const char* op, bool by_row) {
                          {"lr_power", -0.5},
                          {"l21", 0.0},
                          {"dialect", std::string("mcmahan")}},
-          .states = {"accumulator", "linear"},
+          .states = {{.name = "accumulator"}, {.name = "linear"}},
           .require_settings = require_settings,
           .by_row = by_row,
           .flops = 14};

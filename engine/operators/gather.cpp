@@ -4,6 +4,7 @@
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"
+#include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
 
 namespace tandem::operators {
@@ -36,6 +37,14 @@ Gradients gradient(GradientContext& c) {
   return dx;
 }
 
+// What is looked up, not the whole of x.
+Cost cost(const NodeView& node) {
+  const TensorType& y = node.output(0);
+  const double elements = element_number(y);
+  return {elements, elements * static_cast<double>(size_of(node.input(0).dtype)) +
+                        static_cast<double>(y.bytes() + node.input(1).bytes())};
+}
+
 std::vector<TensorType> infer_gradient(const NodeView& node) {
   require_number(node, 0);
   const Ints& shape = checked_shape(node, "shape");
@@ -53,6 +62,7 @@ Operator gather() {
   op.attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}};
   op.infer = infer;
   op.gradient = gradient;
+  op.cost = cost;
   return op;
 }
 

@@ -29,7 +29,7 @@ UpdateKind sgd_kind() {
                          {"dampening", 0.0},
                          {"nesterov", std::int64_t{0}},
                          {"weight_decay", 0.0}},
-          .states = {"momentum_buffer"},
+          .states = {{.name = "momentum_buffer"}},
           .require_settings = require_settings,
           .has_states = [](const Attributes& a) { return a.number("momentum") != 0.0; },
           .keeps_still =

@@ -18,6 +18,15 @@ std::vector<TensorType> infer(const NodeView& view) {
   return {view.input(0), {DType::int32, view.input(0).shape}};
 }
 
+// The marks and the rank of one word for each id, not all of them.
+Cost cost(const NodeView& view) {
+  const TensorType &ids = view.input(0), &cold = view.output(0), &hot = view.output(1);
+  const double word =
+      static_cast<double>(size_of(view.input(1).dtype) + size_of(view.input(2).dtype));
+  return {0, element_number(ids) * word +
+                 static_cast<double>(ids.bytes() + cold.bytes() + hot.bytes())};
+}
+
 }  // namespace
 
 // Bit k of marks[w] says that row 64 w + k is cached, ranks[w] how many rows before row 64 w are;
@@ -30,6 +39,7 @@ Operator split_ids() {
           .attributes = {{"rows", std::int64_t{0}, true}},
           .infer = infer,
           .not_differentiable = "its results are integers",
+          .cost = cost,
           .engine_only = true};
 }
 

@@ -24,6 +24,14 @@ std::vector<TensorType> infer_mark(const NodeView& view) {
   return {require_marks(view)};
 }
 
+// A mark for each id; the first pass of a step clears all of them.
+Cost mark_cost(const NodeView& view) {
+  double bytes = view.attributes().flag("first") ? static_cast<double>(view.input(0).bytes()) : 0;
+  for (std::size_t i = 1; i < view.input_count(); ++i)
+    bytes += static_cast<double>(view.input(i).bytes()) + element_number(view.input(i));
+  return {0, bytes};
+}
+
 std::vector<TensorType> infer_touched(const NodeView& view) {
   const std::int64_t rows = require_marks(view).elements();
   return {{DType::int64, {rows}},
@@ -42,6 +50,7 @@ Operator mark_rows() {
           .attributes = {{"first", std::int64_t{0}}},
           .infer = infer_mark,
           .not_differentiable = "its result is no number",
+          .cost = mark_cost,
           .aliases = {{.output = 0, .input = 0}},
           .engine_only = true};
 }

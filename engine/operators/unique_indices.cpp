@@ -15,7 +15,6 @@ std::vector<TensorType> infer(const NodeView& view) {
   std::int64_t ids = 0;
   for (std::size_t i = 0; i < view.input_count(); ++i) {
     require_index(view, i);
-    require_dtype(view, i, view.input(0).dtype);
     ids += view.input(i).elements();
   }
   if (ids > std::numeric_limits<std::int32_t>::max()) {
@@ -32,7 +31,8 @@ std::vector<TensorType> infer(const NodeView& view) {
 
 }  // namespace
 
-// Negative ids count from the end, as in Gather; absent ones are in no group.
+// Each input has ids of its own integer type. Negative ids count from the end, as in Gather; absent
+// ones are in no group.
 Operator unique_indices() {
   return {.name = "UniqueIndices",
           .inputs = {{.name = "ids", .variadic = true}},

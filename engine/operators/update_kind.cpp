@@ -8,8 +8,9 @@
 
 namespace tandem {
 
-Shape UpdateKind::state_shape(const Shape& master) const {
-  return states_by_row ? Shape{master[0]} : master;
+Shape UpdateKind::state_shape(std::size_t k, const Shape& master) const {
+  assert(by_row || !states[k].by_row);
+  return states[k].by_row ? Shape{master[0]} : master;
 }
 
 const std::vector<UpdateKind>& update_kinds() {
@@ -89,11 +90,11 @@ void add_state_outputs(const NodeView& view, const UpdateKind& kind, const Tenso
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
     const std::size_t input = first + k;
     if (view.has_input(input) != used) {
+      const std::string& name = kind.states[k].name;
       view.fail("settings and states do not fit",
-                used ? "a " + kind.states[k] : "no " + kind.states[k] + " with these settings",
-                used ? "none" : "one");
+                used ? "a " + name : "no " + name + " with these settings", used ? "none" : "one");
     }
-    const TensorType type{master.dtype, used ? kind.state_shape(master.shape) : Shape{0}};
+    const TensorType type{master.dtype, used ? kind.state_shape(k, master.shape) : Shape{0}};
     if (used) require_type(view, input, type);
     outputs.push_back(type);
   }
@@ -137,11 +138,11 @@ Operator update_operator(const UpdateKind& kind) {
   op.inputs = {{"master"}, {"grad"}};
   op.outputs = {{"new_master"}};
   op.aliases = {{.output = 0, .input = 0}};
-  for (const std::string& state : kind.states) {
+  for (const UpdateState& state : kind.states) {
     const int k = static_cast<int>(op.outputs.size());
     op.aliases.push_back({.output = k, .input = k + 1});
-    op.inputs.push_back({.name = state, .optional = kind.has_states != nullptr});
-    op.outputs.push_back({"new_" + state});
+    op.inputs.push_back({.name = state.name, .optional = kind.has_states != nullptr});
+    op.outputs.push_back({"new_" + state.name});
   }
   for (const char* scalar : {"lr", "step", "scale", "skip"}) op.inputs.push_back({scalar});
   op.attributes = kind.attributes;

@@ -10,10 +10,16 @@
 
 namespace tandem {
 
+/// What an update keeps of a master between steps.
+struct UpdateState {
+  std::string name;     // "exp_avg"
+  bool by_row = false;  // of kinds by row: [rows] instead of the master's shape
+};
+
 struct UpdateKind {
   std::string op;                         // the operator for one parameter: "AdamUpdate"
   std::vector<AttributeSpec> attributes;  // its settings
-  std::vector<std::string> states;        // inputs after master and grad; the outputs are new_*
+  std::vector<UpdateState> states;        // inputs after master and grad; the outputs are new_*
   /// Throws through `fail` where settings are out of range.
   void (*require_settings)(const NodeView& view) = nullptr;
   /// Whether these settings keep the states at all; null: always.
@@ -21,13 +27,13 @@ struct UpdateKind {
   /// Whether with these settings a gradient of zeros changes neither master nor states, so that
   /// rows without a gradient may be left alone; null: never.
   bool (*keeps_still)(const Attributes& settings) = nullptr;
-  /// Of a two-dimensional master [rows, ...]: results depend on whole rows, and states are either
-  /// of the master's shape or [rows].
+  /// What an element of a master [rows, ...] becomes depends on all of its row; the master needs
+  /// two dimensions or more.
   bool by_row = false;
-  bool states_by_row = false;  // [rows] instead of the master's shape
-  double flops = 0;            // per element of the master
+  double flops = 0;  // per element of the master
 
-  Shape state_shape(const Shape& master) const;
+  /// Of states[k].
+  Shape state_shape(std::size_t k, const Shape& master) const;
   bool uses_states(const Attributes& settings) const {
     return has_states == nullptr || has_states(settings);
   }

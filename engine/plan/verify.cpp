@@ -374,9 +374,18 @@ class Verifier {
     for (ValueId input : graph().node(producer).inputs) makers(input, found);
   }
 
-  // In the same step; parts need an order only where they touch the same bytes of the buffer.
+  // Not where what is read or written of it has no elements.
+  bool touches(Happening h, int buffer) const {
+    return std::any_of(at(h).accesses.begin(), at(h).accesses.end(), [&](const Access& access) {
+      return access.buffer == buffer && access.begin < access.end;
+    });
+  }
+
+  // In the same step; parts need an order only where they touch the same bytes of the buffer, and
+  // nothing needs one that touches no bytes of it (check_accesses: all that do say so).
   bool ordered(Happening first, Happening then, int buffer) const {
     if (before(first, 0, then, 0)) return true;
+    if (!touches(first, buffer) || !touches(then, buffer)) return true;
     if (at(first).parts == 1 && at(then).parts == 1) return false;
     for (const Access& a : at(first).accesses) {
       for (const Access& b : at(then).accesses) {

@@ -19,6 +19,14 @@ struct MixedStep::Launched {
   /// memory, at that access; the host has written it before it enqueues the copy.
   std::size_t row_bytes = 0, count_access = 0;
   std::string_view name;
+  LaneMonitor* monitor = nullptr;
+
+  /// A copy of nothing: a trace has a span for every instruction in every step, of no length here.
+  void leave_empty_span() const {
+    if (monitor == nullptr) return;
+    TraceSpan* span = monitor->operation(stream->lane(), {name, 0, {}});
+    if (span != nullptr) span->real_start = span->real_end = monitor->real_time();
+  }
 };
 
 namespace {
@@ -73,6 +81,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     const Instruction& instruction = queue.instructions[launch.index];
     Launched launched;
     launched.stream = streams_[launch.queue].get();
+    launched.monitor = lowered.devices[queue.device]->monitor();
     launched.instruction = &instruction;
     launched.call = call_of[launch.queue][launch.index];
     if (instruction.event >= 0) launched.event = events_[instruction.event].get();
@@ -90,7 +99,8 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
         launched.name = lowered.graph.value(node.inputs[0]).name;
         if (node.inputs.size() > 2 && node.inputs[2]) {
           const TensorType& type = lowered.graph.type(node.inputs[0]);
-          launched.row_bytes = type.bytes() / static_cast<std::size_t>(type.shape[0]);
+          const auto rows = static_cast<std::size_t>(std::max<std::int64_t>(type.shape[0], 1));
+          launched.row_bytes = type.bytes() / rows;
           launched.count_access = node.inputs[1] ? 2 : 1;  // behind x and `into`
         }
       }
@@ -150,14 +160,20 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
         else if (from == nullptr)
           from = &access;
       }
-      if (from == nullptr || to == nullptr) continue;  // nothing to copy: a tensor without elements
+      if (from == nullptr || to == nullptr) {  // a tensor without elements
+        launched.leave_empty_span();
+        continue;
+      }
       assert(from->bytes == to->bytes);
       std::size_t bytes = to->bytes;
       if (launched.row_bytes > 0) {
         const ByteAccess& counted = operation.accesses[launched.count_access];
         const auto rows = *static_cast<const std::int32_t*>(counted.address);
         bytes = std::min(bytes, static_cast<std::size_t>(rows) * launched.row_bytes);
-        if (bytes == 0) continue;
+        if (bytes == 0) {
+          launched.leave_empty_span();
+          continue;
+        }
       }
       launched.stream->copy(const_cast<void*>(to->address), from->address, bytes, operation);
     } else {

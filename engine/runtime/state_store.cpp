@@ -59,6 +59,21 @@ std::int64_t rows_at_a_time(const TensorType& type) {
 
 constexpr std::size_t range_bytes = std::size_t{16} << 20;
 
+// Where there is none, the state is named.
+std::unique_ptr<Memory> memory_for(const State& state, Device& device, std::size_t bytes) {
+  try {
+    return device.allocate(bytes);
+  } catch (const Error& error) {
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) {
+      if (!d.path.empty()) continue;
+      d.path = state.name;
+      d.message = to_string(state.start.type()) + ": " + d.message;
+    }
+    throw Error(error.kind(), std::move(problems));
+  }
+}
+
 }  // namespace
 
 StateStore::StateStore() : turn_(std::make_unique<std::mutex>()) {}
@@ -283,7 +298,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   entry->layout = layout.layout;
   entry->device = &device;
   const std::size_t bytes = buffer_bytes(entry->type, entry->layout);
-  if (bytes > 0) entry->memory = device.allocate(bytes);
+  if (bytes > 0) entry->memory = memory_for(state, device, bytes);
   const bool holds_start = state.starts_at_zero && device.allocates_zeros(bytes);
   entries_.push_back(std::move(entry));
   if (!state.cache_of.empty() && has(state.cache_of)) {

@@ -1,8 +1,10 @@
 #include "engine/training/check_integers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
@@ -43,21 +45,37 @@ std::string copied_input(const Graph& graph, ValueId id) {
   return "";
 }
 
-void check(const DataSource& source, const std::string& field, std::int64_t limit,
-           const std::int64_t* ignore, const std::string& meaning,
-           std::vector<Diagnostic>& problems) {
-  const int index = source.find_field(field);
-  if (index < 0) return;
-  const DType dtype = source.fields()[static_cast<std::size_t>(index)].sample.dtype;
-  if (is_float(dtype) || dtype == DType::boolean) return;
+/// Adds what a check of a field throws: what the values are for, and once how to mend them.
+template <class Check>
+void collect(const std::string& meaning, std::string fix, std::vector<Diagnostic>& problems,
+             Check check) {
   try {
-    source.check_range(index, limit, ignore);
+    check();
   } catch (const Error& error) {
     for (Diagnostic d : error.diagnostics()) {
       d.message += ": " + meaning;
+      if (d.fix.empty()) d.fix = std::exchange(fix, "");
       problems.push_back(std::move(d));
     }
   }
+}
+
+DType type_of(const DataSource& source, int field) {
+  return source.fields()[static_cast<std::size_t>(field)].sample.dtype;
+}
+
+void check_classes(const DataSource& source, const std::string& field, std::int64_t classes,
+                   const std::optional<std::int64_t>& ignore, const std::string& meaning,
+                   std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(field);
+  if (index < 0) return;
+  const DType dtype = type_of(source, index);
+  if (is_float(dtype) || dtype == DType::boolean) return;
+  const std::string fix = ignore ? "classes are counted from 0"
+                                 : "classes are counted from 0; ignore_index of the loss leaves "
+                                   "one label out";
+  collect(meaning, fix, problems,
+          [&] { source.check_range(index, classes, ignore ? &*ignore : nullptr); });
 }
 
 /// The value of an input that `ids`, a copy of it, are absent for; nothing where its type or a type
@@ -96,6 +114,56 @@ std::vector<LookUp> look_ups(const Graph& graph) {
   return found;
 }
 
+bool gives_zeros(const RunConfig& config, const std::string& field) {
+  if (!config.data) return false;
+  const std::vector<FieldConfig>& fields = config.data->fields;
+  return std::any_of(fields.begin(), fields.end(), [&](const FieldConfig& known) {
+    return known.name == field && known.out_of_range == OutOfRange::zero;
+  });
+}
+
+/// Whether the field's own type holds the value that names no row.
+bool can_be_absent(const LookUp& look_up, DType own) {
+  return look_up.absent && (own == DType::int64 || own == look_up.ids);
+}
+
+void check_look_up(const RunConfig& config, const std::vector<LookUp>& all, const LookUp& look_up,
+                   const DataSource& source, std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(look_up.field);
+  if (index < 0) return;
+  const DType own = type_of(source, index);
+  if (own == DType::boolean) return;
+  const bool zeros = gives_zeros(config, look_up.field);
+  const bool could = std::all_of(all.begin(), all.end(), [&](const LookUp& other) {
+    return other.field != look_up.field ||
+           (can_be_absent(other, own) && other.rows == look_up.rows);
+  });
+  const std::string rows = std::to_string(look_up.rows);
+  const std::string meaning = "an index of " + look_up.path + " into \"" + look_up.table +
+                              "\", which has " + rows + " rows";
+  const std::string fix =
+      could && !zeros
+          ? "out_of_range = \"zero\" in data.fields." + look_up.field + " looks up zeros for it"
+          : "ids have to be rows of the table, which parameters.shape can give more";
+  collect(meaning, fix, problems, [&] {
+    if (is_float(own)) {  // the graph rounds towards 0
+      const double limit = static_cast<double>(look_up.rows);
+      return source.check_numbers(index, 0, std::nextafter(limit, 0.0), "from 0 to below " + rows);
+    }
+    source.check_range(index, look_up.rows, zeros && look_up.absent ? &*look_up.absent : nullptr);
+  });
+}
+
+/// Labels of a binary cross entropy; probabilities between its two classes are fine.
+void check_binary_labels(const LossTerm& term, const DataSource& source,
+                         std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(term.labels);
+  if (index < 0) return;
+  collect("a label of the loss term \"" + term.name + "\" (binary_cross_entropy)",
+          "labels are 0 for no and 1 for yes, or a probability between", problems,
+          [&] { source.check_numbers(index, 0, 1, "0 to 1"); });
+}
+
 /// Labels of a loss inside the model.
 void check_loss_node(const Graph& graph, const Node& node, const DataSource& source,
                      std::vector<Diagnostic>& problems) {
@@ -108,8 +176,8 @@ void check_loss_node(const Graph& graph, const Node& node, const DataSource& sou
     if (weights.op->name != "LabelWeights") return;
     if (weights.attributes.flag("ignore")) ignore = weights.attributes.integer("ignore_index");
   }
-  check(source, input, graph.type(node.inputs[0]).shape[1], ignore ? &*ignore : nullptr,
-        "a label is not a class at " + node.path, problems);
+  check_classes(source, input, graph.type(node.inputs[0]).shape[1], ignore,
+                "a label is not a class at " + node.path, problems);
 }
 
 }  // namespace
@@ -118,6 +186,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
   std::map<int, IdBound> bounds;
+  const std::vector<LookUp> all = look_ups(forward);
   for (const FieldConfig& field : config.data->fields) {
     if (field.out_of_range != OutOfRange::zero) continue;
     const int index = source->find_field(field.name);
@@ -127,11 +196,14 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
                  .line = field.where.line,
                  .column = field.where.column,
                  .path = "data.fields." + field.name};
-    const DType own = source->fields()[static_cast<std::size_t>(index)].sample.dtype;
-    for (const LookUp& look_up : look_ups(forward)) {
+    const DType own = type_of(*source, index);
+    const LookUp *first = nullptr, *other = nullptr;  // tables of different lengths
+    for (const LookUp& look_up : all) {
       if (look_up.field != field.name) continue;
-      const bool fits = look_up.absent && (own == DType::int64 || own == look_up.ids);
+      if (first == nullptr) first = &look_up;
+      if (look_up.rows != first->rows) other = &look_up;
       IdBound& bound = bounds.emplace(index, IdBound{look_up.rows, 0}).first->second;
+      const bool fits = can_be_absent(look_up, own);
       if (!fits || (bound.outside != 0 && bound.outside != *look_up.absent)) {
         d.message = "no id of this field names no row after the casts before its look-ups";
         d.expected = std::string(name_of(look_up.ids)) + " ids, as " + look_up.path + " takes them";
@@ -139,7 +211,21 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
         d.fix = "export the model with ids of that type, or leave out_of_range away";
         throw Error(ErrorKind::usage, std::move(d));
       }
-      bound = {std::min(bound.limit, look_up.rows), *look_up.absent};
+      bound.outside = *look_up.absent;
+    }
+    if (other != nullptr) {
+      const auto shown = [](const LookUp& look_up) {
+        return std::to_string(look_up.rows) + " in \"" + look_up.table + "\"";
+      };
+      d.message =
+          "its ids look up rows of tables of different lengths: an id that only one of them lacks "
+          "cannot be zeros in that one alone";
+      d.expected = "tables with equally many rows";
+      d.got = shown(*first) + " and " + shown(*other);
+      d.fix =
+          "give the model an input, and the data a field, for each table; or equal rows in "
+          "parameters.shape; or leave out_of_range away";
+      throw Error(ErrorKind::usage, std::move(d));
     }
     if (!bounds.contains(index)) throw Error(ErrorKind::usage, std::move(d));
   }
@@ -149,6 +235,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config.loss.terms) {
+    if (term.kind == LossKind::binary_cross_entropy) check_binary_labels(term, source, problems);
     if (term.kind != LossKind::softmax_cross_entropy) continue;
     const NamedValue* output = forward.find_output(term.logits);
     const int field = source.find_field(term.labels);
@@ -156,16 +243,12 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
     const auto classes =
         class_count(forward.type(output->value).shape, source.fields()[field].sample);
     if (!classes) continue;
-    check(source, term.labels, *classes, term.ignore_index ? &*term.ignore_index : nullptr,
-          "a label is not a class of \"" + term.logits + "\"", problems);
+    check_classes(source, term.labels, *classes, term.ignore_index,
+                  "a label is not a class of \"" + term.logits + "\"", problems);
   }
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
-  for (const LookUp& look_up : look_ups(forward)) {
-    check(source, look_up.field, look_up.rows, look_up.absent ? &*look_up.absent : nullptr,
-          "an index of " + look_up.path + " into \"" + look_up.table + "\", which has " +
-              std::to_string(look_up.rows) + " rows",
-          problems);
-  }
+  const std::vector<LookUp> all = look_ups(forward);
+  for (const LookUp& look_up : all) check_look_up(config, all, look_up, source, problems);
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 

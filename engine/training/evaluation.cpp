@@ -175,7 +175,8 @@ void Evaluation::Impl::sum_denominators() {
   }
 }
 
-std::vector<std::pair<std::string, double>> Evaluation::run() {
+std::vector<std::pair<std::string, double>> Evaluation::run(
+    const std::function<void(std::int64_t samples)>& after_pass) {
   Impl& my = *impl_;
   const RunConfig& config = my.config;
   LoaderOptions options;
@@ -191,6 +192,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run() {
   });
 
   double loss = 0;
+  std::int64_t done = 0;
   std::map<std::string, double> terms;
   const std::vector<MetricOfTerm> metrics = metrics_of(config);
   while (const std::optional<Pass> pass = loader.next()) {
@@ -214,6 +216,8 @@ std::vector<std::pair<std::string, double>> Evaluation::run() {
                     my.fed(bound, m.term->labels, pass->ticket), m.term->ignore_index);
     }
     loader.release(pass->ticket);
+    done += pass->count;
+    if (after_pass) after_pass(done);
   }
   std::vector<std::pair<std::string, double>> values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());

@@ -1,6 +1,8 @@
 // Runs a model in inference form over a whole data set and computes its metrics.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,7 +21,9 @@ class Evaluation {
   ~Evaluation();
 
   /// "loss", each named term, and the configured metrics, exact over all samples.
-  std::vector<std::pair<std::string, double>> run();
+  /// `after_pass` hears of the samples so far, and may throw to end it.
+  std::vector<std::pair<std::string, double>> run(
+      const std::function<void(std::int64_t samples)>& after_pass = {});
   std::int64_t samples() const;
 
  private:

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -166,6 +169,50 @@ Diagnostic at(const Where& where, std::string message, std::string path = "") {
   return d;
 }
 
+std::string shown(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", number);
+  return text;
+}
+
+/// The largest number that a value may have: it is drawn as a float32.
+double largest_of(DType dtype) {
+  constexpr double float16 = 65504, bfloat16 = 0x1.fep127;
+  if (dtype == DType::float16) return float16;
+  if (dtype == DType::bfloat16) return bfloat16;
+  return std::numeric_limits<float>::max();
+}
+
+/// What of a rule does not fit a parameter's type.
+std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state) {
+  const double most = largest_of(state.start.dtype());
+  const auto problem = [&](const std::string& key, double value,
+                           double limit) -> std::optional<Diagnostic> {
+    if (std::abs(value) <= limit) return std::nullopt;
+    Diagnostic d =
+        at(rule.where, "initial values of this size do not fit the parameter's type", state.path);
+    d.expected =
+        key + " of at most " + shown(limit) + " for " + std::string(name_of(state.start.dtype()));
+    d.got = shown(value);
+    return d;
+  };
+  std::optional<Diagnostic> found;
+  switch (rule.kind) {
+    case InitKind::constant:
+      return problem("value", rule.value, most);
+    case InitKind::uniform:
+      found = problem("low", rule.low, most);
+      return found ? found : problem("high", rule.high, most);
+    case InitKind::normal: {
+      constexpr double farthest = 9;  // in standard deviations, of a draw of 53 bits
+      found = problem("mean", rule.mean, most);
+      return found ? found : problem("std", rule.std, (most - std::abs(rule.mean)) / farthest);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 std::map<std::string, HostTensor> read_weights(const std::string& path) {
   std::map<std::string, HostTensor> weights;
   if (path.ends_with(".npz")) {
@@ -211,8 +258,12 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
     for (const State& state : graph.states) {
       if (state.kind != StateKind::parameter || !is_own(state)) continue;
       if (!selector.covers_parameter(state.path, state.name)) continue;
-      initialise(rule, seed, state, states);
       ++matched;
+      if (std::optional<Diagnostic> problem = out_of_range(rule, state)) {
+        problems.push_back(std::move(*problem));
+        continue;
+      }
+      initialise(rule, seed, state, states);
     }
     if (matched == 0)
       problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));

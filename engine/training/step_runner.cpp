@@ -202,7 +202,7 @@ void StepRunner::Impl::check_errors(const BoundProgram& bound) {
   Diagnostic d;
   if (index >= 0 && index < static_cast<std::int32_t>(graph.nodes.size())) {
     d.path = graph.nodes[index].path;
-    d.got = graph.nodes[index].op->name + " got " + std::to_string(errors.value.load());
+    d.got = std::to_string(errors.value.load()) + " in " + graph.nodes[index].op->name;
   }
   d.message = kind == ErrorWord::bad_label            ? "a label is not a class of the logits"
               : kind == ErrorWord::index_out_of_range ? "an index is out of range"

@@ -299,11 +299,30 @@ void Training::Impl::save(bool finished) {
   saved_step = position.step;
 }
 
+namespace {
+
+/// Another seed would draw another part of the samples for evaluation, of which some were trained.
+void refuse_other_seed(const TrainingPosition& before, const RunConfig& config) {
+  if (before.seed == config.seed) return;
+  const std::string seed = std::to_string(before.seed);
+  Diagnostic d;
+  d.file = config.file;
+  d.path = "seed";
+  d.message = "the run was started with another seed";
+  d.expected = seed;
+  d.got = std::to_string(config.seed);
+  d.fix = "set seed = " + seed + ", or start a new run without --resume";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
   const std::optional<CheckpointContent> content =
       newest_checkpoint(run_dir + "/checkpoints", messages);
   if (content) {  // before anything in the directory changes
+    refuse_other_seed(content->position, config);
     // The states of its last step: some appear when frozen parameters thaw.
     runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
     restore_states(states, *content);
@@ -323,7 +342,6 @@ void Training::Impl::resume(const std::string& run_dir) {
         std::to_string(config.batch_size));
   }
   position = content->position;
-  position.seed = config.seed;
   position.batch_size = config.batch_size;
   position.vocabularies = vocabulary_hashes();
   if (position.best)

@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
+#include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/table_storage.h"
@@ -60,6 +61,8 @@ class Selectors {
 struct Chosen {
   State parameter;
   OptimizerOptions options;
+  Where where;           // of the table that says which kind
+  std::string kind_key;  // in it
 };
 
 bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
@@ -75,14 +78,43 @@ bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
   return true;
 }
 
+// `frozen`: the rules that hold now.
+[[noreturn]] void refuse_nothing_to_train(const RunConfig& config, const Graph& graph,
+                                          const std::vector<const FreezeRule*>& frozen) {
+  const bool any = std::any_of(graph.states.begin(), graph.states.end(), [](const State& state) {
+    return state.kind == StateKind::parameter && state.trainable;
+  });
+  if (!any || frozen.empty()) {
+    throw Error(ErrorKind::usage,
+                at(config.model.where, "nothing to train: no parameter is trainable",
+                   "`tandem inspect MODEL` says why"));
+  }
+  const bool later = std::any_of(frozen.begin(), frozen.end(),
+                                 [](const FreezeRule* rule) { return rule->until.has_value(); });
+  std::vector<Diagnostic> problems;
+  for (const FreezeRule* rule : frozen) {
+    Diagnostic d = at(rule->where, "nothing to train: every parameter is frozen",
+                      later ? "leave a parameter out of parameters.freeze: a step must train one, "
+                              "also before an `until`"
+                            : "leave a parameter out of parameters.freeze");
+    d.path = "parameters.freeze";
+    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "");
+    problems.push_back(std::move(d));
+  }
+  throw Error(ErrorKind::usage, std::move(problems));
+}
+
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
   const RunConfig& config = *request.config;
   Selectors selectors(graph);
   std::vector<Selector> frozen;
+  std::vector<const FreezeRule*> frozen_by;
   std::vector<std::pair<Selector, const OptimizerGroup*>> groups;
   for (const FreezeRule& rule : config.parameters.freeze) {
     Selector selector = selectors.parse(rule.at, rule.where);
-    if (still_frozen(rule, request)) frozen.push_back(std::move(selector));
+    if (!still_frozen(rule, request)) continue;
+    frozen.push_back(std::move(selector));
+    frozen_by.push_back(&rule);
   }
   for (const OptimizerGroup& group : config.optimizer.groups) {
     groups.emplace_back(selectors.parse(group.at, group.where), &group);
@@ -95,18 +127,62 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
     const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
                                        [&](const Selector& s) { return covers(s, state); });
     if (is_frozen) continue;
-    Chosen next{state, config.optimizer.base};
+    Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
+    const OptimizerGroup* last = nullptr;
     for (const auto& [selector, group] : groups) {
-      if (covers(selector, state)) next.options = group->options;  // the last one wins
+      if (covers(selector, state)) last = group;  // the last one wins
+    }
+    if (last != nullptr) {
+      next.options = last->options;
+      if (last->options.kind != config.optimizer.base.kind) {
+        next.where = last->where;
+        next.kind_key =
+            "optimizer.groups." + std::to_string(last - config.optimizer.groups.data()) + ".kind";
+      }
     }
     chosen.push_back(std::move(next));
   }
-  if (chosen.empty()) {
-    throw Error(ErrorKind::usage,
-                at(config.model.where, "nothing to train: no parameter is trainable",
-                   "see `tandem inspect`, and the freeze rules"));
-  }
+  if (chosen.empty()) refuse_nothing_to_train(config, graph, frozen_by);
   return chosen;
+}
+
+// Updates work in float32; without states, in float64, too.
+std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
+  const TensorType& type = chosen.parameter.start.type();
+  if (type.dtype == DType::float32 || (type.dtype == DType::float64 && !has_states))
+    return std::nullopt;
+  const std::string& path = chosen.parameter.path;
+  Diagnostic d = at(chosen.where,
+                    chosen.kind_key + " = \"" + std::string(choice_name(chosen.options.kind)) +
+                        "\" cannot update a parameter of this element type",
+                    "write the model with this parameter in float32 (precision.compute makes "
+                    "products of 16 bits), or leave it as it is: parameters.freeze = [ { at = \"" +
+                        path + "\" } ]");
+  d.path = path;
+  d.expected = "float32";
+  d.got = to_string(type);
+  return d;
+}
+
+// A kind that works on rows, and a parameter that has none, or of another element type; at the key
+// that brought them together.
+std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
+  const UpdateChoice choice = choose_update(chosen.options);
+  const UpdateKind* kind = find_update_kind(choice.op);
+  if (kind == nullptr) return std::nullopt;
+  if (auto problem = wrong_type(chosen, kind->uses_states(choice.settings))) return problem;
+  const TensorType& type = chosen.parameter.start.type();
+  if (!kind->by_row || type.rank() >= 2) return std::nullopt;
+  const std::string name = "\"" + std::string(choice_name(chosen.options.kind)) + "\"";
+  Diagnostic d = at(chosen.where, chosen.kind_key + " = " + name + " works on rows",
+                    "give it another kind, and " + name +
+                        " to the tables alone: groups = [ { at = "
+                        "\"TABLE:weight\", kind = " +
+                        name + " } ]");
+  d.path = chosen.parameter.path;
+  d.expected = "a parameter of at least two dimensions";
+  d.got = to_string(type);
+  return d;
 }
 
 ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, PassKind kind) {
@@ -143,9 +219,7 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   if (split != nullptr) {
     if (!rows || !(choice.lazy || choice.takes_rows)) {
       refuse_split_table(*split, chosen.parameter.path,
-                         "a split table needs an optimizer that updates rows",
-                         "lazy_adam, adam, adamw, ftrl, group_ftrl, sgd without momentum, adagrad "
-                         "or rowwise_adagrad without weight_decay",
+                         "a split table needs an optimizer that updates rows", kinds_of_rows(),
                          !rows ? "a gradient that is no sum of looked-up rows"
                                : std::string(choice_name(chosen.options.kind)) + " of every row",
                          "give it such a group in optimizer.groups, or leave it out of storage");
@@ -224,10 +298,15 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
 
   std::vector<UpdateRequest> requests;
+  std::vector<Diagnostic> problems;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     if (!gradients[i]) {
       result.notes.push_back(chosen[i].parameter.path +
                              " does not reach the loss and stays as it is");
+      continue;
+    }
+    if (std::optional<Diagnostic> problem = wrong_kind(chosen[i])) {
+      problems.push_back(std::move(*problem));
       continue;
     }
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
@@ -241,6 +320,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     requests.push_back(std::move(update));
   }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (request.kind == PassKind::first || request.kind == PassKind::middle) {
     result.graph = folded(g.finish(), operators, request.evaluate);
     return result;

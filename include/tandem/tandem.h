@@ -86,7 +86,8 @@ class Trainer {
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   TrainResult run();
-  /// From any thread or a signal handler: save after the current step and return.
+  /// From any thread or a signal handler: save after the current step and return. A constructor
+  /// that is preparing a text table throws Error{runtime} instead, and leaves nothing of it.
   static void request_stop();
   /// One paragraph: model, parameters, placement with crossings, memory plan.
   std::string summary() const;
@@ -157,6 +158,13 @@ struct TrainedOptions {
   std::vector<std::string> overrides;       // keys of train.toml
   std::vector<std::string> place, devices;  // beside those of the training, as in TrainOptions
   std::function<void(const std::string&)> on_message;  // notes for people
+  /// After each pass. `part`: of the input, 0 to 1; negative where its length is not known. While
+  /// `evaluate_run` reads text tables, before its first pass, `rows` is 0 and `part` that of this
+  /// reading; calls then come from several threads, one at a time.
+  std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
+  /// Asked between passes, from any thread: true ends the work with Error{runtime} "interrupted",
+  /// and nothing is left behind.
+  std::function<bool()> stop_requested;
 };
 
 /// Loss, its terms and the configured metrics, exact over all samples of the held-out data, or of
@@ -173,13 +181,11 @@ struct PredictOptions : TrainedOptions {
   int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
   std::int64_t batch = 0;  // samples a pass; 0: as in training
   bool header = false;     // a first line with the columns' names
-  /// `part`: of the input, 0 to 1; negative where its length is not known.
-  std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
 };
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
 /// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
-/// by `to` is there once all is written.
+/// by `to` is there once all is written; Error{usage} where predictions are made from it.
 Report predict_run(const std::string& run, const PredictOptions& options);
 
 struct BenchOptions {

@@ -3,6 +3,7 @@
 #include <omp.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,8 +33,24 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
+/// Bytes of addresses that the process may have.
+std::size_t address_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<std::size_t>::max();
+  return limit.rlim_cur;
+}
+
 [[noreturn]] void no_memory(std::size_t bytes) {
   Diagnostic d;
+  const std::size_t limit = address_limit();
+  if (limit != std::numeric_limits<std::size_t>::max()) {
+    d.message = "the process has no memory left, or no addresses: they are limited";
+    d.expected = "at most " + std::to_string(limit) + " bytes in all";
+    d.got = std::to_string(bytes) + " bytes more";
+    d.fix = "raise the limit (ulimit -v), or use a smaller batch or more micro-batches";
+    throw Error(ErrorKind::does_not_fit, std::move(d));
+  }
   d.message = "the host has no memory left";
   d.got = std::to_string(bytes) + " bytes wanted";
   d.fix = "use a smaller batch or more micro-batches";
@@ -66,7 +83,11 @@ class MappedMemory final : public Memory {
     const int protection = reserve_only ? PROT_NONE : PROT_READ | PROT_WRITE;
     mapping_ =
         ::mmap(nullptr, reserved_, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (mapping_ == MAP_FAILED) no_memory(bytes);
+    if (mapping_ == MAP_FAILED) {
+      if (!reserve_only) no_memory(bytes);
+      mapping_ = nullptr;
+      return;
+    }
     const auto start = round_up(reinterpret_cast<std::uintptr_t>(mapping_), huge_page);
     address_ = reinterpret_cast<void*>(start);
     capacity_ = round_up(bytes, huge_page);
@@ -75,7 +96,9 @@ class MappedMemory final : public Memory {
       ::madvise(address_, capacity_, MADV_HUGEPAGE);
     }
   }
-  ~MappedMemory() override { ::munmap(mapping_, reserved_); }
+  ~MappedMemory() override {
+    if (mapping_ != nullptr) ::munmap(mapping_, reserved_);
+  }
 
   void* address() override { return address_; }
   std::size_t bytes() const override { return bytes_; }
@@ -92,7 +115,7 @@ class MappedMemory final : public Memory {
  private:
   std::size_t reserved_;
   void* mapping_ = nullptr;
-  void* address_ = nullptr;  // the first huge page boundary
+  void* address_ = nullptr;  // the first huge page boundary; null: no such range is to be had
   std::size_t capacity_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -129,7 +152,12 @@ class CpuDevice final : public Device {
   }
   bool allocates_zeros(std::size_t bytes) const override { return bytes >= small_block; }
   std::unique_ptr<Memory> reserve(std::size_t bytes) override {
-    return fresh(std::make_unique<MappedMemory>(bytes, true), bytes);
+    // Where addresses are limited, most of them stay for others; who needs a larger range
+    // allocates.
+    const std::size_t range = std::min(bytes, address_limit() / 4);
+    auto memory = std::make_unique<MappedMemory>(range, true);
+    if (memory->address() == nullptr) return nullptr;
+    return fresh(std::move(memory), range);
   }
   std::unique_ptr<Stream> make_stream(StreamKind, const std::string& name) override {
     return make_cpu_stream(monitor_, name.empty() ? name_ : name);

@@ -20,14 +20,14 @@ struct PlacedId {
 
 std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
   std::vector<Reader> ids;
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> counts, absent;
   for (const Operand& operand : r.inputs) {
     ids.emplace_back(operand);
     counts.push_back(operand.type.elements());
+    absent.push_back(absent_id_of(operand.type.dtype));
   }
   const std::int64_t rows = r.attributes().integer("rows");
   const std::int64_t capacity = r.outputs[UniqueOutputs::unique].type.elements();
-  const std::int64_t absent = absent_id_of(r.inputs[0].type.dtype);
   std::vector<PlacedId> sorted(
       static_cast<std::size_t>(r.outputs[UniqueOutputs::order].type.elements()));
   return prepared([=, node = r.node_index](const KernelArguments& a) mutable {
@@ -41,7 +41,7 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
     for (std::size_t k = 0; k < ids.size(); ++k) {
       for (std::int64_t i = 0; i < counts[k]; ++i, ++position) {
         const std::int64_t given = ids[k].integer(a.inputs[k], i);
-        if (given == absent) {
+        if (given == absent[k]) {
           if (inverse != nullptr) inverse[position] = absent_id<std::int32_t>;
           continue;
         }
@@ -160,7 +160,7 @@ struct Gradients {
       dy.emplace_back(r.inputs[look_up.dy]);
       weights.push_back(look_up.weights == 0 ? Reader() : Reader(r.inputs[look_up.weights]));
       starts.push_back(at);
-      at += r.inputs[look_up.dy].type.elements() / columns * look_up.bag;
+      at += r.inputs[look_up.dy].type.elements() / std::max<std::int64_t>(columns, 1) * look_up.bag;
     }
   }
 
@@ -189,16 +189,17 @@ struct RowTensors {
   std::size_t count = 1;  // master and states
   std::size_t tail = 0;   // 0: none
   std::int64_t rows, columns;
-  std::int64_t state_columns;  // 1 where states are by row
+  std::int64_t state_columns[2] = {};  // 1 where a state is by row
   std::vector<std::size_t> bytes;
 
-  RowTensors(const KernelRequest& r, std::size_t first_state, std::size_t states) {
+  RowTensors(const KernelRequest& r, std::size_t first_state) {
+    const std::vector<UpdateState>& states = update_kind(*r.node).states;
     const Shape& shape = r.inputs[0].type.shape;
     rows = shape.empty() ? 1 : shape[0];
     columns = r.inputs[0].type.elements() / std::max<std::int64_t>(rows, 1);
-    state_columns = update_kind(*r.node).states_by_row ? 1 : columns;
     bytes.push_back(r.inputs[0].type.bytes());
-    for (std::size_t k = 0; k < states && given(r, first_state + k); ++k, ++count) {
+    for (std::size_t k = 0; k < states.size() && given(r, first_state + k); ++k, ++count) {
+      state_columns[k] = states[k].by_row ? 1 : columns;
       bytes.push_back(r.inputs[first_state + k].type.bytes());
     }
   }
@@ -219,7 +220,7 @@ struct RowTensors {
               T* whole = nullptr) const {
     T* states[2] = {};
     for (std::size_t k = 1; k < count; ++k) {
-      states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns;
+      states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns[k - 1];
     }
     if (tail == 0) {
       rule(static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
@@ -241,7 +242,7 @@ struct RowTensors {
 template <class T>
 std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
   const RowsOperands at(*r.node);
-  RowTensors tensors(r, 1, update_kind(*r.node).states.size());
+  RowTensors tensors(r, 1);
   if (at.split) tensors.tail = at.tail();
   const Gradients gradients(r, at.gradients(), tensors.columns);
   const Scalars scalars(r, at.scalars());
@@ -279,7 +280,7 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
 template <class T>
 std::unique_ptr<PreparedKernel> dense_rows_update(const KernelRequest& r, T) {
   const UpdateKind& kind = update_kind(*r.node);
-  const RowTensors tensors(r, 2, kind.states.size());
+  const RowTensors tensors(r, 2);
   const Scalars scalars(r, 2 + kind.states.size());
   const Reader gradient(r.inputs[1]);
   const auto bytes = static_cast<std::size_t>(tensors.columns) * sizeof(T);

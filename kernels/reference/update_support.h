@@ -11,7 +11,7 @@ namespace tandem::reference {
 struct Scalars {
   Reader lr, step, scale, skip;
   std::size_t first;
-  std::string op;  // the update's kind
+  RowOptimizer kind;
 
   Scalars(const KernelRequest& r, std::size_t first_input)
       : lr(r.inputs[first_input]),
@@ -19,11 +19,11 @@ struct Scalars {
         scale(r.inputs[first_input + 2]),
         skip(r.inputs[first_input + 3]),
         first(first_input),
-        op(update_kind(*r.node).op) {}
+        kind(row_optimizer(update_kind(*r.node).op)) {}
 
   bool skipped(const KernelArguments& a) const {
     return skip.integer(a.inputs[first + 3], 0) != 0 ||
-           is_no_step(op, lr.number(a.inputs[first], 0));
+           is_no_step(kind, lr.number(a.inputs[first], 0));
   }
   /// f(lr, step, scale)
   template <class F>

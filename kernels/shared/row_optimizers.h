@@ -2,6 +2,7 @@
 // factors of one step, and what they do to one element. T is the type computed in.
 #pragma once
 
+#include <cassert>
 #include <cmath>
 #include <cstdint>
 
@@ -9,6 +10,42 @@
 #include "kernels/shared/optimizer.h"
 
 namespace tandem {
+
+/// The kinds that kernels know; their operators are in update_rules.h.
+enum class RowOptimizer { sgd, adam, adagrad, rowwise_adagrad, ftrl, group_ftrl };
+
+/// What the update of a row needs beside the row and its gradient; what UpdateKind says of the
+/// operator, but for sgd, which updates rows without momentum alone.
+struct RowLayout {
+  int states = 0;
+  bool by_row[2] = {false, false};  // of a state: one element for a row, else as many as it has
+  bool whole_row = false;           // what an element becomes depends on the others of its row
+
+  /// Several rows may be updated like one that is as long as all of them.
+  constexpr bool elementwise() const { return !whole_row && !by_row[0] && !by_row[1]; }
+  /// Elements of state k for a row of `columns` elements.
+  constexpr std::int64_t state_columns(int k, std::int64_t columns) const {
+    return by_row[k] ? 1 : columns;
+  }
+};
+
+constexpr RowLayout layout_of(RowOptimizer kind) {
+  switch (kind) {
+    case RowOptimizer::sgd:
+      return {};
+    case RowOptimizer::adam:
+    case RowOptimizer::ftrl:
+      return {.states = 2};
+    case RowOptimizer::adagrad:
+      return {.states = 1};
+    case RowOptimizer::rowwise_adagrad:
+      return {.states = 1, .by_row = {true, false}, .whole_row = true};
+    case RowOptimizer::group_ftrl:
+      return {.states = 2, .whole_row = true};
+  }
+  assert(false && "no such kind");
+  return {};
+}
 
 struct AdagradSettings {
   double epsilon = 1e-10, weight_decay = 0;

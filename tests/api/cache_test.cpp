@@ -1,5 +1,5 @@
-// Runs whose device caches rows of a host's table: which rows, what crosses, checkpoints that know
-// nothing of it, evaluations in between, what is told.
+// Runs whose device caches rows of a host's table: what crosses, checkpoints that know nothing of
+// it, evaluations in between, what is told.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,13 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/engine.h"
-#include "api/hot_rows.h"
-#include "api/table_caches.h"
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
-#include "engine/graph/builder.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -22,9 +18,7 @@ namespace tandem::api {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
 
@@ -245,6 +239,60 @@ TEST_F(CacheTest, SplitTablesHaveSplitCaches) {
   expect_equal("none", "two", 5);
 }
 
+// One table, looked up by int64 and by int32 ids: rows without ids stay, with and without a cache.
+TEST_F(CacheTest, IdsOfTwoTypesTrainTheSameTable) {
+  constexpr std::int64_t few = 2;
+  write("model.onnx", tandem::testing::SmallModel()
+                          .input("ids", {batch, fields}, 7)
+                          .input("few", {batch, few}, 6)
+                          .weight("table.weight", {rows, columns}, 0.5f)
+                          .weight("classes.weight", {(fields + few) * columns, 3}, 0.5f)
+                          .node("Gather", "embedding", {"table.weight", "ids"}, "rows")
+                          .node("Gather", "second", {"table.weight", "few"}, "few_rows")
+                          .node("Concat", "both", {"rows", "few_rows"}, "all_rows", {{"axis", 1}})
+                          .node("Flatten", "flatten", {"all_rows"}, "flat")
+                          .node("MatMul", "classes", {"flat", "classes.weight"}, "logits")
+                          .output("logits", {batch, 3})
+                          .bytes());
+  write("policy.toml", R"(policy = 1
+rules = [
+  { at = "**", on = "gpu" },
+  { at = "{embedding,second}", on = "cpu", ship = "rows" },
+]
+)");
+  for (const std::string name : {"train.npz", "eval.npz"}) {
+    HostTensor wide(TensorType{DType::int64, {passes * batch, fields}});
+    HostTensor narrow(TensorType{DType::int32, {passes * batch, few}});
+    HostTensor labels(TensorType{DType::int32, {passes * batch}});
+    for (std::int64_t i = 0; i < passes * ids; ++i)
+      wide.as<std::int64_t>()[static_cast<std::size_t>(i)] = id_at(i / ids, i % ids);
+    int i = 0;
+    for (std::int32_t& id : narrow.as<std::int32_t>()) {
+      id = i % 2 == 0 ? 40 : 50 + i % 37;
+      ++i;
+    }
+    int label = 0;
+    for (std::int32_t& each : labels.as<std::int32_t>()) each = label++ % 3;
+    write_npz(folder_ / name, {{"ids", wide}, {"few", narrow}, {"labels", labels}});
+  }
+  std::string messages;
+  const auto train_with = [&](const std::string& run, const std::string& cache) {
+    TrainOptions how = options(run, "");
+    if (!cache.empty()) how.place = {"{ at = \"{embedding,second}\", cache = \"" + cache + "\" }"};
+    how.on_message = [&](const std::string& text) { messages += text + "\n"; };
+    Trainer(folder_ / "train.toml", how).run();
+  };
+  train_with("none", "");
+  for (const auto& [run, cache] :
+       {std::pair<std::string, std::string>{"two", two_rows}, {"part", "13%"}, {"all", all_rows}}) {
+    SCOPED_TRACE(run);
+    train_with(run, cache);
+    EXPECT_GT(read(run + "/placement.json")["tables"][0].value("cached_rows", 0), 0);
+    expect_equal("none", run, 5);
+  }
+  EXPECT_THAT(messages, Not(HasSubstr("table:weight gets a dense gradient")));
+}
+
 TEST_F(CacheTest, OperatorsAreLoggedWithTheHitRate) {
   TrainOptions logged = options("run", two_rows);
   logged.log_operators = true;
@@ -255,6 +303,69 @@ TEST_F(CacheTest, OperatorsAreLoggedWithTheHitRate) {
   EXPECT_THAT(messages, ::testing::ContainsRegex("16 +2 +8.00 +GatherAdd +gpu +embedding/cached"))
       << "of 32 ids 16 name 2 rows";
   EXPECT_THAT(messages, ::testing::ContainsRegex("16 +16 +1.00 +GatherRows +cpu +embedding"));
+}
+
+// Every id is cached: no row crosses, in any step.
+TEST_F(CacheTest, BenchKeepsTimesWhereNoRowCrosses) {
+  for (const std::string more : {"", ", lookahead = 1"}) {
+    SCOPED_TRACE(more);
+    BenchOptions bench_options;
+    bench_options.seconds = 0.01;
+    bench_options.devices = {"gpu=emulated:0,memory=64MiB"};
+    bench_options.place = {"{ at = \"embedding\", cache = \"" + all_rows + "\"" + more + " }"};
+    const Json json = Json::parse(bench(folder_ / "train.toml", bench_options).json);
+    EXPECT_GT(json["host_updates"]["ms"], 0);
+    EXPECT_FALSE(json["copies"].empty());
+    ASSERT_FALSE(json["operators"].empty());
+    for (const Json& row : json["operators"]) EXPECT_GT(row["ms"], 0) << row;
+    for (const Json& queue : json["queues"]) EXPECT_GE(queue["waiting_ms"], 0) << queue;
+  }
+}
+
+// A last batch that is shorter: its passes are others, and that is said.
+TEST_F(CacheTest, BenchSaysWhereItHasNoTimes) {
+  BenchOptions bench_options;
+  bench_options.seconds = 0.01;
+  bench_options.devices = {"gpu=emulated:0,memory=64MiB"};
+  bench_options.overrides = {"batch_size=24", "micro_batch=8"};
+  const Report report = bench(folder_ / "train.toml", bench_options);
+  EXPECT_THAT(report.text, HasSubstr("no times were kept: not all measured steps"));
+  EXPECT_TRUE(Json::parse(report.json)["host_updates"]["ms"].is_null());
+}
+
+TEST_F(CacheTest, OperatorsAreLoggedWhereNoRowCrosses) {
+  for (const std::string more : {"", ", lookahead = 1"}) {
+    SCOPED_TRACE(more);
+    TrainOptions logged = options(more.empty() ? "plain" : "ahead", "");
+    logged.place = {"{ at = \"embedding\", cache = \"" + all_rows + "\"" + more + " }"};
+    logged.log_operators = true;
+    std::string messages;
+    logged.on_message = [&](const std::string& text) { messages += text + "\n"; };
+    Trainer(folder_ / "train.toml", logged).run();
+    EXPECT_THAT(messages, Not(HasSubstr("no times were kept")));
+    EXPECT_THAT(messages, HasSubstr("operators of step 1, by time"));
+  }
+}
+
+// The cache is what does not fit: it is named, with a size that does.
+TEST_F(CacheTest, ACacheThatDoesNotFitIsNamed) {
+  PolicyOptions small = policy(all_rows);
+  const Json whole = Json::parse(policy_plan(small).report.json);
+  const auto peak = whole["devices"]["gpu"]["peak"].get<std::int64_t>();
+  small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak - 4096) + "B"};
+  const PolicyPlan plan = policy_plan(small);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_THAT(plan.report.text,
+              AllOf(HasSubstr("the cache of the table table:weight takes 18.8 KiB"),
+                    HasSubstr("cache = \"1.0 MiB\""), Not(HasSubstr("state = \"cpu\""))));
+  const std::string before = "): cache = \"";
+  const std::size_t at = plan.report.text.find(before);
+  ASSERT_NE(at, std::string::npos) << plan.report.text;
+  const std::size_t begin = at + before.size();
+  const std::string size =
+      plan.report.text.substr(begin, plan.report.text.find('"', begin) - begin);
+  small.place = rule(size);
+  EXPECT_TRUE(policy_plan(small).fits) << size;
 }
 
 TEST_F(CacheTest, PlansCountIt) {
@@ -299,178 +410,6 @@ TEST_F(CacheTest, NotesSayWhyThereIsNone) {
   EXPECT_THAT(policy_plan(of_the_model).report.text,
               HasSubstr("no data tells which of its rows are looked up"));
   EXPECT_THAT(policy_check(policy(two_rows)).text, Not(HasSubstr("has no cache")));
-}
-
-// ---------------------------------------------------------------- which rows
-
-/// Look-ups of `ids` [4, 2] in `table` [20, 3], once or by each column.
-Graph look_ups(bool by_column = false, bool of_floats = false) {
-  static const OperatorSet operators = all_operators();
-  GraphBuilder b(operators);
-  State table;
-  table.name = "table";
-  table.path = "table";
-  table.trainable = true;
-  table.start = HostTensor(TensorType{DType::float32, {20, 3}});
-  const ValueId weights = b.state(std::move(table));
-  ValueId indices = b.input("ids", {of_floats ? DType::float32 : DType::int64, {4, 2}});
-  if (of_floats) {
-    State scale;
-    scale.name = "scale";
-    scale.start = HostTensor(TensorType{DType::float32, {2}});
-    indices = b.mul(indices, b.state(std::move(scale)));
-    indices = b.add_node("Cast", {indices}, {{"to", std::string("int64")}});
-  }
-  for (std::int64_t column = 0; column < (by_column ? 2 : 1); ++column) {
-    ValueId chosen = indices;
-    if (by_column) {
-      chosen =
-          b.add_node("Gather", {indices, b.constant(HostTensor::from<std::int64_t>({}, {column}))},
-                     {{"axis", std::int64_t{1}}});
-    }
-    b.output("rows" + std::to_string(column), b.add_node("Gather", {weights, chosen}));
-  }
-  return b.finish();
-}
-
-std::optional<HotRows> hot_rows(const Graph& graph, const std::vector<std::int64_t>& values,
-                                std::int64_t count) {
-  const auto samples = static_cast<std::int64_t>(values.size()) / 2;
-  return find_hot_rows(
-      graph, *make_array_source({{"ids", HostTensor::from<std::int64_t>({samples, 2}, values)}}),
-      reference_evaluator(), "table", count);
-}
-
-TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
-  const std::vector<std::int64_t> values{9, 9, 9, 5, 5,  3, 7, 2,  // a pass
-                                         9, 5, 3, 3, -1, 8, 9, 6,  // -1 is row 19
-                                         4, 4, 4, 4};              // no whole pass
-  const std::optional<HotRows> hot = hot_rows(look_ups(), values, 3);
-  ASSERT_TRUE(hot);
-  EXPECT_THAT(*hot->rows, ElementsAre(3, 5, 9));
-  EXPECT_DOUBLE_EQ(hot->hit_rate, 11.0 / 16);
-  EXPECT_EQ(hot->cold_rows, 3) << "the mean of 2 and 3, rounded up";
-}
-
-TEST(HotRowsTest, OfEqualsTheLowerOnes) {
-  const std::vector<std::int64_t> values{9, 8, 7, 6, 5, 4, 3, 2};
-  EXPECT_THAT(*hot_rows(look_ups(), values, 3)->rows, ElementsAre(2, 3, 4));
-}
-
-TEST(HotRowsTest, FillUpWithRowsThatAreNotNamed) {
-  const std::vector<std::int64_t> values{1, 1, 1, 1, 4, 4, 4, 4};
-  const std::optional<HotRows> hot = hot_rows(look_ups(), values, 5);
-  EXPECT_THAT(*hot->rows, ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_EQ(hot->hit_rate, 1);
-  EXPECT_EQ(hot->cold_rows, 0);
-  EXPECT_EQ(hot_rows(look_ups(), values, 500)->rows->size(), 20u) << "the table has no more";
-}
-
-TEST(HotRowsTest, CountAllLookUps) {
-  const std::vector<std::int64_t> values{1, 7, 2, 7, 3, 7, 4, 7};
-  const std::optional<HotRows> hot = hot_rows(look_ups(true), values, 1);
-  EXPECT_THAT(*hot->rows, ElementsAre(7));
-  EXPECT_DOUBLE_EQ(hot->hit_rate, 0.5);
-  EXPECT_EQ(hot->cold_rows, 4);
-}
-
-TEST(HotRowsTest, NeedIdsThatTheDataTells) {
-  EXPECT_FALSE(hot_rows(look_ups(), {1, 2}, 3)) << "less than one pass";
-  EXPECT_FALSE(hot_rows(look_ups(false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
-}
-
-TEST(HotRowsTest, OfTablesBeyondAnyCount) {
-  static const OperatorSet operators = all_operators();
-  GraphBuilder b(operators);
-  constexpr std::int64_t large = std::int64_t{1} << 27;
-  State table;
-  table.name = "table";
-  table.start = HostTensor(TensorType{DType::float32, {large, 1}});
-  const ValueId weights = b.state(std::move(table));
-  b.output("rows", b.add_node("Gather", {weights, b.input("ids", {DType::int64, {4, 2}})}));
-  const std::vector<std::int64_t> values{large - 1, 5, large - 1, 5, 5, 77, -1, 3};
-  const std::optional<HotRows> hot = hot_rows(b.finish(), values, 3);
-  EXPECT_THAT(*hot->rows, ElementsAre(3, 5, large - 1));
-  EXPECT_DOUBLE_EQ(hot->hit_rate, 7.0 / 8);
-}
-
-// ---------------------------------------------------------------- how many
-
-RunConfig with_optimizer(const std::string& keys) {
-  return parse_run_config("model = \"model.onnx\"\nsteps = 1\nbatch_size = 4\n", "/tmp/train.toml",
-                          {"optimizer=" + keys});
-}
-
-std::int64_t bytes_with(const std::string& keys) {
-  return trained_row_bytes(with_optimizer(keys), *look_ups().find_state("table"));
-}
-
-TEST(TableCachesTest, ARowTakesItsStates) {
-  EXPECT_EQ(bytes_with("{kind=\"sgd\"}"), 12);
-  EXPECT_EQ(bytes_with("{kind=\"sgd\", momentum=0.9}"), 24);
-  EXPECT_EQ(bytes_with("{kind=\"lazy_adam\"}"), 36);
-  EXPECT_EQ(bytes_with("{kind=\"rowwise_adagrad\"}"), 16) << "one number a row";
-  EXPECT_EQ(bytes_with("{kind=\"sgd\", groups=[{at=\"table\", kind=\"adagrad\"}]}"), 24);
-  RunConfig frozen = with_optimizer("{kind=\"adam\"}");
-  frozen.parameters.freeze.push_back({.at = "table"});
-  EXPECT_EQ(trained_row_bytes(frozen, *look_ups().find_state("table")), 12);
-}
-
-// Two tables of the same ids share the rows of the smaller cache.
-TEST(TableCachesTest, TablesOfTheSameIdsShareTheirRows) {
-  static const OperatorSet operators = all_operators();
-  GraphBuilder b(operators);
-  const ValueId indices = b.input("ids", {DType::int64, {4, 2}}),
-                others = b.input("others", {DType::int64, {4, 2}});
-  const auto add = [&](const std::string& name, std::int64_t width, ValueId by) {
-    State state;
-    state.name = state.path = name;
-    state.trainable = true;
-    state.start = HostTensor(TensorType{DType::float32, {20, width}});
-    b.output(name + "_rows", b.add_node("Gather", {b.state(std::move(state)), by}));
-  };
-  add("wide", 1, indices);
-  add("deep", 4, indices);
-  add("other", 4, others);
-  const Graph graph = b.finish();
-  const HostTensor values = HostTensor::from<std::int64_t>({4, 2}, {9, 9, 9, 5, 5, 3, 7, 2});
-  const auto source = make_array_source({{"ids", values}, {"others", values}});
-  TableCaches caches;
-  const auto choose = [&](const std::vector<CacheWish>& wishes) {
-    return caches.choose(
-        graph, with_optimizer("{kind=\"sgd\"}"), reference_evaluator(), [&] { return source; },
-        wishes);
-  };
-  const CacheSize size{.bytes = 33};  // two rows of four numbers, eight of one
-  const std::vector<TableCache> chosen =
-      choose({{"wide", size, 1}, {"deep", size, 1}, {"other", size, 1}});
-  EXPECT_THAT(*chosen[0].rows, ElementsAre(5, 9));
-  EXPECT_EQ(chosen[1].rows, chosen[0].rows);
-  EXPECT_EQ(chosen[0].bytes, 8);
-  EXPECT_EQ(chosen[1].bytes, 32);
-  EXPECT_NE(chosen[2].rows, chosen[0].rows) << "by other ids";
-  EXPECT_EQ(choose({{"wide", size, 1}})[0].rows->size(), 8u) << "alone";
-  EXPECT_NE(choose({{"wide", size, 1}, {"deep", size, 2}})[0].rows->size(), 2u) << "elsewhere";
-}
-
-TEST(TableCachesTest, SaysWhatTheDataLacks) {
-  const Graph graph = look_ups();
-  TableCaches caches;
-  const auto off = [&](const TableCaches::Source& source, const CacheSize& size) {
-    const std::vector<TableCache> chosen =
-        caches.choose(graph, with_optimizer("{kind=\"sgd\"}"), reference_evaluator(), source,
-                      {{"table", size, 1}});
-    EXPECT_EQ(chosen[0].rows, nullptr);
-    return chosen[0].off;
-  };
-  EXPECT_THAT(off([] { return nullptr; }, {.bytes = 100}), HasSubstr("no data tells"));
-  EXPECT_THAT(off([]() -> std::shared_ptr<const DataSource> { throw std::runtime_error("?"); },
-                  {.bytes = 100}),
-              HasSubstr("cannot be read"));
-  EXPECT_THAT(off([] { return nullptr; }, {.part = 0.01}), HasSubstr("1% holds no row"));
-  const auto other = make_array_source(
-      {{"words", HostTensor::from<std::int64_t>({4, 2}, std::vector<std::int64_t>(8))}});
-  EXPECT_THAT(off([&] { return other; }, {.bytes = 100}), HasSubstr("from the data's fields"));
 }
 
 }  // namespace

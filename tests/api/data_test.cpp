@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -120,10 +121,12 @@ TEST_F(DataTest, AnIdOutsideTheTableIsNamed) {
   const std::string text = train("run");
   EXPECT_EQ(kind_, ErrorKind::data);
   const std::string rows = folder_ / "rows.tsv";
-  EXPECT_THAT(text, HasSubstr(rows + ":4: data.ids: out of range: an index of embedding"));
+  EXPECT_THAT(text, HasSubstr(rows + ":4: data.fields.ids: out of range: an index of embedding"));
   EXPECT_THAT(text, HasSubstr("into \"table\", which has 5 rows: expected 0 to 4, got 5"));
-  EXPECT_THAT(text, HasSubstr(rows + ":5: data.ids: out of range"));
+  EXPECT_THAT(text, HasSubstr(rows + ":5: data.fields.ids: out of range"));
   EXPECT_THAT(text, HasSubstr("got -1"));
+  EXPECT_THAT(text,
+              HasSubstr("(out_of_range = \"zero\" in data.fields.ids looks up zeros for it)"));
 
   configure("'int64'", ", out_of_range = 'zero'");
   EXPECT_EQ(train("zeros"), "no error");
@@ -165,6 +168,30 @@ TEST_F(DataTest, PrepareIsDoneOnce) {
   EXPECT_THAT(messages_, ::testing::Not(Contains(HasSubstr("preparing"))));
 }
 
+// The table is as long as the vocabulary, so that the data is prepared before the model is read.
+TEST_F(DataTest, PreparingForTheRowsOfATableIsSaidOnce) {
+  configure("'vocabulary(by=\"value\")'");
+  write("u\tv\tno\nu\tw\tyes\nv\tw\nw\tu\tyes\nu\tu\tno\n");
+  const std::string rows = "parameters.shape=[{at=\"table\",rows=\"vocabulary(ids)\"}]";
+  const auto said = [&](const std::string& what) {
+    return std::count_if(messages_.begin(), messages_.end(), [&](const std::string& message) {
+      return message.find(what) != std::string::npos;
+    });
+  };
+  EXPECT_EQ(train("run", false, {rows, "data.on_bad=\"skip\""}), "no error");
+  EXPECT_EQ(said("preparing 1 files"), 1);
+  EXPECT_EQ(said("1 of 5 rows were left out"), 1);
+
+  const Ended dry =
+      tool("train " + (folder_ / "train.toml") + " '" + rows + "' data.on_bad=skip 'data.cache=\"" +
+           (folder_ / "other") + "\"' --dry-run 2>&1");
+  EXPECT_EQ(dry.code, 0);
+  EXPECT_THAT(dry.text, HasSubstr("preparing 1 files"));
+  EXPECT_THAT(dry.text, HasSubstr("nothing was trained, no run directory was written"));
+  EXPECT_TRUE(path_exists(folder_ / "other"));
+  EXPECT_FALSE(path_exists(folder_ / "runs/train-0001"));
+}
+
 TEST_F(DataTest, CheckShowsWhatIsThere) {
   configure("'int64'");
   write("0\t1\tno\n4\t\tyes\n4\t4\n2\t5\tyes\n-7\t0\t\n");
@@ -187,6 +214,15 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   EXPECT_EQ(skipped.code, 0);
   EXPECT_THAT(skipped.text, HasSubstr("train: 3 samples, 2 bad rows"));
   EXPECT_THAT(skipped.text, HasSubstr("rows.tsv:3:3: the field of `class`"));
+
+  for (const char* rows : {"", "0\t1\n4\n"}) {  // nothing that training could take
+    write(rows);
+    const Ended none = tool("data check " + toml + " data.on_bad=skip 2>/dev/null");
+    EXPECT_EQ(none.code, 4);
+    EXPECT_THAT(none.text, HasSubstr("rows.tsv: there are no samples"));
+    EXPECT_THAT(train("none", false, {"data.on_bad=\"skip\""}), HasSubstr("there are no samples"));
+    EXPECT_EQ(kind_, ErrorKind::data);
+  }
 
   const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
   const Ended arrays = tool("data check " + digits + " --json 2>/dev/null");

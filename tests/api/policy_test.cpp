@@ -251,6 +251,45 @@ TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
   EXPECT_FALSE(Json::parse(plan.report.json)["fits"]);
 }
 
+// A run keeps a program for each size and place of a pass: what fits by the plan also trains.
+TEST_F(PolicyTest, PlanCountsAllProgramsOfARun) {
+  const std::vector<std::vector<std::string>> cases{
+      {"batch_size=64"}, {"batch_size=64", "micro_batch=16"}, {"data.eval.fraction=0.25"}};
+  int number = 0;
+  for (const std::vector<std::string>& overrides : cases) {
+    SCOPED_TRACE(overrides.back());
+    PolicyOptions planned = options();
+    planned.overrides = overrides;
+    planned.place = {"{ at = \"**\", on = \"gpu\" }"};
+    const auto peak = plan(planned)["devices"]["gpu"]["peak"].get<std::int64_t>();
+    const auto trains = [&](std::int64_t bytes) {
+      TrainOptions train;
+      train.overrides = overrides;
+      train.place = planned.place;
+      train.devices = {"gpu=emulated:0,memory=" + std::to_string(bytes) + "B"};
+      train.run_dir = folder_ / ("run" + std::to_string(number++));
+      Trainer(folder_ / "train.toml", train).run();
+    };
+    EXPECT_NO_THROW(trains(peak));
+    EXPECT_THROW(trains(peak - 64), Error);
+    planned.devices = {"gpu=emulated:0,memory=" + std::to_string(peak) + "B"};
+    EXPECT_TRUE(policy_plan(planned).fits);
+    planned.devices = {"gpu=emulated:0,memory=" + std::to_string(peak - 64) + "B"};
+    EXPECT_FALSE(policy_plan(planned).fits);
+  }
+}
+
+// Without a limit of the policy's the host swaps: what it has is no limit.
+TEST_F(PolicyTest, TheHostHasALimitOnlyWhereThePolicySetsOne) {
+  PolicyOptions free = options();
+  const Json json = plan(free);
+  EXPECT_TRUE(json["devices"]["cpu"]["limit"].is_null());
+  EXPECT_GT(json["devices"]["cpu"]["memory"], 0);
+  EXPECT_THAT(policy_plan(free).report.text, Not(HasSubstr("would swap")));
+  free.devices.push_back("cpu=memory=512MiB");
+  EXPECT_EQ(plan(free)["devices"]["cpu"]["limit"], 512 << 20);
+}
+
 TEST_F(PolicyTest, ModelsAreEnough) {
   PolicyOptions options;
   options.model = folder_ / "model.onnx";

@@ -36,7 +36,7 @@ class WireMessage {
 
 class SmallModel {
  public:
-  /// float32, like everything here; 7: int64.
+  /// float32, like everything here; 6: int32, 7: int64.
   SmallModel& input(const std::string& name, const std::vector<std::int64_t>& shape,
                     std::uint64_t element_type = 1) {
     graph_.message(11, port(name, shape, element_type));

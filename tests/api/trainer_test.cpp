@@ -1,7 +1,9 @@
 // A run described by a train.toml, through the public library: run, resume, export, inspect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -87,6 +89,43 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
   EXPECT_FALSE(inspect(folder_ / "trained.onnx").blocks_training);
   EXPECT_THAT(error_of([&] { export_run(folder_ / "run", folder_ / "x.onnx", "46"); }),
               HasSubstr("no such checkpoint"));
+}
+
+/// Files of this process cannot grow beyond `bytes`, as on a full disk.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit now = before_;
+    now.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~SmallFiles() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+TEST_F(ApiTrainerTest, AnExportThatFailsLeavesNothing) {
+  Trainer(config, options({"steps=1"})).run();
+  for (const std::string name : {"trained.onnx", "weights.safetensors", "weights.npz"}) {
+    const std::string folder = folder_ / ("of_" + name);
+    fs::create_directory(folder);
+    std::string refused;
+    {
+      const SmallFiles full(1000);
+      refused =
+          error_of([&] { export_run(folder_ / "run", folder + "/" + name); }, ErrorKind::runtime);
+    }
+    EXPECT_NE(refused, "no error") << name;
+    EXPECT_TRUE(fs::is_empty(folder)) << name;
+  }
 }
 
 TEST_F(ApiTrainerTest, ADryRunWritesNothing) {

@@ -208,7 +208,7 @@ TEST(BadOperator, InputExtents) {
   free.node("Relu", {"x"}, {"y"});
   const std::string text =
       error_of([&] { import_graph(free.file(), engine_operators(), with_evaluator()); });
-  EXPECT_THAT(text, HasSubstr("width"));
+  EXPECT_THAT(text, HasSubstr("the key model.bind.width=N; `inspect` takes --bind width=N"));
   ImportOptions options = with_evaluator();
   options.bind = {{"width", 5}};
   options.batch = 3;

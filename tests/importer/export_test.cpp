@@ -137,6 +137,31 @@ TEST(Export, FixedBatchBecomesFree) {
   EXPECT_EQ(result.graph.type(result.graph.outputs[0].value).shape, (Shape{9, 5}));
 }
 
+// Written anew by every export; what others have put there stays.
+TEST(Export, MetadataOfOurOwn) {
+  ModelMaker m;
+  m.input("x", {2, 4}).output("y").weight("w", {4, 3});
+  m.node("MatMul", {"x", "w"}, {"y"});
+  onnx::StringStringEntryProto& entry = *m.model.add_metadata_props();
+  entry.set_key("author");
+  entry.set_value("somebody");
+  ScratchFolder folder;
+  ExportOptions options = with_import();
+  options.metadata = {{"a", "1"}, {"b.tsv", "2"}};
+  const std::filesystem::path first = folder.path() / "first.onnx",
+                              second = folder.path() / "second.onnx";
+  EXPECT_TRUE(m.file().metadata().empty());
+  export_graph(m.file(), engine_operators(), {}, first, options);
+  EXPECT_EQ(OnnxFile::open(first).metadata(), options.metadata);
+  options.metadata = {{"c", "3"}};
+  export_graph(OnnxFile::open(first), engine_operators(), {}, second, options);
+  EXPECT_EQ(OnnxFile::open(second).metadata(), options.metadata);
+  const onnx::ModelProto model = load(second);
+  ASSERT_EQ(model.metadata_props_size(), 2);
+  EXPECT_EQ(model.metadata_props(0).key(), "author");
+  EXPECT_EQ(model.metadata_props(1).key(), "tandem.c");
+}
+
 TEST(Export, BatchThatCannotBeFreedStays) {
   ModelMaker m;
   m.input("x", {2, 6}).output("y").integers("shape", {3, 4});

@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "importer/export_graph.h"
 #include "onnx/checker.h"
+#include "tests/harness/few_addresses.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -98,6 +99,26 @@ TEST(Tables, NeedRowsThatCanBe) {
   EXPECT_THAT(refusal(tables(), {rule("deep:weight", 0)}), HasSubstr("bad number of rows"));
   EXPECT_THAT(refusal(tables(), {rule("deep:weight", std::int64_t{1} << 62)}),
               HasSubstr("too large"));
+}
+
+TEST(Tables, ThatTheHostHasNoRangeForAreNamed) {
+  constexpr std::size_t gib = std::size_t{1} << 30;
+  std::string text;
+  {
+    const FewAddresses few(64 * gib);
+    ASSERT_TRUE(few.is_set());
+    try {
+      import_graph(
+          tables().file(), engine_operators(),
+          with_rows({rule("deep:weight", std::int64_t{1} << 33), rule("wide:weight", 50)}));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+      text = error.what();
+    }
+  }
+  EXPECT_THAT(text, HasSubstr("deep.weight: the host has no memory for a table of so many rows"));
+  EXPECT_THAT(text, HasSubstr("float32[8589934592, 4], 137438953472 bytes ("));
+  EXPECT_THAT(text, HasSubstr("parameters.shape"));
 }
 
 class ExportTables : public ::testing::Test {

@@ -2,6 +2,7 @@
 // change float32, bit by bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -13,6 +14,8 @@
 #include "engine/graph/split_float.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
+#include "kernels/shared/update_rules.h"
+#include "tests/kernels/row_state.h"
 
 namespace tandem::testing {
 namespace {
@@ -166,13 +169,14 @@ TEST(SplitRows, SumsOfRowsAreThoseOfWidenedRows) {
 
 struct Kind {
   std::string name;
+  RowOptimizer kind;
   std::function<RowStep(int step)> step;  // from 1
 };
 
 std::vector<Kind> kinds() {
   constexpr double lr = 0.05, scale = 0.5;
   const auto make = [](std::string name, RowOptimizer kind, auto fill) {
-    return Kind{std::move(name), [kind, fill](int step) {
+    return Kind{std::move(name), kind, [kind, fill](int step) {
                   RowStep s{.kind = kind};
                   fill(s, step);
                   return s;
@@ -223,6 +227,15 @@ struct Groups {
   std::vector<std::int32_t> offsets, order;
 };
 
+TEST(SplitRows, EveryKindIsTested) {
+  const std::vector<Kind> all = kinds();
+  for (const RowOptimizerOp& known : row_optimizer_ops) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kind& kind) {
+      return kind.kind == known.kind;
+    })) << known.op;
+  }
+}
+
 TEST(SplitRows, UpdatesAreThoseOfFloat32) {
   for (const Kind& kind : kinds()) {
     for (const Isa isa : instruction_sets()) {
@@ -231,7 +244,10 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
                      std::to_string(columns) + " columns");
         const auto size = static_cast<std::size_t>(table_rows * columns);
         const Floats start = normal_floats(size, 7);
-        Floats w = start, a(size, 0.1f), b(size, 0.0f), split_a = a, split_b = b;
+        Floats w = start;
+        RowState a(kind.kind, 0, table_rows, columns, 0.1f);
+        RowState b(kind.kind, 1, table_rows, columns, 0.0f);
+        RowState split_a = a, split_b = b;
         SplitTable split(start);
         const SplitTable before = split;
         std::vector<bool> touched(static_cast<std::size_t>(table_rows), false);
@@ -266,8 +282,10 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
           update_rows(factors, table, g, aligned, isa, 3);
         }
         ASSERT_TRUE(same_bits(split.whole(), w));
-        ASSERT_TRUE(same_bits(split_a, a));
-        ASSERT_TRUE(same_bits(split_b, b));
+        ASSERT_TRUE(split_a == a);
+        ASSERT_TRUE(split_b == b);
+        ASSERT_TRUE(a.ends_where_it_should());
+        ASSERT_TRUE(b.ends_where_it_should());
         EXPECT_FALSE(same_bits(w, start)) << "the steps did something";
         for (std::size_t i = 0; i < size; ++i) {
           if (touched[i / static_cast<std::size_t>(columns)]) continue;

@@ -299,6 +299,30 @@ TEST(Costs, ProductsAndViews) {
   EXPECT_EQ(cost_of(g.graph(), g.graph().nodes.back()).bytes, 4.0 * 40);
 }
 
+// Rows that are looked up count, not the table; marks of its rows neither.
+TEST(Costs, LookUpsDoNotReadTheWholeTable) {
+  GraphBuilder g(operators());
+  constexpr std::int64_t rows = 1 << 20, columns = 16, ids = 10;
+  const ValueId table = g.input("table", {DType::float32, {rows, columns}});
+  const ValueId which = g.input("ids", {DType::int64, {ids}});
+  g.add_node("Gather", {table, which});
+  const auto bytes = [&] { return cost_of(g.graph(), g.graph().nodes.back()).bytes; };
+  EXPECT_EQ(bytes(), 2.0 * 4 * ids * columns + 8 * ids);
+  g.add_node("Gather", {table, which}, {{"to", std::string("float64")}});
+  EXPECT_EQ(bytes(), (4.0 + 8) * ids * columns + 8 * ids);
+
+  const ValueId marks = g.input("marks", {DType::int64, {rows / 64}});
+  const ValueId ranks = g.input("ranks", {DType::int32, {rows / 64}});
+  g.add_node("SplitIds", {which, marks, ranks}, {{"rows", rows}});
+  EXPECT_EQ(bytes(), ids * (8.0 + 8 + 4 + 8 + 4));
+
+  const ValueId touched = g.input("touched", {DType::boolean, {rows}});
+  g.add_node("MarkRows", {touched, which}, {{"first", std::int64_t{1}}});
+  EXPECT_EQ(bytes(), rows + ids * (8.0 + 1));
+  g.add_node("MarkRows", {touched, which}, {{"first", std::int64_t{0}}});
+  EXPECT_EQ(bytes(), ids * (8.0 + 1));
+}
+
 TEST(Layouts, Satisfies) {
   using Kind = LayoutWish::Kind;
   const Shape shape{2, 3, 4};

@@ -5,11 +5,15 @@
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
 
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/split_float.h"
 #include "engine/operators/update_kind.h"
+#include "engine/training/config/config_names.h"
+#include "engine/training/optimizers/optimizer.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {
@@ -48,14 +52,10 @@ struct OptimizerCase {
 void PrintTo(const OptimizerCase& c, std::ostream* stream) { *stream << c.name(); }
 
 std::string op_of(const std::string& kind) {
-  static const std::map<std::string, std::string> ops{{"sgd", "SgdUpdate"},
-                                                      {"adam", "AdamUpdate"},
-                                                      {"lazy_adam", "AdamUpdate"},
-                                                      {"adagrad", "AdagradUpdate"},
-                                                      {"rowwise_adagrad", "RowwiseAdagradUpdate"},
-                                                      {"ftrl", "FtrlUpdate"},
-                                                      {"group_ftrl", "GroupFtrlUpdate"}};
-  return ops.at(kind);
+  for (const auto& choice : optimizer_kinds) {
+    if (choice.name == kind) return choose_update({.kind = choice.value}).op;
+  }
+  throw std::out_of_range("no optimizer is called " + kind);
 }
 
 Attributes attributes_of(const Json& json, std::int64_t columns) {
@@ -118,7 +118,7 @@ class Table {
         tensors.emplace_back();
         continue;
       }
-      HostTensor state(TensorType{DType::float64, kind.state_shape({rows_, columns_})});
+      HostTensor state(TensorType{DType::float64, kind.state_shape(k, {rows_, columns_})});
       for (double& x : state.as<double>()) x = k == 0 ? start : 0;
       tensors.push_back(state.converted(dtype));
     }
@@ -252,6 +252,12 @@ TEST_P(RowOptimizers, SplitMastersTakeTheSameSteps) {
           same_bytes(whole.tensors[0], array(table + ".initial").converted(DType::float32)));
     }
   }
+}
+
+TEST(RowOptimizersTest, EveryUpdateHasACase) {
+  std::set<std::string> ops;
+  for (const Json& json : description()["cases"]) ops.insert(op_of(json["kind"]));
+  for (const UpdateKind& kind : update_kinds()) EXPECT_TRUE(ops.contains(kind.op)) << kind.op;
 }
 
 std::vector<OptimizerCase> cases() {

@@ -25,6 +25,9 @@ void add_unique(Cases& cases) {
   add("all_different", {ints({5, 3, 1, 0, 2, 4}, DType::int64)}, {0, 1, 2, 3, 4, 5}, rows);
   add("two_lookups", {valued({2, 2}, {2, 0, 2, 1}, DType::int64), ints({1, 5}, DType::int64)},
       {0, 1, 2, 5, -1, -1}, rows);
+  add("two_types",
+      {valued({2, 2}, {2, 0, -4, 1}, DType::int64), ints({1, -1, 2}), ints({4}, DType::int64)},
+      {0, 1, 2, 4, 5, -1}, rows);
   add("none", {ints({}, DType::int64)}, {}, rows);
   add("few_of_many", {ints({70000000000, 3, 70000000000}, DType::int64)}, {3, 70000000000, -1},
       {{"rows", std::int64_t{1} << 40}});

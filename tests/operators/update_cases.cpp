@@ -1,6 +1,7 @@
 // Cases of the optimizers' updates, clipping and accumulation.
 #include <cmath>
 
+#include "engine/operators/update_kind.h"
 #include "tests/operators/network_cases.h"
 
 namespace tandem::testing {
@@ -141,7 +142,7 @@ void add_adagrad_and_ftrl(Cases& cases) {
     add_case(cases, op, "all_settings", with_scalars(tensors, 3), settings);
     add_case(cases, op, "skipped", with_scalars(tensors, 3, true), settings);
     cases.back().expected = pattern(15);
-    if (op == "AdagradUpdate" || op == "FtrlUpdate") {
+    if (!find_update_kind(op)->by_row) {
       std::vector<CaseInput> weighted = with_scalars(tensors, 3, true);
       weighted.push_back(weight);
       add_case(cases, op, "skipped_with_weight", weighted, {{"weight", std::string("bfloat16")}});

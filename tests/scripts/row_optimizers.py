@@ -145,40 +145,56 @@ def sgd(s, g, t, o):
     s["w"][:] -= o["lr"] * g
 
 
+# ---- where states start: states(table [rows, columns], options), w first
+
+
+def _start(w, o):
+    """Of an accumulator, one number for each row."""
+    return np.full((len(w), 1), o.get("initial_accumulator", 0.0))
+
+
+def no_states(w, o):
+    return {"w": w}
+
+
+def ftrl_states(w, o):
+    return {"w": w, "accumulator": _start(w, o) + 0 * w, "linear": 0 * w}
+
+
+def adam_states(w, o):
+    return {"w": w, "exp_avg": 0 * w, "exp_avg_sq": 0 * w}
+
+
+def adagrad_states(w, o):
+    return {"w": w, "sum": _start(w, o) + 0 * w}
+
+
+def rowwise_states(w, o):
+    return {"w": w, "sum": _start(w, o)}
+
+
 FTRL = {"lr": 0.05, "l1": 2.0, "l2": 0.1, "beta": 1.0, "lr_power": -0.5, "initial_accumulator": 0.1}
 TF = {**FTRL, "dialect": "tensorflow", "l2_shrinkage": 0.0, "beta": 0.0}
 ADAM = {"lr": 0.01, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 WIDE = {"lr": 0.05, "l1": 1e-8, "l2": 1e-8, "beta": 0.0, "lr_power": -0.5, "initial_accumulator": 1.0}
-CASES = [  # name, kind, formula, options
-    ("ftrl", "ftrl", ftrl, FTRL),
-    ("ftrl_power", "ftrl", ftrl, {**FTRL, "lr_power": -0.7, "l1": 1.0}),
-    ("ftrl_wide", "ftrl", ftrl, WIDE),
-    ("ftrl_tensorflow", "ftrl", ftrl_tensorflow, TF),
-    ("ftrl_shrinkage", "ftrl", ftrl_tensorflow, {**TF, "l2_shrinkage": 0.01, "beta": 0.5, "lr_power": -0.6}),
-    ("ftrl_mindspore", "ftrl", ftrl_mindspore, {**TF, "dialect": "mindspore", "initial_accumulator": 1.0}),
-    ("group_ftrl", "group_ftrl", group_ftrl, {**FTRL, "l1": 9.0}),
-    ("group_ftrl_strong", "group_ftrl", group_ftrl, {**FTRL, "l1": 30.0, "beta": 0.0, "lr_power": -0.6}),
-    ("lazy_adam", "lazy_adam", lazy_adam, {**ADAM, "epsilon_form": "onnx"}),
-    ("lazy_adam_eps", "lazy_adam", lazy_adam, {**ADAM, "epsilon_form": "onnx", "eps": 1e-2, "beta1": 0.8, "beta2": 0.99}),
-    ("lazy_adam_pytorch", "lazy_adam", lazy_adam_pytorch, {**ADAM, "epsilon_form": "pytorch", "eps": 1e-2}),
-    ("adam", "adam", adam, {**ADAM, "epsilon_form": "pytorch", "eps": 1e-4}),
-    ("adagrad", "adagrad", adagrad, {"lr": 0.02, "eps": 1e-10, "initial_accumulator": 0.0}),
-    ("adagrad_initial", "adagrad", adagrad, {"lr": 0.1, "eps": 1e-3, "initial_accumulator": 0.25}),
-    ("rowwise_adagrad", "rowwise_adagrad", rowwise_adagrad, {"lr": 0.05, "eps": 1e-8, "initial_accumulator": 0.0}),
-    ("sgd", "sgd", sgd, {"lr": 0.1}),
+CASES = [  # name, kind, formula, states, options
+    ("ftrl", "ftrl", ftrl, ftrl_states, FTRL),
+    ("ftrl_power", "ftrl", ftrl, ftrl_states, {**FTRL, "lr_power": -0.7, "l1": 1.0}),
+    ("ftrl_wide", "ftrl", ftrl, ftrl_states, WIDE),
+    ("ftrl_tensorflow", "ftrl", ftrl_tensorflow, ftrl_states, TF),
+    ("ftrl_shrinkage", "ftrl", ftrl_tensorflow, ftrl_states, {**TF, "l2_shrinkage": 0.01, "beta": 0.5, "lr_power": -0.6}),
+    ("ftrl_mindspore", "ftrl", ftrl_mindspore, ftrl_states, {**TF, "dialect": "mindspore", "initial_accumulator": 1.0}),
+    ("group_ftrl", "group_ftrl", group_ftrl, ftrl_states, {**FTRL, "l1": 9.0}),
+    ("group_ftrl_strong", "group_ftrl", group_ftrl, ftrl_states, {**FTRL, "l1": 30.0, "beta": 0.0, "lr_power": -0.6}),
+    ("lazy_adam", "lazy_adam", lazy_adam, adam_states, {**ADAM, "epsilon_form": "onnx"}),
+    ("lazy_adam_eps", "lazy_adam", lazy_adam, adam_states, {**ADAM, "epsilon_form": "onnx", "eps": 1e-2, "beta1": 0.8, "beta2": 0.99}),
+    ("lazy_adam_pytorch", "lazy_adam", lazy_adam_pytorch, adam_states, {**ADAM, "epsilon_form": "pytorch", "eps": 1e-2}),
+    ("adam", "adam", adam, adam_states, {**ADAM, "epsilon_form": "pytorch", "eps": 1e-4}),
+    ("adagrad", "adagrad", adagrad, adagrad_states, {"lr": 0.02, "eps": 1e-10, "initial_accumulator": 0.0}),
+    ("adagrad_initial", "adagrad", adagrad, adagrad_states, {"lr": 0.1, "eps": 1e-3, "initial_accumulator": 0.25}),
+    ("rowwise_adagrad", "rowwise_adagrad", rowwise_adagrad, rowwise_states, {"lr": 0.05, "eps": 1e-8, "initial_accumulator": 0.0}),
+    ("sgd", "sgd", sgd, no_states, {"lr": 0.1}),
 ]
-
-
-def initial_states(kind, w, o):
-    w = w.astype(np.float64)
-    rows = np.full(len(w), o.get("initial_accumulator", 0.0))
-    if kind.endswith("ftrl"):
-        return {"w": w, "accumulator": rows[:, None] + 0 * w, "linear": 0 * w}
-    if kind.endswith("adam"):
-        return {"w": w, "exp_avg": 0 * w, "exp_avg_sq": 0 * w}
-    if kind == "adagrad":
-        return {"w": w, "sum": rows[:, None] + 0 * w}
-    return {"w": w, "sum": rows[:, None]} if kind == "rowwise_adagrad" else {"w": w}
 
 
 def untouched(rows):
@@ -219,8 +235,8 @@ def row_gradients(ids, grads):
     return unique, sums
 
 
-def run(kind, update, options, first, batches):
-    states = initial_states(kind, first, options)
+def run(kind, update, start, options, first, batches):
+    states = start(first.astype(np.float64), options)
     for t, (ids, grads) in enumerate(batches, 1):
         unique, sums = row_gradients(ids, grads)
         if kind == "adam":
@@ -248,16 +264,16 @@ def main():
         arrays[f"{table}.offsets"] = np.cumsum([0] + [len(ids) for ids, _ in batches]).astype(np.int64)
         arrays[f"{table}.ids"] = np.concatenate([ids for ids, _ in batches])
         arrays[f"{table}.gradients"] = np.concatenate([grads for _, grads in batches])
-        for name, kind, update, settings in CASES:
-            states = run(kind, update, settings, first, batches)
+        for name, kind, update, start, settings in CASES:
+            states = run(kind, update, start, settings, first, batches)
             assert all(np.isfinite(value).all() for value in states.values()), name
             if kind != "adam":
                 assert (states["w"][list(untouched(len(first)))] == first[list(untouched(len(first)))]).all()
             for key, value in states.items():
                 if key == "w" or table != "d19":
                     arrays[f"{name}.{table}.{key}"] = value
-    for name, kind, _, settings in CASES:
-        states = list(initial_states(kind, np.zeros((1, 1), np.float32), settings))
+    for name, kind, _, start, settings in CASES:
+        states = list(start(np.zeros((1, 1)), settings))
         cases.append({"name": name, "kind": kind, "options": settings, "states": states[1:]})
     content = {"steps": STEPS, "tables": {k: {"rows": r, "columns": c, "untouched": untouched(r)} for k, (r, c) in TABLES.items()}}
     (DATA / "row_optimizers.json").write_text(json.dumps({**content, "cases": cases}, indent=1) + "\n")

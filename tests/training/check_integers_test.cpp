@@ -1,9 +1,11 @@
-// Ids of the data that no row of a table has: refused, or given zeros where the field says so.
+// Ids of the data that no row of a table has: refused, or given zeros where the field says so; and
+// labels that are none.
 #include "engine/training/check_integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "engine/graph/builder.h"
@@ -17,6 +19,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t none = absent_id<std::int64_t>, narrow_none = absent_id<std::int32_t>;
 
@@ -41,12 +44,12 @@ Graph look_ups(DType ids, const std::vector<std::pair<std::int64_t, std::vector<
   return b.finish();
 }
 
-RunConfig config_of(const std::string& field) {
+RunConfig config_of(const std::string& field, const std::vector<std::string>& overrides = {}) {
   return parse_run_config(
       "model = 'm.onnx'\nsteps = 1\n[optimizer]\nkind = 'sgd'\n[data]\nkind = 'npz'\n"
       "[data.train]\nfiles = ['a.npz']\n[data.fields]\n" +
           field + "\n",
-      "/folder/train.toml");
+      "/folder/train.toml", overrides);
 }
 const char* const zero = "ids = { from = 'ids', out_of_range = 'zero' }";
 
@@ -71,12 +74,26 @@ TEST(OutOfRange, ZeroGivesTheIdOfNoRow) {
   const auto narrow = zero_out_of_range(config_of(zero), look_ups(DType::int32, {{5, {}}}),
                                         source_of(DType::int32, ids));
   EXPECT_THAT(read(*narrow), ElementsAre(0, 4, narrow_none, narrow_none, 3, narrow_none));
-  const auto least = zero_out_of_range(config_of(zero), look_ups(DType::int64, {{5, {}}, {4, {}}}),
-                                       source_of(DType::int64, ids));
-  EXPECT_THAT(read(*least), ElementsAre(0, none, none, none, 3, none));
   const auto kept = zero_out_of_range(config_of("ids = 'ids'"), look_ups(DType::int64, {{5, {}}}),
                                       source_of(DType::int64, ids));
   EXPECT_EQ(read(*kept), ids);
+}
+
+// Id 7 would be a row of one table and none of the other, with one number for both.
+TEST(OutOfRange, ZeroIsRefusedForTablesOfDifferentLengths) {
+  const Graph graph = look_ups(DType::int64, {{5, {}}, {9, {}}});
+  const auto source = source_of(DType::int64, {0, 4, 7});
+  EXPECT_THAT(error_of([&] { zero_out_of_range(config_of(zero), graph, source); }),
+              AllOf(HasSubstr("train.toml:10"), HasSubstr("data.fields.ids"),
+                    HasSubstr("tables of different lengths"),
+                    HasSubstr("got 5 in \"table5\" and 9 in \"table9\""),
+                    HasSubstr("(give the model an input, and the data a field, for each table")));
+  const std::string text =
+      error_of([&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source); });
+  EXPECT_THAT(text,
+              HasSubstr("memory:3: data.fields.ids: out of range: an index of embedding5 into "
+                        "\"table5\", which has 5 rows: expected 0 to 4, got 7"));
+  EXPECT_THAT(text, Not(HasSubstr("out_of_range")));
 }
 
 // A cast to int32 keeps the least int32, and no value of an int32 becomes the least int64.
@@ -101,14 +118,22 @@ TEST(OutOfRange, TheIdOfNoRowIsThatOfTheLookUp) {
   EXPECT_THAT(refusal(DType::int16, look_ups(DType::int64, {{5, {}}})), HasSubstr("got int16"));
 }
 
-TEST(OutOfRange, DataMayHoldTheIdOfNoRow) {
+TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
   const auto checked = [](DType type, const Graph& graph, const std::vector<std::int64_t>& ids) {
     return error_of(
         [&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source_of(type, ids)); });
   };
   const Graph wide = look_ups(DType::int64, {{5, {}}}), narrow = look_ups(DType::int32, {{5, {}}});
-  EXPECT_EQ(checked(DType::int64, wide, {0, none, 4}), "no error");
-  EXPECT_EQ(checked(DType::int32, narrow, {0, narrow_none, 4}), "no error");
+  EXPECT_THAT(
+      checked(DType::int64, wide, {0, none, 4}),
+      AllOf(HasSubstr("memory:2: data.fields.ids: out of range"),
+            HasSubstr("got -9223372036854775808"),
+            HasSubstr("(out_of_range = \"zero\" in data.fields.ids looks up zeros for it)")));
+  EXPECT_THAT(checked(DType::int32, narrow, {0, narrow_none, 4}), HasSubstr("got -2147483648"));
+  const auto zeros =
+      zero_out_of_range(config_of(zero), narrow, source_of(DType::int32, {0, narrow_none, 4}));
+  check_integer_fields(config_of(zero), narrow, *zeros);
+  EXPECT_THAT(read(*zeros), ElementsAre(0, narrow_none, 4));
   EXPECT_THAT(checked(DType::int64, wide, {0, none + 1, 4}), HasSubstr("out of range"));
   EXPECT_THAT(checked(DType::int64, wide, {0, narrow_none, 4}), HasSubstr("got -2147483648"));
   EXPECT_THAT(
@@ -124,6 +149,61 @@ TEST(OutOfRange, ABoundedFieldIsCheckedByWhatItGives) {
   EXPECT_THAT(error_of([&] { source->check_range(0, 9, nullptr); }), HasSubstr("got 5"));
   EXPECT_THAT(error_of([&] { source->check_range(0, 3, &none); }), HasSubstr("got 4"));
   check_integer_fields(config_of(zero), look_ups(DType::int64, {{5, {}}}), *source);
+}
+
+/// What is wrong with float ids of a model that converts them itself.
+std::string float_ids(const std::vector<float>& ids) {
+  const auto count = static_cast<std::int64_t>(ids.size());
+  const auto source = make_array_source({{"ids", HostTensor::from<float>({count}, ids)}});
+  const Graph graph = look_ups(DType::float32, {{5, {DType::int64}}});
+  return error_of([&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source); });
+}
+
+TEST(OutOfRange, FloatIdsThatTheModelConverts) {
+  EXPECT_EQ(float_ids({0, 4, 3.5f}), "no error");
+  EXPECT_THAT(float_ids({0, 5}), HasSubstr("memory:2: data.fields.ids: out of range: an index of "
+                                           "embedding5 into \"table5\", which has 5 rows: expected "
+                                           "from 0 to below 5, got 5"));
+  EXPECT_THAT(float_ids({-0.5f}), HasSubstr("got -0.5"));
+  EXPECT_THAT(float_ids({1e30f}), HasSubstr("got 1e+30"));
+  EXPECT_THAT(float_ids({std::numeric_limits<float>::quiet_NaN()}), HasSubstr("got nan"));
+}
+
+/// What is wrong with labels of a binary cross entropy.
+std::string binary_labels(const HostTensor& labels) {
+  const RunConfig config =
+      config_of("label = 'label'", {"loss.terms=[{name=\"click\", kind=\"binary_cross_entropy\", "
+                                    "logits=\"logits\", labels=\"label\"}]"});
+  const auto source = make_array_source({{"label", labels}});
+  const Graph graph = look_ups(DType::int64, {{5, {}}});
+  try {
+    check_integer_fields(config, graph, *source);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(BinaryLabels, AreZeroOneOrBetween) {
+  EXPECT_EQ(binary_labels(HostTensor::from<float>({5}, {0, 1, 0.25f, 1, 0})), "no error");
+  EXPECT_EQ(binary_labels(HostTensor::from<std::uint8_t>({2, 2}, {0, 1, 1, 0})), "no error");
+  EXPECT_EQ(
+      binary_labels(HostTensor::from<float>({3}, {1, -1, 1})),
+      "memory:2: data.fields.label: out of range: a label of the loss term \"click\" "
+      "(binary_cross_entropy): expected 0 to 1, got -1 (labels are 0 for no and 1 for yes, or "
+      "a probability between)");
+  EXPECT_THAT(binary_labels(HostTensor::from<std::int64_t>({4}, {0, 2, 0, 2})),
+              AllOf(HasSubstr("memory:2: "), HasSubstr("memory:4: "), HasSubstr("got 2")));
+  EXPECT_THAT(binary_labels(HostTensor::from<double>({1}, {1.0000001})),
+              HasSubstr("got 1.0000001"));
+  EXPECT_THAT(
+      binary_labels(HostTensor::from<float>({1}, {std::numeric_limits<float>::quiet_NaN()})),
+      HasSubstr("got nan"));
+  EXPECT_THAT(
+      binary_labels(HostTensor::from<float>({9}, {2, 2, 2, 2, 2, 2, 2, 2, 2})),
+      HasSubstr(
+          "memory:1: data.fields.label: out of range (and 8 rows more): a label of the loss"));
 }
 
 }  // namespace

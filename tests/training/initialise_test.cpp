@@ -129,6 +129,30 @@ TEST_F(Initialise, FansAreThoseOfTheWholeTable) {
   EXPECT_NEAR(largest, std::sqrt(6.0 / 300'007), 1e-6);
 }
 
+TEST_F(Initialise, NumbersThatTheTypeCannotHoldAreRefused) {
+  const auto refused = [&](InitRule rule) {
+    ParametersConfig config;
+    config.init = {std::move(rule)};
+    return testing::error_text([&] { apply(config); });
+  };
+  InitRule constant = rule("small", InitKind::constant);
+  constant.value = 1e39;
+  EXPECT_THAT(refused(constant), ::testing::AllOf(HasSubstr("small:weight"), HasSubstr("value of"),
+                                                  HasSubstr("float32"), HasSubstr("got 1e+39")));
+  constant.value = -3e38;
+  EXPECT_EQ(refused(constant), "no error");
+  InitRule normal = rule("small", InitKind::normal);
+  normal.std = 1e300;
+  EXPECT_THAT(refused(normal), HasSubstr("std of at most"));
+  normal.std = 1;
+  normal.mean = -1e300;
+  EXPECT_THAT(refused(normal), HasSubstr("mean of at most"));
+  InitRule uniform = rule("small", InitKind::uniform);
+  uniform.low = -1e308;
+  uniform.high = 1e308;
+  EXPECT_THAT(refused(uniform), HasSubstr("low of at most"));
+}
+
 TEST_F(Initialise, TablesThatStayAtZeroAreSaid) {
   ParametersConfig config;
   ShapeRule shape;

@@ -109,6 +109,27 @@ TEST_F(ResumeTest, AnotherOptimizerCannotResume) {
               HasSubstr("optimizer kinds may not change on resume"));
 }
 
+// It draws which samples are held out.
+TEST_F(ResumeTest, AnotherSeedCannotResume) {
+  const Trained stopped = run({"seed=5"}, 3);
+  const auto metrics = metrics_of(stopped.result.run_dir).size();
+  const std::string refused =
+      testing::error_text([&] { run({"seed=6"}, 0, stopped.result.run_dir); });
+  EXPECT_THAT(refused, ::testing::AllOf(HasSubstr("seed: the run was started with another seed"),
+                                        HasSubstr("expected 5, got 6"), HasSubstr("seed = 5")));
+  EXPECT_EQ(metrics_of(stopped.result.run_dir).size(), metrics);  // nothing was cut
+  EXPECT_GT(run({"seed=5"}, 0, stopped.result.run_dir).result.steps, 3u);
+}
+
+TEST_F(ResumeTest, AnotherBatchSizeIsSaid) {
+  const Trained stopped = run({}, 3);
+  const std::int64_t before = testing::small_config(folder_.path(), {}).batch_size;
+  const std::string after = std::to_string(before / 2);
+  const Trained resumed = run({"batch_size=" + after}, 0, stopped.result.run_dir);
+  EXPECT_THAT(resumed.messages, ::testing::Contains("batch_size changed from " +
+                                                    std::to_string(before) + " to " + after));
+}
+
 TEST_F(ResumeTest, AnOptimizerWithFewerStatesCannotResume) {
   const Trained stopped = run({"optimizer.kind=adam"}, 3);
   const auto metrics = metrics_of(stopped.result.run_dir).size();

@@ -9,6 +9,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/training_graph.h"
 #include "tests/training/support.h"
 
@@ -148,10 +149,12 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
               AllOf(HasSubstr(wanted), HasSubstr("sgd of every row"), HasSubstr("lazy_adam")));
   EXPECT_THAT(refused({"optimizer.kind=adagrad", "optimizer.weight_decay=0.1"}),
               AllOf(HasSubstr(wanted), HasSubstr("adagrad of every row")));
-  for (const char* kind :
-       {"sgd", "adam", "adamw", "lazy_adam", "adagrad", "rowwise_adagrad", "ftrl", "group_ftrl"}) {
-    SCOPED_TRACE(kind);
-    const TrainingGraph made = make({std::string("optimizer.kind=") + kind});
+  EXPECT_THAT(refused({"optimizer.kind=sgd", "optimizer.momentum=0.9"}),
+              AllOf(HasSubstr("sgd without momentum"),
+                    HasSubstr("rowwise_adagrad without weight_decay"), HasSubstr(", group_ftrl")));
+  for (const auto& kind : optimizer_kinds) {
+    SCOPED_TRACE(kind.name);
+    const TrainingGraph made = make({"optimizer.kind=" + std::string(kind.name)});
     EXPECT_EQ(count(made, "RowsUpdate"), 1);
     EXPECT_EQ(made.graph.type(made.graph.find_state("table.weight")->initial).dtype, DType::float32)
         << "halves are made where the graph is lowered";

@@ -189,8 +189,9 @@ TEST_F(TrainerTest, BadLabelsAreErrorsWithTheirRow) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::data);
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(),
-                HasSubstr("data.labels: out of range: a label is not a class of \"logits\""));
+    EXPECT_THAT(
+        error.what(),
+        HasSubstr("data.fields.labels: out of range: a label is not a class of \"logits\""));
     EXPECT_THAT(error.what(), HasSubstr("expected 0 to 2, got -1"));
   }
   EXPECT_EQ(run({terms(", ignore_index=-1")}).result.steps, 6u);
@@ -217,9 +218,10 @@ TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
         [&] { Training(testing::small_config(folder_.path()), parts, data, {}); });
   };
   EXPECT_EQ(text(3), "no error");
-  EXPECT_THAT(text(4),
-              HasSubstr("data.ids: out of range: an index of embedding into \"table\", which has 4 "
-                        "rows: expected 0 to 3, got 4"));
+  EXPECT_THAT(
+      text(4),
+      HasSubstr("data.fields.ids: out of range: an index of embedding into \"table\", which "
+                "has 4 rows: expected 0 to 3, got 4"));
   EXPECT_THAT(text(-1), HasSubstr("got -1"));
 }
 

@@ -16,8 +16,10 @@
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 
 class TrainingGraphTest : public ::testing::Test {
@@ -150,6 +152,29 @@ TEST_F(TrainingGraphTest, TheLastGroupThatCoversAParameterTakesIt) {
     EXPECT_NE(made.graph.find_input(rate.input), nullptr);
 }
 
+// A bias has no rows.
+TEST_F(TrainingGraphTest, KindsByRowNeedTables) {
+  const auto refused = [&](const std::vector<std::string>& keys) {
+    return testing::error_text([&] { make(keys); });
+  };
+  const std::string all = refused({"optimizer.kind=rowwise_adagrad"});
+  EXPECT_THAT(all, AllOf(HasSubstr("small.toml:"), HasSubstr("fc1:bias"), HasSubstr("fc2:bias"),
+                         Not(HasSubstr("fc1:weight"))));
+  EXPECT_THAT(all, AllOf(HasSubstr("optimizer.kind = \"rowwise_adagrad\""),
+                         HasSubstr("at least two dimensions"), HasSubstr("float32[8]"),
+                         HasSubstr("groups = [ { at =")));
+  const std::string one =
+      refused({R"(optimizer.groups=[{at="*:weight", lr=0.1}, {at="fc2", kind="group_ftrl"}])"});
+  EXPECT_THAT(one, AllOf(HasSubstr("optimizer.groups.1.kind = \"group_ftrl\""),
+                         HasSubstr("fc2:bias"), Not(HasSubstr("fc1"))));
+  const TrainingGraph tables =
+      make({R"(optimizer.groups=[{at="*:weight", kind="rowwise_adagrad"}])"});
+  EXPECT_EQ(updates(tables.graph, "RowwiseAdagradUpdate").size(), 2u);
+  const TrainingGraph frozen =
+      make({"optimizer.kind=group_ftrl", R"(parameters.freeze=[{at="*:bias"}])"});
+  EXPECT_EQ(updates(frozen.graph, "GroupFtrlUpdate").size(), 2u);
+}
+
 TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
   const TrainingGraph made = make({"optimizer.clip_norm=0.5"});
   EXPECT_TRUE(outputs(made.graph).count("gradient_norm"));
@@ -199,7 +224,37 @@ TEST_F(TrainingGraphTest, SelectorsThatMatchNothingAreReportedTogether) {
 
 TEST_F(TrainingGraphTest, NothingToTrainIsAnError) {
   EXPECT_THAT(testing::error_text([&] { make({"parameters.freeze=[{at=\"**\"}]"}); }),
-              HasSubstr("nothing to train"));
+              AllOf(HasSubstr("command line: "), HasSubstr("nothing to train"),
+                    HasSubstr("parameters.freeze"), HasSubstr("got \"**\"")));
+  const std::string until = testing::error_text(
+      [&] { make({"parameters.freeze=[{at=\"fc1\"}, {at=\"fc2\", until=\"5 steps\"}]"}); });
+  EXPECT_THAT(until, AllOf(HasSubstr("got \"fc1\" ("), HasSubstr("got \"fc2\" until 5 steps"),
+                           HasSubstr("also before an `until`")));
+}
+
+TEST_F(TrainingGraphTest, ParametersOfOtherTypesAreRefusedAtTheKind) {
+  const auto refused = [&](DType dtype, const std::string& kind) {
+    GraphBuilder g(operators_, testing::small_network(operators_, 4));
+    State state;
+    state.name = "table.weight";
+    state.path = "table:weight";
+    state.trainable = true;
+    state.start = HostTensor(TensorType{dtype, {9, 3}});
+    const ValueId table = g.state(std::move(state));
+    g.set_scope({"table.Gather", Phase::forward, {}});
+    const ValueId ids = g.input("ids", {DType::int64, {4}});
+    const ValueId rows = g.cast(g.add_node("Gather", {table, ids}), DType::float32);
+    const ValueId sum = g.add(g.graph().find_output("logits")->value, rows);
+    g.graph().outputs.clear();
+    g.output("logits", sum);
+    return testing::error_text(
+        [&] { make(g.finish(), testing::small_config("/folder", {"optimizer.kind=" + kind})); });
+  };
+  EXPECT_THAT(refused(DType::float16, "lazy_adam"),
+              AllOf(HasSubstr("small.toml:"), HasSubstr("table:weight"),
+                    HasSubstr("optimizer.kind = \"lazy_adam\""), HasSubstr("expected float32"),
+                    HasSubstr("got float16[9, 3]"), HasSubstr("parameters.freeze")));
+  EXPECT_THAT(refused(DType::float64, "lazy_adam"), HasSubstr("got float64[9, 3]"));
 }
 
 TEST_F(TrainingGraphTest, EveryMissingGradientIsReported) {

@@ -98,6 +98,22 @@ struct Converter {
   }
 };
 
+/// Whether the text of an override can only be meant as TOML: a list, a table or a number for a key
+/// that takes no text, or what looks like more than a path in braces.
+bool is_meant_as_toml(std::string_view written, const KeyInfo* key) {
+  const std::size_t first = written.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return false;
+  const char c = written[first];
+  const bool opens = c == '[' || c == '{';
+  constexpr unsigned texts = string_value | path_value | duration_value | selector_value;
+  if (key == nullptr) return opens;
+  if (key->type & texts) {
+    return opens && (key->type & (list_value | table_value)) &&
+           written.find_first_of("=\"'") != std::string_view::npos;
+  }
+  return opens || c == '+' || c == '-' || (c >= '0' && c <= '9');
+}
+
 // "a.b.0" or "a.\"x.y\".0"
 std::vector<std::string> split_path(std::string_view path) {
   std::vector<std::string> parts(1);
@@ -223,6 +239,12 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
     value = Converter{where.file, errors}.convert(*parsed.table().get("value"));
   }
   const KeyInfo* info = train_keys().find(path);
+  if (!parsed && is_meant_as_toml(written, info)) {
+    Diagnostic d = at(where, path, "not TOML: " + std::string(parsed.error().description()));
+    d.got = written.substr(0, 200);
+    errors.push_back(std::move(d));
+    return;
+  }
   const bool wants_text =
       info && (info->type & (string_value | path_value | duration_value | selector_value)) &&
       !fits(value, info->type);

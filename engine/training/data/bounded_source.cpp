@@ -45,6 +45,10 @@ class BoundedSource final : public DataSource {
     if (bound.limit <= limit && ignore != nullptr && *ignore == bound.outside) return;
     source_->check_range(field, std::min(limit, bound.limit), ignore);
   }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    source_->check_numbers(field, least, most, expected);
+  }
 
  private:
   std::shared_ptr<const DataSource> source_;

@@ -10,6 +10,7 @@
 #include "engine/graph/selector.h"
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/data/number_text.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/transforms.h"
 
@@ -60,6 +61,10 @@ class ArraySource final : public DataSource {
       }
       try {
         functions.run(plan.array->row(sample), key, out);
+      } catch (const NotWhole& problem) {
+        Diagnostic d = at_row(field, sample, problem.what());
+        d.fix = "ids and class numbers are whole numbers; float32 keeps others as they are";
+        throw Error(ErrorKind::data, std::move(d));
       } catch (const std::invalid_argument& problem) {
         throw Error(ErrorKind::data, at_row(field, sample, problem.what()));
       }
@@ -75,11 +80,50 @@ class ArraySource final : public DataSource {
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
     const DataField& info = fields_[static_cast<std::size_t>(field)];
     assert(is_integer(info.sample.dtype));
+    if (is_integer(plans_[static_cast<std::size_t>(field)].array->sample().dtype) &&
+        is_known_within(field, 0, static_cast<double>(limit) - 1))
+      return;
+    const bool is_unsigned = info.sample.dtype == DType::uint64;
+    check_values(
+        field, "0 to " + std::to_string(limit - 1),
+        [](const HostTensor& values) { return values.integers(); },
+        [&](std::int64_t value) {
+          return (value < 0 || value >= limit) && !(ignore && value == *ignore);
+        },
+        [&](std::int64_t value) {
+          return is_unsigned ? std::to_string(static_cast<std::uint64_t>(value))
+                             : std::to_string(value);
+        });
+  }
+
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    if (is_known_within(field, least, most)) return;
+    check_values(
+        field, expected,
+        [](const HostTensor& values) {
+          const HostTensor wide = values.converted(DType::float64);
+          return std::vector<double>(wide.as<double>().begin(), wide.as<double>().end());
+        },
+        [&](double value) { return !(value >= least && value <= most); },
+        [](double value) { return number_text(value); });
+  }
+
+ private:
+  /// What the files' statistics tell without reading the field.
+  bool is_known_within(int field, double least, double most) const {
     const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
-    if (const auto& range = plan.array->range; range && plan.evaluation.only_casts()) {
-      if (range->first >= 0 && range->second < static_cast<double>(limit)) return;
-    }
+    const auto& range = plan.array->range;
+    return range && plan.evaluation.only_casts() && range->first >= least && range->second <= most;
+  }
+
+  /// Reads a field whole and throws where a sample has a value that `is_bad`. `read`: the values of
+  /// some samples, in order; `text` shows one.
+  template <class Read, class IsBad, class Text>
+  void check_values(int field, const std::string& expected, Read read, IsBad is_bad,
+                    Text text) const {
     constexpr std::int64_t piece = 4096;
+    const DataField& info = fields_[static_cast<std::size_t>(field)];
     const std::int64_t each = info.sample.elements();
     std::vector<std::int64_t> samples;
     std::vector<Diagnostic> bad;
@@ -90,18 +134,16 @@ class ArraySource final : public DataSource {
       HostTensor values(
           TensorType{info.sample.dtype, {static_cast<std::int64_t>(samples.size()), each}});
       fill(field, samples, nullptr, values.data());
-      const std::vector<std::int64_t> numbers = values.integers();
+      const auto numbers = read(values);
       for (std::size_t i = 0; i < samples.size(); ++i) {
         const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(i) * each;
-        const auto wrong = std::find_if(begin, begin + each, [&](std::int64_t value) {
-          return (value < 0 || value >= limit) && !(ignore && value == *ignore);
-        });
+        const auto wrong = std::find_if(begin, begin + each, is_bad);
         if (wrong == begin + each) continue;
         ++bad_rows;
         if (bad.size() == 5) continue;
         Diagnostic d = at_row(field, samples[i], "out of range");
-        d.expected = "0 to " + std::to_string(limit - 1);
-        d.got = std::to_string(*wrong);
+        d.expected = expected;
+        d.got = text(*wrong);
         bad.push_back(std::move(d));
       }
     }
@@ -110,14 +152,13 @@ class ArraySource final : public DataSource {
     throw Error(ErrorKind::data, std::move(bad));
   }
 
- private:
   Diagnostic at_row(int field, std::int64_t sample, std::string message) const {
     const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];
     const auto [file, row] = plan.array->place(sample);
     return {.message = std::move(message),
             .file = file,
             .line = static_cast<int>(row),
-            .path = "data." + plan.name};
+            .path = "data.fields." + plan.name};
   }
 
   void add(const FieldConfig& field, const OpenOptions& options, std::vector<Diagnostic>& errors) {
@@ -155,6 +196,7 @@ class ArraySource final : public DataSource {
     }
     const auto compile = [&](bool augment) {
       TransformPlan plan(array->sample());
+      if (field.out_of_range == OutOfRange::zero) plan.narrow_ids();
       const auto append = [&](auto begin, auto end) {
         for (auto it = begin; it != end; ++it) {
           try {
@@ -224,6 +266,10 @@ class SubsetSource final : public DataSource {
   }
   void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const override {
     whole_->check_range(field, limit, ignore);
+  }
+  void check_numbers(int field, double least, double most,
+                     const std::string& expected) const override {
+    whole_->check_numbers(field, least, most, expected);
   }
 
  private:

@@ -48,6 +48,9 @@ class DataSource {
   /// Checks all values of an integer field once: 0 <= value < limit, or equal to `ignore` where
   /// that is given. Throws Error{data} with file:row of the first ones (at most 5) and their count.
   virtual void check_range(int field, std::int64_t limit, const std::int64_t* ignore) const = 0;
+  /// The same of a field of any type: least <= value <= most, and a number. `expected`: for people.
+  virtual void check_numbers(int field, double least, double most,
+                             const std::string& expected) const = 0;
 
   /// Index into fields(), or -1.
   int find_field(std::string_view name) const;
@@ -66,6 +69,9 @@ struct OpenOptions {
   int threads = 0;
   /// Hears that a table is prepared, how far that is, and which rows were left out.
   std::function<void(const std::string&)> on_message;
+  /// Asked while a table is prepared, from any thread: true ends that with Error{runtime}, and what
+  /// was written of it is removed.
+  std::function<bool()> stop_requested;
 };
 
 /// A vocabulary of the training data; ids are below `rows`, 0 is what it does not have.

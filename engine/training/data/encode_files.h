@@ -27,7 +27,8 @@ struct EncodeFilesOptions {
   int threads = 0;  // 0: as many as the machine has
   /// Plain text is dealt to the threads in blocks of so many bytes.
   std::uint64_t block_bytes = std::uint64_t{1} << 20;
-  /// Hears of bytes of the files that were read, from any thread.
+  /// Hears of bytes of the files that were read, from any thread. What it throws ends the file, as
+  /// if that were broken there.
   std::function<void(std::uint64_t)> on_read;
 };
 

@@ -78,14 +78,47 @@ std::string stamp(const DataConfig& config) {
   return text;
 }
 
+void check_stop(const OpenOptions& options) {
+  if (!options.stop_requested || !options.stop_requested()) return;
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = "interrupted while the table was prepared",
+                         .fix = "what was prepared of it is removed; the next run begins again"});
+}
+
+/// Calls f, which writes to the cache: failures say how to have the cache elsewhere.
+template <class F>
+void in_cache(const DataConfig& config, F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::runtime) throw;
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) {
+      const bool is_cache = d.file.starts_with(config.cache) || config.cache.starts_with(d.file);
+      if (d.file.empty() || !is_cache) continue;
+      const bool has_fix = !d.fix.empty();
+      d.fix += (has_fix ? ", or" : "") + std::string(" name another folder with data.cache");
+      if (!has_fix) d.fix.erase(0, 1);
+    }
+    throw Error(ErrorKind::runtime, std::move(problems));
+  }
+}
+
 /// Holds a folder against other processes that prepare the same.
 class FolderLock {
  public:
-  FolderLock(const std::string& path, const std::function<void(const std::string&)>& say)
-      : file_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    if (file_ < 0 || ::flock(file_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-    say("data       waiting for another process that prepares this table");
-    while (::flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+  explicit FolderLock(const std::string& path)
+      : file_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
+  void wait(const OpenOptions& options) {
+    bool said = false;
+    while (file_ >= 0 && ::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) return;
+      if (!said && options.on_message)
+        options.on_message("data       waiting for another process that prepares this table");
+      said = true;
+      check_stop(options);
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
   ~FolderLock() {
@@ -100,7 +133,7 @@ class FolderLock {
 
 /// The numbers of values in an array become ids.
 void write_ids(const TableField& field, const std::string& path,
-               const std::vector<std::int32_t>& ids, int threads,
+               const std::vector<std::int32_t>& ids, int threads, const OpenOptions& options,
                std::vector<ColumnStatistics>& statistics) {
   constexpr std::size_t piece = 1 << 18;
   struct Piece {
@@ -114,6 +147,7 @@ void write_ids(const TableField& field, const std::string& path,
     OutputFile to(path + ".ids");
     const auto each = static_cast<std::size_t>(field.values_of_a_cell());
     const auto convert = [&](std::int64_t job) {
+      check_stop(options);
       const std::size_t first = static_cast<std::size_t>(job) * piece;
       const std::size_t last = std::min(first + piece, count);
       Piece made;
@@ -196,8 +230,12 @@ class Preparation {
     }
     options.vocabularies = vocabularies;
     options.threads = options_.threads;
-    options.on_read = [this](std::uint64_t bytes) { tell(bytes); };
+    options.on_read = [this](std::uint64_t bytes) {
+      check_stop(options_);  // ends the reading as a broken file does
+      tell(bytes);
+    };
     EncodedFiles encoded = encode_files(config_, table_.plan, paths, options);
+    check_stop(options_);
     PreparedSplit& split = eval ? table_.eval : table_.train;
     for (const TableField& field : table_.plan.fields) {
       split.fields.emplace_back(field.columns.size());
@@ -264,7 +302,7 @@ class Preparation {
         if (field.end != TableField::End::vocabulary) continue;
         std::vector<ColumnStatistics> statistics(field.columns.size());
         write_ids(field, prefix + "." + std::to_string(f), ids_[field.vocabulary], of_a_file,
-                  statistics);
+                  options_, statistics);
         const std::lock_guard lock(mutex);
         for (std::size_t c = 0; c < statistics.size(); ++c) split.fields[f][c].add(statistics[c]);
       }
@@ -303,13 +341,14 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
   const std::string name = short_hash(stamp(config));
   table.folder = parent + "/" + name;
   if (!read_manifest(table)) {
-    make_directories(parent);
-    const FolderLock lock(parent, say);
+    in_cache(config, [&] { make_directories(parent); });
+    FolderLock lock(parent);
+    lock.wait(options);
     if (!read_manifest(table)) {
       table.train = table.eval = {};
       table.vocabularies.clear();
       try {
-        Preparation(config, options, table).run();
+        in_cache(config, [&] { Preparation(config, options, table).run(); });
       } catch (...) {
         remove_all(table.folder + ".new");
         throw;

@@ -1,9 +1,14 @@
 #include "engine/training/data/row_encoder.h"
 
+#include <locale.h>
+#include <stdlib.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+
+#include "engine/training/data/number_functions.h"
 
 namespace tandem {
 namespace {
@@ -14,22 +19,41 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// Of a number as std::from_chars takes it, which tells too small ones from too large ones by
+/// nothing: 0 for 1e-400, infinity for 1e400.
+double nearest(std::string_view number) {
+  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  return ::strtod_l(std::string(number).c_str(), nullptr, plain);
+}
+
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   text = trimmed(text);
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
   if constexpr (std::is_floating_point_v<T>) {
+    if (error == std::errc::result_out_of_range) {
+      value = nearest(text);
+    } else if (error != std::errc()) {
+      return std::nullopt;
+    }
     if (!std::isfinite(value)) return std::nullopt;
+  } else if (error != std::errc()) {
+    return std::nullopt;
   }
   return value;
 }
 
+/// Long text is cut in front of a character of UTF-8.
 std::string shown(std::string_view text) {
-  constexpr std::size_t most = 60;
-  return "\"" + std::string(text.substr(0, most)) + (text.size() > most ? "…\"" : "\"");
+  constexpr std::size_t most = 60, longest_character = 4;
+  if (text.size() <= most) return "\"" + std::string(text) + "\"";
+  std::size_t cut = most;
+  const auto is_inside = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
+  while (cut > most - longest_character + 1 && is_inside()) --cut;
+  return "\"" + std::string(text.substr(0, cut)) + "…\"";
 }
 
 void store(DType dtype, std::int64_t value, std::uint8_t* to) {
@@ -181,15 +205,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const std::optional<double> parsed = number_in<double>(text);
   if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
   double value = *parsed;
-  for (const Transform& function : field.numeric) {
-    if (function.kind == TransformKind::log1p) {
-      value = std::log1p(std::max(value, 0.0));
-    } else {
-      value = static_cast<double>(
-          std::upper_bound(function.bounds.begin(), function.bounds.end(), value) -
-          function.bounds.begin());
-    }
-  }
+  for (const Transform& function : field.numeric) value = apply(function, value);
   if (field.end != TableField::End::number) {
     char digits[24];
     const auto end =
@@ -204,7 +220,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     if constexpr (std::is_same_v<T, bool>) {
       stored = value != 0;
     } else if constexpr (std::is_integral_v<T>) {
-      stored = static_cast<T>(value);  // a bucket
+      stored = static_cast<T>(value);  // whole, and fits: number_type
     } else if constexpr (std::is_same_v<T, double>) {
       stored = value;
     } else {

@@ -192,6 +192,7 @@ std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
     encode.prefixes.push_back(table_prefix(folder, true, i));
   encode.vocabularies = &request.vocabularies;
   encode.threads = request.options.threads;
+  encode.on_read = request.on_read;
   EncodedFiles encoded = encode_files(request.config, request.plan, paths, encode);
   std::vector<Diagnostic> problems;
   for (const TableField& field : request.plan.fields)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,8 @@ struct TableRequest {
   std::vector<Vocabulary> vocabularies;  // by their number in the plan
   std::vector<char> may_lack;            // as TableFile takes it; of streams
   OpenOptions options;
+  /// Of `encode_tables`: hears of bytes of the files that were read, from any thread; may throw.
+  std::function<void(std::uint64_t)> on_read;
 };
 
 /// Holds the rows of one range at a time.

@@ -25,7 +25,9 @@ std::vector<std::string> header_of(DelimitedReader& reader, const std::string& f
                                             .line = static_cast<int>(reader.line()),
                                             .column = static_cast<int>(column)});
   };
-  if (!reader.next()) fail("the file is empty: the first row names the columns", 0);
+  bool found = reader.next();
+  while (found && reader.is_empty_line()) found = reader.next();
+  if (!found) fail("the file is empty: the first row names the columns", 0);
   if (!reader.problem().empty()) fail(reader.problem(), reader.problem_field() + 1);
   std::vector<std::string> names;
   for (const std::string_view name : reader.fields()) {
@@ -131,6 +133,29 @@ bool TableFile::next() {
   return true;
 }
 
+/// Which of the two the file is about is a guess once both occur: a row that is cut short may be
+/// the first one. Skipping bad rows would then leave out the good ones.
+void TableFile::refuse_mixed_lengths() const {
+  const std::size_t all = plan_.columns.size(), now = reader_.fields().size();
+  const bool may_be_either = decided_ && !lacks_.empty();
+  if (!may_be_either || (now != all && now + lacks_.size() != all)) return;
+  const auto fields = [](std::size_t count) {
+    return std::to_string(count) + (count == 1 ? " field" : " fields");
+  };
+  throw Error(
+      ErrorKind::data,
+      Diagnostic{.message = "rows of two lengths: line " + std::to_string(decided_at_) + " has " +
+                            fields(names_.size()) + ", line " + std::to_string(reader_.line()) +
+                            " has " + fields(now),
+                 .file = name_,
+                 .line = static_cast<int>(reader_.line()),
+                 .expected = "in all rows either " + fields(all) + ", or " +
+                             fields(all - lacks_.size()) + " without `" + plan_.columns[lacks_[0]] +
+                             (lacks_.size() > 1 ? "` and others" : "`"),
+                 .fix = "mend the row that is cut short or too long; data.on_bad = "
+                        "\"skip\" cannot tell which one it is"});
+}
+
 std::optional<Diagnostic> TableFile::problem() {
   const std::vector<std::string_view>& cells = reader_.fields();
   if (!reader_.problem().empty()) {
@@ -140,8 +165,15 @@ std::optional<Diagnostic> TableFile::problem() {
   if (!decided_) {
     if (cells.size() + lacks_.size() == plan_.columns.size()) lack_columns();
     decided_ = cells.size() == names_.size();
+    decided_at_ = reader_.line();
   }
   if (cells.size() == names_.size()) return std::nullopt;
+  if (reader_.is_empty_line()) {
+    return Diagnostic{.message = "an empty line",
+                      .column = 1,
+                      .expected = std::to_string(names_.size()) + " fields"};
+  }
+  refuse_mixed_lengths();
   const std::size_t at = std::min(cells.size(), names_.size()) + 1;
   Diagnostic d{
       .message = cells.size() < at && at <= names_.size()

@@ -16,8 +16,8 @@ class TableFile {
  public:
   /// `may_lack`, by column of the plan: columns that nothing reads here. Then a header names the
   /// others in any order, and without a header rows have either all columns or none of these; the
-  /// first row of either length decides. Empty: the file is as in training. `path` "-": standard
-  /// input. Throws Error{data} for a header that does not fit.
+  /// first row of either length decides, and one of the other length throws. Empty: the file is as
+  /// in training. `path` "-": standard input. Throws Error{data} for a header that does not fit.
   TableFile(const DataConfig& config, const TablePlan& plan, const std::string& path,
             const std::vector<char>& may_lack = {});
   /// Plain text from byte `from` on, which is in line `line`, behind the header if there is one.
@@ -26,7 +26,8 @@ class TableFile {
 
   /// Goes to the next row; false at the end.
   bool next();
-  /// Takes the row into the encoder, or says what is wrong with it.
+  /// Takes the row into the encoder, or says what is wrong with it. Throws Error{data} where rows
+  /// of two lengths are mixed, so that nobody knows which ones lack a column.
   std::optional<Diagnostic> take(RowEncoder& encoder);
   DelimitedReader& reader() { return reader_; }
 
@@ -39,6 +40,7 @@ class TableFile {
 
  private:
   std::optional<Diagnostic> problem();
+  void refuse_mixed_lengths() const;
   void match_header(const std::vector<std::string>& names, const std::vector<char>& may_lack);
   void lack_columns();
 
@@ -46,7 +48,8 @@ class TableFile {
   std::string name_;
   DelimitedReader reader_;
   bool header_;                     // or rows before the first one
-  bool decided_ = true;             // how many cells a row has
+  bool decided_ = true;             // how many cells a row has,
+  std::int64_t decided_at_ = 0;     // by the row in this line
   std::vector<std::size_t> lacks_;  // columns of the plan that rows may lack all together
   std::vector<int> cell_of_;        // by column of the plan; -1: the file lacks it
   bool same_ = true;                // cells are the plan's columns

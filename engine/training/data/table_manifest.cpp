@@ -109,7 +109,8 @@ bool read_manifest(PreparedTable& table) {
       const std::string file = v.at("file");
       table.vocabularies.push_back(
           {v.at("name"), v.at("rows"), file, table.folder + "/" + file, v.at("sha256")});
-      if (!path_exists(table.vocabularies.back().path)) return false;
+      const SavedVocabulary& saved = table.vocabularies.back();
+      if (!path_exists(saved.path) || hash_file(saved.path).sha256 != saved.sha256) return false;
     }
   } catch (const Json::exception&) {
     return false;

@@ -1,19 +1,44 @@
 #include "engine/training/data/table_plan.h"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 
 #include "engine/graph/selector.h"
+#include "engine/training/data/number_functions.h"
 
 namespace tandem {
 namespace {
 
 bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
 
+/// Of integers of at most 64 bits.
+std::int64_t greatest_of(DType dtype) {
+  std::int64_t greatest = std::numeric_limits<std::int64_t>::max();
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T> && sizeof(T) < sizeof(std::int64_t)) {
+      greatest = static_cast<std::int64_t>(std::numeric_limits<T>::max());
+    }
+  });
+  return greatest;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 40;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i) {
+    text += (i == 0 ? "" : ", ") + names[i];
+  }
+  return text + (names.size() > most ? ", …" : "");
+}
+
 class FieldPlanner {
  public:
-  FieldPlanner(const FieldConfig& field, TablePlan& plan, std::vector<Diagnostic>& errors)
-      : field_(field), plan_(plan), errors_(errors) {}
+  /// `file`: where the names of the columns are from.
+  FieldPlanner(const FieldConfig& field, const std::string& file, TablePlan& plan,
+               std::vector<Diagnostic>& errors)
+      : field_(field), file_(file), plan_(plan), errors_(errors) {}
 
   void add() {
     const std::size_t before = errors_.size();
@@ -48,8 +73,9 @@ class FieldPlanner {
       const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
       if (found == plan_.columns.end()) {
         const std::string near = nearest_name(name, plan_.columns);
-        report(field_.where, "no column `" + name + "` in the files",
+        report(field_.where, "no column `" + name + "` in " + file_,
                near.empty() ? "" : "did you mean \"" + near + "\"?");
+        errors_.back().expected = "one of " + listed(plan_.columns);
       } else {
         to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));
       }
@@ -72,21 +98,20 @@ class FieldPlanner {
           report(function.where,
                  function.text + ": the text is split once, before other functions");
         }
+        split_ = &function;
         to_.separator = function.word;
         to_.most = function.count;
         to_.pad = function.pad;
         return;
       case TransformKind::log1p:
       case TransformKind::bucketize:
-        if (whole_) report(function.where, function.text + ": these are bucket numbers already");
-        whole_ = function.kind == TransformKind::bucketize;
-        to_.numeric.push_back(function);
+        take_numeric(function);
         return;
       case TransformKind::hash:
       case TransformKind::vocabulary:
         if (!plain && !whole_) {
           report(function.where, function.text + ": takes text or whole numbers",
-                 "bucketize after log1p");
+                 "bucketize after " + to_.numeric.back().text);
         }
         ended_ = true;
         if (function.kind == TransformKind::hash) {
@@ -107,11 +132,29 @@ class FieldPlanner {
           --taken_;
         }
         return;
-      default:
+      case TransformKind::scale:
+      case TransformKind::normalize:
+      case TransformKind::flatten:
+      case TransformKind::reshape:
+      case TransformKind::one_hot:
+      case TransformKind::resize:
+      case TransformKind::random_crop:
+      case TransformKind::random_flip:
         ended_ = true;
         --taken_;
         take_rest(function);
+        return;
     }
+  }
+
+  void take_numeric(const Transform& function) {
+    assert(is_numeric(function.kind));
+    if (whole_) {
+      report(function.where, function.text + ": no function of numbers follows " +
+                                 to_.numeric.back().text + ", whose whole numbers are ids");
+    }
+    whole_ = gives_whole_numbers(function.kind);
+    to_.numeric.push_back(function);
   }
 
   void take_rest(const Transform& function) {
@@ -123,8 +166,19 @@ class FieldPlanner {
         report(function.where, function.text + ": acts on text, but this is an array of numbers",
                "write it before the other functions");
         return;
-      default:
+      case TransformKind::log1p:
+      case TransformKind::bucketize:
+      case TransformKind::cast:
+      case TransformKind::scale:
+      case TransformKind::normalize:
+      case TransformKind::flatten:
+      case TransformKind::reshape:
+      case TransformKind::one_hot:
+      case TransformKind::resize:
+      case TransformKind::random_crop:
+      case TransformKind::random_flip:
         to_.rest.push_back(function);
+        return;
     }
   }
 
@@ -160,16 +214,22 @@ class FieldPlanner {
     to_.stored = {stored, shape};
     if (!is_integer(to_.logical) && to_.most > 0 && to_.pad != 0) {
       report(field_.where, "`pad` is an id, but the values are numbers");
+    } else if (split_ != nullptr && is_integer(stored) && to_.pad > greatest_of(stored)) {
+      report(split_->where, split_->text + ": `pad` does not fit");
+      errors_.back().expected = "at most " + std::to_string(greatest_of(stored));
+      errors_.back().got = std::to_string(to_.pad);
     }
   }
 
   const FieldConfig& field_;
+  const std::string& file_;
   TablePlan& plan_;
   std::vector<Diagnostic>& errors_;
   TableField to_;
+  const Transform* split_ = nullptr;
   std::size_t taken_ = 0;          // functions of the text
   bool ended_ = false;             // the text is an array
-  bool whole_ = false;             // bucketize came last
+  bool whole_ = false;             // the last numeric function gives whole numbers
   DType number_ = DType::float32;  // that text is read as
 };
 
@@ -179,7 +239,11 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
                      std::vector<Diagnostic>& errors) {
   TablePlan plan;
   plan.columns = std::move(columns);
-  for (const FieldConfig& field : config.fields) FieldPlanner(field, plan, errors).add();
+  std::string file = "the files";
+  for (const SplitConfig* split : {&config.eval, &config.train}) {
+    if (!split->files.empty() && !split->files[0].paths.empty()) file = split->files[0].paths[0];
+  }
+  for (const FieldConfig& field : config.fields) FieldPlanner(field, file, plan, errors).add();
   if (config.fields.empty()) {
     errors.push_back({.message = "nothing says what the columns are for",
                       .file = config.where.file,

@@ -28,7 +28,7 @@ struct TableField {
   std::string missing, separator;
   std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
-  std::vector<Transform> numeric;  // log1p, bucketize
+  std::vector<Transform> numeric;  // each `is_numeric`
   End end = End::number;
   std::int64_t modulus = 0;
   std::vector<ColumnHash> hashes;  // one a column
@@ -36,7 +36,10 @@ struct TableField {
   TensorType stored;               // of one sample
   DType logical = DType::float32;  // that it is given out as
   std::vector<Transform> rest;     // functions of the array
-  std::string text;                // all of the above but `rest`, for the cache's key
+  // All of the above but `rest`, the functions as they are written: the prepared table's key. A new
+  // function or option of one is part of it by itself; what else changes the arrays raises
+  // `table_format`.
+  std::string text;
 
   /// Needs a number of each value.
   bool parses() const { return end == End::number || !numeric.empty(); }

@@ -4,8 +4,12 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
+#include <utility>
 
+#include "engine/training/data/number_functions.h"
+#include "engine/training/data/number_text.h"
 #include "engine/training/data/random.h"
 
 #pragma GCC optimize("O3")  // the loops below vectorise only so
@@ -24,6 +28,11 @@ double number_at(T x) {
   }
 }
 
+template <class From, class To>
+void apply_to_all(const Transform& function, const From* x, std::int64_t count, To* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(apply(function, number_at(x[i])));
+}
+
 template <class T>
 void scale_values(const T* x, std::int64_t count, float factor, float* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<float>(x[i]) * factor;
@@ -32,6 +41,56 @@ void scale_values(const T* x, std::int64_t count, float factor, float* y) {
 template <class T>
 void normalize_values(const T* x, std::int64_t count, float mean, float std, float* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = (static_cast<float>(x[i]) - mean) / std;
+}
+
+/// Whether y, of an integer type, is x; y is any number where it is not.
+template <class From, class To>
+bool to_whole(From x, To& y) {
+  if constexpr (std::is_same_v<From, bool>) {
+    y = static_cast<To>(x);
+    return true;
+  } else if constexpr (std::is_integral_v<From>) {
+    y = static_cast<To>(x);
+    return std::in_range<To>(x);
+  } else if constexpr (std::is_same_v<From, float> || std::is_same_v<From, double>) {
+    constexpr auto least = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr auto half =
+        static_cast<From>(std::uint64_t{1} << (std::numeric_limits<To>::digits - 1));
+    const bool is_inside = (x >= least) & (x < 2 * half);  // not so for NaN
+    y = static_cast<To>(is_inside ? x : From{0});
+    return is_inside & (static_cast<From>(y) == x);
+  } else {
+    return to_whole(static_cast<float>(x), y);
+  }
+}
+
+/// What `convert_to_whole` does where a value does not fit.
+template <class From, class To>
+void mend_or_refuse(const From* x, std::int64_t count, DType type, bool narrows_ids, To* y) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (to_whole(x[i], y[i])) continue;
+    std::string text;
+    bool is_whole = true;
+    if constexpr (std::is_integral_v<From>) {
+      text = std::to_string(x[i]);
+    } else {
+      const double value = number_at(x[i]);
+      text = number_text(value);
+      is_whole = std::isfinite(value) && std::trunc(value) == value;
+    }
+    const std::string wanted(name_of(type));
+    if (!is_whole) throw NotWhole(text + " is not a whole number, as " + wanted + " has them");
+    if (!narrows_ids || !std::is_signed_v<To>)
+      throw std::invalid_argument(text + " does not fit " + wanted);
+    y[i] = static_cast<To>(-1);
+  }
+}
+
+template <class From, class To>
+void convert_to_whole(const From* x, std::int64_t count, DType type, bool narrows_ids, To* y) {
+  unsigned misfits = 0;
+  for (std::int64_t i = 0; i < count; ++i) misfits |= !to_whole(x[i], y[i]);
+  if (misfits != 0) mend_or_refuse(x, count, type, narrows_ids, y);
 }
 
 template <class From, class To>
@@ -171,7 +230,11 @@ void one_hot(const T* x, std::int64_t count, std::int64_t classes, float* y) {
 }  // namespace
 
 void TransformPlan::append(const Transform& transform) {
-  Step step{.transform = transform, .from = to_, .to = to_, .place = places_++};
+  Step step{.transform = transform,
+            .from = to_,
+            .to = to_,
+            .place = places_++,
+            .narrows_ids = narrows_ids_};
   Shape& shape = step.to.shape;
   bool renames_axes_only = false;
   switch (transform.kind) {
@@ -234,10 +297,8 @@ void TransformPlan::append(const Transform& transform) {
       if (shape.empty()) throw std::invalid_argument("a single number cannot be flipped");
       break;
     case TransformKind::log1p:
-      step.to.dtype = DType::float32;
-      break;
     case TransformKind::bucketize:
-      step.to.dtype = DType::int64;
+      step.to.dtype = number_type(transform.kind).value();
       break;
     case TransformKind::missing:
     case TransformKind::split:
@@ -293,7 +354,13 @@ void TransformPlan::run_step(const Step& step, const void* from, const SampleKey
     case TransformKind::cast:
       with_type(step.from.dtype, [&](auto x) {
         with_type(step.to.dtype, [&](auto y) {
-          cast_values(static_cast<const decltype(x)*>(from), count, static_cast<decltype(y)*>(to));
+          using To = decltype(y);
+          const auto* values = static_cast<const decltype(x)*>(from);
+          if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+            convert_to_whole(values, count, step.to.dtype, step.narrows_ids, static_cast<To*>(to));
+          } else {
+            cast_values(values, count, static_cast<To*>(to));
+          }
         });
       });
       break;
@@ -318,21 +385,13 @@ void TransformPlan::run_step(const Step& step, const void* from, const SampleKey
       flip(step.from, random().below(2) == 1, from, to);
       break;
     case TransformKind::log1p:
-      with_type(step.from.dtype, [&](auto zero) {
-        const auto* x = static_cast<const decltype(zero)*>(from);
-        auto* y = static_cast<float*>(to);
-        for (std::int64_t i = 0; i < count; ++i) {
-          y[i] = std::log1p(std::max(static_cast<float>(x[i]), 0.0f));
-        }
-      });
-      break;
     case TransformKind::bucketize:
       with_type(step.from.dtype, [&](auto zero) {
         const auto* x = static_cast<const decltype(zero)*>(from);
-        auto* y = static_cast<std::int64_t*>(to);
-        for (std::int64_t i = 0; i < count; ++i) {
-          const auto value = number_at(x[i]);
-          y[i] = std::upper_bound(t.bounds.begin(), t.bounds.end(), value) - t.bounds.begin();
+        if (gives_whole_numbers(t.kind)) {
+          apply_to_all(t, x, count, static_cast<std::int64_t*>(to));
+        } else {
+          apply_to_all(t, x, count, static_cast<float*>(to));
         }
       });
       break;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,20 @@ struct SampleKey {
   std::int64_t sample = 0;
 };
 
+/// A value that a conversion to an integer type was given is none.
+struct NotWhole : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
 /// A sequence of functions from one sample type to another.
 class TransformPlan {
  public:
   /// The identity.
   explicit TransformPlan(TensorType from) : from_(from), to_(std::move(from)) {}
 
+  /// From now on a whole number that a conversion to a signed integer type cannot hold becomes -1,
+  /// which is no row of a table, and is no error.
+  void narrow_ids() { narrows_ids_ = true; }
   /// Appends a function; throws std::invalid_argument (what is wrong) where it does not fit the
   /// type so far.
   void append(const Transform& transform);
@@ -36,7 +45,8 @@ class TransformPlan {
   const TensorType& from() const { return from_; }
   const TensorType& to() const { return to_; }
 
-  /// Thread safe. Throws std::invalid_argument where a value does not fit (one_hot). Buffers of the
+  /// Thread safe. Throws std::invalid_argument where a value does not fit (one_hot, integer types),
+  /// NotWhole where an integer type is given a fraction or no number. Buffers of the
   /// calling thread are reused, so that nothing is allocated in steady state.
   void run(const void* from, const SampleKey& key, void* to) const;
 
@@ -45,12 +55,14 @@ class TransformPlan {
     Transform transform;
     TensorType from, to;
     std::uint64_t place = 0;  // in the list; part of the random key
+    bool narrows_ids = false;
   };
   static void run_step(const Step& step, const void* from, const SampleKey& key, void* to);
 
   TensorType from_, to_;
   std::vector<Step> steps_;  // without those that only rename axes
   std::uint64_t places_ = 0;
+  bool narrows_ids_ = false;
 };
 
 }  // namespace tandem

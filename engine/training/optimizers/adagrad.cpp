@@ -9,7 +9,8 @@ UpdateChoice choose_adagrad(const OptimizerOptions& o) {
       .op = o.kind == OptimizerKind::adagrad ? "AdagradUpdate" : "RowwiseAdagradUpdate",
       .settings = {{"epsilon", o.eps}, {"weight_decay", o.weight_decay}, {"lr_decay", o.lr_decay}},
       .starts = {o.initial_accumulator},
-      .takes_rows = o.weight_decay == 0};
+      .takes_rows = o.weight_decay == 0,
+      .rows_need = "without weight_decay"};
 }
 
 }  // namespace tandem

@@ -1,6 +1,11 @@
 #include "engine/training/optimizers/optimizer.h"
 
+#include <cassert>
+#include <new>
+
+#include "engine/graph/error.h"
 #include "engine/operators/rows.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/filled_tensor.h"
 
 namespace tandem {
@@ -22,8 +27,20 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
   State state = state_of(parameter, name);
   Shape own = shape.value_or(parameter.start.shape());
   state.starts_at_zero = start == 0;
-  state.start = start == 0 ? HostTensor(TensorType{DType::float32, std::move(own)})
-                           : filled_tensor(std::move(own), static_cast<float>(start));
+  const TensorType type{DType::float32, std::move(own)};
+  try {
+    state.start =
+        start == 0 ? HostTensor(type) : filled_tensor(type.shape, static_cast<float>(start));
+  } catch (const std::bad_alloc&) {
+    Diagnostic d;
+    d.path = state.name;
+    d.message = "the host has no memory for this state of the optimizer";
+    d.got = to_string(type) + ", " + std::to_string(type.bytes()) + " bytes";
+    d.fix =
+        "give the parameter fewer rows (parameters.shape) or a kind with fewer states "
+        "(optimizer.groups)";
+    throw Error(ErrorKind::does_not_fit, std::move(d));
+  }
   return g.state(std::move(state));
 }
 
@@ -42,7 +59,19 @@ UpdateChoice choose_update(const OptimizerOptions& options) {
     case OptimizerKind::group_ftrl:
       return choose_ftrl(options);
   }
+  assert(false && "no such kind");
   return {};
+}
+
+std::string kinds_of_rows() {
+  std::string text;
+  for (const auto& choice : optimizer_kinds) {
+    const UpdateChoice update = choose_update({.kind = choice.value});
+    if (!update.lazy && !update.takes_rows) continue;
+    text += (text.empty() ? "" : ", ") + std::string(choice.name);
+    if (!update.rows_need.empty()) text += " " + update.rows_need;
+  }
+  return text;
 }
 
 const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
@@ -108,8 +137,8 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   std::vector<ValueId> states(kind.states.size());
   for (std::size_t k = 0; has_states && k < states.size(); ++k) {
     const double start = k < choice.starts.size() ? choice.starts[k] : 0;
-    states[k] = add_moment(g_, request.parameter, kind.states[k], start,
-                           kind.state_shape(request.parameter.start.shape()));
+    states[k] = add_moment(g_, request.parameter, kind.states[k].name, start,
+                           kind.state_shape(k, request.parameter.start.shape()));
   }
   const auto append = [](std::vector<ValueId>& to, const std::vector<ValueId>& more) {
     to.insert(to.end(), more.begin(), more.end());

@@ -19,14 +19,18 @@ struct UpdateChoice {
   std::vector<double> starts;  // of the states, where they are not zero
   bool lazy = false;           // rows without a gradient stay as they are, by the kind's definition
   bool takes_rows = true;      // a gradient of few rows need not be made dense
+  std::string rows_need;       // the options that takes_rows is about: "without momentum"
 };
 
-/// One function per kind, in engine/training/optimizers/KIND.cpp, with formula and source.
-UpdateChoice choose_sgd(const OptimizerOptions& options);
-UpdateChoice choose_adam(const OptimizerOptions& options);
-UpdateChoice choose_adagrad(const OptimizerOptions& options);
-UpdateChoice choose_ftrl(const OptimizerOptions& options);
+/// One function for each family of kinds, with formula and source, in the file of its name.
+UpdateChoice choose_sgd(const OptimizerOptions& options);      // sgd.cpp: sgd
+UpdateChoice choose_adam(const OptimizerOptions& options);     // adam.cpp: adam, adamw, lazy_adam
+UpdateChoice choose_adagrad(const OptimizerOptions& options);  // adagrad.cpp: and rowwise_adagrad
+UpdateChoice choose_ftrl(const OptimizerOptions& options);     // ftrl.cpp: ftrl, group_ftrl
+/// That of options.kind.
 UpdateChoice choose_update(const OptimizerOptions& options);
+/// The kinds that update rows, and with which options: "sgd without momentum, adam, ...".
+std::string kinds_of_rows();
 
 /// Values that all updates of a graph share.
 struct UpdateScalars {

@@ -10,7 +10,8 @@ UpdateChoice choose_sgd(const OptimizerOptions& o) {
                        {"dampening", o.dampening},
                        {"nesterov", std::int64_t{o.nesterov}},
                        {"weight_decay", o.weight_decay}},
-          .takes_rows = o.momentum == 0};
+          .takes_rows = o.momentum == 0,
+          .rows_need = "without momentum"};
 }
 
 }  // namespace tandem

@@ -6,7 +6,15 @@ template <class E>
 alignas(64) constexpr E zeros[most_zeros] = {};
 
 template <class Id>
-constexpr Id absent_last = static_cast<Id>(~absent_id<Id>);  // the largest id
+struct UnsignedOf {
+  using Type = std::uint64_t;
+};
+template <>
+struct UnsignedOf<std::int32_t> {
+  using Type = std::uint32_t;
+};
+template <class Id>
+constexpr Id largest_id = static_cast<Id>(~absent_id<Id>);
 
 // Rows of ids, where `negative` also of ids below 0, absent ones among them: those come in no order
 // that branches could foretell.
@@ -49,19 +57,21 @@ struct LookupRows {
 template <class Id, class F>
 TANDEM_INLINE bool with_rows_of(const RowLookup& lookup, std::int64_t begin, std::int64_t end,
                                 std::int64_t unit, F f) {
+  using Bits = typename UnsignedOf<Id>::Type;
   const Id* ids = static_cast<const Id*>(lookup.ids.data);
   const std::int64_t each = (16384 + unit - 1) / unit * unit, rows = lookup.table_rows;
-  const Id last_row = static_cast<Id>(rows - 1 < absent_last<Id> ? rows - 1 : absent_last<Id>);
+  const Id last_row = static_cast<Id>(rows - 1 < largest_id<Id> ? rows - 1 : largest_id<Id>);
   Id any = 0;  // below 0 where an id is outside
   for (std::int64_t first = begin; first < end; first += each) {
     const std::int64_t last = end - first < each ? end : first + each;
-    Id all = 0, above = 0;
+    Id all = 0;
+    Bits above = 0;
     for (std::int64_t i = first; i < last; ++i) {
       all |= ids[i];
-      above |= static_cast<Id>(last_row - ids[i]);
+      above |= static_cast<Bits>(last_row) - static_cast<Bits>(ids[i]);
     }
     if (all >= 0) {
-      any |= above;
+      any |= static_cast<Id>(above);
       f(LookupRows<Id, false>(lookup), first, last);
       continue;
     }

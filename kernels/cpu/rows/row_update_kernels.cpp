@@ -1,4 +1,5 @@
 // RowsUpdate, and updates of single parameters that only the loops over rows know.
+#include <cassert>
 #include <cstring>
 #include <optional>
 
@@ -14,23 +15,44 @@
 namespace tandem {
 namespace {
 
+RowOptimizer kind_of(const KernelRequest& r) { return row_optimizer(update_kind(*r.node).op); }
+
+/// Whether VectorFunctions have the kind: what updates.cpp does where the gradient is dense, and
+/// what steps all rows of a table here.
+bool has_vector_function(RowOptimizer kind) {
+  switch (kind) {
+    case RowOptimizer::sgd:
+    case RowOptimizer::adam:
+      return true;
+    case RowOptimizer::adagrad:
+    case RowOptimizer::rowwise_adagrad:
+    case RowOptimizer::ftrl:
+    case RowOptimizer::group_ftrl:
+      break;
+  }
+  return false;
+}
+
 /// An update kind with its settings, and what a step of it does to rows.
 class RowRule {
  public:
-  explicit RowRule(const KernelRequest& r) : op_(update_kind(*r.node).op) {
-    const std::string& op = op_;
+  explicit RowRule(const KernelRequest& r) : kind_(kind_of(r)) {
     const Attributes& settings = r.attributes();
-    if (op == "SgdUpdate") {
-      sgd_ = sgd_settings(settings);
-    } else if (op == "AdamUpdate") {
-      kind_ = RowOptimizer::adam;
-      adam_ = adam_settings(settings);
-    } else if (op == "AdagradUpdate" || op == "RowwiseAdagradUpdate") {
-      kind_ = op == "AdagradUpdate" ? RowOptimizer::adagrad : RowOptimizer::rowwise_adagrad;
-      adagrad_ = adagrad_settings(settings);
-    } else {
-      kind_ = op == "FtrlUpdate" ? RowOptimizer::ftrl : RowOptimizer::group_ftrl;
-      ftrl_ = ftrl_settings(settings);
+    switch (kind_) {
+      case RowOptimizer::sgd:
+        sgd_ = sgd_settings(settings);
+        break;
+      case RowOptimizer::adam:
+        adam_ = adam_settings(settings);
+        break;
+      case RowOptimizer::adagrad:
+      case RowOptimizer::rowwise_adagrad:
+        adagrad_ = adagrad_settings(settings);
+        break;
+      case RowOptimizer::ftrl:
+      case RowOptimizer::group_ftrl:
+        ftrl_ = ftrl_settings(settings);
+        break;
     }
   }
 
@@ -38,7 +60,7 @@ class RowRule {
   std::optional<RowStep> step(const void* const* scalars) const {
     if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
     const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
-    if (is_no_step(op_, lr)) return std::nullopt;
+    if (is_no_step(kind_, lr)) return std::nullopt;
     const std::int64_t number = *static_cast<const std::int64_t*>(scalars[1]);
     const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
     RowStep step;
@@ -63,8 +85,7 @@ class RowRule {
   }
 
  private:
-  std::string op_;
-  RowOptimizer kind_ = RowOptimizer::sgd;
+  RowOptimizer kind_;
   SgdSettings sgd_;
   AdamSettings adam_;
   AdagradSettings adagrad_;
@@ -160,10 +181,19 @@ class RowsUpdateKernel final : public PreparedKernel {
       const std::int64_t n = std::min(end - begin, tile);
       float* w = split ? whole : table.weights + begin;
       if (split) join_rows(table.tops + begin, table.tails + begin, w, n, isa_);
-      if (step.kind == RowOptimizer::adam) {
-        functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
-      } else {
-        functions_.sgd(step.sgd, w, zeros, w, n);
+      switch (step.kind) {
+        case RowOptimizer::sgd:
+          functions_.sgd(step.sgd, w, zeros, w, n);
+          break;
+        case RowOptimizer::adam:
+          functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
+          break;
+        case RowOptimizer::adagrad:
+        case RowOptimizer::rowwise_adagrad:
+        case RowOptimizer::ftrl:
+        case RowOptimizer::group_ftrl:
+          assert(false && "refused: has_vector_function");
+          break;
       }
       if (split) split_rows(w, table.tops + begin, table.tails + begin, n, isa_);
     }
@@ -241,10 +271,10 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
 
 std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const RowsOperands at(*r.node);
-  const std::string& op = update_kind(*r.node).op;
-  if (op == "SgdUpdate" && is_present(r, 1)) return "momentum";
-  const bool every_row = op == "SgdUpdate" || op == "AdamUpdate";
-  if (!every_row && !r.attributes().flag("lazy")) return op + " of every row";
+  const RowOptimizer kind = kind_of(r);
+  if (kind == RowOptimizer::sgd && is_present(r, 1)) return "momentum";
+  if (!has_vector_function(kind) && !r.attributes().flag("lazy"))
+    return update_kind(*r.node).op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
   if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
   if (auto reason = refuse_weights(r, at.gradients())) return reason;
@@ -267,10 +297,10 @@ void add_row_update_kernels(KernelList& list) {
                   .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
                     return std::make_unique<RowsUpdateKernel>(r);
                   }});
-  for (const char* op :
-       {"AdagradUpdate", "RowwiseAdagradUpdate", "FtrlUpdate", "GroupFtrlUpdate"}) {
-    list.push_back({.name = std::string("cpu.") + op,
-                    .op = op,
+  for (const UpdateKind& kind : update_kinds()) {
+    if (has_vector_function(row_optimizer(kind.op))) continue;
+    list.push_back({.name = "cpu." + kind.op,
+                    .op = kind.op,
                     .refuse = refuse_dense_rows,
                     .propose = propose_row_major,
                     .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {

@@ -57,40 +57,6 @@ TANDEM_INLINE float sum_elements(Row w, float* a, float* b, const float* g, std:
   return sum_lanes(sum);
 }
 
-/// Kinds whose elements do not depend on one another.
-template <class Row>
-void update_any(const RowStep& step, Row w, float* a, float* b, const float* g, std::int64_t n) {
-  switch (step.kind) {
-    case RowOptimizer::sgd:
-      update_elements<0>(w, a, b, g, n, [s = step.sgd](V x, V d, V&, V&) TANDEM_LAMBDA {
-        return row_sgd(s, x, d);
-      });
-      break;
-    case RowOptimizer::adam:
-      update_elements<2>(w, a, b, g, n, [s = step.adam](V x, V d, V& m, V& v) TANDEM_LAMBDA {
-        return row_adam(s, x, d, m, v);
-      });
-      break;
-    case RowOptimizer::adagrad:
-      update_elements<1>(w, a, b, g, n, [s = step.adagrad](V x, V d, V& sum, V&) TANDEM_LAMBDA {
-        return row_adagrad(s, x, d, sum);
-      });
-      break;
-    default: {
-      FtrlStep<float> s = step.ftrl;
-      const auto ftrl = [&s](V x, V d, V& sum, V& z)
-                            TANDEM_LAMBDA { return row_ftrl(s, x, d, sum, z); };
-      if (s.root) {
-        s.root = true;  // known to the compiler here, which then keeps no call in the loop
-        update_elements<2>(w, a, b, g, n, ftrl);
-      } else {
-        s.root = false;
-        update_elements<2>(w, a, b, g, n, ftrl);
-      }
-    }
-  }
-}
-
 template <class Row>
 void update_rowwise(const AdagradStep<float>& s, Row w, float* state, const float* g,
                     std::int64_t n) {
@@ -118,6 +84,51 @@ void update_group_ftrl(const FtrlStep<float>& s, Row w, float* accumulated, floa
   update_elements<2>(w, accumulated, linear, g, n, [s, factor](V, V, V& sum, V& z) TANDEM_LAMBDA {
     return ftrl_quotient(s, ftrl_threshold(s, z) * factor, ftrl_power(s, sum));
   });
+}
+
+template <class Row>
+void update_ftrl(FtrlStep<float> s, Row w, float* accumulated, float* linear, const float* g,
+                 std::int64_t n) {
+  const auto ftrl = [&s](V x, V d, V& sum, V& z)
+                        TANDEM_LAMBDA { return row_ftrl(s, x, d, sum, z); };
+  if (s.root) {
+    s.root = true;  // known to the compiler here, which then keeps no call in the loop
+    update_elements<2>(w, accumulated, linear, g, n, ftrl);
+  } else {
+    s.root = false;
+    update_elements<2>(w, accumulated, linear, g, n, ftrl);
+  }
+}
+
+/// One row; of kinds that are `elementwise`, any number of elements.
+template <class Row>
+void update_any(const RowStep& step, Row w, float* a, float* b, const float* g, std::int64_t n) {
+  switch (step.kind) {
+    case RowOptimizer::sgd:
+      update_elements<0>(w, a, b, g, n, [s = step.sgd](V x, V d, V&, V&) TANDEM_LAMBDA {
+        return row_sgd(s, x, d);
+      });
+      break;
+    case RowOptimizer::adam:
+      update_elements<2>(w, a, b, g, n, [s = step.adam](V x, V d, V& m, V& v) TANDEM_LAMBDA {
+        return row_adam(s, x, d, m, v);
+      });
+      break;
+    case RowOptimizer::adagrad:
+      update_elements<1>(w, a, b, g, n, [s = step.adagrad](V x, V d, V& sum, V&) TANDEM_LAMBDA {
+        return row_adagrad(s, x, d, sum);
+      });
+      break;
+    case RowOptimizer::rowwise_adagrad:
+      update_rowwise(step.adagrad, w, a, g, n);
+      break;
+    case RowOptimizer::ftrl:
+      update_ftrl(step.ftrl, w, a, b, g, n);
+      break;
+    case RowOptimizer::group_ftrl:
+      update_group_ftrl(step.ftrl, w, a, b, g, n);
+      break;
+  }
 }
 
 template <class Row>
@@ -151,8 +162,9 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
   const GradientRows<E> rows(g);
   float sums[most], w[most], a[most], b[most];
   std::int64_t starts[packed_rows];
-  float *const table_w = table.weights, *const table_a = table.states[0],
-               *const table_b = table.states[1];
+  const int states = layout_of(step.kind).states;
+  float *const table_w = table.weights, *const table_a = states > 0 ? table.states[0] : nullptr,
+               *const table_b = states > 1 ? table.states[1] : nullptr;
   for (std::int64_t i = first; i < last; i += packed_rows) {
     const std::int64_t count = last - i < packed_rows ? last - i : packed_rows;
     for (std::int64_t r = 0; r < count; ++r) {
@@ -184,33 +196,31 @@ template <class E, class Row>
 void update_groups_of(const RowStep& step, const RowTable& table, const RowGradients& g,
                       std::int64_t first, std::int64_t last, float* buffers) {
   const std::int64_t n = g.columns;
-  const bool rowwise = step.kind == RowOptimizer::rowwise_adagrad;
-  const bool group = step.kind == RowOptimizer::group_ftrl;
-  if (n <= narrow && !rowwise && !group) {
+  const RowLayout layout = layout_of(step.kind);
+  if (n <= narrow && layout.elementwise()) {
     if (n == 1)
       update_narrow<E, 1, Row::split>(step, table, g, first, last);
     else
       update_narrow<E, 0, Row::split>(step, table, g, first, last);
     return;
   }
-  float *const a = table.states[0], *const b = table.states[1];
+  float* const a = layout.states > 0 ? table.states[0] : nullptr;
+  float* const b = layout.states > 1 ? table.states[1] : nullptr;
+  const std::int64_t a_columns = layout.state_columns(0, n), b_columns = layout.state_columns(1, n);
+  // States by row lie so close together that many are in the caches anyway.
+  const bool fetch_a = a != nullptr && !layout.by_row[0];
+  const bool fetch_b = b != nullptr && !layout.by_row[1];
   constexpr std::int64_t ahead = 3;
   for_groups<E>(g, first, last, buffers, [&](std::int64_t i, const float* sum) TANDEM_LAMBDA {
     if (i + ahead < last) {
       const std::int64_t start = table_row(table, i + ahead) * n;
       prefetch(row_at<Row>(table, start), n);
-      if (!rowwise && a != nullptr) prefetch_row(a + start, n * 4);
-      if (b != nullptr) prefetch_row(b + start, n * 4);
+      if (fetch_a) prefetch_row(a + start, n * 4);
+      if (fetch_b) prefetch_row(b + start, n * 4);
     }
-    const std::int64_t row = table_row(table, i), start = row * n;
-    const Row w = row_at<Row>(table, start);
-    if (rowwise) {
-      update_rowwise(step.adagrad, w, a + row, sum, n);
-    } else if (group) {
-      update_group_ftrl(step.ftrl, w, a + start, b + start, sum, n);
-    } else {
-      update_any(step, w, a == nullptr ? a : a + start, b == nullptr ? b : b + start, sum, n);
-    }
+    const std::int64_t row = table_row(table, i);
+    update_any(step, row_at<Row>(table, row * n), a == nullptr ? a : a + row * a_columns,
+               b == nullptr ? b : b + row * b_columns, sum, n);
   });
 }
 

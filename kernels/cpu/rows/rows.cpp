@@ -153,12 +153,12 @@ void update_rows(const RowStep& step, const RowTable& table, const RowGradients&
 }
 
 double update_rows_bytes(RowOptimizer kind, const RowGradients& g, std::int64_t positions) {
-  const bool none = kind == RowOptimizer::sgd || kind == RowOptimizer::rowwise_adagrad;
-  const std::int64_t arrays = none ? 1 : kind == RowOptimizer::adagrad ? 2 : 3;
-  const std::int64_t row_state = kind == RowOptimizer::rowwise_adagrad ? 8 : 0;
+  const RowLayout layout = layout_of(kind);
+  std::int64_t changed = g.columns;  // elements of a row's weights and states
+  for (int k = 0; k < layout.states; ++k) changed += layout.state_columns(k, g.columns);
   const std::int64_t index = (g.offsets == nullptr ? 0 : 4) + 8;
   return static_cast<double>(positions * (row_bytes(g) + (g.order == nullptr ? 0 : 4))) +
-         static_cast<double>(g.groups * (arrays * 2 * g.columns * 4 + row_state + index));
+         static_cast<double>(g.groups * (changed * 8 + index));
 }
 
 }  // namespace tandem

@@ -89,9 +89,8 @@ double rows_sum_of_squares(const RowGradients& gradients, void* scratch, Isa isa
 /// For segment_sum, rows_sum_of_squares and update_rows.
 std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads);
 
-enum class RowOptimizer { sgd, adam, adagrad, rowwise_adagrad, ftrl, group_ftrl };
-
-/// An optimizer and the factors of this step; those of the other kinds are not read.
+/// An optimizer (layout_of says what it needs) and the factors of this step; those of the other
+/// kinds are not read.
 struct RowStep {
   RowOptimizer kind = RowOptimizer::sgd;
   SgdStep<float> sgd{};  // without momentum
@@ -100,9 +99,10 @@ struct RowStep {
   FtrlStep<float> ftrl{};
 };
 
-/// A table and its states, each [table_rows, columns]: adam's exp_avg and exp_avg_sq, adagrad's
-/// sum, rowwise_adagrad's sum [table_rows], n and z of ftrl and group_ftrl. Instead of `weights`,
-/// `tops` and `tails` may hold a split table.
+/// A table [table_rows, columns] and the states of its optimizer, [table_rows,
+/// RowLayout::state_columns]: adam's exp_avg and exp_avg_sq, the sums of adagrad and
+/// rowwise_adagrad, n and z of ftrl and group_ftrl; further ones are not read. Instead of
+/// `weights`, `tops` and `tails` may hold a split table.
 struct RowTable {
   float* weights = nullptr;
   float* states[2] = {nullptr, nullptr};

@@ -194,18 +194,27 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   std::int64_t absent = 0;  // positions, the last ones of the last bucket
   for_buckets([&](std::int64_t bucket) {
     constexpr std::int64_t most = std::int64_t{1} << most_bucket_bits;
-    std::int32_t counts[most];
+    // The two halves of the bucket's elements by turns: counters of one row, which many elements in
+    // turn may have, would wait for one another.
+    std::int32_t counts[most], later[most];
     Element touched[most + 1];  // row << position_bits | count - 1
     const std::int64_t begin = starts[bucket], end = starts[bucket + 1];
     firsts[bucket + 1] = 0;
     if (begin == end) return;
     std::memset(counts, 0, static_cast<std::size_t>(row_mask + 1) * 4);
-    for (std::int64_t i = begin; i < end; ++i) ++counts[elements[i] >> shift];
+    std::memset(later, 0, static_cast<std::size_t>(row_mask + 1) * 4);
+    const std::int64_t half = (end - begin) / 2, middle = begin + half;
+    for (std::int64_t i = 0; i < half; ++i) {
+      ++counts[elements[begin + i] >> shift];
+      ++later[elements[middle + i] >> shift];
+    }
+    if (middle + half < end) ++later[elements[end - 1] >> shift];
     std::int64_t groups_here = 0;
     auto slot = static_cast<std::int32_t>(begin);
     for (std::int64_t row = 0; row <= row_mask; ++row) {
-      const std::int32_t count = counts[row];
+      const std::int32_t first = counts[row], count = first + later[row];
       counts[row] = slot;
+      later[row] = slot + first;
       slot += count;
       touched[groups_here] =
           static_cast<Element>(row << shift) | (static_cast<Element>(count - 1) & position_mask);
@@ -215,10 +224,15 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
       absent = end - counts[ids.table_rows & row_mask];
       groups_here -= absent != 0;
     }
-    for (std::int64_t i = begin; i < end; ++i) {
-      const Element element = elements[i];
-      groups.order[counts[element >> shift]++] = static_cast<std::int32_t>(element & position_mask);
+    const auto put = [&](std::int32_t* slots_of, Element element) {
+      groups.order[slots_of[element >> shift]++] =
+          static_cast<std::int32_t>(element & position_mask);
+    };
+    for (std::int64_t i = 0; i < half; ++i) {
+      put(counts, elements[begin + i]);
+      put(later, elements[middle + i]);
     }
+    if (middle + half < end) put(later, elements[end - 1]);
     std::memcpy(elements + begin, touched, static_cast<std::size_t>(groups_here) * sizeof(Element));
     firsts[bucket + 1] = static_cast<std::int32_t>(groups_here);
   });

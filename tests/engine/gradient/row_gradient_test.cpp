@@ -85,10 +85,17 @@ TEST_F(RowGradientTest, ConstantIdsAreDense) {
   EXPECT_FALSE(gradient(sum(g.add_node("Gather", {t, ids})), t));
 }
 
-TEST_F(RowGradientTest, IdsOfTwoTypesAreDense) {
+TEST_F(RowGradientTest, IdsOfTwoTypesStayRows) {
   const ValueId t = table();
   const ValueId a = sum(look_up(t, "a", 5)), b = sum(look_up(t, "b", 3, DType::int32));
-  EXPECT_FALSE(gradient(g.add(a, b), t));
+  const auto rows = gradient(g.add(a, b), t);
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->ids.size(), 2u);
+  EXPECT_NE(g.graph().type(rows->ids[0]).dtype, g.graph().type(rows->ids[1]).dtype);
+  EXPECT_EQ(id_count(g.graph(), *rows), 8);
+  const std::vector<ValueId> groups =
+      g.node("UniqueIndices", rows->ids, {{"rows", std::int64_t{10}}});
+  EXPECT_EQ(g.shape(groups[1]), (Shape{8}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // no access out of order.
 #include <gtest/gtest.h>
 
+#include "engine/graph/builder.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
 
@@ -65,6 +66,52 @@ TEST_F(MixedTest, RandomGraphs) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     expect_same(random_graph(operators, seed), 1, 2, 1e-5);
+  }
+}
+
+// Copies of tensors without elements move nothing, and nothing waits for them.
+TEST_F(MixedTest, TensorsWithoutElements) {
+  struct Case {
+    Shape table, ids;
+  };
+  for (const Case& each : {Case{{10, 3}, {4, 0}}, Case{{10, 0}, {4, 2}}}) {
+    SCOPED_TRACE(to_string(each.ids));
+    GraphBuilder g(operators);
+    const ValueId ids = g.input("ids", {DType::int64, each.ids});
+    const ValueId table = g.input("table", {DType::float32, each.table});
+    const ValueId bias = g.input("bias", {DType::float32, {4, 1}});
+    const ValueId rows = g.add_node("Gather", {g.neg(g.neg(table)), ids});
+    g.output("y", g.add(g.reduce_sum(g.neg(rows), {1, 2}, false), g.reshape(bias, {4})));
+    expect_same(g.finish(), 1, 20, 1e-6);
+  }
+}
+
+// Every instruction leaves a span, whatever it copies.
+TEST_F(MixedTest, TracesHoldASpanForCopiesOfNothing) {
+  GraphBuilder g(operators);
+  const ValueId empty = g.input("empty", {DType::float32, {4, 0}});
+  const ValueId x = g.input("x", {DType::float32, {4, 3}});
+  g.output("y", g.neg(g.add_node("Concat", {g.neg(empty), g.neg(x)}, {{"axis", std::int64_t{1}}})));
+  const Graph graph = g.finish();
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    Machine machine(1);
+    OwnProgram own = make_program(graph, operators, machine.devices,
+                                  random_placement(graph, machine.devices, seed));
+    std::size_t spans = 0;
+    bool is_mixed = false;
+    for (const Queue& queue : own.program->plan().queues) {
+      is_mixed = is_mixed || queue.device != 0;
+      for (const Instruction& instruction : queue.instructions) {
+        spans += instruction.kind != Instruction::Kind::wait &&
+                 instruction.kind != Instruction::Kind::record;
+      }
+    }
+    if (!is_mixed) continue;  // the host alone has no queues to trace
+    machine.monitor->start_trace(100);
+    run_step(*own.program, random_feeds(graph, 5, 0), 0);
+    machine.synchronize();
+    EXPECT_EQ(machine.monitor->trace().size(), spans);
   }
 }
 

@@ -246,6 +246,19 @@ TEST(RunConfig, OverridesReachEverything) {
   EXPECT_THAT(first_error(minimal, {"epochs.x=1"}), HasSubstr("only tables and lists"));
 }
 
+TEST(RunConfig, OverridesThatAreNoTomlSayWhy) {
+  for (const char* text : {"parameters.shape=[{at='T', rows=1, rows=2}]",  // twice the same key
+                           "parameters.shape=[{at='T', rows=9223372036854775808}]",  // 2^63
+                           "optimizer={kind='sgd' lr=1}", "steps=99999999999999999999",
+                           "data.train.files=['a' 'b']"}) {
+    const std::string error = first_error(minimal, {text});
+    EXPECT_THAT(error, AllOf(HasSubstr("command line"), HasSubstr("not TOML: "))) << text;
+    EXPECT_THAT(error, ::testing::Not(HasSubstr("wrong type"))) << text;
+  }
+  EXPECT_THAT(first_error(minimal, {"steps=many"}), HasSubstr("wrong type"));
+  EXPECT_EQ(parse(minimal, {"run_dir={a,b}"}).run_dir, "/folder/{a,b}");
+}
+
 TEST(RunConfig, EnvironmentVariables) {
   ::setenv("TANDEM_TEST_ROOT", "/data", 1);
   EXPECT_EQ(parse(full).data->train.files[0].paths[0], "/data/images.gz");
@@ -321,6 +334,7 @@ TEST(RunConfig, ErrorsByKind) {
   const std::string fields = field + "'a', ";
   EXPECT_THAT(first_error(fields + "as = ['scale(1/0)'] }\n"), HasSubstr("division by zero"));
   EXPECT_THAT(first_error(fields + "as = ['scal(2)'] }\n"), HasSubstr("did you mean `scale`"));
+  EXPECT_THAT(first_error(fields + "as = ['floa32'] }\n"), HasSubstr("did you mean `float32`"));
   EXPECT_THAT(first_error(fields + "as = ['random_flip'] }\n"), HasSubstr("move it to `augment`"));
   EXPECT_THAT(first_error(fields + "augment = ['scale(2)'] }\n"), HasSubstr("move it to `as`"));
   EXPECT_THAT(first_error(fields + "as = ['normalize(1, 0)'] }\n"),

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -65,6 +66,82 @@ TEST(Transforms, ComputeWhatTheySay) {
             (std::vector<double>{1, 1}));
 }
 
+// log1p is computed in double and rounded once, so that log(7) is the float32 next to it.
+TEST(Transforms, FunctionsOfNumbers) {
+  const HostTensor floats = HostTensor::from<float>({4, 1}, {-3, 0, 6, 12.5f});
+  EXPECT_EQ(apply(floats, {"log1p"}).type(), (TensorType{DType::float32, {4, 1}}));
+  EXPECT_EQ(numbers(apply(floats, {"log1p"})),
+            (std::vector<double>{0, 0, 1.9459101f, 2.60268974f}));
+  EXPECT_EQ(apply(floats, {"bucketize(0, 6)"}).type(), (TensorType{DType::int64, {4, 1}}));
+  EXPECT_EQ(numbers(apply(floats, {"bucketize(0, 6)"})), (std::vector<double>{0, 1, 2, 2}));
+  EXPECT_EQ(numbers(apply(floats, {"log1p", "bucketize(1.9, 2.7)", "one_hot(3)"})),
+            (std::vector<double>{1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0}));
+  const HostTensor bytes = HostTensor::from<std::uint8_t>({3}, {0, 1, 255});
+  EXPECT_EQ(numbers(apply(bytes, {"log1p"})), (std::vector<double>{0, 0.693147182f, 5.54517746f}));
+  EXPECT_EQ(numbers(apply(bytes, {"bucketize(1, 255)"})), (std::vector<double>{0, 1, 2}));
+}
+
+// What is not a number of the integer type is refused with its row, whatever comes before and
+// after.
+TEST(Transforms, IntegerTypesTakeTheirNumbersAlone) {
+  const auto of = [](const HostTensor& values, const std::string& type) {
+    return error_of([&] { apply(values, {type}); });
+  };
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto floats = [](std::vector<float> values) {
+    const auto count = static_cast<std::int64_t>(values.size());
+    return HostTensor::from<float>({count}, values);
+  };
+  EXPECT_EQ(of(floats({0, 1, 1.7f}), "int64"),
+            "memory:3: data.fields.x: 1.7 is not a whole number, as int64 has them (ids and class "
+            "numbers are whole numbers; float32 keeps others as they are)");
+  EXPECT_THAT(of(floats({-0.5f}), "uint8"), HasSubstr("memory:1: data.fields.x: -0.5 is not a"));
+  EXPECT_THAT(of(floats({0, nan}), "int32"), HasSubstr("memory:2: data.fields.x: nan is not a"));
+  EXPECT_THAT(of(floats({infinity}), "int64"), HasSubstr("inf is not a whole number"));
+  EXPECT_THAT(of(floats({1e30f}), "int64"), HasSubstr("1e+30 does not fit int64"));
+  EXPECT_THAT(of(floats({2147483648.0f}), "int32"), HasSubstr("2147483648 does not fit int32"));
+  EXPECT_THAT(of(floats({256}), "uint8"), HasSubstr("256 does not fit uint8"));
+  EXPECT_THAT(of(floats({1, 0.5f}).converted(DType::float16), "int32"), HasSubstr("0.5 is not a"));
+
+  const std::int64_t two_32 = std::int64_t{1} << 32;
+  const HostTensor wide = HostTensor::from<std::int64_t>({2}, {5, two_32 + 1});
+  EXPECT_THAT(of(wide, "int32"),
+              HasSubstr("memory:2: data.fields.x: 4294967297 does not fit int32"));
+  EXPECT_THAT(of(HostTensor::from<std::int64_t>({1}, {-1}), "uint8"), HasSubstr("-1 does not fit"));
+  EXPECT_THAT(of(HostTensor::from<std::uint64_t>({1}, {std::uint64_t{1} << 63}), "int64"),
+              HasSubstr("9223372036854775808 does not fit int64"));
+
+  const std::vector<double> edges{-2147483648.0, -1, 0, 2147483647.0};
+  EXPECT_EQ(numbers(apply(HostTensor::from<double>({4}, edges), {"int32"})), edges);
+  EXPECT_EQ(numbers(apply(HostTensor::from<double>({2}, {-0.0, 255}), {"uint8"})),
+            (std::vector<double>{0, 255}));
+  EXPECT_EQ(numbers(apply(wide, {"int64", "float32"})),
+            (std::vector<double>{5, static_cast<float>(two_32)}));
+}
+
+// With out_of_range = "zero" such an id is one that no table has; a fraction is no id.
+TEST(Transforms, IdsBeyondTheirTypeAreNoRow) {
+  FieldConfig ids = field("a", {"int32"});
+  ids.out_of_range = OutOfRange::zero;
+  const auto read = [&](const HostTensor& values) {
+    const auto source = make_array_source({{"a", values}}, {ids});
+    std::vector<std::int32_t> result(static_cast<std::size_t>(source->samples()));
+    std::vector<std::int64_t> all(result.size());
+    std::iota(all.begin(), all.end(), 0);
+    source->fill(0, all, nullptr, result.data());
+    return result;
+  };
+  const std::int64_t two_32 = std::int64_t{1} << 32;
+  EXPECT_EQ(read(HostTensor::from<std::int64_t>({4}, {3, two_32 + 1, -two_32, 4})),
+            (std::vector<std::int32_t>{3, -1, -1, 4}));
+  EXPECT_EQ(read(HostTensor::from<float>({2}, {3, 1e30f})), (std::vector<std::int32_t>{3, -1}));
+  EXPECT_THAT(error_of([&] {
+                read(HostTensor::from<float>({2}, {3, 0.5f}));
+              }),
+              HasSubstr("memory:2: data.fields.x: 0.5 is not a whole number"));
+}
+
 TEST(Transforms, ResizeIsBilinearWithHalfPixelCentres) {
   const HostTensor image = HostTensor::from<float>({1, 2, 2}, {0, 4, 8, 12});
   EXPECT_EQ(numbers(apply(image, {"resize(1, 1)"})), std::vector<double>{6});
@@ -111,7 +188,7 @@ TEST(Transforms, ErrorsNameTheFunction) {
               }),
               HasSubstr("takes integers"));
   EXPECT_THAT(error_of([&] { apply(image, {"one_hot(4)"}); }),
-              HasSubstr("memory:1: data.x: class 4"));
+              HasSubstr("memory:1: data.fields.x: class 4"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(1)"}); }),
               HasSubstr("augmentation gives"));
   EXPECT_THAT(error_of([&] { apply(image, {"reshape(2,2)"}, {"random_crop(3)"}); }),
@@ -193,9 +270,10 @@ TEST(OpenData, JoinsFilesAndNamesBadRows) {
   EXPECT_EQ(sets.train->describe(y, 2), (folder / "a.npz") + ":3");
   EXPECT_EQ(sets.train->describe(y, 3), (folder / "b.npz") + ":1");
   sets.eval->check_range(y, 3, nullptr);
+  sets.eval->check_numbers(y, 0, 2, "0 to 2");
   const std::string text = error_of([&] { sets.train->check_range(y, 5, nullptr); });
-  EXPECT_THAT(text, HasSubstr("b.npz:2: data.y: out of range: expected 0 to 4, got -1"));
-  EXPECT_THAT(text, HasSubstr("b.npz:3: data.y: out of range: expected 0 to 4, got 7"));
+  EXPECT_THAT(text, HasSubstr("b.npz:2: data.fields.y: out of range: expected 0 to 4, got -1"));
+  EXPECT_THAT(text, HasSubstr("b.npz:3: data.fields.y: out of range: expected 0 to 4, got 7"));
   const std::int64_t ignore = -1;
   sets.train->check_range(y, 8, &ignore);
 }

@@ -339,6 +339,8 @@ TEST(Table, MistakesOfTheConfiguration) {
               HasSubstr("hash(3): acts on text"));
   EXPECT_THAT(mistake("x = { from = 'a', as = ['log1p', 'hash(3)'] }\n"),
               HasSubstr("bucketize after log1p"));
+  EXPECT_THAT(mistake("x = { from = 'a', as = ['bucketize(2)', 'log1p'] }\n"),
+              HasSubstr("log1p: no function of numbers follows bucketize(2)"));
   EXPECT_THAT(mistake("x = { from = 'a', as = ['log1p', 'missing(3)'] }\n"),
               HasSubstr("`missing` comes first"));
   EXPECT_THAT(mistake("x = { from = 'a', as = ['bucketize(2, 1)'] }\n"), HasSubstr("must rise"));
@@ -523,8 +525,8 @@ TEST(Table, RangesAreCheckedWithTheirLines) {
       open_data(tsv(folder, "'n'", "x = { from = 'n', as = ['int32'] }\n", "on_bad = 'skip'\n"));
   sets.train->check_range(0, 8, std::vector<std::int64_t>{-1}.data());
   const std::string text = error_of([&] { sets.train->check_range(0, 7, nullptr); });
-  EXPECT_THAT(text, HasSubstr("a:4: data.x: out of range: expected 0 to 6, got -1"));
-  EXPECT_THAT(text, HasSubstr("a:5: data.x: out of range: expected 0 to 6, got 7"));
+  EXPECT_THAT(text, HasSubstr("a:4: data.fields.x: out of range: expected 0 to 6, got -1"));
+  EXPECT_THAT(text, HasSubstr("a:5: data.fields.x: out of range: expected 0 to 6, got 7"));
 }
 
 }  // namespace

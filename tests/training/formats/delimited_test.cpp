@@ -56,12 +56,41 @@ std::string packed(const std::string& text) {
 }
 
 TEST(Delimited, TabsAndLineEnds) {
-  EXPECT_EQ(rows_in("a\tb\r\n\t\n\r\n\nc\t\"d", false),
-            (std::vector<Row>{{1, {"a", "b"}, ""}, {2, {"", ""}, ""}, {5, {"c", "\"d"}, ""}}));
+  EXPECT_EQ(rows_in("a\tb\r\n\t\n\r\n\nc\t\"d", false), (std::vector<Row>{{1, {"a", "b"}, ""},
+                                                                          {2, {"", ""}, ""},
+                                                                          {3, {""}, ""},
+                                                                          {4, {""}, ""},
+                                                                          {5, {"c", "\"d"}, ""}}));
   EXPECT_EQ(rows_in("", false), std::vector<Row>{});
   EXPECT_EQ(rows_in("\n\n", false), std::vector<Row>{});
   EXPECT_EQ(rows_in("\xef\xbb\xbfx\n", false), (std::vector<Row>{{1, {"x"}, ""}}));
   EXPECT_EQ(rows_in("a\rb\n", false), (std::vector<Row>{{1, {"a\rb"}, ""}}));
+}
+
+// They are rows wherever one with text follows, also behind the end of the buffer.
+TEST(Delimited, EmptyLines) {
+  EXPECT_EQ(rows_in("\n\r\na\n\nb\n\n\r\n\r", false),
+            (std::vector<Row>{
+                {1, {""}, ""}, {2, {""}, ""}, {3, {"a"}, ""}, {4, {""}, ""}, {5, {"b"}, ""}}));
+  EXPECT_EQ(rows_in("\xef\xbb\xbf\n\rx\n", false),
+            (std::vector<Row>{{1, {""}, ""}, {2, {"\rx"}, ""}}));
+  EXPECT_EQ(rows_in("\"\"\n\na\n\"\"\n\n", true),
+            (std::vector<Row>{{1, {""}, ""}, {2, {""}, ""}, {3, {"a"}, ""}, {4, {""}, ""}}));
+  const std::vector<Row> many = rows_in(std::string(600'000, '\n') + "x\n\n", false);
+  ASSERT_EQ(many.size(), 600'001u);
+  EXPECT_EQ(many[599'999], (Row{600'000, {""}, ""}));
+  EXPECT_EQ(many.back(), (Row{600'001, {"x"}, ""}));
+
+  const TemporaryFolder folder;
+  write_file(folder / "a", "\n\"\"\nx\n\n\n");
+  DelimitedReader reader(folder / "a", ',', true);
+  for (const bool empty : {true, false, false}) {
+    ASSERT_TRUE(reader.next());
+    EXPECT_EQ(reader.is_empty_line(), empty) << reader.line();
+  }
+  EXPECT_FALSE(reader.next());
+  EXPECT_EQ(reader.position(), 8u);
+  EXPECT_EQ(reader.next_line(), 6);
 }
 
 TEST(Delimited, QuotesAsInRfc4180) {
@@ -136,6 +165,9 @@ TEST(Delimited, ARowHasAnEnd) {
                                std::string(std::size_t{20} << 20, 'x'));
   EXPECT_THAT(error_of([&] { rows_of(folder / "a", false); }), HasSubstr("a:1: this row does not"));
   EXPECT_THAT(error_of([&] { rows_of(folder / "a", true); }), HasSubstr("a:1: this row does not"));
+  write_file(folder / "a", "x\n" + std::string(std::size_t{17} << 20, '\n') + "x");
+  EXPECT_THAT(error_of([&] { rows_of(folder / "a", false); }),
+              HasSubstr("a:2: empty lines without an end"));
 }
 
 }  // namespace

@@ -1,0 +1,16 @@
+// What predictions must not be written over: files that they are made from.
+#pragma once
+
+#include <string>
+
+#include "api/trained_run.h"
+
+namespace tandem::api {
+
+/// Throws Error{usage} where `to` ("-": standard output) is a file of the run or of the exported
+/// model, of the configuration's data or of `options.data` ("-": standard input), under whatever
+/// name; or where it would become one.
+void refuse_files_in_use(const std::string& to, const TrainedRun& run,
+                         const TrainedOptions& options);
+
+}  // namespace tandem::api

@@ -1,0 +1,125 @@
+#include "api/new_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string random_letters() {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::uniform_int_distribution<std::size_t> index(0, letters.size() - 1);
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += letters[index(random)];
+  return text;
+}
+
+}  // namespace
+
+std::string link_target(const std::string& path) {
+  std::error_code error;
+  fs::path target = fs::absolute(path);
+  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(target, error)); ++links) {
+    const fs::path next = fs::read_symlink(target, error);
+    if (error) break;
+    target = next.is_absolute() ? next : target.parent_path() / next;
+  }
+  return target.string();
+}
+
+NewFile::NewFile(const std::string& path, std::string_view option)
+    : option_(option), target_(link_target(path)) {
+  struct stat status;
+  if (::stat(target_.c_str(), &status) != 0) {
+    if (errno == ELOOP) refuse("this link leads to itself", "a file to write", path);
+    return;
+  }
+  replaces_ = true;
+  mode_ = status.st_mode & 0777;
+  owner_ = status.st_uid;
+  group_ = status.st_gid;
+  // A superuser may write to any file; one that nobody is meant to write to is protected all the
+  // same.
+  const bool writable =
+      (mode_ & 0222) != 0 && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) == 0;
+  if (!writable)
+    refuse("this file must not be written to", "a file with write permission, or a new name", path);
+}
+
+void NewFile::refuse(std::string message, std::string expected, const std::string& got) const {
+  Diagnostic d;
+  d.file = option_;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = got;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+NewFile::~NewFile() {
+  for (const std::string& path : made_) ::unlink(path.c_str());
+}
+
+std::string NewFile::make() {
+  constexpr std::size_t longest_name = 200;  // file systems take 255 bytes
+  const fs::path target(target_);
+  const std::string name = target.filename().string().substr(0, longest_name);
+  int error = EEXIST;
+  for (int tries = 0; tries < 100 && (error == EEXIST || error == EINTR); ++tries) {
+    const std::string path =
+        (target.parent_path() / (name + "." + random_letters() + ".new")).string();
+    const int descriptor =
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces_ ? 0600 : 0666);
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      made_.push_back(path);
+      return path;
+    }
+    error = errno;
+  }
+  Diagnostic d;
+  d.file = option_;
+  d.message = std::string("cannot make a file in the folder: ") + std::strerror(error);
+  d.got = target_;
+  d.fix = error == ENOSPC || error == EDQUOT ? "make room on that disk"
+                                             : "name a file in a folder that can be written to";
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+/// Some file systems give all files one owner and mode, and refuse to change them.
+void NewFile::take_permissions(const std::string& made) const {
+  struct stat status;
+  const bool is_there = ::stat(made.c_str(), &status) == 0;
+  if (is_there && (status.st_uid != owner_ || status.st_gid != group_) &&
+      ::chown(made.c_str(), owner_, group_) != 0) {
+    // Only a superuser gives files away: it belongs to who has written it.
+  }
+  if (is_there && (status.st_mode & 0777) == mode_) return;
+  if (::chmod(made.c_str(), mode_) == 0) return;
+  Diagnostic d;
+  d.file = option_;
+  d.message = std::string("cannot keep the permissions of the file: ") + std::strerror(errno);
+  d.got = target_;
+  d.fix = "remove the file first";
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+void NewFile::finish(const std::string& made) {
+  if (replaces_) take_permissions(made);
+  rename_path(made, target_);
+  std::erase(made_, made);
+}
+
+}  // namespace tandem::api

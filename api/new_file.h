@@ -1,0 +1,43 @@
+// An output file that a user names: it is made beside its place and appears once it is whole.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem::api {
+
+/// Where a path leads, through links, also to a file that is not there yet. Absolute.
+std::string link_target(const std::string& path);
+
+class NewFile {
+ public:
+  /// A link stays one: the file is made where it leads. Throws Error{usage}, with `option` as the
+  /// place of the mistake, for a file without write permission.
+  NewFile(const std::string& path, std::string_view option);
+  /// What `make` has made goes away.
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  /// An empty file in the folder of the place, under a name that no file had.
+  std::string make();
+  /// A whole file of `make` takes the place at once, with owner and permissions of a file that was
+  /// there.
+  void finish(const std::string& made);
+
+ private:
+  [[noreturn]] void refuse(std::string message, std::string expected, const std::string& got) const;
+  void take_permissions(const std::string& made) const;
+
+  std::string option_, target_;
+  bool replaces_ = false;
+  mode_t mode_ = 0;  // of the file that is there, and its owner
+  uid_t owner_ = 0;
+  gid_t group_ = 0;
+  std::vector<std::string> made_;
+};
+
+}  // namespace tandem::api

@@ -1,0 +1,110 @@
+// What would give wrong results without a sign: labels that are none, ids of another vocabulary.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "tests/api/trained_runs.h"
+
+namespace tandem::api {
+namespace {
+
+using namespace tandem::testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+/// Of bad data.
+std::string refusal_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data) << error.what();
+    return error.what();
+  }
+  return "no error";
+}
+
+class TrainedChecksTest : public ::testing::Test {
+ protected:
+  TrainedChecksTest() {
+    write_clicks(folder_);
+    testing::train(folder_);
+  }
+
+  TemporaryFolder folder_;
+  const std::string run_ = folder_ / "run", model_ = folder_ / "out.onnx";
+};
+
+TEST_F(TrainedChecksTest, BinaryLabelsAreFromZeroToOne) {
+  std::vector<std::string> rows = lines_of(read_file(folder_ / "eval.tsv"));
+  rows[3] = "2\t" + without_label(rows[3]);
+  rows[8] = "-1\t" + without_label(rows[8]);
+  PredictOptions options;
+  options.data = {folder_ / "bad.tsv"};
+  write_file(options.data[0], joined(rows));
+  EXPECT_THAT(
+      refusal_of([&] { evaluate_run(run_, options); }),
+      AllOf(HasSubstr("bad.tsv:4: data.fields.label: out of range: a label of the loss term "
+                      "\"click\" (binary_cross_entropy): expected 0 to 1, got 2 (labels are"),
+            HasSubstr("bad.tsv:9: data.fields.label: "), HasSubstr("got -1")));
+  options.to = folder_ / "predicted.tsv";
+  predict_run(run_, options);  // needs no label
+  EXPECT_THAT(lines_of(read_file(options.to)), SizeIs(rows.size()));
+
+  rows[3] = "0.5\t" + without_label(rows[3]);  // as soft as one likes
+  rows[8] = "1\t" + without_label(rows[8]);
+  write_file(options.data[0], joined(rows));
+  EXPECT_EQ(refusal_of([&] { evaluate_run(run_, options); }), "no error");
+
+  std::vector<std::string> trained = lines_of(read_file(folder_ / "train.tsv"));
+  trained[1] = "-1\t" + without_label(trained[1]);
+  write_file(folder_ / "train.tsv", joined(trained));
+  TrainOptions again;
+  again.run_dir = folder_ / "again";
+  EXPECT_THAT(refusal_of([&] { Trainer(folder_ / "train.toml", again).run(); }),
+              HasSubstr("train.tsv:2: data.fields.label: out of range"));
+}
+
+TEST_F(TrainedChecksTest, AnExportKnowsItsVocabularies) {
+  export_run(run_, model_, "best");
+  const std::string vocabulary = folder_ / "out.vocabulary.ids.tsv", text = read_file(vocabulary);
+  std::vector<std::string> words = lines_of(text);
+  std::swap(words[3], words[4]);
+  write_file(vocabulary, joined(words));
+  PredictOptions options;
+  options.data = {folder_ / "eval.tsv"};
+  options.config = folder_ / "train.toml";
+  options.to = folder_ / "predicted.tsv";
+  const auto refusal = [&] { return refusal_of([&] { predict_run(model_, options); }); };
+  EXPECT_THAT(
+      refusal(),
+      AllOf(HasSubstr("out.vocabulary.ids.tsv: this is not the vocabulary that the exported "
+                      "model was trained with"),
+            HasSubstr("take the one that `tandem export` wrote with this model")));
+  EXPECT_THAT(refusal_of([&] { evaluate_run(model_, options); }), HasSubstr("the exported model"));
+  write_file(vocabulary, text);
+  EXPECT_EQ(refusal(), "no error");
+
+  // A model that says nothing of vocabularies: their length alone is compared.
+  std::string bytes = read_file(model_);
+  const std::size_t key = bytes.find("tandem.vocabulary.ids.tsv");
+  ASSERT_NE(key, std::string::npos);
+  write_file(model_, bytes.replace(key, 7, "others."));
+  write_file(vocabulary, text.substr(0, text.rfind('\n', text.size() - 2) + 1));
+  EXPECT_THAT(refusal(), HasSubstr("which has a row for each word: expected"));
+}
+
+TEST_F(TrainedChecksTest, AnotherVocabularyIsNotExported) {
+  const std::string path = run_ + "/vocabulary.ids.tsv";
+  std::vector<std::string> words = lines_of(read_file(path));
+  std::swap(words[3], words[4]);
+  write_file(path, joined(words));
+  EXPECT_THAT(refusal_of([&] { export_run(run_, model_); }),
+              HasSubstr("not the vocabulary that the checkpoint was trained with"));
+  EXPECT_FALSE(std::filesystem::exists(model_));
+}
+
+}  // namespace
+}  // namespace tandem::api

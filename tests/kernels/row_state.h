@@ -1,0 +1,49 @@
+// A state of an optimizer as an update of rows gets it, with a trap behind its end.
+#pragma once
+
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/cpu/rows/rows.h"
+
+namespace tandem::testing {
+
+/// As many numbers as layout_of says, then NaNs, as many as if each state were as long as the
+/// table: what reads them makes weights of NaN, what writes into them is seen.
+class RowState {
+ public:
+  /// State k of a table.
+  RowState(RowOptimizer kind, int k, std::int64_t rows, std::int64_t columns, float start)
+      : numbers_(static_cast<std::size_t>(rows * columns) + 16, trap) {
+    const RowLayout layout = layout_of(kind);
+    if (k >= layout.states) return;
+    size_ = static_cast<std::size_t>(rows * layout.state_columns(k, columns));
+    for (std::size_t i = 0; i < size_; ++i) numbers_[i] = start;
+  }
+
+  /// Null where the kind has no such state.
+  float* data() { return size_ == 0 ? nullptr : numbers_.data(); }
+  std::size_t size() const { return size_; }
+  const float& operator[](std::size_t i) const { return numbers_[i]; }
+  /// The trap is as it was.
+  bool ends_where_it_should() const {
+    for (std::size_t i = size_; i < numbers_.size(); ++i) {
+      if (std::memcmp(&numbers_[i], &trap, sizeof trap) != 0) return false;
+    }
+    return true;
+  }
+  /// Bit by bit.
+  bool operator==(const RowState& other) const {
+    return size_ == other.size_ && numbers_.size() == other.numbers_.size() &&
+           std::memcmp(numbers_.data(), other.numbers_.data(), numbers_.size() * sizeof(float)) ==
+               0;
+  }
+
+ private:
+  static constexpr float trap = std::numeric_limits<float>::quiet_NaN();
+  std::size_t size_ = 0;
+  std::vector<float> numbers_;
+};
+
+}  // namespace tandem::testing

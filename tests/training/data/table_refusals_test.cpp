@@ -1,0 +1,169 @@
+// Text tables: what hostile files and configurations get, and what damage and interrupts leave.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/config_check.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/prepare_table.h"
+#include "tests/training/error_text.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::TemporaryFolder;
+
+class TableRefusals : public ::testing::Test {
+ protected:
+  DataConfig config(const std::string& keys, const std::string& fields) {
+    const std::string text = "model = 'm.onnx'\nepochs = 1\n[optimizer]\nkind = 'sgd'\n[data]\n" +
+                             keys + "[data.train]\nfiles = ['a']\n[data.fields]\n" + fields;
+    return *parse_run_config(text, folder_ / "train.toml").data;
+  }
+  /// Of field x, of the column n alone.
+  DataConfig one_column(const std::string& functions, const std::string& more = "") {
+    return config("kind = 'tsv'\ncolumns = ['n']\n" + more,
+                  "x = { from = 'n', as = [" + functions + "] }\n");
+  }
+  void write(const std::string& text) { write_file(folder_ / "a", text); }
+
+  static std::vector<double> values(const DataConfig& config) {
+    const DataSets sets = open_data(config);
+    TensorType type = sets.train->fields()[0].sample;
+    type.shape.insert(type.shape.begin(), sets.train->samples());
+    HostTensor result(type);
+    std::vector<std::int64_t> all(static_cast<std::size_t>(sets.train->samples()));
+    std::iota(all.begin(), all.end(), 0);
+    sets.train->fill(0, all, nullptr, result.data());
+    std::vector<double> numbers;
+    for (std::int64_t i = 0; i < type.elements(); ++i) numbers.push_back(result.number(i));
+    return numbers;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TableRefusals, PadsFitWhatIdsAreStoredIn) {
+  write("3\n");
+  const auto padded = [&](const std::string& pad, const std::string& function) {
+    return one_column("\"split('|', max=2, pad=" + pad + ")\", '" + function + "'");
+  };
+  const auto refusal = [&](const std::string& pad, const std::string& function) {
+    return error_of([&] { open_data(padded(pad, function)); });
+  };
+  EXPECT_THAT(refusal("4294967299", "vocabulary"),
+              HasSubstr("split('|', max=2, pad=4294967299): `pad` does not fit: expected at most "
+                        "2147483647, got 4294967299"));
+  EXPECT_THAT(refusal("2147483648", "vocabulary"), HasSubstr("expected at most 2147483647"));
+  EXPECT_THAT(refusal("2147483648", "bucketize(5)"), HasSubstr("expected at most 2147483647"));
+  EXPECT_THAT(refusal("2147483648", "int32"), HasSubstr("expected at most 2147483647"));
+  EXPECT_THAT(refusal("256", "uint8"), HasSubstr("expected at most 255"));
+  EXPECT_THAT(refusal("2", "float32"), HasSubstr("`pad` is an id, but the values are numbers"));
+  EXPECT_THAT(values(padded("2147483647", "vocabulary")), ElementsAre(1, 2147483647));
+  EXPECT_THAT(values(padded("255", "uint8")), ElementsAre(3, 255));
+  EXPECT_THAT(values(padded("4294967299", "int64")), ElementsAre(3, 4294967299));
+  EXPECT_EQ(values(padded("4294967299", "hash(10)")).at(1), 4294967299);
+}
+
+// A line stands for a row, whatever it holds, so that what is predicted stands beside it.
+TEST_F(TableRefusals, EmptyLinesAreRowsUnlessTheyEndTheFile) {
+  write("1\n\n2\n\n\r\n");
+  EXPECT_THAT(values(one_column("'missing(7)'")), ElementsAre(1, 7, 2));
+  EXPECT_THAT(error_of([&] { open_data(one_column("")); }),
+              HasSubstr(folder_ / "a:2:1: data.fields.x: column `n`: empty"));
+  write("n\n1\n\"\"\n");
+  EXPECT_THAT(values(config("kind = 'csv'\n", "x = { from = 'n', as = ['missing(7)'] }\n")),
+              ElementsAre(1, 7));
+
+  write("1\t2\n\n3\t4\n\n");
+  const std::string two = "kind = 'tsv'\ncolumns = ['n', 'm']\n";
+  EXPECT_THAT(error_of([&] { open_data(config(two, "x = 'm'\n")); }),
+              HasSubstr(folder_ / "a:2:1: an empty line: expected 2 fields"));
+  const DataConfig skipping = config(two + "on_bad = 'skip'\n", "x = 'm'\n");
+  EXPECT_THAT(values(skipping), ElementsAre(2, 4));
+  EXPECT_EQ(prepare_table(skipping, {}).train.bad(), 1);
+  EXPECT_EQ(open_data(skipping).train->describe(0, 1), folder_ / "a:3");
+}
+
+TEST_F(TableRefusals, OnlyTrueOverflowIsNoNumber) {
+  const std::string zeros(400, '0');
+  write("1e-400\n-1e-400\n0." + zeros + "1\n1e-310\n1e-99999999999999999999\n0e999\n");
+  EXPECT_THAT(values(one_column("'float64'")), ElementsAre(0, 0, 0, 1e-310, 0, 0));
+  EXPECT_THAT(values(one_column("")), ElementsAre(0, 0, 0, 0, 0, 0));
+  write("1e400\n-1e99999999999999999999\n1" + zeros + ".5\n1e-400x\n1e39\n");
+  const std::string text = error_of([&] { open_data(one_column("")); });
+  for (const char* line : {"a:1:1: ", "a:2:1: ", "a:3:1: ", "a:4:1: ", "a:5:1: "})
+    EXPECT_THAT(text, HasSubstr(folder_ / line));
+}
+
+TEST_F(TableRefusals, TextIsCutBetweenCharacters) {
+  const std::string before(59, 'x'), bytes(70, '\x80');
+  write(before + "\u20ac\u20ac\n" + before + "y\u20ac\n" + bytes + "\n");
+  const std::string text = error_of([&] { open_data(one_column("")); });
+  EXPECT_THAT(text, HasSubstr("got \"" + before + "…\""));
+  EXPECT_THAT(text, HasSubstr("got \"" + before + "y…\""));
+  EXPECT_THAT(text, HasSubstr("got \"" + bytes.substr(0, 57) + "…\""));
+}
+
+TEST_F(TableRefusals, ANameThatNoHeaderHas) {
+  write("price,the name\n1,2\n");
+  const std::string text = error_of([&] { open_data(config("kind = 'csv'\n", "x = 'prize'\n")); });
+  EXPECT_THAT(text, HasSubstr("no column `prize` in " + folder_ / "a" +
+                              ": expected one of price, the name (did you mean \"price\"?)"));
+}
+
+TEST_F(TableRefusals, ACacheThatCannotBeWritten) {
+  write("1\n");
+  write_file(folder_ / "file", "");
+  const std::string text = error_of([&] { open_data(one_column("", "cache = 'file/data'\n")); });
+  EXPECT_THAT(text, HasSubstr("cannot create folder"));
+  EXPECT_THAT(text, HasSubstr("(name another folder with data.cache)"));
+}
+
+TEST_F(TableRefusals, ADamagedVocabularyIsMadeAgain) {
+  write("u\nv\nu\n");
+  const DataConfig words = one_column("'vocabulary'");
+  const PreparedTable first = prepare_table(words, {});
+  ASSERT_TRUE(first.built);
+  const std::string path = first.vocabularies.at(0).path, whole = read_file(path);
+  std::string edited = whole;
+  edited[edited.find("u\t2")] = 'w';
+  write_file(path, edited);
+  EXPECT_TRUE(prepare_table(words, {}).built);
+  EXPECT_EQ(read_file(path), whole);
+  EXPECT_FALSE(prepare_table(words, {}).built);
+}
+
+// Asked to stop at any of the places where it looks, a preparation leaves nothing.
+TEST_F(TableRefusals, AnInterruptLeavesNothing) {
+  write("u\nv\nu\n");
+  const DataConfig words = one_column("'vocabulary(min_count=2)'");
+  OpenOptions options;
+  options.threads = 1;
+  int stop = 1;
+  for (; stop < 100; ++stop) {
+    remove_all(words.cache);
+    int asked = 0;
+    options.stop_requested = [&] { return ++asked >= stop; };
+    const std::string text = error_of([&] { prepare_table(words, options); });
+    if (text == "no error") break;
+    EXPECT_THAT(text, HasSubstr("interrupted while the table was prepared"));
+    const std::vector<std::string> tables = list_directory(words.cache);
+    ASSERT_EQ(tables.size(), 1u);
+    EXPECT_TRUE(list_directory(words.cache + "/" + tables[0]).empty()) << stop;
+  }
+  EXPECT_GE(stop, 3);
+  EXPECT_LT(stop, 100);
+  EXPECT_FALSE(prepare_table(words, options).built);
+}
+
+}  // namespace
+}  // namespace tandem

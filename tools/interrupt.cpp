@@ -1,0 +1,52 @@
+#include "tools/interrupt.h"
+
+#include <csignal>
+
+#include <unistd.h>
+
+namespace tandem::tool {
+namespace {
+
+volatile std::sig_atomic_t received = 0, interrupts_waiting = 0;
+void (*volatile ask)() = nullptr;
+
+void on_signal(int signal) {
+  if (received != 0) {
+    if (signal == SIGHUP) return;  // a closed terminal is told by the kernel and by the shell
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+  received = signal;
+  if (ask != nullptr) ask();
+  if (interrupts_waiting != 0) alarm(1);
+}
+
+/// A read that began after the signal, or went on behind a part of what it wanted, waits as before:
+/// it is interrupted again.
+void on_alarm(int) { alarm(1); }
+
+void handle(int signal, void (*handler)(int), bool restarts) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = restarts ? SA_RESTART : 0;
+  sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void catch_interrupts(void (*ask_to_stop)(), Waiting waiting) {
+  const bool restarts = waiting == Waiting::goes_on;
+  ask = ask_to_stop;
+  interrupts_waiting = restarts ? 0 : 1;
+  if (!restarts) handle(SIGALRM, on_alarm, false);
+  handle(SIGINT, on_signal, restarts);
+  handle(SIGTERM, on_signal, restarts);
+  struct sigaction before {};
+  sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN) handle(SIGHUP, on_signal, restarts);
+}
+
+int interrupted_by() { return received; }
+
+}  // namespace tandem::tool

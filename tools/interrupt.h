@@ -1,0 +1,33 @@
+// What Ctrl-C, SIGTERM and a closed terminal do to commands that take long.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+
+namespace tandem::tool {
+
+/// What a signal does to calls of the system that wait, such as a read from a pipe.
+enum class Waiting { goes_on, fails };
+
+/// From now on the first signal calls `ask_to_stop` (null: nothing) within its handler, and a
+/// second one ends the process at once; what ignores SIGHUP (nohup) goes on to. With
+/// `Waiting::fails`, waiting calls of the main thread fail with EINTR until the command has ended.
+void catch_interrupts(void (*ask_to_stop)(), Waiting waiting);
+
+/// The signal that came first, or 0.
+int interrupted_by();
+
+/// What `work` returns. Where a signal came, what `work` throws is its way to stop: 128 + the
+/// signal.
+template <class Work>
+int until_interrupted(Work&& work) {
+  try {
+    return work();
+  } catch (const std::exception&) {
+    if (interrupted_by() == 0) throw;
+    std::fputs("tandem: interrupted\n", stderr);
+    return 128 + interrupted_by();
+  }
+}
+
+}  // namespace tandem::tool

@@ -1,0 +1,52 @@
+// How far a command over rows is: one line on a terminal, written over; elsewhere a line now and
+// then.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace tandem::tool {
+
+class ProgressLine {
+ public:
+  /// `shown`: false where results are on the same terminal.
+  explicit ProgressLine(bool shown = true)
+      : shown_(shown),
+        terminal_(isatty(STDERR_FILENO) != 0),
+        last_(terminal_ ? Clock::time_point() : Clock::now()) {}
+
+  /// `rows` 0: while tables are read, before the first row is used. `part` negative: not known.
+  void show(std::int64_t rows, double part, double rows_per_second) {
+    const auto now = Clock::now();
+    const std::chrono::milliseconds pause(terminal_ ? 200 : 30'000);
+    if (!shown_ || now - last_ < pause) return;
+    last_ = now;
+    std::string line = rows > 0 ? fmt::format("{} rows  {:.0f} rows/s", rows, rows_per_second)
+                                : std::string("reading");
+    if (part >= 0) line += fmt::format("  {:.0f} %", 100 * part);
+    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+    std::fflush(stderr);
+    open_ = terminal_;
+  }
+  void message(const std::string& text) {
+    end();
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  void end() {
+    if (open_) std::fputs("\r\033[K", stderr);
+    open_ = false;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool shown_, terminal_, open_ = false;
+  Clock::time_point last_;
+};
+
+}  // namespace tandem::tool
