@@ -150,8 +150,7 @@ class Export {
       refuse(file_.path(), name, "the model has no initializer of this name");
     }
     const auto table = tables_.find(name);
-    const Shape& shape =
-        table == tables_.end() ? original->second.shape() : table->second.shape;
+    const Shape& shape = table == tables_.end() ? original->second.shape() : table->second.shape;
     if (shape != value.shape()) {
       refuse(file_.path(), name, "shape of the new value", to_string(shape),
              to_string(value.shape()));
@@ -351,8 +350,8 @@ const OperatorSet& operators_;
 const ExportOptions& options_;
 onnx::ModelProto model_;
 std::unordered_map<std::string, const HostTensor*> values_;
-GrownTables tables_;           // without those that are another one
-std::deque<HostTensor> zeros_;  // of tables that were given no value
+GrownTables tables_;                                   // without those that are another one
+std::deque<HostTensor> zeros_;                         // of tables that were given no value
 std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
 std::unordered_set<std::string> first_of_;             // those earlier ones
 ExportResult result_;

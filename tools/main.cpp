@@ -116,11 +116,11 @@ int run(int argc, char** argv) {
   } catch (const Error& e) {
     return report(e, invocation.json);
   } catch (const std::bad_alloc&) {
-    return report(
-        Error(ErrorKind::does_not_fit, Diagnostic{"out of memory", "", 0, 0, "", "", "",
-                                                  "use a smaller batch_size or micro_batch, or fewer "
-                                                  "rows in parameters.shape"}),
-        invocation.json);
+    return report(Error(ErrorKind::does_not_fit,
+                        Diagnostic{"out of memory", "", 0, 0, "", "", "",
+                                   "use a smaller batch_size or micro_batch, or fewer "
+                                   "rows in parameters.shape"}),
+                  invocation.json);
   } catch (const std::exception& e) {
     return report(Error(ErrorKind::runtime, Diagnostic{e.what(), "", 0, 0, "", "", "", ""}),
                   invocation.json);
