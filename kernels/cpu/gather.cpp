@@ -1,5 +1,6 @@
 // Rows looked up by index, and their gradient. Each thread owns rows of the result, so that sums
 // are made in the order of the indices whatever the number of threads.
+#include <algorithm>
 #include <cstring>
 
 #include "engine/operators/operator.h"
@@ -54,6 +55,7 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request) {
     parallel_ranges(
         threads, total, total * (bytes * 2 + 32), [&](std::int64_t begin, std::int64_t end) {
           constexpr std::int64_t ahead = 8;
+          if (bytes == 0) return;
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t block = i / lookup.count, k = i % lookup.count;
             if (k + ahead < lookup.count && bytes >= 64) {
@@ -92,8 +94,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
           for (std::int64_t block = 0; block < lookup.outer; ++block) {
             float* to = dx + block * lookup.rows * inner;
             const float* from = dy + block * lookup.count * inner;
-            std::memset(to + begin * inner, 0,
-                        static_cast<std::size_t>((end - begin) * inner) * sizeof(float));
+            std::fill(to + begin * inner, to + end * inner, 0.0f);
             for (std::int64_t i = 0; i < lookup.count; ++i) {
               const std::int64_t row = lookup.at(a.inputs[1], i, a);
               if (row < begin || row >= end) continue;  // an absent one among them
