@@ -40,7 +40,6 @@ class OpenModel {
  public:
   OpenModel(const Engine& engine, const RunConfig& config, const PlacingArguments& placing = {});
 
-  /// After the forward passes; values that the loss names are outputs.
   /// From now on the policy may count in the data of the configuration which rows of a table a pass
   /// looks up; for runs that read that data. Before anything is imported.
   /// A table that is not prepared is, once its ids or rows are asked for: `on_message` hears of it,
@@ -60,6 +59,7 @@ class OpenModel {
   /// Values of the graph that become outputs where it has them. Before anything is imported.
   void keep_values(std::vector<std::string> names) { kept_values_ = std::move(names); }
 
+  /// After the forward passes; values that the loss names are outputs.
   const Graph& forward(std::int64_t batch, bool training);
   const OnnxFile& file() const { return file_; }
   const ImportResult& imported(std::int64_t batch, bool training);
@@ -107,12 +107,12 @@ class OpenModel {
   std::map<std::string, std::string> aliases_;
 };
 
-/// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
-/// or as the model takes them where they are an input of it.
 /// What every program of a run is compiled with; throws Error{usage} where a selector of
 /// `precision` matches nothing.
 LowerOptions lower_options(const RunConfig& config, OpenModel& model);
 
+/// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
+/// or as the model takes them where they are an input of it.
 /// `pass`: the model as it was imported for a pass of the configuration.
 OpenOptions open_options(const RunConfig& config, const Graph& pass);
 OpenOptions open_options(const RunConfig& config, OpenModel& model);

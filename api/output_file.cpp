@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "api/new_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 
@@ -23,15 +24,6 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-/// Where a link leads, also one to a file that is not there yet.
-fs::path target_of(fs::path path) {
-  for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(path)); ++links) {
-    const fs::path next = fs::read_symlink(path);
-    path = next.is_absolute() ? next : path.parent_path() / next;
-  }
-  return path;
-}
-
 }  // namespace
 
 void rewrite_file(const std::string& path, std::string_view content) {
@@ -44,7 +36,7 @@ void rewrite_file(const std::string& path, std::string_view content) {
 void write_output(const std::string& path, std::string_view content, std::string_view option,
                   std::string_view mark) {
   if (path.empty()) refuse(option, "\"\"", "not a file name", "a path");
-  const fs::path target = target_of(fs::absolute(path));
+  const fs::path target = link_target(path);
   const fs::file_status status = fs::status(target);
   if (fs::is_directory(status)) refuse(option, path, "this is a folder", "a file to write");
   if (!fs::exists(status)) return replace_file(target.string(), content);

@@ -54,22 +54,10 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       catch_interrupts(nullptr, Waiting::fails);
       std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
       api::TrainedOptions& how = options->eval;
-      ProgressLine line;
-      how.on_message = [&](const std::string& text) { line.message(text); };
-      how.on_progress = [&](std::int64_t rows, double part, double rows_per_second) {
-        line.show(rows, part, rows_per_second);
-      };
       how.stop_requested = [] { return interrupted_by() != 0; };
       return until_interrupted([&] {
-        const api::Report report = [&] {
-          try {
-            return api::evaluate_run(options->run, how);
-          } catch (...) {
-            line.end();
-            throw;
-          }
-        }();
-        line.end();
+        const api::Report report = show_progress(
+            how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
         return print(report.text, report.json, invocation.json);
       });
     };

@@ -72,22 +72,11 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       }
       catch_interrupts(nullptr, Waiting::fails);
       if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
-      ProgressLine line(how.to != "-" || isatty(STDOUT_FILENO) == 0);
-      how.on_message = [&](const std::string& text) { line.message(text); };
-      how.on_progress = [&](std::int64_t rows, double part, double rows_per_second) {
-        line.show(rows, part, rows_per_second);
-      };
       how.stop_requested = [] { return interrupted_by() != 0; };
       return until_interrupted([&] {
-        const api::Report report = [&] {
-          try {
-            return api::predict_run(options->run, how);
-          } catch (...) {
-            line.end();
-            throw;
-          }
-        }();
-        line.end();
+        const api::Report report =
+            show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),
+                          [&] { return api::predict_run(options->run, how); });
         for (const std::string& warning : report.warnings)
           std::fprintf(stderr, "warning: %s\n", warning.c_str());
         if (invocation.json) return print(report.text, report.json, true);

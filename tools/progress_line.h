@@ -19,6 +19,9 @@ class ProgressLine {
       : shown_(shown),
         terminal_(isatty(STDERR_FILENO) != 0),
         last_(terminal_ ? Clock::time_point() : Clock::now()) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() { end(); }
 
   /// `rows` 0: while tables are read, before the first row is used. `part` negative: not known.
   void show(std::int64_t rows, double part, double rows_per_second) {
@@ -48,5 +51,16 @@ class ProgressLine {
   bool shown_, terminal_, open_ = false;
   Clock::time_point last_;
 };
+
+/// Does `work`, which reports by `how`'s callbacks, with `line` as their display; the line is gone
+/// when this returns or throws.
+template <class Options, class Work>
+auto show_progress(Options& how, ProgressLine line, Work work) {
+  how.on_message = [&line](const std::string& text) { line.message(text); };
+  how.on_progress = [&line](std::int64_t rows, double part, double rows_per_second) {
+    line.show(rows, part, rows_per_second);
+  };
+  return work();
+}
 
 }  // namespace tandem::tool

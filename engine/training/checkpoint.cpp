@@ -30,6 +30,7 @@ Json position_json(const TrainingPosition& p) {
   json["data"] = {{"epoch", p.data.epoch}, {"sample", p.data.sample}};
   json["samples"] = p.samples;
   json["seed"] = p.seed;
+  if (p.held_out) json["held_out"] = *p.held_out;
   json["batch_size"] = p.batch_size;
   if (p.best) json["best"] = {{"value", *p.best}, {"step", p.best_step}};
   json["evaluations_without_better"] = p.evaluations_without_better;
@@ -45,6 +46,7 @@ TrainingPosition position_of(const Json& json) {
   p.data.sample = json.at("data").at("sample");
   p.samples = json.at("samples");
   p.seed = json.at("seed");
+  if (json.contains("held_out")) p.held_out = json["held_out"].get<double>();
   p.batch_size = json.at("batch_size");
   if (json.contains("best")) {
     p.best = json["best"].at("value").get<double>();

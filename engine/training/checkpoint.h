@@ -20,6 +20,7 @@ struct TrainingPosition {
   DataPosition data;          // of the next sample
   std::uint64_t samples = 0;  // seen since the first step
   std::uint64_t seed = 0;
+  std::optional<double> held_out;  // data.eval.fraction; older checkpoints do not say
   std::int64_t batch_size = 0;
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;

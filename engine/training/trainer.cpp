@@ -9,6 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include <fmt/format.h>
+
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
 #include "engine/training/checkpoint.h"
@@ -158,6 +160,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     my.total_steps = std::min(my.total_steps, whole);
   }
   my.position.seed = my.config.seed;
+  my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
   my.position.batch_size = my.config.batch_size;
   my.position.vocabularies = my.vocabulary_hashes();
   const Graph& whole = my.parts.forward(std::min(samples, my.config.pass_size()), true);
@@ -301,18 +304,26 @@ void Training::Impl::save(bool finished) {
 
 namespace {
 
-/// Another seed would draw another part of the samples for evaluation, of which some were trained.
-void refuse_other_seed(const TrainingPosition& before, const RunConfig& config) {
-  if (before.seed == config.seed) return;
-  const std::string seed = std::to_string(before.seed);
+template <class Number>
+void refuse_other(const char* key, const char* what, Number before, Number now,
+                  const RunConfig& config) {
+  if (before == now) return;
   Diagnostic d;
   d.file = config.file;
-  d.path = "seed";
-  d.message = "the run was started with another seed";
-  d.expected = seed;
-  d.got = std::to_string(config.seed);
-  d.fix = "set seed = " + seed + ", or start a new run without --resume";
+  d.path = key;
+  d.message = std::string("the run was started with another ") + what;
+  d.expected = fmt::format("{}", before);
+  d.got = fmt::format("{}", now);
+  d.fix = fmt::format("set {} = {}, or start a new run without --resume", key, before);
   throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// Others would draw another part of the samples for evaluation, of which some were trained.
+void refuse_other_split(const TrainingPosition& before, const TrainingPosition& now,
+                        const RunConfig& config) {
+  refuse_other("seed", "seed", before.seed, now.seed, config);
+  if (before.held_out)
+    refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
 }
 
 }  // namespace
@@ -322,7 +333,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   const std::optional<CheckpointContent> content =
       newest_checkpoint(run_dir + "/checkpoints", messages);
   if (content) {  // before anything in the directory changes
-    refuse_other_seed(content->position, config);
+    refuse_other_split(content->position, position, config);
     // The states of its last step: some appear when frozen parameters thaw.
     runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
     restore_states(states, *content);
@@ -341,7 +352,9 @@ void Training::Impl::resume(const std::string& run_dir) {
     say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
         std::to_string(config.batch_size));
   }
+  const std::optional<double> held_out = position.held_out;
   position = content->position;
+  position.held_out = held_out;
   position.batch_size = config.batch_size;
   position.vocabularies = vocabulary_hashes();
   if (position.best)

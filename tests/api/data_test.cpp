@@ -1,10 +1,8 @@
 // Training on a text table through the library and the tool: ids, vocabularies, `tandem data`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,12 +11,15 @@
 #include "engine/formats/files.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::Ended;
+using tandem::testing::run_program;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
@@ -137,33 +138,18 @@ TEST_F(DataTest, AnIdOutsideTheTableIsNamed) {
   EXPECT_THAT(train("labels"), HasSubstr("look up rows of a parameter"));
 }
 
-struct Ended {
-  int code = -1;
-  std::string text;
-};
-
-Ended tool(const std::string& arguments) {
-  Ended ended;
-  FILE* pipe = popen((std::string(TANDEM_BUILD_DIR) + "/tandem " + arguments).c_str(), "r");
-  if (pipe == nullptr) return ended;
-  char part[4096];
-  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
-  ended.code = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
-
 TEST_F(DataTest, PrepareIsDoneOnce) {
   configure("'vocabulary(by=\"value\")'");
   const std::string toml = folder_ / "train.toml";
-  const Ended first = tool("data prepare " + toml + " 2>/dev/null");
+  const Ended first = run_program("data prepare " + toml + " 2>/dev/null");
   EXPECT_EQ(first.code, 0);
   EXPECT_THAT(first.text, HasSubstr("prepared 8 rows"));
-  const Ended second = tool("data prepare " + toml + " --json 2>/dev/null");
+  const Ended second = run_program("data prepare " + toml + " --json 2>/dev/null");
   const Json json = Json::parse(second.text);
   EXPECT_EQ(json["up_to_date"], true);
   EXPECT_EQ(json["train"]["samples"], 8);
   EXPECT_EQ(json["vocabularies"][1]["rows"], 4);  // u, v, w and what is unknown
-  EXPECT_THAT(tool("data prepare " + toml + " 2>/dev/null").text, HasSubstr("up to date"));
+  EXPECT_THAT(run_program("data prepare " + toml + " 2>/dev/null").text, HasSubstr("up to date"));
   EXPECT_EQ(train("run"), "no error");
   EXPECT_THAT(messages_, ::testing::Not(Contains(HasSubstr("preparing"))));
 }
@@ -183,8 +169,8 @@ TEST_F(DataTest, PreparingForTheRowsOfATableIsSaidOnce) {
   EXPECT_EQ(said("1 of 5 rows were left out"), 1);
 
   const Ended dry =
-      tool("train " + (folder_ / "train.toml") + " '" + rows + "' data.on_bad=skip 'data.cache=\"" +
-           (folder_ / "other") + "\"' --dry-run 2>&1");
+      run_program("train " + (folder_ / "train.toml") + " '" + rows +
+                  "' data.on_bad=skip 'data.cache=\"" + (folder_ / "other") + "\"' --dry-run 2>&1");
   EXPECT_EQ(dry.code, 0);
   EXPECT_THAT(dry.text, HasSubstr("preparing 1 files"));
   EXPECT_THAT(dry.text, HasSubstr("nothing was trained, no run directory was written"));
@@ -196,7 +182,7 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   configure("'int64'");
   write("0\t1\tno\n4\t\tyes\n4\t4\n2\t5\tyes\n-7\t0\t\n");
   const std::string toml = folder_ / "train.toml";
-  const Ended bad = tool("data check " + toml + " --json 2>/dev/null");
+  const Ended bad = run_program("data check " + toml + " --json 2>/dev/null");
   EXPECT_EQ(bad.code, 4);
   const Json json = Json::parse(bad.text);
   EXPECT_EQ(json["train"]["samples"], 3);
@@ -210,14 +196,14 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["missing"], 1);
   EXPECT_EQ(json["train"]["fields"][0]["columns"][0]["distinct"], 3);
   EXPECT_FALSE(path_exists(folder_ / "runs"));
-  const Ended skipped = tool("data check " + toml + " data.on_bad=skip 2>/dev/null");
+  const Ended skipped = run_program("data check " + toml + " data.on_bad=skip 2>/dev/null");
   EXPECT_EQ(skipped.code, 0);
   EXPECT_THAT(skipped.text, HasSubstr("train: 3 samples, 2 bad rows"));
   EXPECT_THAT(skipped.text, HasSubstr("rows.tsv:3:3: the field of `class`"));
 
   for (const char* rows : {"", "0\t1\n4\n"}) {  // nothing that training could take
     write(rows);
-    const Ended none = tool("data check " + toml + " data.on_bad=skip 2>/dev/null");
+    const Ended none = run_program("data check " + toml + " data.on_bad=skip 2>/dev/null");
     EXPECT_EQ(none.code, 4);
     EXPECT_THAT(none.text, HasSubstr("rows.tsv: there are no samples"));
     EXPECT_THAT(train("none", false, {"data.on_bad=\"skip\""}), HasSubstr("there are no samples"));
@@ -225,7 +211,7 @@ TEST_F(DataTest, CheckShowsWhatIsThere) {
   }
 
   const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/train.toml";
-  const Ended arrays = tool("data check " + digits + " --json 2>/dev/null");
+  const Ended arrays = run_program("data check " + digits + " --json 2>/dev/null");
   EXPECT_EQ(arrays.code, 0);
   EXPECT_GT(Json::parse(arrays.text)["train"]["samples"], 100);
 }

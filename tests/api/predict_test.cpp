@@ -2,17 +2,16 @@
 // placement, vocabularies, exported models, the command line.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tests/api/error_of.h"
 #include "tests/api/small_model.h"
 #include "tests/api/trained_runs.h"
+#include "tests/harness/program.h"
 
 namespace tandem::api {
 namespace {
@@ -24,32 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
 using Json = nlohmann::json;
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  return "no error";
-}
-
-struct Ended {
-  int code = -1;
-  std::string text;
-};
-
-Ended tool(const std::string& arguments, const std::string& before = "") {
-  Ended ended;
-  FILE* pipe =
-      popen((before + std::string(TANDEM_BUILD_DIR) + "/tandem " + arguments).c_str(), "r");
-  if (pipe == nullptr) return ended;
-  char part[4096];
-  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
-  ended.code = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
 
 std::vector<double> numbers(const std::vector<std::string>& lines) {
   std::vector<double> values;
@@ -191,13 +164,13 @@ TEST_F(PredictClicksTest, BadRowsAreNamedOrLeaveGaps) {
   rows[40] = "1\t2";
   const std::string bad = write("bad.tsv", rows);
   const std::string to = folder_ / "new.tsv";
-  const Ended refused = tool("predict " + run_ + " --data " + bad + " --to " + to + " 2>&1");
+  const Ended refused = run_program("predict " + run_ + " --data " + bad + " --to " + to + " 2>&1");
   EXPECT_EQ(refused.code, 4);
   EXPECT_THAT(refused.text, HasSubstr(bad + ":20:41: a field more than there are columns"));
   EXPECT_FALSE(fs::exists(to));
   EXPECT_FALSE(fs::exists(to + ".new"));
-  const Ended skipped = tool("predict " + run_ + " data.on_bad=skip --data " + bad + " --to " + to +
-                             " --json 2>/dev/null");
+  const Ended skipped = run_program("predict " + run_ + " data.on_bad=skip --data " + bad +
+                                    " --to " + to + " --json 2>/dev/null");
   EXPECT_EQ(skipped.code, 0);
   EXPECT_EQ(Json::parse(skipped.text)["bad"], 2);
   const std::vector<std::string> lines = lines_of(read_file(to));
@@ -209,7 +182,7 @@ TEST_F(PredictClicksTest, BadRowsAreNamedOrLeaveGaps) {
       EXPECT_NEAR(std::stod(lines[i]), std::stod(all[i]), 1e-6) << i;
     }
   }
-  const Ended evaluated = tool("eval " + run_ + " --data " + bad + " 2>&1");
+  const Ended evaluated = run_program("eval " + run_ + " --data " + bad + " 2>&1");
   EXPECT_EQ(evaluated.code, 4);
   EXPECT_THAT(evaluated.text, HasSubstr(bad + ":20:41: "));
   TrainedOptions options;
@@ -233,7 +206,7 @@ TEST_F(PredictClicksTest, TheBestCheckpointIsUsedUnlessAskedOtherwise) {
   const std::string latest = predict(options);
   EXPECT_EQ(predict(eval_), latest);
   EXPECT_EQ(Json::parse(report_.json)["which"], "latest");
-  const Ended evaluated = tool("eval " + run_ + " --checkpoint 5 2>/dev/null");
+  const Ended evaluated = run_program("eval " + run_ + " --checkpoint 5 2>/dev/null");
   EXPECT_EQ(evaluated.code, 0);
   EXPECT_THAT(evaluated.text, HasSubstr("/checkpoints/step-00000005 (5)"));
   options.checkpoint = "7";
@@ -243,16 +216,16 @@ TEST_F(PredictClicksTest, TheBestCheckpointIsUsedUnlessAskedOtherwise) {
 TEST_F(PredictClicksTest, RowsComeFromStandardInput) {
   const std::string from_file = predict(eval_);
   const Ended piped =
-      tool("predict " + run_ + " --data - 2>/dev/null", "cut -f2- " + eval_ + " | ");
+      run_program("predict " + run_ + " --data - 2>/dev/null", "cut -f2- " + eval_ + " | ");
   EXPECT_EQ(piped.code, 0);
   EXPECT_EQ(piped.text, from_file);
   const Ended packed =
-      tool("predict " + run_ + " --data - 2>/dev/null", "gzip -c " + eval_ + " | ");
+      run_program("predict " + run_ + " --data - 2>/dev/null", "gzip -c " + eval_ + " | ");
   EXPECT_EQ(packed.text, from_file);
   const Ended device =
-      tool("predict " + run_ + " --data " + eval_ + " --to /dev/stdout 2>/dev/null | cat");
+      run_program("predict " + run_ + " --data " + eval_ + " --to /dev/stdout 2>/dev/null | cat");
   EXPECT_EQ(device.text, from_file);
-  const Ended bad = tool("predict " + run_ + " --data - 2>&1", "echo 1 | ");
+  const Ended bad = run_program("predict " + run_ + " --data - 2>&1", "echo 1 | ");
   EXPECT_EQ(bad.code, 4);
   EXPECT_THAT(bad.text, HasSubstr("<stdin>:1:2: "));
 }
@@ -544,7 +517,7 @@ TEST_F(PredictDigitsTest, ArraysAreWritten) {
 
 TEST_F(PredictDigitsTest, MistakesOfTheCommandLineSayWhatToDo) {
   const auto refused = [&](const std::string& arguments, const char* why) {
-    const Ended ended = tool(arguments + " 2>&1");
+    const Ended ended = run_program(arguments + " 2>&1");
     EXPECT_EQ(ended.code, 2) << ended.text;
     EXPECT_THAT(ended.text, HasSubstr(why));
   };
@@ -556,11 +529,12 @@ TEST_F(PredictDigitsTest, MistakesOfTheCommandLineSayWhatToDo) {
   refused("predict " + run_ + data + " --class-axis 2", "no such axis of classes");
   refused("predict " + (folder_ / "none") + data, "neither a run directory nor a checkpoint");
   refused("eval " + run_ + " --checkpoint best", "no best checkpoint");
-  const Ended missing = tool("predict " + run_ + " --data images=" + (folder_ / "none") + " 2>&1");
+  const Ended missing =
+      run_program("predict " + run_ + " --data images=" + (folder_ / "none") + " 2>&1");
   EXPECT_EQ(missing.code, 4);
   EXPECT_THAT(missing.text, HasSubstr("no such file"));
-  EXPECT_THAT(tool("predict --help").text, HasSubstr("tandem predict runs/"));
-  EXPECT_THAT(tool("eval --help").text, HasSubstr("tandem eval runs/"));
+  EXPECT_THAT(run_program("predict --help").text, HasSubstr("tandem predict runs/"));
+  EXPECT_THAT(run_program("eval --help").text, HasSubstr("tandem eval runs/"));
 }
 
 }  // namespace

@@ -15,7 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
+#include "tests/harness/program.h"
 
 namespace tandem::api {
 namespace {
@@ -28,34 +30,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using Json = nlohmann::json;
-
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
-
-struct Ended {
-  int code = -1;
-  std::string text;  // standard output
-};
-
-/// Through a shell, `before` the program's name.
-Ended tool(const std::string& arguments, const std::string& before = "") {
-  Ended ended;
-  FILE* pipe = popen((before + program + " " + arguments).c_str(), "r");
-  if (pipe == nullptr) return ended;
-  char part[4096];
-  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
-  ended.code = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  return "no error";
-}
 
 mode_t mode_of(const std::string& path) {
   struct stat status {};
@@ -108,12 +82,12 @@ TEST_F(PredictionFilesTest, InputsAreNotWrittenOver) {
   for (const char* name : {"ev.tsv", "symbolic.tsv", "hard.tsv"}) {
     SCOPED_TRACE(name);
     for (const std::string& from : {input, "- < " + input}) {
-      const Ended ended = tool(predict + from + " --to " + out(name) + " 2>&1");
+      const Ended ended = run_program(predict + from + " --to " + out(name) + " 2>&1");
       EXPECT_EQ(ended.code, 2);
       EXPECT_THAT(ended.text, AllOf(HasSubstr("--to: this file is read"), HasSubstr(name)));
     }
   }
-  const Ended appended = tool(predict + input + " 2>" + out("errors") + " >>" + input);
+  const Ended appended = run_program(predict + input + " 2>" + out("errors") + " >>" + input);
   EXPECT_EQ(appended.code, 2);
   EXPECT_THAT(read_file(out("errors")), HasSubstr("this file is read: expected another file to "
                                                   "write, got standard output"));
@@ -296,7 +270,7 @@ TEST_F(PredictionFilesTest, SignalsLeaveNothing) {
 }
 
 TEST_F(PredictionFilesTest, TheFolderForRowsIsNamed) {
-  const Ended ended = tool("eval " + run_ + " 2>&1", "TMPDIR=" + out("none") + " ");
+  const Ended ended = run_program("eval " + run_ + " 2>&1", "TMPDIR=" + out("none") + " ");
   EXPECT_EQ(ended.code, 1);
   EXPECT_THAT(ended.text, AllOf(HasSubstr("TMPDIR: cannot make a folder"),
                                 HasSubstr("got " + out("none")), HasSubstr("TMPDIR=FOLDER")));

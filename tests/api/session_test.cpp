@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
+#include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
+using tandem::testing::error_of;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Key;
@@ -53,16 +54,6 @@ struct Digits {
 const Digits& training_digits() {
   static const Digits all("digits_train.npz");
   return all;
-}
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind = ErrorKind::usage) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  return "no error";
 }
 
 TEST(ArrayTest, HoldsBytesOfATypeAndShape) {

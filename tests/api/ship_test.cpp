@@ -2,10 +2,8 @@
 // recorded with the run, told by plans; tables of other sizes in `inspect`.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -16,12 +14,17 @@
 #include "engine/formats/npy.h"
 #include "engine/graph/builder.h"
 #include "tandem/tandem.h"
+#include "tests/api/look_up_graph.h"
 #include "tests/api/small_model.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
+using tandem::testing::Ended;
+using tandem::testing::look_up_graph;
+using tandem::testing::run_program;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -289,36 +292,6 @@ TEST_F(ShipTest, CheckNeedsNoData) {
 
 // ---------------------------------------------------------------- counting
 
-/// Look-ups of `ids` [4, 2] in `table` [20, 1]; `by_column`: each column by itself.
-Graph look_ups(bool by_column, bool of_floats = false) {
-  static const OperatorSet operators = all_operators();
-  GraphBuilder b(operators);
-  State table;
-  table.name = "table";
-  table.trainable = true;
-  table.start = HostTensor(TensorType{DType::float32, {20, 1}});
-  const ValueId weights = b.state(std::move(table));
-  ValueId indices = b.input("ids", {of_floats ? DType::float32 : DType::int64, {4, 2}});
-  if (of_floats) {
-    State scale;
-    scale.name = "scale";
-    scale.start = HostTensor(TensorType{DType::float32, {2}});
-    indices = b.mul(indices, b.state(std::move(scale)));
-    indices = b.add_node("Cast", {indices}, {{"to", std::string("int64")}});
-  }
-  for (std::int64_t column = 0; column < (by_column ? 2 : 1); ++column) {
-    ValueId chosen = indices;
-    if (by_column) {
-      chosen =
-          b.add_node("Gather", {indices, b.constant(HostTensor::from<std::int64_t>({}, {column}))},
-                     {{"axis", std::int64_t{1}}});
-    }
-    b.output("rows" + std::to_string(column),
-             b.add_node("Gather", {weights, chosen}, {{"axis", std::int64_t{0}}}));
-  }
-  return b.finish();
-}
-
 std::map<std::string, std::int64_t> counted(const Graph& graph,
                                             const std::vector<std::int64_t>& values) {
   const auto samples = static_cast<std::int64_t>(values.size()) / 2;
@@ -331,29 +304,31 @@ TEST(RowCountsTest, TakesTheMeanOfWholePasses) {
   const std::vector<std::int64_t> values{1, 1, 1, 1, 1, 1, 1,  1,  // 1
                                          1, 2, 1, 2, 1, 2, -1, 3,  // 4: -1 is the last row
                                          5, 6, 7, 8};              // no whole pass
-  EXPECT_THAT(counted(look_ups(false), values), ElementsAre(Pair("table", 3)));  // 2.5, rounded up
+  EXPECT_THAT(counted(look_up_graph(1, false), values),
+              ElementsAre(Pair("table", 3)));  // 2.5, rounded up
 }
 
 TEST(RowCountsTest, CountsEachLookUpByItself) {
   const std::vector<std::int64_t> values{1, 1, 1, 2, 1, 3, 1, 4};
-  EXPECT_THAT(counted(look_ups(true), values), ElementsAre(Pair("table", 1 + 4)));
+  EXPECT_THAT(counted(look_up_graph(1, true), values), ElementsAre(Pair("table", 1 + 4)));
 }
 
 TEST(RowCountsTest, ReadsTheFirst32PassesAlone) {
   std::vector<std::int64_t> values(32 * 8, 1);
   for (std::int64_t i = 0; i < 800; ++i) values.push_back(i % 20);
-  EXPECT_THAT(counted(look_ups(false), values), ElementsAre(Pair("table", 1)));
+  EXPECT_THAT(counted(look_up_graph(1, false), values), ElementsAre(Pair("table", 1)));
 }
 
 TEST(RowCountsTest, LeavesOutWhatTheDataDoesNotTell) {
-  EXPECT_THAT(counted(look_ups(false), {1, 2}), IsEmpty()) << "less than one pass";
+  EXPECT_THAT(counted(look_up_graph(1, false), {1, 2}), IsEmpty()) << "less than one pass";
   const auto floats =
       make_array_source({{"ids", HostTensor::from<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}});
-  EXPECT_THAT(count_unique_rows(look_ups(false, true), *floats, reference_evaluator()), IsEmpty())
+  EXPECT_THAT(count_unique_rows(look_up_graph(1, false, true), *floats, reference_evaluator()),
+              IsEmpty())
       << "a parameter decides";
   const auto other = make_array_source(
       {{"words", HostTensor::from<std::int64_t>({4, 2}, std::vector<std::int64_t>(8))}});
-  EXPECT_THAT(count_unique_rows(look_ups(false), *other, reference_evaluator()), IsEmpty());
+  EXPECT_THAT(count_unique_rows(look_up_graph(1, false), *other, reference_evaluator()), IsEmpty());
 }
 
 // ---------------------------------------------------------------- sizes of tables
@@ -437,23 +412,16 @@ TEST_F(RowsTest, InspectShowsGrownTables) {
 }
 
 TEST_F(RowsTest, TheToolTakesRowsOfTables) {
-  const auto run = [&](const std::string& arguments, int& code) {
-    const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem inspect ";
-    std::string text;
-    FILE* pipe = popen((program + (folder_ / "model.onnx") + arguments + " 2>&1").c_str(), "r");
-    if (pipe == nullptr) return text;
-    char part[4096];
-    for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, n);
-    code = WEXITSTATUS(pclose(pipe));
-    return text;
+  const auto run = [&](const std::string& arguments) {
+    return run_program("inspect " + (folder_ / "model.onnx") + arguments + " 2>&1");
   };
-  int code = -1;
-  EXPECT_THAT(run(" --rows 'table:*=70' --rows table:weight=80", code),
-              HasSubstr("float32[80, 16]"));
-  EXPECT_EQ(code, 0);
+  const Ended shown = run(" --rows 'table:*=70' --rows table:weight=80");
+  EXPECT_THAT(shown.text, HasSubstr("float32[80, 16]"));
+  EXPECT_EQ(shown.code, 0);
   for (const std::string wrong : {"table:weight", "table:weight=0", "=5", "table:weight=5x"}) {
-    EXPECT_THAT(run(" --rows " + wrong, code), HasSubstr("SELECTOR=N")) << wrong;
-    EXPECT_EQ(code, 2) << wrong;
+    const Ended refused = run(" --rows " + wrong);
+    EXPECT_THAT(refused.text, HasSubstr("SELECTOR=N")) << wrong;
+    EXPECT_EQ(refused.code, 2) << wrong;
   }
 }
 

@@ -11,42 +11,14 @@
 #include "api/hot_rows.h"
 #include "engine/graph/builder.h"
 #include "engine/training/config/config_names.h"
+#include "tests/api/look_up_graph.h"
 
 namespace tandem::api {
 namespace {
 
+using tandem::testing::look_up_graph;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/// Look-ups of `ids` [4, 2] in `table` [20, 3], once or by each column.
-Graph look_ups(bool by_column = false, bool of_floats = false) {
-  static const OperatorSet operators = all_operators();
-  GraphBuilder b(operators);
-  State table;
-  table.name = "table";
-  table.path = "table";
-  table.trainable = true;
-  table.start = HostTensor(TensorType{DType::float32, {20, 3}});
-  const ValueId weights = b.state(std::move(table));
-  ValueId indices = b.input("ids", {of_floats ? DType::float32 : DType::int64, {4, 2}});
-  if (of_floats) {
-    State scale;
-    scale.name = "scale";
-    scale.start = HostTensor(TensorType{DType::float32, {2}});
-    indices = b.mul(indices, b.state(std::move(scale)));
-    indices = b.add_node("Cast", {indices}, {{"to", std::string("int64")}});
-  }
-  for (std::int64_t column = 0; column < (by_column ? 2 : 1); ++column) {
-    ValueId chosen = indices;
-    if (by_column) {
-      chosen =
-          b.add_node("Gather", {indices, b.constant(HostTensor::from<std::int64_t>({}, {column}))},
-                     {{"axis", std::int64_t{1}}});
-    }
-    b.output("rows" + std::to_string(column), b.add_node("Gather", {weights, chosen}));
-  }
-  return b.finish();
-}
 
 std::optional<HotRows> hot_rows(const Graph& graph, const std::vector<std::int64_t>& values,
                                 std::int64_t count) {
@@ -60,7 +32,7 @@ TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
   const std::vector<std::int64_t> values{9, 9, 9, 5, 5,  3, 7, 2,  // a pass
                                          9, 5, 3, 3, -1, 8, 9, 6,  // -1 is row 19
                                          4, 4, 4, 4};              // no whole pass
-  const std::optional<HotRows> hot = hot_rows(look_ups(), values, 3);
+  const std::optional<HotRows> hot = hot_rows(look_up_graph(3), values, 3);
   ASSERT_TRUE(hot);
   EXPECT_THAT(*hot->rows, ElementsAre(3, 5, 9));
   EXPECT_DOUBLE_EQ(hot->hit_rate, 11.0 / 16);
@@ -69,29 +41,29 @@ TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
 
 TEST(HotRowsTest, OfEqualsTheLowerOnes) {
   const std::vector<std::int64_t> values{9, 8, 7, 6, 5, 4, 3, 2};
-  EXPECT_THAT(*hot_rows(look_ups(), values, 3)->rows, ElementsAre(2, 3, 4));
+  EXPECT_THAT(*hot_rows(look_up_graph(3), values, 3)->rows, ElementsAre(2, 3, 4));
 }
 
 TEST(HotRowsTest, FillUpWithRowsThatAreNotNamed) {
   const std::vector<std::int64_t> values{1, 1, 1, 1, 4, 4, 4, 4};
-  const std::optional<HotRows> hot = hot_rows(look_ups(), values, 5);
+  const std::optional<HotRows> hot = hot_rows(look_up_graph(3), values, 5);
   EXPECT_THAT(*hot->rows, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(hot->hit_rate, 1);
   EXPECT_EQ(hot->cold_rows, 0);
-  EXPECT_EQ(hot_rows(look_ups(), values, 500)->rows->size(), 20u) << "the table has no more";
+  EXPECT_EQ(hot_rows(look_up_graph(3), values, 500)->rows->size(), 20u) << "the table has no more";
 }
 
 TEST(HotRowsTest, CountAllLookUps) {
   const std::vector<std::int64_t> values{1, 7, 2, 7, 3, 7, 4, 7};
-  const std::optional<HotRows> hot = hot_rows(look_ups(true), values, 1);
+  const std::optional<HotRows> hot = hot_rows(look_up_graph(3, true), values, 1);
   EXPECT_THAT(*hot->rows, ElementsAre(7));
   EXPECT_DOUBLE_EQ(hot->hit_rate, 0.5);
   EXPECT_EQ(hot->cold_rows, 4);
 }
 
 TEST(HotRowsTest, NeedIdsThatTheDataTells) {
-  EXPECT_FALSE(hot_rows(look_ups(), {1, 2}, 3)) << "less than one pass";
-  EXPECT_FALSE(hot_rows(look_ups(false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
+  EXPECT_FALSE(hot_rows(look_up_graph(3), {1, 2}, 3)) << "less than one pass";
+  EXPECT_FALSE(hot_rows(look_up_graph(3, false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
 }
 
 TEST(HotRowsTest, OfTablesBeyondAnyCount) {
@@ -117,7 +89,7 @@ RunConfig with_optimizer(const std::string& keys) {
 }
 
 std::int64_t bytes_with(const std::string& keys) {
-  return trained_row_bytes(with_optimizer(keys), *look_ups().find_state("table"));
+  return trained_row_bytes(with_optimizer(keys), *look_up_graph(3).find_state("table"));
 }
 
 TEST(TableCachesTest, ARowTakesItsStates) {
@@ -134,7 +106,7 @@ TEST(TableCachesTest, ARowTakesItsStates) {
   EXPECT_EQ(bytes_with("{kind=\"sgd\", groups=[{at=\"table\", kind=\"adagrad\"}]}"), 24);
   RunConfig frozen = with_optimizer("{kind=\"adam\"}");
   frozen.parameters.freeze.push_back({.at = "table"});
-  EXPECT_EQ(trained_row_bytes(frozen, *look_ups().find_state("table")), 12);
+  EXPECT_EQ(trained_row_bytes(frozen, *look_up_graph(3).find_state("table")), 12);
 }
 
 // Two tables of the same ids share the rows of the smaller cache.
@@ -207,7 +179,7 @@ TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
 }
 
 TEST(TableCachesTest, SaysWhatTheDataLacks) {
-  const Graph graph = look_ups();
+  const Graph graph = look_up_graph(3);
   TableCaches caches;
   const auto off = [&](const TableCaches::Source& source, const CacheSize& size) {
     const std::vector<TableCache> chosen =

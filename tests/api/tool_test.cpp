@@ -13,41 +13,29 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::Ended;
+using tandem::testing::program;
+using tandem::testing::run_program;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
 const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
-
-struct Ended {
-  int code = -1;
-  std::string text;
-};
-
-/// Runs the program through a shell; `text` is what it wrote.
-Ended run(const std::string& arguments) {
-  Ended ended;
-  FILE* pipe = popen((program + " " + arguments).c_str(), "r");
-  if (pipe == nullptr) return ended;
-  char part[4096];
-  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
-  ended.code = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
 
 TEST(ToolTest, NumbersOutOfRangeAreRefused) {
   for (const char* number : {"-1", "0", "nan", "inf", "soon"}) {
     const Ended seconds =
-        run("bench " + digits + "train.toml --seconds " + std::string(number) + " 2>&1");
+        run_program("bench " + digits + "train.toml --seconds " + std::string(number) + " 2>&1");
     EXPECT_EQ(seconds.code, 2) << number;
     EXPECT_THAT(seconds.text, HasSubstr("--seconds")) << number;
-    const Ended elements = run("bench --kernel sgd --elements " + std::string(number) + " 2>&1");
+    const Ended elements =
+        run_program("bench --kernel sgd --elements " + std::string(number) + " 2>&1");
     EXPECT_EQ(elements.code, 2) << number;
     EXPECT_THAT(elements.text, HasSubstr("--elements")) << number;
   }
@@ -61,11 +49,11 @@ TEST(ToolTest, ManyErrorsAreCut) {
     for (int i = 0; i < 60; ++i) file << "unknown_" << i << " = 1\n";
     file << "[optimizer]\nkind = \"sgd\"\n";
   }
-  const Ended text = run("train " + (folder / "train.toml") + " 2>&1");
+  const Ended text = run_program("train " + (folder / "train.toml") + " 2>&1");
   EXPECT_EQ(text.code, 2);
   EXPECT_EQ(std::count(text.text.begin(), text.text.end(), '\n'), 51);
   EXPECT_THAT(text.text, HasSubstr("\n... and 10 more\n"));
-  const Ended json = run("train --json " + (folder / "train.toml") + " 2>/dev/null");
+  const Ended json = run_program("train --json " + (folder / "train.toml") + " 2>/dev/null");
   EXPECT_EQ(Json::parse(json.text)["errors"].size(), 60u);
 }
 
@@ -76,27 +64,27 @@ TEST(ToolTest, PolicyCommandsEndInTheirCodes) {
   std::ofstream(folder / "bad.toml") << "policy = 1\nrules = [\n  { at = \"**\", onn = \"cpu\" "
                                         "},\n  { at = \"**\", on = \"gpx\" },\n]\n";
   const std::string with = " --json --config " + digits + "train.toml --device gpu=emulated:0 ";
-  const Ended plan = run("policy plan " + (folder / "gpu.toml") + with);
+  const Ended plan = run_program("policy plan " + (folder / "gpu.toml") + with);
   EXPECT_EQ(plan.code, 0);
   EXPECT_TRUE(Json::parse(plan.text)["fits"]);
   const Ended full =
-      run("policy plan " + (folder / "gpu.toml") + with + "--device gpu=memory=4KiB");
+      run_program("policy plan " + (folder / "gpu.toml") + with + "--device gpu=memory=4KiB");
   EXPECT_EQ(full.code, 3);
   EXPECT_FALSE(Json::parse(full.text)["fits"]);
-  EXPECT_EQ(run("policy diff " + (folder / "gpu.toml") + with + "--exit-code").code, 6);
-  EXPECT_EQ(run("policy diff " + (folder / "gpu.toml") + with).code, 0);
-  const Ended keys = run("policy plan " + (folder / "gpu.toml") + with + "batch_size=8");
+  EXPECT_EQ(run_program("policy diff " + (folder / "gpu.toml") + with + "--exit-code").code, 6);
+  EXPECT_EQ(run_program("policy diff " + (folder / "gpu.toml") + with).code, 0);
+  const Ended keys = run_program("policy plan " + (folder / "gpu.toml") + with + "batch_size=8");
   EXPECT_LT(Json::parse(keys.text)["devices"]["gpu"]["peak"],
             Json::parse(plan.text)["devices"]["gpu"]["peak"]);
-  const Ended bad = run("policy check " + (folder / "bad.toml") + with + "2>/dev/null");
+  const Ended bad = run_program("policy check " + (folder / "bad.toml") + with + "2>/dev/null");
   EXPECT_EQ(bad.code, 2);
   const Json errors = Json::parse(bad.text)["errors"];
   ASSERT_EQ(errors.size(), 3u);
   EXPECT_EQ(errors[1]["line"], 3);
   EXPECT_THAT(errors[1]["fix"].get<std::string>(), HasSubstr("did you mean `rules.0.on`?"));
   EXPECT_EQ(errors[2]["line"], 4);
-  const Ended unplaced =
-      run("train --dry-run " + digits + "train.toml policy=" + (folder / "gpu.toml") + " 2>&1");
+  const Ended unplaced = run_program("train --dry-run " + digits +
+                                     "train.toml policy=" + (folder / "gpu.toml") + " 2>&1");
   EXPECT_EQ(unplaced.code, 2);
   EXPECT_THAT(unplaced.text, HasSubstr("--device gpu=emulated:0"));
 }
@@ -109,26 +97,27 @@ TEST(ToolTest, WhatIsNoPolicyFileIsMisuse) {
     EXPECT_EQ(ended.code, 2) << ended.text;
     EXPECT_THAT(ended.text, HasSubstr(why));
   };
-  refused(run("policy plan /dev/zero" + with), "too large");
-  refused(run("policy edit /dev/zero" + change), "too large");
-  refused(run("policy plan " + (folder / "") + with), "this is a folder");
-  refused(run("policy edit " + (folder / "") + change), "this is a folder");
-  refused(run("policy plan " + (folder / "none.toml") + with), "there is no such policy file");
-  refused(run("policy edit " + (folder / "none.toml") + change), "policy = 1");
+  refused(run_program("policy plan /dev/zero" + with), "too large");
+  refused(run_program("policy edit /dev/zero" + change), "too large");
+  refused(run_program("policy plan " + (folder / "") + with), "this is a folder");
+  refused(run_program("policy edit " + (folder / "") + change), "this is a folder");
+  refused(run_program("policy plan " + (folder / "none.toml") + with),
+          "there is no such policy file");
+  refused(run_program("policy edit " + (folder / "none.toml") + change), "policy = 1");
   std::ofstream(folder / "empty.toml");
-  EXPECT_EQ(run("policy edit " + (folder / "empty.toml") + change).code, 0);
-  EXPECT_EQ(run("policy check " + (folder / "empty.toml") + with).code, 0);
-  refused(run("policy edit " + (folder / "empty.toml") + " --at '**' --set on=gpx 2>&1"),
+  EXPECT_EQ(run_program("policy edit " + (folder / "empty.toml") + change).code, 0);
+  EXPECT_EQ(run_program("policy check " + (folder / "empty.toml") + with).code, 0);
+  refused(run_program("policy edit " + (folder / "empty.toml") + " --at '**' --set on=gpx 2>&1"),
           "did you mean \"gpu\"?");
 }
 
 TEST(ToolTest, PassesCanBeLeftOut) {
-  const Ended unknown = run("inspect " + digits + "model.onnx --without fuze 2>&1");
+  const Ended unknown = run_program("inspect " + digits + "model.onnx --without fuze 2>&1");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_THAT(unknown.text, HasSubstr("did you mean \"fuse\"?"));
   const std::string lowered = "inspect " + digits + "model.onnx --bind batch=4 --stage lowered";
-  const Ended with = run(lowered),
-              without = run(lowered + " --without convolution_epilogues --without fuse");
+  const Ended with = run_program(lowered),
+              without = run_program(lowered + " --without convolution_epilogues --without fuse");
   EXPECT_EQ(without.code, 0);
   EXPECT_THAT(with.text, HasSubstr("ConvFused"));
   EXPECT_THAT(without.text, ::testing::Not(HasSubstr("ConvFused")));
@@ -163,7 +152,7 @@ TEST(ToolTest, PathsOfPoliciesMayHoldAnEqualsSign) {
   tandem::testing::TemporaryFolder folder;
   std::ofstream(folder / "a=b.toml") << "policy = 1\nrules = [ { at = \"**\", on = \"cpu\" } ]\n";
   const std::string config = " --config " + digits + "train.toml";
-  const Ended path = run("policy check " + (folder / "a=b.toml") + config + " 2>&1");
+  const Ended path = run_program("policy check " + (folder / "a=b.toml") + config + " 2>&1");
   EXPECT_EQ(path.code, 0) << path.text;
   EXPECT_THAT(path.text, HasSubstr("ok: 1 rule"));
   const std::string there = "cd " + (folder / "") + " && " + program + " policy check a=b.toml";
@@ -174,7 +163,7 @@ TEST(ToolTest, PathsOfPoliciesMayHoldAnEqualsSign) {
   EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 2);
   EXPECT_THAT(text, HasSubstr("a file has this name, and it could set a key: expected ./a=b.toml "
                               "for the file"));
-  const Ended key = run("policy check" + config + " batch_size=16 2>&1");
+  const Ended key = run_program("policy check" + config + " batch_size=16 2>&1");
   EXPECT_EQ(key.code, 0) << key.text;
 }
 

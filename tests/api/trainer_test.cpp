@@ -9,12 +9,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tandem/tandem.h"
+#include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::error_of;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
@@ -25,16 +27,6 @@ const std::string model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model
 Json read_json(const std::string& path) {
   std::ifstream file(path);
   return Json::parse(file);
-}
-
-std::string error_of(const std::function<void()>& action, ErrorKind kind = ErrorKind::usage) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  return "no error";
 }
 
 class ApiTrainerTest : public ::testing::Test {

@@ -2,40 +2,28 @@
 // rule that helps; with that rule it trains, and its losses are those of a device without a limit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <cmath>
-#include <cstdio>
 #include <fstream>
 
 #include "api/engine.h"
 #include "include/tandem/error.h"
 #include "tests/end_to_end/parity_support.h"
+#include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
 namespace {
 
+using tandem::testing::Ended;
+using tandem::testing::run_program;
 using namespace testing;
 using ::testing::HasSubstr;
 
 constexpr int steps = 10;
 
-struct Ended {
-  int code = -1;
-  std::string text;
-};
-
-Ended run(const std::string& arguments) {
-  Ended ended;
-  FILE* pipe =
-      popen((std::string(TANDEM_BUILD_DIR) + "/tandem " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return ended;
-  char part[4096];
-  for (std::size_t n; (n = fread(part, 1, sizeof part, pipe)) > 0;) ended.text.append(part, n);
-  ended.code = WEXITSTATUS(pclose(pipe));
-  return ended;
-}
+/// Both of its streams.
+Ended run(const std::string& arguments) { return run_program(arguments + " 2>&1"); }
 
 class OffloadTest : public ::testing::TestWithParam<const char*> {
  protected:

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/operators/rows.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
+#include "tests/harness/instruction_sets.h"
 
 namespace tandem::testing {
 namespace {
@@ -21,14 +21,6 @@ using Narrow = std::vector<std::int32_t>;
 
 constexpr std::int64_t none = absent_id<std::int64_t>;
 constexpr std::int32_t narrow_none = absent_id<std::int32_t>;
-
-std::vector<Isa> instruction_sets() {
-  const DeviceFacts facts{"cpu", processor_features(), 1};
-  std::vector<Isa> sets{Isa::baseline};
-  if (facts.has("avx2")) sets.push_back(Isa::avx2);
-  if (facts.has("avx512")) sets.push_back(Isa::avx512);
-  return sets;
-}
 
 /// A part of `share` of the ids is absent, anywhere.
 Indices ids_with_gaps(std::int64_t count, std::int64_t table_rows, double share) {

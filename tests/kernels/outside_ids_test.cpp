@@ -6,19 +6,11 @@
 #include <vector>
 
 #include "engine/operators/rows.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
+#include "tests/harness/instruction_sets.h"
 
 namespace tandem::testing {
 namespace {
-
-std::vector<Isa> instruction_sets() {
-  const DeviceFacts facts{"cpu", processor_features(), 1};
-  std::vector<Isa> sets{Isa::baseline};
-  if (facts.has("avx2")) sets.push_back(Isa::avx2);
-  if (facts.has("avx512")) sets.push_back(Isa::avx512);
-  return sets;
-}
 
 template <class Id>
 class OutsideIds : public ::testing::Test {

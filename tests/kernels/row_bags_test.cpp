@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
+#include "tests/harness/instruction_sets.h"
 
 namespace tandem::testing {
 namespace {
@@ -16,14 +16,6 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr std::int64_t table_rows = 300;
-
-std::vector<Isa> instruction_sets() {
-  const DeviceFacts facts{"cpu", processor_features(), 1};
-  std::vector<Isa> sets{Isa::baseline};
-  if (facts.has("avx2")) sets.push_back(Isa::avx2);
-  if (facts.has("avx512")) sets.push_back(Isa::avx512);
-  return sets;
-}
 
 Floats random_floats(std::int64_t count, unsigned seed) {
   std::mt19937 random(seed);

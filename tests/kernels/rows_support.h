@@ -9,21 +9,13 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
+#include "tests/harness/instruction_sets.h"
 
 namespace tandem::testing {
 
 using Indices = std::vector<std::int64_t>;
 using Floats = std::vector<float>;
-
-inline std::vector<Isa> instruction_sets() {
-  const DeviceFacts facts{"cpu", processor_features(), 1};
-  std::vector<Isa> sets{Isa::baseline};
-  if (facts.has("avx2")) sets.push_back(Isa::avx2);
-  if (facts.has("avx512")) sets.push_back(Isa::avx512);
-  return sets;
-}
 
 /// 64-byte aligned, with guard bytes behind.
 class Scratch {

@@ -12,9 +12,9 @@
 
 #include "engine/graph/half.h"
 #include "engine/graph/split_float.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/rows/rows.h"
 #include "kernels/shared/update_rules.h"
+#include "tests/harness/instruction_sets.h"
 #include "tests/kernels/row_state.h"
 
 namespace tandem::testing {
@@ -26,14 +26,6 @@ using Tails = std::vector<std::int16_t>;
 using Indices = std::vector<std::int64_t>;
 
 constexpr std::int64_t absent = absent_id<std::int64_t>;
-
-std::vector<Isa> instruction_sets() {
-  const DeviceFacts facts{"cpu", processor_features(), 1};
-  std::vector<Isa> sets{Isa::baseline};
-  if (facts.has("avx2")) sets.push_back(Isa::avx2);
-  if (facts.has("avx512")) sets.push_back(Isa::avx512);
-  return sets;
-}
 
 bool same_bits(const Floats& a, const Floats& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;

@@ -5,9 +5,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <set>
-#include <sstream>
 
+#include "engine/formats/files.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing {
@@ -194,6 +195,12 @@ std::string operators_page() {
   return page;
 }
 
+TEST(Completeness, NormalFormSaysWhatEachOperatorComputes) {
+  const std::string page = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/normal_form.md");
+  for (const Operator& op : operators().all())
+    EXPECT_TRUE(std::regex_search(page, std::regex("\\b" + op.name + "\\b"))) << op.name;
+}
+
 TEST(Completeness, OperatorsPage) {
   const std::string path = std::string(TANDEM_SOURCE_DIR) + "/docs/operators.md";
   const std::string page = operators_page();
@@ -201,10 +208,7 @@ TEST(Completeness, OperatorsPage) {
     std::ofstream(path) << page;
     return;
   }
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_TRUE(text.str() == page) << "docs/operators.md is old: run with TANDEM_UPDATE_DOCS=1";
+  EXPECT_TRUE(read_file(path) == page) << "docs/operators.md is old: run with TANDEM_UPDATE_DOCS=1";
 }
 
 }  // namespace

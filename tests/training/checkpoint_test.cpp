@@ -33,6 +33,7 @@ CheckpointContent content_of(std::uint64_t step) {
   content.position.data = {2, 96};
   content.position.samples = 32 * step;
   content.position.seed = 5;
+  content.position.held_out = 0.1;
   content.position.batch_size = 32;
   const float k = static_cast<float>(step);
   content.model.push_back({"fc1.weight", HostTensor::from<float>({2, 3}, {k, 1, 2, 3, 4, 5})});
@@ -80,9 +81,9 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   expect_equal(read.optimizer, written.optimizer);
   EXPECT_EQ(read.aliases, written.aliases);
   const TrainingPosition &a = read.position, &b = written.position;
-  EXPECT_EQ(std::tie(a.step, a.samples, a.seed, a.batch_size, a.best, a.best_step,
+  EXPECT_EQ(std::tie(a.step, a.samples, a.seed, a.held_out, a.batch_size, a.best, a.best_step,
                      a.evaluations_without_better, a.finished),
-            std::tie(b.step, b.samples, b.seed, b.batch_size, b.best, b.best_step,
+            std::tie(b.step, b.samples, b.seed, b.held_out, b.batch_size, b.best, b.best_step,
                      b.evaluations_without_better, b.finished));
   EXPECT_EQ(a.data, b.data);
 }
@@ -323,7 +324,8 @@ TEST_F(StatesTest, ThoseThatAreNotFiniteAreNamedTogether) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::diverged);
     ASSERT_EQ(error.diagnostics().size(), 2u);
-    EXPECT_THAT(error.what(), HasSubstr("w: a parameter or running statistic is not finite at step 7"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("w: a parameter or running statistic is not finite at step 7"));
     EXPECT_EQ(error.diagnostics()[1].path, "mean");
   }
 }

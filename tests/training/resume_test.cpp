@@ -121,6 +121,19 @@ TEST_F(ResumeTest, AnotherSeedCannotResume) {
   EXPECT_GT(run({"seed=5"}, 0, stopped.result.run_dir).result.steps, 3u);
 }
 
+TEST_F(ResumeTest, AnotherHeldOutPartCannotResume) {
+  const auto holding = [](const std::string& part) {
+    return std::vector<std::string>{
+        "data={kind=\"npz\", train={files=[\"x.npz\"]}, eval={fraction=" + part + "}}"};
+  };
+  const Trained stopped = run(holding("0.1"), 3);
+  const std::string refused =
+      testing::error_text([&] { run(holding("0.25"), 0, stopped.result.run_dir); });
+  EXPECT_THAT(refused, HasSubstr("data.eval.fraction: the run was started with another held-out "
+                                 "part: expected 0.1, got 0.25"));
+  EXPECT_GT(run(holding("0.1"), 0, stopped.result.run_dir).result.steps, 3u);
+}
+
 TEST_F(ResumeTest, AnotherBatchSizeIsSaid) {
   const Trained stopped = run({}, 3);
   const std::int64_t before = testing::small_config(folder_.path(), {}).batch_size;

@@ -1,45 +1,28 @@
 #include "engine/training/data/number_functions.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
-#include <limits>
 
 namespace tandem {
+namespace {
 
-std::optional<DType> number_type(TransformKind kind) {
-  switch (kind) {
-    case TransformKind::log1p:
-      return DType::float32;
-    case TransformKind::bucketize:
-      return DType::int64;
-    case TransformKind::scale:
-    case TransformKind::normalize:
-    case TransformKind::cast:
-    case TransformKind::flatten:
-    case TransformKind::reshape:
-    case TransformKind::one_hot:
-    case TransformKind::resize:
-    case TransformKind::random_crop:
-    case TransformKind::random_flip:
-    case TransformKind::missing:
-    case TransformKind::split:
-    case TransformKind::hash:
-    case TransformKind::vocabulary:
-      break;
-  }
-  return std::nullopt;
+double log1p(const Transform&, double x) { return std::log1p(std::max(x, 0.0)); }
+
+double bucketize(const Transform& function, double x) {
+  const std::vector<double>& bounds = function.bounds;
+  return static_cast<double>(std::upper_bound(bounds.begin(), bounds.end(), x) - bounds.begin());
 }
 
-double apply(const Transform& function, double x) {
-  switch (function.kind) {
+}  // namespace
+
+const NumberFunction* number_function(TransformKind kind) {
+  static constexpr NumberFunction of_log1p{DType::float32, log1p};
+  static constexpr NumberFunction of_bucketize{DType::int64, bucketize};
+  switch (kind) {
     case TransformKind::log1p:
-      return std::log1p(std::max(x, 0.0));
-    case TransformKind::bucketize: {
-      const std::vector<double>& bounds = function.bounds;
-      return static_cast<double>(std::upper_bound(bounds.begin(), bounds.end(), x) -
-                                 bounds.begin());
-    }
+      return &of_log1p;
+    case TransformKind::bucketize:
+      return &of_bucketize;
     case TransformKind::scale:
     case TransformKind::normalize:
     case TransformKind::cast:
@@ -55,8 +38,7 @@ double apply(const Transform& function, double x) {
     case TransformKind::vocabulary:
       break;
   }
-  assert(false);
-  return std::numeric_limits<double>::quiet_NaN();
+  return nullptr;
 }
 
 }  // namespace tandem

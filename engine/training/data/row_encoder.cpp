@@ -205,7 +205,8 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const std::optional<double> parsed = number_in<double>(text);
   if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
   double value = *parsed;
-  for (const Transform& function : field.numeric) value = apply(function, value);
+  for (const Transform& function : field.numeric)
+    value = number_function(function.kind)->apply(function, value);
   if (field.end != TableField::End::number) {
     char digits[24];
     const auto end =
@@ -220,7 +221,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     if constexpr (std::is_same_v<T, bool>) {
       stored = value != 0;
     } else if constexpr (std::is_integral_v<T>) {
-      stored = static_cast<T>(value);  // whole, and fits: number_type
+      stored = static_cast<T>(value);  // whole, and fits: NumberFunction
     } else if constexpr (std::is_same_v<T, double>) {
       stored = value;
     } else {

@@ -148,12 +148,13 @@ class FieldPlanner {
   }
 
   void take_numeric(const Transform& function) {
-    assert(is_numeric(function.kind));
+    const NumberFunction* const number = number_function(function.kind);
+    assert(number != nullptr);
     if (whole_) {
       report(function.where, function.text + ": no function of numbers follows " +
                                  to_.numeric.back().text + ", whose whole numbers are ids");
     }
-    whole_ = gives_whole_numbers(function.kind);
+    whole_ = number->gives_whole_numbers();
     to_.numeric.push_back(function);
   }
 

@@ -28,7 +28,7 @@ struct TableField {
   std::string missing, separator;
   std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
-  std::vector<Transform> numeric;  // each `is_numeric`
+  std::vector<Transform> numeric;  // each a number_function
   End end = End::number;
   std::int64_t modulus = 0;
   std::vector<ColumnHash> hashes;  // one a column

@@ -30,6 +30,7 @@ double number_at(T x) {
 
 template <class From, class To>
 void apply_to_all(const Transform& function, const From* x, std::int64_t count, To* y) {
+  const auto apply = number_function(function.kind)->apply;
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(apply(function, number_at(x[i])));
 }
 
@@ -298,7 +299,7 @@ void TransformPlan::append(const Transform& transform) {
       break;
     case TransformKind::log1p:
     case TransformKind::bucketize:
-      step.to.dtype = number_type(transform.kind).value();
+      step.to.dtype = number_function(transform.kind)->type;
       break;
     case TransformKind::missing:
     case TransformKind::split:
@@ -388,7 +389,7 @@ void TransformPlan::run_step(const Step& step, const void* from, const SampleKey
     case TransformKind::bucketize:
       with_type(step.from.dtype, [&](auto zero) {
         const auto* x = static_cast<const decltype(zero)*>(from);
-        if (gives_whole_numbers(t.kind)) {
+        if (number_function(t.kind)->gives_whole_numbers()) {
           apply_to_all(t, x, count, static_cast<std::int64_t*>(to));
         } else {
           apply_to_all(t, x, count, static_cast<float*>(to));
