@@ -9,7 +9,7 @@ namespace tandem::testing {
 /// Look-ups of `ids` [4, 2] in `table` [20, width], once or by each column; `of_floats`: ids that
 /// only a computation tells.
 inline Graph look_up_graph(std::int64_t width, bool by_column = false, bool of_floats = false) {
-  static const OperatorSet operators = api::all_operators();
+  static const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
   State table;
   table.name = "table";
