@@ -1,10 +1,11 @@
-// What this machine offers: processor, threads, measured rates, settings that hurt.
+// What this machine offers: processor, threads, measured rates, cards, settings that hurt.
 #include <cstdlib>
 #include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/cuda_status.h"
 #include "api/engine.h"
 #include "api/machine_rates.h"
 #include "api/run_files.h"
@@ -26,6 +27,7 @@ std::string cpu_name() {
 Report doctor() {
   const Engine engine;
   const DeviceFacts& facts = engine.cpu->facts();
+  const CudaReport cuda = cuda_report();
   const double gflops = gemm_gflops(engine), bandwidth = bandwidth_gb_s(engine);
   std::vector<std::string> warnings;
   const char* policy = std::getenv("OMP_WAIT_POLICY");
@@ -42,7 +44,7 @@ Report doctor() {
                                  {"memory_bytes", engine.cpu->memory_bytes()}}}},
                               {"gemm_gflops", gflops},
                               {"bandwidth_gb_s", bandwidth},
-                              {"cuda", "not in this build"},
+                              {"cuda", cuda_json(cuda)},
                               {"warnings", warnings}};
   std::string features;
   for (const std::string& feature : facts.features) features += " " + feature;
@@ -50,10 +52,10 @@ Report doctor() {
   report.json = json.dump(2);
   report.text = fmt::format(
       "tandem {}\ncpu       {}, {} threads,{}, {}\n"
-      "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\ncuda      not in this "
-      "build\n",
+      "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\n",
       version(), cpu_name(), facts.threads, features,
       bytes_text(static_cast<double>(engine.cpu->memory_bytes())), gflops, bandwidth);
+  report.text += cuda_text(cuda);
   for (const std::string& warning : warnings) report.text += "warning   " + warning + "\n";
   return report;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/cuda_status.h"
 #include "api/engine.h"
 #include "api/kernel_refusals.h"
 #include "engine/formats/files.h"
@@ -14,6 +15,7 @@ namespace tandem::api {
 namespace {
 
 constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
+constexpr std::string_view card_prefix = "cuda:";
 
 std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
@@ -46,8 +48,12 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
 Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
     : added_rules_(arguments.place),
       added_devices_(arguments.devices),
-      make_device_(arguments.make_device) {
+      make_device_(arguments.make_device),
+      cards_(arguments.cards) {
   options_.bindings = parse_device_arguments(arguments.devices);
+  options_.missing = [any = bool(make_device_), cards = cards_](const std::string& use) {
+    return any ? std::nullopt : missing_card(cards.report(), use);
+  };
   if (config.device == "gpu") {
     options_.default_device = "gpu";
     options_.default_reason = "device = \"gpu\"";
@@ -109,30 +115,55 @@ Placement Placing::place(const Graph& graph) const {
 const std::vector<Device*>& Placing::open_devices(Device& cpu,
                                                   std::shared_ptr<OrderChecker> monitor) {
   if (!devices_.empty()) return devices_;
-  devices_.push_back(&cpu);
+  std::vector<std::unique_ptr<Device>> own;
   for (std::size_t d = 1; d < resolved_->devices.size(); ++d) {
     const ResolvedDevice& device = resolved_->devices[d];
-    if (make_device_) {
-      own_.push_back(make_device_(device, monitor));
-      devices_.push_back(own_.back().get());
-      continue;
-    }
-    if (!device.use.starts_with("emulated:")) {
-      Diagnostic problem;
-      problem.message = "this build has no device " + device.use;
-      problem.fix = "try the policy with --device " + device.name + "=emulated:0";
-      throw Error(ErrorKind::usage, std::move(problem));
-    }
+    own.push_back(make_device_ ? make_device_(device, monitor) : make_device(device, monitor));
+  }
+  own_ = std::move(own);
+  devices_.push_back(&cpu);
+  for (const std::unique_ptr<Device>& device : own_) devices_.push_back(device.get());
+  return devices_;
+}
+
+std::unique_ptr<Device> Placing::make_device(const ResolvedDevice& device,
+                                             const std::shared_ptr<OrderChecker>& monitor) const {
+  if (!device.use.starts_with(card_prefix)) {
     EmulatedOptions options;
     options.name = device.name;
     options.memory_bytes = memory_limit(device, default_emulated_bytes);
     if (device.binding.bandwidth) options.bytes_per_second = *device.binding.bandwidth;
     if (device.binding.latency) options.latency_seconds = *device.binding.latency;
     options.monitor = monitor;
-    own_.push_back(make_emulated_device(options));
-    devices_.push_back(own_.back().get());
+    return make_emulated_device(options);
   }
-  return devices_;
+  CudaOptions options;
+  options.name = device.name;
+  options.ordinal = std::stoi(device.use.substr(card_prefix.size()));
+  options.monitor = monitor;
+  for (const CudaCard& card : cards_.report().cards) {
+    const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
+    if (card.ordinal == options.ordinal && limited)
+      options.memory_bytes = memory_limit(device, card.memory_bytes);
+  }
+  try {
+    return make_cuda_device(options);
+  } catch (const Error& error) {
+    throw Error(error.kind(), at_device(error.diagnostics(), device));
+  }
+}
+
+std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
+  for (Diagnostic& problem : problems) {
+    if (problem.file.empty()) {
+      problem.file = device.where.file;
+      problem.line = device.where.line;
+      problem.column = device.where.column;
+    }
+    if (problem.got.empty()) problem.got = "\"" + device.name + "\"";
+    problem.fix = or_emulated(problem.fix, device.name);
+  }
+  return problems;
 }
 
 std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity) {
@@ -142,6 +173,12 @@ std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity) {
                                     static_cast<double>(capacity));
   }
   return capacity;
+}
+
+std::size_t memory_limit(const ResolvedDevice& device, const Device& opened) {
+  const std::size_t capacity = opened.memory_bytes();
+  if (device.use == "cpu") return memory_limit(device, capacity);
+  return std::min(device.binding.memory_bytes.value_or(capacity), capacity);
 }
 
 namespace {
@@ -239,7 +276,7 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
   for (std::size_t d = 0; d < plan.memory.size(); ++d) {
     const MemoryUse& use = plan.memory[d];
     if (!is_limited(resolved, d)) continue;
-    const std::size_t limit = memory_limit(resolved.devices[d], devices[d]->memory_bytes());
+    const std::size_t limit = memory_limit(resolved.devices[d], *devices[d]);
     if (use.peak <= limit) continue;
     const auto text = [](std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
     const std::string& name = resolved.devices[d].name;

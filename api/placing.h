@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/known_cards.h"
 #include "engine/plan/plan.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
@@ -37,8 +38,10 @@ struct PlacingArguments {
   std::optional<std::string> text = {};  // of the policy, instead of its file's
   /// What devices are where policy and bindings leave it open: a plan needs no hardware.
   std::vector<DeviceBinding> stand_ins = {};
-  /// Makes an accelerator of the policy; empty: as its `use` says.
+  /// Makes an accelerator of the policy, whether or not this machine has it; empty: as its `use`
+  /// says.
   DeviceMaker make_device = {};
+  KnownCards cards = KnownCards();
 };
 
 class Placing {
@@ -76,6 +79,8 @@ class Placing {
 
  private:
   ResolvedPolicy resolve_now(const ImportResult& imported) const;
+  std::unique_ptr<Device> make_device(const ResolvedDevice& device,
+                                      const std::shared_ptr<OrderChecker>& monitor) const;
 
   Policy policy_;
   std::string text_;
@@ -84,13 +89,20 @@ class Placing {
   RowCounter count_rows_;
   CacheChooser choose_caches_;
   DeviceMaker make_device_;
+  KnownCards cards_;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;
   std::vector<Device*> devices_;
 };
 
-/// Bytes that a device of a policy may use: its own limit, or what the binding says.
+/// Bytes that a device of a policy may use: what the binding says, or all that it has.
 std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);
+/// Of one that was opened: an accelerator has the limit in its own `memory_bytes`.
+std::size_t memory_limit(const ResolvedDevice& device, const Device& opened);
+
+/// What kept a device from being made, at the place of the policy that asks for it, with the way to
+/// do without it.
+std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const ResolvedDevice& device);
 
 /// An accelerator, or the host where the policy limits it: without that it swaps.
 bool is_limited(const ResolvedPolicy& resolved, std::size_t device);

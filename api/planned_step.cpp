@@ -134,7 +134,7 @@ StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
   for (std::size_t d = 0; d < devices.size(); ++d) {
     if (policy.devices[d].name != device) continue;
     stored.profile = profile_of(*devices[d], policy.devices[d], profiles_);
-    stored.memory_bytes = memory_limit(policy.devices[d], devices[d]->memory_bytes());
+    stored.memory_bytes = memory_limit(policy.devices[d], *devices[d]);
     if (!measure) break;
     const PlannedStep step = plan(PlannedPrograms::step);
     for (const PlannedPass& pass : step.passes)
@@ -270,7 +270,7 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   }
   step.memory = memory.uses();
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    step.limits.push_back(memory_limit(policy.devices[d], devices[d]->memory_bytes()));
+    step.limits.push_back(memory_limit(policy.devices[d], *devices[d]));
     step.limited.push_back(is_limited(policy, d));
   }
   expect_rows(step.crossings, policy);

@@ -7,18 +7,23 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 if(CMAKE_GENERATOR MATCHES Ninja)
-  add_compile_options(-fdiagnostics-color=auto)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fdiagnostics-color=auto>)
 endif()
 
 add_library(tandem_options INTERFACE)
-target_compile_options(tandem_options INTERFACE -Wall -Wextra $<$<BOOL:${TANDEM_WERROR}>:-Werror>
+set(cxx_options -Wall -Wextra $<$<BOOL:${TANDEM_WERROR}>:-Werror>
   -Wno-missing-field-initializers # designated initialisers name what differs from the default
   # Code of a shared library may still be inlined within its file.
   -fno-semantic-interposition)
+set(cuda_options $<$<BOOL:${TANDEM_WERROR}>:-Werror=all-warnings> -lineinfo
+  -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers)
+target_compile_options(tandem_options INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${cxx_options}>" "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_options}>")
 target_include_directories(tandem_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 if(TANDEM_SANITIZE)
-  add_compile_options(-fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  set(sanitizer_options -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitizer_options}>")
   add_link_options(-fsanitize=${TANDEM_SANITIZE})
 endif()
 

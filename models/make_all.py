@@ -3,7 +3,8 @@
     python models/make_all.py [--to DIR] [--only NAME] [--shared DIR]
 
 DIR (default build/models) receives NAME/torchscript.onnx, NAME/dynamo.onnx (+ .data), NAME/bench.npz (synthetic, seeded) and,
-where the folder of shared data has the text, gpt/text_train.npz and gpt/text_eval.npz.
+where the folder of shared data has the text, gpt/text_train.npz and gpt/text_eval.npz. Networks for cards, of hundreds of MB, are
+written only where --only names them, without data: bert_base, resnet50_224.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import numpy as np
 from export import MODELS, export_both
 
 NAMES = ("mlp", "lenet5", "resnet18", "resnet50", "gpt")
+LARGE = ("bert_base", "resnet50_224")
 SHAPES = {"mlp": (784,), "lenet5": (1, 28, 28), "resnet18": (3, 32, 32), "resnet50": (3, 32, 32)}
 TEXT, LENGTH = "data/text/tinyshakespeare_input.txt", 128
 
@@ -57,7 +59,7 @@ def main():
     )
     parser.add_argument("--to", type=pathlib.Path, default=MODELS.parent / "build" / "models")
     parser.add_argument(
-        "--only", choices=NAMES, action="append", help="one network; may be repeated"
+        "--only", choices=NAMES + LARGE, action="append", help="one network; may be repeated"
     )
     shared = os.environ.get("TANDEM_SHARED", MODELS.parent.parent / "shared")
     parser.add_argument(
@@ -68,7 +70,8 @@ def main():
         folder = options.to / name
         folder.mkdir(parents=True, exist_ok=True)
         export_both(name, options.to)
-        write_bench_data(name, folder)
+        if name in NAMES:
+            write_bench_data(name, folder)
         if name == "gpt" and (options.shared / TEXT).exists():
             write_text_data(options.shared / TEXT, folder)
         print(f"{folder}: {', '.join(sorted(p.name for p in folder.iterdir()))}", flush=True)

@@ -31,10 +31,25 @@ std::string joined(const std::vector<std::string>& names) {
 
 }  // namespace
 
-DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings,
-                         std::vector<std::string> machine, int local,
-                         std::vector<Diagnostic>& errors)
-    : machine_(std::move(machine)), local_(local) {
+MissingDevice missing_from(std::vector<std::string> machine) {
+  return [machine = std::move(machine)](const std::string& use) -> std::optional<Diagnostic> {
+    if (std::find(machine.begin(), machine.end(), use) != machine.end()) return std::nullopt;
+    Diagnostic d;
+    d.message = machine.empty() ? "this machine has no accelerator that Tandem can use"
+                                : "this machine has no " + use;
+    d.expected = joined(machine);
+    return d;
+  };
+}
+
+std::string or_emulated(const std::string& fix, const std::string& device) {
+  return fix + (fix.empty() ? "" : "; or ") + "try the policy with --device " + device +
+         "=emulated:0";
+}
+
+DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing,
+                         int local, std::vector<Diagnostic>& errors)
+    : missing_(std::move(missing)), local_(local) {
   for (const DeviceBinding& binding : bindings) {
     if (binding.name.empty()) continue;  // reported where it was read
     if (binding.name == "cpu" && !binding.use.empty() && binding.use != "cpu") {
@@ -55,7 +70,7 @@ DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings,
   DeviceBinding cpu{.name = "cpu"};
   if (const DeviceBinding* declared = binding("cpu")) cpu = *declared;
   cpu.use = "cpu";
-  devices_.push_back({"cpu", "cpu", cpu});
+  devices_.push_back({"cpu", "cpu", cpu, Where{}});
 }
 
 const DeviceBinding* DeviceNames::binding(std::string_view name) const {
@@ -84,11 +99,11 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
   std::string use = declared && !declared->use.empty() ? declared->use : builtin_use(name);
   if (use == "cuda:local") use = "cuda:" + std::to_string(local_);
 
-  const bool needs_hardware = use.starts_with("cuda:");
-  const bool missing =
-      needs_hardware && std::find(machine_.begin(), machine_.end(), use) == machine_.end();
+  if (refused_.contains(name)) return -1;
+  const std::optional<Diagnostic> missing =
+      use.starts_with("cuda:") && missing_ ? missing_(use) : std::nullopt;
   if (use.empty() || missing) {
-    if (!refused_.insert(name).second) return -1;
+    refused_.insert(name);
     if (auto d = unknown(name, where, key)) {
       errors.push_back(std::move(*d));
       return -1;
@@ -96,10 +111,9 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
     Diagnostic d = at(where, std::string(key), "");
     d.got = "\"" + name + "\"";
     if (missing) {
-      d.message = machine_.empty() ? "this machine has no accelerator that Tandem can use"
-                                   : "this machine has no " + use;
-      if (!machine_.empty()) d.expected = joined(machine_);
-      d.fix = "`--device " + name + "=emulated:0` tries the policy without one";
+      d.message = missing->message;
+      d.expected = missing->expected;
+      d.fix = or_emulated(missing->fix, name);
     } else {
       d.message = "the device does not say what it is";
       d.fix = "add use = \"cuda:local\" to devices." + name;
@@ -112,7 +126,7 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
   }
   DeviceBinding of = declared ? *declared : DeviceBinding{.name = name};
   of.use = use;
-  devices_.push_back({name, use, std::move(of)});
+  devices_.push_back({name, use, std::move(of), where});
   return static_cast<int>(devices_.size()) - 1;
 }
 

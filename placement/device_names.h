@@ -1,6 +1,7 @@
 // From the device names of a policy to the devices of this machine.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,14 +17,24 @@ struct ResolvedDevice {
   std::string name;       // as the policy says it: "gpu"
   std::string use;        // "cpu", "cuda:0", "emulated:0"
   DeviceBinding binding;  // limits and link, from the `devices` table and `--device`
+  Where where;            // what asks for it first
 };
+
+/// Why this machine has no device of a use such as "cuda:0": message, expected, fix. Nothing where
+/// it has one.
+using MissingDevice = std::function<std::optional<Diagnostic>(const std::string& use)>;
+/// Of a machine with these accelerators: "cuda:0", "cuda:1".
+MissingDevice missing_from(std::vector<std::string> machine);
+
+/// "try the policy with --device gpu=emulated:0", after what else helps.
+std::string or_emulated(const std::string& fix, const std::string& device);
 
 class DeviceNames {
  public:
-  /// `bindings`: lower precedence first. `machine`: the accelerators here, "cuda:0", "cuda:1".
-  /// `local`: the index of this process's own. Bad bindings are appended to `errors`.
-  DeviceNames(const std::vector<DeviceBinding>& bindings, std::vector<std::string> machine,
-              int local, std::vector<Diagnostic>& errors);
+  /// `bindings`: lower precedence first. `missing` is asked about accelerators that need hardware,
+  /// once a name. `local`: the index of this process's own. Bad bindings are appended to `errors`.
+  DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing, int local,
+              std::vector<Diagnostic>& errors);
 
   /// The index in `devices()`; names for one device have one index. -1 where there is none: said at
   /// `where`, once a name, in `errors`.
@@ -42,7 +53,7 @@ class DeviceNames {
   const DeviceBinding* binding(std::string_view name) const;
 
   std::vector<DeviceBinding> bindings_;  // one a name
-  std::vector<std::string> machine_;
+  MissingDevice missing_;
   int local_;
   std::vector<ResolvedDevice> devices_;
   std::set<std::string> refused_;

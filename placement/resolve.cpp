@@ -45,7 +45,9 @@ PolicyResolver::PolicyResolver(const Policy& policy, const Graph& forward,
       items_(forward, options.raw_names, options.added),
       matcher_(forward, items_),
       errors_(options.earlier),
-      names_(all_bindings(policy, options), options.machine, options.local, errors_) {}
+      names_(all_bindings(policy, options),
+             options.missing ? options.missing : missing_from(options.machine), options.local,
+             errors_) {}
 
 std::vector<DeviceBinding> PolicyResolver::all_bindings(const Policy& policy,
                                                         const ResolveOptions& options) {

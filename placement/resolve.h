@@ -139,6 +139,8 @@ class ResolvedPolicy {
 struct ResolveOptions {
   /// Accelerators of this machine, "cuda:0", ...; emulated ones need not be listed.
   std::vector<std::string> machine;
+  /// Asked instead of `machine`, where set, about accelerators that the policy uses.
+  MissingDevice missing;
   int local = 0;                        // index of this process's own accelerator
   std::vector<DeviceBinding> bindings;  // `--device`, over the policy's table
   std::string default_device = "cpu";   // where everything is that no rule places

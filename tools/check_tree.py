@@ -25,7 +25,7 @@ BORDERS = {
     "kernels/reference": ["engine", "kernels/reference", "kernels/shared"],
     "kernels/shared": ["engine/graph", "kernels/shared"],
     "kernels/cpu": ["engine", "kernels/cpu", "kernels/shared", "kernels/reference"],
-    "kernels/cuda": ["engine", "kernels/cuda", "kernels/shared"],
+    "kernels/cuda": ["engine", "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
     "tools": ["include", "tools"],
@@ -33,11 +33,15 @@ BORDERS = {
     "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
 }
 
+# Folders that are not in every build, and who may include them all the same.
+OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/cuda_devices.h")}
+
 # Third parties that only some folders may see.
 THIRD_PARTIES = [
     ("ONNX and protobuf", r"onnx/|onnx\.pb\.h|onnx-ml\.pb\.h|google/protobuf/", ["importer", "tests/importer"]),
     ("oneDNN", r"(oneapi/dnnl/)?dnnl", ["kernels/cpu"]),
-    ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|cub/|thrust/|cooperative_groups", ["kernels/cuda"]),
+    ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|nvtx3/|curand|cub/|thrust/|cooperative_groups|mma\.h",
+     ["kernels/cuda", "tests/cuda"]),
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),
@@ -89,6 +93,9 @@ def check_include(name, quote, included):
     if ours and owner:
         if not inside(ours, BORDERS[owner]):
             yield f"{owner}/ must not include {ours}"
+        for folder, (users, instead) in OPTIONAL.items():
+            if inside(ours, [folder]) and not inside(name, users):
+                yield f"{ours} is not in every build: include {instead}"
         return
     for party, pattern, allowed in THIRD_PARTIES:
         if re.match(pattern, included) and not inside(name, allowed):
@@ -98,7 +105,8 @@ def check_include(name, quote, included):
 
 
 def check_source(name, lines):
-    explained_by_header = name.endswith(".cpp") and os.path.isfile(os.path.join(ROOT, name[:-4] + ".h"))
+    stem, ending = os.path.splitext(name)
+    explained_by_header = ending in (".cpp", ".cu") and os.path.isfile(os.path.join(ROOT, stem + ".h"))
     if not explained_by_header and not (lines and re.match(r"//|/\*", lines[0])):
         yield 1, "the first line says in a comment what the file is for"
     if name.endswith((".h", ".cuh")) and "#pragma once" not in lines:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the quick tests.
 #
-#   tools/test.sh [PRESET] [ctest arguments…]     PRESET: cpu (default), ci, debug, asan, ubsan, tsan
+#   tools/test.sh [PRESET] [ctest arguments…]     PRESET: cpu (default), ci, cuda, debug, asan, ubsan, tsan
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 preset=cpu

@@ -41,6 +41,7 @@ struct KernelArguments {
   void* const* outputs;       // null for an output that nobody reads and the kernel may skip
   void* workspace;            // as many bytes as `prepare` asked for, 64-byte aligned
   const StepContext* context;
+  void* queue = nullptr;  // the accelerator's own handle of the stream that runs it
 };
 
 struct Operand {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/graph/error.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -111,7 +112,12 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
   }
 }
 
-MixedStep::~MixedStep() { drain(); }
+MixedStep::~MixedStep() {
+  try {
+    drain();
+  } catch (const Error&) {  // of a device that has failed, and said so before
+  }
+}
 
 void MixedStep::begin() {
   for (std::size_t q = 0; q < streams_.size(); ++q) {

@@ -273,7 +273,10 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
 
 Program::~Program() {
   if (!impl_->mixed) return;
-  impl_->mixed->drain();
+  try {
+    impl_->mixed->drain();
+  } catch (const Error&) {  // of a device that has failed, and said so before
+  }
   impl_->arenas->leave(impl_->mixed.get());
 }
 

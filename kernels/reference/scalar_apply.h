@@ -58,7 +58,7 @@ constexpr bool is_predicate(ScalarFunction f) {
 
 /// f with a bool result, of one or two operands.
 template <class T>
-bool apply_predicate(ScalarFunction f, T a, T b) {
+TANDEM_HOST_DEVICE bool apply_predicate(ScalarFunction f, T a, T b) {
   switch (f) {
     case ScalarFunction::logical_not:
       return a == T(0);
@@ -87,7 +87,7 @@ bool apply_predicate(ScalarFunction f, T a, T b) {
 /// f of one or two operands of one type, with a result of that type. Not for predicates, Cast and
 /// Where. No default: a function that is missing here is a compiler warning.
 template <class T>
-T apply(ScalarFunction f, const Settings& s, T a, T b = T()) {
+TANDEM_HOST_DEVICE T apply(ScalarFunction f, const Settings& s, T a, T b = T()) {
   switch (f) {
     case ScalarFunction::identity:
       return a;

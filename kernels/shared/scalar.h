@@ -17,6 +17,14 @@ namespace tandem::scalar {
 template <class T>
 inline constexpr bool floating = std::is_floating_point_v<T>;
 
+// Of integers. As variables, since a card cannot call the functions of numeric_limits.
+template <class T>
+inline constexpr T lowest = std::numeric_limits<T>::min();
+template <class T>
+inline constexpr T highest = std::numeric_limits<T>::max();
+template <class T>
+inline constexpr int digits = std::numeric_limits<T>::digits;
+
 // Integer arithmetic goes through 64 unsigned bits, where wrapping around is defined.
 template <class T>
 TANDEM_HOST_DEVICE inline std::uint64_t wide(T x) {
@@ -28,11 +36,10 @@ TANDEM_HOST_DEVICE inline To cast(From x) {
   if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (!floating<To> && floating<From>) {
-    using Limits = std::numeric_limits<To>;
-    constexpr From one_past = static_cast<From>(To(1) << (Limits::digits - 1)) * 2;
+    constexpr From one_past = static_cast<From>(To(1) << (digits<To> - 1)) * 2;
     if (x != x) return To(0);
-    if (x >= one_past) return Limits::max();
-    if (x <= static_cast<From>(Limits::min())) return Limits::min();
+    if (x >= one_past) return highest<To>;
+    if (x <= static_cast<From>(lowest<To>)) return lowest<To>;
     return static_cast<To>(x);
   } else {
     return static_cast<To>(x);
@@ -179,10 +186,12 @@ TANDEM_HOST_DEVICE inline T pow(T x, E exponent) {
   } else if constexpr (floating<E>) {
     return cast<T>(std::pow(static_cast<double>(x), static_cast<double>(exponent)));
   } else {
-    if (exponent < E(0)) {
-      if (x == T(1)) return x;
-      if (std::is_signed_v<T> && x == static_cast<T>(-1)) return exponent % 2 == 0 ? T(1) : x;
-      return T(0);
+    if constexpr (std::is_signed_v<E>) {
+      if (exponent < E(0)) {
+        if (x == T(1)) return x;
+        if (std::is_signed_v<T> && x == static_cast<T>(-1)) return exponent % 2 == 0 ? T(1) : x;
+        return T(0);
+      }
     }
     std::uint64_t result = 1, base = wide(x);
     for (std::uint64_t left = wide(exponent); left != 0; left >>= 1) {

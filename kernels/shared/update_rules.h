@@ -61,7 +61,7 @@ inline RowOptimizer row_optimizer(std::string_view op) {
 }
 
 /// Whether a step with this learning rate is none: FTRL divides by it, and a schedule may end at 0.
-inline bool is_no_step(RowOptimizer kind, double lr) {
+TANDEM_HOST_DEVICE inline bool is_no_step(RowOptimizer kind, double lr) {
   switch (kind) {
     case RowOptimizer::ftrl:
     case RowOptimizer::group_ftrl:

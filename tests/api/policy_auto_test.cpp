@@ -286,7 +286,9 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   with.profile.clear();
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("between which devices?"));
   automatic.budgets = {"gpu=1GiB"};
-  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("no accelerator"));
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no card, whatever this machine has
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("--device gpu=emulated:0"));
+  unsetenv("CUDA_VISIBLE_DEVICES");
   with.profile = folder_ / "profile.json";
   EXPECT_EQ(text([&] { policy_auto(with, automatic); }), "no error");  // a plan needs no hardware
   with.policy.clear();

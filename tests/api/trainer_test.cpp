@@ -137,8 +137,10 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   EXPECT_THAT(text, HasSubstr("batch_size"));
   EXPECT_THAT(error_of([&] { Trainer(folder_ / "none.toml", options({})); }),
               HasSubstr("no such file"));
-  EXPECT_THAT(error_of([&] { Trainer(config, options({"device=gpu"})); }),
-              HasSubstr("accelerator"));
+  TrainOptions far = options({"device=gpu"});
+  far.devices = {"gpu=cuda:63"};  // which no machine has
+  EXPECT_THAT(error_of([&] { Trainer(config, far); }),
+              HasSubstr("try the policy with --device gpu=emulated:0"));
   TrainOptions resume = options({});
   resume.resume = true;
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));

@@ -1,11 +1,13 @@
 // The fixtures of the comparison with PyTorch: small exported networks, twenty batches, losses.
 #pragma once
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "engine/formats/npy.h"
 #include "engine/graph/host_tensor.h"
 #include "tandem/tandem.h"
 
@@ -13,13 +15,58 @@ namespace tandem::testing {
 
 using Json = nlohmann::json;
 
-std::string parity_folder();  // with its last slash
-Json read_fixture(const std::string& network);
+/// With its last slash.
+inline std::string parity_folder() {
+  return std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
+}
+
+inline Json read_fixture(const std::string& network) {
+  std::ifstream file(parity_folder() + network + ".json");
+  return Json::parse(file);
+}
+
 /// Rows `begin` and following.
-api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count);
+inline api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::int64_t count) {
+  api::Array array;
+  array.dtype = std::string(name_of(tensor.dtype()));
+  array.shape = tensor.shape();
+  array.shape[0] = count;
+  const std::size_t row = tensor.bytes() / static_cast<std::size_t>(tensor.shape()[0]);
+  const auto* from = static_cast<const std::byte*>(tensor.data()) + begin * row;
+  array.bytes.assign(from, from + count * row);
+  return array;
+}
+
 /// All 20 batches in the type that the model takes.
-std::map<std::string, HostTensor> read_feeds(const Json& fixture);
+inline std::map<std::string, HostTensor> read_feeds(const Json& fixture) {
+  std::map<std::string, HostTensor> feeds;
+  for (const NamedTensor& stored :
+       read_npz(parity_folder() + fixture["batches"].get<std::string>())) {
+    const Json& feed = fixture["feeds"][stored.name];
+    HostTensor tensor = stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>()));
+    if (feed.contains("scale")) {
+      for (float& x : tensor.as<float>())
+        x = x * feed["scale"].get<float>() + feed["offset"].get<float>();
+    }
+    feeds[stored.name] = tensor;
+  }
+  return feeds;
+}
+
 /// Optimizer and loss as keys of train.toml.
-std::vector<std::string> settings_of(const Json& optimizer, const Json& fixture, bool own_loss);
+inline std::vector<std::string> settings_of(const Json& optimizer, const Json& fixture,
+                                            bool own_loss) {
+  std::vector<std::string> settings;
+  for (const auto& [key, value] : optimizer.items()) {
+    if (key == "name" || key == "losses" || key == "float64_difference" || key == "final") continue;
+    settings.push_back("optimizer." + key + "=" + value.dump());
+  }
+  if (!own_loss) {
+    const Json& loss = fixture["loss"];
+    settings.push_back("loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=" +
+                       loss["logits"].dump() + ", labels=" + loss["labels"].dump() + "}]");
+  }
+  return settings;
+}
 
 }  // namespace tandem::testing

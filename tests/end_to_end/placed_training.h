@@ -24,6 +24,8 @@ struct PlacedOptions {
   std::vector<std::string> without;
   /// The policy may read the configured data to see which rows of tables are looked up.
   bool counts_rows = false;
+  /// What the command line would add, and who makes accelerators.
+  api::PlacingArguments placing = {};
 };
 
 class PlacedTraining {
@@ -37,7 +39,7 @@ class PlacedTraining {
                  PlacedOptions options = {})
       : config_(config_of(model, batch, settings)),
         engine_(engine_of(config_.threads, options)),
-        model_(*engine_, config_),
+        model_(*engine_, config_, options.placing),
         parts_(api::run_parts(*engine_, opened(model_, options), config_)) {
     const auto arenas = make_arenas();
     parts_.options.lower.rows_ahead = options.rows_ahead;

@@ -65,16 +65,31 @@ const KernelList& cpu_list();
 /// This machine as kernels see it.
 const DeviceFacts& host_facts();
 
+/// Where operands lie while a kernel runs, other than in memory of the host.
+class OperandMemory {
+ public:
+  virtual ~OperandMemory() = default;
+  /// The address of a copy of these bytes, a multiple of 256; it lives until `clear`.
+  virtual void* put(const void* bytes, std::size_t count) = 0;
+  virtual void get(void* to, const void* from, std::size_t count) = 0;
+  virtual void clear() = 0;
+};
+
 struct RunOptions {
   std::vector<Layout> input_layouts;   // as they come; row-major where missing
   std::vector<Layout> output_layouts;  // taken where the kernel proposes `any`
   bool only_first_output = false;      // all others are not read (but for those that alias inputs)
   ErrorWord* error = nullptr;
+  const DeviceFacts* facts = nullptr;  // null: `host_facts`
+  void* queue = nullptr;               // KernelArguments::queue
+  std::function<void()> finish;        // called after `run`, before outputs are read
+  OperandMemory* memory = nullptr;     // null: the host's
 };
 
 /// Runs one node on one kernel; returns all outputs as row-major tensors (empty where not read).
 /// Inputs whose layout fits no proposal are copied into the first one's. Checks that nothing
-/// outside of the outputs is written. Throws std::runtime_error with the refusal where it refuses.
+/// outside of the outputs and the workspace is written, with `memory` inputs included. Throws
+/// std::runtime_error with the refusal where it refuses.
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs, const RunOptions& options);
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
@@ -82,7 +97,8 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
                                  const std::vector<Layout>& input_layouts = {});
 
 /// The request that `run_node` makes of row-major operands: for asking whether a kernel refuses.
-KernelRequest plain_request(const Graph& graph, const Node& node);
+KernelRequest plain_request(const Graph& graph, const Node& node,
+                            const DeviceFacts& facts = host_facts());
 
 /// Evaluates a whole graph node by node on reference kernels: inputs and states by name.
 std::vector<HostTensor> evaluate(const Graph& graph,

@@ -13,7 +13,7 @@ namespace tandem::testing {
 namespace {
 
 constexpr unsigned char poison = 0xff;  // NaN in every floating point type
-constexpr std::size_t guard = 64;       // bytes before and after each operand
+constexpr std::size_t guard = 256;      // bytes before and after each operand
 
 // A buffer in some layout, with a guard around it.
 class Buffer {
@@ -34,8 +34,24 @@ class Buffer {
 
   const Layout& layout() const { return layout_; }
 
-  /// The first logical element.
-  void* address() { return base() + layout_.offset * size(); }
+  /// The first logical element, where the kernel finds it.
+  void* address() { return start() + guard + (layout_.offset - first_) * size(); }
+
+  /// From now on the kernel finds it there.
+  void move_to(OperandMemory& memory) {
+    memory_ = &memory;
+    moved_ = static_cast<char*>(memory.put(bytes_.data(), bytes_.bytes()));
+  }
+  /// What the kernel has made of it, to be read here.
+  void fetch() {
+    if (memory_ != nullptr) memory_->get(bytes_.data(), moved_, bytes_.bytes());
+  }
+  /// Of one that was moved and not fetched: whether it is as it was moved.
+  bool is_as_moved() {
+    HostTensor now(bytes_.type());
+    memory_->get(now.data(), moved_, now.bytes());
+    return std::memcmp(now.data(), bytes_.data(), now.bytes()) == 0;
+  }
 
   void write(const HostTensor& tensor) {
     each([&](std::int64_t i, std::int64_t place) {
@@ -69,6 +85,7 @@ class Buffer {
 
  private:
   std::int64_t size() const { return static_cast<std::int64_t>(size_of(type_.dtype)); }
+  char* start() { return moved_ != nullptr ? moved_ : static_cast<char*>(bytes_.data()); }
   char* base() { return static_cast<char*>(bytes_.data()) + guard - first_ * size(); }
 
   template <class F>
@@ -90,6 +107,43 @@ class Buffer {
   Layout layout_;
   std::int64_t first_ = 0;  // lowest place of an element
   HostTensor bytes_;
+  OperandMemory* memory_ = nullptr;
+  char* moved_ = nullptr;
+};
+
+/// A step's context where the kernel reads it, with an error word that is read after it.
+class PlacedContext {
+ public:
+  PlacedContext(ErrorWord& error, OperandMemory* memory) : error_(error), memory_(memory) {
+    context_.seed = 7;
+    context_.step = 3;
+    context_.error = &error;
+    address_ = &context_;
+    if (memory == nullptr) return;
+    static_assert(sizeof(ErrorWord) == sizeof(Words));
+    moved_ = memory->put(&none_, sizeof none_);
+    context_.error = static_cast<ErrorWord*>(moved_);
+    address_ = static_cast<const StepContext*>(memory->put(&context_, sizeof context_));
+  }
+  const StepContext* address() const { return address_; }
+  void fetch() {
+    if (memory_ == nullptr) return;
+    Words words;
+    memory_->get(&words, moved_, sizeof words);
+    error_.packed = words.packed;
+    error_.value = words.value;
+  }
+
+ private:
+  struct Words {
+    std::int64_t packed = 0, value = 0;
+  };
+  const Words none_;
+  ErrorWord& error_;
+  OperandMemory* memory_;
+  StepContext context_;
+  const StepContext* address_ = nullptr;
+  void* moved_ = nullptr;
 };
 
 LayoutWish wish_of(const std::vector<LayoutWish>& wishes, std::size_t i) {
@@ -177,7 +231,7 @@ const DeviceFacts& host_facts() {
   return facts;
 }
 
-KernelRequest plain_request(const Graph& graph, const Node& node) {
+KernelRequest plain_request(const Graph& graph, const Node& node, const DeviceFacts& facts) {
   const auto operand = [&](ValueId id) {
     Operand result;
     result.present = static_cast<bool>(id);
@@ -190,7 +244,7 @@ KernelRequest plain_request(const Graph& graph, const Node& node) {
   KernelRequest request;
   request.node = &node;
   request.node_index = 0;
-  request.facts = &host_facts();
+  request.facts = &facts;
   for (ValueId id : node.inputs) request.inputs.push_back(operand(id));
   for (ValueId id : node.outputs) request.outputs.push_back(operand(id));
   return request;
@@ -198,7 +252,8 @@ KernelRequest plain_request(const Graph& graph, const Node& node) {
 
 std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const Node& node,
                                  const std::vector<HostTensor>& inputs, const RunOptions& options) {
-  KernelRequest request = plain_request(graph, node);
+  KernelRequest request =
+      plain_request(graph, node, options.facts != nullptr ? *options.facts : host_facts());
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     if (i < options.input_layouts.size() && request.inputs[i].present) {
       request.inputs[i].layout = options.input_layouts[i];
@@ -221,14 +276,19 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
   }
   settle_layouts(kernel, request, options);
 
+  if (options.memory != nullptr) options.memory->clear();
   std::vector<Buffer> in, out;
   std::vector<const void*> in_data;
   std::vector<void*> out_data;
+  const auto place = [&](Buffer& buffer) {
+    if (options.memory != nullptr) buffer.move_to(*options.memory);
+    return buffer.address();
+  };
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Operand& operand = request.inputs[i];
     in.emplace_back(operand.type, operand.present ? operand.layout : row_major(operand.type.shape));
     if (operand.present) in.back().write(inputs[i]);
-    in_data.push_back(operand.present ? in.back().address() : nullptr);
+    in_data.push_back(operand.present ? place(in.back()) : nullptr);
   }
   out.reserve(request.outputs.size());
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
@@ -236,25 +296,33 @@ std::vector<HostTensor> run_node(const Kernel& kernel, const Graph& graph, const
     const int alias = aliased_input(i);
     if (alias >= 0) operand.layout = request.inputs[alias].layout;
     out.emplace_back(operand.type, operand.layout);
-    out_data.push_back(operand.present ? out.back().address() : nullptr);
-    if (alias < 0) continue;
-    out.back().write(inputs[alias]);
-    in_data[alias] = out.back().address();
+    if (alias >= 0) out.back().write(inputs[alias]);
+    void* const address = operand.present || alias >= 0 ? place(out.back()) : nullptr;
+    out_data.push_back(operand.present ? address : nullptr);
+    if (alias >= 0) in_data[alias] = address;
   }
 
   ErrorWord unread;
-  StepContext context;
-  context.seed = 7;
-  context.step = 3;
-  context.error = options.error != nullptr ? options.error : &unread;
+  PlacedContext context(options.error != nullptr ? *options.error : unread, options.memory);
   const std::unique_ptr<PreparedKernel> prepared = kernel.prepare(request);
-  HostTensor workspace(
-      TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}});
-  if (workspace.bytes() > 0) std::memset(workspace.data(), poison, workspace.bytes());
-  prepared->run({in_data.data(), out_data.data(), workspace.data(), &context});
+  const TensorType scratch{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}};
+  Buffer workspace(scratch, row_major(scratch.shape));
+  void* const workspace_data = place(workspace);
+  prepared->run(
+      {in_data.data(), out_data.data(), workspace_data, context.address(), options.queue});
+  if (options.finish) options.finish();
+  context.fetch();
+  workspace.fetch();
+  if (!workspace.holes_untouched())
+    throw std::runtime_error(kernel.name + " writes outside of its workspace");
+  for (std::size_t i = 0; options.memory != nullptr && i < in.size(); ++i) {
+    if (request.inputs[i].present && !in[i].is_as_moved())
+      throw std::runtime_error(kernel.name + " writes to input " + std::to_string(i));
+  }
 
   std::vector<HostTensor> results;
   for (std::size_t i = 0; i < out.size(); ++i) {
+    if (request.outputs[i].present) out[i].fetch();
     if (!out[i].holes_untouched()) {
       throw std::runtime_error(kernel.name + " writes outside of output " + std::to_string(i));
     }

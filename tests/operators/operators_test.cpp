@@ -6,6 +6,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
+#include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing {
@@ -43,61 +44,6 @@ std::vector<HostTensor> run_reference(const Graph& graph, const std::vector<Host
   return run_node(*kernel, graph, node, inputs);
 }
 
-// Row-major strides of a larger shape, from an offset.
-Layout with_gaps(const Shape& shape) {
-  Shape larger = shape;
-  for (std::int64_t& extent : larger) ++extent;
-  Layout layout = row_major(larger);
-  for (std::int64_t& stride : layout.strides) stride *= 2;
-  layout.offset = 3;
-  return layout;
-}
-
-Layout reversed_order(const Shape& shape) {
-  std::vector<int> order;
-  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
-  return permuted(shape, order);
-}
-
-Layout backwards(const Shape& shape) {
-  Layout layout = row_major(shape);
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    layout.offset += std::max<std::int64_t>(shape[i] - 1, 0) * layout.strides[i];
-    layout.strides[i] = -layout.strides[i];
-  }
-  return layout;
-}
-
-Layout last_channels(const Shape& shape) {
-  return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
-}
-
-struct Variant {
-  const char* name;
-  Layout (*layout)(const Shape&);
-};
-constexpr Variant variants[] = {{"row-major", row_major},
-                                {"reversed order", reversed_order},
-                                {"gaps", with_gaps},
-                                {"backwards", backwards},
-                                {"channels-last", last_channels}};
-
-// Each input with its first slice along axis 0 everywhere, and the layout that says so.
-void broadcast_first_axis(std::vector<HostTensor>& inputs, std::vector<Layout>& layouts) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    HostTensor& x = inputs[i];
-    layouts.push_back(row_major(x.shape()));
-    if (x.shape().size() < 2 || x.shape()[0] < 2 || x.bytes() == 0) continue;
-    x = x.clone();
-    char* bytes = static_cast<char*>(x.data());
-    const std::size_t slice = x.bytes() / static_cast<std::size_t>(x.shape()[0]);
-    for (std::int64_t k = 1; k < x.shape()[0]; ++k) {
-      std::copy_n(bytes, slice, bytes + slice * static_cast<std::size_t>(k));
-    }
-    layouts.back().strides[0] = 0;
-  }
-}
-
 void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
                   double tolerance) {
   ASSERT_EQ(results.size(), expected.size());
@@ -126,7 +72,7 @@ void check_layouts(const OperatorCase& c, const Kernel& kernel, const Graph& gra
                    const std::vector<HostTensor>& expected) {
   const Node& node = graph.nodes[0];
   const std::vector<HostTensor> inputs = inputs_for(c, graph);
-  for (const Variant& variant : variants) {
+  for (const LayoutVariant& variant : layout_variants) {
     SCOPED_TRACE(variant.name);
     RunOptions options;
     for (const HostTensor& x : inputs) options.input_layouts.push_back(variant.layout(x.shape()));

@@ -160,11 +160,26 @@ TEST(PolicyErrors, Devices) {
   bare.bindings = {DeviceBinding{.name = "cpu"}};
   EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu\" }, { at = \"**\", on = \"gpu\" } ]\n",
                        {}, bare),
-            "2:29 this machine has no accelerator that Tandem can use (`--device gpu=emulated:0` "
-            "tries the policy without one)");
+            "2:29 this machine has no accelerator that Tandem can use (try the policy with "
+            "--device gpu=emulated:0)");
   EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu3\" } ]\n", {}, {.machine = {"cuda:0"}}),
-            "2:29 this machine has no cuda:3 (`--device gpu3=emulated:0` tries the policy without "
-            "one)");
+            "2:29 this machine has no cuda:3 (try the policy with --device gpu3=emulated:0)");
+  std::vector<std::string> asked;
+  ResolveOptions told;
+  told.machine = {"cuda:0"};  // not looked at
+  told.local = 1;
+  told.missing = [&](const std::string& use) -> std::optional<Diagnostic> {
+    asked.push_back(use);
+    Diagnostic d;
+    d.message = "there is no driver for " + use;
+    d.fix = "install one";
+    return d;
+  };
+  EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu\" }, { at = \"**\", on = \"gpu\" } ]\n",
+                       {}, told),
+            "2:29 there is no driver for cuda:1 (install one; or try the policy with --device "
+            "gpu=emulated:0)");
+  EXPECT_EQ(asked, std::vector<std::string>{"cuda:1"}) << "once a name";
   EXPECT_EQ(only_error("devices = { big = { memory = \"2GiB\" } }\n"
                        "rules = [ { at = \"**\", on = \"big\" } ]\n"),
             "3:29 the device does not say what it is (add use = \"cuda:local\" to devices.big)");
@@ -297,7 +312,7 @@ TEST(PolicyErrors, TheDeviceOfTheRun) {
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].path, "device") << "the key of train.toml";
   EXPECT_EQ(errors[0].message, "this machine has no accelerator that Tandem can use");
-  EXPECT_EQ(errors[0].fix, "`--device gpu=emulated:0` tries the policy without one");
+  EXPECT_EQ(errors[0].fix, "try the policy with --device gpu=emulated:0");
 }
 
 TEST(PolicyWarnings, OffloadOnTheHost) {

@@ -198,6 +198,7 @@ TEST(Resolve, NamesForOneDeviceAreOneDevice) {
   const ResolvedPolicy second = resolve_text(rules("{ at = \"embed.**\", on = \"gpu\" },"), {},
                                              {.machine = {"cuda:0", "cuda:1"}, .local = 1});
   EXPECT_EQ(second.devices[1].use, "cuda:1");
+  EXPECT_EQ(second.devices[1].where.line, 3) << "what asks for it first";
 }
 
 TEST(Resolve, TheCommandLineOverlaysTheTableOfDevices) {

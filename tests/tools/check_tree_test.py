@@ -12,6 +12,11 @@ import check_tree  # noqa: E402
 CLEAN = {
     "engine/graph/graph.h": "// Graph.\n#pragma once\n#include <vector>\n",
     "kernels/shared/scalar.h": "// Scalars.\n#pragma once\n#ifdef __CUDACC__\n#endif\n",
+    "kernels/cuda_devices.h": "// Cards.\n#pragma once\n",
+    "kernels/cuda/add.h": '// Add.\n#pragma once\n#include <cuda_runtime_api.h>\n#include "kernels/cuda_devices.h"\n',
+    "kernels/cuda/add.cu": '#include "kernels/cuda/add.h"\n#include <cublasLt.h>\n#include "kernels/shared/scalar.h"\n',
+    "tests/cuda/add_test.cu": '// Add.\n#include <nccl.h>\n#include "kernels/cuda/add.h"\n',
+    "api/doctor.cpp": '// Doctor.\n#include "kernels/cuda_devices.h"\n',
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',
     "importer/open.cpp": '// Open.\n#include <onnx/checker.h>\n#include "engine/graph/graph.h"\n',
     "include/tandem/tandem.h": "// Public.\n#pragma once\n#include <string>\n",
@@ -52,8 +57,15 @@ class CheckTree(unittest.TestCase):
     def test_third_parties(self):
         for name, included in [("engine/x.cpp", "onnx/onnx_pb.h"), ("tests/engine/x.cpp", "onnx/checker.h"),
                                ("engine/x.cpp", "dnnl.hpp"), ("kernels/reference/x.cpp", "oneapi/dnnl/dnnl.hpp"),
-                               ("kernels/cpu/x.cpp", "cuda_runtime.h"), ("engine/x.cpp", "gtest/gtest.h")]:
+                               ("kernels/cpu/x.cpp", "cuda_runtime.h"), ("engine/x.cpp", "gtest/gtest.h"),
+                               ("kernels/x.cu", "cuda_fp16.h"), ("api/x.cpp", "cudnn.h"),
+                               ("tests/kernels/x.cpp", "cublasLt.h"), ("engine/x.cpp", "nccl.h"),
+                               ("tests/api/x.cpp", "nvrtc.h"), ("kernels/cuda/x.cu", "dnnl.hpp")]:
             self.expect(name, f"// x\n#include <{included}>\n", "only")
+
+    def test_optional_folders(self):
+        for name in ["api/x.cpp", "kernels/x.cpp", "tests/api/x.cpp", "bench/x.cpp"]:
+            self.expect(name, '// x\n#include "kernels/cuda/add.h"\n', "include kernels/cuda_devices.h")
 
     def test_lean_headers(self):
         for included in ["fmt/core.h", "iostream", "regex", "nlohmann/json.hpp", "toml++/toml.h"]:
@@ -64,6 +76,8 @@ class CheckTree(unittest.TestCase):
         self.expect("engine/x.cpp", "// x\n" + "\n" * 300, "notice")
         self.expect("engine/x.cpp", "int x;\n", "what the file is for")
         self.expect("engine/x.h", "// x\n", "#pragma once")
+        self.expect("kernels/cuda/x.cu", "int x;\n", "what the file is for")
+        self.expect("kernels/cuda/x.cu", "// x\n" + "\n" * 600, "the limit is 600")
         self.expect("engine/x.cpp", "// x\n#ifdef TANDEM_CUDA\n#endif\n", "CMake")
         self.expect("engine/x.cpp", '// x\nauto p = "/' + 'home/someone";\n', "one machine")
         self.expect("kernels/CMakeLists.txt", "add_compile_options(-mavx2)\n", "baseline")

@@ -1,0 +1,38 @@
+// A step's context as kernels on the card read it: the bytes of StepContext and ErrorWord, with
+// plain numbers for the atomic ones.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/shared/host_device.h"
+
+namespace tandem::cuda {
+
+struct DeviceErrorWord {
+  long long packed;  // kind << 32 | node index; 0: none
+  long long value;
+};
+
+struct DeviceStepContext {
+  std::uint64_t seed, step, micro_batch;
+  DeviceErrorWord* error;
+};
+
+/// The first report wins, as ErrorWord::report.
+TANDEM_HOST_DEVICE inline void report_error(DeviceErrorWord* word, int kind, std::int32_t node,
+                                            long long offending) {
+  const long long wanted =
+      (static_cast<long long>(kind) << 32) | static_cast<std::uint32_t>(node);
+#if defined(__CUDA_ARCH__)
+  const auto old = atomicCAS_system(reinterpret_cast<unsigned long long*>(&word->packed), 0ull,
+                                    static_cast<unsigned long long>(wanted));
+  if (old == 0ull) word->value = offending;
+#else
+  if (word->packed == 0) {
+    word->packed = wanted;
+    word->value = offending;
+  }
+#endif
+}
+
+}  // namespace tandem::cuda

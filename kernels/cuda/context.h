@@ -1,0 +1,54 @@
+// What the kernels of one card share: its runtime calls, libraries, properties, and the first call
+// that failed.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "engine/runtime/kernel.h"
+#include "kernels/cuda/libraries/libraries.h"
+#include "kernels/cuda/runtime/runtime.h"
+
+namespace tandem::cuda {
+
+struct CardContext {
+  std::shared_ptr<Runtime> runtime;
+  std::shared_ptr<Libraries> libraries;
+  int card = 0;
+  CardProperties properties;
+  bool allow_tf32 = false;
+  std::string cache_folder;  // of compiled kernels and library plans; "": none is kept
+
+  /// Notes the first failure of a kernel's run, which must not throw; the stream throws it after.
+  void fail(const char* what, const std::string& why);
+  /// Empty where nothing has failed. Forgets it.
+  std::string take_failure();
+  /// `KernelArguments::queue` is the stream.
+  void launch(const Launch& launch, void* queue);
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> failed_{false};  // kernels that run well take no lock
+  std::string failure_;
+};
+
+using Card = std::shared_ptr<CardContext>;
+
+/// The ordered list of a card's kernels, best first. There is no reference at the end: an operator
+/// without a kernel is refused.
+KernelList cuda_kernels(const Card& card);
+
+// The parts.
+void add_pointwise_kernels(
+    KernelList& list,
+    const Card& card);  // scalar operators, Fused, Copy, Cast, Concat, Pad, Gather
+void add_reduction_kernels(
+    KernelList& list, const Card& card);  // reductions, softmax, losses, normalisation, dropout
+void add_update_kernels(KernelList& list, const Card& card);   // optimizers, clipping
+void add_row_kernels(KernelList& list, const Card& card);      // look-ups, row sums and updates
+void add_product_kernels(KernelList& list, const Card& card);  // MatMul, Gemm by cuBLASLt
+void add_network_kernels(KernelList& list, const Card& card);  // convolution, pooling, attention
+
+}  // namespace tandem::cuda

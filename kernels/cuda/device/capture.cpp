@@ -1,0 +1,156 @@
+#include "kernels/cuda/device/capture.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem::cuda {
+
+GraphContexts::GraphContexts(std::shared_ptr<DeviceShared> device) : device_(std::move(device)) {
+  device_->check(device_->runtime->allocate(memory_, most * StepContexts::block_bytes),
+                 "taking memory for step contexts");
+}
+
+GraphContexts::~GraphContexts() {
+  (void)device_->runtime->set_card(device_->options.ordinal);
+  (void)device_->runtime->release(memory_);
+}
+
+const StepContext* GraphContexts::block_of(const StepContext& context) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    if (entries_[i].host == &context) return entries_[i].block.as_argument();
+  }
+  if (count_ == most) return nullptr;
+  Entry& entry = entries_[count_];
+  entry.host = &context;
+  entry.block.address = static_cast<std::byte*>(memory_) + count_ * StepContexts::block_bytes;
+  ++count_;
+  return entry.block.as_argument();
+}
+
+void GraphContexts::renew(StepContexts& of_stream) {
+  for (std::size_t i = 0; i < count_; ++i) of_stream.renew(entries_[i].block, *entries_[i].host);
+}
+
+Capture::Capture(std::shared_ptr<DeviceShared> device, CudaStream& origin)
+    : contexts(std::make_unique<GraphContexts>(device)), device_(std::move(device)) {
+  add_branch(origin);
+}
+
+int Capture::add_branch(CudaStream& stream) {
+  branches_.push_back({&stream, {}});
+  for (Branch& branch : branches_) branch.clock.resize(branches_.size(), 0);
+  return static_cast<int>(branches_.size()) - 1;
+}
+
+void Capture::add(int branch, const Operation& declared, std::size_t bytes) {
+  step(branch);
+  if (device_->monitor() == nullptr) return;
+  CapturedOperation& operation = operations_.emplace_back();
+  operation.branch = branch;
+  operation.name = declared.name;
+  operation.seconds = declared.seconds;
+  operation.bytes = bytes;
+  operation.accesses.assign(declared.accesses.begin(), declared.accesses.end());
+}
+
+int Capture::add_record(int branch) {
+  const int record = static_cast<int>(records_.size());
+  records_.push_back(branches_[branch].clock);
+  if (device_->monitor() != nullptr) {
+    CapturedOperation& operation = operations_.emplace_back();
+    operation.kind = CapturedOperation::Kind::record;
+    operation.branch = branch;
+    operation.record = record;
+  }
+  return record;
+}
+
+void Capture::add_wait(int branch, int record) {
+  Clock& clock = branches_[branch].clock;
+  const Clock& earlier = records_[record];
+  for (std::size_t i = 0; i < earlier.size(); ++i) clock[i] = std::max(clock[i], earlier[i]);
+  step(branch);
+  if (device_->monitor() == nullptr) return;
+  CapturedOperation& operation = operations_.emplace_back();
+  operation.kind = CapturedOperation::Kind::wait;
+  operation.branch = branch;
+  operation.record = record;
+}
+
+std::string Capture::end(const CudaStream& stream) {
+  ended_ = true;
+  for (Branch& branch : branches_) branch.stream->capture_.reset();
+  if (!broken.empty()) return "the capture is broken: " + broken;
+  if (&stream != branches_[0].stream) return "a capture ends on the stream on which it began";
+  for (std::size_t b = 1; b < branches_.size(); ++b) {
+    if (branches_[0].clock[b] < branches_[b].clock[b])
+      return "the capture ends before " + branches_[b].stream->name() + " is joined to it";
+  }
+  return "";
+}
+
+CudaCaptured::CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& capture,
+                           cudaGraphExec_t graph)
+    : device_(std::move(device)),
+      origin_(capture.origin()),
+      graph_(graph),
+      contexts_(std::move(capture.contexts)),
+      copied_(capture.copied),
+      operations_(std::move(capture.operations_)) {
+  LaneMonitor* monitor = device_->monitor();
+  if (monitor == nullptr) return;
+  for (const Capture::Branch& branch : capture.branches_) {
+    const CudaStream& stream = *branch.stream;
+    // What a fork does is ordered by the graph alone, not by the stream that it borrows.
+    lanes_.push_back(lanes_.empty()
+                         ? stream.lane()
+                         : monitor->add_lane(stream.name() + ".captured", stream.lane()));
+  }
+  for (std::size_t i = 0; i < capture.records_.size(); ++i) events_.push_back(monitor->add_event());
+}
+
+CudaCaptured::~CudaCaptured() {
+  (void)device_->runtime->set_card(device_->options.ordinal);
+  (void)device_->runtime->synchronize(origin_.handle());
+  (void)device_->runtime->destroy_graph(graph_);
+  LaneMonitor* monitor = device_->monitor();
+  if (monitor == nullptr) return;
+  for (std::size_t b = 1; b < lanes_.size(); ++b) monitor->remove_lane(lanes_[b]);
+  for (const int event : events_) monitor->remove_event(event);
+}
+
+void CudaCaptured::tell(LaneMonitor& monitor) {
+  monitor.join(lanes_[0], LaneMonitor::host_lane);
+  for (std::size_t b = 1; b < lanes_.size(); ++b) monitor.join(lanes_[b], lanes_[0]);
+  for (const CapturedOperation& operation : operations_) {
+    const int lane = lanes_[operation.branch];
+    switch (operation.kind) {
+      case CapturedOperation::Kind::record:
+        monitor.record(lane, events_[operation.record], launches_);
+        break;
+      case CapturedOperation::Kind::wait:
+        monitor.wait(lane, events_[operation.record], launches_);
+        break;
+      case CapturedOperation::Kind::operation:
+        monitor.operation(lane, {operation.name, operation.seconds, operation.accesses},
+                          operation.bytes);
+        break;
+    }
+  }
+}
+
+void CudaCaptured::launch(CudaStream& stream) {
+  if (&stream != &origin_)
+    broken_rule(stream.name(), "what was captured on one stream is launched on another");
+  ++launches_;
+  device_->choose();
+  contexts_->renew(*stream.contexts_);
+  if (device_->monitor() != nullptr) tell(*device_->monitor());
+  device_->copies += copied_.copies;
+  device_->bytes_to_device += copied_.to_device;
+  device_->bytes_to_host += copied_.to_host;
+  device_->check(device_->runtime->launch_graph(graph_, stream.handle()), "launching a graph",
+                 stream.name());
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,113 @@
+// Capture of the CUDA device: what its streams have enqueued, by CUDA's rules, and the graph that
+// comes out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/device/copied_bytes.h"
+#include "kernels/cuda/device/cuda_stream.h"
+
+namespace tandem::cuda {
+
+/// Blocks on the card for the step contexts of one graph, at fixed addresses.
+class GraphContexts {
+ public:
+  static constexpr std::size_t most = 16;
+
+  explicit GraphContexts(std::shared_ptr<DeviceShared> device);
+  ~GraphContexts();
+  GraphContexts(const GraphContexts&) = delete;
+  GraphContexts& operator=(const GraphContexts&) = delete;
+
+  /// The block of the context at that address on the host; null where there are too many.
+  const StepContext* block_of(const StepContext& context);
+  /// Brings the present contents onto the card, on the stream that launches next.
+  void renew(StepContexts& of_stream);
+
+ private:
+  struct Entry {
+    const StepContext* host = nullptr;
+    ContextBlock block;
+  };
+  const std::shared_ptr<DeviceShared> device_;
+  void* memory_ = nullptr;
+  std::array<Entry, most> entries_;
+  std::size_t count_ = 0;
+};
+
+/// An operation as the monitor is told of it at each launch.
+struct CapturedOperation {
+  enum class Kind : std::uint8_t { operation, record, wait };
+  Kind kind = Kind::operation;
+  int branch = 0;
+  int record = -1;  // record, wait: of the captured graph
+  std::string name;
+  double seconds = 0;
+  std::size_t bytes = 0;  // of a copy
+  std::vector<ByteAccess> accesses;
+};
+
+/// A capture under way: who takes part, and who is joined to whom.
+class Capture {
+ public:
+  Capture(std::shared_ptr<DeviceShared> device, CudaStream& origin);
+
+  /// The stream takes part from now on.
+  int add_branch(CudaStream& stream);
+  /// A kernel or a copy; told to the monitor where there is one.
+  void add(int branch, const Operation& declared, std::size_t bytes = 0);
+  int add_record(int branch);
+  void add_wait(int branch, int record);
+  bool ended() const { return ended_; }
+  CudaStream& origin() const { return *branches_[0].stream; }
+  /// Frees all streams; the text of the rule that the capture broke, or nothing.
+  std::string end(const CudaStream& stream);
+
+  std::string broken;  // the first broken rule
+  CopiedBytes copied;
+  std::unique_ptr<GraphContexts> contexts;
+
+ private:
+  friend class CudaCaptured;
+  using Clock = std::vector<std::uint64_t>;  // operations of each branch that precede
+  struct Branch {
+    CudaStream* stream = nullptr;
+    Clock clock;
+  };
+  void step(int branch) { ++branches_[branch].clock[branch]; }
+
+  const std::shared_ptr<DeviceShared> device_;
+  std::vector<Branch> branches_;
+  std::vector<Clock> records_;
+  std::vector<CapturedOperation> operations_;  // empty without a monitor
+  bool ended_ = false;
+};
+
+class CudaCaptured final : public Captured {
+ public:
+  /// Takes over the graph.
+  CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& capture, cudaGraphExec_t graph);
+  ~CudaCaptured() override;
+  CudaCaptured(const CudaCaptured&) = delete;
+  CudaCaptured& operator=(const CudaCaptured&) = delete;
+  void launch(CudaStream& stream);
+
+ private:
+  void tell(LaneMonitor& monitor);
+
+  const std::shared_ptr<DeviceShared> device_;
+  CudaStream& origin_;
+  const cudaGraphExec_t graph_;
+  std::unique_ptr<GraphContexts> contexts_;
+  CopiedBytes copied_;
+  std::vector<CapturedOperation> operations_;
+  std::vector<int> lanes_;   // per branch
+  std::vector<int> events_;  // per record, in the monitor
+  std::uint64_t launches_ = 0;
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,231 @@
+#include "kernels/cuda/libraries/libraries.h"
+
+#include <cublas_api.h>
+#include <cuda_runtime_api.h>
+
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cuda/libraries/cublas_lt.h"
+#include "kernels/cuda/libraries/cudnn.h"
+#include "kernels/cuda/libraries/nccl.h"
+#include "kernels/cuda/libraries/nvrtc.h"
+#include "kernels/cuda/libraries/real_libraries.h"
+
+namespace tandem::cuda {
+namespace {
+
+struct Version {
+  int major = 0, minor = 0, patch = -1;  // -1: it has none
+};
+
+std::string to_text(const Version& version) {
+  std::string text = std::to_string(version.major) + "." + std::to_string(version.minor);
+  if (version.patch >= 0) text += "." + std::to_string(version.patch);
+  return text;
+}
+
+/// 91900 is 9.19.0.
+Version split(std::size_t number) {
+  const int n = static_cast<int>(number);
+  return {n / 10000, n / 100 % 100, n % 100};
+}
+
+constexpr int cuda_major = CUDART_VERSION / 1000, cuda_minor = CUDART_VERSION % 1000 / 10;
+
+template <class Function>
+bool take(const SharedLibrary& library, const char* name, Function*& to) {
+  to = reinterpret_cast<Function*>(library.function(name));
+  return to != nullptr;
+}
+
+// Each gives the first function that the library lacks; null where it has all of them.
+#define TANDEM_TAKE(name) \
+  if (!take(library, #name, to.name)) return #name;
+const char* take_functions(const SharedLibrary& library, CublasLt& to) {
+  TANDEM_CUBLAS_LT_FUNCTIONS(TANDEM_TAKE)
+  return nullptr;
+}
+const char* take_functions(const SharedLibrary& library, Cudnn& to) {
+  TANDEM_CUDNN_FUNCTIONS(TANDEM_TAKE)
+  return nullptr;
+}
+const char* take_functions(const SharedLibrary& library, Nvrtc& to) {
+  TANDEM_NVRTC_FUNCTIONS(TANDEM_TAKE)
+  return nullptr;
+}
+const char* take_functions(const SharedLibrary& library, Nccl& to) {
+  TANDEM_NCCL_FUNCTIONS(TANDEM_TAKE)
+  return nullptr;
+}
+#undef TANDEM_TAKE
+
+Version version_of(const CublasLt& table) { return split(table.cublasLtGetVersion()); }
+Version version_of(const Cudnn& table) { return split(table.cudnnGetVersion()); }
+Version version_of(const Nvrtc& table) {
+  Version version;
+  table.nvrtcVersion(&version.major, &version.minor);
+  return version;
+}
+Version version_of(const Nccl& table) {
+  int number = 0;
+  table.ncclGetVersion(&number);
+  return split(static_cast<std::size_t>(number));
+}
+
+/// What a library needs before its first call, and cannot say without ending the program.
+template <class Table>
+std::string open_parts(const Table&, const SharedLibrary& library) {
+  if constexpr (std::is_same_v<Table, Cudnn>) {
+    return open_part("libcudnn_graph.so." + std::to_string(CUDNN_MAJOR), library);
+  }
+  return "";
+}
+
+/// What else can be wrong with a library of a version that fits.
+template <class Table>
+std::string further_problem(const Table& table, const SharedLibrary& library) {
+  if constexpr (std::is_same_v<Table, Cudnn>) {
+    const int built_for = static_cast<int>(table.cudnnGetCudartVersion() / 1000);
+    if (built_for != cuda_major) {
+      return "it is made for CUDA " + std::to_string(built_for) + ", this build for CUDA " +
+             std::to_string(cuda_major);
+    }
+  }
+  if constexpr (std::is_same_v<Table, Nvrtc>) {  // looked for by name when it compiles
+    return open_part("libnvrtc-builtins.so." + to_text(version_of(table)), library);
+  }
+  return "";
+}
+
+struct About {
+  const char* name;
+  const char* file;  // less the number of its series
+  int series;        // of its file's name
+  Version needed;
+  const char* package;  // of the Python package index
+};
+
+template <class Table>
+About about();
+template <>
+About about<CublasLt>() {
+  const Version needed{CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR};
+  return {"cuBLASLt", "libcublasLt.so.", CUBLAS_VER_MAJOR, needed, "nvidia-cublas"};
+}
+template <>
+About about<Cudnn>() {
+  const Version needed{CUDNN_MAJOR, CUDNN_MINOR};
+  return {"cuDNN", "libcudnn.so.", CUDNN_MAJOR, needed, "nvidia-cudnn-cu"};
+}
+template <>
+About about<Nvrtc>() {
+  const Version needed{cuda_major, cuda_minor};
+  return {"NVRTC", "libnvrtc.so.", cuda_major, needed, "nvidia-cuda-nvrtc"};
+}
+template <>
+About about<Nccl>() {
+  const Version needed{NCCL_MAJOR, NCCL_MINOR};
+  return {"NCCL", "libnccl.so.", NCCL_MAJOR, needed, "nvidia-nccl-cu"};
+}
+
+std::string version_problem(const Version& found, const Version& needed) {
+  if (found.major == needed.major && found.minor >= needed.minor) return "";
+  const bool older = std::pair(found.major, found.minor) < std::pair(needed.major, needed.minor);
+  return "version " + to_text(found) + (older ? " is older than " : " is of another series than ") +
+         to_text(needed) + ", which this build was made with";
+}
+
+std::string fix_of(const About& about, const std::string& file, const SharedLibrary& library,
+                   const LibraryPlaces& places) {
+  std::string package = about.package;
+  if (package.ends_with("-cu")) package += std::to_string(cuda_major);
+  std::string fix = "pip install '" + package + ">=" + to_text(about.needed) + "'";
+  if (library.path.empty()) return fix + ", or name its folder in TANDEM_CUDA_LIBRARIES";
+  const std::vector<std::string> others = other_files(file, places, library.path);
+  if (others.empty()) return fix + ", and name its folder in TANDEM_CUDA_LIBRARIES";
+  const std::string folder = others[0].substr(0, others[0].rfind('/'));
+  return "try the other one: TANDEM_CUDA_LIBRARIES=" + folder + "; or " + fix;
+}
+
+/// A library that is opened once, by whoever asks first.
+template <class Table>
+class Slot {
+ public:
+  const Table* open(const LibraryPlaces& places) {
+    std::call_once(once_, [&] { open_now(places); });
+    return table_ ? &*table_ : nullptr;
+  }
+  const CudaLibraryReport& report() const { return report_; }
+
+ private:
+  void open_now(const LibraryPlaces& places) {
+    const About about = cuda::about<Table>();
+    const std::string file = about.file + std::to_string(about.series);
+    report_.name = about.name;
+    report_.needed = to_text(about.needed);
+    const SharedLibrary library = open_library(file, places);
+    report_.path = library.path;
+    report_.problem = library.problem;
+    Table table;
+    if (library.handle != nullptr) report_.problem = check(about, library, table);
+    if (report_.problem.empty()) {
+      table_ = table;
+    } else {
+      report_.fix = fix_of(about, file, library, places);
+    }
+  }
+
+  /// Fills the table; what is wrong with the library.
+  std::string check(const About& about, const SharedLibrary& library, Table& table) {
+    if (const char* missing = take_functions(library, table))
+      return std::string("it has no function ") + missing;
+    if (std::string problem = open_parts(table, library); !problem.empty()) return problem;
+    const Version found = version_of(table);
+    report_.version = to_text(found);
+    std::string problem = version_problem(found, about.needed);
+    return problem.empty() ? further_problem(table, library) : problem;
+  }
+
+  std::once_flag once_;
+  std::optional<Table> table_;
+  CudaLibraryReport report_;
+};
+
+class RealLibraries final : public Libraries {
+ public:
+  explicit RealLibraries(LibraryPlaces places) : places_(std::move(places)) {}
+
+  const CublasLt* cublas_lt() override { return cublas_lt_.open(places_); }
+  const Nvrtc* nvrtc() override { return nvrtc_.open(places_); }
+  const Nccl* nccl() override { return nccl_.open(places_); }
+  const Cudnn* cudnn() override {  // it takes the copies of the others that are open already
+    cublas_lt();
+    nvrtc();
+    return cudnn_.open(places_);
+  }
+  std::vector<CudaLibraryReport> report() override {
+    cudnn();
+    nccl();
+    return {cublas_lt_.report(), cudnn_.report(), nvrtc_.report(), nccl_.report()};
+  }
+
+ private:
+  const LibraryPlaces places_;
+  Slot<CublasLt> cublas_lt_;
+  Slot<Cudnn> cudnn_;
+  Slot<Nvrtc> nvrtc_;
+  Slot<Nccl> nccl_;
+};
+
+}  // namespace
+
+std::shared_ptr<Libraries> make_libraries(LibraryPlaces places) {
+  return std::make_shared<RealLibraries>(std::move(places));
+}
+
+std::shared_ptr<Libraries> make_real_libraries() { return make_libraries(library_places()); }
+
+}  // namespace tandem::cuda

@@ -1,0 +1,21 @@
+// What cuda_devices.h says of a machine, by the runtime and the libraries that are given.
+#pragma once
+
+#include <string>
+
+#include "kernels/cuda/libraries/libraries.h"
+#include "kernels/cuda/runtime/runtime.h"
+
+namespace tandem::cuda {
+
+/// Driver and cards; takes no memory of a card.
+CudaReport report_cards(Runtime& runtime);
+/// All of it. Leaves the calling thread at another card.
+CudaReport report_all(Runtime& runtime, Libraries& libraries);
+
+/// Whether a card of this compute capability runs code of `architectures`, written as CMake does
+/// but for the commas: "80-real,90" has machine code for 8.x and 9.x cards, and what the driver
+/// translates for newer ones. True where that cannot be told from the text ("native").
+bool runs_on(const std::string& architectures, int major, int minor);
+
+}  // namespace tandem::cuda

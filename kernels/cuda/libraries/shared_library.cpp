@@ -1,0 +1,206 @@
+#include "kernels/cuda/libraries/shared_library.h"
+
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string_view>
+
+namespace tandem::cuda {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> split_at_colons(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(':', start), text.size());
+    if (end > start) parts.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return parts;
+}
+
+/// Folders in `folder` whose names begin with `prefix`, the greatest name first: "cuda-13.0" before
+/// "cuda-12.8".
+std::vector<fs::path> folders_named(const fs::path& folder, std::string_view prefix) {
+  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path());
+  }
+  std::sort(found.rbegin(), found.rend());
+  return found;
+}
+
+/// The folder above bin/ of each Python that this process would start, and of the one behind links.
+std::vector<fs::path> python_roots(const Environment& environment) {
+  std::vector<fs::path> roots;
+  if (const std::string active = environment("VIRTUAL_ENV"); !active.empty())
+    roots.push_back(active);
+  for (const std::string& folder : split_at_colons(environment("PATH"))) {
+    const fs::path python = fs::path(folder) / "python3";
+    if (access(python.c_str(), X_OK) != 0) continue;
+    std::error_code ignored;
+    roots.push_back(fs::path(folder).parent_path());
+    roots.push_back(fs::canonical(python, ignored).parent_path().parent_path());
+    break;
+  }
+  return roots;
+}
+
+/// Where Pythons keep installed packages: Debian's have a second place for what pip installs.
+std::vector<fs::path> package_folders(const fs::path& python_root) {
+  std::vector<fs::path> folders;
+  for (const fs::path& version : folders_named(python_root / "lib", "python3."))
+    folders.push_back(version / "site-packages");
+  for (const fs::path& version : folders_named(python_root / "local" / "lib", "python3."))
+    folders.push_back(version / "dist-packages");
+  folders.push_back(python_root / "lib" / "python3" / "dist-packages");
+  return folders;
+}
+
+/// Folders that exist, each once however it is spelt.
+class Folders {
+ public:
+  void add(const fs::path& folder) {
+    std::error_code error;
+    const fs::path real = fs::canonical(folder, error);
+    if (error || !fs::is_directory(real, error) || !known_.insert(real).second) return;
+    list_.push_back(folder.string());
+  }
+  std::vector<std::string> take() { return std::move(list_); }
+
+ private:
+  std::set<fs::path> known_;
+  std::vector<std::string> list_;
+};
+
+/// The absolute path of a file that is there; "" where none is.
+std::string file_in(const std::string& folder, const std::string& file) {
+  std::error_code error;
+  const fs::path path = fs::absolute(fs::path(folder) / file, error);
+  return !error && fs::exists(path, error) ? path.string() : "";
+}
+
+std::string last_error() {
+  const char* text = dlerror();
+  return text != nullptr ? text : "unknown error";
+}
+
+void* open_file(const std::string& name) { return dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL); }
+
+std::string path_of(void* handle) {
+  link_map* map = nullptr;
+  return dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr ? map->l_name : "";
+}
+
+}  // namespace
+
+LibraryPlaces library_places(const Environment& environment, const std::string& root) {
+  LibraryPlaces places;
+  places.first = split_at_colons(environment("TANDEM_CUDA_LIBRARIES"));
+  Folders folders;
+  if (const fs::path home = environment("CUDA_HOME"); !home.empty()) {
+    folders.add(home / "lib");
+    folders.add(home / "lib64");
+  }
+  std::vector<fs::path> toolkits = folders_named(root + "/usr/local", "cuda-");
+  toolkits.insert(toolkits.begin(), root + "/usr/local/cuda");  // the owner's choice of them
+  for (const fs::path& toolkit : toolkits) {
+    folders.add(toolkit / "lib64");
+    folders.add(toolkit / "targets" / "x86_64-linux" / "lib");
+  }
+  const std::string toolkit_wheels = "cu" + std::to_string(CUDART_VERSION / 1000);
+  for (const fs::path& python : python_roots(environment)) {
+    for (const fs::path& packages : package_folders(python)) {
+      for (const char* wheel : {"cudnn", toolkit_wheels.c_str(), "nccl"})
+        folders.add(packages / "nvidia" / wheel / "lib");
+    }
+  }
+  places.others = folders.take();
+  return places;
+}
+
+LibraryPlaces library_places() {
+  return library_places([](const char* variable) {
+    const char* value = std::getenv(variable);
+    return std::string(value != nullptr ? value : "");
+  });
+}
+
+void* SharedLibrary::function(const char* name) const {
+  return handle != nullptr ? dlsym(handle, name) : nullptr;
+}
+
+SharedLibrary open_library(const std::string& file, const LibraryPlaces& places) {
+  SharedLibrary library;
+  std::string absent;  // places that have no such file
+  const auto none_in = [&](const std::string& place) {
+    absent += (absent.empty() ? "" : ", ") + place;
+  };
+  const auto open = [&](const std::string& name) {
+    library.handle = open_file(name);
+    if (library.handle == nullptr) return false;
+    library.path = path_of(library.handle);
+    library.problem.clear();
+    return true;
+  };
+  for (const std::string& folder : places.first) {
+    const std::string path = file_in(folder, file);
+    if (!path.empty()) {
+      if (!open(path)) library.problem = last_error();
+      return library;
+    }
+    none_in(folder);
+  }
+  if (places.by_name) {
+    if (open(file)) return library;
+    const std::string error = last_error();
+    if (error.starts_with(file + ": cannot open shared object file")) {
+      none_in("the loader's folders");
+    } else {
+      library.problem = error + "; ";
+    }
+  }
+  for (const std::string& folder : places.others) {
+    const std::string path = file_in(folder, file);
+    if (path.empty()) {
+      none_in(folder);
+      continue;
+    }
+    if (open(path)) return library;
+    library.problem += last_error() + "; ";
+  }
+  library.problem += file + " is not in " + (absent.empty() ? "any other folder" : absent);
+  return library;
+}
+
+std::string open_part(const std::string& file, const SharedLibrary& library) {
+  const std::string beside = file_in(fs::path(library.path).parent_path().string(), file);
+  if (open_file(beside.empty() ? file : beside) != nullptr) return "";
+  return "its part " + file + " cannot be opened: " + last_error();
+}
+
+std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,
+                                     const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  std::set<fs::path> known{fs::canonical(path, error)};
+  for (const auto* folders : {&places.first, &places.others}) {
+    for (const std::string& folder : *folders) {
+      const std::string other = file_in(folder, file);
+      if (other.empty()) continue;
+      if (known.insert(fs::canonical(other, error)).second) found.push_back(other);
+    }
+  }
+  return found;
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,50 @@
+// Finds and opens shared libraries that are not linked: which folders are searched, which file it
+// was, why others were not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace tandem::cuda {
+
+/// Where libraries are looked for: `first`, then what the loader finds by name (LD_LIBRARY_PATH,
+/// the system's cache and folders), then `others`.
+struct LibraryPlaces {
+  std::vector<std::string> first;
+  bool by_name = true;
+  std::vector<std::string> others;
+};
+
+/// A variable of the environment; "" where it is not set.
+using Environment = std::function<std::string(const char* variable)>;
+
+/// The search order of docs/cuda.md. Folders of TANDEM_CUDA_LIBRARIES are in `first` whether or not
+/// they exist; `others` exist, each once. `root` ("": /) has `usr/local/cuda*`.
+LibraryPlaces library_places(const Environment& environment, const std::string& root = "");
+/// Of this process.
+LibraryPlaces library_places();
+
+/// A library that stays open until the program ends: closing one that has started threads or
+/// registered handlers ends badly.
+struct SharedLibrary {
+  void* handle = nullptr;
+  std::string path;     // of the file; "" where none was opened
+  std::string problem;  // why none was: where it was looked for, and what is wrong with files there
+
+  /// Null where the library has no such function.
+  void* function(const char* name) const;
+};
+
+/// Opens the first file of this name ("libcudnn.so.9") that can be opened; one that is in a folder
+/// of `first` must be. Its functions are not added to the program's own.
+SharedLibrary open_library(const std::string& file, const LibraryPlaces& places);
+/// Opens a file that `library` will ask for by name: the one beside it, else as the loader finds
+/// it.
+/// "" where it is open now, else the reason.
+std::string open_part(const std::string& file, const SharedLibrary& library);
+/// Files of this name in `places` other than the one at `path`, in the search order.
+std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,
+                                     const std::string& path);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,79 @@
+// Queries that see no key, around a library's attention.
+#include "kernels/cuda/networks/attention_tiles.h"
+#include "kernels/cuda/networks/launch_size.h"
+
+namespace tandem::cuda {
+namespace {
+
+using namespace networks;
+
+/// A thread for a query. What a library makes of a row without a key is -infinity or NaN.
+template <class T>
+struct MendRowsBody {
+  PlainAttention n;
+  const void* mask;
+  T* y;
+  float* log_sum_exp;
+  std::int64_t rows;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    block.each([&](int thread) {
+      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
+      for (std::int64_t row = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
+           row < rows; row += step) {
+        if (log_sum_exp[row] > -infinity) continue;
+        const std::int64_t query = row % n.queries, head = row / n.queries % n.heads;
+        const std::int64_t batch = row / n.queries / n.heads;
+        const Head<T> masks = head_of<T>(mask, n.mask, batch, head);
+        bool blind = true;
+        for (std::int64_t key = 0; key < n.keys && blind; ++key) {
+          blind = !is_seen(n, query, key) || masks(query, key) == -infinity;
+        }
+        if (!blind) continue;  // a NaN of the operands stays one
+        log_sum_exp[row] = -infinity;
+        T* const to = y + batch * n.y.batch + head * n.y.head + query * n.y.row;
+        for (std::int64_t c = 0; c < n.value_size; ++c) to[c * n.y.column] = stored<T>(0.0f);
+      }
+    });
+  }
+};
+
+struct MendSumsBody {
+  std::int64_t rows;
+  const float* from;
+  float* to;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    block.each([&](int thread) {
+      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
+      for (std::int64_t row = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
+           row < rows; row += step) {
+        to[row] = from[row] == -infinity ? infinity : from[row];
+      }
+    });
+  }
+};
+
+}  // namespace
+
+void mend_blind_queries(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+                        void* queue) {
+  const std::int64_t rows = n.batch * n.heads * n.queries;
+  if (rows == 0) return;
+  networks::with_float(n.dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const MendRowsBody<T> body{n, at.mask, static_cast<T*>(at.y), at.log_sum_exp, rows};
+    card.launch(launch_of("mend_blind_queries", walk_shape(card, rows), body), queue);
+  });
+}
+
+void mend_blind_sums(CardContext& card, std::int64_t rows, const float* from, float* to,
+                     void* queue) {
+  if (rows == 0) return;
+  const MendSumsBody body{rows, from, to};
+  card.launch(launch_of("mend_blind_sums", walk_shape(card, rows), body), queue);
+}
+
+}  // namespace tandem::cuda

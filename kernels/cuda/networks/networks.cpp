@@ -1,0 +1,90 @@
+// The list of convolution, pooling and attention, and what they share.
+#include "kernels/cuda/networks/networks.h"
+
+#include "engine/graph/error.h"
+
+namespace tandem::cuda {
+
+std::shared_ptr<Plans> NetworkCard::plans() {
+  std::call_once(opened_, [&] {
+    const Cudnn* cudnn = card_->libraries ? card_->libraries->cudnn() : nullptr;
+    if (cudnn == nullptr) return;
+    const CardProperties& properties = card_->properties;
+    const std::string name = std::to_string(properties.major) + "." +
+                             std::to_string(properties.minor) + " " + properties.name + ", " +
+                             std::to_string(properties.multiprocessors) + " multiprocessors";
+    plans_ = std::make_shared<Plans>(*cudnn, name, card_->cache_folder);
+  });
+  return plans_;
+}
+
+std::optional<std::string> NetworkCard::refuse(const NetworkGraph& graph,
+                                               const EngineRules& rules) {
+  const std::shared_ptr<Plans> all = plans();
+  if (!all) return "cuDNN cannot be used";
+  card_->runtime->set_card(card_->card);
+  const EngineCount count = all->count(graph, rules);
+  if (count.allowed > 0) return std::nullopt;
+  if (!count.problem.empty()) return "cuDNN takes no such operation: " + count.problem;
+  if (count.offered == 0) return "cuDNN has no engine for it";
+  return "cuDNN has no engine for it that is " +
+         std::string(rules.deterministic ? "deterministic and " : "") + "exact enough";
+}
+
+EngineRules NetworkCard::rules(bool deterministic) const {
+  EngineRules rules;
+  rules.tensor_cores = card_->allow_tf32;
+  rules.deterministic = deterministic;
+  return rules;
+}
+
+bool is_network_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
+bool is_given(const KernelRequest& request, std::size_t input) {
+  return input < request.inputs.size() && request.inputs[input].present;
+}
+
+namespace {
+
+PlanRun run_of(NetworkCard& networks, const NetworkGraph& graph, const EngineRules& rules) {
+  const std::shared_ptr<Plans> plans = networks.plans();
+  if (!plans) {
+    Diagnostic d;
+    d.message = "internal error: a cuDNN kernel was chosen without cuDNN";
+    throw Error(ErrorKind::runtime, std::move(d));
+  }
+  networks.card().runtime->set_card(networks.card().card);
+  return {plans, plans->plan(graph, rules)};
+}
+
+}  // namespace
+
+PlanKernel::PlanKernel(const Networks& networks, const NetworkGraph& graph,
+                       const EngineRules& rules)
+    : networks_(networks), run_(run_of(*networks, graph, rules)) {}
+
+void PlanKernel::run(const void* const* addresses, void* workspace, void* queue) noexcept {
+  const auto at = reinterpret_cast<std::uintptr_t>(workspace);
+  void* const aligned = reinterpret_cast<void*>((at + workspace_alignment - 1) /
+                                                workspace_alignment * workspace_alignment);
+  const cudnnStatus_t status = run_.run(addresses, aligned, static_cast<cudaStream_t>(queue));
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  try {
+    networks_->card().fail("cuDNN", failure_text(networks_->plans()->cudnn(), status));
+  } catch (...) {  // no memory left for the words
+    networks_->card().fail("cuDNN", "");
+  }
+}
+
+void add_network_kernels(KernelList& list, const Card& card) {
+  const auto networks = std::make_shared<NetworkCard>(card);
+  add_cudnn_convolutions(list, networks);
+  add_plain_convolutions(list, networks);
+  add_poolings(list, networks);
+  add_cudnn_attention(list, networks);
+  add_plain_attention(list, networks);
+}
+
+}  // namespace tandem::cuda

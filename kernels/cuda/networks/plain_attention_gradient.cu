@@ -1,0 +1,205 @@
+// The gradient of attention in tiles: what a block sums up, queries or keys, it alone writes.
+#include "kernels/cuda/block/lanes.h"
+#include "kernels/cuda/networks/attention_tiles.h"
+#include "kernels/cuda/networks/launch_size.h"
+
+namespace tandem::cuda {
+namespace {
+
+using namespace networks;
+
+/// delta = sum(dy y) of each query; a warp for each.
+template <class T>
+struct DeltaBody {
+  PlainAttention n;
+  const void *dy, *y;
+  float* delta;
+  std::int64_t rows;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    typename Block::template Private<float> sums;
+    const std::int64_t at_once = block.threads() / 32;
+    const std::int64_t step = block.blocks() * at_once;
+    for (std::int64_t first = block.index() * at_once; first < rows; first += step) {
+      block.each([&](int thread) {
+        const std::int64_t row = first + thread / 32;
+        float sum = 0;
+        if (row < rows) {
+          const std::int64_t query = row % n.queries, head = row / n.queries;
+          const Head<T> a = head_of<T>(dy, n.dy, head / n.heads, head % n.heads);
+          const Head<T> b = head_of<T>(y, n.y, head / n.heads, head % n.heads);
+          for (std::int64_t c = thread % 32; c < n.value_size; c += 32)
+            sum += a(query, c) * b(query, c);
+        }
+        sums(thread) = sum;
+      });
+      sum_lanes(block, sums, 32);
+      block.each([&](int thread) {
+        const std::int64_t row = first + thread / 32;
+        if (thread % 32 == 0 && row < rows) delta[row] = sums(thread);
+      });
+    }
+  }
+};
+
+enum class Gradient { query, key, value };
+
+/// dq = ds k, dk = ds^T q or dv = p^T dy, with p = exp(scores - log_sum_exp) and
+/// ds = scale p (dy v^T - delta).
+template <class T, Gradient which>
+struct GradientBody {
+  PlainAttention n;
+  const void *q, *k, *v, *dy, *mask;
+  const float *log_sum_exp, *delta;
+  T* result;
+  std::int64_t items;
+
+  static constexpr bool of_queries = which == Gradient::query;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    for (std::int64_t item = block.index(); item < items; item += block.blocks()) {
+      run(block, TileOfWork(n, item, which == Gradient::value ? n.value_size : n.key_size));
+    }
+  }
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void run(Block& block, const TileOfWork& work) const {
+    typename Block::template Private<Tile> sum;
+    block.each([&](int thread) { clear(sum, thread); });
+    const std::int64_t behind = n.keys - n.queries;  // keys that every query sees, and one more
+    if (of_queries) {
+      const std::int64_t last = work.first + tile < n.queries ? work.first + tile : n.queries;
+      const std::int64_t seen = n.is_causal && last + behind < n.keys ? last + behind : n.keys;
+      const Head<T> from = head_of<T>(k, n.k, work.batch, work.head);
+      for (std::int64_t key = 0; key < seen; key += tile) {
+        fill_numbers(block, work, work.first, key);
+        add_number_products<false>(block, sum, from, key, n.keys, work.column, n.key_size);
+      }
+      write(block, work, sum, n.dq, n.queries, n.key_size);
+    } else {
+      std::int64_t query = 0;  // the first that sees the tile's first key
+      if (n.is_causal && work.first > behind) query = (work.first - behind) / tile * tile;
+      constexpr bool of_values = which == Gradient::value;
+      const Head<T> from = of_values ? head_of<T>(dy, n.dy, work.batch, work.head)
+                                     : head_of<T>(q, n.q, work.batch, work.head);
+      const std::int64_t columns = of_values ? n.value_size : n.key_size;
+      for (; query < n.queries; query += tile) {
+        fill_numbers(block, work, query, work.first);
+        add_number_products<true>(block, sum, from, query, n.queries, work.column, columns);
+      }
+      write(block, work, sum, of_values ? n.dv : n.dk, n.keys, columns);
+    }
+  }
+
+  /// p or ds of 64 queries and 64 keys into shared memory.
+  template <class Block>
+  TANDEM_HOST_DEVICE void fill_numbers(Block& block, const TileOfWork& work,
+                                       std::int64_t first_query, std::int64_t first_key) const {
+    const Head<T> queries = head_of<T>(q, n.q, work.batch, work.head);
+    const Head<T> keys = head_of<T>(k, n.k, work.batch, work.head);
+    const Head<T> masks = head_of<T>(mask, n.mask, work.batch, work.head);
+    const std::int64_t row0 = (work.batch * n.heads + work.head) * n.queries;
+    float* const numbers = block.template shared<float>() + numbers_at;
+    typename Block::template Private<Tile> score, dp;
+    block.each([&](int thread) { clear(score, thread); });
+    add_row_products(block, score, queries, first_query, n.queries, keys, first_key, n.keys,
+                     n.key_size);
+    if constexpr (which != Gradient::value) {
+      const Head<T> gradients = head_of<T>(dy, n.dy, work.batch, work.head);
+      const Head<T> values = head_of<T>(v, n.v, work.batch, work.head);
+      block.each([&](int thread) { clear(dp, thread); });
+      add_row_products(block, dp, gradients, first_query, n.queries, values, first_key, n.keys,
+                       n.value_size);
+    }
+    block.each([&](int thread) {
+      TANDEM_UNROLL
+      for (int i = 0; i < each; ++i) {
+        const int row = thread / side + i * side;
+        const std::int64_t query = first_query + row;
+        const bool inside = query < n.queries;
+        const float lse = inside ? log_sum_exp[row0 + query] : -infinity;
+        const float centre = which != Gradient::value && inside ? delta[row0 + query] : 0.0f;
+        TANDEM_UNROLL
+        for (int j = 0; j < each; ++j) {
+          const int column = thread % side + j * side;
+          float number = 0;
+          if (lse != -infinity) {
+            const std::int64_t key = first_key + column;
+            number = std::exp(score_of(n, masks, query, key, score(thread).at[i][j]) - lse);
+            if constexpr (which != Gradient::value) {
+              number =
+                  is_seen(n, query, key) ? n.scale * number * (dp(thread).at[i][j] - centre) : 0.0f;
+            }
+          }
+          numbers[row * number_row + column] = number;
+        }
+      }
+    });
+  }
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void write(Block& block, const TileOfWork& work,
+                                const typename Block::template Private<Tile>& sum,
+                                const HeadMap& map, std::int64_t rows, std::int64_t columns) const {
+    T* const to = result + work.batch * map.batch + work.head * map.head;
+    block.each([&](int thread) {
+      TANDEM_UNROLL
+      for (int i = 0; i < each; ++i) {
+        const std::int64_t row = work.first + thread / side + i * side;
+        TANDEM_UNROLL
+        for (int j = 0; j < each; ++j) {
+          const std::int64_t column = work.column + thread % side + j * side;
+          if (row < rows && column < columns) {
+            to[row * map.row + column * map.column] = stored<T>(sum(thread).at[i][j]);
+          }
+        }
+      }
+    });
+  }
+};
+
+template <class T, Gradient which>
+void run_gradient(CardContext& card, const char* name, const PlainAttention& n,
+                  const AttentionAddresses& at, void* result, std::int64_t rows,
+                  std::int64_t columns, void* queue) {
+  if (result == nullptr) return;
+  const GradientBody<T, which> body{n,
+                                    at.q,
+                                    at.k,
+                                    at.v,
+                                    at.dy,
+                                    at.mask,
+                                    at.log_sum_exp_read,
+                                    at.delta,
+                                    static_cast<T*>(result),
+                                    tiles_of_work(n, rows, columns)};
+  launch_tiles(card, name, body, queue);
+}
+
+template <class T>
+void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+                   void* queue) {
+  const std::int64_t rows = n.batch * n.heads * n.queries;
+  if (rows > 0 && (at.dq != nullptr || at.dk != nullptr)) {
+    const DeltaBody<T> body{n, at.dy, at.y_read, at.delta, rows};
+    card.launch(launch_of("attention_delta", walk_shape(card, rows * 32), body), queue);
+  }
+  run_gradient<T, Gradient::query>(card, "attention_grad_query", n, at, at.dq, n.queries,
+                                   n.key_size, queue);
+  run_gradient<T, Gradient::key>(card, "attention_grad_key", n, at, at.dk, n.keys, n.key_size,
+                                 queue);
+  run_gradient<T, Gradient::value>(card, "attention_grad_value", n, at, at.dv, n.keys, n.value_size,
+                                   queue);
+}
+
+}  // namespace
+
+void run_attention_gradient(CardContext& card, const PlainAttention& n,
+                            const AttentionAddresses& at, void* queue) {
+  networks::with_float(n.dtype,
+                       [&](auto tag) { run_gradients<decltype(tag)>(card, n, at, queue); });
+}
+
+}  // namespace tandem::cuda

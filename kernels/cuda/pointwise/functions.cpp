@@ -1,0 +1,286 @@
+// Single scalar operators, Where, Cast, Pow and Accumulate: what the kernels take, and their runs.
+#include "kernels/cuda/pointwise/functions.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/graph/host_tensor.h"
+#include "engine/operators/operator.h"
+#include "kernels/cuda/pointwise/axes.h"
+#include "kernels/cuda/pointwise/pointwise.h"
+#include "kernels/reference/scalar_operators.h"
+
+namespace tandem::cuda {
+namespace {
+
+constexpr std::size_t none = ~std::size_t{0};
+constexpr int output_place = 3;
+
+/// One way to run: a kernel with all but the addresses of its arguments.
+struct Way {
+  PointwiseLauncher launch = nullptr;
+  PointwiseArguments arguments;
+  LaunchShape shape;
+  std::array<std::size_t, 4> alignment = {1, 1, 1, 1};  // bytes, of a, b, c and y
+};
+
+class PointwiseRun final : public PreparedKernel {
+ public:
+  /// `inputs`: which inputs of the node a, b and c are.
+  PointwiseRun(Card card, const std::array<std::size_t, 3>& inputs, std::optional<Way> wide,
+               Way narrow)
+      : card_(std::move(card)), inputs_(inputs), wide_(std::move(wide)), narrow_(narrow) {}
+
+  void run(const KernelArguments& a) noexcept override {
+    std::array<const void*, 4> addresses = {};
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i] != none) addresses[i] = a.inputs[inputs_[i]];
+    }
+    addresses[output_place] = a.outputs[0];
+    bool aligned = wide_.has_value();
+    for (std::size_t i = 0; aligned && i < addresses.size(); ++i) {
+      aligned = is_aligned(addresses[i], wide_->alignment[i]);
+    }
+    const Way& way = aligned ? *wide_ : narrow_;
+    PointwiseArguments arguments = way.arguments;
+    std::copy_n(addresses.begin(), 3, arguments.inputs);
+    arguments.output = a.outputs[0];
+    way.launch(*card_, arguments, way.shape, a.queue);
+  }
+
+ private:
+  Card card_;
+  std::array<std::size_t, 3> inputs_;
+  std::optional<Way> wide_;
+  Way narrow_;
+};
+
+struct Plan {
+  std::array<std::size_t, 3> inputs = {none, none, none};
+  PointwiseVariant wide, narrow;
+  PointwiseArguments arguments;
+};
+
+Way way_of(const PointwiseVariant& variant, const Plan& plan, const KernelRequest& request,
+           const AxisPlan& axes, const Card& card) {
+  Way way{variant.launch, plan.arguments, {}, {1, 1, 1, 1}};
+  way.arguments.space = make_space<4>(axes, {0, 1, 2, 3}, variant.width);
+  way.shape = spread(way.arguments.space.units, card->properties.multiprocessors);
+  for (std::size_t i = 0; i < 4; ++i) {
+    if ((i != output_place && plan.inputs[i] == none) || axes.strides[i].back() != 1) continue;
+    const Operand& operand = i == output_place ? request.outputs[0] : request.inputs[plan.inputs[i]];
+    const std::size_t bytes = size_of(operand.type.dtype) * static_cast<std::size_t>(variant.width);
+    way.alignment[i] = std::min<std::size_t>(bytes, 16);
+  }
+  return way;
+}
+
+std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Plan& plan,
+                                        const Card& card) {
+  const Shape& space = request.outputs[0].type.shape;
+  if (element_count(space) == 0) return prepared_nothing();
+  std::vector<std::vector<std::int64_t>> strides;
+  for (std::size_t input : plan.inputs) {
+    strides.push_back(input == none ? std::vector<std::int64_t>(space.size(), 0)
+                                    : strides_over(request.inputs[input], space));
+  }
+  strides.push_back(strides_over(request.outputs[0], space));
+  const AxisPlan axes = plan_axes(space, memory_order(strides[output_place], space), strides);
+  bool takes_wide = plan.wide.launch != nullptr && axes.strides[output_place].back() == 1;
+  for (std::size_t i = 0; i < 4; ++i) takes_wide &= takes_width(axes, i, plan.wide.width);
+  std::optional<Way> wide;
+  if (takes_wide) wide = way_of(plan.wide, plan, request, axes, card);
+  return std::make_unique<PointwiseRun>(card, plan.inputs, std::move(wide),
+                                        way_of(plan.narrow, plan, request, axes, card));
+}
+
+PointwiseVariant wide_function(ScalarFunction f, DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return float32_function(f);
+    case DType::float16:
+      return float16_function(f);
+    case DType::bfloat16:
+      return bfloat16_function(f);
+    default:
+      return {};
+  }
+}
+
+std::string type_text(DType dtype) { return "element type " + std::string(name_of(dtype)); }
+
+std::optional<std::string> refuse_operands(const KernelRequest& request) {
+  for (const Operand& input : request.inputs) {
+    if (!input.present) return "an absent input";
+  }
+  return refuse_axes(request.outputs[0].type.shape);
+}
+
+std::optional<std::string> refuse_function(const KernelRequest& request) {
+  if (auto reason = refuse_operands(request)) return reason;
+  const ScalarFunction f = request.node->op->scalar;
+  const DType dtype = request.inputs[0].type.dtype;
+  bool takes = true;
+  switch (types_of(f)) {
+    case ScalarTypes::numbers:
+      takes = dtype != DType::boolean || scalar::is_predicate(f);
+      break;
+    case ScalarTypes::floats:
+      takes = is_float(dtype);
+      break;
+    case ScalarTypes::booleans:
+      takes = dtype == DType::boolean;
+      break;
+    case ScalarTypes::own:
+      break;
+  }
+  if (!takes) return type_text(dtype);
+  if (request.inputs.size() > 1 && request.inputs[1].type.dtype != dtype) return "two types";
+  return std::nullopt;
+}
+
+Plan plan_of(const KernelRequest& request, ScalarFunction f) {
+  const DType dtype = request.inputs[0].type.dtype;
+  Plan plan;
+  plan.inputs[0] = 0;
+  if (is_binary(f)) plan.inputs[1] = request.inputs.size() > 1 ? 1 : 0;
+  plan.wide = wide_function(f, dtype);
+  plan.narrow = any_function(f, dtype);
+  plan.arguments.function = f;
+  plan.arguments.binary = is_binary(f);
+  return plan;
+}
+
+std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request, const Card& card) {
+  Plan plan = plan_of(request, request.node->op->scalar);
+  plan.arguments.settings = scalar::settings_of(*request.node);
+  return prepare(request, plan, card);
+}
+
+std::optional<std::string> refuse_power(const KernelRequest& request) {
+  if (auto reason = refuse_operands(request)) return reason;
+  for (const Operand& input : request.inputs) {
+    if (input.type.dtype == DType::boolean) return type_text(DType::boolean);
+  }
+  return std::nullopt;
+}
+
+// Known exponents that have a cheaper function, of floats: x^2, x, 1 / x and the root.
+std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request, const Card& card) {
+  const DType base = request.inputs[0].type.dtype, exponent = request.inputs[1].type.dtype;
+  const HostTensor* known = request.inputs[1].constant;
+  if (is_float(base) && known != nullptr && known->type().elements() == 1) {
+    const double e = known->number(0);
+    const auto simple = [&](ScalarFunction f) {
+      Plan plan = plan_of(request, f);
+      if (is_binary(f)) plan.inputs[1] = 0;
+      return prepare(request, plan, card);
+    };
+    if (e == 2) return simple(ScalarFunction::mul);
+    if (e == 1) return simple(ScalarFunction::identity);
+    if (e == -1) return simple(ScalarFunction::reciprocal);
+    if (e == 0.5) return simple(ScalarFunction::sqrt);
+  }
+  Plan plan = plan_of(request, ScalarFunction::pow);
+  if (base != exponent) plan.wide = {};
+  plan.narrow = any_power(base);
+  plan.arguments.types[1] = exponent;
+  return prepare(request, plan, card);
+}
+
+std::unique_ptr<PreparedKernel> prepare_where(const KernelRequest& request, const Card& card) {
+  const std::size_t bytes = size_of(request.outputs[0].type.dtype);
+  Plan plan;
+  plan.inputs = {0, 1, 2};
+  plan.wide = choice(bytes, true);
+  plan.narrow = choice(bytes, false);
+  return prepare(request, plan, card);
+}
+
+std::unique_ptr<PreparedKernel> prepare_cast(const KernelRequest& request, const Card& card) {
+  const DType from = request.inputs[0].type.dtype, to = request.outputs[0].type.dtype;
+  Plan plan;
+  plan.inputs[0] = 0;
+  plan.wide = wide_cast(from, to);
+  plan.narrow = any_cast(to);
+  plan.arguments.types[0] = from;
+  return prepare(request, plan, card);
+}
+
+std::optional<std::string> refuse_accumulate(const KernelRequest& request) {
+  for (const Operand& input : request.inputs) {
+    if (!is_float(input.type.dtype)) return type_text(input.type.dtype);
+  }
+  return refuse_operands(request);
+}
+
+// The sum lies where it is; the gradient comes in the same order.
+std::vector<Proposal> propose_accumulate(const KernelRequest& request) {
+  const Operand& sum = request.inputs[0];
+  LayoutWish wish{LayoutWish::Kind::row_major, {}};
+  if (satisfies({LayoutWish::Kind::dense, {}}, sum.layout, sum.type.shape)) {
+    wish = {LayoutWish::Kind::exact, sum.layout};
+  }
+  return {{{wish, wish}, {wish}}};
+}
+
+std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& request, const Card& card) {
+  const DType sum = request.inputs[0].type.dtype, grad = request.inputs[1].type.dtype;
+  Plan plan;
+  plan.inputs = {0, 1, none};
+  plan.wide = accumulation(sum, grad, true);
+  plan.narrow = accumulation(sum, grad, false);
+  if (request.attributes().flag("first")) plan.arguments.function = ScalarFunction::identity;
+  return prepare(request, plan, card);
+}
+
+}  // namespace
+
+std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
+                                        int reduced) {
+  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  Proposal proposal;
+  const Layout* order = nullptr;
+  for (const Operand& x : request.inputs) {
+    LayoutWish wish;
+    if (x.type.shape == space && satisfies(dense, x.layout, space)) {
+      if (order == nullptr) order = &x.layout;
+      Layout other = x.layout;
+      other.offset = order->offset;
+      if (same_places(*order, other, space)) wish = dense;
+    }
+    proposal.inputs.push_back(wish);
+  }
+  for (std::size_t i = 0; i < request.outputs.size(); ++i) {
+    proposal.outputs.push_back(
+        {static_cast<int>(i) == reduced ? LayoutWish::Kind::row_major : dense.kind, {}});
+  }
+  return {proposal};
+}
+
+void add_function_kernels(KernelList& list, const Card& card) {
+  using Refuse = std::optional<std::string> (*)(const KernelRequest&);
+  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
+  const auto add = [&](const std::string& op, Refuse refuse, Prepare prepare) {
+    list.push_back({.name = "cuda." + kernel_name(op),
+                    .op = op,
+                    .refuse = refuse,
+                    .propose =
+                        [](const KernelRequest& request) {
+                          return propose_one_order(request, request.outputs[0].type.shape);
+                        },
+                    .prepare = [card, prepare](const KernelRequest& request) {
+                      return prepare(request, card);
+                    }});
+  };
+  for_each_scalar_operator([&](const Operator& op) {
+    if (types_of(op.scalar) != ScalarTypes::own) add(op.name, refuse_function, prepare_function);
+  });
+  add("Pow", refuse_power, prepare_power);
+  add("Where", refuse_operands, prepare_where);
+  add("Cast", refuse_operands, prepare_cast);
+  add("Accumulate", refuse_accumulate, prepare_accumulate);
+  list.back().propose = propose_accumulate;
+}
+
+}  // namespace tandem::cuda

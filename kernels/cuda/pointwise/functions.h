@@ -1,0 +1,77 @@
+// Kernels of single scalar operators, Where, Cast, Pow and Accumulate: their arguments, and which
+// there are.
+#pragma once
+
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/pointwise/elements.h"
+#include "kernels/reference/scalar_apply.h"
+
+namespace tandem::cuda {
+
+/// y = f(a, b, c). Places of strides: a, b, c, y; what a function does not have is ignored.
+struct PointwiseArguments {
+  const void* inputs[3] = {};
+  void* output = nullptr;
+  ElementSpace<4> space;
+  ScalarFunction function = ScalarFunction::none;
+  bool binary = false;          // of `function`
+  DType types[2] = {};          // of a and b, where the kernel takes several
+  scalar::Settings settings;
+};
+
+/// Runs a kernel on the stream; made for units of `pointwise_width`, or for single elements.
+using PointwiseLauncher = void (*)(CardContext& card, const PointwiseArguments& arguments,
+                                   const LaunchShape& shape, void* queue);
+
+/// A kernel of some types and functions; null where there is none.
+struct PointwiseVariant {
+  PointwiseLauncher launch = nullptr;
+  int width = 1;  // elements of a unit
+};
+
+constexpr bool is_binary(ScalarFunction f) {
+  switch (f) {
+    case ScalarFunction::add:
+    case ScalarFunction::sub:
+    case ScalarFunction::mul:
+    case ScalarFunction::div:
+    case ScalarFunction::pow:
+    case ScalarFunction::maximum:
+    case ScalarFunction::minimum:
+    case ScalarFunction::equal:
+    case ScalarFunction::less:
+    case ScalarFunction::greater:
+    case ScalarFunction::less_or_equal:
+    case ScalarFunction::greater_or_equal:
+    case ScalarFunction::logical_and:
+    case ScalarFunction::logical_or:
+    case ScalarFunction::logical_xor:
+    case ScalarFunction::relu_grad:
+    case ScalarFunction::leaky_relu_grad:
+    case ScalarFunction::clip_grad:
+    case ScalarFunction::gelu_grad:
+    case ScalarFunction::tanh_grad:
+    case ScalarFunction::sigmoid_grad:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Functions of operands of one type, by units: float32 and the 16-bit floats.
+PointwiseVariant float32_function(ScalarFunction f);
+PointwiseVariant float16_function(ScalarFunction f);
+PointwiseVariant bfloat16_function(ScalarFunction f);
+/// The same of every type, by elements.
+PointwiseVariant any_function(ScalarFunction f, DType dtype);
+/// Pow of operands of two types, by elements.
+PointwiseVariant any_power(DType base);
+/// By units, for the conversions that networks need; and all, by elements.
+PointwiseVariant wide_cast(DType from, DType to);
+PointwiseVariant any_cast(DType to);
+/// Where of elements of so many bytes.
+PointwiseVariant choice(std::size_t bytes, bool wide);
+/// sum + grad, or grad alone where `function` is identity: a is the sum, b the gradient.
+PointwiseVariant accumulation(DType sum, DType grad, bool wide);
+
+}  // namespace tandem::cuda

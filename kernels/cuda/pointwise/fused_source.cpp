@@ -1,0 +1,351 @@
+#include "kernels/cuda/pointwise/fused_source.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "engine/operators/operator.h"
+#include "kernels/reference/scalar_apply.h"
+
+namespace tandem::cuda {
+namespace {
+
+// How the element type is stored.
+const char* stored_name(DType dtype) {
+  switch (dtype) {
+    case DType::float32:
+      return "float";
+    case DType::float64:
+      return "double";
+    case DType::float16:
+      return "CardFloat16";
+    case DType::bfloat16:
+      return "CardBFloat16";
+    case DType::int8:
+      return "std::int8_t";
+    case DType::int16:
+      return "std::int16_t";
+    case DType::int32:
+      return "std::int32_t";
+    case DType::int64:
+      return "std::int64_t";
+    case DType::uint8:
+      return "std::uint8_t";
+    case DType::uint16:
+      return "std::uint16_t";
+    case DType::uint32:
+      return "std::uint32_t";
+    case DType::uint64:
+      return "std::uint64_t";
+    case DType::boolean:
+      return "bool";
+  }
+  return "float";
+}
+
+bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
+// What it computes in.
+const char* computed_name(DType dtype) { return is_half(dtype) ? "float" : stored_name(dtype); }
+
+std::string hexadecimal(std::uint64_t bits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llxu", static_cast<unsigned long long>(bits));
+  return text;
+}
+
+// A number of a type, by its bits; with what it is as a comment where that says more.
+std::string number_text(DType dtype, double number) {
+  char comment[40];
+  std::snprintf(comment, sizeof comment, " /* %.9g */", number);
+  if (dtype == DType::float64)
+    return "from_bits<double>(" + hexadecimal(std::bit_cast<std::uint64_t>(number)) + ")" + comment;
+  if (dtype == DType::boolean) return number != 0 ? "true" : "false";
+  if (is_float(dtype)) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(number));
+    return "from_bits<float>(" + hexadecimal(bits) + ")" + comment;
+  }
+  const auto whole = scalar::cast<std::int64_t>(number);
+  const std::uint64_t bits = dtype == DType::uint64 ? scalar::cast<std::uint64_t>(number)
+                                                    : static_cast<std::uint64_t>(whole);
+  return "static_cast<" + std::string(stored_name(dtype)) + ">(" + hexadecimal(bits) + ")" +
+         comment;
+}
+
+// The name of a function in scalar.h. No default: a function that is missing here is a compiler
+// warning.
+const char* function_name(ScalarFunction f) {
+  switch (f) {
+    // clang-format off
+#define TANDEM_NAME(name) case ScalarFunction::name: return #name;
+    TANDEM_NAME(neg) TANDEM_NAME(abs) TANDEM_NAME(sign) TANDEM_NAME(exp) TANDEM_NAME(log)
+    TANDEM_NAME(sqrt) TANDEM_NAME(reciprocal) TANDEM_NAME(erf) TANDEM_NAME(tanh)
+    TANDEM_NAME(sigmoid) TANDEM_NAME(softplus) TANDEM_NAME(relu) TANDEM_NAME(leaky_relu)
+    TANDEM_NAME(clip) TANDEM_NAME(gelu) TANDEM_NAME(add) TANDEM_NAME(sub) TANDEM_NAME(mul)
+    TANDEM_NAME(div) TANDEM_NAME(pow) TANDEM_NAME(maximum) TANDEM_NAME(minimum)
+    TANDEM_NAME(equal) TANDEM_NAME(less) TANDEM_NAME(greater) TANDEM_NAME(less_or_equal)
+    TANDEM_NAME(greater_or_equal) TANDEM_NAME(relu_grad) TANDEM_NAME(leaky_relu_grad)
+    TANDEM_NAME(clip_grad) TANDEM_NAME(gelu_grad) TANDEM_NAME(tanh_grad)
+    TANDEM_NAME(sigmoid_grad)
+#undef TANDEM_NAME
+    case ScalarFunction::none:
+    case ScalarFunction::identity:
+    case ScalarFunction::cast:
+    case ScalarFunction::logical_not:
+    case ScalarFunction::logical_and:
+    case ScalarFunction::logical_or:
+    case ScalarFunction::logical_xor:
+    case ScalarFunction::where:
+      break;
+    // clang-format on
+  }
+  return "";
+}
+
+class Writer {
+ public:
+  Writer(const KernelRequest& request, const FusedBody& body, const FusedLayout& layout)
+      : request_(request),
+        body_(body),
+        layout_(layout),
+        inputs_(static_cast<int>(request.inputs.size())) {}
+
+  std::string run() {
+    write_head();
+    write_reads();
+    line("    TANDEM_UNROLL");
+    line("    for (int i = 0; i < count; ++i) {");
+    for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
+      if (!is_read(static_cast<int>(i))) continue;
+      const int value = value_of_input(static_cast<int>(i));
+      line("      const " + std::string(computed_name(body_.values[value].dtype)) + " " +
+           name(value) + " = widened(x" + std::to_string(i) + "[i]);");
+    }
+    for (const FusedStep& step : body_.steps) {
+      line("      const " + std::string(computed_name(body_.values[step.output].dtype)) + " " +
+           name(step.output) + " = " + expression(step) + ";");
+    }
+    write_results();
+    line("    }");
+    for (int o = 0; o < static_cast<int>(body_.outputs.size()); ++o) {
+      if (!is_written(o)) continue;
+      const std::string k = std::to_string(inputs_ + o);
+      line("    write(p.operands[" + k + "], at[" + place(inputs_ + o) + "], y" +
+           std::to_string(o) + ");");
+    }
+    line("  }");
+    line("};");
+    write_tail();
+    return std::move(text_);
+  }
+
+ private:
+  void line(const std::string& text) {
+    text_ += text;
+    text_ += '\n';
+  }
+
+  bool is_read(int input) const { return body_.input_used[input] != 0; }
+  bool is_written(int output) const {
+    return body_.outputs[output] >= 0 && request_.outputs[output].present;
+  }
+  std::string place(int operand) const { return std::to_string(layout_.place_of[operand]); }
+
+  int value_of_input(int input) const {
+    for (std::size_t v = 0; v < body_.values.size(); ++v) {
+      if (body_.values[v].input == input) return static_cast<int>(v);
+    }
+    return 0;
+  }
+
+  static std::string name(int value) { return "v" + std::to_string(value); }
+
+  // A value, or its number.
+  std::string operand(int value) const {
+    const FusedValue& v = body_.values[value];
+    return v.number ? number_text(v.dtype, *v.number) : name(value);
+  }
+
+  void write_head() {
+    std::string names;
+    for (const FusedStep& step : body_.steps)
+      names += (names.empty() ? "" : ", ") + step.node->op->name;
+    line("// Fused: " + names);
+    line("#include \"kernels/cuda/pointwise/fused_loops.h\"");
+    line("");
+    line("namespace tandem::cuda {");
+    line("");
+    line("struct Body {");
+    line("  static constexpr int width = " + std::to_string(layout_.width) +
+         ", places = " + std::to_string(layout_.places) + ";");
+    std::string reduced = "float";
+    if (body_.reduction) {
+      const FusedReduction& r = *body_.reduction;
+      const int operand = inputs_ + r.output;
+      reduced = computed_name(body_.values[r.source].dtype);
+      line("  static constexpr int result_operand = " + std::to_string(operand) +
+           ", result_place = " + place(operand) + ";");
+      line("  static constexpr bool maximum = " +
+           std::string(r.kind == FusedReduction::Kind::maximum ? "true" : "false") + ";");
+      line("  using Result = " + std::string(stored_name(request_.outputs[r.output].type.dtype)) +
+           ";");
+    }
+    line("  using Reduced = " + reduced + ";");
+    line("");
+    line("  template <int count>");
+    line("  TANDEM_HOST_DEVICE static void run(const FusedArguments& p,");
+    line("                                     const std::int64_t (&at)[places],");
+    line("                                     Reduced (&reduced)[count]) {");
+  }
+
+  void write_reads() {
+    for (int i = 0; i < inputs_; ++i) {
+      if (!is_read(i)) continue;
+      const std::string x = "x" + std::to_string(i);
+      line("    " + std::string(stored_name(request_.inputs[i].type.dtype)) + " " + x +
+           "[count];");
+      std::string stride = "p.space.inner[" + place(i) + "]";
+      if (layout_.access[i] == FusedAccess::following) stride = "1";
+      if (layout_.access[i] == FusedAccess::same) stride = "0";
+      line("    read(" + x + ", p.operands[" + std::to_string(i) + "], at[" + place(i) + "], " +
+           stride + ");");
+    }
+    for (int o = 0; o < static_cast<int>(body_.outputs.size()); ++o) {
+      if (!is_written(o)) continue;
+      line("    " + std::string(stored_name(request_.outputs[o].type.dtype)) + " y" +
+           std::to_string(o) + "[count];");
+    }
+  }
+
+  void write_results() {
+    for (int o = 0; o < static_cast<int>(body_.outputs.size()); ++o) {
+      if (!is_written(o)) continue;
+      line("      y" + std::to_string(o) + "[i] = stored<" +
+           std::string(stored_name(request_.outputs[o].type.dtype)) + ">(" +
+           operand(body_.outputs[o]) + ");");
+    }
+    line(body_.reduction ? "      reduced[i] = " + operand(body_.reduction->source) + ";"
+                         : "      (void)reduced;");
+  }
+
+  std::string expression(const FusedStep& step) const {
+    const ScalarFunction f = step.node->op->scalar;
+    const Attributes& attributes = step.node->attributes;
+    const DType dtype = body_.values[step.inputs[0]].dtype;
+    const std::string a = operand(step.inputs[0]);
+    const std::string b = step.inputs.size() > 1 ? operand(step.inputs[1]) : "";
+    const std::string c = step.inputs.size() > 2 ? operand(step.inputs[2]) : "";
+    const auto setting = [&](const char* attribute) {
+      const double number = attributes.number(attribute);
+      if (is_float(dtype)) return number_text(dtype, number);
+      return "scalar::cast<" + std::string(computed_name(dtype)) + ">(" +
+             number_text(DType::float64, number) + ")";
+    };
+    const auto call = [&](const std::string& function, const std::string& rest) {
+      return "scalar::" + function + "<" + computed_name(dtype) + ">(" + rest + ")";
+    };
+    const std::string arguments = a + (b.empty() ? "" : ", " + b);
+    switch (f) {
+      case ScalarFunction::identity:
+        return a;
+      case ScalarFunction::cast: {
+        const DType to = body_.values[step.output].dtype;
+        const std::string cast =
+            "scalar::cast<" + std::string(computed_name(to)) + ">(" + a + ")";
+        // Other results stay in float until they are stored.
+        return is_half(to) ? "rounded<" + std::string(stored_name(to)) + ">(" + cast + ")" : cast;
+      }
+      case ScalarFunction::where:
+        return a + " ? " + b + " : " + c;
+      case ScalarFunction::logical_not:
+        return "!" + a;
+      case ScalarFunction::logical_and:
+        return a + " && " + b;
+      case ScalarFunction::logical_or:
+        return a + " || " + b;
+      case ScalarFunction::logical_xor:
+        return a + " != " + b;
+      case ScalarFunction::pow:
+        return power(step, a, b);
+      case ScalarFunction::clip:
+      case ScalarFunction::clip_grad:
+        return call(function_name(f), arguments + ", " + setting("min") + ", " + setting("max"));
+      case ScalarFunction::leaky_relu:
+      case ScalarFunction::leaky_relu_grad:
+        return call(function_name(f), arguments + ", " + setting("alpha"));
+      case ScalarFunction::gelu:
+        return call(attributes.text("approximate") == "tanh" ? "gelu_tanh" : "gelu", arguments);
+      case ScalarFunction::gelu_grad:
+        return call(attributes.text("approximate") == "tanh" ? "gelu_tanh_grad" : "gelu_grad",
+                    arguments);
+      default:
+        return call(function_name(f), arguments);
+    }
+  }
+
+  // Known exponents that have a cheaper function, of floats.
+  std::string power(const FusedStep& step, const std::string& a, const std::string& b) const {
+    const FusedValue& base = body_.values[step.inputs[0]];
+    const FusedValue& exponent = body_.values[step.inputs[1]];
+    const std::string type = computed_name(base.dtype);
+    if (is_float(base.dtype) && exponent.number) {
+      const double e = *exponent.number;
+      const std::string square = "scalar::mul<" + type + ">(" + a + ", " + a + ")";
+      if (e == 2) return square;
+      if (e == 3) return "scalar::mul<" + type + ">(" + square + ", " + a + ")";
+      if (e == 1) return a;
+      if (e == 0.5) return "scalar::sqrt<" + type + ">(" + a + ")";
+      if (e == -1) return "scalar::reciprocal<" + type + ">(" + a + ")";
+    }
+    return "scalar::pow<" + type + ", " + computed_name(exponent.dtype) + ">(" + a + ", " + b + ")";
+  }
+
+  void write_tail() {
+    const char* loop = layout_.form == FusedForm::elements ? "FusedElements"
+                       : layout_.form == FusedForm::rows   ? "FusedRows"
+                                                           : "FusedColumns";
+    line("");
+    line("}  // namespace tandem::cuda");
+    line("");
+    line("using Kernel = tandem::cuda::" + std::string(loop) + "<tandem::cuda::Body>;");
+    line("#if defined(__CUDACC_RTC__)");
+    line("extern \"C\" __global__ void __launch_bounds__(tandem::cuda::fused_threads)");
+    line("    fused(const __grid_constant__ Kernel kernel) {");
+    line("  extern __shared__ __align__(16) unsigned char shared[];");
+    line("  tandem::cuda::CardBlock block(shared);");
+    line("  kernel(block);");
+    line("}");
+    line("#else");
+    line("extern \"C\" void fused(const tandem::cuda::LaunchShape& shape, const void* kernel) {");
+    line("  tandem::cuda::emulate_on_host<Kernel>(shape, kernel);");
+    line("}");
+    line("#endif");
+  }
+
+  const KernelRequest& request_;
+  const FusedBody& body_;
+  const FusedLayout& layout_;
+  int inputs_;
+  std::string text_;
+};
+
+}  // namespace
+
+int fused_width(const KernelRequest& request, const FusedBody& body) {
+  std::size_t widest = 1;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    if (body.input_used[i]) widest = std::max(widest, size_of(request.inputs[i].type.dtype));
+  }
+  for (std::size_t o = 0; o < request.outputs.size(); ++o) {
+    if (body.outputs[o] >= 0 && request.outputs[o].present)
+      widest = std::max(widest, size_of(request.outputs[o].type.dtype));
+  }
+  return widest <= 2 ? 8 : 4;
+}
+
+std::string fused_source(const KernelRequest& request, const FusedBody& body,
+                         const FusedLayout& layout) {
+  return Writer(request, body, layout).run();
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,59 @@
+// Copies whose axes are mapped: Pad and its gradient, the gradient of Slice, Trilu.
+#pragma once
+
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/pointwise/walk.h"
+
+namespace tandem::cuda {
+
+/// Which index of the source an index i of the whole stands for; -1: none.
+struct AxisMap {
+  enum class Kind : std::uint8_t {
+    inside,   // (i - start) / step, where that is a whole number in [0, extent)
+    edge,     // the nearest one; here and below of i - start, with step 1
+    reflect,  // mirrored at the first and the last one
+    wrap,     // modulo the extent
+  };
+  Kind kind = Kind::inside;
+  std::int64_t start = 0, step = 1;
+  std::int64_t extent = 1;  // of the source
+};
+
+/// y[i] = x[map(i)], or the border where the map gives none, and outside of the triangle.
+struct MappedCopyArguments {
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::int64_t units = 0;  // words of y
+  int axes = 1;            // outermost first
+  bool large = false;      // units of 2^31 or more
+  Divisor extents[most_axes];
+  AxisMap maps[most_axes];
+  std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};  // in words
+  std::uint64_t border = 0;                  // its bytes, repeated
+  int row_axis = -1, column_axis = -1;       // of a triangle; -1: there is none
+  bool upper = false;                        // column - row >= diagonal, else <= diagonal
+  std::int64_t diagonal = 0;
+};
+
+/// `word`: 1, 2, 4, 8 or 16 bytes.
+void launch_mapped_copy(CardContext& card, const MappedCopyArguments& arguments, int word,
+                        const LaunchShape& shape, void* queue);
+
+/// dx[j] = the sum of dy over all indices i that the maps take to j.
+struct MappedSumArguments {
+  const void* from = nullptr;  // dy
+  void* to = nullptr;          // dx
+  std::int64_t units = 0;      // elements of dx
+  int axes = 1;
+  bool large = false;
+  Divisor extents[most_axes];        // of dx
+  AxisMap maps[most_axes];
+  std::int64_t wholes[most_axes] = {};  // extents of dy
+  std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};
+};
+
+/// Of numbers; bool takes part as a number of one byte.
+void launch_mapped_sum(CardContext& card, const MappedSumArguments& arguments, DType dtype,
+                       const LaunchShape& shape, void* queue);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,35 @@
+// What the lists of element-wise kernels and moves are made of, and what their files share.
+#pragma once
+
+#include "kernels/cuda/context.h"
+
+namespace tandem::cuda {
+
+void add_function_kernels(KernelList& list, const Card& card);  // functions.cpp
+void add_fused_kernels(KernelList& list, const Card& card);     // fused.cpp
+void add_move_kernels(KernelList& list, const Card& card);      // moves.cpp
+void add_mapped_kernels(KernelList& list, const Card& card);    // mapped.cpp
+void add_gather_kernels(KernelList& list, const Card& card);    // gather.cpp
+
+inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
+  Proposal proposal;
+  proposal.inputs.resize(request.inputs.size());
+  proposal.outputs.resize(request.outputs.size());
+  return {proposal};
+}
+
+/// Dense inputs of the full shape share the order that the first of them has, outputs have it too;
+/// all others may come as they are. `reduced`: an output that is row-major; -1: there is none.
+std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
+                                        int reduced = -1);
+
+inline bool is_aligned(const void* address, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
+
+/// A kernel for operands without elements.
+inline std::unique_ptr<PreparedKernel> prepared_nothing() {
+  return prepared([](const KernelArguments&) {});
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,76 @@
+// The kernel of element-wise operations, for nvcc: an Operation says how `count` elements are
+// computed from offsets, and how many a unit has.
+#pragma once
+
+#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/pointwise/functions.h"
+
+namespace tandem::cuda {
+
+template <class Operation>
+struct PointwiseKernel {
+  PointwiseArguments p;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    const std::int64_t threads = block.threads();
+    block.each([&](int thread) {
+      for_each_unit<Operation::width, 4>(
+          p.space, block.index() * threads + thread, block.blocks() * threads,
+          [&](auto count, const std::int64_t(&at)[4]) {
+            Operation::template run<decltype(count)::value>(p, at);
+          });
+    });
+  }
+};
+
+template <class Operation>
+PointwiseVariant variant_of() {
+  return {[](CardContext& card, const PointwiseArguments& arguments, const LaunchShape& shape,
+             void* queue) {
+            const PointwiseKernel<Operation> body{arguments};
+            card.launch(launch_of(Operation::name, shape, body), queue);
+          },
+          Operation::width};
+}
+
+/// Calls f with an element of that type, as it lies on the card.
+#pragma nv_exec_check_disable
+template <class F>
+TANDEM_HOST_DEVICE auto with_stored(DType dtype, const F& f) {
+  switch (dtype) {
+    case DType::float32:
+      return f(float{});
+    case DType::float64:
+      return f(double{});
+    case DType::float16:
+      return f(CardFloat16{});
+    case DType::bfloat16:
+      return f(CardBFloat16{});
+    case DType::int8:
+      return f(std::int8_t{});
+    case DType::int16:
+      return f(std::int16_t{});
+    case DType::int32:
+      return f(std::int32_t{});
+    case DType::int64:
+      return f(std::int64_t{});
+    case DType::uint8:
+      return f(std::uint8_t{});
+    case DType::uint16:
+      return f(std::uint16_t{});
+    case DType::uint32:
+      return f(std::uint32_t{});
+    case DType::uint64:
+      return f(std::uint64_t{});
+    case DType::boolean:
+      break;
+  }
+  return f(bool{});
+}
+
+/// Elements of a unit of 16 bytes.
+template <class T>
+inline constexpr int unit_width = 16 / static_cast<int>(sizeof(T));
+
+}  // namespace tandem::cuda

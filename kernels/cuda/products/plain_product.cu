@@ -1,0 +1,106 @@
+// Products of integers and float64: one thread for an element of y. They are rare in training.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/products/own_kernels.h"
+
+namespace tandem::cuda {
+namespace {
+
+template <class T>
+struct PlainProduct {
+  using Sum = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;
+  const T* a;
+  const T* b;
+  T* y;
+  std::int64_t count, m, n, k;  // count: elements of y
+  std::int64_t a_m, a_k, b_k, b_n, y_m, y_n;
+  BatchAxis axes[most_plain_axes];
+  int axis_count;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    block.each([&](int thread) {
+      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
+      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
+           i < count; i += step) {
+        const std::int64_t column = i % n, row = i / n % m;
+        const T* left = a + row * a_m;
+        const T* right = b + column * b_n;
+        T* to = y + row * y_m + column * y_n;
+        std::int64_t matrix = i / n / m;
+        for (int axis = axis_count; axis-- > 0;) {
+          const std::int64_t index = matrix % axes[axis].extent;
+          matrix /= axes[axis].extent;
+          left += index * axes[axis].a;
+          right += index * axes[axis].b;
+          to += index * axes[axis].y;
+        }
+        Sum sum = 0;
+        for (std::int64_t l = 0; l < k; ++l) {
+          sum += static_cast<Sum>(left[l * a_k]) * static_cast<Sum>(right[l * b_k]);
+        }
+        *to = static_cast<T>(sum);
+      }
+    });
+  }
+};
+
+template <class T>
+void multiply(CardContext& card, const Product& p, const void* a, const void* b, void* y,
+              void* queue) {
+  PlainProduct<T> body{static_cast<const T*>(a),
+                       static_cast<const T*>(b),
+                       static_cast<T*>(y),
+                       p.count() * p.m * p.n,
+                       p.m,
+                       p.n,
+                       p.k,
+                       p.a_m,
+                       p.a_k,
+                       p.b_k,
+                       p.b_n,
+                       p.y_m,
+                       p.y_n,
+                       {},
+                       0};
+  for (const BatchAxis& axis : p.axes) body.axes[body.axis_count++] = axis;
+  constexpr std::int64_t threads = 128;
+  const std::int64_t wanted = (body.count + threads - 1) / threads;
+  const std::int64_t most = std::int64_t{8} * std::max(card.properties.multiprocessors, 1);
+  card.launch(launch_of("plain_product",
+                        {.blocks = static_cast<unsigned>(std::min(wanted, most)),
+                         .threads = static_cast<unsigned>(threads)},
+                        body),
+              queue);
+}
+
+}  // namespace
+
+void plain_product(CardContext& card, const Product& product, DType dtype, const void* a,
+                   const void* b, void* y, void* queue) noexcept {
+  if (product.count() * product.m * product.n == 0) return;
+  switch (dtype) {
+    case DType::int8:
+      return multiply<std::int8_t>(card, product, a, b, y, queue);
+    case DType::int16:
+      return multiply<std::int16_t>(card, product, a, b, y, queue);
+    case DType::int32:
+      return multiply<std::int32_t>(card, product, a, b, y, queue);
+    case DType::int64:
+      return multiply<std::int64_t>(card, product, a, b, y, queue);
+    case DType::uint8:
+      return multiply<std::uint8_t>(card, product, a, b, y, queue);
+    case DType::uint16:
+      return multiply<std::uint16_t>(card, product, a, b, y, queue);
+    case DType::uint32:
+      return multiply<std::uint32_t>(card, product, a, b, y, queue);
+    case DType::uint64:
+      return multiply<std::uint64_t>(card, product, a, b, y, queue);
+    default:
+      return multiply<double>(card, product, a, b, y, queue);
+  }
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,85 @@
+// The card's kernels for reductions, softmax, losses over labels, normalisation and dropout.
+#include "kernels/cuda/reductions/reductions.h"
+
+namespace tandem::cuda {
+namespace reductions {
+
+std::optional<std::string> refuse_but_floats(const KernelRequest& request,
+                                             std::initializer_list<std::size_t> inputs) {
+  for (std::size_t i : inputs) {
+    if (!is_present(request, i)) continue;
+    const DType dtype = request.inputs[i].type.dtype;
+    if (dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16) continue;
+    return "element type " + std::string(name_of(dtype));
+  }
+  return std::nullopt;
+}
+
+std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
+                                   std::initializer_list<std::size_t> inputs, bool map) {
+  const Operand& operand = request.inputs[like];
+  std::vector<LayoutWish::Kind> kinds{LayoutWish::Kind::row_major};
+  if (operand.type.rank() >= 3) {
+    const bool last = operand.layout.is_strided() &&
+                      is_channels_last(operand.layout, operand.type.shape) &&
+                      !is_row_major(operand.layout, operand.type.shape);
+    kinds.insert(last ? kinds.begin() : kinds.end(), LayoutWish::Kind::channels_last);
+  }
+  std::vector<Proposal> proposals;
+  for (LayoutWish::Kind kind : kinds) {
+    Proposal proposal;
+    proposal.inputs.assign(request.inputs.size(), LayoutWish{LayoutWish::Kind::row_major, {}});
+    for (std::size_t i : inputs) proposal.inputs[i].kind = kind;
+    if (map) proposal.outputs.assign(1, LayoutWish{kind, {}});
+    proposals.push_back(std::move(proposal));
+  }
+  return proposals;
+}
+
+namespace {
+
+// Any strides for x and y: walks have so many axes.
+std::optional<std::string> refuse_reduction(const KernelRequest& request) {
+  const TensorType& x = request.inputs[0].type;
+  if (x.dtype == DType::float64) return "element type float64";
+  if (x.rank() > 8) return "more than 8 axes";
+  return std::nullopt;
+}
+
+std::vector<Proposal> propose_any(const KernelRequest&) {
+  const LayoutWish any{LayoutWish::Kind::any, {}};
+  return {{{any}, {any}, 0}};
+}
+
+void add_reduces(KernelList& list, const Card& card) {
+  const auto add = [&](const char* name, const char* op, ReductionKind kind) {
+    list.push_back({.name = name,
+                    .op = op,
+                    .refuse = refuse_reduction,
+                    .propose = propose_any,
+                    .prepare = [card, kind](const KernelRequest& r) {
+                      return is_float(r.inputs[0].type.dtype)
+                                 ? prepare_float_reduction(r, card, kind)
+                                 : prepare_integer_reduction(r, card, kind);
+                    }});
+  };
+  add("cuda.reduce_sum", "ReduceSum", ReductionKind::sum);
+  add("cuda.reduce_mean", "ReduceMean", ReductionKind::mean);
+  add("cuda.reduce_max", "ReduceMax", ReductionKind::max);
+}
+
+}  // namespace
+}  // namespace reductions
+
+void add_reduction_kernels(KernelList& list, const Card& card) {
+  reductions::add_reduces(list, card);
+  reductions::add_softmax(list, card);
+  reductions::add_cross_entropy(list, card);
+  reductions::add_likelihood(list, card);
+  reductions::add_layer_normalization(list, card);
+  reductions::add_layer_normalization_gradient(list, card);
+  reductions::add_batch_normalization(list, card);
+  reductions::add_dropout(list, card);
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,38 @@
+// What the list of reductions is made of, and what its files share.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+#include "kernels/cuda/context.h"
+
+namespace tandem::cuda::reductions {
+
+void add_softmax(KernelList& list, const Card& card);
+void add_cross_entropy(KernelList& list, const Card& card);
+void add_likelihood(KernelList& list, const Card& card);  // and LabelWeights
+void add_layer_normalization(KernelList& list, const Card& card);
+void add_layer_normalization_gradient(KernelList& list, const Card& card);
+void add_batch_normalization(KernelList& list, const Card& card);
+void add_dropout(KernelList& list, const Card& card);
+
+enum class ReductionKind { sum, mean, max };
+std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& request,
+                                                        const Card& card, ReductionKind kind);
+std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
+                                                          const Card& card, ReductionKind kind);
+inline bool is_present(const KernelRequest& request, std::size_t input) {
+  return input < request.inputs.size() && request.inputs[input].present;
+}
+
+/// A reason where one of these inputs is there and neither float32, float16 nor bfloat16.
+std::optional<std::string> refuse_but_floats(const KernelRequest& request,
+                                             std::initializer_list<std::size_t> inputs);
+
+/// The same layout, row-major or channels-last, for these inputs, and for output 0 where that is a
+/// `map` too; the others are row-major. As input `like` comes, first.
+std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
+                                   std::initializer_list<std::size_t> inputs, bool map);
+
+}  // namespace tandem::cuda::reductions

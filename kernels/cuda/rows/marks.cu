@@ -1,0 +1,118 @@
+// Which rows of a table got a gradient in the passes of a step: MarkRows sets a byte a row,
+// TouchedRows lists the rows whose byte is set.
+#include <utility>
+
+#include "kernels/cuda/rows/ids.h"
+#include "kernels/cuda/rows/row_lists.h"
+#include "kernels/cuda/rows/select.h"
+
+namespace tandem::cuda {
+namespace {
+
+constexpr int block_threads = 256;
+
+/// Ids of no row mark nothing; the look-up reports those that are none. Threads that mark the same
+/// row write the same byte.
+struct Mark {
+  IdArray ids;
+  std::int64_t count, rows;
+  bool* marks;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    const std::int64_t stride = static_cast<std::int64_t>(block.blocks()) * block.threads();
+    block.each([&](int thread) {
+      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
+           i < count; i += stride) {
+        const std::int64_t id = ids.at(i), row = id < 0 ? id + rows : id;
+        if (!ids.is_absent(id) && row >= 0 && row < rows) marks[row] = true;
+      }
+    });
+  }
+};
+
+std::unique_ptr<PreparedKernel> prepare_mark_rows(const Card& card, const KernelRequest& r) {
+  std::vector<Mark> arrays;
+  for (std::size_t i = 1; i < r.inputs.size(); ++i) {
+    const TensorType& type = r.inputs[i].type;
+    arrays.push_back({.ids = {nullptr, type.dtype == DType::int64},
+                      .count = type.elements(),
+                      .rows = r.inputs[0].type.elements(),
+                      .marks = nullptr});
+  }
+  return prepared([card, arrays = std::move(arrays), first = r.attributes().flag("first"),
+                   bytes = r.inputs[0].type.bytes()](const KernelArguments& a) {
+    if (first)
+      zero_bytes(*card, a.outputs[0], bytes, a.queue);
+    else
+      copy_bytes(*card, a.outputs[0], a.inputs[0], bytes, a.queue);
+    for (std::size_t k = 0; k < arrays.size(); ++k) {
+      Mark body = arrays[k];
+      if (body.count == 0) continue;
+      body.ids.data = a.inputs[1 + k];
+      body.marks = static_cast<bool*>(a.outputs[0]);
+      const LaunchShape shape{.blocks = blocks_for(*card, body.count, block_threads),
+                              .threads = block_threads};
+      card->launch(launch_of("mark rows", shape, body), a.queue);
+    }
+  });
+}
+
+/// As UniqueIndices groups ids, of rows that have one position each: their own. Results that nobody
+/// reads are null.
+struct Touched {
+  const bool* marks;
+  std::int64_t rows;
+  std::int64_t* unique;
+  std::int32_t *order, *offsets, *count;
+
+  TANDEM_HOST_DEVICE void note(std::int64_t) const {}
+  TANDEM_HOST_DEVICE bool selected(std::int64_t i) const { return i < rows && marks[i]; }
+  TANDEM_HOST_DEVICE void emit(std::int64_t i, bool picked, std::int64_t before,
+                               std::int64_t all) const {
+    if (picked && unique != nullptr) unique[before] = i;
+    if (picked && order != nullptr) order[before] = static_cast<std::int32_t>(i);
+    if (i >= all && i < rows) {
+      if (unique != nullptr) unique[i] = -1;
+      if (order != nullptr) order[i] = -1;
+    }
+    if (offsets != nullptr) offsets[i] = static_cast<std::int32_t>(i < all ? i : all);
+    if (i == 0 && count != nullptr) *count = static_cast<std::int32_t>(all);
+  }
+};
+
+std::unique_ptr<PreparedKernel> prepare_touched_rows(const Card& card, const KernelRequest& r) {
+  const std::int64_t rows = r.inputs[0].type.elements();
+  return prepared(
+      [card, rows](const KernelArguments& a) {
+        const Touched select{static_cast<const bool*>(a.inputs[0]),
+                             rows,
+                             static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]),
+                             static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]),
+                             static_cast<std::int32_t*>(a.outputs[UniqueOutputs::offsets]),
+                             static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count])};
+        select_in_order(*card, select, rows + 1, a.workspace, a.queue);
+      },
+      select_bytes(rows + 1));
+}
+
+std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
+
+}  // namespace
+
+void add_marks(KernelList& list, const Card& card) {
+  list.push_back(
+      {.name = "cuda.mark_rows",
+       .op = "MarkRows",
+       .refuse = refuse_nothing,
+       .propose = propose_row_major,
+       .prepare = [card](const KernelRequest& r) { return prepare_mark_rows(card, r); }});
+  list.push_back(
+      {.name = "cuda.touched_rows",
+       .op = "TouchedRows",
+       .refuse = refuse_nothing,
+       .propose = propose_row_major,
+       .prepare = [card](const KernelRequest& r) { return prepare_touched_rows(card, r); }});
+}
+
+}  // namespace tandem::cuda

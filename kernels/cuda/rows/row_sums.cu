@@ -1,0 +1,188 @@
+// What sums gradients by row and updates nothing: RowsSumOfSquares, and the dense gradients of
+// look-ups, GatherGrad and EmbeddingBagGrad.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "kernels/cuda/rows/group_ids.h"
+#include "kernels/cuda/rows/row_lists.h"
+#include "kernels/cuda/rows/row_walk.h"
+#include "kernels/cuda/updates/norms.h"
+
+namespace tandem::cuda {
+namespace {
+
+struct NoStep {
+  static constexpr bool skipped = false;
+};
+
+/// sums[k] = the squares of what the k-th block has summed.
+struct AddSquares {
+  static constexpr bool whole_row = false, adds = true;
+  double* sums;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE NoStep begin(const Block&) const {
+    return {};
+  }
+  template <int n>
+  TANDEM_HOST_DEVICE float apply(const NoStep&, std::int64_t, std::int64_t,
+                                 const Values<n>& grad) const {
+    float squares = 0;
+    for (int k = 0; k < n; ++k) squares += grad.at[k] * grad.at[k];
+    return squares;
+  }
+  template <class Block, class Added>
+  TANDEM_HOST_DEVICE void finish(const Block& block, const Added& added, std::int64_t k) const {
+    const double all = block.sum(added);
+    block.one([&] { sums[k] = all; });
+  }
+};
+
+/// Row `row` of a dense gradient.
+struct StoreRow {
+  static constexpr bool whole_row = false, adds = false;
+  void* dx;
+  Floats type;
+  std::int64_t columns;
+
+  template <class Block>
+  TANDEM_HOST_DEVICE NoStep begin(const Block&) const {
+    return {};
+  }
+  template <int n>
+  TANDEM_HOST_DEVICE float apply(const NoStep&, std::int64_t row, std::int64_t c,
+                                 const Values<n>& grad) const {
+    store<n>(dx, type, row * columns + c, grad);
+    return 0;
+  }
+  template <class Block, class Added>
+  TANDEM_HOST_DEVICE void finish(const Block&, const Added&, std::int64_t) const {}
+};
+
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const KernelRequest& r) {
+  const std::int64_t columns = r.attributes().integer("columns");
+  const GradientOperands gradients(r, 3, columns);
+  const WalkPlan plan{gradients.positions(), columns, false};
+  const std::int64_t most = r.inputs[1].type.elements() - 1;  // of `offsets`
+  const std::int64_t blocks =
+      std::max(plan.row_blocks(*card, most, 1), plan.row_blocks(*card, most, 4)) + plan.chunks();
+  const std::size_t sums_bytes = padded(static_cast<std::size_t>(blocks) * sizeof(double));
+  return prepared(
+      [=](const KernelArguments& a) {
+        auto* const y = static_cast<float*>(a.outputs[0]);
+        if (most == 0) return zero_bytes(*card, y, sizeof(float), a.queue);
+        const AddSquares sink{static_cast<double*>(a.workspace)};
+        const PositionGradients now = gradients.of(a, 0);
+        const RowGroups groups{nullptr, static_cast<const std::int32_t*>(a.inputs[1]),
+                               static_cast<const std::int32_t*>(a.inputs[2]), most};
+        void* const chunks = static_cast<char*>(a.workspace) + sums_bytes;
+        const auto sum = takes_four(now) ? sum_rows<4, AddSquares> : sum_rows<1, AddSquares>;
+        const std::int64_t count = sum(*card, plan, sink, now, groups, chunks, a.queue);
+        launch_total(*card, {sink.sums, count, y}, a.queue);
+      },
+      sums_bytes + plan.workspace_bytes());
+}
+
+/// dx[row] = the sum of weights[p] dy[p / bag] over the positions p whose id names the row.
+class DenseGradient final : public PreparedKernel {
+ public:
+  /// Inputs dy, ids and perhaps weights.
+  DenseGradient(Card card, const KernelRequest& r, std::int64_t bag)
+      : card_(std::move(card)),
+        node_(r.node_index),
+        weighted_(is_present(r, 2)),
+        bytes_(r.outputs[0].type.bytes()),
+        groups_({{r.inputs[1].type.elements(), r.inputs[1].type.dtype == DType::int64}},
+                rows_of(r)) {
+    const std::int64_t columns =
+        r.outputs[0].type.elements() / std::max<std::int64_t>(rows_of(r), 1);
+    gradients_.count = 1;
+    gradients_.type = *floats_of(r.inputs[0].type.dtype);
+    gradients_.columns = columns;
+    gradients_.look_ups[0].bag = static_cast<std::int32_t>(bag);
+    if (weighted_) gradients_.look_ups[0].weight_type = *floats_of(r.inputs[2].type.dtype);
+    plan_ = {groups_.ids(), columns, false};
+    const auto ids = static_cast<std::size_t>(groups_.ids());
+    const auto capacity = static_cast<std::size_t>(groups_.capacity());
+    for (std::size_t part : {capacity * 8, ids * 4, (capacity + 1) * 4, std::size_t{4},
+                             groups_.workspace_bytes(), plan_.workspace_bytes()}) {
+      starts_.push_back(workspace_bytes);
+      workspace_bytes += padded(part);
+    }
+  }
+
+  void run(const KernelArguments& a) noexcept override {
+    zero_bytes(*card_, a.outputs[0], bytes_, a.queue);
+    if (groups_.ids() == 0 || bytes_ == 0) return;
+    const auto part = [&](std::size_t k) { return static_cast<char*>(a.workspace) + starts_[k]; };
+    GroupOutputs to;
+    to.unique = reinterpret_cast<std::int64_t*>(part(0));
+    to.order = reinterpret_cast<std::int32_t*>(part(1));
+    to.offsets = reinterpret_cast<std::int32_t*>(part(2));
+    to.count = reinterpret_cast<std::int32_t*>(part(3));
+    groups_.run(*card_, a.inputs + 1, to, part(4), IdReport(a, node_), a.queue);
+    PositionGradients now = gradients_;
+    now.look_ups[0].dy = a.inputs[0];
+    now.look_ups[0].weights = weighted_ ? a.inputs[2] : nullptr;
+    now.order = to.order;
+    const StoreRow sink{a.outputs[0], gradients_.type, gradients_.columns};
+    const RowGroups groups{to.unique, to.offsets, to.count, groups_.capacity()};
+    const bool four = takes_four(now) && is_aligned(a.outputs[0], 4 * size_of(sink.type));
+    (four ? sum_rows<4, StoreRow> : sum_rows<1, StoreRow>)(*card_, plan_, sink, now, groups,
+                                                           part(5), a.queue);
+  }
+
+ private:
+  static std::int64_t rows_of(const KernelRequest& r) { return r.outputs[0].type.shape[0]; }
+
+  Card card_;
+  std::int32_t node_;
+  bool weighted_;
+  std::size_t bytes_;
+  IdGroups groups_;
+  PositionGradients gradients_{};
+  WalkPlan plan_;
+  std::vector<std::size_t> starts_;  // of the workspace's parts
+};
+
+std::optional<std::string> refuse_dense(const KernelRequest& r) {
+  if (r.outputs[0].type.shape[0] == 0) return "a table without rows";
+  for (std::size_t i : {std::size_t{0}, std::size_t{2}}) {
+    if (is_present(r, i) && !floats_of(r.inputs[i].type.dtype))
+      return element_type(r.inputs[i].type.dtype);
+  }
+  constexpr std::int64_t most = INT32_MAX;
+  if (r.inputs[1].type.elements() > most) return "more than 2^31 - 1 ids";
+  return std::nullopt;
+}
+
+}  // namespace
+
+void add_row_sums(KernelList& list, const Card& card) {
+  list.push_back(
+      {.name = "cuda.rows_sum_of_squares",
+       .op = "RowsSumOfSquares",
+       .refuse = [](const KernelRequest& r) { return refuse_gradients(r, 3); },
+       .propose = propose_row_major,
+       .prepare = [card](const KernelRequest& r) { return prepare_sum_of_squares(card, r); }});
+  list.push_back({.name = "cuda.gather_grad_rows",
+                  .op = "GatherGrad",
+                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+                    if (r.attributes().integer("axis") != 0) return "not along the first axis";
+                    return refuse_dense(r);
+                  },
+                  .propose = propose_row_major,
+                  .prepare = [card](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<DenseGradient>(card, r, 1);
+                  }});
+  list.push_back({.name = "cuda.embedding_bag_grad",
+                  .op = "EmbeddingBagGrad",
+                  .refuse = refuse_dense,
+                  .propose = propose_row_major,
+                  .prepare = [card](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<DenseGradient>(card, r, r.inputs[1].type.shape.back());
+                  }});
+}
+
+}  // namespace tandem::cuda

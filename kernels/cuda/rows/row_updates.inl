@@ -1,0 +1,37 @@
+// The launches of row updates. Included by row_updates_*.cu, which say for which rules.
+
+namespace tandem::cuda {
+namespace {
+
+bool takes_four(const RowUpdateCall& call) {
+  const RowTable& table = call.table;
+  return takes_four(call.gradients) && is_aligned(table.master, 16) && is_aligned(table.tops, 8) &&
+         is_aligned(table.tails, 8) && is_aligned(table.states[0], 16) &&
+         is_aligned(table.states[1], 16);
+}
+
+template <int n, class Sink>
+void launch_update(CardContext& card, const Sink& sink, const RowUpdateCall& call, void* queue) {
+  if (call.groups.most > 0) {
+    sum_rows<n>(card, call.plan, sink, call.gradients, call.groups, call.workspace, queue);
+  }
+  if (call.lazy) return;
+  const int lanes = call.plan.lanes(n);
+  const StepOtherRows<Sink, n> body{sink, call.groups, call.rows, call.plan.columns, lanes};
+  const LaunchShape shape{.blocks = blocks_for(card, call.rows, walk_threads / lanes),
+                          .threads = walk_threads,
+                          .shared_bytes = body.shared_bytes};
+  card.launch(launch_of("step other rows", shape, body), queue);
+}
+
+}  // namespace
+
+template <class Rule>
+void update_rows(CardContext& card, const Rule& rule, const RowUpdateCall& call, void* queue) {
+  static_assert(sizeof(StepFactors<Rule>) <= walk_scratch_at);
+  using Sink = std::conditional_t<Rule::whole_row, RowUpdate<Rule>, ElementUpdate<Rule>>;
+  const Sink sink{rule, call.scalars, call.table};
+  (takes_four(call) ? launch_update<4, Sink> : launch_update<1, Sink>)(card, sink, call, queue);
+}
+
+}  // namespace tandem::cuda

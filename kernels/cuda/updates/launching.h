@@ -1,0 +1,60 @@
+// What the kernels of updates and rows share on the host's side: how many blocks, copies and fills
+// within a run, what requests hold.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/context.h"
+
+namespace tandem::cuda {
+
+/// Blocks for so much work where each takes `each` of it at a time, in strides: enough to fill the
+/// card and no more.
+inline unsigned blocks_for(const CardContext& card, std::int64_t work, std::int64_t each,
+                           int per_multiprocessor = 8) {
+  const std::int64_t wanted = (work + each - 1) / each;
+  const std::int64_t most =
+      std::max<std::int64_t>(card.properties.multiprocessors, 1) * per_multiprocessor;
+  return static_cast<unsigned>(std::clamp<std::int64_t>(wanted, 1, most));
+}
+
+inline void check_call(CardContext& card, const char* what, cudaError_t error) {
+  if (error != cudaSuccess) card.fail(what, card.runtime->error_text(error));
+}
+
+/// Within the run of a kernel; `queue` is KernelArguments::queue. Where both are the same place,
+/// nothing moves.
+inline void copy_bytes(CardContext& card, void* to, const void* from, std::size_t bytes,
+                       void* queue) {
+  if (to == from || bytes == 0) return;
+  check_call(card, "a copy", card.runtime->copy(to, from, bytes, static_cast<cudaStream_t>(queue)));
+}
+/// Nothing where `to` is null.
+void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
+
+inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
+
+inline bool is_present(const KernelRequest& request, std::size_t input) {
+  return input < request.inputs.size() && request.inputs[input].present;
+}
+
+inline std::string element_type(DType dtype) {
+  return "element type " + std::string(name_of(dtype));
+}
+
+/// A reason where the scalars lr and scale of an update are not float32.
+inline std::optional<std::string> refuse_scalars(const KernelRequest& request, std::size_t first) {
+  for (std::size_t i : {first, first + 2}) {
+    if (request.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
+  }
+  return std::nullopt;
+}
+
+/// Bytes of a part of the workspace; parts begin at multiples of 256.
+inline std::size_t padded(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace tandem::cuda

@@ -1,0 +1,11 @@
+// The parts of add_update_kernels.
+#pragma once
+
+#include "kernels/cuda/context.h"
+
+namespace tandem::cuda {
+
+void add_element_updates(KernelList& list, const Card& card);  // update_kernels.cu
+void add_norm_kernels(KernelList& list, const Card& card);     // norm_kernels.cu
+
+}  // namespace tandem::cuda

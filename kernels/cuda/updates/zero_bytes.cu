@@ -1,0 +1,45 @@
+// Zeros in the card's memory, as a launch like all others.
+#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/updates/floats.h"
+#include "kernels/cuda/updates/launching.h"
+
+namespace tandem::cuda {
+namespace {
+
+constexpr int block_threads = 256;
+
+/// Whole numbers of 16 bytes from an aligned address on, and the bytes before and behind them.
+struct Zeros {
+  unsigned char* first;
+  std::size_t before, middle, behind;  // middle: of 16 bytes
+
+  template <class Block>
+  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    const std::size_t stride = static_cast<std::size_t>(block.blocks()) * block.threads();
+    block.each([&](int thread) {
+      const std::size_t own =
+          static_cast<std::size_t>(block.index()) * block.threads() + static_cast<unsigned>(thread);
+      auto* const aligned = reinterpret_cast<uint4*>(first + before);
+      for (std::size_t i = own; i < middle; i += stride) store_four(aligned + i, uint4{});
+      if (own < before) first[own] = 0;
+      if (own < behind) first[before + 16 * middle + own] = 0;
+    });
+  }
+};
+
+}  // namespace
+
+void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue) {
+  if (to == nullptr || bytes == 0) return;
+  Zeros body{};
+  body.first = static_cast<unsigned char*>(to);
+  body.before = std::min<std::size_t>(bytes, (16 - reinterpret_cast<std::uintptr_t>(to) % 16) % 16);
+  body.middle = (bytes - body.before) / 16;
+  body.behind = (bytes - body.before) % 16;
+  const LaunchShape shape{
+      .blocks = blocks_for(card, static_cast<std::int64_t>(body.middle), 4 * block_threads),
+      .threads = block_threads};
+  card.launch(launch_of("zero bytes", shape, body), queue);
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,31 @@
+// A build without CUDA: kernels/cuda_devices.h says what is missing and how to get it.
+#include "engine/graph/error.h"
+#include "kernels/cuda_devices.h"
+
+namespace tandem {
+namespace {
+
+const char* const problem = "this build has no CUDA";
+const char* const fix =
+    "build Tandem with the CUDA toolkit (cmake --preset cuda, see docs/cuda.md)";
+
+}  // namespace
+
+CudaReport cuda_report() {
+  CudaReport report;
+  report.problem = problem;
+  report.fix = fix;
+  return report;
+}
+
+CudaReport cuda_cards() { return cuda_report(); }
+
+std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
+  Diagnostic d;
+  d.message = problem;
+  d.got = options.name;
+  d.fix = fix;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace tandem

@@ -1,0 +1,132 @@
+// What doctor says of CUDA, in builds with it and without.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/cuda_status.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::json;
+
+CudaReport without_cuda() {
+  CudaReport report;
+  report.problem = "this build has no CUDA";
+  report.fix = "build it with CUDA";
+  return report;
+}
+
+CudaReport without_driver() {
+  CudaReport report;
+  report.toolkit = "13.0";
+  report.problem = "this machine has no NVIDIA driver";
+  report.fix = "install one";
+  return report;
+}
+
+/// Card 0 is well, card 1 is too old.
+CudaReport two_cards() {
+  CudaReport report;
+  report.toolkit = "13.0";
+  report.driver = "13.1";
+  report.cards = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
+                  {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
+  report.libraries = {
+      {"cuDNN", "9.19", "9.20.1", "/opt/cudnn/libcudnn.so.9", "", ""},
+      {"NVRTC", "13.0", "12.8", "/opt/cuda/libnvrtc.so.13", "it is too old", "a newer one"},
+      {"NCCL", "2.28", "", "", "libnccl.so.2 is not in /opt", "install NCCL"}};
+  return report;
+}
+
+TEST(CudaText, ABuildWithout) {
+  EXPECT_EQ(cuda_text(without_cuda()), "cuda      not in this build\n");
+  EXPECT_EQ(cuda_json(without_cuda()), "not in this build");
+}
+
+TEST(CudaText, AMachineWithout) {
+  EXPECT_EQ(cuda_text(without_driver()),
+            "cuda      built with 13.0; no card can be used: this machine has no NVIDIA driver\n"
+            "          fix: install one\n");
+  const Json json = cuda_json(without_driver());
+  EXPECT_EQ(json["toolkit"], "13.0");
+  EXPECT_EQ(json["driver"], "");
+  EXPECT_EQ(json["problem"], "this machine has no NVIDIA driver");
+  EXPECT_EQ(json["fix"], "install one");
+  EXPECT_EQ(json["cards"], Json::array());
+  EXPECT_EQ(json["libraries"], Json::array());
+}
+
+TEST(CudaText, CardsAndLibraries) {
+  EXPECT_EQ(cuda_text(two_cards()),
+            "cuda      built with 13.0, the driver is for 13.1\n"
+            "cuda:0    NVIDIA H100, compute capability 9.0, 80.00 GiB, 79.00 GiB free\n"
+            "cuda:1    Tesla P4, compute capability 6.1, 8.00 GiB; cannot be used: it is too old\n"
+            "cuDNN     9.20.1 in /opt/cudnn/libcudnn.so.9\n"
+            "NVRTC     12.8 in /opt/cuda/libnvrtc.so.13; cannot be used: it is too old\n"
+            "          fix: a newer one\n"
+            "NCCL      cannot be used: libnccl.so.2 is not in /opt\n"
+            "          fix: install NCCL\n");
+  const Json json = cuda_json(two_cards());
+  EXPECT_EQ(json["driver"], "13.1");
+  EXPECT_EQ(json["cards"][0], (Json{{"name", "cuda:0"},
+                                    {"card", "NVIDIA H100"},
+                                    {"compute_capability", "9.0"},
+                                    {"memory_bytes", std::size_t{80} << 30},
+                                    {"free_bytes", std::size_t{79} << 30},
+                                    {"problem", ""}}));
+  EXPECT_EQ(json["cards"][1]["problem"], "it is too old");
+  EXPECT_EQ(json["libraries"][1], (Json{{"name", "NVRTC"},
+                                        {"needed", "13.0"},
+                                        {"version", "12.8"},
+                                        {"path", "/opt/cuda/libnvrtc.so.13"},
+                                        {"problem", "it is too old"},
+                                        {"fix", "a newer one"}}));
+}
+
+TEST(MissingCard, SaysWhatIsMissing) {
+  EXPECT_FALSE(missing_card(two_cards(), "cuda:0"));
+  EXPECT_EQ(missing_card(without_cuda(), "cuda:0")->message, "this build has no CUDA");
+  EXPECT_EQ(missing_card(without_driver(), "cuda:0")->message, "this machine has no NVIDIA driver");
+  EXPECT_EQ(missing_card(without_driver(), "cuda:0")->fix, "install one");
+  EXPECT_EQ(missing_card(two_cards(), "cuda:1")->message,
+            "cuda:1 (Tesla P4) cannot be used: it is too old");
+  EXPECT_EQ(missing_card(two_cards(), "cuda:10")->message, "this machine has no cuda:10");
+  EXPECT_EQ(missing_card(two_cards(), "cuda:10")->expected, "cuda:0, cuda:1");
+}
+
+/// `TANDEM_WITH_CUDA` is 1 or 0, by the build.
+TEST(Doctor, SaysWhetherTheBuildHasCuda) {
+  const Report report = doctor();
+  const Json json = Json::parse(report.json);
+  ASSERT_TRUE(json.contains("cuda"));
+  if (TANDEM_WITH_CUDA == 0) {
+    EXPECT_THAT(report.text, HasSubstr("\ncuda      not in this build\n"));
+    EXPECT_EQ(json["cuda"], "not in this build");
+    return;
+  }
+  EXPECT_THAT(report.text, HasSubstr("\ncuda      built with 13."));
+  EXPECT_THAT(json["cuda"]["toolkit"].get<std::string>(), StartsWith("13."));
+  ASSERT_EQ(json["cuda"]["libraries"].size(), 4u);
+  for (const Json& library : json["cuda"]["libraries"]) {
+    EXPECT_THAT(report.text, HasSubstr("\n" + library["name"].get<std::string>() + " "));
+    if (library["problem"] == "") {
+      EXPECT_NE(library["version"], "");
+      EXPECT_NE(library["path"], "");
+    } else {
+      EXPECT_NE(library["fix"], "");
+    }
+  }
+  if (json["cuda"]["problem"] == "") {
+    EXPECT_FALSE(json["cuda"]["cards"].empty());
+  } else {
+    EXPECT_NE(json["cuda"]["fix"], "");
+  }
+}
+
+}  // namespace
+}  // namespace tandem::api

@@ -1,0 +1,130 @@
+// Policies that name cards: what is missing is said where the policy asks for it, with the way to
+// do without.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "api/planned_step.h"
+#include "kernels/emulated/emulated_device.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using ::testing::HasSubstr;
+
+CudaReport without_driver() {
+  CudaReport report;
+  report.toolkit = "13.0";
+  report.problem = "this machine has no NVIDIA driver";
+  report.fix = "install one";
+  return report;
+}
+
+CudaReport one_card(int ordinal, const std::string& problem) {
+  CudaReport report;
+  report.toolkit = report.driver = "13.0";
+  report.cards = {{ordinal, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, problem}};
+  return report;
+}
+
+class PolicyCards : public ::testing::Test {
+ protected:
+  PolicyOptions options(const std::string& policy) const {
+    PolicyOptions options;
+    options.model = std::string(TANDEM_SOURCE_DIR) + "/models/digits/model.onnx";
+    options.bind = {{"batch", 4}};
+    options.policy = folder_ / "policy.toml";
+    std::ofstream(options.policy) << "policy = 1\n" + policy;
+    return options;
+  }
+  PlacingArguments with(const CudaReport& report) {
+    PlacingArguments placing;
+    placing.cards = KnownCards([this, report] {
+      ++looked_;
+      return report;
+    });
+    return placing;
+  }
+  /// The only error.
+  Diagnostic error_of(const std::string& policy, const PlacingArguments& placing) const {
+    try {
+      PolicyCase(options(policy), placing).open_devices();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_EQ(error.diagnostics().size(), 1u) << error.what();
+      return error.diagnostics()[0];
+    }
+    ADD_FAILURE() << "no error";
+    return {};
+  }
+
+  testing::TemporaryFolder folder_;
+  int looked_ = 0;
+};
+
+TEST_F(PolicyCards, AMissingCardIsSaidAtTheRule) {
+  const std::string on_gpu =
+      "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n"
+      "  { at = \"**\", on = \"gpu\" },\n]\n";
+  const Diagnostic d = error_of(on_gpu, with(without_driver()));
+  EXPECT_EQ(d.file, folder_ / "policy.toml");
+  EXPECT_EQ(d.line, 3);
+  EXPECT_EQ(d.message, "this machine has no NVIDIA driver");
+  EXPECT_EQ(d.got, "\"gpu\"");
+  EXPECT_EQ(d.fix, "install one; or try the policy with --device gpu=emulated:0");
+  EXPECT_EQ(looked_, 1);
+  const Diagnostic old = error_of("devices = { gpu = { use = \"cuda:1\" } }\n" + on_gpu,
+                                  with(one_card(1, "it is too old")));
+  EXPECT_EQ(old.message, "cuda:1 (Tesla P4) cannot be used: it is too old");
+  EXPECT_EQ(old.line, 4);
+}
+
+TEST_F(PolicyCards, NobodyLooksForCardsThatNoRuleUses) {
+  PolicyCase of(options("devices = { gpu = { use = \"emulated:0\" }, big = { use = \"cuda:1\" } }\n"
+                        "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
+                with(without_driver()));
+  EXPECT_EQ(of.open_devices().size(), 2u);
+  EXPECT_EQ(looked_, 0);
+}
+
+TEST_F(PolicyCards, WhatKeepsADeviceFromStartingIsSaidAtTheRuleToo) {
+  const Diagnostic d = error_of(
+      "devices = { far = { use = \"cuda:63\" } }\nrules = [\n  { at = \"conv1.**\", on = \"far\" "
+      "},\n]\n",
+      with(one_card(63, "")));  // which no machine has
+  EXPECT_EQ(d.file, folder_ / "policy.toml");
+  EXPECT_EQ(d.line, 4);
+  EXPECT_THAT(d.fix, HasSubstr("try the policy with --device far=emulated:0"));
+  EXPECT_NE(d.message, "");
+}
+
+TEST_F(PolicyCards, ATestMayMakeACardThatIsNotThere) {
+  PlacingArguments placing = with(without_driver());
+  std::string use;
+  placing.make_device = [&](const ResolvedDevice& device,
+                            const std::shared_ptr<OrderChecker>& monitor) {
+    use = device.use;
+    EmulatedOptions emulated;
+    emulated.name = device.name;
+    emulated.monitor = monitor;
+    return make_emulated_device(emulated);
+  };
+  PolicyCase of(options("rules = [\n  { at = \"conv1.**\", on = \"gpu3\" },\n]\n"), placing);
+  EXPECT_EQ(of.open_devices().size(), 2u);
+  EXPECT_EQ(use, "cuda:3");
+  EXPECT_EQ(looked_, 0);
+}
+
+TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
+  PolicyCase of(options("devices = { gpu = { use = \"emulated:0\", memory = \"50%\" } }\n"
+                        "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
+                PlacingArguments{});
+  const std::size_t capacity = of.open_devices()[1]->memory_bytes();
+  EXPECT_EQ(capacity, std::size_t{1} << 30) << "half of an emulated device";
+  EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.open_devices()[1]), capacity);
+}
+
+}  // namespace
+}  // namespace tandem::api

@@ -1,0 +1,203 @@
+// Capture and replay on the CUDA device: what a graph may contain, what it orders, what is refused.
+#include <gmock/gmock.h>
+
+#include "kernels/cpu/cpu_stream.h"
+#include "tests/cuda/support/fake_device.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::size_t n = 100, bytes = n * sizeof(float);
+
+// Captures: x to the device on a forked copy_in, y = 2 x + step on compute.
+struct CapturedStep {
+  explicit CapturedStep(bool joined = true, bool late = false)
+      : fake({.runtime = {.late = late}}), input(fake.pinned(n, 1)) {
+    x = fake.device->allocate(bytes);
+    y = fake.device->allocate(bytes);
+    begun = fake.device->make_event();
+    arrived = fake.device->make_event();
+    kernel = affine_kernel(fake.runtime, 2, 0, n);
+    call = std::make_unique<AffineCall>(*kernel, "layer1.add", x->address(), y->address(), bytes);
+    fake.compute->begin_capture();
+    fake.compute->record(*begun, 1);
+    fake.copy_in->wait(*begun, 1);
+    fake.copy_in->copy(x->address(), input, bytes, {"images"});
+    fake.copy_in->record(*arrived, 1);
+    if (joined) fake.compute->wait(*arrived, 1);
+    fake.compute->run(call->call());
+  }
+
+  FakeDevice fake;
+  float* input;
+  std::unique_ptr<Memory> x, y;
+  std::unique_ptr<Event> begun, arrived;
+  std::unique_ptr<PreparedKernel> kernel;
+  std::unique_ptr<AffineCall> call;
+};
+
+TEST(CudaCapture, ReplaysOnFixedAddresses) {
+  for (const bool late : {false, true}) {
+    CapturedStep step(true, late);
+    const auto captured = step.fake.compute->end_capture();
+    EXPECT_EQ(step.fake.device->counters().copies, 0u);  // nothing has run
+    EXPECT_EQ(step.fake.monitor->virtual_time(), 0.0);
+    for (int number = 1; number <= 50; ++number) {
+      step.call->context.step = static_cast<std::uint64_t>(number);
+      std::fill_n(step.input, n, static_cast<float>(number));
+      step.fake.compute->launch(*captured);
+      ASSERT_THAT(floats_at(*step.fake.device, step.y->address(), n),
+                  Each(3.0f * static_cast<float>(number)));
+    }
+    EXPECT_THAT(step.fake.monitor->order_errors(), IsEmpty());
+    EXPECT_THAT(step.fake.runtime->problems(), IsEmpty());
+    EXPECT_EQ(step.fake.device->counters().copies, 50u);
+    EXPECT_EQ(step.fake.device->counters().bytes_to_device, 50 * bytes);
+    const double once = 10e-6 + static_cast<double>(bytes) / 50e9 + 0.001;
+    EXPECT_NEAR(step.fake.monitor->virtual_time(step.fake.compute->lane()), 50 * once, 1e-9);
+  }
+}
+
+TEST(CudaCapture, WithoutACaptureNothingIsOffered) {
+  const auto runtime = std::make_shared<FakeRuntime>();
+  const auto device =
+      cuda::make_device({.capture = false}, runtime, std::make_shared<NoLibraries>());
+  EXPECT_FALSE(device->make_stream()->can_capture());
+  FakeDevice fake;
+  EXPECT_TRUE(fake.compute->can_capture());
+}
+
+TEST(CudaCapture, MissingJoinIsRefused) {
+  CapturedStep step(false);
+  EXPECT_THAT(error_text_of([&] { step.fake.compute->end_capture(); }),
+              HasSubstr("cuda:0.copy_in is joined"));
+  const auto memory = step.fake.device->allocate(64);  // nothing is captured any more
+  EXPECT_EQ(error_text_of([&] { step.fake.compute->synchronize(); }), "");
+  EXPECT_THAT(step.fake.runtime->problems(), Contains(HasSubstr("is joined to it")));
+}
+
+TEST(CudaCapture, MissingEdgeInsideIsReportedAtLaunch) {
+  CapturedStep step(false);
+  const auto late = step.fake.device->make_event();
+  step.fake.copy_in->record(*late, 1);
+  step.fake.compute->wait(*late, 1);  // joined, but behind the kernel
+  const auto captured = step.fake.compute->end_capture();
+  EXPECT_EQ(step.fake.first_error(), "");
+  step.fake.compute->launch(*captured);
+  EXPECT_THAT(step.fake.first_error(), AllOf(HasSubstr("'layer1.add'"), HasSubstr("'images'")));
+}
+
+// The fork is a part of the graph: the stream that it was captured from is not ordered behind it.
+TEST(CudaCapture, OrdersItsOwnStreamOnly) {
+  for (const bool with_event : {true, false}) {
+    CapturedStep step;
+    const auto captured = step.fake.compute->end_capture();
+    step.fake.compute->launch(*captured);
+    if (with_event) {
+      const auto done = step.fake.device->make_event();
+      step.fake.compute->record(*done, 1);
+      step.fake.copy_in->wait(*done, 1);
+      done->synchronize(1);
+    }
+    step.fake.copy_in->copy(step.x->address(), step.input, bytes, {"next"});
+    step.fake.device->synchronize();
+    EXPECT_EQ(step.fake.first_error().empty(), with_event);
+    EXPECT_EQ(step.fake.runtime->problems().empty(), with_event);
+    if (!with_event) {
+      EXPECT_THAT(step.fake.first_error(), HasSubstr("'next'"));
+    }
+  }
+}
+
+TEST(CudaCapture, RefusesWhatCudaRefuses) {
+  FakeDevice fake;
+  Device& device = *fake.device;
+  const auto outside = device.make_event(), inside = device.make_event(),
+             host = make_cpu_event(fake.monitor);
+  const auto memory = device.allocate(64);
+  fake.copy_in->record(*outside, 1);
+  char byte = 0;
+
+  auto refused = [&](const char* why, auto&& f) {
+    fake.compute->begin_capture();
+    fake.compute->record(*inside, 1);
+    EXPECT_THAT(error_text_of(f), HasSubstr(why));
+    error_text_of([&] { fake.compute->end_capture(); });
+  };
+  refused("recorded outside", [&] { fake.compute->wait(*outside, 1); });
+  refused("recorded outside", [&] { fake.compute->wait(*host, 1); });
+  refused("host allocates while capturing", [&] { device.allocate(64); });
+  refused("host allocates while capturing", [&] { device.reserve(64); });
+  refused("host waits", [&] { fake.compute->synchronize(); });
+  refused("host waits while capturing", [&] { fake.copy_in->synchronize(); });
+  refused("host waits while capturing", [&] { outside->synchronize(1); });
+  refused("host waits for an event that belongs to a capture", [&] { inside->synchronize(1); });
+  refused("host copies while capturing", [&] { device.to_host(&byte, memory->address(), 1); });
+  refused("host makes a stream while capturing", [&] { device.make_stream(); });
+  refused("begins within", [&] { fake.compute->begin_capture(); });
+  refused("another one is under way", [&] { fake.copy_in->begin_capture(); });
+  // All that was found before CUDA was asked.
+  EXPECT_THAT(fake.runtime->problems(), IsEmpty());
+
+  EXPECT_THAT(error_text_of([&] { fake.copy_out->wait(*inside, 1); }), HasSubstr("has ended"));
+  EXPECT_THAT(error_text_of([&] { fake.compute->end_capture(); }), HasSubstr("never began"));
+  fake.compute->begin_capture();
+  EXPECT_FALSE(inside->reached(1));  // asks CUDA for nothing
+  fake.compute->record(*inside, 1);
+  const auto empty = fake.compute->end_capture();
+  EXPECT_THAT(error_text_of([&] { fake.copy_in->launch(*empty); }), HasSubstr("another"));
+  fake.compute->launch(*empty);
+  fake.compute->record(*inside, 1);  // an ordinary event again
+  inside->synchronize(1);
+  // What broke a rule cannot be launched.
+  fake.compute->begin_capture();
+  EXPECT_NE(error_text_of([&] { fake.compute->wait(*outside, 1); }), "");
+  EXPECT_THAT(error_text_of([&] { fake.compute->end_capture(); }), HasSubstr("broken"));
+  device.synchronize();
+  EXPECT_EQ(fake.first_error(), "");
+  EXPECT_THAT(fake.runtime->problems(), IsEmpty());
+}
+
+TEST(CudaCapture, CopiesOfMemoryThatIsNotPinnedAreRefused) {
+  FakeDevice fake;
+  const auto memory = fake.device->allocate(bytes);
+  std::vector<float> host(n);
+  fake.compute->begin_capture();
+  EXPECT_THAT(
+      error_text_of([&] { fake.compute->copy(memory->address(), host.data(), bytes, {"images"}); }),
+      HasSubstr("not permitted when stream is capturing"));
+  EXPECT_NE(error_text_of([&] { fake.compute->end_capture(); }), "");
+  fake.compute->copy(memory->address(), host.data(), bytes, {"images"});  // the device goes on
+  fake.device->synchronize();
+  EXPECT_EQ(fake.runtime->pageable_copies(), 1);
+}
+
+TEST(CudaCapture, NothingIsLeft) {
+  FakeDevice fake;
+  const auto kernel = affine_kernel(fake.runtime, 0, 7, n);
+  {
+    const auto memory = fake.device->allocate(bytes);
+    AffineCall call(*kernel, "fill", nullptr, memory->address(), bytes);
+    fake.compute->begin_capture();
+    fake.compute->run(call.call());
+    const auto captured = fake.compute->end_capture();
+    fake.compute->launch(*captured);
+    fake.copy_in->begin_capture();
+    fake.copy_in->run(call.call());
+    fake.copy_in.reset();  // in the middle of it
+  }
+  fake.settled.reset();
+  fake.compute.reset();
+  fake.copy_out.reset();
+  fake.device.reset();
+  EXPECT_THAT(fake.runtime->leaks(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace tandem::testing

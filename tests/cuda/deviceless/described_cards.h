@@ -1,0 +1,17 @@
+// Cards that are only described: their properties as cuDNN reads them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tandem::testing {
+
+struct DescribedCard {
+  std::string name;        // "sm_90 (H100)"
+  std::string properties;  // JSON
+};
+
+/// An A100 and an H100, by their data sheets.
+std::vector<DescribedCard> described_cards();
+
+}  // namespace tandem::testing

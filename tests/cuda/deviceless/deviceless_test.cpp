@@ -1,0 +1,88 @@
+// The committed table of what cuDNN takes against the library's answers now, for some of its lines.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "tests/cuda/deviceless/support_table.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr const char* table_path = TANDEM_SOURCE_DIR "/docs/gpu/cudnn.md";
+
+const DevicelessCudnn& cudnn() {
+  static const DevicelessCudnn opened = open_deviceless_cudnn();
+  return opened;
+}
+
+std::string table_text() {
+  std::ifstream file(table_path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+#define SKIP_WITHOUT_CUDNN() \
+  if (!cudnn().problem.empty()) GTEST_SKIP() << cudnn().problem
+
+/// The first use of each kind, and what is special.
+bool is_key(const Question& q) {
+  const bool convolution = q.section.starts_with("ResNet-50");
+  for (const char* operation :
+       {"7 × 7, stride 2, 3 to 64, map 224", "3 × 3, 64 to 64, map 56", "1 × 1, 256 to 64, map 56",
+        "1 × 1, stride 2, 256 to 512, map 56", "1 × 1, 64 to 256, map 56, bias, residual, Relu"}) {
+    if (convolution && q.operation == operation) return true;
+  }
+  return q.section.starts_with("GPT");
+}
+
+TEST(Deviceless, TheTableIsWhatCudnnSays) {
+  SKIP_WITHOUT_CUDNN();
+  const std::string text = table_text();
+  ASSERT_FALSE(text.empty()) << table_path;
+  if (!text.starts_with(title(cudnn().version()))) {
+    GTEST_SKIP() << "the table is of another version than " << cudnn().version()
+                 << ": cudnn_support writes it anew";
+  }
+  SupportTable table(*cudnn().table);
+  int compared = 0;
+  for (const Question& question : all_questions()) {
+    if (!is_key(question)) continue;
+    ++compared;
+    const std::string line = table.line(question);
+    const std::size_t section = text.find("\n## " + question.section + "\n");
+    ASSERT_NE(section, std::string::npos) << question.section;
+    const std::size_t end = std::min(text.find("\n## ", section + 1), text.size());
+    EXPECT_NE(text.substr(section, end - section).find("\n" + line), std::string::npos)
+        << question.section << " has no line " << line;
+  }
+  EXPECT_GE(compared, 16);
+}
+
+TEST(Deviceless, EveryQuestionIsInTheTable) {
+  const std::string text = table_text();
+  ASSERT_FALSE(text.empty()) << table_path;
+  for (const Question& question : all_questions()) {
+    EXPECT_NE(text.find("| " + question.operation + " | " + std::to_string(question.uses) + " |"),
+              std::string::npos)
+        << question.operation;
+  }
+  EXPECT_EQ(text.find(" none |"), std::string::npos) << "a kernel counts on what cuDNN refuses";
+  EXPECT_EQ(text.find("no plan"), std::string::npos);
+}
+
+// The checks above mean something only if cuDNN refuses what it cannot do.
+TEST(Deviceless, CudnnRefusesWhatItCannotDo) {
+  SKIP_WITHOUT_CUDNN();
+  const auto card = cuda::Plans::described(*cudnn().table, described_cards().back().properties);
+  cuda::NetworkGraph odd;  // a product whose operands do not fit
+  const cuda::TensorId a = odd.tensor(CUDNN_DATA_HALF, {1, 8, 16}, {128, 16, 1});
+  const cuda::TensorId b = odd.tensor(CUDNN_DATA_HALF, {1, 24, 8}, {192, 8, 1});
+  const cuda::TensorId y = odd.tensor(CUDNN_DATA_HALF, {1, 8, 8}, {64, 8, 1});
+  odd.product(a, b, y);
+  const cuda::EngineCount count = card->count(odd, {});
+  EXPECT_EQ(count.allowed, 0);
+  EXPECT_NE(count.problem, "");
+}
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,94 @@
+// Asking cuDNN, and writing down what it says.
+#include "tests/cuda/deviceless/support_table.h"
+
+#include <dlfcn.h>
+
+#include "engine/graph/error.h"
+
+namespace tandem::testing {
+namespace {
+
+std::string bytes_text(std::size_t bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB"};
+  double amount = static_cast<double>(bytes);
+  int unit = 0;
+  while (amount >= 1024 && unit < 3) amount /= 1024, ++unit;
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 || amount >= 100 ? "%.0f %s" : "%.1f %s", amount,
+                units[unit]);
+  return text;
+}
+
+/// "38, 131 B": engines that the rules allow, workspace of the chosen one.
+std::string cell(cuda::Plans& plans, const cuda::NetworkGraph& graph,
+                 const cuda::EngineRules& rules) {
+  if (graph.operations().empty()) return "own";
+  const cuda::EngineCount count = plans.count(graph, rules);
+  if (count.allowed == 0) return "none";
+  try {
+    const auto plan = plans.plan(graph, rules);
+    return std::to_string(count.allowed) + ", " + bytes_text(plan->workspace_bytes) +
+           (plan->is_compiled ? ", c" : "");
+  } catch (const Error&) {
+    return "no plan";
+  }
+}
+
+}  // namespace
+
+DevicelessCudnn open_deviceless_cudnn() {
+  DevicelessCudnn result;
+  // What has the name libcuda.so.1 already is what the libraries get.
+  if (::dlopen(TANDEM_DRIVER_WITHOUT_CARD, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    const char* text = ::dlerror();
+    result.problem = text != nullptr ? text : "the driver without a card cannot be opened";
+    return result;
+  }
+  result.libraries = cuda::make_real_libraries();
+  result.table = result.libraries->cudnn();
+  if (result.table != nullptr) return result;
+  result.problem = "cuDNN cannot be used";
+  for (const CudaLibraryReport& library : result.libraries->report()) {
+    if (library.name == "cuDNN")
+      result.problem += ": " + library.problem + " (" + library.fix + ")";
+  }
+  return result;
+}
+
+std::string DevicelessCudnn::version() const {
+  const std::size_t number = table->cudnnGetVersion();
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." +
+         std::to_string(number % 100);
+}
+
+SupportTable::SupportTable(const cuda::Cudnn& cudnn) {
+  for (const DescribedCard& card : described_cards())
+    cards_.push_back(cuda::Plans::described(cudnn, card.properties));
+}
+
+std::string SupportTable::head() {
+  std::string names = "| operation | uses |", rule = "|---|---|";
+  for (const Numbers numbers : all_numbers) {
+    for (const DescribedCard& card : described_cards()) {
+      names += " " + name_of(numbers) + " " + card.name.substr(0, card.name.find(' ')) + " |";
+      rule += "---|";
+    }
+  }
+  return names + "\n" + rule + "\n";
+}
+
+std::string SupportTable::line(const Question& question) {
+  std::string text = "| " + question.operation + " | " + std::to_string(question.uses) + " |";
+  for (const Numbers numbers : all_numbers) {
+    const auto at = static_cast<std::size_t>(numbers);
+    for (const auto& card : cards_)
+      text += " " + cell(*card, question.graphs[at], question.rules[at]) + " |";
+  }
+  return text + "\n";
+}
+
+std::string title(const std::string& version) {
+  return "# What cuDNN " + version + " computes of well-known models\n";
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,40 @@
+// cuDNN's answers to the questions of model_graphs.h as Markdown.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/libraries/libraries.h"
+#include "tests/cuda/deviceless/described_cards.h"
+#include "tests/cuda/deviceless/model_graphs.h"
+
+namespace tandem::testing {
+
+/// The real cuDNN over a driver that knows no card.
+struct DevicelessCudnn {
+  std::shared_ptr<cuda::Libraries> libraries;
+  const cuda::Cudnn* table = nullptr;
+  std::string problem;  // why it cannot be used; "" where it can
+
+  std::string version() const;  // "9.19.0"
+};
+DevicelessCudnn open_deviceless_cudnn();
+
+/// Asks the same graph once.
+class SupportTable {
+ public:
+  explicit SupportTable(const cuda::Cudnn& cudnn);
+  /// The table's line for a question.
+  std::string line(const Question& question);
+  /// The head of a table.
+  static std::string head();
+
+ private:
+  std::vector<std::unique_ptr<cuda::Plans>> cards_;
+};
+
+/// The first line of the document, which names the version.
+std::string title(const std::string& version);
+
+}  // namespace tandem::testing

@@ -1,0 +1,108 @@
+#include "tests/cuda/gpu_check/check_card.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace tandem::gpu_check {
+namespace {
+
+constexpr std::size_t least_chunk = std::size_t{16} << 20, alignment = 256;
+
+void check_call(cuda::Runtime& runtime, cudaError_t error, const char* what) {
+  if (error != cudaSuccess)
+    throw std::runtime_error(std::string(what) + " failed: " + runtime.error_text(error));
+}
+
+}  // namespace
+
+CardOperands::~CardOperands() {
+  for (const Chunk& chunk : chunks_) (void)runtime_->release(chunk.memory);
+}
+
+void* CardOperands::room(std::size_t count) {
+  const std::size_t bytes =
+      (std::max<std::size_t>(count, 1) + alignment - 1) / alignment * alignment;
+  for (Chunk& chunk : chunks_) {
+    if (chunk.bytes - chunk.used < bytes) continue;
+    void* const result = chunk.memory + chunk.used;
+    chunk.used += bytes;
+    return result;
+  }
+  Chunk chunk;
+  chunk.bytes = std::max(bytes, least_chunk);
+  void* memory = nullptr;
+  check_call(*runtime_, runtime_->allocate(memory, chunk.bytes), "an allocation on the card");
+  chunk.memory = static_cast<char*>(memory);
+  chunk.used = bytes;
+  chunks_.push_back(chunk);
+  return memory;
+}
+
+void* CardOperands::put(const void* bytes, std::size_t count) {
+  void* const result = room(count);
+  if (count == 0) return result;
+  check_call(*runtime_, runtime_->copy(result, bytes, count, stream_), "a copy to the card");
+  check_call(*runtime_, runtime_->synchronize(stream_), "waiting for a copy to the card");
+  return result;
+}
+
+void CardOperands::get(void* to, const void* from, std::size_t count) {
+  if (count == 0) return;
+  check_call(*runtime_, runtime_->copy(to, from, count, stream_), "a copy from the card");
+  check_call(*runtime_, runtime_->synchronize(stream_), "waiting for a copy from the card");
+}
+
+void CardOperands::clear() {
+  for (Chunk& chunk : chunks_) chunk.used = 0;
+}
+
+CheckCard::CheckCard(std::shared_ptr<cuda::Runtime> runtime,
+                     std::shared_ptr<cuda::Libraries> libraries, int ordinal)
+    : card_(std::make_shared<cuda::CardContext>()) {
+  card_->runtime = std::move(runtime);
+  card_->libraries = std::move(libraries);
+  card_->card = ordinal;
+  check(this->runtime().set_card(ordinal), "choosing the card");
+  check(this->runtime().properties(ordinal, card_->properties), "asking for the card's properties");
+  check(this->runtime().make_stream(stream_), "making a stream");
+  operands_ = std::make_unique<CardOperands>(card_->runtime, stream_);
+  facts_.kind = "cuda";
+  facts_.features = {"float16"};
+  if (card_->properties.major >= 8)
+    facts_.features.insert(facts_.features.end(), {"bfloat16", "tf32"});
+  facts_.features.push_back("sm_" + std::to_string(card_->properties.major) +
+                            std::to_string(card_->properties.minor));
+  kernels_ = cuda::cuda_kernels(card_);
+}
+
+CheckCard::~CheckCard() {
+  operands_.reset();
+  (void)runtime().destroy_stream(stream_);
+}
+
+void CheckCard::check(cudaError_t error, const char* what) { check_call(runtime(), error, what); }
+
+void CheckCard::synchronize() {
+  const std::string failure = card_->take_failure();
+  check(runtime().synchronize(stream_), "waiting for the kernel");
+  if (!failure.empty()) throw std::runtime_error(failure);
+}
+
+testing::RunOptions CheckCard::run_options() {
+  testing::RunOptions options;
+  options.facts = &facts_;
+  options.queue = stream_;
+  options.memory = operands_.get();
+  options.finish = [this] { synchronize(); };
+  return options;
+}
+
+bool CheckCard::takes(const Kernel& kernel, const Graph& graph, std::string* why) const {
+  if (kernel.op != graph.nodes[0].op->name) return false;
+  if (!kernel.refuse) return true;
+  const auto reason = kernel.refuse(testing::plain_request(graph, graph.nodes[0], facts_));
+  if (reason && why != nullptr) *why = *reason;
+  return !reason;
+}
+
+}  // namespace tandem::gpu_check

@@ -1,0 +1,73 @@
+// The card under check: its kernels on one stream, operands in its own memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/context.h"
+#include "tests/harness/operator_case.h"
+
+namespace tandem::gpu_check {
+
+/// Operands side by side on the card: what is written past one is found in the guard of the next.
+class CardOperands final : public testing::OperandMemory {
+ public:
+  CardOperands(std::shared_ptr<cuda::Runtime> runtime, cudaStream_t stream)
+      : runtime_(std::move(runtime)), stream_(stream) {}
+  ~CardOperands() override;
+  CardOperands(const CardOperands&) = delete;
+  CardOperands& operator=(const CardOperands&) = delete;
+
+  // All throw std::runtime_error with the runtime's text.
+  void* put(const void* bytes, std::size_t count) override;
+  void get(void* to, const void* from, std::size_t count) override;
+  void clear() override;
+  /// Room on the card that holds anything.
+  void* room(std::size_t count);
+
+ private:
+  struct Chunk {
+    char* memory = nullptr;
+    std::size_t bytes = 0, used = 0;
+  };
+  std::shared_ptr<cuda::Runtime> runtime_;
+  cudaStream_t stream_;
+  std::vector<Chunk> chunks_;
+};
+
+class CheckCard {
+ public:
+  /// Throws std::runtime_error where the card does not start.
+  CheckCard(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
+            int ordinal = 0);
+  ~CheckCard();
+  CheckCard(const CheckCard&) = delete;
+  CheckCard& operator=(const CheckCard&) = delete;
+
+  cuda::Runtime& runtime() { return *card_->runtime; }
+  cuda::Libraries& libraries() { return *card_->libraries; }
+  const cuda::CardContext& card() const { return *card_; }
+  const KernelList& kernels() const { return kernels_; }
+  void add_kernel(Kernel kernel) { kernels_.insert(kernels_.begin(), std::move(kernel)); }
+  const DeviceFacts& facts() const { return facts_; }
+  cudaStream_t stream() const { return stream_; }
+  CardOperands& operands() { return *operands_; }
+  /// For `run_node`: operands on the card, waiting for the stream after each kernel.
+  testing::RunOptions run_options();
+  /// Waits, and throws std::runtime_error with the first thing that has failed.
+  void synchronize();
+  /// Throws std::runtime_error with the call's name where it failed.
+  void check(cudaError_t error, const char* what);
+  /// Whether the card's kernel takes the only node of that graph; `why`: its reason where not.
+  bool takes(const Kernel& kernel, const Graph& graph, std::string* why = nullptr) const;
+
+ private:
+  cuda::Card card_;
+  DeviceFacts facts_;
+  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<CardOperands> operands_;
+  KernelList kernels_;
+};
+
+}  // namespace tandem::gpu_check

@@ -1,0 +1,179 @@
+// What only a driver can tell: copies beside kernels, captured graphs.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <fstream>
+
+#include "tests/cuda/gpu_check/distance.h"
+#include "tests/cuda/gpu_check/stages.h"
+#include "tests/cuda/gpu_check/timing.h"
+
+namespace tandem::gpu_check {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double most_of_longest = 1.15;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+/// One thing that keeps one queue, or the host, busy.
+struct Load {
+  std::string name;
+  cudaStream_t stream = nullptr;  // null: the host's own work
+  std::function<void()> enqueue;
+  double alone = 0;           // seconds
+  double begin = 0, end = 0;  // of all at once, since the first began
+};
+
+double wall_seconds(CheckCard& card, std::vector<Load*> loads) {
+  card.check(card.runtime().synchronize_card(), "waiting for the card");
+  const auto begin = Clock::now();
+  for (Load* load : loads) {
+    if (load->stream != nullptr) load->enqueue();
+  }
+  for (Load* load : loads) {
+    if (load->stream == nullptr) load->enqueue();
+  }
+  card.check(card.runtime().synchronize_card(), "waiting for the card");
+  card.synchronize();
+  return seconds_between(begin, Clock::now());
+}
+
+/// How often a load of `one` seconds makes `wanted`.
+int times_of(double one, double wanted) {
+  return std::clamp(static_cast<int>(wanted / std::max(one, 1e-9) + 0.5), 1, 4096);
+}
+
+void write_trace(const std::string& path, const std::vector<Load>& loads) {
+  Json events = Json::array();
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    events.push_back({{"name", "thread_name"},
+                      {"ph", "M"},
+                      {"pid", 1},
+                      {"tid", i + 1},
+                      {"args", {{"name", loads[i].name}}}});
+    events.push_back({{"name", loads[i].name},
+                      {"ph", "X"},
+                      {"pid", 1},
+                      {"tid", i + 1},
+                      {"ts", loads[i].begin * 1e6},
+                      {"dur", (loads[i].end - loads[i].begin) * 1e6}});
+  }
+  std::ofstream(path) << Json{{"traceEvents", events}}.dump() << "\n";
+}
+
+void spin(double seconds) {
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < until) {
+  }
+}
+
+}  // namespace
+
+void run_overlap(CheckCard& card, const Options& options, Report& report) {
+  const std::string check = "a kernel, copies both ways and the host at once";
+  if (!is_wanted(options, check)) return;
+  const std::size_t bytes = std::size_t{options.small ? 1u : 32u} << 20;
+  const std::int64_t n = options.small ? 32 : 2048;
+  const double wanted = options.small ? 1e-3 : 30e-3;
+  cuda::Runtime& runtime = card.runtime();
+  card.operands().clear();
+  const PreparedProduct product(card, n, n, n, DType::float32);
+  const Pinned from(card, bytes), to(card, bytes);
+  void* const in = card.operands().room(bytes);
+  void* const out = card.operands().room(bytes);
+  const OwnStream copy_in(card), copy_out(card);
+  int products = 1, copies_in = 1, copies_out = 1;
+  double host = wanted;
+  std::vector<Load> loads(4);
+  loads[0] = {"products", card.stream(), [&] {
+                for (int i = 0; i < products; ++i) product.run();
+              }};
+  loads[1] = {"host to card", copy_in.get(), [&] {
+                for (int i = 0; i < copies_in; ++i)
+                  card.check(runtime.copy(in, from.data(), bytes, copy_in.get()), "a copy");
+              }};
+  loads[2] = {"card to host", copy_out.get(), [&] {
+                for (int i = 0; i < copies_out; ++i)
+                  card.check(runtime.copy(to.data(), out, bytes, copy_out.get()), "a copy");
+              }};
+  loads[3] = {"host", nullptr, [&] { spin(host); }};
+  int* const counts[] = {&products, &copies_in, &copies_out};
+  for (int i = 0; i < 3; ++i) {
+    (void)wall_seconds(card, {&loads[i]});  // warms up
+    *counts[i] = times_of(wall_seconds(card, {&loads[i]}), wanted);
+  }
+  double longest = 0, sum = 0;
+  for (Load& load : loads) {
+    load.alone = wall_seconds(card, {&load});
+    report.value(load.name + " alone", load.alone * 1e3, "ms");
+    longest = std::max(longest, load.alone);
+    sum += load.alone;
+  }
+  Timer start(card);
+  Timer begins[3] = {Timer(card), Timer(card), Timer(card)};
+  Timer ends[3] = {Timer(card), Timer(card), Timer(card)};
+  double wall = 1e9;
+  for (int repeat = 0; repeat < 3; ++repeat) {  // the best: others may use the machine
+    card.check(runtime.synchronize_card(), "waiting for the card");
+    start.record(card.stream());
+    const auto begin = Clock::now();
+    for (int i = 0; i < 3; ++i) {
+      begins[i].record(loads[i].stream);
+      loads[i].enqueue();
+      ends[i].record(loads[i].stream);
+    }
+    const auto host_begin = Clock::now();
+    loads[3].enqueue();
+    const auto host_end = Clock::now();
+    card.check(runtime.synchronize_card(), "waiting for the card");
+    card.synchronize();
+    const double now = seconds_between(begin, Clock::now());
+    if (now >= wall) continue;
+    wall = now;
+    for (int i = 0; i < 3; ++i) {
+      loads[i].begin = begins[i].seconds_since(start);
+      loads[i].end = ends[i].seconds_since(start);
+    }
+    loads[3].begin = seconds_between(begin, host_begin);
+    loads[3].end = seconds_between(begin, host_end);
+  }
+  write_trace(options.out + "/overlap_trace.json", loads);
+  report.value("one after the other", sum * 1e3, "ms");
+  report.value("at once", wall * 1e3, "ms");
+  report.measured(check + ", wall by longest", wall / longest, most_of_longest);
+}
+
+void run_captured(CheckCard& card, const Options& options, Report& report) {
+  const std::string check = "a captured product, launched ten times";
+  if (!is_wanted(options, check)) return;
+  cuda::Runtime& runtime = card.runtime();
+  card.operands().clear();
+  const PreparedProduct product(card, 129, 65, 33, DType::float32);
+  product.run();
+  card.synchronize();
+  const HostTensor direct = product.result();
+  product.poison();
+  card.check(runtime.begin_capture(card.stream()), "beginning a capture");
+  for (int i = 0; i < 3; ++i) product.run();
+  cudaGraphExec_t graph = nullptr;
+  card.check(runtime.end_capture(card.stream(), graph), "ending a capture");
+  card.synchronize();
+  if (distance(product.result(), direct) == 0) report.failed(check, "it ran while it was captured");
+  for (int i = 0; i < 10; ++i)
+    card.check(runtime.launch_graph(graph, card.stream()), "launching a graph");
+  card.synchronize();
+  card.check(runtime.destroy_graph(graph), "destroying a graph");
+  const HostTensor captured = product.result();
+  if (std::memcmp(direct.data(), captured.data(), direct.bytes()) == 0) {
+    report.passed(check);
+  } else {
+    report.failed(check, "the results differ in their bits");
+  }
+}
+
+}  // namespace tandem::gpu_check

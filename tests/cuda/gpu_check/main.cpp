@@ -1,0 +1,132 @@
+// gpu_check STAGE: one stage of tools/gpu_check.sh on the card of this machine.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <map>
+
+#include "tests/cuda/gpu_check/stages.h"
+
+namespace tandem::gpu_check {
+namespace {
+
+const char* const usage_text =
+    "gpu_check STAGE [--json] [--only PART] [--out DIR] [--models DIR] [--seconds S] [--steps N]\n"
+    "  STAGE    env | smoke | parity | parity16 | gradients | graphs | partitions | overlap | nccl "
+    "| "
+    "times\n"
+    "  --json   JSON lines on standard output\n"
+    "  --only   checks whose name contains PART\n"
+    "  --out    folder for files (default: .)\n"
+    "  --models folder of exported networks (default: TANDEM_MODELS, else build/models)\n"
+    "gpu_check list    the workloads of `times`\n"
+    "exit codes: 0 passed, 1 failed, 2 usage, 3 no card, 77 skipped\n";
+
+using OfCard = void (*)(CheckCard&, const Options&, Report&);
+using OfTraining = void (*)(const Options&, Report&);
+
+struct Stage {
+  std::vector<OfCard> of_card;
+  std::vector<OfTraining> of_training;
+};
+
+const std::map<std::string, Stage>& stages() {
+  static const std::map<std::string, Stage> all{{"env", {{run_environment}, {}}},
+                                                {"smoke", {{run_smoke}, {}}},
+                                                {"parity", {{run_parity}, {}}},
+                                                {"parity16", {{run_parity16}, {}}},
+                                                {"gradients", {{}, {run_gradients}}},
+                                                {"graphs", {{run_captured}, {run_graphs}}},
+                                                {"partitions", {{}, {run_partitions}}},
+                                                {"overlap", {{run_overlap}, {run_trace_overlap}}},
+                                                {"nccl", {{run_nccl}, {}}},
+                                                {"times", {{}, {run_times}}}};
+  return all;
+}
+
+/// Variables that the runtime and the libraries read when they start.
+void set_environment(const std::string& stage) {
+  if (stage == "smoke") setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  const bool exact = stage != "times" && stage != "env" && stage != "overlap";
+  if (exact) setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
+}
+
+struct Arguments {
+  std::string stage;
+  bool json = false;
+  Options options;
+};
+
+bool read(int count, char** words, Arguments& to) {
+  if (const char* models = std::getenv("TANDEM_MODELS")) to.options.models = models;
+  if (to.options.models.empty()) to.options.models = TANDEM_SOURCE_DIR "/build/models";
+  for (int i = 1; i < count; ++i) {
+    const std::string word = words[i];
+    if (word == "--json") {
+      to.json = true;
+    } else if (word.starts_with("--")) {
+      if (++i == count) return false;
+      const char* const value = words[i];
+      if (word == "--only") {
+        to.options.only = value;
+      } else if (word == "--out") {
+        to.options.out = value;
+      } else if (word == "--models") {
+        to.options.models = value;
+      } else if (word == "--seconds") {
+        to.options.seconds = std::atof(value);
+      } else if (word == "--steps") {
+        to.options.steps = std::atoi(value);
+      } else {
+        return false;
+      }
+    } else if (to.stage.empty()) {
+      to.stage = word;
+    } else {
+      return false;
+    }
+  }
+  const bool known = to.stage == "list" || stages().contains(to.stage);
+  return known && to.options.seconds > 0 && to.options.steps > 0 && to.options.steps <= 20;
+}
+
+int run(const Arguments& arguments) {
+  const CudaReport cuda = cuda_cards();
+  if (!cuda.problem.empty()) {
+    std::fprintf(stderr, "gpu_check: no card can be checked: %s (%s)\n", cuda.problem.c_str(),
+                 cuda.fix.c_str());
+    return Exit::no_card;
+  }
+  Report report(arguments.stage, arguments.json);
+  const Stage& stage = stages().at(arguments.stage);
+  try {
+    std::filesystem::create_directories(arguments.options.out);
+    for (const OfCard part : stage.of_card) {
+      CheckCard card(cuda::make_real_runtime(), cuda::make_real_libraries());
+      part(card, arguments.options, report);
+    }
+    for (const OfTraining part : stage.of_training) part(arguments.options, report);
+  } catch (const std::exception& error) {
+    report.failed("the stage", error.what());
+  }
+  return report.finish();
+}
+
+}  // namespace
+}  // namespace tandem::gpu_check
+
+int main(int count, char** words) {
+  using namespace tandem::gpu_check;
+  Arguments arguments;
+  if (!read(count, words, arguments)) {
+    std::fputs(usage_text, stderr);
+    return Exit::usage;
+  }
+  if (arguments.stage == "list") {
+    for (const std::string& name : workload_names()) std::printf("%s\n", name.c_str());
+    return 0;
+  }
+  set_environment(arguments.stage);
+  return run(arguments);
+}

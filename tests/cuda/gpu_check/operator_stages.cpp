@@ -1,0 +1,207 @@
+// Operators' cases on the card's kernels: smoke, and parity in float32 and 16 bits.
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <optional>
+
+#include "engine/graph/error.h"
+#include "tests/cuda/gpu_check/distance.h"
+#include "tests/cuda/gpu_check/stages.h"
+#include "tests/cuda/support/typed_case.h"
+#include "tests/harness/layout_variants.h"
+
+namespace tandem::gpu_check {
+namespace {
+
+using testing::OperatorCase;
+using testing::RunOptions;
+using testing::TypedCase;
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+/// Norm-relative, of one type.
+double limit_of(const OperatorCase& c, DType computed) {
+  switch (computed) {
+    case DType::float16:
+      return 2e-3;
+    case DType::bfloat16:
+      return 1e-2;
+    default:
+      return std::max(c.tolerance, 1e-5);  // large cases have 1e-4 where sums are long
+  }
+}
+
+std::string name_of_check(const OperatorCase& c, const Kernel& kernel, DType computed) {
+  return c.op + "/" + c.name + " " + kernel.name + " " + std::string(tandem::name_of(computed));
+}
+
+/// Numbers outside of the type's range as it holds them: infinities, and multiples of its least
+/// number. Others stay as they are.
+HostTensor in_range_of(DType dtype, const HostTensor& wide) {
+  if (wide.dtype() != DType::float64 || dtype != DType::float16) return wide;
+  constexpr double least_normal = 0x1p-14;
+  HostTensor result = wide.clone();
+  const HostTensor narrow = wide.converted(dtype);
+  for (std::int64_t i = 0; i < wide.type().elements(); ++i) {
+    const double x = narrow.number(i);
+    if (std::isinf(x) || std::fabs(x) < least_normal) result.as<double>()[i] = x;
+  }
+  return result;
+}
+
+/// The worst output of a run.
+double worst_distance(const std::vector<HostTensor>& results,
+                      const std::vector<HostTensor>& expected) {
+  if (results.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double worst = 0;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    worst = std::max(worst, distance(results[i], in_range_of(results[i].dtype(), expected[i])));
+  return worst;
+}
+
+/// Whether an element that should be a number still has every bit set, as before the run.
+bool has_unwritten(const std::vector<HostTensor>& results,
+                   const std::vector<HostTensor>& expected) {
+  for (std::size_t o = 0; o < results.size(); ++o) {
+    const std::size_t size = size_of(results[o].dtype());
+    const auto* bytes = static_cast<const unsigned char*>(results[o].data());
+    for (std::int64_t i = 0; i < results[o].type().elements(); ++i) {
+      const double wanted = expected[o].number(i);
+      if (std::isnan(wanted) || wanted == results[o].number(i)) continue;
+      const auto* element = bytes + static_cast<std::size_t>(i) * size;
+      if (std::all_of(element, element + size, [](unsigned char b) { return b == 0xff; }))
+        return true;
+    }
+  }
+  return false;
+}
+
+class OperatorChecks {
+ public:
+  OperatorChecks(CheckCard& card, const Options& options, Report& report)
+      : card_(card), options_(options), report_(report) {}
+
+  /// `check(typed, kernel, name, limit)` for every kernel that takes the case.
+  template <class Check>
+  void each(const std::vector<OperatorCase>& cases, DType computed, Check check) {
+    for (const OperatorCase& c : cases) {
+      if (!is_wanted(options_, c.op + "/" + c.name)) continue;
+      std::optional<TypedCase> typed;
+      for (const Kernel& kernel : card_.kernels()) {
+        if (kernel.op != c.op) continue;
+        const std::string name = name_of_check(c, kernel, computed);
+        try {
+          if (!typed) {
+            Graph graph;
+            try {
+              graph = case_graph(c, operators(), computed);
+            } catch (const Error&) {
+              if (computed == DType::float32) throw;
+              break;  // the operator has no such type
+            }
+            if (!any_takes(graph)) {
+              ++untaken_;
+              break;
+            }
+            typed.emplace(c, operators(), computed);
+          }
+          if (!card_.takes(kernel, typed->graph)) continue;
+          check(*typed, kernel, name, limit_of(c, computed));
+        } catch (const std::exception& error) {
+          report_.failed(name, error.what());
+        }
+      }
+    }
+  }
+
+  void tell_untaken() {
+    report_.value("cases that no kernel of the card takes", untaken_, "cases");
+  }
+
+ private:
+  bool any_takes(const Graph& graph) const {
+    return std::any_of(card_.kernels().begin(), card_.kernels().end(),
+                       [&](const Kernel& kernel) { return card_.takes(kernel, graph); });
+  }
+
+  CheckCard& card_;
+  const Options& options_;
+  Report& report_;
+  int untaken_ = 0;
+};
+
+std::vector<HostTensor> run_on_card(CheckCard& card, const Kernel& kernel, const TypedCase& typed,
+                                    const RunOptions& options) {
+  std::vector<HostTensor> results =
+      run_node(kernel, typed.graph, typed.node(), typed.inputs, options);
+  card.synchronize();
+  return results;
+}
+
+/// The worst of all layouts; `at`: which one.
+double worst_of_layouts(CheckCard& card, const Kernel& kernel, const TypedCase& typed,
+                        bool all_layouts, std::string& at) {
+  double worst = -1;
+  for (const testing::LayoutVariant& variant : testing::layout_variants) {
+    RunOptions options = card.run_options();
+    for (const HostTensor& x : typed.inputs)
+      options.input_layouts.push_back(variant.layout(x.shape()));
+    for (const HostTensor& y : typed.expected)
+      options.output_layouts.push_back(variant.layout(y.shape()));
+    const double found = worst_distance(run_on_card(card, kernel, typed, options), typed.expected);
+    if (!(found <= worst)) {
+      worst = found;
+      at = variant.name;
+    }
+    if (!all_layouts) break;
+  }
+  return worst;
+}
+
+void check_types(CheckCard& card, const Options& options, Report& report,
+                 const std::vector<DType>& types) {
+  OperatorChecks checks(card, options, report);
+  const auto check = [&](bool all_layouts) {
+    return [&, all_layouts](const TypedCase& typed, const Kernel& kernel, const std::string& name,
+                            double limit) {
+      std::string at;
+      const double worst = worst_of_layouts(card, kernel, typed, all_layouts, at);
+      report.measured(name + ", " + at, worst, limit);
+    };
+  };
+  for (const DType type : types) {
+    checks.each(testing::all_cases(), type, check(true));
+    if (!options.small) checks.each(large_cases(), type, check(false));
+  }
+  checks.tell_untaken();
+}
+
+}  // namespace
+
+void run_smoke(CheckCard& card, const Options& options, Report& report) {
+  OperatorChecks checks(card, options, report);
+  checks.each(testing::all_cases(), DType::float32,
+              [&](const TypedCase& typed, const Kernel& kernel, const std::string& name, double) {
+                const auto results = run_on_card(card, kernel, typed, card.run_options());
+                if (has_unwritten(results, typed.expected)) {
+                  report.failed(name, "an element of an output was not written");
+                } else {
+                  report.passed(name);
+                }
+              });
+  checks.tell_untaken();
+}
+
+void run_parity(CheckCard& card, const Options& options, Report& report) {
+  check_types(card, options, report, {DType::float32});
+}
+
+void run_parity16(CheckCard& card, const Options& options, Report& report) {
+  check_types(card, options, report, {DType::float16, DType::bfloat16});
+}
+
+}  // namespace tandem::gpu_check

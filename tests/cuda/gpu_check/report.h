@@ -1,0 +1,60 @@
+// What a stage of the GPU check says: one line for each check, and a verdict at the end.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tandem::gpu_check {
+
+using Json = nlohmann::ordered_json;
+
+/// Exit codes of a stage.
+enum Exit : int { passed = 0, failed = 1, usage = 2, no_card = 3, skipped = 77 };
+
+/// Lines go out as they come, so that a crash costs none of them.
+class Report {
+ public:
+  using Sink = std::function<void(const std::string& line)>;
+
+  /// `json`: each line is a JSON object, else text for people.
+  Report(std::string stage, bool json, Sink sink = to_standard_output);
+
+  /// An error that must be at most `limit`; NaN fails.
+  void measured(const std::string& check, double error, double limit);
+  void passed(const std::string& check);
+  void failed(const std::string& check, const std::string& why);
+  /// A part of the stage that cannot run here.
+  void skipped(const std::string& check, const std::string& why);
+  /// A number that nothing is asked of.
+  void value(const std::string& name, double number, const std::string& unit);
+  void note(const std::string& name, Json content);
+
+  /// The verdict's line: "failed" where any check has failed, "skipped" where none was made and one
+  /// was skipped, "failed" where nothing was said at all. Returns the exit code.
+  int finish();
+
+  int checks() const { return checks_; }
+  int failures() const { return failures_; }
+
+  static void to_standard_output(const std::string& line);
+
+ private:
+  struct Worst {
+    double part = 0;  // of the limit
+    double error = 0, limit = 0;
+    std::string check;
+  };
+  void write(Json line, const std::string& text);
+
+  std::string stage_, first_failure_, first_skip_;
+  bool json_;
+  Sink sink_;
+  int checks_ = 0, failures_ = 0, skips_ = 0, values_ = 0;
+  std::vector<Worst> worst_;  // by part, at most ten
+};
+
+}  // namespace tandem::gpu_check

@@ -1,0 +1,60 @@
+// The stages of the GPU check. Each reports to `report` and throws only what ends the stage.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda_devices.h"
+#include "tests/cuda/gpu_check/check_card.h"
+#include "tests/cuda/gpu_check/report.h"
+
+namespace tandem::gpu_check {
+
+/// What the command line says.
+struct Options {
+  std::string only;            // part of a check's name; "": all
+  std::string out = ".";       // folder for files
+  std::string models;          // folder of exported networks
+  std::string use = "cuda:0";  // what policies say in `use`
+  double seconds = 3;          // of timed steps
+  int steps = 20;              // of trainings
+  bool small = false;          // operators' own cases and short measurements alone
+  std::function<std::unique_ptr<Device>(const CudaOptions&)> make_card = make_cuda_device;
+};
+
+inline bool is_wanted(const Options& options, const std::string& check) {
+  return options.only.empty() || check.find(options.only) != std::string::npos;
+}
+
+// On one card.
+void run_environment(CheckCard& card, const Options& options, Report& report);
+/// Every kernel once a case, row-major; outputs hold NaN before, guards around all operands.
+void run_smoke(CheckCard& card, const Options& options, Report& report);
+/// Every kernel in all layouts against the reference in double: float32, and larger cases.
+void run_parity(CheckCard& card, const Options& options, Report& report);
+/// The same in float16 and bfloat16.
+void run_parity16(CheckCard& card, const Options& options, Report& report);
+/// A kernel and copies both ways at once, each as long as the others.
+void run_overlap(CheckCard& card, const Options& options, Report& report);
+/// Kernels as a graph: equal, launch by launch.
+void run_captured(CheckCard& card, const Options& options, Report& report);
+void run_nccl(CheckCard& card, const Options& options, Report& report);
+
+// Whole trainings through the library.
+void run_gradients(const Options& options, Report& report);
+void run_graphs(const Options& options, Report& report);
+void run_partitions(const Options& options, Report& report);
+/// A step of Wide & Deep with its tables on the host, by the run's own trace.
+void run_trace_overlap(const Options& options, Report& report);
+/// Of a Chrome trace: from its first span to its last, by what its busiest track was busy.
+double wall_by_longest(const Json& trace);
+
+void run_times(const Options& options, Report& report);
+std::vector<std::string> workload_names();
+
+/// Beyond the operators' own cases: shapes of several blocks and long sums.
+std::vector<testing::OperatorCase> large_cases();
+
+}  // namespace tandem::gpu_check

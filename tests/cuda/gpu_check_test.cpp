@@ -1,0 +1,242 @@
+// The stages of the GPU check over the fake runtime: they pass where all is well, and fail where a
+// result, a guard or an input is not as it should be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "engine/operators/operator.h"
+#include "tests/cuda/gpu_check/distance.h"
+#include "tests/cuda/gpu_check/stages.h"
+#include "tests/cuda/gpu_check/timing.h"
+#include "tests/cuda/support/fake_libraries.h"
+#include "tests/cuda/support/stage_said.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::gpu_check {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Stage = void (*)(CheckCard&, const Options&, Report&);
+
+struct FakeCheck {
+  explicit FakeCheck(testing::FakeRuntimeOptions options = {})
+      : runtime(std::make_shared<testing::FakeRuntime>(std::move(options))),
+        libraries(std::make_shared<testing::FakeLibraries>(runtime)),
+        card(std::make_unique<CheckCard>(runtime, libraries)) {}
+
+  Said run(Stage stage, const std::string& only, const std::string& out = ".") {
+    Options options;
+    options.only = only;
+    options.small = true;
+    options.out = out;
+    return said_by([&](Report& report) { stage(*card, options, report); });
+  }
+
+  /// Puts a kernel in front that does what the card's first kernel of that operator does, then
+  /// spoils something on the card. It is named "spoiled".
+  void spoil(const std::string& op, std::function<void(const KernelArguments&)> harm) {
+    for (const Kernel& kernel : card->kernels()) {
+      if (kernel.op != op) continue;
+      Kernel spoiled = kernel;
+      spoiled.name = "spoiled";
+      spoiled.prepare = [prepare = kernel.prepare, harm](const KernelRequest& request) {
+        std::shared_ptr<PreparedKernel> inner = prepare(request);
+        return prepared(
+            [inner, harm](const KernelArguments& arguments) {
+              inner->run(arguments);
+              harm(arguments);
+            },
+            inner->workspace_bytes);
+      };
+      return card->add_kernel(std::move(spoiled));
+    }
+    FAIL() << "no kernel of " << op;
+  }
+
+  std::shared_ptr<testing::FakeRuntime> runtime;
+  std::shared_ptr<testing::FakeLibraries> libraries;
+  std::unique_ptr<CheckCard> card;
+};
+
+/// Adds to a float on the card; what holds no number becomes the amount.
+auto adding(testing::FakeRuntime& runtime, std::function<const void*(const KernelArguments&)> where,
+            float amount) {
+  return [&runtime, where, amount](const KernelArguments& arguments) {
+    const void* const address = where(arguments);
+    const auto stream = static_cast<cudaStream_t>(arguments.queue);
+    float value = 0;
+    runtime.synchronize(stream);
+    runtime.copy_now(&value, address, sizeof value);
+    value = std::isnan(value) ? amount : value + amount;
+    runtime.copy_now(const_cast<void*>(address), &value, sizeof value);
+  };
+}
+
+const void* first_output(const KernelArguments& arguments) { return arguments.outputs[0]; }
+
+TEST(GpuCheck, SmokePassesAndTouchesTheCardOnlyByKernelsAndCopies) {
+  FakeCheck check;
+  const Said said = check.run(run_smoke, "Softmax/");
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  EXPECT_GT(said.verdict["checks"], 3);
+  EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
+}
+
+TEST(GpuCheck, ParityPasses) {
+  FakeCheck check;
+  for (const char* only : {"MatMul/", "Add/", "UniqueIndices/", "LayerNormalization/"}) {
+    const Said said = check.run(run_parity, only);
+    EXPECT_EQ(said.code, 0) << only << said.verdict;
+    EXPECT_GT(said.verdict["checks"], 3) << only;
+    ASSERT_FALSE(said.verdict["worst"].empty());
+    EXPECT_LE(said.verdict["worst"].size(), 10u);
+  }
+  const Said halves = check.run(run_parity16, "Relu/");
+  EXPECT_EQ(halves.code, 0) << halves.verdict;
+  EXPECT_GT(halves.verdict["checks"], 1);
+  EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
+}
+
+TEST(GpuCheck, ParityFailsWhereAResultIsWrong) {
+  FakeCheck check;
+  check.spoil("Add", adding(*check.runtime, first_output, 1e-3f));
+  const Said said = check.run(run_parity, "Add/");
+  EXPECT_EQ(said.code, Exit::failed);
+  EXPECT_GT(said.verdict["failed"], 0);
+  bool named = false;
+  for (const Json& line : said.lines) {
+    if (!line.contains("check") || line["ok"] == true) continue;
+    named = true;
+    EXPECT_THAT(line["check"].get<std::string>(), HasSubstr("spoiled"));
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST(GpuCheck, SmokeFailsWhereSomethingElseIsWritten) {
+  FakeCheck past;
+  past.spoil("Add", adding(
+                        *past.runtime,
+                        [](const KernelArguments& arguments) -> const void* {
+                          return static_cast<const std::byte*>(arguments.outputs[0]) - 64;
+                        },
+                        1));
+  const Said outside = past.run(run_smoke, "Add/");
+  EXPECT_EQ(outside.code, Exit::failed);
+  EXPECT_THAT(outside.verdict["why"].get<std::string>(), HasSubstr("outside of output 0"));
+
+  FakeCheck input;
+  input.spoil("Add", adding(
+                         *input.runtime,
+                         [](const KernelArguments& arguments) { return arguments.inputs[0]; }, 1));
+  const Said written = input.run(run_smoke, "Add/");
+  EXPECT_EQ(written.code, Exit::failed);
+  EXPECT_THAT(written.verdict["why"].get<std::string>(), HasSubstr("writes to input 0"));
+}
+
+TEST(GpuCheck, SmokeFailsWhereNothingIsWritten) {
+  FakeCheck check;
+  check.spoil("Add", [&](const KernelArguments& arguments) {
+    const std::uint32_t poison = 0xffffffff;
+    check.runtime->synchronize(static_cast<cudaStream_t>(arguments.queue));
+    check.runtime->copy_now(arguments.outputs[0], &poison, sizeof poison);
+  });
+  const Said said = check.run(run_smoke, "Add/");
+  EXPECT_EQ(said.code, Exit::failed);
+  EXPECT_THAT(said.verdict["why"].get<std::string>(), HasSubstr("not written"));
+}
+
+TEST(GpuCheck, FailsWhereACallFails) {
+  FakeCheck check;
+  check.runtime->fail("launch", 1, cudaErrorInvalidConfiguration);
+  const Said said = check.run(run_smoke, "Add/");
+  EXPECT_EQ(said.code, Exit::failed);
+  EXPECT_EQ(said.verdict["failed"], 1);  // the rest goes on
+  EXPECT_GT(said.verdict["checks"], 1);
+}
+
+TEST(GpuCheck, NothingCheckedIsAFailure) {
+  Report report("stage", true, [](const std::string&) {});
+  EXPECT_EQ(report.finish(), Exit::failed);
+  Report skipping("stage", true, [](const std::string&) {});
+  skipping.skipped("a", "not here");
+  EXPECT_EQ(skipping.finish(), Exit::skipped);
+  Report nan("stage", true, [](const std::string&) {});
+  nan.measured("a", NAN, 1);
+  EXPECT_EQ(nan.finish(), Exit::failed);
+}
+
+TEST(GpuCheck, LargeCasesAreCasesOfTheOperators) {
+  const OperatorSet operators = all_operators();
+  std::set<std::string> names;
+  for (const testing::OperatorCase& c : large_cases()) {
+    EXPECT_NO_THROW(verify(case_graph(c, operators, DType::float32))) << c.op << c.name;
+    EXPECT_TRUE(names.insert(c.op + c.name).second) << c.op << c.name;
+    EXPECT_LE(c.tolerance, 1e-4);
+  }
+  EXPECT_GT(names.size(), 20u);
+}
+
+TEST(GpuCheck, DistanceIsOfNorms) {
+  const HostTensor b = HostTensor::from<float>({3}, {3, 0, 4});
+  EXPECT_EQ(distance(b, b), 0);
+  EXPECT_NEAR(distance(HostTensor::from<float>({3}, {3, 0.5, 4}), b), 0.1, 1e-9);
+  EXPECT_EQ(distance(HostTensor::from<float>({3}, {NAN, 0, 4}), b), HUGE_VAL);
+  EXPECT_EQ(distance(HostTensor::from<float>({2}, {3, 0}), b), HUGE_VAL);
+  const HostTensor ids = HostTensor::from<std::int64_t>({2}, {1, 1000000});
+  const HostTensor other = HostTensor::from<std::int64_t>({2}, {1, 1000001});
+  EXPECT_EQ(distance(other, ids), HUGE_VAL);
+}
+
+TEST(GpuCheck, EnvironmentTellsRates) {
+  FakeCheck check;
+  const testing::TemporaryFolder folder;
+  const Said said = check.run(run_environment, "", folder.path());
+  std::set<std::string> values;
+  for (const Json& line : said.lines) {
+    if (!line.contains("value")) continue;
+    values.insert(line["value"].get<std::string>());
+    EXPECT_GT(line["number"].get<double>(), 0) << line;
+  }
+  EXPECT_TRUE(values.contains("pinned host to card"));
+  EXPECT_TRUE(values.contains("card to pinned host"));
+  EXPECT_GE(values.size(), 6u);  // with three products
+}
+
+TEST(GpuCheck, CapturedProductIsThatOfTheLaunches) {
+  FakeCheck check;
+  const Said said = check.run(run_captured, "");
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
+}
+
+// Everything of the fake runs when it is enqueued: the stage has to see that nothing overlaps.
+TEST(GpuCheck, OverlapFailsWhereThereIsNone) {
+  FakeCheck check;
+  const testing::TemporaryFolder folder;
+  const Said said = check.run(run_overlap, "", folder.path());
+  EXPECT_EQ(said.code, Exit::failed) << said.verdict;
+  EXPECT_GT(said.verdict["worst"][0]["error"].get<double>(), 1.15);
+}
+
+TEST(GpuCheck, TracesAreMeasuredByTheirBusiestTrack) {
+  const auto span = [](int track, double from, double seconds) {
+    return Json{{"ph", "X"}, {"tid", track}, {"ts", from}, {"dur", seconds}};
+  };
+  // Track 1 is busy 60 of 100, with two spans inside each other; track 2 is busy 50.
+  const Json trace{{"traceEvents",
+                    {span(1, 0, 40), span(1, 10, 20), span(1, 80, 20), span(2, 30, 50),
+                     Json{{"ph", "M"}, {"tid", 3}}}}};
+  EXPECT_NEAR(wall_by_longest(trace), 100.0 / 60, 1e-12);
+}
+
+TEST(GpuCheck, NcclIsSkippedWhereItIsMissing) {
+  FakeCheck check;
+  const Said said = check.run(run_nccl, "");
+  EXPECT_EQ(said.code, Exit::skipped);
+}
+
+}  // namespace
+}  // namespace tandem::gpu_check

@@ -1,0 +1,129 @@
+// The training stages of the GPU check, on accelerators in software and on the fake card.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <memory>
+
+#include "kernels/cuda/device/cuda_device.h"
+#include "tests/cuda/gpu_check/counted_captures.h"
+#include "tests/cuda/gpu_check/networks.h"
+#include "tests/cuda/gpu_check/stages.h"
+#include "tests/cuda/support/fake_libraries.h"
+#include "tests/cuda/support/stage_said.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::gpu_check {
+namespace {
+
+std::unique_ptr<Device> fake_card(CudaOptions options) {
+  options.memory_bytes = std::size_t{64} << 20;
+  auto runtime = std::make_shared<testing::FakeRuntime>();
+  return cuda::make_device(options, runtime, std::make_shared<testing::FakeLibraries>(runtime));
+}
+
+/// Does each update of a parameter twice.
+class UpdatedTwice final : public CountedDevice {
+ public:
+  explicit UpdatedTwice(std::unique_ptr<Device> inner)
+      : CountedDevice(std::move(inner), std::make_shared<std::uint64_t>(0)),
+        kernels_(CountedDevice::kernels()) {
+    for (Kernel& kernel : kernels_) {
+      if (kernel.op.find("Update") == std::string::npos && kernel.op != "GemmSgd") continue;
+      kernel.prepare = [prepare = kernel.prepare](const KernelRequest& request) {
+        std::shared_ptr<PreparedKernel> once = prepare(request);
+        return prepared(
+            [once](const KernelArguments& arguments) {
+              once->run(arguments);
+              once->run(arguments);
+            },
+            once->workspace_bytes);
+      };
+    }
+  }
+  const KernelList& kernels() const override { return kernels_; }
+
+ private:
+  KernelList kernels_;
+};
+
+class TrainingStage : public ::testing::Test {
+ protected:
+  Said run(void (*stage)(const Options&, Report&), Options options) {
+    options.out = folder_.path();
+    if (options.use == Options().use) options.use = "emulated:0";
+    options.steps = 3;
+    return said_by([&](Report& report) { stage(options, report); });
+  }
+  testing::TemporaryFolder folder_;
+};
+
+TEST_F(TrainingStage, GradientsPass) {
+  Options options;
+  options.only = "mlp";
+  const Said said = run(run_gradients, options);
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  EXPECT_EQ(said.verdict["checks"], 3);
+}
+
+TEST_F(TrainingStage, PartitionsPass) {
+  Options options;
+  options.only = "mlp";
+  const Said said = run(run_partitions, options);
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  EXPECT_EQ(said.verdict["checks"], 3);
+}
+
+TEST_F(TrainingStage, GradientsFailWhereTheCardIsMissing) {
+  Options options;
+  options.only = "mlp";
+  options.use = "emulated:none";
+  EXPECT_EQ(run(run_gradients, options).code, Exit::failed);
+}
+
+TEST_F(TrainingStage, GraphsCompareBits) {
+  Options options;
+  options.only = "mlp";
+  options.make_card = [](const CudaOptions& card) { return fake_card(card); };
+  const Said said = run(run_graphs, options);
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  ASSERT_NE(said.find("mlp with sgd, the same run twice"), nullptr);
+}
+
+TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {
+  for (const int other : {2, 3}) {  // of the runs: off, off again, on
+    Options options;
+    options.only = "mlp";
+    int made = 0;
+    options.make_card = [&](const CudaOptions& card) -> std::unique_ptr<Device> {
+      if (++made != other) return fake_card(card);
+      return std::make_unique<UpdatedTwice>(fake_card(card));
+    };
+    const Said said = run(run_graphs, options);
+    EXPECT_EQ(said.code, Exit::failed) << other << said.verdict;
+    const char* const check =
+        other == 2 ? "mlp with sgd, the same run twice" : "mlp with sgd, with graphs and without";
+    ASSERT_NE(said.find(check), nullptr);
+    EXPECT_EQ((*said.find(check))["ok"], false);
+  }
+}
+
+TEST_F(TrainingStage, OtherLossesAreDifferent) {
+  const std::vector<double> a{1, 2, 3}, b{1, 2, 3.003};
+  EXPECT_EQ(worst_difference(a, a, 3), 0);
+  EXPECT_NEAR(worst_difference(b, a, 3), 1e-3, 1e-9);
+  EXPECT_EQ(worst_difference(b, a, 2), 0);
+  EXPECT_EQ(worst_difference({1, NAN, 3}, a, 3), HUGE_VAL);
+  EXPECT_EQ(worst_difference({1}, a, 3), HUGE_VAL);
+  EXPECT_EQ(worst_difference({}, {}, 0), HUGE_VAL);
+}
+
+TEST_F(TrainingStage, TimesSkipWhatIsMissing) {
+  Options options;
+  options.models = folder_ / "none";
+  const Said said = run(run_times, options);
+  EXPECT_EQ(said.code, Exit::skipped);
+  EXPECT_EQ(said.verdict["skipped"], workload_names().size());
+}
+
+}  // namespace
+}  // namespace tandem::gpu_check

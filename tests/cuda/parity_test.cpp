@@ -1,0 +1,270 @@
+// Every case of every operator on every kernel of the card, over the fake runtime and libraries,
+// in all layouts and types; and which cases have no kernel.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "engine/graph/error.h"
+#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_libraries.h"
+#include "tests/harness/layout_variants.h"
+#include "tests/harness/operator_case.h"
+
+namespace tandem::testing {
+namespace {
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+const std::vector<OperatorCase>& cases() {
+  static const std::vector<OperatorCase> list = all_cases();
+  return list;
+}
+
+struct WholeCard : FakeCard {
+  WholeCard() : libraries(std::make_shared<FakeLibraries>(runtime)) {
+    card->libraries = libraries;
+    kernels = cuda::cuda_kernels(card);
+  }
+  std::shared_ptr<FakeLibraries> libraries;
+  KernelList kernels;
+  std::size_t known = 0, known_of_libraries = 0;  // problems that were told
+};
+
+/// One for all tests of a suite; there may be one at a time, so that it goes with its suite.
+std::unique_ptr<WholeCard>& own_card() {
+  static std::unique_ptr<WholeCard> own;
+  return own;
+}
+WholeCard& card() {
+  if (!own_card()) own_card() = std::make_unique<WholeCard>();
+  return *own_card();
+}
+
+// Inputs in the types that the graph has, absent ones left out.
+std::vector<HostTensor> in_types_of(const Graph& graph, std::vector<HostTensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = graph.nodes[0].inputs[i];
+    if (id) inputs[i] = inputs[i].converted(graph.type(id).dtype);
+  }
+  return inputs;
+}
+
+std::vector<HostTensor> run_reference(const Graph& graph, const std::vector<HostTensor>& inputs) {
+  const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
+  if (kernel == nullptr) throw std::runtime_error("no reference for " + graph.nodes[0].op->name);
+  return run_node(*kernel, graph, graph.nodes[0], inputs);
+}
+
+// Of the largest magnitude. What is rounded on the way is rounded a few times at most.
+double tolerance_of(const OperatorCase& c, DType computed) {
+  switch (computed) {
+    case DType::float16:
+      return std::max(c.tolerance, 4e-3);
+    case DType::bfloat16:
+      return std::max(c.tolerance, 3e-2);
+    default:
+      return c.tolerance;
+  }
+}
+
+// A case in one type: the node, its operands, and what the reference computes from them in double.
+struct TypedCase {
+  TypedCase(const OperatorCase& of, DType computed)
+      : c(of),
+        tolerance(tolerance_of(of, computed)),
+        graph(case_graph(of, operators(), computed)),
+        wide(case_graph(of, operators(), DType::float64)),
+        inputs(in_types_of(graph, case_inputs(of, DType::float32))),
+        expected(run_reference(wide, in_types_of(wide, inputs))) {}
+
+  const Node& node() const { return graph.nodes[0]; }
+  bool updates_in_place() const {
+    return !node().op->aliases.empty() || node().op->name == "GroupedUpdate";
+  }
+  bool has_float_results() const {
+    return std::any_of(expected.begin(), expected.end(), [](const HostTensor& y) {
+      return y.type().dtype == DType::float64 && y.bytes() > 0;
+    });
+  }
+
+  const OperatorCase& c;
+  double tolerance;
+  Graph graph, wide;
+  std::vector<HostTensor> inputs, expected;
+};
+
+void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
+                  double tolerance) {
+  ASSERT_EQ(results.size(), expected.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    EXPECT_EQ(compare(results[i], expected[i], tolerance), "") << "output " << i;
+  }
+}
+
+void check_layouts(const Kernel& kernel, const TypedCase& typed) {
+  for (const LayoutVariant& variant : layout_variants) {
+    SCOPED_TRACE(variant.name);
+    RunOptions options = card().run_options();
+    for (const HostTensor& x : typed.inputs)
+      options.input_layouts.push_back(variant.layout(x.shape()));
+    for (const HostTensor& y : typed.expected)
+      options.output_layouts.push_back(variant.layout(y.shape()));
+    expect_equal(run_node(kernel, typed.graph, typed.node(), typed.inputs, options), typed.expected,
+                 typed.tolerance);
+  }
+  if (typed.node().outputs.size() > 1) {
+    SCOPED_TRACE("only the first output is read");
+    RunOptions options = card().run_options();
+    options.only_first_output = true;
+    const auto results = run_node(kernel, typed.graph, typed.node(), typed.inputs, options);
+    EXPECT_EQ(compare(results[0], typed.expected[0], typed.tolerance), "");
+  }
+}
+
+void check_broadcast(const Kernel& kernel, const TypedCase& typed) {
+  SCOPED_TRACE("broadcast");
+  std::vector<Layout> layouts;
+  std::vector<HostTensor> inputs = typed.inputs;
+  broadcast_first_axis(inputs, layouts);
+  RunOptions options = card().run_options();
+  options.input_layouts = layouts;
+  expect_equal(run_node(kernel, typed.graph, typed.node(), inputs, options),
+               run_reference(typed.wide, in_types_of(typed.wide, inputs)), typed.tolerance);
+}
+
+void expect_no_problem(const std::string& kernel) {
+  EXPECT_EQ(card().card->take_failure(), "") << kernel;
+  std::size_t& known = card().known;
+  const std::vector<std::string> problems = card().runtime->problems();
+  for (; known < problems.size(); ++known) ADD_FAILURE() << kernel << ": " << problems[known];
+  std::size_t& known_of_libraries = card().known_of_libraries;
+  std::vector<std::string> others = card().libraries->lt.problems();
+  for (const std::string& text : card().libraries->dnn.problems()) others.push_back(text);
+  if (others.size() == known_of_libraries) return;
+  known_of_libraries = others.size();
+  for (const std::string& text : others) ADD_FAILURE() << kernel << ": " << text;
+}
+
+bool takes(const Kernel& kernel, const Graph& graph) {
+  if (kernel.op != graph.nodes[0].op->name) return false;
+  return !kernel.refuse || !kernel.refuse(plain_request(graph, graph.nodes[0], card().facts));
+}
+
+class CudaParityTest : public ::testing::TestWithParam<std::string> {
+ public:
+  static void TearDownTestSuite() { own_card().reset(); }
+
+ protected:
+  void check_all(DType computed) {
+    for (const OperatorCase& c : cases()) {
+      if (c.op != GetParam()) continue;
+      SCOPED_TRACE("case " + c.name);
+      try {
+        check(c, computed);
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << e.what();
+      }
+    }
+    card().runtime->clear_calls();
+  }
+
+ private:
+  void check(const OperatorCase& c, DType computed) {
+    Graph graph;
+    try {
+      graph = case_graph(c, operators(), computed);
+    } catch (const Error&) {
+      return;  // the operator has no such type
+    }
+    const bool is_taken = std::any_of(card().kernels.begin(), card().kernels.end(),
+                                      [&](const Kernel& kernel) { return takes(kernel, graph); });
+    if (!is_taken) return;  // WhatHasNoKernelIsListed
+    const TypedCase typed(c, computed);
+    for (const Kernel& kernel : card().kernels) {
+      if (!takes(kernel, graph)) continue;
+      SCOPED_TRACE(kernel.name);
+      check_layouts(kernel, typed);
+      if (!typed.updates_in_place()) check_broadcast(kernel, typed);
+      expect_no_problem(kernel.name);
+    }
+  }
+};
+
+TEST_P(CudaParityTest, Float32) { check_all(DType::float32); }
+TEST_P(CudaParityTest, Float16) { check_all(DType::float16); }
+TEST_P(CudaParityTest, BFloat16) { check_all(DType::bfloat16); }
+
+std::vector<std::string> operators_with_kernel() {
+  std::set<std::string> names;
+  for (const Kernel& kernel : WholeCard().kernels) names.insert(kernel.op);
+  return {names.begin(), names.end()};
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, CudaParityTest, ::testing::ValuesIn(operators_with_kernel()),
+                         [](const auto& param) { return param.param; });
+
+/// "MatMul: vector", where no kernel takes the case in float32; "MatMul: no float16" where none
+/// takes any case in that type, though the reference or float32's kernels would.
+std::set<std::string> without_kernel() {
+  std::set<std::string> lines;
+  for (const Operator& op : operators().all()) {
+    if (op.view != nullptr) continue;
+    for (const DType computed : {DType::float32, DType::float16, DType::bfloat16}) {
+      bool any_case = false, any_taken = false;
+      for (const OperatorCase& c : cases()) {
+        if (c.op != op.name) continue;
+        Graph graph;
+        try {
+          graph = case_graph(c, operators(), computed);
+        } catch (const Error&) {
+          continue;
+        }
+        any_case = true;
+        const bool is_taken =
+            std::any_of(card().kernels.begin(), card().kernels.end(),
+                        [&](const Kernel& kernel) { return takes(kernel, graph); });
+        any_taken = any_taken || is_taken;
+        if (computed == DType::float32 && !is_taken) lines.insert(op.name + ": " + c.name);
+      }
+      if (computed != DType::float32 && any_case && !any_taken)
+        lines.insert(op.name + ": no " + std::string(name_of(computed)));
+    }
+  }
+  return lines;
+}
+
+class CudaParity : public ::testing::Test {
+ public:
+  static void TearDownTestSuite() { own_card().reset(); }
+};
+
+// Nobody loses a kernel silently.
+TEST_F(CudaParity, WhatHasNoKernelIsListed) {
+  std::string text;
+  for (const std::string& line : without_kernel()) text += line + "\n";
+  std::ifstream file(TANDEM_SOURCE_DIR "/tests/cuda/operators_without_kernel.txt");
+  std::stringstream listed;
+  listed << file.rdbuf();
+  EXPECT_EQ(text, listed.str())
+      << "where that is meant, write it to tests/cuda/operators_without_kernel.txt";
+}
+
+TEST_F(CudaParity, ListsNoReference) {
+  std::set<std::string> names;
+  for (const Kernel& kernel : card().kernels) {
+    EXPECT_FALSE(kernel.reference) << kernel.name;
+    const std::string family = kernel.name.substr(0, kernel.name.find('.'));
+    EXPECT_TRUE(family == "cuda" || family == "cublas_lt" || family == "cudnn") << kernel.name;
+    EXPECT_NE(operators().find(kernel.op), nullptr) << kernel.name;
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing

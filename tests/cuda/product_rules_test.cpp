@@ -1,0 +1,356 @@
+// What a card's products ask of cuBLASLt: epilogues, types, alignments, scales; and what becomes of
+// failures and captures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/graph/builder.h"
+#include "engine/graph/error.h"
+#include "tests/cuda/support/product_on_card.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+Graph node_graph(const std::string& op, const std::vector<TensorType>& inputs,
+                 Attributes attributes = {}) {
+  GraphBuilder builder(operators());
+  std::vector<ValueId> ids;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    // A type of no elements and rank 7 stands for an input that is left out.
+    const bool absent = inputs[i].rank() == 7;
+    ids.push_back(absent ? ValueId{} : builder.input("x" + std::to_string(i), inputs[i]));
+  }
+  builder.set_scope({"layer"});
+  builder.output("y", builder.node(op, ids, attributes)[0]);
+  return builder.finish();
+}
+
+const TensorType absent_type{DType::float32, Shape(7, 0)};
+
+TensorType floats(Shape shape) { return {DType::float32, std::move(shape)}; }
+
+int launches(const ProductCard& card, const std::string& name) {
+  int count = 0;
+  for (const std::string& call : card.runtime->calls()) {
+    count += call.find("launch " + name) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+struct EpilogueRow {
+  const char* activation;
+  bool bias;
+  std::uint32_t epilogue;
+  int passes;  // of ours
+};
+
+TEST(ProductRules, EpiloguesOfTheLibraryWhereItHasThem) {
+  const EpilogueRow rows[] = {
+      {"", true, CUBLASLT_EPILOGUE_BIAS, 0},
+      {"Relu", false, CUBLASLT_EPILOGUE_RELU, 0},
+      {"Relu", true, CUBLASLT_EPILOGUE_RELU_BIAS, 0},
+      {"GeluTanh", false, CUBLASLT_EPILOGUE_GELU, 0},
+      {"GeluTanh", true, CUBLASLT_EPILOGUE_GELU_BIAS, 0},
+      {"Gelu", false, CUBLASLT_EPILOGUE_DEFAULT, 1},
+      {"Gelu", true, CUBLASLT_EPILOGUE_DEFAULT, 1},
+      {"ReluGrad", false, CUBLASLT_EPILOGUE_DEFAULT, 1},
+  };
+  for (const EpilogueRow& row : rows) {
+    SCOPED_TRACE(row.activation);
+    ProductCard card;
+    const bool masked = std::string(row.activation) == "ReluGrad";
+    OnCard gemm(card,
+                node_graph("Gemm",
+                           {floats({4, 6}), floats({6, 8}), row.bias ? floats({8}) : absent_type,
+                            masked ? floats({4, 8}) : absent_type},
+                           {{"activation", std::string(row.activation)}}));
+    gemm.prepare();
+    gemm.run();
+    ASSERT_EQ(card.lt.calls().size(), 1u);
+    EXPECT_EQ(card.lt.calls()[0].problem.operation.epilogue, row.epilogue);
+    EXPECT_EQ(launches(card, "finish_product"), row.passes);
+    card.expect_clean();
+  }
+}
+
+TEST(ProductRules, APassOfOursWhereTheLibraryHasNoAlgorithmWithTheEpilogue) {
+  ProductCard card;
+  card.lt.unsupported = [](const LtProblem& p) {
+    return p.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  };
+  OnCard gemm(card, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
+                               {{"activation", std::string("Relu")}}));
+  gemm.prepare();
+  gemm.run();
+  EXPECT_EQ(launches(card, "finish_product"), 1);
+  for (std::int64_t i = 0; i < 4; ++i) {
+    for (std::int64_t j = 0; j < 8; ++j) {
+      double sum = gemm.in(2, j);
+      for (std::int64_t l = 0; l < 6; ++l) sum += gemm.in(0, i * 6 + l) * gemm.in(1, l * 8 + j);
+      EXPECT_NEAR(gemm.out(i * 8 + j), std::max(sum, 0.0), 1e-6);
+    }
+  }
+  card.expect_clean();
+}
+
+TEST(ProductRules, TypesOfTheSums) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    for (const bool tf32 : {false, true}) {
+      ProductCard card;
+      card.card->allow_tf32 = tf32;
+      OnCard product(card, node_graph("MatMul", {{dtype, {4, 6}}, {dtype, {6, 8}}}));
+      product.prepare();
+      ASSERT_FALSE(card.lt.questions().empty());
+      const LtProblem& asked = card.lt.questions()[0];
+      EXPECT_EQ(asked.operation.compute, tf32 && dtype == DType::float32
+                                             ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                             : CUBLAS_COMPUTE_32F);
+      // 16-bit parts of a sum are never added up in 16 bits.
+      EXPECT_EQ(asked.preference.reduction_schemes,
+                static_cast<std::uint32_t>(dtype == DType::float32
+                                               ? CUBLASLT_REDUCTION_SCHEME_MASK
+                                               : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+      EXPECT_EQ(asked.preference.workspace_bytes, std::uint64_t{32} << 20);
+      card.expect_clean();
+    }
+  }
+}
+
+TEST(ProductRules, SmallerWorkspaceBeforeHopper) {
+  FakeRuntimeOptions options;
+  options.properties.name = "Older card";
+  options.properties.major = 8;
+  ProductCard card(options);
+  OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+  product.prepare();
+  EXPECT_EQ(card.lt.questions()[0].preference.workspace_bytes, std::uint64_t{4} << 20);
+}
+
+TEST(ProductRules, BFloat16NeedsAmpere) {
+  FakeRuntimeOptions options;
+  options.properties.name = "Old card";
+  options.properties.major = 7;
+  ProductCard card(options);
+  const Graph graph = node_graph("MatMul", {{DType::bfloat16, {4, 6}}, {DType::bfloat16, {6, 8}}});
+  std::vector<std::string> refusals;
+  const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+  EXPECT_EQ(choose_kernel(card.kernels, request, &refusals), nullptr);
+  EXPECT_THAT(refusals[0], HasSubstr("compute capability 8.0"));
+}
+
+// The same prepared product at addresses that are multiples of 16 bytes, and at others.
+TEST(ProductRules, AlgorithmsFitTheAddresses) {
+  for (const std::int64_t shift : {0, 1, 2}) {
+    for (const int operand : {0, 1, 2, 3}) {
+      ProductCard card;
+      OnCard gemm(card,
+                  node_graph("Gemm", {floats({8, 16}), floats({16, 8}), floats({8}), absent_type}));
+      if (operand < 3) gemm.shift(true, static_cast<std::size_t>(operand), shift);
+      if (operand == 3) gemm.shift(false, 0, shift);
+      gemm.prepare();
+      EXPECT_EQ(card.lt.questions().size(), 2u);
+      gemm.run();
+      ASSERT_EQ(card.lt.calls().size(), 1u);
+      const std::uint32_t expected = shift == 0 ? 16 : 4;
+      EXPECT_EQ(card.lt.calls()[0].problem.preference.alignment_a, expected);
+      EXPECT_EQ(card.lt.calls()[0].problem.preference.alignment_d, expected);
+      EXPECT_EQ(card.lt.calls()[0].problem.bias_alignment, expected);
+      card.expect_clean();
+    }
+  }
+}
+
+// Matrices of a batch that begin at odd places are not promised to be aligned.
+TEST(ProductRules, BatchesLessenTheAlignment) {
+  ProductCard card;
+  OnCard product(card, node_graph("MatMul", {floats({3, 5, 6}), floats({3, 6, 7})}));
+  product.prepare();
+  product.run();
+  ASSERT_EQ(card.lt.calls().size(), 1u);
+  const LtPreference& preference = card.lt.calls()[0].problem.preference;
+  EXPECT_EQ(preference.alignment_a, 8u);  // b: 42 elements
+  EXPECT_EQ(preference.alignment_b, 8u);  // a: 30 elements
+  EXPECT_EQ(preference.alignment_d, 4u);  // y: 35 elements
+  card.expect_clean();
+}
+
+// y as columns, and as a slice of a larger tensor.
+TEST(ProductRules, ResultsInTheirPlace) {
+  for (const std::vector<std::int64_t>& strides :
+       {std::vector<std::int64_t>{8, 1}, {1, 4}, {11, 1}, {1, 9}}) {
+    ProductCard card;
+    OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+    product.request().outputs[0].layout.strides = strides;
+    const Kernel* kernel = choose_kernel(card.kernels, product.request());
+    const Proposal proposal = kernel->propose(product.request())[0];
+    EXPECT_TRUE(satisfies(proposal.outputs[0], product.request().outputs[0].layout, {4, 8}));
+    product.prepare();
+    product.run();
+    for (std::int64_t i = 0; i < 4; ++i) {
+      for (std::int64_t j = 0; j < 8; ++j) {
+        double sum = 0;
+        for (std::int64_t l = 0; l < 6; ++l) {
+          sum += product.in(0, i * 6 + l) * product.in(1, l * 8 + j);
+        }
+        EXPECT_NEAR(product.out(i * strides[0] + j * strides[1]), sum, 1e-6);
+      }
+    }
+    if (strides[0] == 11) {
+      EXPECT_EQ(product.out(8), 0) << "writes beside its slice";
+    }
+    card.expect_clean();
+  }
+}
+
+TEST(ProductRules, ManyCallsAreRatherCopied) {
+  ProductCard card;
+  const auto wish_of_a = [&](std::int64_t heads, std::int64_t batch) {
+    const Graph graph =
+        node_graph("MatMul", {floats({batch, heads, 5, 4}), floats({batch, heads, 4, 6})});
+    KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+    request.inputs[0].layout = permuted({batch, heads, 5, 4}, {0, 2, 1, 3});
+    return choose_kernel(card.kernels, request)->propose(request)[0].inputs[0].kind;
+  };
+  EXPECT_EQ(wish_of_a(12, 32), LayoutWish::Kind::any);
+  EXPECT_EQ(wish_of_a(17, 32), LayoutWish::Kind::row_major);
+}
+
+TEST(ProductRules, GemmSgdReadsItsRateOnTheCard) {
+  for (const bool in_place : {true, false}) {
+    for (const bool transposed : {false, true}) {
+      ProductCard card;
+      OnCard update(
+          card, node_graph("GemmSgd", {floats({5, 7}), floats({5, 3}), floats({3, 7}), floats({})},
+                           {{"alpha", 0.5}}));
+      if (transposed) {
+        update.request().inputs[0].layout = permuted({5, 7}, {1, 0});
+        update.request().outputs[0].layout = permuted({5, 7}, {1, 0});
+      }
+      PreparedKernel& prepared = update.prepare();
+      update.place();
+      const std::int64_t row = transposed ? 1 : 7, column = transposed ? 5 : 1;
+      std::vector<double> expected;
+      for (std::int64_t i = 0; i < 5; ++i) {
+        for (std::int64_t j = 0; j < 7; ++j) {
+          double sum = 0;
+          for (std::int64_t l = 0; l < 3; ++l)
+            sum += update.in(1, i * 3 + l) * update.in(2, l * 7 + j);
+          expected.push_back(update.in(0, i * row + j * column) - 0.5 * update.in(3, 0) * sum);
+        }
+      }
+      void* workspace = nullptr;
+      card.runtime->allocate(workspace, prepared.workspace_bytes);
+      const void* in[] = {update.input(0), update.input(1), update.input(2), update.input(3)};
+      void* out[] = {in_place ? const_cast<void*>(in[0]) : update.output()};
+      prepared.run({in, out, workspace, nullptr, card.stream});
+      card.runtime->synchronize(card.stream);
+      const auto* y = reinterpret_cast<const float*>(card.runtime->host_view(out[0]));
+      for (std::int64_t i = 0; i < 35; ++i) {
+        EXPECT_NEAR(y[i / 7 * row + i % 7 * column], expected[static_cast<std::size_t>(i)], 1e-6);
+      }
+      ASSERT_EQ(card.lt.calls().size(), 1u);
+      EXPECT_EQ(card.lt.calls()[0].problem.operation.pointer_mode, CUBLASLT_POINTER_MODE_DEVICE);
+      card.runtime->release(workspace);
+      card.expect_clean();
+    }
+  }
+}
+
+// A captured product runs at each launch of the graph, with what its operands then hold.
+TEST(ProductRules, Captured) {
+  for (const bool late : {false, true}) {
+    FakeRuntimeOptions options;
+    options.late = late;
+    ProductCard card(options);
+    OnCard gemm(card, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
+                                 {{"activation", std::string("Gelu")}}));
+    gemm.prepare();
+    gemm.place();
+    const float before = gemm.out(0);
+    ASSERT_EQ(card.runtime->begin_capture(card.stream), cudaSuccess);
+    gemm.run();
+    cudaGraphExec_t graph = nullptr;
+    ASSERT_EQ(card.runtime->end_capture(card.stream, graph), cudaSuccess);
+    EXPECT_EQ(gemm.out(0), before);
+    for (const float factor : {1.0f, 2.0f}) {
+      float* const bias = reinterpret_cast<float*>(card.runtime->host_view(gemm.input(2)));
+      bias[0] = factor;
+      ASSERT_EQ(card.runtime->launch_graph(graph, card.stream), cudaSuccess);
+      ASSERT_EQ(card.runtime->synchronize(card.stream), cudaSuccess);
+      double sum = factor;
+      for (std::int64_t l = 0; l < 6; ++l) sum += gemm.in(0, l) * gemm.in(1, l * 8);
+      EXPECT_NEAR(gemm.out(0), 0.5 * sum * (1 + std::erf(sum / std::sqrt(2.0))), 1e-6);
+    }
+    card.runtime->destroy_graph(graph);
+    card.expect_clean();
+  }
+}
+
+TEST(ProductRules, FailuresAreNotedAndNotThrown) {
+  ProductCard card;
+  OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+  product.prepare();
+  card.lt.failing["cublasLtMatmul"] = CUBLAS_STATUS_EXECUTION_FAILED;
+  product.run();
+  EXPECT_EQ(card.card->take_failure(), "cublasLtMatmul: execution failed");
+  card.expect_clean();
+}
+
+std::string error_of(ProductCard& card, const Graph& graph) {
+  try {
+    const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+    choose_kernel(card.kernels, request)->prepare(request);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ProductRules, WhatCannotBePreparedIsAnError) {
+  const Graph graph = node_graph("MatMul", {floats({4, 6}), floats({6, 8})});
+  {
+    ProductCard card;
+    card.lt.unsupported = [](const LtProblem&) { return true; };
+    EXPECT_THAT(error_of(card, graph), HasSubstr("cuBLASLt has no algorithm"));
+    EXPECT_THAT(error_of(card, graph), HasSubstr("run = \"cpu\""));
+  }
+  {
+    ProductCard card;
+    card.card->libraries = std::make_shared<NoLibraries>();
+    EXPECT_THAT(error_of(card, graph), HasSubstr("tandem doctor"));
+  }
+  for (const char* call : {"cublasLtCreate", "cublasLtMatmulDescCreate",
+                           "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
+                           "cublasLtMatmulPreferenceCreate", "cublasLtMatmulAlgoGetHeuristic"}) {
+    ProductCard card;
+    card.lt.failing[call] = CUBLAS_STATUS_INTERNAL_ERROR;
+    EXPECT_THAT(error_of(card, graph), HasSubstr(call));
+    card.kernels.clear();
+    EXPECT_EQ(card.lt.live(), 0u) << call << " leaks";
+  }
+}
+
+TEST(ProductRules, GivesEverythingBack) {
+  ProductCard card;
+  {
+    OnCard product(card, node_graph("MatMul", {floats({3, 4, 6}), floats({3, 6, 8})}));
+    product.prepare();
+    product.run();
+    EXPECT_GT(card.lt.live(), 1u);
+  }
+  EXPECT_EQ(card.lt.live(), 1u);  // the handle
+  card.kernels.clear();
+  EXPECT_EQ(card.lt.live(), 0u);
+  card.expect_clean();
+}
+
+}  // namespace
+}  // namespace tandem::testing

@@ -1,0 +1,313 @@
+// MatMul, Gemm and GemmSgd of a card against the double reference: every case, and many shapes.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <stdexcept>
+
+#include "engine/graph/builder.h"
+#include "tests/cuda/support/product_card.h"
+
+namespace tandem::testing {
+namespace {
+
+const OperatorSet& operators() {
+  static const OperatorSet set = all_operators();
+  return set;
+}
+
+bool is_product(const std::string& op) { return op == "MatMul" || op == "Gemm" || op == "GemmSgd"; }
+
+/// Of one rounding of the result; a pass of ours after the product rounds a second time.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::bfloat16:
+      return 6e-3;
+    case DType::float16:
+      return 8e-4;
+    case DType::float32:
+      return 1e-6;
+    default:
+      return 0;
+  }
+}
+
+Layout reversed_order(const Shape& shape) {
+  std::vector<int> order;
+  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
+  return permuted(shape, order);
+}
+
+/// Rows of a larger tensor, from an offset that is no multiple of 16 bytes.
+Layout sliced(const Shape& shape) {
+  Shape larger = shape;
+  for (std::int64_t& extent : larger) ++extent;
+  Layout layout = row_major(larger);
+  layout.offset = 1;
+  return layout;
+}
+
+Layout with_gaps(const Shape& shape) {
+  Layout layout = sliced(shape);
+  for (std::int64_t& stride : layout.strides) stride *= 2;
+  return layout;
+}
+
+Layout backwards(const Shape& shape) {
+  Layout layout = row_major(shape);
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    layout.offset += std::max<std::int64_t>(shape[i] - 1, 0) * layout.strides[i];
+    layout.strides[i] = -layout.strides[i];
+  }
+  return layout;
+}
+
+struct Variant {
+  const char* name;
+  Layout (*layout)(const Shape&);
+};
+constexpr Variant variants[] = {{"row-major", row_major},
+                                {"reversed order", reversed_order},
+                                {"sliced", sliced},
+                                {"gaps", with_gaps},
+                                {"backwards", backwards}};
+
+HostTensor reference_of(const Graph& graph, const std::vector<HostTensor>& inputs) {
+  const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
+  if (kernel == nullptr) throw std::runtime_error("no reference kernel");
+  return run_node(*kernel, graph, graph.nodes[0], inputs)[0];
+}
+
+/// The graph's node on the card, and the same numbers on the double reference (`wide`).
+void check(ProductCard& card, const Graph& graph, const Graph& wide,
+           const std::vector<HostTensor>& inputs, const std::vector<Layout>& layouts) {
+  const Node& node = graph.nodes[0];
+  std::vector<std::string> refusals;
+  const Kernel* kernel =
+      choose_kernel(card.kernels, plain_request(graph, node, card.facts), &refusals);
+  ASSERT_NE(kernel, nullptr) << (refusals.empty() ? "" : refusals[0]);
+  std::vector<HostTensor> exact;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = wide.nodes[0].inputs[i];
+    exact.push_back(id ? inputs[i].converted(wide.type(id).dtype) : HostTensor());
+  }
+  RunOptions options = card.run_options();
+  options.input_layouts = layouts;
+  const HostTensor y = run_node(*kernel, graph, node, inputs, options)[0];
+  EXPECT_EQ(compare(y, reference_of(wide, exact), tolerance_of(y.type().dtype)), "")
+      << kernel->name;
+  card.expect_clean();
+}
+
+TEST(Products, EveryCase) {
+  ProductCard card;
+  int ran = 0;
+  for (const OperatorCase& c : all_cases()) {
+    if (!is_product(c.op)) continue;
+    for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16, DType::float64}) {
+      if (dtype == DType::float64 && c.op != "MatMul") continue;
+      const Graph graph = case_graph(c, operators(), dtype);
+      // Integers are their own reference.
+      const DType result = graph.type(graph.nodes[0].outputs[0]).dtype;
+      const Graph wide = is_float(result) ? case_graph(c, operators(), DType::float64) : graph;
+      const std::vector<HostTensor> inputs = case_inputs(c, dtype);
+      for (const Variant& variant : variants) {
+        SCOPED_TRACE(c.op + " " + c.name + ", " + std::string(name_of(dtype)) + ", " +
+                     variant.name);
+        std::vector<Layout> layouts;
+        for (const HostTensor& x : inputs) layouts.push_back(variant.layout(x.shape()));
+        check(card, graph, wide, inputs, layouts);
+        ++ran;
+      }
+    }
+  }
+  EXPECT_GT(ran, 300);
+}
+
+// More elements than a small card has threads.
+TEST(Products, ManyIntegers) {
+  FakeRuntimeOptions options;
+  options.properties.name = "Small card";
+  options.properties.multiprocessors = 1;
+  ProductCard card(options);
+  OperatorCase c;
+  c.op = "MatMul";
+  c.name = "many integers";
+  for (const Shape& shape : {Shape{2, 40, 9}, Shape{9, 40}}) {
+    CaseInput input;
+    input.shape = shape;
+    input.dtype = DType::int32;
+    input.fill = CaseInput::Fill::integers;
+    input.low = -9;
+    input.high = 9;
+    c.inputs.push_back(input);
+  }
+  const Graph graph = case_graph(c, operators(), DType::float32);
+  check(card, graph, graph, case_inputs(c, DType::float32), {});
+}
+
+/// Random extents, layouts and epilogues.
+class Sampler {
+ public:
+  explicit Sampler(unsigned start) : random_(start) {}
+
+  std::int64_t extent() {
+    constexpr std::int64_t extents[] = {1, 2, 7, 31, 33, 64, 130};
+    return extents[random_() % std::size(extents)];
+  }
+  std::size_t below(std::size_t n) { return random_() % n; }
+  bool coin() { return below(2) == 0; }
+  HostTensor tensor(const Shape& shape, DType dtype) {
+    HostTensor x(TensorType{DType::float32, shape});
+    for (float& value : x.as<float>()) {
+      value = static_cast<float>(random_() >> 8) * 0x1p-23f - 1;
+    }
+    return x.converted(dtype);
+  }
+  /// Row-major, the last two axes swapped, or a slice of a larger tensor.
+  Layout matrix_layout(const Shape& shape) {
+    const std::size_t kind = below(3);
+    if (kind == 0 || shape.size() < 2) return row_major(shape);
+    if (kind == 1) return sliced(shape);
+    std::vector<int> order(shape.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    std::swap(order[order.size() - 1], order[order.size() - 2]);
+    return permuted(shape, order);
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+struct Sample {
+  std::string op;
+  std::vector<Shape> shapes;
+  std::vector<bool> absent;  // inputs that are left out
+  Attributes attributes;
+};
+
+Graph graph_of(const Sample& sample, DType dtype) {
+  GraphBuilder builder(operators());
+  std::vector<ValueId> inputs;
+  for (std::size_t i = 0; i < sample.shapes.size(); ++i) {
+    const bool rate = sample.op == "GemmSgd" && i == 3;
+    inputs.push_back(sample.absent[i]
+                         ? ValueId{}
+                         : builder.input("x" + std::to_string(i),
+                                         {rate ? DType::float32 : dtype, sample.shapes[i]}));
+  }
+  builder.output("y", builder.node(sample.op, inputs, sample.attributes)[0]);
+  return builder.finish();
+}
+
+void check_sample(ProductCard& card, Sampler& sampler, const Sample& sample) {
+  for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
+    const Graph graph = graph_of(sample, dtype);
+    std::vector<HostTensor> inputs;
+    std::vector<Layout> layouts;
+    std::string trace = sample.op + " of " + std::string(name_of(dtype));
+    for (std::size_t i = 0; i < sample.shapes.size(); ++i) {
+      const ValueId id = graph.nodes[0].inputs[i];
+      inputs.push_back(id ? sampler.tensor(sample.shapes[i], graph.type(id).dtype) : HostTensor());
+      layouts.push_back(sampler.matrix_layout(sample.shapes[i]));
+      if (id) trace += " " + to_string(sample.shapes[i]) + " " + to_string(layouts.back());
+    }
+    SCOPED_TRACE(trace);
+    check(card, graph, graph_of(sample, DType::float64), inputs, layouts);
+  }
+}
+
+TEST(Products, RandomMatMul) {
+  ProductCard card;
+  Sampler sampler(1);
+  for (int i = 0; i < 120; ++i) {
+    const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
+    Shape a{m, k}, b{k, n};
+    switch (sampler.below(6)) {
+      case 1:
+        a = {3, m, k};
+        b = {3, k, n};
+        break;
+      case 2:
+        a = {3, m, k};
+        break;
+      case 3:
+        b = {3, k, n};
+        break;
+      case 4:
+        a = {2, 1, m, k};
+        b = {3, k, n};
+        break;
+      case 5:
+        a = {2, 3, m, k};
+        b = {2, 3, k, n};
+        break;
+    }
+    check_sample(card, sampler, {"MatMul", {a, b}, {false, false}, {}});
+  }
+}
+
+TEST(Products, RandomGemm) {
+  FakeRuntimeOptions options;  // so small that a pass of ours goes round more than once
+  options.properties.name = "Small card";
+  options.properties.major = 9;
+  options.properties.multiprocessors = 1;
+  ProductCard card(options);
+  Sampler sampler(2);
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
+    const char* const activations[] = {"", "Relu", "Gelu", "GeluTanh", "ReluGrad"};
+    const std::string activation = activations[i % 5];
+    const bool masked = activation == "ReluGrad";
+    const bool deep = sampler.coin();
+    const Shape a = deep ? Shape{2, m, k} : Shape{m, k}, y = deep ? Shape{2, m, n} : Shape{m, n};
+    const double alpha = sampler.coin() ? 1.0 : -0.5;
+    check_sample(card, sampler,
+                 {"Gemm",
+                  {a, {k, n}, {n}, y},
+                  {false, false, sampler.coin(), !masked},
+                  {{"activation", activation}, {"alpha", alpha}}});
+  }
+}
+
+TEST(Products, RandomGemmSgd) {
+  ProductCard card;
+  Sampler sampler(3);
+  for (int i = 0; i < 40; ++i) {
+    const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
+    check_sample(card, sampler,
+                 {"GemmSgd",
+                  {{m, n}, {m, k}, {k, n}, {}},
+                  {false, false, false, false},
+                  {{"alpha", sampler.coin() ? 1.0 : 0.25}}});
+  }
+}
+
+// A sum of nothing needs no library.
+TEST(Products, NothingToSum) {
+  ProductCard card;
+  Sampler sampler(4);
+  check_sample(card, sampler, {"MatMul", {{3, 0}, {0, 5}}, {false, false}, {}});
+  check_sample(card, sampler, {"MatMul", {{2, 3, 0}, {2, 0, 5}}, {false, false}, {}});
+  check_sample(card, sampler, {"MatMul", {{0}, {0}}, {false, false}, {}});
+  check_sample(card, sampler, {"MatMul", {{0, 4}, {4, 5}}, {false, false}, {}});
+  check_sample(card, sampler, {"MatMul", {{0, 2, 4}, {4, 5}}, {false, false}, {}});
+  for (const char* activation : {"", "Relu", "Gelu", "GeluTanh"}) {
+    check_sample(card, sampler,
+                 {"Gemm",
+                  {{3, 0}, {0, 8}, {8}, {3, 8}},
+                  {false, false, false, true},
+                  {{"activation", std::string(activation)}, {"alpha", 2.0}}});
+  }
+  check_sample(card, sampler,
+               {"Gemm",
+                {{3, 0}, {0, 5}, {5}, {3, 5}},
+                {false, false, true, false},
+                {{"activation", std::string("ReluGrad")}}});
+  check_sample(card, sampler,
+               {"GemmSgd", {{4, 5}, {4, 0}, {0, 5}, {}}, {false, false, false, false}, {}});
+  EXPECT_TRUE(card.lt.questions().empty());
+  EXPECT_TRUE(card.lt.calls().empty());
+}
+
+}  // namespace
+}  // namespace tandem::testing

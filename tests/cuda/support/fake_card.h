@@ -1,0 +1,60 @@
+// A card over the fake runtime, with one stream: for tests of kernels.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/context.h"
+#include "tests/cuda/support/fake_runtime.h"
+#include "tests/harness/operator_case.h"
+
+namespace tandem::testing {
+
+/// No library can be used.
+class NoLibraries final : public cuda::Libraries {
+ public:
+  const cuda::CublasLt* cublas_lt() override { return nullptr; }
+  const cuda::Cudnn* cudnn() override { return nullptr; }
+  const cuda::Nvrtc* nvrtc() override { return nullptr; }
+  const cuda::Nccl* nccl() override { return nullptr; }
+  std::vector<CudaLibraryReport> report() override { return {}; }
+};
+
+struct FakeCard {
+  explicit FakeCard(FakeRuntimeOptions options = {},
+                    std::shared_ptr<cuda::Libraries> libraries = nullptr)
+      : runtime(std::make_shared<FakeRuntime>(std::move(options))),
+        card(std::make_shared<cuda::CardContext>()) {
+    card->runtime = runtime;
+    card->libraries = libraries ? std::move(libraries) : std::make_shared<NoLibraries>();
+    runtime->properties(0, card->properties);
+    runtime->make_stream(stream);
+    facts.kind = "cuda";
+    facts.features = {"bfloat16", "float16", "tf32", "sm_90"};
+  }
+
+  /// For `run_node`: its operands stay in memory of the host, which the fake's kernels may touch.
+  RunOptions run_options() {
+    RunOptions options;
+    options.queue = stream;
+    options.facts = &facts;
+    options.finish = [this] { runtime->synchronize(stream); };
+    return options;
+  }
+
+  /// The first failed call of a kernel, or the first broken rule; "" where all is well.
+  std::string problem() {
+    std::string text = card->take_failure();
+    const std::vector<std::string> problems = runtime->problems();
+    if (text.empty() && !problems.empty()) text = problems.front();
+    return text;
+  }
+
+  std::shared_ptr<FakeRuntime> runtime;
+  cuda::Card card;
+  cudaStream_t stream = nullptr;
+  DeviceFacts facts;
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,93 @@
+// Memory of the fake CUDA runtime: guards around every block, NaN in fresh and in released bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace tandem::testing {
+
+/// Blocks by address; interior addresses resolve. Released blocks are kept a while, filled, so that
+/// who uses them still is found.
+class BlockList {
+ public:
+  static constexpr std::size_t guard = 256;
+  struct Block {
+    std::size_t bytes = 0;
+    bool released = false;
+  };
+  struct Found {
+    std::uintptr_t start = 0;
+    const Block* block = nullptr;  // null: no block has the address
+  };
+
+  /// `delta`: from a block's address to where the host reads and writes it.
+  explicit BlockList(std::ptrdiff_t delta = 0) : delta_(delta) {}
+  /// The bytes at `start`, with guards around, are ours: fills block and guards.
+  void add(std::uintptr_t start, std::size_t bytes);
+  Found find(std::uintptr_t address) const;
+  /// Fills the block and keeps it. The caller has found it alive.
+  void release(std::uintptr_t start);
+  /// Takes out the oldest released blocks until at most `most` bytes of them are kept.
+  std::vector<std::pair<std::uintptr_t, std::size_t>> forget_released(std::size_t most);
+  /// Of guards and released blocks that somebody has written since; each block once.
+  void check(const std::string& whose, std::vector<std::string>& problems);
+  const std::map<std::uintptr_t, Block>& blocks() const { return blocks_; }
+  std::size_t live_bytes() const { return live_bytes_; }
+
+ private:
+  std::uint8_t* view(std::uintptr_t address) const {
+    return reinterpret_cast<std::uint8_t*>(address + static_cast<std::uintptr_t>(delta_));
+  }
+  void check_block(std::uintptr_t start, Block& block, const std::string& whose,
+                   std::vector<std::string>& problems);
+
+  std::ptrdiff_t delta_;
+  std::map<std::uintptr_t, Block> blocks_;
+  std::deque<std::uintptr_t> released_;
+  std::size_t released_bytes_ = 0, live_bytes_ = 0;
+  std::map<std::uintptr_t, bool> reported_;
+};
+
+/// The memory of a card: a window of addresses, mapped twice. One view has the addresses that
+/// everybody knows and is open while kernels run; the other one is for copies and tests.
+class CardMemory {
+ public:
+  CardMemory(std::size_t limit, bool protect);
+  ~CardMemory();
+  CardMemory(const CardMemory&) = delete;
+  CardMemory& operator=(const CardMemory&) = delete;
+
+  bool contains(std::uintptr_t address) const {
+    return address >= device_view_ && address - device_view_ < window_;
+  }
+  void* host_view(std::uintptr_t address) const {
+    return reinterpret_cast<void*>(address - device_view_ + host_view_);
+  }
+  std::size_t limit() const { return limit_; }
+  std::size_t in_use() const { return in_use_; }
+  void* allocate(std::size_t bytes);  // null where none is left
+  void release(std::uintptr_t start);
+  void set_open(bool open);
+  BlockList blocks;
+
+ private:
+  std::size_t limit_, in_use_ = 0, window_ = 0;
+  bool protect_;
+  int file_ = -1;
+  std::uintptr_t device_view_ = 0, host_view_ = 0;
+  std::map<std::size_t, std::size_t> free_;  // offset → bytes
+};
+
+class PinnedMemory {
+ public:
+  ~PinnedMemory();
+  void* allocate(std::size_t bytes);
+  void release(std::uintptr_t start);
+  BlockList blocks;
+};
+
+}  // namespace tandem::testing

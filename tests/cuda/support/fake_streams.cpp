@@ -1,0 +1,460 @@
+// The fake CUDA runtime: streams, events, captures and graphs.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/cuda/support/fake_parts.h"
+
+namespace tandem::testing {
+
+void FakeRuntime::Work::keep() {
+  if (kind != Kind::launch) return;
+  body.resize((launch.body_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+  std::memcpy(body.data(), launch.body, launch.body_bytes);
+  launch.body = nullptr;  // a moved vector keeps its bytes, a copied one does not
+}
+
+void FakeRuntime::Capture::join(std::shared_ptr<FakeStream> stream,
+                                const std::shared_ptr<Capture>& self) {
+  stream->capture = self;
+  stream->branch = branches.size();
+  branches.push_back({std::move(stream), {}});
+  for (Branch& branch : branches) branch.clock.resize(branches.size(), 0);
+}
+
+cudaError_t FakeRuntime::find(cudaStream_t handle, std::string_view call,
+                              std::shared_ptr<FakeStream>& to, bool on_own_card) {
+  const auto found = streams_.find(handle);
+  if (found == streams_.end()) {
+    return broken(cudaErrorInvalidResourceHandle,
+                  std::string(call) + (handle == nullptr ? " on the default stream"
+                                                         : " on a stream that does not exist"));
+  }
+  to = found->second;
+  if (on_own_card && to->card != thread().card) {
+    return broken(cudaErrorInvalidResourceHandle, std::string(call) + " on a stream of card " +
+                                                      std::to_string(to->card) + " while card " +
+                                                      std::to_string(thread().card) + " is chosen");
+  }
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::find(cudaEvent_t handle, std::string_view call, FakeEvent*& to) {
+  const auto found = events_.find(handle);
+  if (found == events_.end())
+    return broken(cudaErrorInvalidResourceHandle,
+                  std::string(call) + " of an event that does not exist");
+  to = found->second.get();
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::add(const std::shared_ptr<FakeStream>& stream, std::string_view name,
+                             Work& work, std::span<const ByteAccess> accesses) {
+  OfThread& own = thread();
+  if (stream->capture) {
+    Capture& capture = *stream->capture;
+    capture.step(*stream);
+    capture.accesses.insert(capture.accesses.end(), accesses.begin(), accesses.end());
+    work.keep();
+    capture.nodes.push_back(std::move(work));
+    return cudaSuccess;
+  }
+  own.is_fresh = false;
+  if (order_ && work.kind != Work::Kind::wait) {
+    order_->join(stream->lane, LaneMonitor::host_lane);
+    order_->operation(stream->lane, {name, 0, accesses}, 0);
+  }
+  ++stream->added;
+  if (options_.late) {
+    work.keep();
+    stream->pending.push_back(std::move(work));
+  } else {
+    ++stream->done;
+    execute(*stream, work);
+  }
+  return cudaSuccess;
+}
+
+void FakeRuntime::execute(FakeStream& stream, const Work& work) {
+  const auto run_kernel = [&](std::string_view name, const auto& f) {
+    CardMemory& memory = *cards_[stream.card];
+    if (sticky_ != cudaSuccess) return;  // a broken card runs nothing
+    memory.set_open(true);
+    f();
+    memory.set_open(false);
+    if (const auto failing = failing_kernels_.find(name); failing != failing_kernels_.end()) {
+      sticky_ = failing->second;
+      failing_kernels_.erase(failing);
+    }
+  };
+  switch (work.kind) {
+    case Work::Kind::copy:
+      if (work.bytes > 0) std::memmove(host_view(work.to), host_view(work.from), work.bytes);
+      break;
+    case Work::Kind::fill:
+      std::memset(host_view(work.to), work.byte, work.bytes);
+      break;
+    case Work::Kind::launch:
+      run_kernel(work.launch.name, [&] {
+        work.launch.emulate(work.launch.shape,
+                            work.body.empty() ? work.launch.body : work.body.data());
+      });
+      break;
+    case Work::Kind::function:
+      run_kernel(work.name, work.function);
+      break;
+    case Work::Kind::wait:
+      run_until(*work.other, work.number);
+      break;
+    case Work::Kind::graph:
+      for (const Work& node : work.graph->nodes) execute(stream, node);
+      break;
+  }
+}
+
+void FakeRuntime::run_until(FakeStream& stream, std::uint64_t number) {
+  while (stream.done < number && !stream.pending.empty()) {
+    const Work work = std::move(stream.pending.front());
+    stream.pending.pop_front();
+    ++stream.done;
+    execute(stream, work);
+  }
+}
+
+void FakeRuntime::run_all() {
+  for (const auto& [handle, stream] : streams_) run_until(*stream, stream->added);
+}
+
+void FakeRuntime::host_waits_for(FakeStream& stream) {
+  run_until(stream, stream.added);
+  if (order_) order_->join(LaneMonitor::host_lane, stream.lane);
+}
+
+cudaError_t FakeRuntime::make_stream(cudaStream_t& to) {
+  const std::lock_guard lock(mutex_);
+  to = nullptr;
+  if (const cudaError_t error =
+          enter("make_stream", [&] { return "make_stream " + std::to_string(streams_made_ + 1); }))
+    return error;
+  auto stream = std::make_shared<FakeStream>();
+  stream->number = ++streams_made_;
+  stream->card = thread().card;
+  if (order_) stream->lane = order_->add_lane(stream->name());
+  to = reinterpret_cast<cudaStream_t>(stream.get());
+  streams_[to] = std::move(stream);
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::destroy_stream(cudaStream_t handle) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong = find(handle, "destroy_stream", stream, false);
+  if (const cudaError_t error = enter("destroy_stream", [&] {
+        return "destroy_stream" + (stream ? " " + std::to_string(stream->number) : "");
+      }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (stream->capture)
+    return broken(cudaErrorStreamCaptureUnsupported, "a stream is destroyed while it captures");
+  run_until(*stream, stream->added);
+  if (order_) order_->remove_lane(stream->lane);
+  streams_.erase(handle);
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::synchronize(cudaStream_t handle) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong = find(handle, "synchronize", stream, false);
+  if (const cudaError_t error = enter(
+          "synchronize", [&] { return "synchronize" + (stream ? " " + stream->name() : ""); }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (stream->capture) {
+    stream->capture->broken = "the host waits for a stream that captures";
+    return broken(cudaErrorStreamCaptureUnsupported, stream->capture->broken);
+  }
+  if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
+  host_waits_for(*stream);
+  return sticky_;
+}
+
+cudaError_t FakeRuntime::synchronize_card() {
+  const std::lock_guard lock(mutex_);
+  if (const cudaError_t error = enter("synchronize_card", [] { return "synchronize_card"; }))
+    return error;
+  if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
+  for (const auto& [handle, stream] : streams_) {
+    if (stream->card == thread().card) host_waits_for(*stream);
+  }
+  return sticky_;
+}
+
+cudaError_t FakeRuntime::make_event(cudaEvent_t& to) {
+  const std::lock_guard lock(mutex_);
+  to = nullptr;
+  if (const cudaError_t error =
+          enter("make_event", [&] { return "make_event " + std::to_string(events_made_ + 1); }))
+    return error;
+  auto event = std::make_unique<FakeEvent>();
+  event->number = ++events_made_;
+  event->card = thread().card;
+  if (order_) event->id = order_->add_event();
+  to = reinterpret_cast<cudaEvent_t>(event.get());
+  events_[to] = std::move(event);
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::destroy_event(cudaEvent_t handle) {
+  const std::lock_guard lock(mutex_);
+  FakeEvent* event = nullptr;
+  const cudaError_t wrong = find(handle, "destroy_event", event);
+  if (const cudaError_t error = enter("destroy_event", [&] {
+        return "destroy_event" + (event ? " " + std::to_string(event->number) : "");
+      }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (order_) order_->remove_event(event->id);
+  events_.erase(handle);
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::record(cudaEvent_t handle, cudaStream_t on) {
+  const std::lock_guard lock(mutex_);
+  FakeEvent* event = nullptr;
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong_event = find(handle, "record", event);
+  const cudaError_t wrong_stream = find(on, "record", stream, true);
+  if (const cudaError_t error = enter("record", [&] {
+        return "record" + (event ? " " + event->name() : "") + (stream ? " " + stream->name() : "");
+      }))
+    return error;
+  if (wrong_event != cudaSuccess) return wrong_event;
+  if (wrong_stream != cudaSuccess) return wrong_stream;
+  if (event->card != stream->card)
+    return broken(cudaErrorInvalidResourceHandle, "an event is recorded by another card's stream");
+  if (stream->capture) {
+    event->capture = stream->capture;
+    event->clock = stream->capture->branches[stream->branch].clock;
+    return cudaSuccess;
+  }
+  event->capture.reset();
+  event->stream = stream;
+  event->position = stream->added;
+  ++event->count;
+  event->time = std::chrono::steady_clock::now();
+  if (order_) {
+    order_->join(stream->lane, LaneMonitor::host_lane);
+    order_->record(stream->lane, event->id, event->count);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::wait(cudaStream_t on, cudaEvent_t handle) {
+  const std::lock_guard lock(mutex_);
+  FakeEvent* event = nullptr;
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong_event = find(handle, "wait", event);
+  const cudaError_t wrong_stream = find(on, "wait", stream, false);
+  if (const cudaError_t error = enter("wait", [&] {
+        return "wait" + (event ? " " + event->name() : "") + (stream ? " " + stream->name() : "");
+      }))
+    return error;
+  if (wrong_event != cudaSuccess) return wrong_event;
+  if (wrong_stream != cudaSuccess) return wrong_stream;
+  if (event->capture) {
+    if (event->capture->ended)
+      return broken(cudaErrorCapturedEvent,
+                    "a stream waits for an event of a capture that has ended");
+    if (!stream->capture) {
+      if (stream->added > stream->done && !options_.late)
+        return broken(cudaErrorIllegalState, "a stream with pending work joins a capture");
+      event->capture->join(stream, event->capture);
+    }
+    if (stream->capture != event->capture)
+      return broken(cudaErrorStreamCaptureMerge, "a wait would merge two captures");
+    join_clocks(stream->capture->branches[stream->branch].clock, event->clock);
+    stream->capture->step(*stream);
+    return cudaSuccess;
+  }
+  if (stream->capture) {
+    stream->capture->broken =
+        "a stream waits in a capture for an event that was recorded outside of it";
+    return broken(cudaErrorStreamCaptureIsolation, stream->capture->broken);
+  }
+  if (event->count == 0) return cudaSuccess;  // CUDA waits for nothing
+  if (order_) order_->wait(stream->lane, event->id, event->count);
+  Work work;
+  work.kind = Work::Kind::wait;
+  work.other = event->stream;
+  work.number = event->position;
+  return add(stream, "wait", work, {});
+}
+
+bool FakeRuntime::has_happened(FakeEvent& event) {
+  if (event.count == 0) return true;
+  if (event.stream->done < event.position) return false;
+  if (order_) order_->wait(LaneMonitor::host_lane, event.id, event.count);
+  return true;
+}
+
+cudaError_t FakeRuntime::synchronize(cudaEvent_t handle) {
+  const std::lock_guard lock(mutex_);
+  FakeEvent* event = nullptr;
+  const cudaError_t wrong = find(handle, "synchronize", event);
+  if (const cudaError_t error = enter(
+          "synchronize_event", [&] { return "synchronize" + (event ? " " + event->name() : ""); }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (event->capture)
+    return broken(cudaErrorCapturedEvent, "the host waits for an event of a capture");
+  if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
+  if (event->count > 0) run_until(*event->stream, event->position);
+  has_happened(*event);
+  return sticky_;
+}
+
+cudaError_t FakeRuntime::query(cudaEvent_t handle) {
+  const std::lock_guard lock(mutex_);
+  FakeEvent* event = nullptr;
+  const cudaError_t wrong = find(handle, "query", event);
+  if (const cudaError_t error =
+          enter("query", [&] { return "query" + (event ? " " + event->name() : ""); }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (event->capture)
+    return broken(cudaErrorCapturedEvent, "the host asks for an event of a capture");
+  if (const cudaError_t error = refuse_in_capture("the host asks for an event")) return error;
+  if (has_happened(*event)) return sticky_;
+  run_until(*event->stream, event->stream->done + 1);  // who asks again and again gets there
+  return sticky_ != cudaSuccess ? sticky_ : cudaErrorNotReady;
+}
+
+cudaError_t FakeRuntime::make_timer(cudaEvent_t& to) {
+  const std::lock_guard lock(mutex_);
+  const cudaError_t error = make_event(to);
+  if (error == cudaSuccess) events_.at(to)->is_timer = true;
+  return error;
+}
+
+cudaError_t FakeRuntime::milliseconds(float& to, cudaEvent_t from, cudaEvent_t until) {
+  const std::lock_guard lock(mutex_);
+  to = 0;
+  FakeEvent* events[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    const cudaError_t error = find(i == 0 ? from : until, "milliseconds", events[i]);
+    if (error != cudaSuccess) return error;
+  }
+  if (const cudaError_t error = enter("milliseconds", [] { return "milliseconds"; })) return error;
+  for (FakeEvent* event : events) {
+    if (!event->is_timer || event->count == 0 || event->capture)
+      return broken(cudaErrorInvalidResourceHandle, "the time of an event that has none");
+    if (!has_happened(*event)) return cudaErrorNotReady;
+  }
+  to = std::chrono::duration<float, std::milli>(events[1]->time - events[0]->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::begin_capture(cudaStream_t handle) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong = find(handle, "begin_capture", stream, false);
+  if (const cudaError_t error = enter(
+          "begin_capture", [&] { return "begin_capture" + (stream ? " " + stream->name() : ""); }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (stream->capture)
+    return broken(cudaErrorIllegalState, "a capture begins on a stream that captures");
+  const auto capture = std::make_shared<Capture>();
+  capture->thread = std::this_thread::get_id();
+  capture->join(stream, capture);
+  thread().capture = capture;
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::end_capture(cudaStream_t handle, cudaGraphExec_t& to) {
+  const std::lock_guard lock(mutex_);
+  to = nullptr;
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong = find(handle, "end_capture", stream, false);
+  if (const cudaError_t error = enter(
+          "end_capture", [&] { return "end_capture" + (stream ? " " + stream->name() : ""); }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (!capture) return broken(cudaErrorIllegalState, "a capture ends that never began");
+  if (capture->branches[0].stream != stream)
+    return broken(cudaErrorStreamCaptureUnmatched,
+                  "a capture ends on another stream than that on which it began");
+  if (capture->thread != std::this_thread::get_id())
+    return broken(cudaErrorStreamCaptureWrongThread, "a capture ends on another thread");
+  capture->ended = true;
+  thread().capture.reset();
+  for (Capture::Branch& branch : capture->branches) branch.stream->capture.reset();
+  if (!capture->broken.empty()) return cudaErrorStreamCaptureInvalidated;
+  for (std::size_t b = 1; b < capture->branches.size(); ++b) {
+    if (capture->branches[0].clock[b] < capture->branches[b].clock[b])
+      return broken(
+          cudaErrorStreamCaptureUnjoined,
+          "a capture ends before " + capture->branches[b].stream->name() + " is joined to it");
+  }
+  auto graph = std::make_shared<FakeGraph>();
+  graph->number = ++graphs_made_;
+  graph->card = stream->card;
+  graph->nodes = std::move(capture->nodes);
+  graph->accesses = std::move(capture->accesses);
+  to = reinterpret_cast<cudaGraphExec_t>(graph.get());
+  graphs_[to] = std::move(graph);
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::launch_graph(cudaGraphExec_t handle, cudaStream_t on) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<FakeStream> stream;
+  const cudaError_t wrong = find(on, "launch_graph", stream, true);
+  const auto found = graphs_.find(handle);
+  if (const cudaError_t error = enter("launch_graph", [&] {
+        return "launch_graph" +
+               (found != graphs_.end() ? " " + std::to_string(found->second->number) : "") +
+               (stream ? " " + stream->name() : "");
+      }))
+    return error;
+  if (wrong != cudaSuccess) return wrong;
+  if (found == graphs_.end())
+    return broken(cudaErrorInvalidResourceHandle, "a graph is launched that does not exist");
+  if (stream->capture)
+    return broken(cudaErrorStreamCaptureUnsupported, "a graph is launched while capturing");
+  for (const Work& node : found->second->nodes) {  // addresses have to be good still
+    if (node.kind != Work::Kind::copy && node.kind != Work::Kind::fill) continue;
+    Place place;
+    if (const cudaError_t error = find(node.to, node.bytes, "copy in a graph", place)) return error;
+    if (node.from == nullptr) continue;
+    if (const cudaError_t error = find(node.from, node.bytes, "copy in a graph", place))
+      return error;
+  }
+  Work work;
+  work.kind = Work::Kind::graph;
+  work.graph = found->second;
+  std::vector<ByteAccess> accesses;
+  if (order_) {
+    accesses = found->second->accesses;
+    const OfThread& own = thread();
+    if (own.is_fresh) accesses.insert(accesses.end(), own.since.begin(), own.since.end());
+  }
+  return add(stream, found->second->name(), work, accesses);
+}
+
+cudaError_t FakeRuntime::destroy_graph(cudaGraphExec_t handle) {
+  const std::lock_guard lock(mutex_);
+  const auto found = graphs_.find(handle);
+  if (const cudaError_t error = enter("destroy_graph", [&] {
+        return "destroy_graph" +
+               (found != graphs_.end() ? " " + std::to_string(found->second->number) : "");
+      }))
+    return error;
+  if (found == graphs_.end())
+    return broken(cudaErrorInvalidResourceHandle, "a graph is destroyed that does not exist");
+  graphs_.erase(found);
+  return cudaSuccess;
+}
+
+}  // namespace tandem::testing

@@ -1,0 +1,58 @@
+// A card whose convolutions and attention are computed by the fake cuDNN.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_cudnn.h"
+
+namespace tandem::testing {
+
+/// cuDNN alone.
+class CudnnLibraries final : public cuda::Libraries {
+ public:
+  explicit CudnnLibraries(const cuda::Cudnn* table) : table_(table) {}
+  const cuda::CublasLt* cublas_lt() override { return nullptr; }
+  const cuda::Cudnn* cudnn() override { return table_; }
+  const cuda::Nvrtc* nvrtc() override { return nullptr; }
+  const cuda::Nccl* nccl() override { return nullptr; }
+  std::vector<CudaLibraryReport> report() override { return {}; }
+
+ private:
+  const cuda::Cudnn* table_;
+};
+
+struct NetworkCard : FakeCard {
+  explicit NetworkCard(FakeRuntimeOptions options = {})
+      : FakeCard(std::move(options)), cudnn(runtime) {
+    card->libraries = std::make_shared<CudnnLibraries>(cudnn.table());
+    list_kernels();
+  }
+
+  /// Anew: nothing is known of plans.
+  void list_kernels() {
+    kernels.clear();
+    cuda::add_network_kernels(kernels, card);
+  }
+
+  const Kernel& kernel(const std::string& name, const std::string& op) const {
+    for (const Kernel& kernel : kernels) {
+      if (kernel.name == name && kernel.op == op) return kernel;
+    }
+    throw std::runtime_error("no kernel " + name + " of " + op);
+  }
+
+  void expect_clean() {
+    EXPECT_EQ(problem(), "");
+    for (const std::string& text : cudnn.problems()) ADD_FAILURE() << text;
+  }
+
+  FakeCudnn cudnn;
+  KernelList kernels;
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,37 @@
+// What a stage of the GPU check has said, for tests of the stages.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda/gpu_check/report.h"
+
+namespace tandem::gpu_check {
+
+/// What a stage has said.
+struct Said {
+  int code = -1;
+  std::vector<Json> lines;
+  Json verdict;
+
+  const Json* find(const std::string& check) const {
+    for (const Json& line : lines) {
+      if (line.contains("check") && line["check"].get<std::string>().find(check) == 0) return &line;
+    }
+    return nullptr;
+  }
+};
+
+template <class Stage>
+Said said_by(Stage stage) {
+  Said said;
+  Report report("stage", true,
+                [&](const std::string& line) { said.lines.push_back(Json::parse(line)); });
+  stage(report);
+  said.code = report.finish();
+  said.verdict = said.lines.back();
+  return said;
+}
+
+}  // namespace tandem::gpu_check

@@ -1,0 +1,43 @@
+// An operator case in one computing type: the node, its operands, and what the reference computes
+// from the same numbers in double.
+#pragma once
+
+#include <algorithm>
+#include <stdexcept>
+#include <vector>
+
+#include "tests/harness/operator_case.h"
+
+namespace tandem::testing {
+
+/// Inputs in the types that the graph has, absent ones left out.
+inline std::vector<HostTensor> in_types_of(const Graph& graph, std::vector<HostTensor> inputs) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueId id = graph.nodes[0].inputs[i];
+    if (id) inputs[i] = inputs[i].converted(graph.type(id).dtype);
+  }
+  return inputs;
+}
+
+inline std::vector<HostTensor> run_reference(const Graph& graph,
+                                             const std::vector<HostTensor>& inputs) {
+  const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
+  if (kernel == nullptr) throw std::runtime_error("no reference for " + graph.nodes[0].op->name);
+  return run_node(*kernel, graph, graph.nodes[0], inputs);
+}
+
+struct TypedCase {
+  /// Throws Error where the operator has no such type.
+  TypedCase(const OperatorCase& of, const OperatorSet& operators, DType computed)
+      : graph(case_graph(of, operators, computed)),
+        wide(case_graph(of, operators, DType::float64)),
+        inputs(in_types_of(graph, case_inputs(of, DType::float32))),
+        expected(run_reference(wide, in_types_of(wide, inputs))) {}
+
+  const Node& node() const { return graph.nodes[0]; }
+
+  Graph graph, wide;
+  std::vector<HostTensor> inputs, expected;
+};
+
+}  // namespace tandem::testing

@@ -1,0 +1,328 @@
+// Optimizer updates on a card, over several steps beside the double reference; clipping.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <ostream>
+
+#include "engine/graph/half.h"
+#include "engine/operators/update_kind.h"
+#include "tests/cuda/support/row_card.h"
+
+namespace tandem::testing {
+namespace {
+
+struct Kind {
+  std::string name, op;
+  Attributes settings;
+};
+void PrintTo(const Kind& kind, std::ostream* to) { *to << kind.name; }
+
+std::vector<Kind> kinds() {
+  return {
+      {"sgd", "SgdUpdate", {{"weight_decay", 0.1}}},
+      {"momentum", "SgdUpdate", {{"momentum", 0.9}, {"dampening", 0.5}, {"weight_decay", 0.01}}},
+      {"nesterov", "SgdUpdate", {{"momentum", 0.9}, {"nesterov", 1}}},
+      {"adam", "AdamUpdate", {{"weight_decay", 0.1}, {"epsilon", 1e-3}}},
+      {"adamw", "AdamUpdate", {{"weight_decay", 0.1}, {"decoupled", 1}, {"epsilon", 1e-3}}},
+      {"onnx_adam", "AdamUpdate", {{"epsilon", 1e-2}, {"epsilon_form", std::string("onnx")}}},
+      {"adagrad", "AdagradUpdate", {{"lr_decay", 0.5}, {"weight_decay", 0.1}, {"epsilon", 1e-3}}},
+      {"ftrl", "FtrlUpdate", {{"l1", 0.02}, {"l2", 0.1}, {"beta", 1.0}}},
+      {"tensorflow_ftrl",
+       "FtrlUpdate",
+       {{"l1", 0.02},
+        {"l2", 0.1},
+        {"lr_power", -0.7},
+        {"l2_shrinkage", 0.01},
+        {"dialect", std::string("tensorflow")}}},
+  };
+}
+
+std::size_t states_of(const Kind& kind) {
+  const UpdateKind& known = *find_update_kind(kind.op);
+  return known.has_states == nullptr || kind.settings.find("momentum") ? known.states.size() : 0;
+}
+
+/// Master and states of one parameter; squares of gradients are positive.
+Tensors parameter(const Kind& kind, const Shape& shape, unsigned seed) {
+  Tensors tensors{uniform(shape, seed)};
+  for (std::size_t k = 0; k < states_of(kind); ++k) {
+    tensors.push_back(uniform(shape, seed + 1 + static_cast<unsigned>(k), 0.1, 1));
+  }
+  return tensors;
+}
+
+Tensors scalars(float lr, std::int64_t step, float scale, bool skip) {
+  return {number_of(lr), number_of(step), number_of(scale), truth(skip)};
+}
+
+/// Inputs of the update of single parameters: (master, grad, states...) of each, then the scalars.
+Tensors inputs_of(const Kind& kind, const std::vector<Tensors>& parameters,
+                  const Tensors& gradients, const Tensors& step, bool widened) {
+  Tensors inputs;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto tensor = [&](std::size_t k) {
+      return widened ? parameters[i][k].converted(DType::float64) : parameters[i][k];
+    };
+    inputs.push_back(tensor(0));
+    inputs.push_back(gradients[i]);
+    for (std::size_t k = 1; k < parameters[i].size(); ++k) inputs.push_back(tensor(k));
+    if (parameters[i].size() == 1 && kind.op == "SgdUpdate") inputs.push_back(no_tensor());
+  }
+  inputs.insert(inputs.end(), step.begin(), step.end());
+  return inputs;
+}
+
+std::uint16_t bits_in(float x, DType dtype) {
+  return dtype == DType::bfloat16 ? float_to_bfloat16(x) : float_to_half(x);
+}
+
+void expect_weight(const HostTensor& weight, const HostTensor& master, DType dtype) {
+  ASSERT_EQ(weight.type(), (TensorType{dtype, master.shape()}));
+  const auto* bits = static_cast<const std::uint16_t*>(weight.data());
+  for (std::size_t i = 0; i < master.as<float>().size(); ++i) {
+    ASSERT_EQ(bits[i], bits_in(master.as<float>()[i], dtype)) << "element " << i;
+  }
+}
+
+class Updates : public ::testing::TestWithParam<Kind> {};
+
+TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
+  const Kind& kind = GetParam();
+  RowCard card({.late = true});
+  const std::vector<std::pair<DType, DType>> types{{DType::float32, DType::float32},
+                                                   {DType::float32, DType::bfloat16},
+                                                   {DType::bfloat16, DType::bfloat16},
+                                                   {DType::float16, DType::float16}};
+  for (const Shape& shape : {Shape{}, Shape{3}, Shape{4, 5}, Shape{2, 2049}, Shape{0}}) {
+    for (const auto& [gradients, weights] : types) {  // weights of float32: none
+      SCOPED_TRACE(to_string(shape) + " " + std::string(name_of(gradients)));
+      Attributes settings = kind.settings;
+      const bool weighted = weights != DType::float32;
+      if (weighted) settings.set("weight", std::string(name_of(weights)));
+      Tensors own = parameter(kind, shape, 3), exact = own;
+      for (HostTensor& tensor : exact) tensor = tensor.converted(DType::float64);
+      for (int step = 1; step <= 4; ++step) {
+        const HostTensor grad = uniform(shape, static_cast<unsigned>(10 + step), -1, 1, gradients);
+        const Tensors scalar = scalars(0.05f, step, 0.5f, false);
+        Tensors inputs = inputs_of(kind, {own}, {grad}, scalar, false);
+        if (weighted) inputs.push_back(HostTensor(TensorType{weights, shape}));
+        const Tensors results = card.run(kind.op, inputs, settings);
+        const Tensors expected =
+            on_reference(kind.op, inputs_of(kind, {exact}, {grad}, scalar, true), kind.settings);
+        for (std::size_t k = 0; k < own.size(); ++k) {
+          EXPECT_EQ(compare(results[k], expected[k], 1e-6), "") << "result " << k << " of " << step;
+          own[k] = results[k];
+          exact[k] = expected[k];
+        }
+        if (weighted) expect_weight(results.back(), results[0], weights);
+      }
+    }
+  }
+}
+
+TEST_P(Updates, OfManyParametersAreAFewLaunches) {
+  const Kind& kind = GetParam();
+  RowCard card;
+  std::vector<Tensors> parameters, exact;
+  Tensors gradients;
+  for (std::int64_t i = 0; i < 150; ++i) {
+    const Shape shape{i == 7 || i == 149 ? 0 : i * 37 % 91 + (i % 50 == 3 ? 9000 : 1)};
+    parameters.push_back(parameter(kind, shape, static_cast<unsigned>(i)));
+    gradients.push_back(uniform(shape, static_cast<unsigned>(i) + 900));
+  }
+  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  Attributes settings = kind.settings;
+  settings.set("op", kind.op);
+  settings.set("count", std::int64_t{150});
+  card.runtime->clear_calls();
+  const Tensors results =
+      card.run("GroupedUpdate", inputs_of(kind, parameters, gradients, scalar, false), settings);
+  EXPECT_EQ(card.launches(), 3);
+  const Tensors expected =
+      on_reference("GroupedUpdate", inputs_of(kind, parameters, gradients, scalar, true), settings);
+  ASSERT_EQ(results.size(), expected.size());
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    EXPECT_EQ(compare(results[k], expected[k], 1e-6), "") << "result " << k;
+  }
+}
+
+TEST_P(Updates, ThatAreSkippedChangeNothingButWeights) {
+  const Kind& kind = GetParam();
+  RowCard card;
+  for (const std::int64_t size : {1, 4, 103}) {
+    const Tensors own = parameter(kind, {size}, 5);
+    Attributes settings = kind.settings;
+    settings.set("weight", std::string("bfloat16"));
+    Tensors inputs = inputs_of(kind, {own}, {uniform({size}, 6)}, scalars(0.1f, 2, 1, true), false);
+    inputs.push_back(HostTensor(TensorType{DType::bfloat16, {size}}));
+    const Tensors results = card.run(kind.op, inputs, settings);
+    for (std::size_t k = 0; k < own.size(); ++k) EXPECT_TRUE(same_bits(results[k], own[k]));
+    expect_weight(results.back(), own[0], DType::bfloat16);
+  }
+}
+
+// No address is a multiple of what four elements take.
+TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
+  const Kind& kind = GetParam();
+  RowCard card;
+  const Tensors own = parameter(kind, {1030}, 7);
+  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  const HostTensor grad = uniform({1030}, 8);
+  const Tensors inputs = inputs_of(kind, {own}, {grad}, scalar, false);
+  std::vector<Layout> layouts;
+  for (const HostTensor& input : inputs) {
+    Layout layout = is_given(input) ? row_major(input.shape()) : Layout{};
+    if (input.shape().size() == 1) layout.offset = 1;
+    layouts.push_back(layout);
+  }
+  const Tensors results = card.run(kind.op, inputs, kind.settings, layouts);
+  const Tensors expected =
+      on_reference(kind.op, inputs_of(kind, {own}, {grad}, scalar, true), kind.settings);
+  for (std::size_t k = 0; k < own.size(); ++k) {
+    EXPECT_EQ(compare(results[k], expected[k], 1e-6), "") << "result " << k;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(UpdatesOnCards, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
+  RowCard card;
+  const Kind kind{"ftrl", "FtrlUpdate", {{"l1", 0.02}}};
+  const Tensors own = parameter(kind, {70}, 5);
+  const Tensors results =
+      card.run(kind.op, inputs_of(kind, {own}, {uniform({70}, 6)}, scalars(0, 2, 1, false), false),
+               kind.settings);
+  for (std::size_t k = 0; k < own.size(); ++k) EXPECT_TRUE(same_bits(results[k], own[k]));
+}
+
+// One capture, replayed: the step's scalars lie in the card's memory, which the host cannot read,
+// and the launch is the same each time.
+TEST(UpdatesOnCards, ReadTheirScalarsOnTheCard) {
+  RowCard card({.late = true});
+  const Attributes settings{{"weight_decay", 0.1}};
+  const Kind kind{"adam", "AdamUpdate", settings};
+  const std::int64_t size = 1001;
+  Tensors own = parameter(kind, {size}, 4), exact;
+  for (const HostTensor& tensor : own) exact.push_back(tensor.converted(DType::float64));
+  const HostTensor grad = uniform({size}, 9);
+  Tensors inputs = inputs_of(kind, {own}, {grad}, scalars(1, 1, 1, false), false);
+
+  std::vector<void*> memory;
+  std::vector<const void*> addresses;
+  for (const HostTensor& input : inputs) {
+    void* to = nullptr;
+    ASSERT_EQ(card.runtime->allocate(to, input.bytes()), cudaSuccess);
+    ASSERT_EQ(card.runtime->copy_now(to, input.data(), input.bytes()), cudaSuccess);
+    memory.push_back(to);
+    addresses.push_back(to);
+  }
+  const std::vector<void*> outputs{memory[0], memory[2], memory[3], nullptr};
+  const Graph graph = node_of(kind.op, inputs, settings);
+  KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+  const Kernel* kernel = choose_kernel(card.kernels, request);
+  ASSERT_NE(kernel, nullptr);
+  const auto prepared = kernel->prepare(request);
+
+  const StepContext context;
+  ASSERT_EQ(card.runtime->begin_capture(card.stream), cudaSuccess);
+  prepared->run({addresses.data(), outputs.data(), nullptr, &context, card.stream});
+  cudaGraphExec_t captured = nullptr;
+  ASSERT_EQ(card.runtime->end_capture(card.stream, captured), cudaSuccess);
+  for (int step = 1; step <= 5; ++step) {
+    const Tensors scalar =
+        scalars(0.1f / static_cast<float>(step), step, 0.25f * static_cast<float>(step), step == 4);
+    for (std::size_t k = 0; k < 4; ++k) {
+      ASSERT_EQ(card.runtime->copy_now(memory[4 + k], scalar[k].data(), scalar[k].bytes()),
+                cudaSuccess);
+    }
+    ASSERT_EQ(card.runtime->launch_graph(captured, card.stream), cudaSuccess);
+    ASSERT_EQ(card.runtime->synchronize(card.stream), cudaSuccess);
+    exact = on_reference(kind.op, inputs_of(kind, {exact}, {grad}, scalar, true), settings);
+    exact.resize(own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      ASSERT_EQ(card.runtime->copy_now(own[k].data(), outputs[k], own[k].bytes()), cudaSuccess);
+      EXPECT_EQ(compare(own[k], exact[k], 1e-6), "") << "result " << k << " of step " << step;
+    }
+  }
+  EXPECT_EQ(card.runtime->destroy_graph(captured), cudaSuccess);
+  for (void* own_memory : memory) card.runtime->release(own_memory);
+  EXPECT_EQ(card.problem(), "");
+}
+
+TEST(UpdatesOnCards, SayWhatTheyDoNotTake) {
+  RowCard card;
+  const Kind adam{"adam", "AdamUpdate", {}};
+  Tensors inputs =
+      inputs_of(adam, {parameter(adam, {4}, 1)}, {uniform({4}, 2)}, scalars(1, 1, 1, false), true);
+  EXPECT_EQ(card.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: element type float64");
+  inputs = inputs_of(adam, {parameter(adam, {4}, 1)}, {uniform({4}, 2).converted(DType::float64)},
+                     scalars(1, 1, 1, false), false);
+  EXPECT_EQ(card.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: a gradient of float64");
+  EXPECT_EQ(card.refusal("SumOfSquares", {uniform({4}, 2).converted(DType::float64)}),
+            "cuda.sum_of_squares: element type float64");
+}
+
+TEST(Clipping, SumsSquaresInTwoStages) {
+  RowCard card;
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    for (const std::int64_t size : {0, 1, 5, 1024, 16384, 16385, 300007}) {
+      SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size));
+      const HostTensor x = uniform({size}, 3, -2, 2, dtype);
+      double expected = 0;
+      for (std::int64_t i = 0; i < size; ++i) expected += x.number(i) * x.number(i);
+      card.runtime->clear_calls();
+      const double sum = card.run("SumOfSquares", {x})[0].number(0);
+      EXPECT_NEAR(sum, expected, 1e-6 * expected);
+      EXPECT_EQ(card.launches(), size <= 16384 ? 1 : 2);
+      Layout shifted = row_major(x.shape());
+      shifted.offset = 1;
+      EXPECT_NEAR(card.run("SumOfSquares", {x}, {}, {shifted})[0].number(0), expected,
+                  1e-6 * expected);
+    }
+  }
+  HostTensor broken = uniform({40000}, 3);
+  broken.as<float>()[39999] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(card.run("SumOfSquares", {broken})[0].number(0)));
+  broken.as<float>()[39999] = -std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(std::isinf(card.run("SumOfSquares", {broken})[0].number(0)));
+}
+
+TEST(Clipping, ScalesByTheNormOfAll) {
+  RowCard card;
+  for (const std::size_t count : {1, 2, 100, 256, 257, 700}) {
+    SCOPED_TRACE(count);
+    Tensors sums;
+    for (std::size_t i = 0; i < count; ++i) sums.push_back(number_of(0.25f + 0.01f * float(i % 7)));
+    for (const double max_norm : {0.0, 0.5, 1e6}) {
+      const Attributes settings{{"max_norm", max_norm}};
+      const Tensors results = card.run("ClipScale", sums, settings);
+      const Tensors expected = on_reference("ClipScale", sums, settings);
+      for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(compare(results[k], expected[k], 1e-6), "");
+    }
+  }
+  const Tensors broken{number_of(1.0f), number_of(std::numeric_limits<float>::quiet_NaN())};
+  const Tensors results = card.run("ClipScale", broken, {{"max_norm", 1.0}});
+  EXPECT_TRUE(std::isnan(results[0].number(0)));
+  EXPECT_TRUE(std::isnan(results[1].number(0)));
+}
+
+TEST(Clipping, AccumulatesGradients) {
+  RowCard card;
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+    for (const std::int64_t size : {0, 1, 6, 5000}) {
+      const HostTensor sum = uniform({size}, 1), grad = uniform({size}, 2, -1, 1, dtype);
+      for (const std::int64_t first : {0, 1}) {
+        const HostTensor result = card.run("Accumulate", {sum, grad}, {{"first", first}})[0];
+        for (std::int64_t i = 0; i < size; ++i) {
+          const float before = first != 0 ? 0.0f : sum.as<float>()[static_cast<std::size_t>(i)];
+          ASSERT_EQ(result.as<float>()[static_cast<std::size_t>(i)],
+                    before + static_cast<float>(grad.number(i)));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
