@@ -125,8 +125,8 @@ std::vector<FusedExample> more_fused_examples() {
                                                         : 1e-5;
     const HostTensor x = numbers({5, 48}, dtype, 1), y = numbers({48}, dtype, 2);
     add("unary " + type, {x}, all_unary, tolerance);
-    add("binary " + type,
-        {x, numbers({5, 1}, dtype, 3, 0.5, 2), numbers({5, 48}, dtype, 4)}, all_binary, tolerance);
+    add("binary " + type, {x, numbers({5, 1}, dtype, 3, 0.5, 2), numbers({5, 48}, dtype, 4)},
+        all_binary, tolerance);
     add("predicates " + type, {x, y}, all_predicates, tolerance);
     add("powers " + type, {x}, powers, 4 * tolerance);
     add("casts " + type, {x}, casts, 0);
@@ -138,7 +138,8 @@ std::vector<FusedExample> more_fused_examples() {
     add("whole predicates " + type, {numbers({3, 40}, dtype, 3), numbers({3, 1}, dtype, 4)},
         all_predicates, 0);
   }
-  add("types of several sizes",
+  add(
+      "types of several sizes",
       {numbers({9, 33}, DType::bfloat16, 1), numbers({9, 33}, DType::float32, 2),
        numbers({33}, DType::boolean, 3)},
       [](GraphBuilder& g, const Values& x) {
@@ -147,8 +148,11 @@ std::vector<FusedExample> more_fused_examples() {
         return Values{chosen, g.cast(chosen, DType::bfloat16)};
       },
       1e-2);
-  add("an input handed on", {numbers({70}, DType::float32, 1)},
-      [](GraphBuilder& g, const Values& x) { return Values{g.neg(x[0]), x[0]}; },
+  add(
+      "an input handed on", {numbers({70}, DType::float32, 1)},
+      [](GraphBuilder& g, const Values& x) {
+        return Values{g.neg(x[0]), x[0]};
+      },
       0);
   for (std::int64_t n : {0, 1, 31, 33, 1025, 40003})
     add("squares of " + std::to_string(n), {numbers({n}, DType::float32, 1)}, square, 1e-6);

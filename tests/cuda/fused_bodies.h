@@ -18,8 +18,7 @@ struct FusedExample {
   double tolerance = 1e-5;
 };
 
-using BuildBody =
-    std::function<std::vector<ValueId>(GraphBuilder&, const std::vector<ValueId>&)>;
+using BuildBody = std::function<std::vector<ValueId>(GraphBuilder&, const std::vector<ValueId>&)>;
 
 /// `build` gets the body's inputs and gives its outputs.
 inline std::shared_ptr<const Graph> fused_body(const std::vector<TensorType>& inputs,

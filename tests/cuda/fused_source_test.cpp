@@ -105,7 +105,7 @@ class Generated final : public PreparedKernel {
     bool wide = plan_.wide.possible;
     for (std::size_t k = 0; wide && k < plan_.alignment.size(); ++k) {
       const void* address = k < inputs_ ? a.inputs[k] : a.outputs[k - inputs_];
-      wide = cuda::is_aligned(address, plan_.alignment[k]);
+      wide = cuda::aligned_to(address, plan_.alignment[k]);
     }
     if (plan_.elements > 0) {
       const cuda::FusedPlan::Way& way = wide ? plan_.wide : plan_.narrow;
@@ -148,24 +148,12 @@ const std::vector<FusedExample>& examples() {
   return all;
 }
 
-struct Variant {
-  const char* name;
-  Layout (*layout)(const Shape&);
-};
-const Variant variants[] = {
-    {"row-major", row_major},
-    {"reversed order", reversed_order},
-    {"gaps", [](const Shape& shape) { return with_gaps(shape); }},
-    {"backwards", backwards},
-    {"channels-last", channels_last_where_possible},
-    {"one element off", [](const Shape& shape) { return row_major_from(shape, 1); }}};
-
 /// Calls f(example, run options) for each example in each layout.
 template <class F>
 void for_each_run(const F& f) {
   for (const FusedExample& example : examples()) {
     SCOPED_TRACE(example.name);
-    for (const Variant& variant : variants) {
+    for (const LayoutVariant& variant : all_variants()) {
       const bool large = example.inputs[0].type().elements() > 100000;
       if (large && variant.layout != row_major) continue;
       SCOPED_TRACE(variant.name);
@@ -184,7 +172,7 @@ void for_each_run(const F& f) {
 
 /// The card's fused kernel with its `prepare` replaced.
 struct GeneratedKernel {
-  GeneratedKernel() : card({}, std::make_shared<FakeNvrtc>()) {
+  GeneratedKernel() : card({}, std::make_shared<NvrtcLibraries>()) {
     KernelList list;
     cuda::add_fused_kernels(list, card.card);
     kernel = list.front();
@@ -210,14 +198,14 @@ struct GeneratedKernel {
 TEST(CudaFusedSource, ComputesOnTheHostWhatTheReferenceDoes) {
   GeneratedKernel generated;
   generated.collect();
-  std::cerr<<generated.programs.sources().size()<<" sources\n"; generated.programs.compile();
+  generated.programs.compile();
   if (HasFatalFailure()) return;
   generated.run = true;
   for_each_run([&](const FusedExample& example, RunOptions options) {
     options.queue = generated.card.stream;
     options.finish = [&] { generated.card.runtime->synchronize(generated.card.stream); };
-    const auto results = run_node(generated.kernel, example.graph, example.graph.nodes[0],
-                                  example.inputs, options);
+    const auto results =
+        run_node(generated.kernel, example.graph, example.graph.nodes[0], example.inputs, options);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (options.only_first_output && i > 0) continue;
       EXPECT_EQ(compare(results[i], example.expected[i], example.tolerance), "") << "output " << i;

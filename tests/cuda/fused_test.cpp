@@ -22,16 +22,14 @@ int count_calls(CardKernels& kernels, const std::string& start) {
 }
 
 TEST(CudaFused, CasesInSeveralLayouts) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
   for (const auto& examples : {fused_case_examples(), more_fused_examples()}) {
     for (const FusedExample& example : examples) {
       SCOPED_TRACE(example.name);
-      for (auto* layout : {+[](const Shape& shape) { return row_major(shape); },
-                           +[](const Shape& shape) { return reversed_order(shape); },
-                           +[](const Shape& shape) { return with_gaps(shape); },
-                           +[](const Shape& shape) { return row_major_from(shape, 1); }}) {
+      for (const LayoutVariant& variant : all_variants()) {
+        SCOPED_TRACE(variant.name);
         std::vector<Layout> layouts;
-        for (const HostTensor& x : example.inputs) layouts.push_back(layout(x.shape()));
+        for (const HostTensor& x : example.inputs) layouts.push_back(variant.layout(x.shape()));
         expect_equal(kernels.run(example.graph, example.inputs, layouts), example.expected,
                      example.tolerance);
       }
@@ -52,7 +50,7 @@ TEST(CudaFused, RefusesWithoutACompiler) {
 }
 
 std::string refusal(const std::vector<TensorType>& types, const BuildBody& build) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
   const Graph graph = single_node("Fused", types, {}, fused_body(types, build));
   std::vector<std::string> refusals;
   choose_kernel(kernels.list(), plain_request(graph, graph.nodes[0]), &refusals);
@@ -62,11 +60,10 @@ std::string refusal(const std::vector<TensorType>& types, const BuildBody& build
 TEST(CudaFused, RefusesWhatItCannot) {
   using Values = std::vector<ValueId>;
   const TensorType floats{DType::float32, {4, 6}}, whole{DType::int32, {4, 6}};
-  EXPECT_EQ(refusal({floats, {DType::float32, {6}}},
-                    [](GraphBuilder& g, const Values& x) {
-                      return Values{g.add(x[0], g.neg(x[1]))};
-                    }),
-            "cuda.fused: several index spaces");
+  EXPECT_EQ(
+      refusal({floats, {DType::float32, {6}}},
+              [](GraphBuilder& g, const Values& x) { return Values{g.add(x[0], g.neg(x[1]))}; }),
+      "cuda.fused: several index spaces");
   EXPECT_EQ(refusal({whole},
                     [](GraphBuilder& g, const Values& x) {
                       return Values{g.reduce_sum(g.neg(x[0]), {1}, true)};
@@ -96,7 +93,7 @@ TEST(CudaFused, RefusesWhatItCannot) {
 
 // Known inputs stand in the source as numbers; others of the same shape do not.
 TEST(CudaFused, ProgramsAreSharedBySource) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
   const auto run = [&](std::int64_t n) {
     const FusedExample example = fused_example(
         "sum", {random_numbers({n}, DType::float32, 1), random_numbers({n}, DType::float32, 2)},
@@ -121,7 +118,7 @@ class CudaFusedFiles : public ::testing::Test {
 
   /// Runs one body on a fresh card; returns what was loaded.
   std::vector<fs::path> run() {
-    CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+    CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
     kernels.card().card->cache_folder = (folder_ / "cache").string();
     const FusedExample example = fused_case_examples().front();
     expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
@@ -145,45 +142,43 @@ TEST_F(CudaFusedFiles, AreWrittenOnceAndReadAgain) {
   ASSERT_EQ(first.size(), 1u);
   const std::string text = content(first[0]);
   EXPECT_NE(text.find("--gpu-architecture=sm_90"), std::string::npos);
-  const int compiled = FakeNvrtc::compiled;
+  const int compiled = fake_nvrtc_compiled;
   EXPECT_EQ(run(), first);
-  EXPECT_EQ(FakeNvrtc::compiled, compiled);
+  EXPECT_EQ(fake_nvrtc_compiled, compiled);
 }
 
 TEST_F(CudaFusedFiles, BrokenOnesAreCompiledAgain) {
   const std::vector<fs::path> first = run();
   ASSERT_EQ(first.size(), 1u);
   const std::string text = content(first[0]);
-  const int compiled = FakeNvrtc::compiled;
+  const int compiled = fake_nvrtc_compiled;
   std::ofstream(first[0], std::ios::binary) << text.substr(0, text.size() / 2);
   EXPECT_EQ(run(), first);
   EXPECT_EQ(content(first[0]), text);
   std::ofstream(first[0], std::ios::binary | std::ios::trunc);
   EXPECT_EQ(run(), first);
   EXPECT_EQ(content(first[0]), text);
-  EXPECT_EQ(FakeNvrtc::compiled, compiled + 2);
+  EXPECT_EQ(fake_nvrtc_compiled, compiled + 2);
 }
 
 TEST(CudaFused, ACacheThatCannotBeWrittenIsNone) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
   kernels.card().card->cache_folder = "/proc/tandem";
   const FusedExample example = fused_case_examples().front();
   expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
 }
 
 TEST(CudaFused, NewerCardsGetPtx) {
-  FakeNvrtc library;
-  const auto cubin = cuda::compile_for_card(*library.nvrtc(), "fused", 86);
+  const auto cubin = cuda::compile_for_card(fake_nvrtc(), "fused", 86);
   EXPECT_EQ(cubin.code.substr(0, 35), "cubin --gpu-architecture=sm_86 --st");
-  const auto ptx = cuda::compile_for_card(*library.nvrtc(), "fused", 103);
+  const auto ptx = cuda::compile_for_card(fake_nvrtc(), "fused", 103);
   EXPECT_EQ(ptx.code.substr(0, 35), "ptx --gpu-architecture=compute_90 -");
-  EXPECT_THROW(cuda::compile_for_card(*library.nvrtc(), "fused", 70), Error);
+  EXPECT_THROW(cuda::compile_for_card(fake_nvrtc(), "fused", 70), Error);
 }
 
 TEST(CudaFused, TheCompilersWordsAreInTheError) {
-  FakeNvrtc library;
   try {
-    cuda::compile_for_card(*library.nvrtc(), "this does not compile", 90);
+    cuda::compile_for_card(fake_nvrtc(), "this does not compile", 90);
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::runtime);
@@ -192,7 +187,7 @@ TEST(CudaFused, TheCompilersWordsAreInTheError) {
 }
 
 TEST(CudaFused, ACardThatRefusesTheCodeIsAnError) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<FakeNvrtc>());
+  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
   const FusedExample example = fused_case_examples().front();
   kernels.card().runtime->fail("load_library", 1, cudaErrorNoKernelImageForDevice);
   EXPECT_THROW(kernels.run(example.graph, example.inputs), Error);

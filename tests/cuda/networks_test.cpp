@@ -54,7 +54,7 @@ TEST(CudaNetworks, EveryCase) {
     if (!is_network(c.op)) continue;
     for (const DType dtype : floats) {
       if (!has_types(c) && dtype != DType::float32) continue;
-      const Graph graph = case_graph(c, network_operators(), dtype);
+      const Graph graph = graph_in(c, dtype);
       const Node& node = graph.nodes[0];
       for (const Variant& variant : variants) {
         SCOPED_TRACE(variant.name);
@@ -125,7 +125,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
         how.only_first_output = false;
         check_node(card, pool, how);
         // Small integers are the same in every type, so y is what the pooling finds.
-        const Graph graph = case_graph(pool, network_operators(), DType::float64);
+        const Graph graph = graph_in(pool, DType::float64);
         const HostTensor values = rounded_inputs(pool, graph)[0];
         const HostTensor maxima = in_double(pool, graph, {values})[0];
         const auto of = [](const HostTensor& tensor, const Shape& shape) {
@@ -168,7 +168,7 @@ TEST(CudaNetworks, PoolingOfBytesAndNan) {
   c.inputs = {{.shape = {1, 1, 3, 3},
                .fill = CaseInput::Fill::values,
                .values = {1, nan, 2, -infinity, 3, infinity, nan, 4, 4}}};
-  const Graph graph = case_graph(c, network_operators(), DType::float32);
+  const Graph graph = graph_in(c, DType::float32);
   const std::vector<HostTensor> inputs = rounded_inputs(c, graph);
   const auto results = run_node(card.kernel("cuda.pool", "MaxPool"), graph, graph.nodes[0], inputs,
                                 card.run_options());
@@ -200,7 +200,7 @@ OperatorCase attention(const Sizes& n, bool causal, CaseInput mask) {
 
 /// Its gradient at these inputs: y and log_sum_exp are those of the double reference.
 OperatorCase gradient_of(const OperatorCase& forward) {
-  const Graph graph = case_graph(forward, network_operators(), DType::float64);
+  const Graph graph = graph_in(forward, DType::float64);
   const std::vector<HostTensor> inputs = rounded_inputs(forward, graph);
   const std::vector<HostTensor> y = in_double(forward, graph, inputs);
   const auto values = [](const HostTensor& tensor) {
@@ -287,7 +287,7 @@ TEST(CudaNetworks, NanOfAttentionStays) {
                  .fill = CaseInput::Fill::values,
                  .values = std::vector<double>(16, 0.5)};
   c.inputs[0].values[3] = std::numeric_limits<double>::quiet_NaN();
-  const Graph graph = case_graph(c, network_operators(), DType::float16);
+  const Graph graph = graph_in(c, DType::float16);
   const auto inputs = rounded_inputs(c, graph);
   for (const char* name : {"cudnn.attention", "cuda.attention"}) {
     const HostTensor y = run_node(card.kernel(name, "Attention"), graph, graph.nodes[0], inputs,
@@ -303,7 +303,7 @@ TEST(CudaNetworks, NanOfAttentionStays) {
 TEST(CudaNetworks, GradientThatIsNotDeterministic) {
   NetworkCard card;
   const OperatorCase c = gradient_of(attention({1, 2, 9, 9, 8, 8}, true, absent()));
-  const Graph graph = case_graph(c, network_operators(), DType::bfloat16);
+  const Graph graph = graph_in(c, DType::bfloat16);
   const auto inputs = rounded_inputs(c, graph);
   Kernel kernel = card.kernel("cudnn.attention_grad", "AttentionGrad");
   kernel.prepare = [prepare = kernel.prepare](KernelRequest request) {

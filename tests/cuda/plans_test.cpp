@@ -189,7 +189,7 @@ TEST(CudaPlans, WithoutCudnnOurOwnKernelsCompute) {
   FakeCard plain;
   KernelList kernels;
   cuda::add_network_kernels(kernels, plain.card);
-  const Graph graph = case_graph(convolution_case(), network_operators(), DType::float32);
+  const Graph graph = graph_in(convolution_case(), DType::float32);
   std::vector<std::string> refusals;
   const Kernel* kernel =
       choose_kernel(kernels, plain_request(graph, graph.nodes[0], plain.facts), &refusals);
@@ -202,7 +202,7 @@ TEST(CudaPlans, WhatCudnnLacksOurOwnKernelsCompute) {
   NetworkCard card;
   card.cudnn.unsupported = [](const FakeGraph&) { return true; };
   EXPECT_EQ(check_node(card, convolution_case()), (std::vector<std::string>{"cuda.conv"}));
-  const Graph graph = case_graph(convolution_case(), network_operators(), DType::float32);
+  const Graph graph = graph_in(convolution_case(), DType::float32);
   const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
   EXPECT_EQ(card.kernel("cudnn.conv", "Conv").refuse(request).value_or(""),
             "cuDNN has no engine for it");
@@ -216,7 +216,7 @@ TEST(CudaPlans, WhatCudnnLacksOurOwnKernelsCompute) {
 /// A prepared convolution over memory of the card.
 struct PreparedConvolution {
   explicit PreparedConvolution(NetworkCard& c) : card(c) {
-    graph = case_graph(convolution_case(), network_operators(), DType::float32);
+    graph = graph_in(convolution_case(), DType::float32);
     const std::vector<HostTensor> inputs = rounded_inputs(convolution_case(), graph);
     expected = in_double(convolution_case(), graph, inputs)[0];
     prepared =

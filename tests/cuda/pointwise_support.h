@@ -13,6 +13,7 @@
 #include "engine/operators/operator.h"
 #include "kernels/cuda/context.h"
 #include "tests/cuda/support/fake_card.h"
+#include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing::pointwise {
@@ -53,38 +54,19 @@ inline HostTensor random_numbers(Shape shape, DType dtype, unsigned seed, double
   return tensor.converted(dtype);
 }
 
-inline Layout with_gaps(const Shape& shape, std::int64_t offset = 3) {
-  Shape larger = shape;
-  for (std::int64_t& extent : larger) ++extent;
-  Layout layout = row_major(larger);
-  for (std::int64_t& stride : layout.strides) stride *= 2;
-  layout.offset = offset;
-  return layout;
-}
-
-inline Layout reversed_order(const Shape& shape) {
-  std::vector<int> order;
-  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
-  return permuted(shape, order);
-}
-
-inline Layout backwards(const Shape& shape) {
-  Layout layout = row_major(shape);
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    layout.offset += std::max<std::int64_t>(shape[i] - 1, 0) * layout.strides[i];
-    layout.strides[i] = -layout.strides[i];
-  }
-  return layout;
-}
-
-inline Layout channels_last_where_possible(const Shape& shape) {
-  return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
-}
-
 inline Layout row_major_from(const Shape& shape, std::int64_t offset) {
   Layout layout = row_major(shape);
   layout.offset = offset;
   return layout;
+}
+
+/// Row-major, one element behind an aligned address.
+inline Layout one_element_off(const Shape& shape) { return row_major_from(shape, 1); }
+
+inline std::vector<LayoutVariant> all_variants() {
+  std::vector<LayoutVariant> all(std::begin(layout_variants), std::end(layout_variants));
+  all.push_back({"one element off", one_element_off});
+  return all;
 }
 
 /// The card's kernels of some lists over the fake runtime.
@@ -171,6 +153,27 @@ inline double rounding_of(DType dtype) {
       return 1e-14;
     default:
       return 0;
+  }
+}
+
+/// Those of the list, for all tests of it.
+inline CardKernels& kernels() {
+  static CardKernels own(cuda::add_pointwise_kernels);
+  return own;
+}
+
+/// Adds a failure where the card and the reference of the same types differ.
+inline void check(const std::string& op, const std::vector<HostTensor>& inputs,
+                  const Attributes& attributes = {}, double tolerance = 0,
+                  const std::vector<Layout>& input_layouts = {},
+                  const std::vector<Layout>& output_layouts = {}) {
+  SCOPED_TRACE(op + " of " + to_string(inputs[0].type()));
+  try {
+    const Graph graph = single_node(op, types_of(inputs), attributes);
+    expect_equal(kernels().run(graph, inputs, input_layouts, output_layouts),
+                 run_reference(graph, inputs), tolerance);
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << e.what();
   }
 }
 

@@ -7,7 +7,11 @@ namespace {
 
 using namespace networks;
 
-/// A thread for a query. What a library makes of a row without a key is -infinity or NaN.
+/// Below it no sum of scores lies that a row with a key has, but for masks of numbers as low.
+constexpr float lowest_sum = -1e30f;
+
+/// A thread for a query. What a library makes of a row without a key is -infinity, NaN, or the
+/// score that it gives to hidden keys.
 template <class T>
 struct MendRowsBody {
   PlainAttention n;
@@ -22,7 +26,7 @@ struct MendRowsBody {
       const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
       for (std::int64_t row = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
            row < rows; row += step) {
-        if (log_sum_exp[row] > -infinity) continue;
+        if (log_sum_exp[row] > lowest_sum) continue;
         const std::int64_t query = row % n.queries, head = row / n.queries % n.heads;
         const std::int64_t batch = row / n.queries / n.heads;
         const Head<T> masks = head_of<T>(mask, n.mask, batch, head);

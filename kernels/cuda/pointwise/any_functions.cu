@@ -7,8 +7,7 @@ namespace tandem::cuda {
 namespace {
 
 template <class T>
-TANDEM_HOST_DEVICE T element(const PointwiseArguments& p, int input,
-                             const std::int64_t (&at)[4]) {
+TANDEM_HOST_DEVICE T element(const PointwiseArguments& p, int input, const std::int64_t (&at)[4]) {
   return static_cast<const T*>(p.inputs[input])[at[input]];
 }
 

@@ -12,15 +12,12 @@ namespace {
 constexpr std::int64_t least_side = 16;  // of a matrix that is transposed in tiles
 
 // The largest power of 2, at most 16, that divides all of them.
-int common_word(std::uint64_t bits) {
-  return 1 << std::min(4, std::countr_zero(bits | 16));
-}
+int common_word(std::uint64_t bits) { return 1 << std::min(4, std::countr_zero(bits | 16)); }
 
 // The axis along which the source is contiguous, where that is worth tiles; else -1.
 int moved_axis(const AxisPlan& plan) {
   const std::size_t last = plan.extents.size() - 1;
-  if (plan.strides[1][last] != 1 || plan.strides[0][last] == 1 ||
-      plan.extents[last] < least_side) {
+  if (plan.strides[1][last] != 1 || plan.strides[0][last] == 1 || plan.extents[last] < least_side) {
     return -1;
   }
   for (std::size_t a = 0; a < last; ++a) {

@@ -66,8 +66,7 @@ struct TransposeKernel {
       std::int64_t at[2] = {};
       p.walk.locate(0, p.walk.axes, matrix_row / p.tile_rows.extent, 1, at);
       const int rows = static_cast<int>(p.rows - row0 < side ? p.rows - row0 : side);
-      const int columns =
-          static_cast<int>(p.columns - column0 < side ? p.columns - column0 : side);
+      const int columns = static_cast<int>(p.columns - column0 < side ? p.columns - column0 : side);
       block.each([&](int thread) {
         const int r = thread % side;
         if (r >= rows) return;

@@ -1,4 +1,4 @@
-// Single scalar operators, Where, Cast, Pow and Accumulate: what the kernels take, and their runs.
+// Single scalar operators, Where, Cast and Pow: what the kernels take, and their runs.
 #include "kernels/cuda/pointwise/functions.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class PointwiseRun final : public PreparedKernel {
     addresses[output_place] = a.outputs[0];
     bool aligned = wide_.has_value();
     for (std::size_t i = 0; aligned && i < addresses.size(); ++i) {
-      aligned = is_aligned(addresses[i], wide_->alignment[i]);
+      aligned = aligned_to(addresses[i], wide_->alignment[i]);
     }
     const Way& way = aligned ? *wide_ : narrow_;
     PointwiseArguments arguments = way.arguments;
@@ -68,7 +68,8 @@ Way way_of(const PointwiseVariant& variant, const Plan& plan, const KernelReques
   way.shape = spread(way.arguments.space.units, card->properties.multiprocessors);
   for (std::size_t i = 0; i < 4; ++i) {
     if ((i != output_place && plan.inputs[i] == none) || axes.strides[i].back() != 1) continue;
-    const Operand& operand = i == output_place ? request.outputs[0] : request.inputs[plan.inputs[i]];
+    const Operand& operand =
+        i == output_place ? request.outputs[0] : request.inputs[plan.inputs[i]];
     const std::size_t bytes = size_of(operand.type.dtype) * static_cast<std::size_t>(variant.width);
     way.alignment[i] = std::min<std::size_t>(bytes, 16);
   }
@@ -207,33 +208,6 @@ std::unique_ptr<PreparedKernel> prepare_cast(const KernelRequest& request, const
   return prepare(request, plan, card);
 }
 
-std::optional<std::string> refuse_accumulate(const KernelRequest& request) {
-  for (const Operand& input : request.inputs) {
-    if (!is_float(input.type.dtype)) return type_text(input.type.dtype);
-  }
-  return refuse_operands(request);
-}
-
-// The sum lies where it is; the gradient comes in the same order.
-std::vector<Proposal> propose_accumulate(const KernelRequest& request) {
-  const Operand& sum = request.inputs[0];
-  LayoutWish wish{LayoutWish::Kind::row_major, {}};
-  if (satisfies({LayoutWish::Kind::dense, {}}, sum.layout, sum.type.shape)) {
-    wish = {LayoutWish::Kind::exact, sum.layout};
-  }
-  return {{{wish, wish}, {wish}}};
-}
-
-std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& request, const Card& card) {
-  const DType sum = request.inputs[0].type.dtype, grad = request.inputs[1].type.dtype;
-  Plan plan;
-  plan.inputs = {0, 1, none};
-  plan.wide = accumulation(sum, grad, true);
-  plan.narrow = accumulation(sum, grad, false);
-  if (request.attributes().flag("first")) plan.arguments.function = ScalarFunction::identity;
-  return prepare(request, plan, card);
-}
-
 }  // namespace
 
 std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
@@ -262,16 +236,16 @@ void add_function_kernels(KernelList& list, const Card& card) {
   using Refuse = std::optional<std::string> (*)(const KernelRequest&);
   using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
   const auto add = [&](const std::string& op, Refuse refuse, Prepare prepare) {
-    list.push_back({.name = "cuda." + kernel_name(op),
-                    .op = op,
-                    .refuse = refuse,
-                    .propose =
-                        [](const KernelRequest& request) {
-                          return propose_one_order(request, request.outputs[0].type.shape);
-                        },
-                    .prepare = [card, prepare](const KernelRequest& request) {
-                      return prepare(request, card);
-                    }});
+    list.push_back(
+        {.name = "cuda." + kernel_name(op),
+         .op = op,
+         .refuse = refuse,
+         .propose =
+             [](const KernelRequest& request) {
+               return propose_one_order(request, request.outputs[0].type.shape);
+             },
+         .prepare = [card,
+                     prepare](const KernelRequest& request) { return prepare(request, card); }});
   };
   for_each_scalar_operator([&](const Operator& op) {
     if (types_of(op.scalar) != ScalarTypes::own) add(op.name, refuse_function, prepare_function);
@@ -279,8 +253,6 @@ void add_function_kernels(KernelList& list, const Card& card) {
   add("Pow", refuse_power, prepare_power);
   add("Where", refuse_operands, prepare_where);
   add("Cast", refuse_operands, prepare_cast);
-  add("Accumulate", refuse_accumulate, prepare_accumulate);
-  list.back().propose = propose_accumulate;
 }
 
 }  // namespace tandem::cuda

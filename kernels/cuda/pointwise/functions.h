@@ -1,5 +1,4 @@
-// Kernels of single scalar operators, Where, Cast, Pow and Accumulate: their arguments, and which
-// there are.
+// Kernels of single scalar operators, Where, Cast and Pow: their arguments, and which there are.
 #pragma once
 
 #include "kernels/cuda/context.h"
@@ -14,8 +13,8 @@ struct PointwiseArguments {
   void* output = nullptr;
   ElementSpace<4> space;
   ScalarFunction function = ScalarFunction::none;
-  bool binary = false;          // of `function`
-  DType types[2] = {};          // of a and b, where the kernel takes several
+  bool binary = false;  // of `function`
+  DType types[2] = {};  // of a and b, where the kernel takes several
   scalar::Settings settings;
 };
 
@@ -29,6 +28,7 @@ struct PointwiseVariant {
   int width = 1;  // elements of a unit
 };
 
+/// No default: a function that is missing here is a compiler warning.
 constexpr bool is_binary(ScalarFunction f) {
   switch (f) {
     case ScalarFunction::add:
@@ -53,9 +53,29 @@ constexpr bool is_binary(ScalarFunction f) {
     case ScalarFunction::tanh_grad:
     case ScalarFunction::sigmoid_grad:
       return true;
-    default:
+    case ScalarFunction::none:
+    case ScalarFunction::identity:
+    case ScalarFunction::cast:
+    case ScalarFunction::neg:
+    case ScalarFunction::abs:
+    case ScalarFunction::sign:
+    case ScalarFunction::exp:
+    case ScalarFunction::log:
+    case ScalarFunction::sqrt:
+    case ScalarFunction::reciprocal:
+    case ScalarFunction::erf:
+    case ScalarFunction::tanh:
+    case ScalarFunction::sigmoid:
+    case ScalarFunction::softplus:
+    case ScalarFunction::relu:
+    case ScalarFunction::logical_not:
+    case ScalarFunction::leaky_relu:
+    case ScalarFunction::clip:
+    case ScalarFunction::gelu:
+    case ScalarFunction::where:
       return false;
   }
+  return false;
 }
 
 // Functions of operands of one type, by units: float32 and the 16-bit floats.
@@ -71,7 +91,5 @@ PointwiseVariant wide_cast(DType from, DType to);
 PointwiseVariant any_cast(DType to);
 /// Where of elements of so many bytes.
 PointwiseVariant choice(std::size_t bytes, bool wide);
-/// sum + grad, or grad alone where `function` is identity: a is the sum, b the gradient.
-PointwiseVariant accumulation(DType sum, DType grad, bool wide);
 
 }  // namespace tandem::cuda

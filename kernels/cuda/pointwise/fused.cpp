@@ -73,7 +73,8 @@ class FusedKernel final : public PreparedKernel {
     if (plan_.elements > 0) {
       const FusedPlan::Way& way = is_wide(a) ? plan_.wide : plan_.narrow;
       FusedArguments arguments = way.arguments;
-      for (std::size_t i = 0; i < inputs_; ++i) arguments.operands[i] = const_cast<void*>(a.inputs[i]);
+      for (std::size_t i = 0; i < inputs_; ++i)
+        arguments.operands[i] = const_cast<void*>(a.inputs[i]);
       std::copy_n(a.outputs, outputs_, arguments.operands + inputs_);
       if (plan_.finish.parts > 0) arguments.partial = static_cast<double*>(a.workspace);
       arguments.host = &host_;
@@ -100,7 +101,7 @@ class FusedKernel final : public PreparedKernel {
     if (!plan_.wide.possible) return false;
     for (std::size_t k = 0; k < plan_.alignment.size(); ++k) {
       const void* address = k < inputs_ ? a.inputs[k] : a.outputs[k - inputs_];
-      if (!is_aligned(address, plan_.alignment[k])) return false;
+      if (!aligned_to(address, plan_.alignment[k])) return false;
     }
     return true;
   }

@@ -23,9 +23,9 @@ struct FusedStep {
 
 struct FusedReduction {
   enum class Kind : std::uint8_t { sum, mean, maximum } kind = Kind::sum;
-  int source = 0;           // value
-  int output = 0;           // of the kernel
-  std::vector<char> axes;   // per axis of the space: whether it is reduced
+  int source = 0;          // value
+  int output = 0;          // of the kernel
+  std::vector<char> axes;  // per axis of the space: whether it is reduced
 };
 
 struct FusedBody {

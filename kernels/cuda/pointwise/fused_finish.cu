@@ -17,8 +17,8 @@ struct FinishKernel {
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
     block.each([&](int thread) {
-      for (std::int64_t k = std::int64_t{block.index()} * block.threads() + thread;
-           k < p.elements; k += step) {
+      for (std::int64_t k = std::int64_t{block.index()} * block.threads() + thread; k < p.elements;
+           k += step) {
         double total = p.maximum ? from_bits<double>(0xfff0000000000000u) : 0.0;
         for (std::int64_t part = 0; part < p.parts; ++part) {
           const double more = p.partial[part * p.elements + k];

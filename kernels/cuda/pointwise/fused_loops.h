@@ -214,8 +214,8 @@ struct FusedColumns {
         for (int k = 0; k < at_once; ++k) {
           column[k] = k < rows ? values[k][i] : Body::maximum ? values[0][i] : 0;
         }
-        totals[i] = Total<Body::maximum>::joined(totals[i],
-                                                 Total<Body::maximum>::template of<at_once>(column));
+        totals[i] = Total<Body::maximum>::joined(
+            totals[i], Total<Body::maximum>::template of<at_once>(column));
       }
     }
   }

@@ -128,9 +128,9 @@ class Planner {
     layout_.access.assign(operands_, FusedAccess::unused);
     for (std::size_t k = 0; k < operands_; ++k) {
       if (!is_used(k)) continue;
-      const auto same = std::find_if(operand_of_.begin(), operand_of_.end(), [&](std::size_t other) {
-        return axes_.strides[other] == axes_.strides[k];
-      });
+      const auto same =
+          std::find_if(operand_of_.begin(), operand_of_.end(),
+                       [&](std::size_t other) { return axes_.strides[other] == axes_.strides[k]; });
       layout_.place_of[k] = static_cast<int>(same - operand_of_.begin());
       if (same == operand_of_.end()) operand_of_.push_back(k);
       layout_.access[k] = inner_stride(k) == 1   ? FusedAccess::following
@@ -195,12 +195,11 @@ class Planner {
     FusedArguments& p = way.arguments;
     // Both ways cut rows alike.
     const std::int64_t elements = p.reduced, units = elements / width;
-    p.lanes = static_cast<int>(std::clamp<std::int64_t>(
-        power_above(divided_up(elements, 16)), std::min<std::int64_t>(power_above(elements), 8),
-        fused_threads));
+    p.lanes = static_cast<int>(
+        std::clamp<std::int64_t>(power_above(divided_up(elements, 16)),
+                                 std::min<std::int64_t>(power_above(elements), 8), fused_threads));
     const std::int64_t rows = fused_threads / p.lanes, blocks = divided_up(p.kept, rows);
-    const std::int64_t part =
-        part_of(elements, blocks, std::int64_t{p.lanes} * 16, layout_.width);
+    const std::int64_t part = part_of(elements, blocks, std::int64_t{p.lanes} * 16, layout_.width);
     p.reduced = units;
     p.part = part / width;
     cut(way, blocks, divided_up(elements, part));
@@ -213,8 +212,7 @@ class Planner {
     p.kept /= width;
     p.part = part_of(p.reduced, blocks, 4 * fused_threads / column_lanes, 1);
     cut(way, divided_up(p.kept, column_lanes), divided_up(p.reduced, p.part));
-    way.shape.shared_bytes =
-        sizeof(double) * fused_threads * static_cast<std::size_t>(width);
+    way.shape.shared_bytes = sizeof(double) * fused_threads * static_cast<std::size_t>(width);
   }
 
   // Elements of a part, so that `blocks` blocks times parts fill the card; at least `least`, and a
@@ -270,7 +268,7 @@ class Planner {
   const FusedBody& body_;
   const int multiprocessors_;
   const std::size_t inputs_, operands_;
-  std::vector<Strides> strides_;         // per operand, over the space
+  std::vector<Strides> strides_;  // per operand, over the space
   AxisPlan axes_;
   std::vector<std::size_t> operand_of_;  // per place
   FusedLayout layout_;

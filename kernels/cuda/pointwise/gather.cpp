@@ -68,13 +68,14 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request, con
   const DType from = x.type.dtype, to = y.type.dtype;
   if (from != to) {
     const GatherArguments arguments = arguments_of(rows, rows.inner);
-    return prepared([=, shape = spread(arguments.units, multiprocessors)](const KernelArguments& a) {
-      GatherArguments own = arguments;
-      own.x = a.inputs[0];
-      own.y = a.outputs[0];
-      own.indices = rows.of(a);
-      launch_gather_converted(*card, own, from, to, shape, a.queue);
-    });
+    return prepared(
+        [=, shape = spread(arguments.units, multiprocessors)](const KernelArguments& a) {
+          GatherArguments own = arguments;
+          own.x = a.inputs[0];
+          own.y = a.outputs[0];
+          own.indices = rows.of(a);
+          launch_gather_converted(*card, own, from, to, shape, a.queue);
+        });
   }
   const auto bytes = static_cast<std::int64_t>(size_of(from)) * rows.inner;
   const auto most = static_cast<std::uint64_t>(bytes) | 16;
@@ -122,7 +123,7 @@ class GatherGrad final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    const bool wide = width_ > 1 && is_aligned(a.inputs[0], 16) && is_aligned(a.outputs[0], 16);
+    const bool wide = width_ > 1 && aligned_to(a.inputs[0], 16) && aligned_to(a.outputs[0], 16);
     GatherGradArguments p;
     p.dy = a.inputs[0];
     p.dx = a.outputs[0];
@@ -140,8 +141,7 @@ class GatherGrad final : public PreparedKernel {
     to.order = reinterpret_cast<std::int32_t*>(workspace + starts_[1]);
     to.offsets = reinterpret_cast<std::int32_t*>(workspace + starts_[2]);
     to.count = reinterpret_cast<std::int32_t*>(workspace + starts_[3]);
-    groups_.run(*card_, a.inputs + 1, to, workspace + starts_[4],
-                p.indices.report, a.queue);
+    groups_.run(*card_, a.inputs + 1, to, workspace + starts_[4], p.indices.report, a.queue);
     p.unique = to.unique;
     p.order = to.order;
     p.offsets = to.offsets;
@@ -175,13 +175,12 @@ void add_gather_kernels(KernelList& list, const Card& card) {
                   .refuse = refuse_gather,
                   .propose = propose_row_major,
                   .prepare = [card](const KernelRequest& r) { return prepare_gather(r, card); }});
-  list.push_back({.name = "cuda.gather_grad",
-                  .op = "GatherGrad",
-                  .refuse = refuse_gather_grad,
-                  .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) {
-                    return prepare_gather_grad(r, card);
-                  }});
+  list.push_back(
+      {.name = "cuda.gather_grad",
+       .op = "GatherGrad",
+       .refuse = refuse_gather_grad,
+       .propose = propose_row_major,
+       .prepare = [card](const KernelRequest& r) { return prepare_gather_grad(r, card); }});
 }
 
 }  // namespace tandem::cuda

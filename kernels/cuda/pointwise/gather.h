@@ -57,8 +57,8 @@ inline constexpr std::int64_t most_direct_indices = 64;
 /// Whether units of 16 bytes are offered for the type.
 bool has_wide_gradient(DType dtype);
 /// Each element of dx looks at all indices.
-void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments,
-                               DType dtype, bool wide, void* queue);
+void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments, DType dtype,
+                               bool wide, void* queue);
 /// Each element of dx adds up its group, if there is one; dx holds zeros before.
 void launch_gather_grad_grouped(CardContext& card, const GatherGradArguments& arguments,
                                 DType dtype, bool wide, void* queue);

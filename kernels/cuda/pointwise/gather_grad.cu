@@ -36,8 +36,8 @@ struct DirectKernel {
     const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
     const std::int64_t inner = p.inner.extent, units = p.outer * p.indices.rows * inner;
     block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread;
-           unit < units; unit += step) {
+      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread; unit < units;
+           unit += step) {
         const std::int64_t own_row = unit / inner, row = own_row % p.indices.rows;
         const std::int64_t dy = own_row / p.indices.rows * p.indices.count * inner + unit % inner;
         Sum<T, width> sum;
@@ -63,8 +63,8 @@ struct GroupedKernel {
     const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
     const std::int64_t inner = p.inner.extent, units = p.outer * p.capacity * inner;
     block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread;
-           unit < units; unit += step) {
+      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread; unit < units;
+           unit += step) {
         const std::int64_t group = unit / inner % p.capacity, outer = unit / inner / p.capacity;
         if (group >= *p.count) continue;
         const std::int64_t at = unit % inner;
@@ -108,11 +108,11 @@ bool has_wide_gradient(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments,
-                               DType dtype, bool wide, void* queue) {
-  const LaunchShape shape = spread(arguments.outer * arguments.indices.rows *
-                                       arguments.inner.extent,
-                                   card.properties.multiprocessors);
+void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments, DType dtype,
+                               bool wide, void* queue) {
+  const LaunchShape shape =
+      spread(arguments.outer * arguments.indices.rows * arguments.inner.extent,
+             card.properties.multiprocessors);
   with_kernel(dtype, wide, [&](auto tag, auto width) {
     const DirectKernel<decltype(tag), decltype(width)::value> body{arguments};
     card.launch(launch_of("gather_grad", shape, body), queue);

@@ -32,20 +32,18 @@ struct MappedAxis {
 // Outermost first as the written side lies in memory; plain neighbours that follow each other in
 // both become one.
 std::vector<MappedAxis> joined(std::vector<MappedAxis> axes) {
-  std::erase_if(axes, [](const MappedAxis& axis) {
-    return axis.written == 1 && axis.is_plain();
-  });
+  std::erase_if(axes, [](const MappedAxis& axis) { return axis.written == 1 && axis.is_plain(); });
   const auto place = [](const MappedAxis& axis) {
     return axis.written == 1 ? std::numeric_limits<std::int64_t>::max() : std::abs(axis.to);
   };
-  std::stable_sort(axes.begin(), axes.end(), [&](const MappedAxis& a, const MappedAxis& b) {
-    return place(a) > place(b);
-  });
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](const MappedAxis& a, const MappedAxis& b) { return place(a) > place(b); });
   std::vector<MappedAxis> result;
   for (const MappedAxis& axis : axes) {
     if (!result.empty()) {
       MappedAxis& last = result.back();
-      if (last.is_plain() && axis.is_plain() && last.from == axis.from * axis.other && last.to == axis.to * axis.written) {
+      if (last.is_plain() && axis.is_plain() && last.from == axis.from * axis.other &&
+          last.to == axis.to * axis.written) {
         last.written *= axis.written;
         last.other = last.map.extent = last.written;
         last.from = axis.from;
@@ -124,7 +122,7 @@ std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request
                    wide = variant_of(card, axes, rest, bytes, widest_word(axes, bytes))](
                       const KernelArguments& a) {
     const auto word = static_cast<std::size_t>(wide.word);
-    const bool aligned = is_aligned(a.inputs[0], word) && is_aligned(a.outputs[0], word);
+    const bool aligned = aligned_to(a.inputs[0], word) && aligned_to(a.outputs[0], word);
     const MappedVariant& variant = aligned ? wide : narrow;
     MappedCopyArguments arguments = variant.arguments;
     arguments.from = a.inputs[0];
@@ -182,13 +180,11 @@ std::unique_ptr<PreparedKernel> prepare_pad(const KernelRequest& request, const 
   std::vector<MappedAxis> axes = axes_of(request.inputs[0], request.outputs[0]);
   map_pads(request, axes);
   MappedCopyArguments rest;
-  rest.border =
-      border_bits(request.outputs[0].type.dtype, request.attributes().number("value"));
+  rest.border = border_bits(request.outputs[0].type.dtype, request.attributes().number("value"));
   return prepare_mapped_copy(request, card, std::move(axes), rest);
 }
 
-std::unique_ptr<PreparedKernel> prepare_slice_grad(const KernelRequest& request,
-                                                   const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_slice_grad(const KernelRequest& request, const Card& card) {
   std::vector<MappedAxis> axes = axes_of(request.inputs[0], request.outputs[0]);
   const Ints& starts = request.attributes().integers("starts");
   const Ints& steps = request.attributes().integers("steps");

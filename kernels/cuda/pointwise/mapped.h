@@ -29,9 +29,9 @@ struct MappedCopyArguments {
   Divisor extents[most_axes];
   AxisMap maps[most_axes];
   std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};  // in words
-  std::uint64_t border = 0;                  // its bytes, repeated
-  int row_axis = -1, column_axis = -1;       // of a triangle; -1: there is none
-  bool upper = false;                        // column - row >= diagonal, else <= diagonal
+  std::uint64_t border = 0;                                               // its bytes, repeated
+  int row_axis = -1, column_axis = -1;  // of a triangle; -1: there is none
+  bool upper = false;                   // column - row >= diagonal, else <= diagonal
   std::int64_t diagonal = 0;
 };
 
@@ -46,7 +46,7 @@ struct MappedSumArguments {
   std::int64_t units = 0;      // elements of dx
   int axes = 1;
   bool large = false;
-  Divisor extents[most_axes];        // of dx
+  Divisor extents[most_axes];  // of dx
   AxisMap maps[most_axes];
   std::int64_t wholes[most_axes] = {};  // extents of dy
   std::int64_t from_strides[most_axes] = {}, to_strides[most_axes] = {};

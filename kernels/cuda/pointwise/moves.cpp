@@ -66,16 +66,14 @@ std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, cons
 void add_move_kernels(KernelList& list, const Card& card) {
   using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
   const auto add = [&](const char* name, const char* op, Prepare prepare) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse =
-                        [](const KernelRequest& request) {
-                          return refuse_axes(request.inputs[0].type.shape);
-                        },
-                    .propose = propose_any_strides,
-                    .prepare = [card, prepare](const KernelRequest& request) {
-                      return prepare(request, card);
-                    }});
+    list.push_back(
+        {.name = name,
+         .op = op,
+         .refuse =
+             [](const KernelRequest& request) { return refuse_axes(request.inputs[0].type.shape); },
+         .propose = propose_any_strides,
+         .prepare = [card,
+                     prepare](const KernelRequest& request) { return prepare(request, card); }});
   };
   add("cuda.copy", "Copy", prepare_copy);
   add("cuda.concat", "Concat", prepare_concat);

@@ -23,7 +23,7 @@ inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
 std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
                                         int reduced = -1);
 
-inline bool is_aligned(const void* address, std::size_t bytes) {
+inline bool aligned_to(const void* address, std::size_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 

@@ -15,11 +15,11 @@ struct PointwiseKernel {
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const std::int64_t threads = block.threads();
     block.each([&](int thread) {
-      for_each_unit<Operation::width, 4>(
-          p.space, block.index() * threads + thread, block.blocks() * threads,
-          [&](auto count, const std::int64_t(&at)[4]) {
-            Operation::template run<decltype(count)::value>(p, at);
-          });
+      for_each_unit<Operation::width, 4>(p.space, block.index() * threads + thread,
+                                         block.blocks() * threads,
+                                         [&](auto count, const std::int64_t(&at)[4]) {
+                                           Operation::template run<decltype(count)::value>(p, at);
+                                         });
     });
   }
 };

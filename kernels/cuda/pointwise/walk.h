@@ -40,8 +40,8 @@ struct Divisor {
 /// a place. `most`: places that there is room for.
 template <int most>
 struct Walk {
-  int axes = 1;         // outermost first
-  bool large = false;   // some index is 2^31 or more
+  int axes = 1;        // outermost first
+  bool large = false;  // some index is 2^31 or more
   Divisor extents[most_axes];
   std::int64_t strides[most][most_axes] = {};
 

@@ -1,4 +1,4 @@
-// Casts that networks need, Where and Accumulate, by units of several elements.
+// Casts that networks need, and Where, by units of several elements.
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 
 namespace tandem::cuda {
@@ -38,43 +38,6 @@ struct Choice {
   }
 };
 
-template <class Sum, class Gradient, bool wide>
-struct Accumulation {
-  static constexpr const char* name = wide ? "accumulate_units" : "accumulate";
-  static constexpr int width = wide ? 4 : 1;
-
-  template <int count>
-  TANDEM_HOST_DEVICE static void run(const PointwiseArguments& p, const std::int64_t (&at)[4]) {
-    using Computed = ComputedType<Sum>;
-    Sum sum[count];
-    Gradient gradient[count];
-    const bool first = p.function == ScalarFunction::identity;
-    if (!first) read(sum, p.inputs[0], at[0], p.space.inner[0]);
-    read(gradient, p.inputs[1], at[1], p.space.inner[1]);
-    for (int i = 0; i < count; ++i) {
-      const auto more = static_cast<Computed>(widened(gradient[i]));
-      sum[i] = stored<Sum>(first ? more : widened(sum[i]) + more);
-    }
-    write(p.output, at[3], sum);
-  }
-};
-
-template <class F>
-PointwiseVariant with_float(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::float32:
-      return f(float{});
-    case DType::float64:
-      return f(double{});
-    case DType::float16:
-      return f(CardFloat16{});
-    case DType::bfloat16:
-      return f(CardBFloat16{});
-    default:
-      return {};
-  }
-}
-
 }  // namespace
 
 PointwiseVariant wide_cast(DType from, DType to) {
@@ -100,9 +63,9 @@ PointwiseVariant wide_cast(DType from, DType to) {
       return to == DType::float32 ? variant_of<WideCast<std::int32_t, float>>()
                                   : PointwiseVariant{};
     case DType::int64:
-      return to == DType::float32   ? variant_of<WideCast<std::int64_t, float>>()
+      return to == DType::float32 ? variant_of<WideCast<std::int64_t, float>>()
              : to == DType::int32 ? variant_of<WideCast<std::int64_t, std::int32_t>>()
-                                    : PointwiseVariant{};
+                                  : PointwiseVariant{};
     default:
       return {};
   }
@@ -123,20 +86,6 @@ PointwiseVariant choice(std::size_t bytes, bool wide) {
     default:
       return of(std::uint64_t{});
   }
-}
-
-PointwiseVariant accumulation(DType sum, DType grad, bool wide) {
-  return with_float(sum, [&](auto sum_tag) {
-    return with_float(grad, [&](auto grad_tag) -> PointwiseVariant {
-      using Sum = decltype(sum_tag);
-      using Gradient = decltype(grad_tag);
-      if (!wide) return variant_of<Accumulation<Sum, Gradient, false>>();
-      if constexpr (std::is_same_v<Sum, float> && !std::is_same_v<Gradient, double>)
-        return variant_of<Accumulation<Sum, Gradient, true>>();
-      else
-        return {};
-    });
-  });
 }
 
 }  // namespace tandem::cuda

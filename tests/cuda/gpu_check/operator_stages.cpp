@@ -101,7 +101,8 @@ class OperatorChecks {
               graph = case_graph(c, operators(), computed);
             } catch (const Error&) {
               if (computed == DType::float32) throw;
-              break;  // the operator has no such type
+              ++formless_;
+              break;
             }
             if (!any_takes(graph)) {
               ++untaken_;
@@ -120,6 +121,7 @@ class OperatorChecks {
 
   void tell_untaken() {
     report_.value("cases that no kernel of the card takes", untaken_, "cases");
+    report_.value("cases that cannot be written in the type", formless_, "cases");
   }
 
  private:
@@ -131,7 +133,7 @@ class OperatorChecks {
   CheckCard& card_;
   const Options& options_;
   Report& report_;
-  int untaken_ = 0;
+  int untaken_ = 0, formless_ = 0;
 };
 
 std::vector<HostTensor> run_on_card(CheckCard& card, const Kernel& kernel, const TypedCase& typed,
