@@ -75,6 +75,7 @@ std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType com
 }
 
 Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators, DType computed) {
+  const Operator& op = operators.get(operator_case.op);
   const auto build = [&](bool keep_scalars) {
     GraphBuilder g(operators);
     std::vector<ValueId> inputs;
@@ -84,7 +85,9 @@ Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators
         inputs.emplace_back();
         continue;
       }
-      const bool keep = keep_scalars && input.shape.empty();
+      const bool is_statistic = i < op.inputs.size() && op.inputs[i].statistic;
+      const bool keep =
+          (keep_scalars && input.shape.empty()) || (is_statistic && size_of(computed) == 2);
       inputs.push_back(g.input("x" + std::to_string(i),
                                {keep ? input.dtype : type_of(input, computed), input.shape}));
     }

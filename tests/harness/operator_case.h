@@ -56,7 +56,8 @@ void add_network_cases(std::vector<OperatorCase>& cases);
 std::vector<HostTensor> case_inputs(const OperatorCase& operator_case, DType computed);
 
 /// The node alone, fed by inputs named "x0", "x1", ...; its outputs are "y0", "y1", ... Inputs of
-/// rank 0 keep float32 where the operator wants that. Throws Error where the types do not fit.
+/// rank 0 keep float32 where the operator wants that, and so do saved statistics beside 16 bits.
+/// Throws Error where the types do not fit.
 Graph case_graph(const OperatorCase& operator_case, const OperatorSet& operators, DType computed);
 
 /// The reference kernels; and all kernels of the CPU, which end with them.

@@ -14,6 +14,7 @@
 namespace tandem::gpu_check {
 namespace {
 
+using testing::in_range_of;
 using testing::OperatorCase;
 using testing::RunOptions;
 using testing::TypedCase;
@@ -37,20 +38,6 @@ double limit_of(const OperatorCase& c, DType computed) {
 
 std::string name_of_check(const OperatorCase& c, const Kernel& kernel, DType computed) {
   return c.op + "/" + c.name + " " + kernel.name + " " + std::string(tandem::name_of(computed));
-}
-
-/// Numbers outside of the type's range as it holds them: infinities, and multiples of its least
-/// number. Others stay as they are.
-HostTensor in_range_of(DType dtype, const HostTensor& wide) {
-  if (wide.dtype() != DType::float64 || dtype != DType::float16) return wide;
-  constexpr double least_normal = 0x1p-14;
-  HostTensor result = wide.clone();
-  const HostTensor narrow = wide.converted(dtype);
-  for (std::int64_t i = 0; i < wide.type().elements(); ++i) {
-    const double x = narrow.number(i);
-    if (std::isinf(x) || std::fabs(x) < least_normal) result.as<double>()[i] = x;
-  }
-  return result;
 }
 
 /// The worst output of a run.

@@ -31,12 +31,7 @@ inline double network_tolerance(DType dtype) {
   }
 }
 
-/// The case's graph in that type; statistics stay in float32 beside 16 bits.
-inline Graph graph_in(OperatorCase c, DType dtype) {
-  const Operator& op = network_operators().get(c.op);
-  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    c.inputs[i].fixed |= op.inputs[i].statistic && size_of(dtype) == 2;
-  }
+inline Graph graph_in(const OperatorCase& c, DType dtype) {
   return case_graph(c, network_operators(), dtype);
 }
 

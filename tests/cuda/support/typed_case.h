@@ -2,7 +2,7 @@
 // from the same numbers in double.
 #pragma once
 
-#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
@@ -24,6 +24,20 @@ inline std::vector<HostTensor> run_reference(const Graph& graph,
   const Kernel* kernel = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
   if (kernel == nullptr) throw std::runtime_error("no reference for " + graph.nodes[0].op->name);
   return run_node(*kernel, graph, graph.nodes[0], inputs);
+}
+
+/// Numbers outside of the type's range as it holds them: infinities, and multiples of its least
+/// number. Others stay as they are.
+inline HostTensor in_range_of(DType dtype, const HostTensor& wide) {
+  if (wide.dtype() != DType::float64 || dtype != DType::float16) return wide;
+  constexpr double least_normal = 0x1p-14;
+  HostTensor result = wide.clone();
+  const HostTensor narrow = wide.converted(dtype);
+  for (std::int64_t i = 0; i < wide.type().elements(); ++i) {
+    const double x = narrow.number(i);
+    if (std::isinf(x) || std::fabs(x) < least_normal) result.as<double>()[i] = x;
+  }
+  return result;
 }
 
 struct TypedCase {
