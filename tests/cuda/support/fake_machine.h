@@ -27,7 +27,9 @@ struct FakeMachine {
   }
   ~FakeMachine() {
     EXPECT_THAT(runtime->problems(), ::testing::IsEmpty());
-    if (!is_broken) EXPECT_THAT(runtime->leaks(), ::testing::IsEmpty());
+    if (!is_broken) {
+      EXPECT_THAT(runtime->leaks(), ::testing::IsEmpty());
+    }
     libraries->expect_no_problem();
   }
 
