@@ -172,7 +172,7 @@ void for_each_run(const F& f) {
 
 /// The card's fused kernel with its `prepare` replaced.
 struct GeneratedKernel {
-  GeneratedKernel() : card({}, std::make_shared<NvrtcLibraries>()) {
+  GeneratedKernel() : card({}, nvrtc_alone()) {
     KernelList list;
     cuda::add_fused_kernels(list, card.card);
     kernel = list.front();

@@ -12,16 +12,17 @@ constexpr std::int64_t aligned_elements = 8;  // 16 bytes of 16-bit floats
 /// A deterministic gradient keeps the scores of all heads. Beyond this it is computed in tiles.
 constexpr std::size_t most_score_bytes = std::size_t{4} << 30;
 
-bool is_aligned(std::int64_t elements) { return elements % aligned_elements == 0; }
+bool keeps_alignment(std::int64_t elements) { return elements % aligned_elements == 0; }
 
 /// Rows of neighbours that begin at multiples of 16 bytes and do not overlap.
 bool has_rows(const Operand& operand) {
   if (!operand.present || !operand.layout.is_strided()) return false;
   const Shape& shape = operand.type.shape;
   const auto& strides = operand.layout.strides;
-  if (strides.size() != 4 || strides[3] != 1 || !is_aligned(operand.layout.offset)) return false;
+  if (strides.size() != 4 || strides[3] != 1 || !keeps_alignment(operand.layout.offset))
+    return false;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (shape[i] > 1 && (strides[i] < shape[3] || !is_aligned(strides[i]))) return false;
+    if (shape[i] > 1 && (strides[i] < shape[3] || !keeps_alignment(strides[i]))) return false;
   }
   return true;
 }
@@ -33,7 +34,7 @@ LayoutWish wish_of_rows(const Operand& operand) {
 
 /// Keys are neighbours; other axes may be broadcast.
 bool is_readable_mask(const Operand& operand) {
-  if (!operand.layout.is_strided() || !is_aligned(operand.layout.offset)) return false;
+  if (!operand.layout.is_strided() || !keeps_alignment(operand.layout.offset)) return false;
   const Shape& shape = operand.type.shape;
   const auto& strides = operand.layout.strides;
   if (shape.empty() || strides.back() != 1) return false;

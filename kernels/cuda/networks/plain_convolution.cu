@@ -2,7 +2,7 @@
 // block one of dweight.
 #include "kernels/cuda/networks/plain_convolution.h"
 
-#include "kernels/cuda/networks/elements.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/networks/launch_size.h"
 #include "kernels/shared/scalar.h"
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "kernels/cuda/networks/elements.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/networks/launch_size.h"
 #include "kernels/cuda/networks/pooling.h"
 

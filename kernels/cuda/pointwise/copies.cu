@@ -1,8 +1,8 @@
 #include "kernels/cuda/pointwise/copies.h"
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/pointwise/axes.h"
-#include "kernels/cuda/pointwise/numbers.h"
 
 namespace tandem::cuda {
 namespace {

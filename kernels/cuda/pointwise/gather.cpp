@@ -123,7 +123,7 @@ class GatherGrad final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    const bool wide = width_ > 1 && aligned_to(a.inputs[0], 16) && aligned_to(a.outputs[0], 16);
+    const bool wide = width_ > 1 && is_aligned(a.inputs[0], 16) && is_aligned(a.outputs[0], 16);
     GatherGradArguments p;
     p.dy = a.inputs[0];
     p.dx = a.outputs[0];
