@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/operators/operator.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention.h"
 #include "kernels/cuda/networks/attention_graph.h"
 
@@ -155,7 +156,7 @@ class Parts {
  public:
   std::size_t add(std::size_t bytes) {
     const std::size_t at = bytes_;
-    bytes_ += padded_bytes(bytes);
+    bytes_ += padded(bytes);
     return at;
   }
   std::size_t bytes() const { return bytes_; }
@@ -247,9 +248,7 @@ class CudnnGradient final : public PreparedKernel {
     }
     if (!is_deterministic_) {
       void* const dq = part_at(a, dq_at_);
-      const cudaError_t error =
-          card.runtime->fill(dq, 0, dq_bytes_, static_cast<cudaStream_t>(a.queue));
-      if (error != cudaSuccess) card.fail("a fill", card.runtime->error_text(error));
+      zero_bytes(card, dq, dq_bytes_, a.queue);
       addresses[count++] = dq;
     }
     kernel_.run(addresses.data(), part_at(a, plan_at_), a.queue);

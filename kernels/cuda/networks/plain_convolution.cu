@@ -3,7 +3,7 @@
 #include "kernels/cuda/networks/plain_convolution.h"
 
 #include "kernels/cuda/block/packs.h"
-#include "kernels/cuda/networks/launch_size.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {
@@ -221,7 +221,8 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c,     units, a, b, static_cast<const T*>(at.bias), static_cast<const T*>(at.residual),
           result};
       if (units == 0) return;
-      card.launch(launch_of("convolution", walk_shape(card, units), body), queue);
+      card.launch(launch_of("convolution", spread(units, card.properties.multiprocessors), body),
+                  queue);
       return;
     }
     case ConvolutionPass::input: {
@@ -229,7 +230,9 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.images * c.groups * c.in_channels * positions(c, &ConvolutionAxis::in);
       const InputBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      card.launch(launch_of("convolution_grad_input", walk_shape(card, units), body), queue);
+      card.launch(
+          launch_of("convolution_grad_input", spread(units, card.properties.multiprocessors), body),
+          queue);
       return;
     }
     case ConvolutionPass::weight: {
@@ -237,7 +240,7 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.groups * c.out_channels * c.in_channels * positions(c, &ConvolutionAxis::kernel);
       const WeightBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      LaunchShape shape = walk_shape(card, units * walk_threads);
+      LaunchShape shape = spread(units * 256, card.properties.multiprocessors);
       card.launch(launch_of("convolution_grad_weight", shape, body), queue);
       return;
     }
