@@ -67,7 +67,7 @@ TEST(CudaCapture, ReplaysOnFixedAddresses) {
 TEST(CudaCapture, WithoutACaptureNothingIsOffered) {
   const auto runtime = std::make_shared<FakeRuntime>();
   const auto device =
-      cuda::make_device({.capture = false}, runtime, std::make_shared<NoLibraries>());
+      cuda::make_device({.capture = false}, runtime, std::make_shared<GivenLibraries>());
   EXPECT_FALSE(device->make_stream()->can_capture());
   FakeDevice fake;
   EXPECT_TRUE(fake.compute->can_capture());

@@ -20,7 +20,7 @@ using ::testing::Not;
 constexpr std::size_t n = 100, bytes = n * sizeof(float);
 
 std::unique_ptr<Device> device_of(std::shared_ptr<FakeRuntime> runtime, CudaOptions options = {}) {
-  return cuda::make_device(options, std::move(runtime), std::make_shared<NoLibraries>());
+  return cuda::make_device(options, std::move(runtime), std::make_shared<GivenLibraries>());
 }
 
 TEST(CudaDevice, SaysWhatItIs) {

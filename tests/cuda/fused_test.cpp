@@ -22,7 +22,7 @@ int count_calls(CardKernels& kernels, const std::string& start) {
 }
 
 TEST(CudaFused, CasesInSeveralLayouts) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   for (const auto& examples : {fused_case_examples(), more_fused_examples()}) {
     for (const FusedExample& example : examples) {
       SCOPED_TRACE(example.name);
@@ -50,7 +50,7 @@ TEST(CudaFused, RefusesWithoutACompiler) {
 }
 
 std::string refusal(const std::vector<TensorType>& types, const BuildBody& build) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const Graph graph = single_node("Fused", types, {}, fused_body(types, build));
   std::vector<std::string> refusals;
   choose_kernel(kernels.list(), plain_request(graph, graph.nodes[0]), &refusals);
@@ -93,7 +93,7 @@ TEST(CudaFused, RefusesWhatItCannot) {
 
 // Known inputs stand in the source as numbers; others of the same shape do not.
 TEST(CudaFused, ProgramsAreSharedBySource) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const auto run = [&](std::int64_t n) {
     const FusedExample example = fused_example(
         "sum", {random_numbers({n}, DType::float32, 1), random_numbers({n}, DType::float32, 2)},
@@ -118,7 +118,7 @@ class CudaFusedFiles : public ::testing::Test {
 
   /// Runs one body on a fresh card; returns what was loaded.
   std::vector<fs::path> run() {
-    CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+    CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
     kernels.card().card->cache_folder = (folder_ / "cache").string();
     const FusedExample example = fused_case_examples().front();
     expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
@@ -162,7 +162,7 @@ TEST_F(CudaFusedFiles, BrokenOnesAreCompiledAgain) {
 }
 
 TEST(CudaFused, ACacheThatCannotBeWrittenIsNone) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   kernels.card().card->cache_folder = "/proc/tandem";
   const FusedExample example = fused_case_examples().front();
   expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
@@ -187,7 +187,7 @@ TEST(CudaFused, TheCompilersWordsAreInTheError) {
 }
 
 TEST(CudaFused, ACardThatRefusesTheCodeIsAnError) {
-  CardKernels kernels(cuda::add_pointwise_kernels, std::make_shared<NvrtcLibraries>());
+  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const FusedExample example = fused_case_examples().front();
   kernels.card().runtime->fail("load_library", 1, cudaErrorNoKernelImageForDevice);
   EXPECT_THROW(kernels.run(example.graph, example.inputs), Error);

@@ -324,7 +324,7 @@ TEST(ProductRules, WhatCannotBePreparedIsAnError) {
   }
   {
     ProductCard card;
-    card.card->libraries = std::make_shared<NoLibraries>();
+    card.card->libraries = std::make_shared<GivenLibraries>();
     EXPECT_THAT(error_of(card, graph), HasSubstr("tandem doctor"));
   }
   for (const char* call : {"cublasLtCreate", "cublasLtMatmulDescCreate",

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/cuda/libraries/report.h"
+#include "tests/cuda/support/given_libraries.h"
 
 namespace tandem::testing {
 namespace {
@@ -83,17 +84,6 @@ class CardsAlone final : public cuda::Runtime {
   static cudaError_t unexpected() {
     ADD_FAILURE() << "a report makes no such call";
     return cudaErrorNotSupported;
-  }
-};
-
-class OneLibrary final : public cuda::Libraries {
- public:
-  const cuda::CublasLt* cublas_lt() override { return nullptr; }
-  const cuda::Cudnn* cudnn() override { return nullptr; }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
-  const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override {
-    return {{"cuDNN", "9.19", "", "", "it is nowhere", "install it"}};
   }
 };
 
@@ -195,7 +185,7 @@ TEST(CudaReport, CardsAloneAreLeftAlone) {
 TEST(CudaReport, AllOfIt) {
   CardsAlone runtime;
   runtime.cards = {h100, kepler, h100};
-  OneLibrary libraries;
+  GivenLibraries libraries{{.report = {{"cuDNN", "9.19", "", "", "it is nowhere", "install it"}}}};
   const CudaReport report = cuda::report_all(runtime, libraries);
   ASSERT_EQ(report.cards.size(), 3u);
   EXPECT_EQ(report.cards[0].name, "NVIDIA H100");

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "engine/operators/operator.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention.h"
 #include "kernels/cuda/networks/attention_graph.h"
 
@@ -12,16 +13,17 @@ constexpr std::int64_t aligned_elements = 8;  // 16 bytes of 16-bit floats
 /// A deterministic gradient keeps the scores of all heads. Beyond this it is computed in tiles.
 constexpr std::size_t most_score_bytes = std::size_t{4} << 30;
 
-bool is_aligned(std::int64_t elements) { return elements % aligned_elements == 0; }
+bool keeps_alignment(std::int64_t elements) { return elements % aligned_elements == 0; }
 
 /// Rows of neighbours that begin at multiples of 16 bytes and do not overlap.
 bool has_rows(const Operand& operand) {
   if (!operand.present || !operand.layout.is_strided()) return false;
   const Shape& shape = operand.type.shape;
   const auto& strides = operand.layout.strides;
-  if (strides.size() != 4 || strides[3] != 1 || !is_aligned(operand.layout.offset)) return false;
+  if (strides.size() != 4 || strides[3] != 1 || !keeps_alignment(operand.layout.offset))
+    return false;
   for (std::size_t i = 0; i < 3; ++i) {
-    if (shape[i] > 1 && (strides[i] < shape[3] || !is_aligned(strides[i]))) return false;
+    if (shape[i] > 1 && (strides[i] < shape[3] || !keeps_alignment(strides[i]))) return false;
   }
   return true;
 }
@@ -33,7 +35,7 @@ LayoutWish wish_of_rows(const Operand& operand) {
 
 /// Keys are neighbours; other axes may be broadcast.
 bool is_readable_mask(const Operand& operand) {
-  if (!operand.layout.is_strided() || !is_aligned(operand.layout.offset)) return false;
+  if (!operand.layout.is_strided() || !keeps_alignment(operand.layout.offset)) return false;
   const Shape& shape = operand.type.shape;
   const auto& strides = operand.layout.strides;
   if (shape.empty() || strides.back() != 1) return false;
@@ -154,7 +156,7 @@ class Parts {
  public:
   std::size_t add(std::size_t bytes) {
     const std::size_t at = bytes_;
-    bytes_ += padded_bytes(bytes);
+    bytes_ += padded(bytes);
     return at;
   }
   std::size_t bytes() const { return bytes_; }
@@ -246,9 +248,7 @@ class CudnnGradient final : public PreparedKernel {
     }
     if (!is_deterministic_) {
       void* const dq = part_at(a, dq_at_);
-      const cudaError_t error =
-          card.runtime->fill(dq, 0, dq_bytes_, static_cast<cudaStream_t>(a.queue));
-      if (error != cudaSuccess) card.fail("a fill", card.runtime->error_text(error));
+      zero_bytes(card, dq, dq_bytes_, a.queue);
       addresses[count++] = dq;
     }
     kernel_.run(addresses.data(), part_at(a, plan_at_), a.queue);

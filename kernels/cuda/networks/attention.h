@@ -18,6 +18,4 @@ struct AttentionPorts {
 /// Strides as they lie; of operands that are absent, row-major.
 PlainAttention plain_attention_of(const KernelRequest& request);
 
-inline std::size_t padded_bytes(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 }  // namespace tandem::cuda

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cuda/networks/elements.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/networks/plain_attention.h"
 
 namespace tandem::cuda::networks {

@@ -1,6 +1,6 @@
 // Queries that see no key, around a library's attention.
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
-#include "kernels/cuda/networks/launch_size.h"
 
 namespace tandem::cuda {
 namespace {
@@ -69,7 +69,9 @@ void mend_blind_queries(CardContext& card, const PlainAttention& n, const Attent
   networks::with_float(n.dtype, [&](auto tag) {
     using T = decltype(tag);
     const MendRowsBody<T> body{n, at.mask, static_cast<T*>(at.y), at.log_sum_exp, rows};
-    card.launch(launch_of("mend_blind_queries", walk_shape(card, rows), body), queue);
+    card.launch(
+        launch_of("mend_blind_queries", spread(rows, card.properties.multiprocessors), body),
+        queue);
   });
 }
 
@@ -77,7 +79,8 @@ void mend_blind_sums(CardContext& card, std::int64_t rows, const float* from, fl
                      void* queue) {
   if (rows == 0) return;
   const MendSumsBody body{rows, from, to};
-  card.launch(launch_of("mend_blind_sums", walk_shape(card, rows), body), queue);
+  card.launch(launch_of("mend_blind_sums", spread(rows, card.properties.multiprocessors), body),
+              queue);
 }
 
 }  // namespace tandem::cuda

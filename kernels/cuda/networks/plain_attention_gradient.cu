@@ -1,7 +1,7 @@
 // The gradient of attention in tiles: what a block sums up, queries or keys, it alone writes.
 #include "kernels/cuda/block/lanes.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
-#include "kernels/cuda/networks/launch_size.h"
 
 namespace tandem::cuda {
 namespace {
@@ -184,7 +184,9 @@ void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAd
   const std::int64_t rows = n.batch * n.heads * n.queries;
   if (rows > 0 && (at.dq != nullptr || at.dk != nullptr)) {
     const DeltaBody<T> body{n, at.dy, at.y_read, at.delta, rows};
-    card.launch(launch_of("attention_delta", walk_shape(card, rows * 32), body), queue);
+    card.launch(
+        launch_of("attention_delta", spread(rows * 32, card.properties.multiprocessors), body),
+        queue);
   }
   run_gradient<T, Gradient::query>(card, "attention_grad_query", n, at, at.dq, n.queries,
                                    n.key_size, queue);

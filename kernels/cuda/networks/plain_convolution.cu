@@ -2,14 +2,13 @@
 // block one of dweight.
 #include "kernels/cuda/networks/plain_convolution.h"
 
-#include "kernels/cuda/networks/elements.h"
-#include "kernels/cuda/networks/launch_size.h"
+#include "kernels/cuda/block/packs.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {
 namespace {
 
-using namespace networks;
 
 TANDEM_HOST_DEVICE inline std::int64_t offset_of(const ConvolutionMap& map, std::int64_t outer,
                                                  std::int64_t inner, int i, int j, int k) {
@@ -221,7 +220,8 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c,     units, a, b, static_cast<const T*>(at.bias), static_cast<const T*>(at.residual),
           result};
       if (units == 0) return;
-      card.launch(launch_of("convolution", walk_shape(card, units), body), queue);
+      card.launch(launch_of("convolution", spread(units, card.properties.multiprocessors), body),
+                  queue);
       return;
     }
     case ConvolutionPass::input: {
@@ -229,7 +229,9 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.images * c.groups * c.in_channels * positions(c, &ConvolutionAxis::in);
       const InputBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      card.launch(launch_of("convolution_grad_input", walk_shape(card, units), body), queue);
+      card.launch(
+          launch_of("convolution_grad_input", spread(units, card.properties.multiprocessors), body),
+          queue);
       return;
     }
     case ConvolutionPass::weight: {
@@ -237,7 +239,7 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.groups * c.out_channels * c.in_channels * positions(c, &ConvolutionAxis::kernel);
       const WeightBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      LaunchShape shape = walk_shape(card, units * walk_threads);
+      LaunchShape shape = spread(units * 256, card.properties.multiprocessors);
       card.launch(launch_of("convolution_grad_weight", shape, body), queue);
       return;
     }
@@ -248,7 +250,7 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
 
 void run_convolution(CardContext& card, const PlainConvolution& convolution,
                      const ConvolutionAddresses& at, void* queue) {
-  networks::with_float(convolution.dtype,
+  with_float(convolution.dtype,
                        [&](auto tag) { run<decltype(tag)>(card, convolution, at, queue); });
 }
 

@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "kernels/cuda/networks/elements.h"
-#include "kernels/cuda/networks/launch_size.h"
+#include "kernels/cuda/block/packs.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/pooling.h"
 
 namespace tandem::cuda::networks {
@@ -149,7 +149,8 @@ inline PlaceWalk walk_of(const Pooling& p, bool over_x, int pack) {
 template <class Body>
 void launch(CardContext& card, const char* name, const Body& body, void* queue) {
   if (body.walk.units == 0) return;
-  card.launch(launch_of(name, walk_shape(card, body.walk.units), body), queue);
+  card.launch(launch_of(name, spread(body.walk.units, card.properties.multiprocessors), body),
+              queue);
 }
 
 /// Whether all maps can be read and written 16 bytes at a time.

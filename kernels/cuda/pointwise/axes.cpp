@@ -92,13 +92,4 @@ bool takes_width(const AxisPlan& plan, std::size_t operand, int width) {
                      [&](std::int64_t stride) { return stride % width == 0; });
 }
 
-LaunchShape spread(std::int64_t units, int multiprocessors, int threads) {
-  LaunchShape shape;
-  const std::int64_t wanted = (units + threads - 1) / threads;
-  const std::int64_t most = std::int64_t{8} * std::max(multiprocessors, 1);
-  shape.blocks = static_cast<unsigned>(std::clamp<std::int64_t>(wanted, 1, most));
-  shape.threads = static_cast<unsigned>(threads);
-  return shape;
-}
-
 }  // namespace tandem::cuda

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/runtime/kernel.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/pointwise/elements.h"
 #include "kernels/cuda/runtime/runtime.h"
 
@@ -84,9 +85,5 @@ ElementSpace<most> make_space(const AxisPlan& plan, const std::vector<std::size_
   }
   return space;
 }
-
-/// Blocks of `threads` for so many units, one a thread and step: eight blocks for each
-/// multiprocessor, or fewer.
-LaunchShape spread(std::int64_t units, int multiprocessors, int threads = 256);
 
 }  // namespace tandem::cuda

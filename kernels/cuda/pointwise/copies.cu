@@ -1,8 +1,8 @@
 #include "kernels/cuda/pointwise/copies.h"
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/pointwise/axes.h"
-#include "kernels/cuda/pointwise/numbers.h"
 
 namespace tandem::cuda {
 namespace {
@@ -90,31 +90,6 @@ struct TransposeKernel {
 };
 
 template <class Word>
-struct ZeroKernel {
-  Word* to;
-  std::int64_t count;
-
-  template <class Block>
-  TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-    block.each([&](int thread) {
-      detail::check_alignment(to, sizeof(Word));
-      for (std::int64_t i = std::int64_t{block.index()} * block.threads() + thread; i < count;
-           i += step) {
-        to[i] = Word{};
-      }
-    });
-  }
-};
-
-template <class Word>
-void zeros(CardContext& card, void* to, std::size_t bytes, void* queue) {
-  const ZeroKernel<Word> body{static_cast<Word*>(to),
-                              static_cast<std::int64_t>(bytes / sizeof(Word))};
-  card.launch(launch_of("zeros", spread(body.count, card.properties.multiprocessors), body), queue);
-}
-
-template <class Word>
 void copy(CardContext& card, const CopyArguments& arguments, const LaunchShape& shape,
           void* queue) {
   const CopyKernel<Word> body{arguments};
@@ -145,16 +120,6 @@ void launch_copy(CardContext& card, const CopyArguments& arguments, int word,
     default:
       return copy<uint4>(card, arguments, shape, queue);
   }
-}
-
-void launch_zeros(CardContext& card, void* to, std::size_t bytes, void* queue) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(to) | bytes;
-  if (bits % 16 == 0)
-    zeros<uint4>(card, to, bytes, queue);
-  else if (bits % 4 == 0)
-    zeros<std::uint32_t>(card, to, bytes, queue);
-  else
-    zeros<std::uint8_t>(card, to, bytes, queue);
 }
 
 void launch_transpose(CardContext& card, const TransposeArguments& arguments, int bytes,

@@ -28,9 +28,6 @@ struct CopyArguments {
 void launch_copy(CardContext& card, const CopyArguments& arguments, int word,
                  const LaunchShape& shape, void* queue);
 
-/// Zeros, so many bytes.
-void launch_zeros(CardContext& card, void* to, std::size_t bytes, void* queue);
-
 /// y[..., r, c] = x[..., c, r] in tiles: x is contiguous along r, y along c.
 struct TransposeArguments {
   const void* from = nullptr;

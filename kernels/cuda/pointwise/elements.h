@@ -2,7 +2,7 @@
 // single elements elsewhere. For g++, nvcc and NVRTC.
 #pragma once
 
-#include "kernels/cuda/pointwise/numbers.h"
+#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/pointwise/walk.h"
 
 namespace tandem::cuda {

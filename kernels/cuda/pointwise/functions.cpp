@@ -39,7 +39,7 @@ class PointwiseRun final : public PreparedKernel {
     addresses[output_place] = a.outputs[0];
     bool aligned = wide_.has_value();
     for (std::size_t i = 0; aligned && i < addresses.size(); ++i) {
-      aligned = aligned_to(addresses[i], wide_->alignment[i]);
+      aligned = is_aligned(addresses[i], wide_->alignment[i]);
     }
     const Way& way = aligned ? *wide_ : narrow_;
     PointwiseArguments arguments = way.arguments;

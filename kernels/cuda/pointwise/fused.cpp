@@ -101,7 +101,7 @@ class FusedKernel final : public PreparedKernel {
     if (!plan_.wide.possible) return false;
     for (std::size_t k = 0; k < plan_.alignment.size(); ++k) {
       const void* address = k < inputs_ ? a.inputs[k] : a.outputs[k - inputs_];
-      if (!aligned_to(address, plan_.alignment[k])) return false;
+      if (!is_aligned(address, plan_.alignment[k])) return false;
     }
     return true;
   }

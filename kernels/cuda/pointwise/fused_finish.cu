@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/cuda/block/block.h"
-#include "kernels/cuda/pointwise/numbers.h"
+#include "kernels/cuda/block/numbers.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {

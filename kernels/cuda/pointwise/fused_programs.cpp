@@ -44,8 +44,12 @@ class Program {
   CompiledKernel compile(int architecture, bool to_ptx) {
     const std::string target = std::string("--gpu-architecture=") + (to_ptx ? "compute_" : "sm_") +
                                std::to_string(architecture);
-    const char* options[] = {target.c_str(), "--std=c++20"};
-    const nvrtcResult result = nvrtc_.nvrtcCompileProgram(program_, 2, options);
+    // Lambdas of templates count as the host's without the second option. 186: comparing unsigned
+    // numbers with zero, in functions that are written for all types.
+    const char* options[] = {target.c_str(), "--std=c++20", "--device-as-default-execution-space",
+                             "--diag-suppress=186"};
+    const nvrtcResult result =
+        nvrtc_.nvrtcCompileProgram(program_, static_cast<int>(std::size(options)), options);
     CompiledKernel kernel;
     kernel.log = read(nvrtc_.nvrtcGetProgramLogSize, nvrtc_.nvrtcGetProgramLog);
     while (!kernel.log.empty() && (kernel.log.back() == '\0' || kernel.log.back() == '\n'))

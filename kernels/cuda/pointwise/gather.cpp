@@ -38,8 +38,6 @@ struct Rows {
   }
 };
 
-std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
-
 std::optional<std::string> refuse_gather(const KernelRequest& request) {
   const DType from = request.inputs[0].type.dtype, to = request.outputs[0].type.dtype;
   if (from == to) return std::nullopt;
@@ -123,7 +121,7 @@ class GatherGrad final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    const bool wide = width_ > 1 && aligned_to(a.inputs[0], 16) && aligned_to(a.outputs[0], 16);
+    const bool wide = width_ > 1 && is_aligned(a.inputs[0], 16) && is_aligned(a.outputs[0], 16);
     GatherGradArguments p;
     p.dy = a.inputs[0];
     p.dx = a.outputs[0];
@@ -134,7 +132,7 @@ class GatherGrad final : public PreparedKernel {
       launch_gather_grad_direct(*card_, p, dtype_, wide, a.queue);
       return;
     }
-    launch_zeros(*card_, a.outputs[0], bytes_, a.queue);
+    zero_bytes(*card_, a.outputs[0], bytes_, a.queue);
     char* const workspace = static_cast<char*>(a.workspace);
     GroupOutputs to;
     to.unique = reinterpret_cast<std::int64_t*>(workspace + starts_[0]);

@@ -122,7 +122,7 @@ std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request
                    wide = variant_of(card, axes, rest, bytes, widest_word(axes, bytes))](
                       const KernelArguments& a) {
     const auto word = static_cast<std::size_t>(wide.word);
-    const bool aligned = aligned_to(a.inputs[0], word) && aligned_to(a.outputs[0], word);
+    const bool aligned = is_aligned(a.inputs[0], word) && is_aligned(a.outputs[0], word);
     const MappedVariant& variant = aligned ? wide : narrow;
     MappedCopyArguments arguments = variant.arguments;
     arguments.from = a.inputs[0];

@@ -1,6 +1,7 @@
 // What the lists of element-wise kernels and moves are made of, and what their files share.
 #pragma once
 
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/context.h"
 
 namespace tandem::cuda {
@@ -22,10 +23,6 @@ inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
 /// all others may come as they are. `reduced`: an output that is row-major; -1: there is none.
 std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
                                         int reduced = -1);
-
-inline bool aligned_to(const void* address, std::size_t bytes) {
-  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
-}
 
 /// A kernel for operands without elements.
 inline std::unique_ptr<PreparedKernel> prepared_nothing() {

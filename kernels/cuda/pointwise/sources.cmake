@@ -5,9 +5,9 @@ set(cuda_embedded_headers
   kernels/shared/scalar.h
   kernels/cuda/runtime/launch.h
   kernels/cuda/block/block.h
+  kernels/cuda/block/unroll.h
+  kernels/cuda/block/numbers.h
   kernels/cuda/pointwise/rtc_standard.h
-  kernels/cuda/pointwise/unroll.h
-  kernels/cuda/pointwise/numbers.h
   kernels/cuda/pointwise/walk.h
   kernels/cuda/pointwise/elements.h
   kernels/cuda/pointwise/fused_arguments.h

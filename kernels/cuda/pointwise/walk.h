@@ -6,7 +6,7 @@
 #include <cstdint>
 #endif
 
-#include "kernels/cuda/pointwise/unroll.h"
+#include "kernels/cuda/block/unroll.h"
 #include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {

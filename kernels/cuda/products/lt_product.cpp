@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/graph/error.h"
+#include "kernels/cuda/block/packs.h"
 
 namespace tandem::cuda {
 namespace {
@@ -33,10 +34,6 @@ cudaDataType_t data_type(DType dtype) {
 std::uint32_t alignment_of(std::uint64_t bytes, std::uint32_t most) {
   while (bytes % most != 0) most /= 2;
   return most;
-}
-
-bool is_aligned(const void* address, std::uint32_t alignment) {
-  return reinterpret_cast<std::uintptr_t>(address) % alignment == 0;
 }
 
 [[noreturn]] void fail(ErrorKind kind, std::string message, std::string path, std::string got,

@@ -151,8 +151,8 @@ struct ChannelSums {
           for (int j = 0; j < ahead; ++j) {
             if (i + j * lanes >= end) continue;
             const std::int64_t at = place(i + j * lanes, c);
-            load<pack>(x + at, values[j]);
-            if constexpr (Sums::gradient) load<pack>(dy + at, slopes[j]);
+            load_pack<pack>(x + at, values[j]);
+            if constexpr (Sums::gradient) load_pack<pack>(dy + at, slopes[j]);
           }
           TANDEM_UNROLL
           for (int j = 0; j < ahead; ++j) {
@@ -241,7 +241,7 @@ struct ApplyChannels {
     for (int which = 0; which < (gradient ? 4 : 3); ++which) {
       TANDEM_UNROLL
       for (int k = 0; k < of_channels; k += floats)
-        load<floats>(&workspace.coefficient(which, c + k), to_fill.values[which] + k);
+        load_pack<floats>(&workspace.coefficient(which, c + k), to_fill.values[which] + k);
     }
   }
 
@@ -257,8 +257,8 @@ struct ApplyChannels {
         TANDEM_UNROLL
         for (int j = 0; j < ahead; ++j) {
           if (i + j * step >= packs) continue;
-          load<pack>(x + (i + j * step) * pack, values[j]);
-          if constexpr (gradient) load<pack>(dy + (i + j * step) * pack, slopes[j]);
+          load_pack<pack>(x + (i + j * step) * pack, values[j]);
+          if constexpr (gradient) load_pack<pack>(dy + (i + j * step) * pack, slopes[j]);
         }
         TANDEM_UNROLL
         for (int j = 0; j < ahead; ++j) {
@@ -277,7 +277,7 @@ struct ApplyChannels {
                   (values[j][k] - own.values[0][at]) * own.values[1][at] + own.values[2][at];
             }
           }
-          store<pack>(to + (i + j * step) * pack, values[j]);
+          store_pack<pack>(to + (i + j * step) * pack, values[j]);
         }
       }
     });

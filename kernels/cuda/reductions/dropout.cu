@@ -40,7 +40,7 @@ struct DropoutForward {
            i < packs; i += step) {
         float values[pack] = {};
         unsigned char keep[pack];
-        if (y != nullptr) load<pack>(x + i * pack, values);
+        if (y != nullptr) load_pack<pack>(x + i * pack, values);
         if constexpr (pack == 1) {
           const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
           keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
@@ -55,8 +55,8 @@ struct DropoutForward {
         }
         TANDEM_UNROLL
         for (int k = 0; k < pack; ++k) values[k] = keep[k] != 0 ? values[k] * factor : 0.0f;
-        if (y != nullptr) store<pack>(y + i * pack, values);
-        if (mask != nullptr) store<pack>(mask + i * pack, keep);
+        if (y != nullptr) store_pack<pack>(y + i * pack, values);
+        if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
       }
     });
   }
@@ -84,8 +84,8 @@ struct DropoutBackward {
         TANDEM_UNROLL
         for (int j = 0; j < ahead; ++j) {
           if (i + j * step >= packs) continue;
-          load<pack>(dy + (i + j * step) * pack, values[j]);
-          load<pack>(mask + (i + j * step) * pack, keep[j]);
+          load_pack<pack>(dy + (i + j * step) * pack, values[j]);
+          load_pack<pack>(mask + (i + j * step) * pack, keep[j]);
         }
         TANDEM_UNROLL
         for (int j = 0; j < ahead; ++j) {
@@ -93,7 +93,7 @@ struct DropoutBackward {
           TANDEM_UNROLL
           for (int k = 0; k < pack; ++k)
             values[j][k] = keep[j][k] != 0 ? values[j][k] * factor : 0.0f;
-          store<pack>(dx + (i + j * step) * pack, values[j]);
+          store_pack<pack>(dx + (i + j * step) * pack, values[j]);
         }
       }
     });

@@ -89,14 +89,14 @@ struct LayerRows {
         const int column = column_of<pack>(k * pack, member, team);
         if (column >= left) continue;
         float factor[pack], shift[pack];
-        load<pack>(scale + start + column, factor);
-        if (bias != nullptr) load<pack>(bias + start + column, shift);
+        load_pack<pack>(scale + start + column, factor);
+        if (bias != nullptr) load_pack<pack>(bias + start + column, shift);
         TANDEM_UNROLL
         for (int i = 0; i < pack; ++i) {
           const float normal = (tile.values[k * pack + i] - mean) * rstd;
           tile.values[k * pack + i] = normal * factor[i] + (bias != nullptr ? shift[i] : 0.0f);
         }
-        store<pack>(y + at + column, tile.values + k * pack);
+        store_pack<pack>(y + at + column, tile.values + k * pack);
       }
     }
   }

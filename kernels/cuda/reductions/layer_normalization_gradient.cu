@@ -49,7 +49,7 @@ struct LayerGradRows {
       const int column = column_of<pack>(k * pack, member, rows.team);
       if (column >= rows.left(start, rows.team * values)) continue;
       float factor[pack];
-      load<pack>(of.scale + start + column, factor);
+      load_pack<pack>(of.scale + start + column, factor);
       TANDEM_UNROLL
       for (int i = 0; i < pack; ++i) s.dy.values[k * pack + i] *= factor[i];
     }
@@ -136,7 +136,7 @@ struct LayerGradRows {
         TANDEM_UNROLL
         for (int i = 0; i < values; i += floats) {
           const int column = column_of<pack>(i, thread, rows.team);
-          if (column < rows.length) store<floats>(to + column, own.values + i);
+          if (column < rows.length) store_pack<floats>(to + column, own.values + i);
         }
       });
     } else {

@@ -67,7 +67,8 @@ struct ReduceRows {
       ComputedType<In> values[ahead][pack];
       TANDEM_UNROLL
       for (int j = 0; j < ahead; ++j) {
-        if (i + j * team < end) load<pack>(from + of.reduced.at((i + j * team) * pack), values[j]);
+        if (i + j * team < end)
+          load_pack<pack>(from + of.reduced.at((i + j * team) * pack), values[j]);
       }
       TANDEM_UNROLL
       for (int j = 0; j < ahead; ++j) {
@@ -147,7 +148,8 @@ struct ReduceColumns {
           ComputedType<In> values[ahead][pack];
           TANDEM_UNROLL
           for (int j = 0; j < ahead; ++j) {
-            if (i + j * lanes < end) load<pack>(from + of.reduced.at(i + j * lanes), values[j]);
+            if (i + j * lanes < end)
+              load_pack<pack>(from + of.reduced.at(i + j * lanes), values[j]);
           }
           TANDEM_UNROLL
           for (int j = 0; j < ahead; ++j) {

@@ -82,7 +82,7 @@ TANDEM_HOST_DEVICE inline void load_tile(const T* from, int left, int member, in
   for (int k = 0; k < values / pack; ++k) {
     const int column = column_of<pack>(k * pack, member, team);
     if (column < left) {
-      load<pack>(from + column, to.values + k * pack);
+      load_pack<pack>(from + column, to.values + k * pack);
     } else {
       TANDEM_UNROLL
       for (int i = 0; i < pack; ++i) to.values[k * pack + i] = rest;
@@ -96,7 +96,7 @@ TANDEM_HOST_DEVICE inline void store_tile(T* to, int left, int member, int team,
   TANDEM_UNROLL
   for (int k = 0; k < values / pack; ++k) {
     const int column = column_of<pack>(k * pack, member, team);
-    if (column < left) store<pack>(to + column, from.values + k * pack);
+    if (column < left) store_pack<pack>(to + column, from.values + k * pack);
   }
 }
 

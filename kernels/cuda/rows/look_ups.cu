@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/cuda/updates/launching.h"
 
 namespace tandem::cuda {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "engine/operators/rows.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/cuda/updates/launching.h"
 
 namespace tandem::cuda {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/block/lanes.h"
-#include "kernels/cuda/updates/launching.h"
+#include "kernels/cuda/launching.h"
 
 namespace tandem::cuda {
 

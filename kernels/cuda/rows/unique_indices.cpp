@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/group_ids.h"
 #include "kernels/cuda/rows/row_lists.h"
-#include "kernels/cuda/updates/launching.h"
 
 namespace tandem::cuda {
 namespace {

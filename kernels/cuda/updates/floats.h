@@ -9,16 +9,8 @@
 #include <optional>
 
 #include "engine/graph/types.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/shared/host_device.h"
-
-/// In front of loops over registers: nvcc's pass for the card has to unroll them.
-#if !defined(TANDEM_UNROLL)
-#if defined(__CUDA_ARCH__)
-#define TANDEM_UNROLL _Pragma("unroll")
-#else
-#define TANDEM_UNROLL
-#endif
-#endif
 
 namespace tandem::cuda {
 
@@ -150,11 +142,6 @@ TANDEM_HOST_DEVICE void store(void* data, Floats type, std::int64_t first,
   Bits<std::uint16_t, n> bits;
   for (int i = 0; i < n; ++i) bits.at[i] = narrowed(values.at[i], type);
   store_bits<n>(static_cast<std::uint16_t*>(data), first, bits);
-}
-
-/// Whether the address is a multiple of so many bytes.
-TANDEM_HOST_DEVICE inline bool is_aligned(const void* data, int bytes) {
-  return reinterpret_cast<std::uintptr_t>(data) % static_cast<unsigned>(bytes) == 0;
 }
 
 }  // namespace tandem::cuda

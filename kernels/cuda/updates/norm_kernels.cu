@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/cuda/updates/launching.h"
 #include "kernels/cuda/updates/norms.h"
 #include "kernels/cuda/updates/update_lists.h"
 

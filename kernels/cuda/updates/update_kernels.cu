@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/operators/grouped_update.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/cuda/updates/launching.h"
 #include "kernels/cuda/updates/rules.h"
 #include "kernels/cuda/updates/update_lists.h"
 

@@ -7,19 +7,10 @@
 
 #include "kernels/cuda/context.h"
 #include "tests/cuda/support/fake_runtime.h"
+#include "tests/cuda/support/given_libraries.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing {
-
-/// No library can be used.
-class NoLibraries final : public cuda::Libraries {
- public:
-  const cuda::CublasLt* cublas_lt() override { return nullptr; }
-  const cuda::Cudnn* cudnn() override { return nullptr; }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
-  const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override { return {}; }
-};
 
 struct FakeCard {
   explicit FakeCard(FakeRuntimeOptions options = {},
@@ -27,7 +18,7 @@ struct FakeCard {
       : runtime(std::make_shared<FakeRuntime>(std::move(options))),
         card(std::make_shared<cuda::CardContext>()) {
     card->runtime = runtime;
-    card->libraries = libraries ? std::move(libraries) : std::make_shared<NoLibraries>();
+    card->libraries = libraries ? std::move(libraries) : std::make_shared<GivenLibraries>();
     runtime->properties(0, card->properties);
     runtime->make_stream(stream);
     facts.kind = "cuda";

@@ -13,6 +13,47 @@ bool overlap(const void* x, std::size_t x_bytes, const void* y, std::size_t y_by
   return a < b + y_bytes && b < a + x_bytes;
 }
 
+std::size_t span_bytes(const FakeTensor& t) {
+  return static_cast<std::size_t>(t.span_elements()) * bytes_of(t.type);
+}
+
+/// Calls f with the offset of every element, in bytes.
+template <class F>
+void for_each_offset(const FakeTensor& t, const F& f) {
+  const auto size = static_cast<std::int64_t>(bytes_of(t.type));
+  for (std::int64_t i = 0; i < t.count(); ++i) {
+    std::int64_t left = i, offset = 0;
+    for (std::size_t axis = t.extents.size(); axis-- > 0;) {
+      offset += left % t.extents[axis] * t.strides[axis];
+      left /= t.extents[axis];
+    }
+    f(offset * size);
+  }
+}
+
+/// Whether an element of one lies in an element of the other. Interleaved tensors (q, k and v of
+/// one product) do not overlap.
+bool overlap(const FakeTensor& x, const void* x_address, const FakeTensor& y,
+             const void* y_address) {
+  if (!overlap(x_address, span_bytes(x), y_address, span_bytes(y))) return false;
+  const auto* const x_bytes = static_cast<const std::byte*>(x_address);
+  const auto* const y_bytes = static_cast<const std::byte*>(y_address);
+  std::vector<bool> taken(span_bytes(x));
+  for_each_offset(x, [&](std::int64_t at) {
+    for (std::size_t b = 0; b < bytes_of(x.type); ++b)
+      taken[static_cast<std::size_t>(at) + b] = true;
+  });
+  bool found = false;
+  for_each_offset(y, [&](std::int64_t at) {
+    for (std::size_t b = 0; b < bytes_of(y.type); ++b) {
+      const std::ptrdiff_t place = y_bytes + at + b - x_bytes;
+      found = found ||
+              (place >= 0 && place < std::ssize(taken) && taken[static_cast<std::size_t>(place)]);
+    }
+  });
+  return found;
+}
+
 /// How an operation's descriptor names what FakeOperation calls x, b, select, y and the settings.
 struct OperationNames {
   cudnnBackendDescriptorType_t type;
@@ -267,16 +308,13 @@ cudnnStatus_t FakeCudnn::execute(const Handle& handle, const Item& plan, const I
   for (const FakeOperation& operation : graph.operations) {
     const auto to = addresses.find(operation.written());
     if (to == addresses.end()) continue;
-    const auto bytes = [&](int index) {
-      const FakeTensor& t = graph.tensors[static_cast<std::size_t>(index)];
-      return static_cast<std::size_t>(t.span_elements()) * bytes_of(t.type);
-    };
+    const FakeTensor& result = graph.tensors[static_cast<std::size_t>(to->first)];
     for (const auto& [index, address] : addresses) {
       if (index == to->first) continue;
-      if (overlap(address, bytes(index), to->second, bytes(to->first)))
+      if (overlap(graph.tensors[static_cast<std::size_t>(index)], address, result, to->second))
         return broken("a result overlaps another tensor");
     }
-    if (overlap(workspace, engine.workspace_bytes, to->second, bytes(to->first)))
+    if (overlap(workspace, engine.workspace_bytes, to->second, span_bytes(result)))
       return broken("a result overlaps the workspace");
   }
   kept_.push_back(plan.graph);

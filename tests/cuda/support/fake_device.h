@@ -31,7 +31,7 @@ struct FakeDevice {
       monitor = std::make_shared<OrderChecker>();
       device_options.monitor = runtime->watch(monitor);
     }
-    device = cuda::make_device(device_options, runtime, std::make_shared<NoLibraries>());
+    device = cuda::make_device(device_options, runtime, std::make_shared<GivenLibraries>());
     compute = device->make_stream(StreamKind::compute);
     copy_in = device->make_stream(StreamKind::copy_in);
     copy_out = device->make_stream(StreamKind::copy_out);

@@ -91,14 +91,8 @@ inline const cuda::Nvrtc& fake_nvrtc() {
   return own;
 }
 
-/// Only NVRTC can be used.
-class NvrtcLibraries final : public cuda::Libraries {
- public:
-  const cuda::CublasLt* cublas_lt() override { return nullptr; }
-  const cuda::Cudnn* cudnn() override { return nullptr; }
-  const cuda::Nvrtc* nvrtc() override { return &fake_nvrtc(); }
-  const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override { return {}; }
-};
+inline std::shared_ptr<cuda::Libraries> nvrtc_alone() {
+  return std::make_shared<GivenLibraries>(LibraryTables{.nvrtc = &fake_nvrtc()});
+}
 
 }  // namespace tandem::testing

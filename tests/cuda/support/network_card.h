@@ -12,24 +12,10 @@
 
 namespace tandem::testing {
 
-/// cuDNN alone.
-class CudnnLibraries final : public cuda::Libraries {
- public:
-  explicit CudnnLibraries(const cuda::Cudnn* table) : table_(table) {}
-  const cuda::CublasLt* cublas_lt() override { return nullptr; }
-  const cuda::Cudnn* cudnn() override { return table_; }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
-  const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override { return {}; }
-
- private:
-  const cuda::Cudnn* table_;
-};
-
 struct NetworkCard : FakeCard {
   explicit NetworkCard(FakeRuntimeOptions options = {})
       : FakeCard(std::move(options)), cudnn(runtime) {
-    card->libraries = std::make_shared<CudnnLibraries>(cudnn.table());
+    card->libraries = std::make_shared<GivenLibraries>(LibraryTables{.cudnn = cudnn.table()});
     list_kernels();
   }
 

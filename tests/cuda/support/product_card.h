@@ -11,24 +11,10 @@
 
 namespace tandem::testing {
 
-/// cuBLASLt alone.
-class LtLibraries final : public cuda::Libraries {
- public:
-  explicit LtLibraries(const cuda::CublasLt* table) : table_(table) {}
-  const cuda::CublasLt* cublas_lt() override { return table_; }
-  const cuda::Cudnn* cudnn() override { return nullptr; }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
-  const cuda::Nccl* nccl() override { return nullptr; }
-  std::vector<CudaLibraryReport> report() override { return {}; }
-
- private:
-  const cuda::CublasLt* table_;
-};
-
 struct ProductCard : FakeCard {
   explicit ProductCard(FakeRuntimeOptions options = {})
       : FakeCard(std::move(options)), lt(runtime) {
-    card->libraries = std::make_shared<LtLibraries>(lt.table());
+    card->libraries = std::make_shared<GivenLibraries>(LibraryTables{.cublas_lt = lt.table()});
     cuda::add_product_kernels(kernels, card);
   }
 

@@ -1,7 +1,7 @@
 // Zeros in the card's memory, as a launch like all others.
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/cuda/updates/launching.h"
 
 namespace tandem::cuda {
 namespace {

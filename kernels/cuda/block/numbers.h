@@ -10,7 +10,7 @@
 #include "engine/graph/half.h"
 #endif
 
-#include "kernels/cuda/pointwise/unroll.h"
+#include "kernels/cuda/block/unroll.h"
 #include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {

@@ -1,29 +1,26 @@
-// Packs of neighbouring elements as these kernels read and write them, and the float types.
+// Packs of neighbouring elements in one access of up to 16 bytes, and the float types by name.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "engine/graph/types.h"
 #include "kernels/cuda/block/block.h"
-#include "kernels/cuda/pointwise/numbers.h"
+#include "kernels/cuda/block/numbers.h"
+#include "kernels/cuda/block/unroll.h"
 
-/// In front of loops over registers: nvcc's pass for the card has to unroll them.
-#if !defined(TANDEM_UNROLL)
-#if defined(__CUDA_ARCH__)
-#define TANDEM_UNROLL _Pragma("unroll")
-#else
-#define TANDEM_UNROLL
-#endif
-#endif
-
-namespace tandem::cuda::networks {
+namespace tandem::cuda {
 
 template <class T>
 inline constexpr bool is_floating = std::is_same_v<ComputedType<T>, float>;
 
-/// Elements of 16 bytes.
+/// Elements of a 16-byte access.
 template <class T>
 inline constexpr int full_pack = 16 / static_cast<int>(sizeof(T));
+
+TANDEM_HOST_DEVICE inline bool is_aligned(const void* address, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
+}
 
 template <int pack, class T>
 TANDEM_HOST_DEVICE inline void load_pack(const T* from, ComputedType<T>* to) {
@@ -41,12 +38,16 @@ TANDEM_HOST_DEVICE inline void store_pack(T* to, const ComputedType<T>* from) {
   store(to, all);
 }
 
-/// Calls f with a value of the type that stores float32, float16 or bfloat16 on the card.
-template <class F>
-void with_float(DType dtype, F&& f) {
-  if (dtype == DType::float16) return f(CardFloat16{});
-  if (dtype == DType::bfloat16) return f(CardBFloat16{});
-  f(float{});
+inline bool is_card_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-}  // namespace tandem::cuda::networks
+/// Calls f with a value of the type that stores float32, float16 or bfloat16 on the card.
+template <class F>
+decltype(auto) with_float(DType dtype, F&& f) {
+  if (dtype == DType::float16) return f(CardFloat16{});
+  if (dtype == DType::bfloat16) return f(CardBFloat16{});
+  return f(float{});
+}
+
+}  // namespace tandem::cuda

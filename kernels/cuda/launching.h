@@ -1,5 +1,5 @@
-// What the kernels of updates and rows share on the host's side: how many blocks, copies and fills
-// within a run, what requests hold.
+// What kernels share on the host's side: how many blocks, copies and zeros within a run, what
+// requests hold.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,20 @@ namespace tandem::cuda {
 
 /// Blocks for so much work where each takes `each` of it at a time, in strides: enough to fill the
 /// card and no more.
-inline unsigned blocks_for(const CardContext& card, std::int64_t work, std::int64_t each,
+inline unsigned blocks_for(int multiprocessors, std::int64_t work, std::int64_t each,
                            int per_multiprocessor = 8) {
   const std::int64_t wanted = (work + each - 1) / each;
-  const std::int64_t most =
-      std::max<std::int64_t>(card.properties.multiprocessors, 1) * per_multiprocessor;
+  const std::int64_t most = std::int64_t{std::max(multiprocessors, 1)} * per_multiprocessor;
   return static_cast<unsigned>(std::clamp<std::int64_t>(wanted, 1, most));
+}
+inline unsigned blocks_for(const CardContext& card, std::int64_t work, std::int64_t each,
+                           int per_multiprocessor = 8) {
+  return blocks_for(card.properties.multiprocessors, work, each, per_multiprocessor);
+}
+
+/// A thread to each unit, in strides where that were more than eight blocks a multiprocessor.
+inline LaunchShape spread(std::int64_t units, int multiprocessors, unsigned threads = 256) {
+  return {.blocks = blocks_for(multiprocessors, units, threads), .threads = threads};
 }
 
 inline void check_call(CardContext& card, const char* what, cudaError_t error) {
