@@ -66,7 +66,7 @@ void mend_blind_queries(CardContext& card, const PlainAttention& n, const Attent
                         void* queue) {
   const std::int64_t rows = n.batch * n.heads * n.queries;
   if (rows == 0) return;
-  networks::with_float(n.dtype, [&](auto tag) {
+  with_float(n.dtype, [&](auto tag) {
     using T = decltype(tag);
     const MendRowsBody<T> body{n, at.mask, static_cast<T*>(at.y), at.log_sum_exp, rows};
     card.launch(

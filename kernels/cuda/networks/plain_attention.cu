@@ -151,7 +151,7 @@ void run_forward(CardContext& card, const PlainAttention& n, const AttentionAddr
 
 void run_attention(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
                    void* queue) {
-  networks::with_float(n.dtype, [&](auto tag) { run_forward<decltype(tag)>(card, n, at, queue); });
+  with_float(n.dtype, [&](auto tag) { run_forward<decltype(tag)>(card, n, at, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -200,7 +200,7 @@ void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAd
 
 void run_attention_gradient(CardContext& card, const PlainAttention& n,
                             const AttentionAddresses& at, void* queue) {
-  networks::with_float(n.dtype,
+  with_float(n.dtype,
                        [&](auto tag) { run_gradients<decltype(tag)>(card, n, at, queue); });
 }
 
