@@ -22,8 +22,12 @@ target_compile_options(tandem_options INTERFACE
 target_include_directories(tandem_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>)
 if(TANDEM_SANITIZE)
-  set(sanitizer_options -fsanitize=${TANDEM_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
-  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitizer_options}>")
+  string(REPLACE "," ";" sanitizers "${TANDEM_SANITIZE}")
+  list(TRANSFORM sanitizers PREPEND -fsanitize= OUTPUT_VARIABLE sanitizer_options)
+  list(APPEND sanitizer_options -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  list(TRANSFORM sanitizer_options PREPEND -Xcompiler= OUTPUT_VARIABLE cuda_sanitizer_options) # of the host's part
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitizer_options}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_sanitizer_options}>")
   add_link_options(-fsanitize=${TANDEM_SANITIZE})
 endif()
 
