@@ -23,10 +23,18 @@ void* Arenas::ensure(Device& device, std::size_t bytes) {
     d.fix = "use a smaller batch or more micro-batches";
     throw Error(ErrorKind::does_not_fit, std::move(d));
   }
-  Region region{&device, device.reserve(device.memory_bytes()), bytes};
+  Region region{&device, device.reserve(device.memory_bytes()), bytes, {}};
   if (!region.memory || !region.memory->grow(bytes)) region.memory = device.allocate(bytes);
   regions_.push_back(std::move(region));
   return regions_.back().memory->address();
+}
+
+void Arenas::pin(Device& host, const std::vector<Device*>& devices) {
+  for (Region& region : regions_) {
+    if (region.device != &host || region.pins.covers(devices, region.bytes)) continue;
+    take(nullptr, {});  // ends the copies of whoever works here
+    region.pins.pin(devices, region.memory->address(), region.bytes);
+  }
 }
 
 std::size_t Arenas::bytes(const Device& device) const {

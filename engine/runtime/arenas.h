@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/runtime/device.h"
+#include "engine/runtime/host_pins.h"
 
 namespace tandem {
 
@@ -15,6 +16,8 @@ class Arenas {
   /// The address of at least `bytes` bytes on that device. Addresses given out before stay valid;
   /// on a device that can reserve, all are the same. Throws Error{does_not_fit}.
   void* ensure(Device& device, std::size_t bytes);
+  /// Page-locks what is in use of the host's memory for these devices.
+  void pin(Device& host, const std::vector<Device*>& devices);
   /// Before a step of `user`: another program's work in the arenas has to end first; `drain` ends
   /// that of this one. Null: it ends by itself. True where the user changed.
   bool take(const void* user, std::function<void()> drain);
@@ -28,6 +31,7 @@ class Arenas {
     Device* device = nullptr;
     std::unique_ptr<Memory> memory;
     std::size_t bytes = 0;
+    HostPins pins;
   };
   std::vector<Region> regions_;
   const void* user_ = nullptr;

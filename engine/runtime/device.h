@@ -24,6 +24,13 @@ class Memory {
   virtual bool grow(std::size_t bytes) { return bytes <= this->bytes(); }
 };
 
+/// Memory of the host that a device reaches at the link's rate, for as long as the object lives.
+/// It has to go before the memory does, when no copy of it is under way.
+class PinnedRange {
+ public:
+  virtual ~PinnedRange() = default;
+};
+
 /// A point in a queue that others wait for. Each record carries a count (a step's number, from 1),
 /// greater than those before; who waits names the count that it needs.
 class Event {
@@ -108,6 +115,13 @@ class Device {
   /// no such thing.
   virtual std::unique_ptr<Memory> reserve(std::size_t bytes) {
     (void)bytes;
+    return nullptr;
+  }
+  /// Locks pages of the host's memory, so that copies between them and this device neither are
+  /// staged nor keep the caller. Null where there is nothing to gain, or the system refuses it:
+  /// copies work then, too.
+  virtual std::unique_ptr<PinnedRange> pin(void* address, std::size_t bytes) {
+    (void)address, (void)bytes;
     return nullptr;
   }
   virtual std::unique_ptr<Stream> make_stream(StreamKind kind = StreamKind::compute,

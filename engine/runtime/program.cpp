@@ -37,6 +37,7 @@ struct Ring {
   std::size_t slot_bytes = 0;
   std::uint64_t slots = 1;
   std::vector<Patch> patches;
+  HostPins pins;
 
   std::byte* slot(std::uint64_t ticket) const { return first + (ticket % slots) * slot_bytes; }
   void point_to(std::uint64_t ticket) const {
@@ -91,6 +92,7 @@ struct Program::Impl {
   void adopt_states(StateStore& states, std::vector<std::byte*>& base);
   void place(StateStore& states, const ProgramOptions& options, std::vector<std::byte*>& base);
   void place_constants(std::vector<std::byte*>& base);
+  void pin_host(StateStore& states);
   void make_calls(const std::vector<std::byte*>& base, const ProgramOptions& options);
   void run_mixed(std::uint64_t ticket);
 };
@@ -183,8 +185,31 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
       if (buffer.copies == 1) continue;
       ring_of_buffer[b] = static_cast<int>(inputs.size() + outputs.size() + doubled.size());
       doubled.push_back(
-          {nullptr, base[b], buffer.stride, static_cast<std::uint64_t>(buffer.copies), {}});
+          {nullptr, base[b], buffer.stride, static_cast<std::uint64_t>(buffer.copies), {}, {}});
     }
+  }
+}
+
+// Copies from and to pages that are not locked keep the thread that launches.
+void Program::Impl::pin_host(StateStore& states) {
+  const std::vector<Device*> devices(lowered.devices.begin() + 1, lowered.devices.end());
+  if (devices.empty()) return;
+  const std::vector<char> copied = copied_host_buffers(plan);
+  for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
+    if (!copied[b]) continue;
+    const int index = ring_of_buffer[b];
+    if (index >= 0 && ring(index).memory) {
+      Ring& own = ring(index);
+      own.pins.pin(devices, own.first, own.memory->bytes());
+    } else if (plan.buffers[b].in_arena()) {
+      arenas->pin(*lowered.devices[0], devices);
+    }
+  }
+  for (const State& state : lowered.graph.states) {
+    const int buffer = plan.buffer_of[state.initial.index];
+    StateStore::Entry* entry = states.find(state.name);
+    if (buffer >= 0 && copied[buffer] && entry->memory)
+      entry->pins.pin(devices, entry->memory->address(), entry->memory->bytes());
   }
 }
 
@@ -268,6 +293,7 @@ Program::Program(const Graph& graph, const Placement& placement, const OperatorS
   impl.last_kernels = std::move(compiled.last_kernels);
   std::vector<std::byte*> base(impl.plan.buffers.size(), nullptr);
   impl.place(states, options, base);
+  impl.pin_host(states);
   impl.make_calls(base, options);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/host_pins.h"
 #include "engine/runtime/program.h"
 
 namespace tandem {
@@ -24,6 +25,7 @@ struct StateStore::Entry {
   Layout layout;
   Device* device = nullptr;
   std::unique_ptr<Memory> memory;  // null for a value without elements
+  HostPins pins;
 
   /// What others see.
   const TensorType& seen() const { return tail != nullptr ? whole : type; }

@@ -54,6 +54,8 @@ class CardsAlone final : public cuda::Runtime {
   cudaError_t release(void*) override { return unexpected(); }
   cudaError_t allocate_pinned(void*&, std::size_t) override { return unexpected(); }
   cudaError_t release_pinned(void*) override { return unexpected(); }
+  cudaError_t pin(void*, std::size_t) override { return unexpected(); }
+  cudaError_t unpin(void*) override { return unexpected(); }
   cudaError_t make_stream(cudaStream_t&) override { return unexpected(); }
   cudaError_t destroy_stream(cudaStream_t) override { return unexpected(); }
   cudaError_t synchronize(cudaStream_t) override { return unexpected(); }

@@ -80,6 +80,14 @@ class CudaDevice final : public Device {
     shared_->refuse_in_capture("the host allocates");
     return nullptr;
   }
+  // Where another card has pinned it already, nothing is left to do.
+  std::unique_ptr<PinnedRange> pin(void* address, std::size_t bytes) override {
+    shared_->refuse_in_capture("the host pins memory");
+    if (bytes == 0) return nullptr;
+    shared_->choose();
+    if (shared_->runtime->pin(address, bytes) != cudaSuccess) return nullptr;
+    return std::make_unique<CudaPinnedRange>(shared_, address);
+  }
   std::unique_ptr<Stream> make_stream(StreamKind kind, const std::string& name) override {
     const char* const kinds[] = {"compute", "copy_in", "copy_out"};
     return std::make_unique<CudaStream>(

@@ -1,4 +1,4 @@
-// Memory of a CUDA device.
+// Memory of a CUDA device, and memory of the host that it reaches.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,19 @@ class CudaMemory final : public Memory {
   const std::shared_ptr<DeviceShared> device_;
   void* const address_;
   const std::size_t bytes_;
+};
+
+class CudaPinnedRange final : public PinnedRange {
+ public:
+  CudaPinnedRange(std::shared_ptr<DeviceShared> device, void* address)
+      : device_(std::move(device)), address_(address) {}
+  ~CudaPinnedRange() override { (void)device_->runtime->unpin(address_); }
+  CudaPinnedRange(const CudaPinnedRange&) = delete;
+  CudaPinnedRange& operator=(const CudaPinnedRange&) = delete;
+
+ private:
+  const std::shared_ptr<DeviceShared> device_;
+  void* const address_;
 };
 
 }  // namespace tandem::cuda

@@ -58,6 +58,10 @@ class RealRuntime final : public Runtime {
     return forgotten(cudaHostAlloc(&to, bytes, cudaHostAllocPortable | cudaHostAllocMapped));
   }
   cudaError_t release_pinned(void* memory) override { return forgotten(cudaFreeHost(memory)); }
+  cudaError_t pin(void* memory, std::size_t bytes) override {
+    return forgotten(cudaHostRegister(memory, bytes, cudaHostRegisterPortable));
+  }
+  cudaError_t unpin(void* memory) override { return forgotten(cudaHostUnregister(memory)); }
 
   cudaError_t make_stream(cudaStream_t& to) override {
     to = nullptr;

@@ -39,6 +39,9 @@ class Runtime {
   virtual cudaError_t release(void* memory) = 0;
   virtual cudaError_t allocate_pinned(void*& to, std::size_t bytes) = 0;  // mapped: cards may write
   virtual cudaError_t release_pinned(void* memory) = 0;
+  /// Memory of the host that is there already, for all cards; its first address gives it back.
+  virtual cudaError_t pin(void* memory, std::size_t bytes) = 0;
+  virtual cudaError_t unpin(void* memory) = 0;
 
   virtual cudaError_t make_stream(cudaStream_t& to) = 0;  // non-blocking
   virtual cudaError_t destroy_stream(cudaStream_t stream) = 0;

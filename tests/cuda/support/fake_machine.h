@@ -29,6 +29,7 @@ struct FakeMachine {
     EXPECT_THAT(runtime->problems(), ::testing::IsEmpty());
     if (!is_broken) {
       EXPECT_THAT(runtime->leaks(), ::testing::IsEmpty());
+      EXPECT_EQ(runtime->pageable_copies(), 0);
     }
     libraries->expect_no_problem();
   }

@@ -93,6 +93,8 @@ std::vector<std::string> FakeRuntime::leaks() {
   for (std::size_t card = 0; card < cards_.size(); ++card)
     add_blocks(cards_[card]->blocks, "card " + std::to_string(card) + "'s");
   add_blocks(pinned_.blocks, "pinned");
+  for (const auto& [first, bytes] : registered_)
+    all.push_back(std::to_string(bytes) + " bytes of the host that are still pinned");
   for (const auto& [handle, stream] : streams_) all.push_back(stream->name());
   for (const auto& [handle, event] : events_) all.push_back(event->name());
   for (const auto& [handle, graph] : graphs_) all.push_back(graph->name());
@@ -323,6 +325,33 @@ cudaError_t FakeRuntime::release_pinned(void* memory) {
   return cudaSuccess;
 }
 
+cudaError_t FakeRuntime::pin(void* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (const cudaError_t error =
+          enter("pin", [&] { return "pin " + std::to_string(bytes) + " bytes"; }))
+    return error;
+  if (const cudaError_t error = refuse_in_capture("the host pins memory")) return error;
+  const std::uintptr_t first = number_of(memory);
+  if (first == 0 || bytes == 0) return broken(cudaErrorInvalidValue, "nothing is pinned");
+  const auto next = registered_.lower_bound(first);
+  const bool overlaps_next = next != registered_.end() && next->first < first + bytes;
+  const bool overlaps_last =
+      next != registered_.begin() && std::prev(next)->first + std::prev(next)->second > first;
+  if (overlaps_next || overlaps_last) return cudaErrorHostMemoryAlreadyRegistered;
+  registered_[first] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t FakeRuntime::unpin(void* memory) {
+  const std::lock_guard lock(mutex_);
+  if (const cudaError_t error = enter("unpin", [] { return "unpin"; })) return error;
+  if (const cudaError_t error = refuse_in_capture("the host unpins memory")) return error;
+  run_all();
+  if (registered_.erase(number_of(memory)) == 0)
+    return broken(cudaErrorHostMemoryNotRegistered, "memory is unpinned that was not pinned");
+  return cudaSuccess;
+}
+
 cudaError_t FakeRuntime::find(const void* address, std::size_t bytes, std::string_view call,
                               Place& to) {
   const auto at = number_of(address);
@@ -346,6 +375,12 @@ cudaError_t FakeRuntime::find(const void* address, std::size_t bytes, std::strin
     return inside(cards_[card]->blocks, "a card's");
   }
   if (pinned_.blocks.find(at).block != nullptr) return inside(pinned_.blocks, "pinned");
+  auto range = registered_.upper_bound(at);
+  if (range != registered_.begin() && at < (--range)->first + range->second) {
+    if (at + bytes <= range->first + range->second) return cudaSuccess;
+    return broken(cudaErrorInvalidValue,
+                  std::string(call) + " of pinned memory past the end of what was pinned");
+  }
   to.pageable = true;
   return cudaSuccess;
 }

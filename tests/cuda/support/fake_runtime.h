@@ -87,6 +87,8 @@ class FakeRuntime final : public cuda::Runtime {
   cudaError_t release(void* memory) override;
   cudaError_t allocate_pinned(void*& to, std::size_t bytes) override;
   cudaError_t release_pinned(void* memory) override;
+  cudaError_t pin(void* memory, std::size_t bytes) override;
+  cudaError_t unpin(void* memory) override;
   cudaError_t make_stream(cudaStream_t& to) override;
   cudaError_t destroy_stream(cudaStream_t stream) override;
   cudaError_t synchronize(cudaStream_t stream) override;
@@ -164,6 +166,7 @@ class FakeRuntime final : public cuda::Runtime {
   std::map<std::thread::id, OfThread> threads_;
   std::vector<std::unique_ptr<CardMemory>> cards_;
   PinnedMemory pinned_;
+  std::map<std::uintptr_t, std::size_t> registered_;  // of the host, by `pin`; bytes
   std::map<cudaStream_t, std::shared_ptr<FakeStream>> streams_;
   std::map<cudaEvent_t, std::unique_ptr<FakeEvent>> events_;
   std::map<cudaGraphExec_t, std::shared_ptr<FakeGraph>> graphs_;
