@@ -56,6 +56,7 @@ struct PrecisionConfig {
     bool operator==(const Kept&) const = default;
   };
   std::vector<Kept> keep_float32;
+  bool tf32 = false;  // float32 products and convolutions of cards in 10 bits of mantissa
   bool operator==(const PrecisionConfig&) const = default;
 };
 
