@@ -33,7 +33,7 @@ class Kernel:
     symbol: str
     registers: int  # of a thread
     stack: int  # bytes of local memory of a thread: spilled registers, and arrays that are not in registers
-    shared: int  # bytes of a block, the driver's own 1 KiB with it; dynamic ones are not in it
+    shared: int  # bytes of a block, static ones; for 9.0 and newer the driver's own 1 KiB is in it
     bound: int = 0  # the most threads of a block that it is compiled for; 0: any number
     body: str = ""  # "ForwardBody<float>"
     launch: int = 0  # threads of a block that the bounds are about
@@ -220,8 +220,9 @@ def markdown_of(kernels, limits, exemptions):
         "which reads the compiler's own numbers out of the program. The test `kernel_resources` of ctest holds them to these bounds:",
         f"at most {limits['stack']} bytes of local memory a thread (spilled registers, arrays that are not in registers), and at least {limits['threads']} threads",
         "of the kernel on a multiprocessor at once, by registers, static shared memory and the size of its blocks. Dynamic shared memory (at most 48 KiB a",
-        f"block) is not counted. A kernel without `block_threads` counts as launched with {MOST_THREADS} threads a block unless the list says otherwise.",
-        "Kernels that NVRTC compiles at run time are not among them. What this means for speed, only a card can tell.",
+        "block) is not counted; for 9.0 and newer the static bytes have 1 KiB of the driver's with them. A kernel without `block_threads` counts as",
+        f"launched with {MOST_THREADS} threads a block unless the list says otherwise. Kernels that NVRTC compiles at run time are not among them. What this",
+        "means for speed, only a card can tell.",
     ]
     for architecture in sorted({k.architecture for k in kernels}):
         here = [k for k in kernels if k.architecture == architecture]

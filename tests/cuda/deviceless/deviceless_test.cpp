@@ -100,6 +100,22 @@ TEST(Deviceless, EveryQuestionIsInTheTable) {
   EXPECT_EQ(text.find("no plan"), std::string::npos);
 }
 
+// The page's last word: as many graphs were accepted as the networks have.
+TEST(Deviceless, EveryGraphIsAccepted) {
+  std::string numbers;
+  for (const Numbers type : all_numbers) {
+    int graphs = 0;
+    for (const Question& question : all_questions())
+      graphs += !question.graphs[static_cast<std::size_t>(type)].operations().empty();
+    EXPECT_GT(graphs, 90);
+    for (std::size_t card = 0; card < described_cards().size(); ++card)
+      numbers += " " + std::to_string(graphs) + " |";
+  }
+  const std::string text = table_text();
+  EXPECT_NE(text.find("\n| asked of cuDNN |" + numbers + "\n"), std::string::npos) << numbers;
+  EXPECT_NE(text.find("\n| accepted, with a plan |" + numbers + "\n"), std::string::npos);
+}
+
 // The checks above mean something only if cuDNN refuses what it cannot do.
 TEST(Deviceless, CudnnRefusesWhatItCannotDo) {
   SKIP_WITHOUT_CUDNN();
