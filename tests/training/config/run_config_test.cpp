@@ -308,7 +308,7 @@ TEST(RunConfig, Tf32IsOffUnlessItIsAsked) {
   EXPECT_TRUE(parse(text, {"precision.tf32=true"}).precision.tf32);
   EXPECT_THAT(first_error("model = 'm.onnx'\nsteps = 1\noptimizer = { kind = 'sgd', lr = 1 }\n"
                           "[precision]\ntf32 = \"yes\"\n"),
-              AllOf(HasSubstr("train.toml:5:8: precision.tf32"), HasSubstr("boolean")));
+              AllOf(HasSubstr("train.toml:5:8: precision.tf32"), HasSubstr("true or false")));
   EXPECT_THAT(first_error("model = 'm.onnx'\nsteps = 1\noptimizer = { kind = 'sgd', lr = 1 }\n"
                           "[precision]\ntf3 = true\n"),
               AllOf(HasSubstr("train.toml:5:1"), HasSubstr("did you mean `precision.tf32`")));
