@@ -49,7 +49,9 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
     : added_rules_(arguments.place),
       added_devices_(arguments.devices),
       make_device_(arguments.make_device),
-      cards_(arguments.cards) {
+      cards_(arguments.cards),
+      make_card_(arguments.make_card),
+      tf32_(config.precision.tf32) {
   options_.bindings = parse_device_arguments(arguments.devices);
   options_.missing = [any = bool(make_device_), cards = cards_](const std::string& use) {
     return any ? std::nullopt : missing_card(cards.report(), use);
@@ -96,7 +98,16 @@ ResolvedPolicy Placing::resolve_now(const ImportResult& imported) const {
       return choose_caches_(imported.graph, wishes);
     };
   }
-  return tandem::resolve(policy_, imported.graph, options);
+  ResolvedPolicy resolved = tandem::resolve(policy_, imported.graph, options);
+  const bool any_card =
+      std::any_of(resolved.devices.begin(), resolved.devices.end(),
+                  [](const ResolvedDevice& device) { return device.use.starts_with(card_prefix); });
+  if (tf32_ && !any_card) {
+    Diagnostic note;
+    note.message = "precision.tf32 = true changes nothing: no device of this run is a card";
+    resolved.notes.push_back(std::move(note));
+  }
+  return resolved;
 }
 
 void Placing::check_kernels(const Graph& graph, const ImportResult& imported) {
@@ -140,6 +151,7 @@ std::unique_ptr<Device> Placing::make_device(const ResolvedDevice& device,
   CudaOptions options;
   options.name = device.name;
   options.ordinal = std::stoi(device.use.substr(card_prefix.size()));
+  options.allow_tf32 = tf32_;
   options.monitor = monitor;
   for (const CudaCard& card : cards_.report().cards) {
     const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
@@ -147,7 +159,7 @@ std::unique_ptr<Device> Placing::make_device(const ResolvedDevice& device,
       options.memory_bytes = memory_limit(device, card.memory_bytes);
   }
   try {
-    return make_cuda_device(options);
+    return make_card_(options);
   } catch (const Error& error) {
     throw Error(error.kind(), at_device(error.diagnostics(), device));
   }

@@ -31,6 +31,8 @@ using CacheChooser =
 using DeviceMaker = std::function<std::unique_ptr<Device>(
     const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
 
+using CardMaker = std::function<std::unique_ptr<Device>(const CudaOptions& options)>;
+
 /// What the command line adds to a policy.
 struct PlacingArguments {
   std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
@@ -42,6 +44,8 @@ struct PlacingArguments {
   /// says.
   DeviceMaker make_device = {};
   KnownCards cards = KnownCards();
+  /// Makes the cards that `use` names.
+  CardMaker make_card = make_cuda_device;
 };
 
 class Placing {
@@ -90,6 +94,8 @@ class Placing {
   CacheChooser choose_caches_;
   DeviceMaker make_device_;
   KnownCards cards_;
+  CardMaker make_card_;
+  bool tf32_ = false;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;
   std::vector<Device*> devices_;

@@ -7,6 +7,7 @@
 --minutes N    the whole check; what does not fit is skipped (default 10, with --torch 40; building not counted)
 --models DIR   exported networks for the step times (default: $TANDEM_MODELS, else build/models)
 --torch PYTHON an interpreter with PyTorch: the same models on the same card, alternating with ours
+--tf32         step times of float32 models with TF32, ours and PyTorch's alike
 
 No clock is changed, nothing is reset. Exit codes: 0 all passed, 1 something failed, 2 usage, 3 no card.
 """
@@ -31,6 +32,7 @@ LIMITS = {
     "env": 40,
     "smoke": 90,
     "parity": 150,
+    "parity_tf32": 60,
     "parity16": 90,
     "gradients": 90,
     "partitions": 60,
@@ -225,8 +227,12 @@ class Check:
         if not limit:
             self.results.verdict("times", "skipped", "the time is up", label=name + again)
             return False
-        verdict = run_stage(self.results, "times", self.command("times", "--only", name), limit, label=name + again)
+        command = self.command("times", "--only", name, *self.tf32())
+        verdict = run_stage(self.results, "times", command, limit, label=name + again)
         return verdict["verdict"] == "passed"
+
+    def tf32(self):
+        return ["--tf32"] if self.options.tf32 else []
 
     def torch_time(self, name, variant):
         label, limit = f"{name} torch {variant}", self.limit(TORCH_LIMIT)
@@ -234,6 +240,7 @@ class Check:
             self.results.verdict("torch", "skipped", "the time is up", label=label)
             return
         command = [self.options.torch, ROOT / "bench" / "peers" / "gpu_torch.py", name, "--variant", variant]
+        command += self.tf32()
         run_stage(self.results, "torch", command, limit, label=label)
 
 
@@ -248,6 +255,7 @@ def parse(arguments):
     models = os.environ.get("TANDEM_MODELS", ROOT / "build" / "models")
     parser.add_argument("--models", type=pathlib.Path, default=models)
     parser.add_argument("--torch", type=pathlib.Path)
+    parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args(arguments)
     options.stages = [name for name in options.stages.split(",") if name]
     if not options.stages:

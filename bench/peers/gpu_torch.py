@@ -1,10 +1,11 @@
 """Times one workload of the GPU check in PyTorch on a card: one process is one measurement, printed as JSON lines.
 
-    python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--list]
+    python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--tf32] [--list]
 
 The models, shapes, precisions and optimizers of `gpu_check times`; tools/gpu_check.sh --torch runs both in turn. Images are channels-last,
-16-bit types by autocast (float16 with a gradient scaler), float32 without TF32. Wide & Deep keeps its tables on the host, with sparse
-gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table of the host beside a model on the card.
+16-bit types by autocast (float16 with a gradient scaler), float32 without TF32 unless --tf32 asks for it, as `precision.tf32` does of ours.
+Wide & Deep keeps its tables on the host, with sparse gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table of the
+host beside a model on the card.
 """
 
 import argparse
@@ -175,6 +176,7 @@ def main():
     parser.add_argument("workload", nargs="?", choices=WORKLOADS)
     parser.add_argument("--variant", choices=VARIANTS, default="eager")
     parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--tf32", action="store_true")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     if options.list or not options.workload:
@@ -186,7 +188,7 @@ def main():
     if not torch.cuda.is_available():
         return skip(name, variant, "this PyTorch sees no card")
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     torch.backends.cudnn.benchmark = True
     device = torch.device("cuda", 0)
     step = wide_deep_step(variant, device) if WORKLOADS[name][3] == "wide_deep" else whole_step(name, variant, device)
@@ -201,6 +203,7 @@ def main():
             "step_ms_p90": p90,
             "steps": count,
             "torch": torch.__version__,
+            "tf32": options.tf32,
             "first_loss": loss,
             "peak_card_mib": torch.cuda.max_memory_allocated() / 2**20,
         },

@@ -126,5 +126,52 @@ TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
   EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.open_devices()[1]), capacity);
 }
 
+/// A card that is a device in software; `allowed` gets what was asked of it.
+PlacingArguments recording_cards(PlacingArguments placing, std::vector<bool>& allowed) {
+  placing.make_card = [&allowed](const CudaOptions& options) {
+    allowed.push_back(options.allow_tf32);
+    EmulatedOptions emulated;
+    emulated.name = options.name;
+    emulated.monitor = std::dynamic_pointer_cast<OrderChecker>(options.monitor);
+    return make_emulated_device(emulated);
+  };
+  return placing;
+}
+
+TEST_F(PolicyCards, Tf32IsAskedOfACardOnlyWhereTheConfigurationAsks) {
+  const std::string on_card =
+      "devices = { big = { use = \"cuda:1\" } }\n"
+      "rules = [\n  { at = \"conv1.**\", on = \"big\" },\n]\n";
+  for (const char* key : {"", "precision.tf32=false", "precision.tf32=true"}) {
+    const bool asked = std::string(key) == "precision.tf32=true";
+    PolicyOptions options = this->options(on_card);
+    if (*key != '\0') options.overrides = {key};
+    std::vector<bool> allowed;
+    PolicyCase of(options, recording_cards(with(one_card(1, "")), allowed));
+    EXPECT_EQ(of.open_devices().size(), 2u);
+    EXPECT_EQ(allowed, std::vector<bool>{asked}) << key;
+    EXPECT_TRUE(of.resolved().notes.empty()) << to_string(of.resolved().notes[0]);
+  }
+}
+
+TEST_F(PolicyCards, Tf32WithoutACardIsNoted) {
+  for (const char* rules : {"rules = []\n",
+                            "devices = { gpu = { use = \"emulated:0\" } }\n"
+                            "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"}) {
+    PolicyOptions options = this->options(rules);
+    EXPECT_TRUE(PolicyCase(options).resolved().notes.empty());
+    options.overrides = {"precision.tf32=true"};
+    PolicyCase of(options);
+    of.open_devices();
+    ASSERT_EQ(of.resolved().notes.size(), 1u);
+    EXPECT_EQ(to_string(of.resolved().notes[0]),
+              "precision.tf32 = true changes nothing: no device of this run is a card");
+    const Report report = policy_check(options);
+    const std::size_t first = report.text.find("precision.tf32");
+    ASSERT_NE(first, std::string::npos) << report.text;
+    EXPECT_EQ(report.text.find("precision.tf32", first + 1), std::string::npos) << report.text;
+  }
+}
+
 }  // namespace
 }  // namespace tandem::api

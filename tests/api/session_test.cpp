@@ -99,6 +99,16 @@ TEST(SessionTest, EqualSessionsAreBitEqual) {
   for (const auto& [name, array] : first) EXPECT_EQ(array.bytes, second.at(name).bytes) << name;
 }
 
+TEST(SessionTest, Tf32ChangesNothingOnTheHost) {
+  std::vector<std::string> asked = adam;
+  asked.push_back("precision.tf32=true");
+  Session plain = open(16), with = open(16, asked);
+  for (int step = 0; step < 3; ++step) {
+    EXPECT_EQ(plain.step(training_digits().batch(16 * step, 16)),
+              with.step(training_digits().batch(16 * step, 16)));
+  }
+}
+
 TEST(SessionTest, PredictionsTakeAnyBatchAndChangeNothing) {
   Session session = open(8);
   session.step(training_digits().batch(0, 8));

@@ -22,10 +22,10 @@ using ::testing::HasSubstr;
 using Stage = void (*)(CheckCard&, const Options&, Report&);
 
 struct FakeCheck {
-  explicit FakeCheck(testing::FakeRuntimeOptions options = {})
+  explicit FakeCheck(testing::FakeRuntimeOptions options = {}, bool tf32 = false)
       : runtime(std::make_shared<testing::FakeRuntime>(std::move(options))),
         libraries(std::make_shared<testing::FakeLibraries>(runtime)),
-        card(std::make_unique<CheckCard>(runtime, libraries)) {}
+        card(std::make_unique<CheckCard>(runtime, libraries, 0, tf32)) {}
 
   Said run(Stage stage, const std::string& only, const std::string& out = ".") {
     Options options;
@@ -98,6 +98,38 @@ TEST(GpuCheck, ParityPasses) {
   EXPECT_EQ(halves.code, 0) << halves.verdict;
   EXPECT_GT(halves.verdict["checks"], 1);
   EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
+}
+
+TEST(GpuCheck, ParityInTf32IsOfTheLibrariesAlone) {
+  FakeCheck check({}, true);
+  for (const char* only : {"MatMul/", "Gemm/", "Conv/"}) {
+    const Said said = check.run(run_parity_tf32, only);
+    EXPECT_EQ(said.code, 0) << only << said.verdict;
+    EXPECT_GT(said.verdict["checks"], 3) << only;
+    for (const Json& line : said.lines) {
+      if (!line.contains("check")) continue;
+      const std::string name = line["check"];
+      EXPECT_THAT(name, HasSubstr(" float32 by TF32"));
+      EXPECT_EQ(name.find(" cuda."), std::string::npos) << name;
+      EXPECT_GE(line["limit"].get<double>(), 1e-3);
+    }
+  }
+  ASSERT_FALSE(check.libraries->lt.questions().empty());
+  for (const testing::LtProblem& asked : check.libraries->lt.questions())
+    EXPECT_EQ(asked.operation.compute, CUBLAS_COMPUTE_32F_FAST_TF32);
+  ASSERT_FALSE(check.libraries->dnn.runs().empty());
+  for (const testing::CudnnRun& run : check.libraries->dnn.runs())
+    EXPECT_EQ(run.engine, 0) << "the one with tensor cores";
+}
+
+TEST(GpuCheck, ParityInTf32FailsWhereAResultIsWrong) {
+  FakeCheck check({}, true);
+  check.spoil("MatMul", adding(*check.runtime, first_output, 1.0f));
+  const Said said = check.run(run_parity_tf32, "MatMul/");
+  EXPECT_EQ(said.code, Exit::failed);
+  EXPECT_GT(said.verdict["failed"], 0);
+  FakeCheck exact;
+  EXPECT_THROW(exact.run(run_parity_tf32, "MatMul/"), std::logic_error);
 }
 
 TEST(GpuCheck, ParityFailsWhereAResultIsWrong) {

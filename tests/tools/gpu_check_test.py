@@ -174,6 +174,19 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(set(verdicts), {"one", "two"})
         self.assertEqual(sum("value" in line for line in results.lines), 2)
 
+    def test_tf32_is_asked_of_both_sides(self):
+        for more in ([], ["--tf32"]):
+            out = self.folder / ("out" + "".join(more))
+            options = gpu_check.parse(["--binary", str(self.program()), "--out", str(out), "--torch", sys.executable, *more])
+            results = gpu_check.Results(options.out)
+            self.addCleanup(results.file.close)
+            check = gpu_check.Check(options, results)
+            with open(os.devnull, "w") as nothing, unittest.mock.patch("sys.stdout", nothing):
+                check.one_time("one", "")
+                check.torch_time("mlp_b32", "eager")
+            for label in ("one", "mlp_b32_torch_eager"):
+                command = (out / (label + ".log")).read_text().splitlines()[0]
+                self.assertEqual("--tf32" in command, bool(more), command)
 
 
 if __name__ == "__main__":

@@ -178,6 +178,9 @@ constexpr KeyInfo table_of_keys[] = {
      "and losses stay float32"},
     {"precision.keep_float32", list, "[]", "", "", "operators that stay float32 there, too"},
     {"precision.keep_float32[]", selector, "", "", "", "which operators"},
+    {"precision.tf32", boolean, "false", "", "",
+     "float32 products and convolutions on a card of NVIDIA's read their operands with 10 bits of "
+     "mantissa instead of 23, and add in float32; other devices compute as without it"},
 
     {"data", table, "", "", "", "what is trained on"},
     {"data.kind", string, "required", joined_names<data_kinds>, "images|tokens|webdataset",

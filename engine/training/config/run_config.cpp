@@ -281,6 +281,7 @@ void read_precision(const TableReader& root, PrecisionConfig& to) {
   std::string compute(name_of(to.compute));
   table.read("compute", compute);
   if (const auto dtype = dtype_from_name(compute)) to.compute = *dtype;
+  table.read("tf32", to.tf32);
   if (const ConfigValue* list = table.valid("keep_float32")) {
     for (const ConfigValue& item : list->items) {
       if (item.kind == Kind::string) to.keep_float32.push_back({item.text, item.where});

@@ -50,6 +50,7 @@ struct FreezeRule {
 
 struct PrecisionConfig {
   DType compute = DType::float32;  // of products and convolutions: or bfloat16
+  bool tf32 = false;  // float32 products and convolutions of cards in 10 bits of mantissa
   struct Kept {
     std::string at;  // operators that stay float32
     Where where;

@@ -301,6 +301,7 @@ std::string to_toml(const RunConfig& config) {
   std::vector<std::string> kept;
   for (const PrecisionConfig::Kept& rule : config.precision.keep_float32) kept.push_back(rule.at);
   if (!kept.empty()) out.raw("keep_float32", strings(kept));
+  out.add("tf32", config.precision.tf32);
   if (config.data) write_data(out, *config.data);
   if (!(config.eval == EvalConfig{})) {
     out.section("eval");

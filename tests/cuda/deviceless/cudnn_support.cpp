@@ -28,7 +28,11 @@ constexpr const char* about =
     "copied\n"
     "through workspaces of up to 1 GiB. `own`: a kernel of Tandem's own computes it.\n"
     "\n"
-    "Pooling, normalisation and what has no line here are kernels of Tandem's own in every type.\n";
+    "Attention in float32 is not asked for: a kernel of Tandem's own computes it "
+    "(`cuda.attention`,\n"
+    "`cuda.attention_grad`). Matrix products are cuBLASLt's, which is not asked here. Pooling, "
+    "normalisation and\n"
+    "what else has no line are kernels of Tandem's own in every type.\n";
 
 }  // namespace
 
@@ -49,5 +53,6 @@ int main() {
     std::printf("%s", table.line(question).c_str());
     std::fflush(stdout);
   }
+  std::printf("\n## All together\n\n%s", table.summary().c_str());
   return 0;
 }

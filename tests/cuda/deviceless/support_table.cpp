@@ -8,6 +8,8 @@
 namespace tandem::testing {
 namespace {
 
+constexpr const char *own_kernel = "own", *no_engine = "none", *no_plan = "no plan";
+
 std::string bytes_text(std::size_t bytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB"};
   double amount = static_cast<double>(bytes);
@@ -22,15 +24,15 @@ std::string bytes_text(std::size_t bytes) {
 /// "38, 131 B": engines that the rules allow, workspace of the chosen one.
 std::string cell(cuda::Plans& plans, const cuda::NetworkGraph& graph,
                  const cuda::EngineRules& rules) {
-  if (graph.operations().empty()) return "own";
+  if (graph.operations().empty()) return own_kernel;
   const cuda::EngineCount count = plans.count(graph, rules);
-  if (count.allowed == 0) return "none";
+  if (count.allowed == 0) return no_engine;
   try {
     const auto plan = plans.plan(graph, rules);
     return std::to_string(count.allowed) + ", " + bytes_text(plan->workspace_bytes) +
            (plan->is_compiled ? ", c" : "");
   } catch (const Error&) {
-    return "no plan";
+    return no_plan;
   }
 }
 
@@ -64,10 +66,14 @@ std::string DevicelessCudnn::version() const {
 SupportTable::SupportTable(const cuda::Cudnn& cudnn) {
   for (const DescribedCard& card : described_cards())
     cards_.push_back(cuda::Plans::described(cudnn, card.properties));
+  counts_.resize(std::size(all_numbers) * cards_.size());
 }
 
-std::string SupportTable::head() {
-  std::string names = "| operation | uses |", rule = "|---|---|";
+namespace {
+
+/// The columns of every table, after these.
+std::string head_after(const std::string& first, const std::string& first_rule) {
+  std::string names = first, rule = first_rule;
   for (const Numbers numbers : all_numbers) {
     for (const DescribedCard& card : described_cards()) {
       names += " " + name_of(numbers) + " " + card.name.substr(0, card.name.find(' ')) + " |";
@@ -77,14 +83,39 @@ std::string SupportTable::head() {
   return names + "\n" + rule + "\n";
 }
 
+}  // namespace
+
+std::string SupportTable::head() { return head_after("| operation | uses |", "|---|---|"); }
+
 std::string SupportTable::line(const Question& question) {
   std::string text = "| " + question.operation + " | " + std::to_string(question.uses) + " |";
+  auto count = counts_.begin();
   for (const Numbers numbers : all_numbers) {
     const auto at = static_cast<std::size_t>(numbers);
-    for (const auto& card : cards_)
-      text += " " + cell(*card, question.graphs[at], question.rules[at]) + " |";
+    for (const auto& card : cards_) {
+      const std::string said = cell(*card, question.graphs[at], question.rules[at]);
+      text += " " + said + " |";
+      const bool own = said == own_kernel;
+      count->own += own;
+      count->asked += !own;
+      count->accepted += !own && said != no_engine && said != no_plan;
+      ++count;
+    }
   }
   return text + "\n";
+}
+
+std::string SupportTable::summary() const {
+  std::string text = head_after("| different graphs |", "|---|");
+  const auto row = [&](const std::string& name, int Count::*what) {
+    text += "| " + name + " |";
+    for (const Count& count : counts_) text += " " + std::to_string(count.*what) + " |";
+    text += "\n";
+  };
+  row("asked of cuDNN", &Count::asked);
+  row("accepted, with a plan", &Count::accepted);
+  row("not asked: a kernel of Tandem's own", &Count::own);
+  return text;
 }
 
 std::string title(const std::string& version) {

@@ -27,11 +27,17 @@ class SupportTable {
   explicit SupportTable(const cuda::Cudnn& cudnn);
   /// The table's line for a question.
   std::string line(const Question& question);
+  /// How many graphs of the lines so far were accepted, and how many are not asked for.
+  std::string summary() const;
   /// The head of a table.
   static std::string head();
 
  private:
+  struct Count {
+    int asked = 0, accepted = 0, own = 0;
+  };
   std::vector<std::unique_ptr<cuda::Plans>> cards_;
+  std::vector<Count> counts_;  // in the order of the columns
 };
 
 /// The first line of the document, which names the version.

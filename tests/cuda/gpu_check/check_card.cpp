@@ -57,11 +57,12 @@ void CardOperands::clear() {
 }
 
 CheckCard::CheckCard(std::shared_ptr<cuda::Runtime> runtime,
-                     std::shared_ptr<cuda::Libraries> libraries, int ordinal)
+                     std::shared_ptr<cuda::Libraries> libraries, int ordinal, bool allow_tf32)
     : card_(std::make_shared<cuda::CardContext>()) {
   card_->runtime = std::move(runtime);
   card_->libraries = std::move(libraries);
   card_->card = ordinal;
+  card_->allow_tf32 = allow_tf32;
   check(this->runtime().set_card(ordinal), "choosing the card");
   check(this->runtime().properties(ordinal, card_->properties), "asking for the card's properties");
   check(this->runtime().make_stream(stream_), "making a stream");

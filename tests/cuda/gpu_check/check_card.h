@@ -40,7 +40,7 @@ class CheckCard {
  public:
   /// Throws std::runtime_error where the card does not start.
   CheckCard(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
-            int ordinal = 0);
+            int ordinal = 0, bool allow_tf32 = false);
   ~CheckCard();
   CheckCard(const CheckCard&) = delete;
   CheckCard& operator=(const CheckCard&) = delete;

@@ -13,13 +13,14 @@ namespace {
 
 const char* const usage_text =
     "gpu_check STAGE [--json] [--only PART] [--out DIR] [--models DIR] [--seconds S] [--steps N]\n"
-    "  STAGE    env | smoke | parity | parity16 | gradients | graphs | partitions | overlap | nccl "
-    "| "
-    "times\n"
+    "                [--tf32]\n"
+    "  STAGE    env | smoke | parity | parity_tf32 | parity16 | gradients | graphs | partitions | "
+    "overlap |\n           nccl | times\n"
     "  --json   JSON lines on standard output\n"
     "  --only   checks whose name contains PART\n"
     "  --out    folder for files (default: .)\n"
     "  --models folder of exported networks (default: TANDEM_MODELS, else build/models)\n"
+    "  --tf32   times: float32 models with TF32\n"
     "gpu_check list    the workloads of `times`\n"
     "exit codes: 0 passed, 1 failed, 2 usage, 3 no card, 77 skipped\n";
 
@@ -35,6 +36,7 @@ const std::map<std::string, Stage>& stages() {
   static const std::map<std::string, Stage> all{{"env", {{run_environment}, {}}},
                                                 {"smoke", {{run_smoke}, {}}},
                                                 {"parity", {{run_parity}, {}}},
+                                                {"parity_tf32", {{run_parity_tf32}, {}}},
                                                 {"parity16", {{run_parity16}, {}}},
                                                 {"gradients", {{}, {run_gradients}}},
                                                 {"graphs", {{run_captured}, {run_graphs}}},
@@ -45,10 +47,14 @@ const std::map<std::string, Stage>& stages() {
   return all;
 }
 
+const char* const tf32_stage = "parity_tf32";
+
 /// Variables that the runtime and the libraries read when they start.
 void set_environment(const std::string& stage) {
   if (stage == "smoke") setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
-  const bool exact = stage != "times" && stage != "env" && stage != "overlap";
+  if (stage == tf32_stage) unsetenv("NVIDIA_TF32_OVERRIDE");
+  const bool exact =
+      stage != "times" && stage != "env" && stage != "overlap" && stage != tf32_stage;
   if (exact) setenv("NVIDIA_TF32_OVERRIDE", "0", 1);
 }
 
@@ -65,6 +71,8 @@ bool read(int count, char** words, Arguments& to) {
     const std::string word = words[i];
     if (word == "--json") {
       to.json = true;
+    } else if (word == "--tf32") {
+      to.options.tf32 = true;
     } else if (word.starts_with("--")) {
       if (++i == count) return false;
       const char* const value = words[i];
@@ -103,7 +111,8 @@ int run(const Arguments& arguments) {
   try {
     std::filesystem::create_directories(arguments.options.out);
     for (const OfCard part : stage.of_card) {
-      CheckCard card(cuda::make_real_runtime(), cuda::make_real_libraries());
+      CheckCard card(cuda::make_real_runtime(), cuda::make_real_libraries(), 0,
+                     arguments.stage == tf32_stage);
       part(card, arguments.options, report);
     }
     for (const OfTraining part : stage.of_training) part(arguments.options, report);

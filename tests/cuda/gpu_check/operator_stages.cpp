@@ -1,9 +1,10 @@
-// Operators' cases on the card's kernels: smoke, and parity in float32 and 16 bits.
+// Operators' cases on the card's kernels: smoke, and parity in float32, TF32 and 16 bits.
 #include <algorithm>
 #include <cmath>
 #include <exception>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 
 #include "engine/graph/error.h"
 #include "tests/cuda/gpu_check/distance.h"
@@ -25,20 +26,25 @@ const OperatorSet& operators() {
 }
 
 /// Norm-relative, of one type.
-double limit_of(const OperatorCase& c, DType computed) {
+double limit_of(const OperatorCase& c, DType computed, bool tf32) {
   switch (computed) {
     case DType::float16:
       return 2e-3;
     case DType::bfloat16:
       return 1e-2;
     default:
+      if (tf32) return std::max(c.tolerance, 1e-3);
       return std::max(c.tolerance, 1e-5);  // large cases have 1e-4 where sums are long
   }
 }
 
-std::string name_of_check(const OperatorCase& c, const Kernel& kernel, DType computed) {
-  return c.op + "/" + c.name + " " + kernel.name + " " + std::string(tandem::name_of(computed));
+std::string name_of_check(const OperatorCase& c, const Kernel& kernel, DType computed, bool tf32) {
+  return c.op + "/" + c.name + " " + kernel.name + " " +
+         (tf32 ? "float32 by TF32" : std::string(tandem::name_of(computed)));
 }
+
+/// Whether TF32 changes its arithmetic: not that of Tandem's own kernels.
+bool is_of_library(const Kernel& kernel) { return !kernel.name.starts_with("cuda."); }
 
 /// The worst output of a run.
 double worst_distance(const std::vector<HostTensor>& results,
@@ -79,8 +85,8 @@ class OperatorChecks {
       if (!is_wanted(options_, c.op + "/" + c.name)) continue;
       std::optional<TypedCase> typed;
       for (const Kernel& kernel : card_.kernels()) {
-        if (kernel.op != c.op) continue;
-        const std::string name = name_of_check(c, kernel, computed);
+        if (kernel.op != c.op || (tf32() && !is_of_library(kernel))) continue;
+        const std::string name = name_of_check(c, kernel, computed, tf32());
         try {
           if (!typed) {
             Graph graph;
@@ -98,7 +104,7 @@ class OperatorChecks {
             typed.emplace(c, operators(), computed);
           }
           if (!card_.takes(kernel, typed->graph)) continue;
-          check(*typed, kernel, name, limit_of(c, computed));
+          check(*typed, kernel, name, limit_of(c, computed, tf32()));
         } catch (const std::exception& error) {
           report_.failed(name, error.what());
         }
@@ -112,6 +118,7 @@ class OperatorChecks {
   }
 
  private:
+  bool tf32() const { return card_.card().allow_tf32; }
   bool any_takes(const Graph& graph) const {
     return std::any_of(card_.kernels().begin(), card_.kernels().end(),
                        [&](const Kernel& kernel) { return card_.takes(kernel, graph); });
@@ -186,6 +193,11 @@ void run_smoke(CheckCard& card, const Options& options, Report& report) {
 }
 
 void run_parity(CheckCard& card, const Options& options, Report& report) {
+  check_types(card, options, report, {DType::float32});
+}
+
+void run_parity_tf32(CheckCard& card, const Options& options, Report& report) {
+  if (!card.card().allow_tf32) throw std::logic_error("the card is made without TF32");
   check_types(card, options, report, {DType::float32});
 }
 

@@ -21,6 +21,7 @@ struct Options {
   double seconds = 3;          // of timed steps
   int steps = 20;              // of trainings
   bool small = false;          // operators' own cases and short measurements alone
+  bool tf32 = false;           // of `times`: float32 models with TF32
   std::function<std::unique_ptr<Device>(const CudaOptions&)> make_card = make_cuda_device;
 };
 
@@ -34,7 +35,9 @@ void run_environment(CheckCard& card, const Options& options, Report& report);
 void run_smoke(CheckCard& card, const Options& options, Report& report);
 /// Every kernel in all layouts against the reference in double: float32, and larger cases.
 void run_parity(CheckCard& card, const Options& options, Report& report);
-/// The same in float16 and bfloat16.
+/// The libraries' kernels in float32, on a card that is made with TF32.
+void run_parity_tf32(CheckCard& card, const Options& options, Report& report);
+/// All kernels in float16 and bfloat16.
 void run_parity16(CheckCard& card, const Options& options, Report& report);
 /// A kernel and copies both ways at once, each as long as the others.
 void run_overlap(CheckCard& card, const Options& options, Report& report);

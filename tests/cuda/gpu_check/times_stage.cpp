@@ -119,7 +119,8 @@ void write_data(const Workload& w, const std::string& path) {
   write_npz(path, {{"x", x}, {"y", y}});
 }
 
-std::string config_text(const Workload& w, const std::string& model, const std::string& data) {
+std::string config_text(const Workload& w, const std::string& model, const std::string& data,
+                        bool tf32) {
   const std::string kind = w.classes > 0 ? "softmax_cross_entropy" : "binary_cross_entropy";
   std::string text = "model = \"" + model + "\"\nbatch_size = " + std::to_string(w.batch) +
                      "\nsteps = 100\nseed = 1\ndevice = \"gpu\"\n";
@@ -127,6 +128,7 @@ std::string config_text(const Workload& w, const std::string& model, const std::
           "\", logits = \"logits\", labels = \"labels\" } ]\n";
   text += "[optimizer]\n" + w.optimizer;
   text += "[precision]\ncompute = \"" + w.precision + "\"\n";
+  if (tf32) text += "tf32 = true\n";
   text += "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ \"" + data +
           "\" ]\nshuffle = \"none\"\n[data.fields]\n" + w.input + " = \"x\"\nlabels = \"y\"\n";
   return text;
@@ -139,7 +141,7 @@ Json measure(const Workload& w, const Options& options, const std::string& trace
   const std::string model =
       std::filesystem::absolute(options.models + "/" + w.folder + "/torchscript.onnx").string();
   write_data(w, data);
-  std::ofstream(config) << config_text(w, model, data);
+  std::ofstream(config) << config_text(w, model, data, options.tf32);
   api::BenchOptions bench;
   bench.seconds = options.seconds;
   bench.trace_path = trace;

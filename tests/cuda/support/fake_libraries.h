@@ -18,7 +18,7 @@ class FakeLibraries final : public cuda::Libraries {
 
   const cuda::CublasLt* cublas_lt() override { return lt.table(); }
   const cuda::Cudnn* cudnn() override { return dnn.table(); }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
+  const cuda::Nvrtc* nvrtc() override { return compiler; }
   const cuda::Nccl* nccl() override { return nullptr; }
   std::vector<CudaLibraryReport> report() override { return {}; }
 
@@ -29,6 +29,7 @@ class FakeLibraries final : public cuda::Libraries {
 
   FakeCublasLt lt;
   FakeCudnn dnn;
+  const cuda::Nvrtc* compiler = nullptr;  // none, unless a test sets one
 };
 
 }  // namespace tandem::testing

@@ -87,6 +87,7 @@ clip_norm = 1.0
 [precision]
 compute = "bfloat16"
 keep_float32 = ["**.norm.**"]
+tf32 = true
 
 [data]
 kind = "idx"
@@ -131,6 +132,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.precision.compute, DType::bfloat16);
   ASSERT_EQ(c.precision.keep_float32.size(), 1u);
   EXPECT_EQ(c.precision.keep_float32[0].at, "**.norm.**");
+  EXPECT_TRUE(c.precision.tf32);
   EXPECT_EQ(c.run_dir, "/folder/out/run");
   ASSERT_EQ(c.parameters.freeze.size(), 2u);
   EXPECT_EQ(c.parameters.freeze[0].until, (Duration{1, Duration::Unit::epochs}));
@@ -298,6 +300,18 @@ files = "x"
     EXPECT_THAT(all, HasSubstr(text));
   }
   EXPECT_EQ(errors.size(), 10u) << all;
+}
+
+TEST(RunConfig, Tf32IsOffUnlessItIsAsked) {
+  const std::string text = minimal;
+  EXPECT_FALSE(parse(text).precision.tf32);
+  EXPECT_TRUE(parse(text, {"precision.tf32=true"}).precision.tf32);
+  EXPECT_THAT(first_error("model = 'm.onnx'\nsteps = 1\noptimizer = { kind = 'sgd', lr = 1 }\n"
+                          "[precision]\ntf32 = \"yes\"\n"),
+              AllOf(HasSubstr("train.toml:5:8: precision.tf32"), HasSubstr("true or false")));
+  EXPECT_THAT(first_error("model = 'm.onnx'\nsteps = 1\noptimizer = { kind = 'sgd', lr = 1 }\n"
+                          "[precision]\ntf3 = true\n"),
+              AllOf(HasSubstr("train.toml:5:1"), HasSubstr("did you mean `precision.tf32`")));
 }
 
 TEST(RunConfig, ErrorsByKind) {
