@@ -191,7 +191,7 @@ TEST_F(LossScaleTest, WhatNoScaleHelpsEnds) {
     return std::string("no error");
   };
   EXPECT_THAT(ending({}), AllOf(HasSubstr("precision.loss_scale"), HasSubstr("fell too low"),
-                                HasSubstr("step 37"), HasSubstr("37 steps skipped in all"),
+                                HasSubstr("step 36"), HasSubstr("36 steps skipped in all"),
                                 HasSubstr("precision.keep_float32")));
   EXPECT_THAT(ending({"precision.loss_scale=1024"}),
               AllOf(HasSubstr("40 steps in a row"), HasSubstr("lower precision.loss_scale")));
