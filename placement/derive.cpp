@@ -76,6 +76,11 @@ class Derivation {
       const NodeId producer = input ? graph_.value(input).producer : NodeId{};
       if (producer) return {placed(producer).device, "follows " + graph_.node(producer).path};
     }
+    if (node.phase == Phase::backward) {  // gradients start where the loss is
+      const NamedValue* loss = graph_.find_output("loss");
+      const NodeId producer = loss ? graph_.value(loss->value).producer : NodeId{};
+      if (producer) return {placed(producer).device, "follows " + graph_.node(producer).path};
+    }
     return {0, "default"};
   }
 
@@ -87,6 +92,13 @@ class Derivation {
       if (state.kind != StateKind::parameter) continue;
       const PlacedState home = of_parameter(state);
       return {home.state, home.reason};
+    }
+    // What backward reads and an update writes, such as the loss scale, lives where it is read.
+    for (auto it = first; it != last; ++it) {
+      for (NodeId reader : readers_[graph_.states[it->second].initial.index]) {
+        if (graph_.node(reader).phase != Phase::backward) continue;
+        return {placed(reader).device, "follows " + graph_.node(reader).path};
+      }
     }
     // The ids of a cache cross once, and are grouped where it is.
     if (const auto cache = caches_.find(node.path); cache != caches_.end()) {

@@ -124,7 +124,8 @@ class Narrowing {
     }
   }
 
-  // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are.
+  // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are:
+  // those of rows where the device has a kernel for them.
   void widen_operands(NodeId id) {
     const std::string& op = edit_.graph().node(id).op->name;
     if (op == "SumOfSquares") return;
@@ -139,10 +140,19 @@ class Narrowing {
       const ValueId input = edit_.graph().node(id).inputs[i];
       if (!input || !is_half(input) || is_stored(input)) continue;
       if ((takes_gradient && i == 1) || i >= first_dy) continue;
-      const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
-      edit_.graph().node(id).inputs[i] = wide;
+      widen_operand(id, i);
     }
     infer(id);
+    if (first_dy == SIZE_MAX || edit_.has_fast_kernel(id)) return;
+    for (std::size_t i = first_dy; i < edit_.graph().node(id).inputs.size(); ++i) {
+      if (is_half(edit_.graph().node(id).inputs[i])) widen_operand(id, i);
+    }
+  }
+
+  void widen_operand(NodeId id, std::size_t i) {
+    const ValueId input = edit_.graph().node(id).inputs[i];
+    const ValueId wide = cast(input, DType::float32, edit_.device(id), id);
+    edit_.graph().node(id).inputs[i] = wide;
   }
 
   // The type in which a node outside of updates computes; nothing where it has no choice.
@@ -173,7 +183,12 @@ class Narrowing {
                        [&](ValueId input) { return input && is_half(input); });
   }
   bool is_master(ValueId value) const {
-    return edit_.graph().value(value).kind == ValueKind::state;
+    if (edit_.graph().value(value).kind != ValueKind::state) return false;
+    // A loss scale may be beyond float16: it is computed with in float32.
+    const std::vector<State>& states = edit_.graph().states;
+    return std::any_of(states.begin(), states.end(), [&](const State& state) {
+      return state.initial == value && state.kind != StateKind::optimizer;
+    });
   }
 
   void settle(NodeId id) {

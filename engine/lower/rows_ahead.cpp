@@ -25,6 +25,14 @@ std::vector<char> awaited_nodes(PlacedEdit& edit) {
   return awaited;
 }
 
+// The step's number, which is known before the gradients are; with a loss scale an update counts
+// the steps that were taken.
+ValueId fed_step(const Graph& graph, ValueId of_update) {
+  const NodeId producer = graph.value(of_update).producer;
+  if (!producer || graph.node(producer).op->name != "LossScale") return of_update;
+  return graph.node(producer).inputs[3];
+}
+
 }  // namespace
 
 ValueId copy_rows(PlacedEdit& edit, ValueId rows, ValueId count, int to, NodeId like,
@@ -170,7 +178,8 @@ RowsAhead::Fetch RowsAhead::make_fetch(const ShippedLookUp& look_up, ValueId upd
   const NodeId like = look_up.node;
   const Node update = graph.node(update_of(look_up.table)), groups = graph.node(look_up.groups);
   const RowsOperands at(update);
-  const ValueId step = update.inputs[at.scalars() + 1], changed = update.inputs[at.count()];
+  const ValueId step = fed_step(graph, update.inputs[at.scalars() + 1]),
+                changed = update.inputs[at.count()];
   const ValueId unique = groups.outputs[UniqueOutputs::unique],
                 count = groups.outputs[UniqueOutputs::count];
   Fetch fetch;

@@ -123,6 +123,7 @@ OperatorSet all_operators() {
   set.add(operators::touched_rows());
   set.add(operators::rows_sum_of_squares());
   set.add(operators::clip_scale());
+  set.add(operators::loss_scale());
   set.add(operators::accumulate());
 
   // Lowered graphs only

@@ -123,6 +123,7 @@ Operator mark_rows();
 Operator touched_rows();
 Operator rows_sum_of_squares();
 Operator clip_scale();
+Operator loss_scale();
 Operator accumulate();
 
 // Lowered graphs only

@@ -11,6 +11,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
 #include "engine/runtime/file_pages.h"
+#include "engine/training/loss_scale.h"
 
 namespace tandem {
 namespace {
@@ -379,6 +380,8 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   for (const std::string& name : states.names()) {
     if (is_sum(name)) continue;
     const auto found = loaded.find(name);
+    // A run may go on in another precision.
+    if (found == loaded.end() && is_loss_scale_state(name)) continue;
     if (found == loaded.end() || found->second->type() != states.type(name)) {
       Diagnostic d;
       d.path = name;
@@ -398,7 +401,7 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
 void refuse_unknown_states(const StateStore& states, const CheckpointContent& content) {
   std::vector<Diagnostic> problems;
   for (const NamedTensor& state : content.optimizer) {
-    if (states.has(state.name)) continue;
+    if (states.has(state.name) || is_loss_scale_state(state.name)) continue;
     Diagnostic d;
     d.path = state.name;
     d.message = "the checkpoint has this optimizer state, the configuration does not";

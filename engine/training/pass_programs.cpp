@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/training/loss_scale.h"
 
 namespace tandem {
 namespace {
@@ -163,6 +164,8 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
     bound.term_outputs.emplace_back(own >= 0 ? own : bound.loss_output, term);
   }
   bound.norm_output = bound.output("gradient_norm");
+  bound.scale_output = bound.output(loss_scale_output);
+  bound.skipped_output = bound.output(skipped_steps_output);
   bound.notes = training.notes;
   return bound;
 }

@@ -41,6 +41,7 @@ struct BoundProgram {
   int loss_output = -1;
   std::vector<std::pair<int, std::string>> term_outputs;
   int norm_output = -1;
+  int scale_output = -1, skipped_output = -1;  // of a loss scale
   std::vector<std::string> notes;
 
   /// Index of a graph output by name, or -1.

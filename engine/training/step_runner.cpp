@@ -254,6 +254,11 @@ StepResult StepRunner::step(PassWatch* watch) {
       result.terms[i].second += scalar(bound.term_outputs[i].first);
     }
     if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
+    if (bound.scale_output >= 0) {
+      result.loss_scale = scalar(bound.scale_output);
+      result.skipped_steps =
+          *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, ticket));
+    }
     my.loader->release(pass->ticket);
     my.check_errors(bound);
     if (!pass->end_of_step) continue;

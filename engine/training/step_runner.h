@@ -21,6 +21,8 @@ struct StepResult {
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
   std::optional<double> gradient_norm;
+  std::optional<double> loss_scale;  // of the next step
+  std::int64_t skipped_steps = 0;    // of the whole run, by the loss scale
   double lr = 0;
 };
 

@@ -17,6 +17,7 @@
 #include "engine/training/evaluation.h"
 #include "engine/training/finite_check.h"
 #include "engine/training/initialise.h"
+#include "engine/training/loss_scale.h"
 #include "engine/training/metrics.h"
 #include "engine/training/run_directory.h"
 #include "engine/training/schedule.h"
@@ -78,6 +79,7 @@ struct Training::Impl {
   std::unique_ptr<RunDirectory> directory;
   TrainingPosition position;
   std::vector<std::pair<std::string, double>> last_evaluation;
+  LossScaleWatch scale_watch;
   double last_loss = std::nan("");  // until a step was taken, or metrics.jsonl told it
   std::set<std::string> infinite;   // states that hold infinities before training
   std::uint64_t saved_step = 0, logged_step = 0;
@@ -208,6 +210,10 @@ void Training::Impl::log_step(const StepResult& result) {
   if (result.terms.size() > 1)
     values.insert(values.end(), result.terms.begin(), result.terms.end());
   if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
+  if (result.loss_scale) {
+    values.emplace_back("loss_scale", *result.loss_scale);
+    values.emplace_back("skipped_steps", static_cast<double>(result.skipped_steps));
+  }
   values.emplace_back("lr", result.lr);
   report(false, values, rate);
   values.emplace_back("wall", seconds_since(started));
@@ -337,6 +343,7 @@ void Training::Impl::resume(const std::string& run_dir) {
     // The states of its last step: some appear when frozen parameters thaw.
     runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
     restore_states(states, *content);
+    keep_fixed_loss_scale(states, config.precision);
     if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
   }
   directory = std::make_unique<RunDirectory>(
@@ -394,6 +401,10 @@ TrainingResult Training::Impl::finish(bool interrupted) {
   if (!interrupted) {
     nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
     if (std::isfinite(last_loss)) summary["loss"] = last_loss;
+    if (states.has(loss_scale_state)) {
+      summary["loss_scale"] = states.read(loss_scale_state).number(0);
+      summary["skipped_steps"] = states.read(skipped_steps_state).as<std::int64_t>()[0];
+    }
     summary["wall"] = seconds_since(started);
     const std::uint64_t bytes = copied_bytes() - other_bytes;
     if (bytes > 0 && position.step > first_step) {
@@ -441,6 +452,8 @@ TrainingResult Training::run(const std::string& resume_from,
       throw Error(ErrorKind::diverged, std::move(d));
     }
     if (logged) my.log_step(result);
+    if (result.loss_scale)
+      my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
     if (watch != nullptr) my.say(watch->report(result.step));
     if (eval_every.due(my.position.step) && !my.evaluate()) {
       my.say("stopped early: " + my.config.eval.best + " has not improved for " +

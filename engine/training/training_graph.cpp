@@ -9,6 +9,7 @@
 #include "engine/graph/selector.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/table_storage.h"
 
@@ -294,7 +295,9 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   std::vector<ValueId> wanted;
   for (const Chosen& c : chosen) wanted.push_back(c.parameter.initial);
   g.set_scope({"loss.gradient", Phase::backward, {}});
-  const GradientSeed seed{loss.total, g.scalar(1.0, DType::float32)};
+  const bool is_scaled = config.precision.scales_loss();
+  const GradientSeed seed{
+      loss.total, is_scaled ? add_loss_scale(g, config.precision) : g.scalar(1.0, DType::float32)};
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
 
   std::vector<UpdateRequest> requests;
@@ -334,15 +337,18 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   UpdateScalars scalars;
   scalars.step = g.input(step_input, TensorType{DType::int64, {}});
   scalars.skip = g.scalar(0, DType::boolean);
-  if (config.optimizer.clip_norm) {
-    std::vector<ValueId> squares;
+  scalars.scale = g.scalar(1.0, DType::float32);
+  std::vector<ValueId> squares;
+  if (is_scaled || config.optimizer.clip_norm) {
     for (const UpdateRequest& update : requests) squares.push_back(updates.sum_of_squares(update));
+  }
+  if (is_scaled) {
+    scalars = add_scaled_step(g, seed.dy, config, scalars.step, squares);
+  } else if (config.optimizer.clip_norm) {
     const std::vector<ValueId> clip =
         g.node("ClipScale", squares, {{"max_norm", *config.optimizer.clip_norm}});
     scalars.scale = clip[0];
     g.output("gradient_norm", clip[1]);
-  } else {
-    scalars.scale = g.scalar(1.0, DType::float32);
   }
   for (const UpdateRequest& update : requests) updates.add(update, scalars);
   result.learning_rates = std::move(rates.list);

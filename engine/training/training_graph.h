@@ -35,7 +35,7 @@ struct LearningRate {
 
 struct TrainingGraph {
   Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself,
-                // "gradient_norm" where clipped
+                // "gradient_norm" where clipped, those of engine/training/loss_scale.h
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;

@@ -137,11 +137,45 @@ void narrow(const float* x, std::uint16_t* y, std::int64_t n) {
     y[i] = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
   }
 }
+// Exact. A subnormal is the float 2^-14 + x, less 2^-14.
+void widen_float16(const std::uint16_t* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t sign = (x[i] & 0x8000u) << 16, magnitude = (x[i] & 0x7fffu) << 13;
+    const float small =
+        __builtin_bit_cast(float, magnitude + 0x38800000u) - __builtin_bit_cast(float, 0x38800000u);
+    const std::uint32_t normal = magnitude + (magnitude >= 0x0f800000u ? 0x70000000u : 0x38000000u);
+    const std::uint32_t bits =
+        magnitude < 0x00800000u ? __builtin_bit_cast(std::uint32_t, small) : normal;
+    y[i] = __builtin_bit_cast(float, sign | bits);
+  }
+}
+// Rounds to nearest, ties to even; a number that is none stays one. Where the result is subnormal,
+// adding 0.5 leaves its rounded mantissa in the last bits.
+void narrow_float16(const float* x, std::uint16_t* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x[i]);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t small =
+        __builtin_bit_cast(std::uint32_t, __builtin_bit_cast(float, magnitude) + 0.5f) -
+        0x3f000000u;
+    const std::uint32_t normal = (magnitude + 0xc8000fffu + ((magnitude >> 13) & 1u)) >> 13;
+    const std::uint32_t finite = magnitude < 0x38800000u ? small : normal;
+    const std::uint32_t beyond = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    y[i] = static_cast<std::uint16_t>(((bits >> 16) & 0x8000u) |
+                                      (magnitude >= 0x477ff000u ? beyond : finite));
+  }
+}
 void tile_from_bfloat16(const TileCall& call) {
   widen(reinterpret_cast<const std::uint16_t*>(call.a), call.y, call.n);
 }
 void tile_to_bfloat16(const TileCall& call) {
   narrow(call.a, reinterpret_cast<std::uint16_t*>(call.y), call.n);
+}
+void tile_from_float16(const TileCall& call) {
+  widen_float16(reinterpret_cast<const std::uint16_t*>(call.a), call.y, call.n);
+}
+void tile_to_float16(const TileCall& call) {
+  narrow_float16(call.a, reinterpret_cast<std::uint16_t*>(call.y), call.n);
 }
 
 #undef TANDEM_TILE1

@@ -149,19 +149,20 @@ class Compiler {
     bool dead = false;
   };
 
+  static bool is_half(DType dtype) { return dtype == DType::bfloat16 || dtype == DType::float16; }
   static bool plain(DType dtype) {
-    return dtype == DType::float32 || dtype == DType::boolean || dtype == DType::bfloat16;
+    return dtype == DType::float32 || dtype == DType::boolean || is_half(dtype);
   }
 
   // Steps compute in float32: what is of 16 bits is converted when it comes in.
   void widen_inputs() {
     const int count = static_cast<int>(body_.values.size());
     for (int v = 0; v < count; ++v) {
-      if (body_.values[v].dtype != DType::bfloat16 || body_.values[v].input < 0 || number(v))
-        continue;
+      const DType dtype = body_.values[v].dtype;
+      if (!is_half(dtype) || body_.values[v].input < 0 || number(v)) continue;
       const int wide = new_value();
       body_.values[wide].uses = std::exchange(body_.values[v].uses, 1);
-      emit(TileOp::from_bfloat16, wide, v);
+      emit(dtype == DType::float16 ? TileOp::from_float16 : TileOp::from_bfloat16, wide, v);
       for (BodyNode& node : body_.nodes) {
         std::replace(node.inputs.begin(), node.inputs.end(), v, wide);
       }
@@ -481,6 +482,7 @@ class Compiler {
       const DType dtype = request_.outputs[o].type.dtype;
       const TileOp store = dtype == DType::boolean    ? TileOp::to_bool
                            : dtype == DType::bfloat16 ? TileOp::to_bfloat16
+                           : dtype == DType::float16  ? TileOp::to_float16
                                                       : TileOp::copy;
       const bool early = maker < static_cast<int>(last_input_read);
       if (maker < 0 || store != TileOp::copy || early || place_[v] >= 0) {

@@ -1,5 +1,5 @@
-// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate and ClipScale. An update
-// is a stream of memory: one plain loop, cut into equal parts before it starts.
+// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate, ClipScale and LossScale.
+// An update is a stream of memory: one plain loop, cut into equal parts before it starts.
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -10,6 +10,7 @@
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/vector_functions.h"
+#include "kernels/shared/loss_scale.h"
 
 namespace tandem {
 namespace {
@@ -33,7 +34,11 @@ class Update final : public PreparedKernel {
       total += r.inputs[first].type.elements();
       has_buffer_ = has_buffer_ || (!adam_ && is_present(r, first + 2));
     }
-    half_grad_ = r.inputs[1].type.dtype == DType::bfloat16;
+    const DType grad = r.inputs[1].type.dtype;
+    half_grad_ = grad != DType::float32;
+    widen_ = grad == DType::float16 ? functions_.widen_float16 : functions_.widen;
+    const bool float16 = r.attributes().text("weight") == "float16";
+    narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
     starts_.push_back(total);
     parts_ = parts_for(r.facts->threads, total * (adam_ ? 28 : has_buffer_ ? 20 : 12), grain_bytes);
   }
@@ -76,14 +81,14 @@ class Update final : public PreparedKernel {
       const std::int64_t part = std::min(end - begin, tile);
       if (half_grad_ && !skip) {
         const void* from = a.inputs[group * sizes_.inputs + 1];
-        functions_.widen(static_cast<const std::uint16_t*>(from) + begin, grad, part);
+        widen_(static_cast<const std::uint16_t*>(from) + begin, grad, part);
       }
       run_floats(a, group, begin, part, skip, sgd, adam, half_grad_ ? grad : nullptr);
       void* weight = sizes_.weight ? a.outputs[group * sizes_.outputs + sizes_.results] : nullptr;
       if (weight == nullptr) continue;
       const void* master = a.outputs[group * sizes_.outputs];
-      functions_.narrow(static_cast<const float*>(master) + begin,
-                        static_cast<std::uint16_t*>(weight) + begin, part);
+      narrow_(static_cast<const float*>(master) + begin,
+              static_cast<std::uint16_t*>(weight) + begin, part);
     }
   }
 
@@ -122,6 +127,8 @@ class Update final : public PreparedKernel {
   UpdateGroup sizes_;
   const VectorFunctions& functions_;
   std::size_t scalars_;
+  void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // of gradients
+  void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // of weights
   SgdSettings sgd_settings_;
   AdamSettings adam_settings_;
   std::vector<std::int64_t> starts_;  // of the groups, in elements
@@ -136,10 +143,10 @@ std::optional<std::string> refuse_update(const KernelRequest& r, std::string_vie
     const std::size_t k = i % sizes.inputs;
     const DType dtype = r.inputs[i].type.dtype;
     if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
-    if (k == 1 && dtype == DType::bfloat16 && r.inputs[1].type.dtype == dtype) continue;
+    const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
+    if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
     return "element type " + std::string(name_of(dtype));
   }
-  if (r.attributes().text("weight") == "float16") return "a weight of float16";
   for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
     if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
   }
@@ -209,6 +216,16 @@ std::unique_ptr<PreparedKernel> prepare_clip_scale(const KernelRequest& r) {
   });
 }
 
+std::unique_ptr<PreparedKernel> prepare_loss_scale(const KernelRequest& r) {
+  const std::size_t count = r.inputs.size();
+  return prepared([=, settings = loss_scale_settings(r.attributes())](const KernelArguments& a) {
+    double squares = 0;
+    for (std::size_t i = 4; i < count; ++i)
+      squares += static_cast<double>(*static_cast<const float*>(a.inputs[i]));
+    loss_scale_step(settings, LossScaleOperands<float>(a.inputs, a.outputs), squares);
+  });
+}
+
 std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
   Proposal proposal;
   LayoutWish wish{LayoutWish::Kind::row_major, {}};
@@ -256,6 +273,11 @@ void add_update_kernels(KernelList& list) {
                   .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
                   .propose = propose_row_major,
                   .prepare = prepare_clip_scale});
+  list.push_back({.name = "cpu.loss_scale",
+                  .op = "LossScale",
+                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
+                  .propose = propose_row_major,
+                  .prepare = prepare_loss_scale});
 }
 
 }  // namespace tandem

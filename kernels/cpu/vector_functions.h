@@ -73,7 +73,9 @@ namespace tandem {
   OP(from_int64)    /* and here */              \
   OP(to_bool)       /* y is of bytes 0 and 1 */ \
   OP(from_bfloat16) /* a is of that type */     \
-  OP(to_bfloat16)   /* and y here */
+  OP(to_bfloat16)   /* and y here */            \
+  OP(from_float16)  /* a is of that type */     \
+  OP(to_float16)    /* and y here */
 
 enum class TileOp : std::uint8_t {
 #define TANDEM_ENUMERATOR(name) name,
@@ -168,6 +170,9 @@ struct VectorFunctions {
   /// bfloat16 to float, and to the nearest bfloat16, ties to even.
   void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);
   void (*narrow)(const float* x, std::uint16_t* y, std::int64_t n);
+  /// The same of float16; what is beyond it becomes infinite.
+  void (*widen_float16)(const std::uint16_t* x, float* y, std::int64_t n);
+  void (*narrow_float16)(const float* x, std::uint16_t* y, std::int64_t n);
 
   /// y = mask ? x factor : 0, with mask[i] = random word of element first + i >= threshold.
   void (*dropout)(const float* x, float* y, unsigned char* mask, std::int64_t first, std::int64_t n,

@@ -1,5 +1,5 @@
-// The updates of single parameters, GroupedUpdate, ClipScale and Accumulate; the formulas are those
-// of kernels/shared.
+// The updates of single parameters, GroupedUpdate, ClipScale, LossScale and Accumulate; the
+// formulas are those of kernels/shared.
 #include <cmath>
 
 #include "engine/graph/half.h"
@@ -7,6 +7,7 @@
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/update_support.h"
+#include "kernels/shared/loss_scale.h"
 #include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
@@ -113,6 +114,19 @@ std::unique_ptr<PreparedKernel> clip_scale(const KernelRequest& r, T) {
 }
 
 template <class T>
+std::unique_ptr<PreparedKernel> loss_scale(const KernelRequest& r, T) {
+  const std::size_t count = r.inputs.size();
+  const LossScaleSettings settings = loss_scale_settings(r.attributes());
+  return prepared([=](const KernelArguments& a) {
+    double squares = 0;
+    for (std::size_t i = 4; i < count; ++i) {
+      squares += static_cast<double>(*static_cast<const T*>(a.inputs[i]));
+    }
+    loss_scale_step(settings, LossScaleOperands<T>(a.inputs, a.outputs), squares);
+  });
+}
+
+template <class T>
 std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
   const Places sum(r.inputs[0]), new_sum(r.outputs[0]);
   const Reader grad(r.inputs[1]);
@@ -141,6 +155,8 @@ void add_update_kernels(KernelList& list) {
                               }));
   list.push_back(float_kernel("reference.clip_scale", "ClipScale",
                               [](const KernelRequest& r, auto tag) { return clip_scale(r, tag); }));
+  list.push_back(float_kernel("reference.loss_scale", "LossScale",
+                              [](const KernelRequest& r, auto tag) { return loss_scale(r, tag); }));
   list.push_back(float_kernel("reference.accumulate", "Accumulate",
                               [](const KernelRequest& r, auto tag) { return accumulate(r, tag); }));
 }

@@ -307,6 +307,37 @@ TEST(Clipping, ScalesByTheNormOfAll) {
   EXPECT_TRUE(std::isnan(results[1].number(0)));
 }
 
+TEST(LossScaleOnCards, IsThatOfTheReference) {
+  RowCard card;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t count : {1, 2, 256, 257, 700}) {
+    for (const float last : {0.25f, infinity, nan}) {
+      for (const std::int64_t good : {0, 4}) {
+        SCOPED_TRACE(std::to_string(count) + " sums, the last " + std::to_string(last) + ", " +
+                     std::to_string(good) + " good steps");
+        Tensors inputs{number_of(1024.0f), number_of(good), number_of(std::int64_t{3}),
+                       number_of(std::int64_t{9})};
+        for (std::size_t i = 0; i + 1 < count; ++i)
+          inputs.push_back(number_of(0.25f + 0.01f * float(i % 7)));
+        inputs.push_back(number_of(last));
+        const Attributes settings{{"growth_interval", std::int64_t{5}}, {"max_norm", 1e-3}};
+        const Tensors results = card.run("LossScale", inputs, settings);
+        const Tensors expected = on_reference("LossScale", inputs, settings);
+        const std::size_t all = std::isfinite(last) ? 7 : 6;  // then the norm, which is none
+        for (std::size_t k = 0; k < all; ++k) {
+          if (k == 4)
+            EXPECT_EQ(results[k].as<bool>()[0], expected[k].as<bool>()[0]);
+          else
+            EXPECT_EQ(compare(results[k], expected[k], 1e-6), "") << k;
+        }
+        EXPECT_EQ(results[4].as<bool>()[0], !std::isfinite(last));
+        EXPECT_EQ(std::isfinite(results[6].number(0)), std::isfinite(last));
+      }
+    }
+  }
+}
+
 TEST(Clipping, AccumulatesGradients) {
   RowCard card;
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {

@@ -1,10 +1,13 @@
 // Scalar operators and fused bodies against the reference.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "engine/graph/half.h"
 #include "kernels/cpu/vector_functions.h"
+#include "tests/harness/instruction_sets.h"
 #include "tests/kernels/pointwise_check.h"
 
 namespace tandem::testing {
@@ -32,28 +35,63 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
   }
 }
 
-// Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8.
-TEST(Fused, SixteenBits) {
-  const auto half = [](Shape shape, unsigned seed) {
-    return random_tensor(std::move(shape), seed).converted(DType::bfloat16);
+// Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8 or 2^-11.
+class SixteenBits : public ::testing::TestWithParam<DType> {};
+
+TEST_P(SixteenBits, InAndOut) {
+  const DType dtype = GetParam();
+  const double rounding = dtype == DType::bfloat16 ? 4e-3 : 5e-4;
+  const auto half = [&](Shape shape, unsigned seed) {
+    return random_tensor(std::move(shape), seed).converted(dtype);
   };
   for (std::int64_t n : {1, 7, 1023, 5000}) {
     check({.op = "Relu", .inputs = {{half({n}, 1)}}, .tolerance = 0});
-    check({.op = "Add", .inputs = {{half({3, n}, 1)}, {half({n}, 2)}}, .tolerance = 4e-3});
+    check({.op = "Add", .inputs = {{half({3, n}, 1)}, {half({n}, 2)}}, .tolerance = rounding});
     check({.op = "Cast",
            .inputs = {{half({n}, 3)}},
            .attributes = {{"to", std::string("float32")}},
            .tolerance = 0});
     check({.op = "Cast",
            .inputs = {{random_tensor({n}, 4)}},
-           .attributes = {{"to", std::string("bfloat16")}},
+           .attributes = {{"to", std::string(name_of(dtype))}},
            .tolerance = 0});
   }
   const Shape shape{4, 9, 33};
   check({.op = "Mul",
          .inputs = {{half(shape, 5), with_gaps(shape, 3)}, {half({9, 1}, 6)}},
-         .tolerance = 4e-3});
+         .tolerance = rounding});
   check({.op = "SumOfSquares", .inputs = {{half({7001}, 7)}}, .tolerance = 1e-4});
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, SixteenBits, ::testing::Values(DType::bfloat16, DType::float16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+// All float16 numbers widen exactly; floats round to the nearest, also to subnormals and infinity.
+TEST(Fused, Float16BitByBit) {
+  std::vector<std::uint16_t> halves(65536), narrow;
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+  std::vector<float> floats;  // each float16, its neighbours, and what lies between two
+  for (const std::uint16_t half : halves) {
+    const float x = half_to_float(half);
+    for (const float end : {-INFINITY, INFINITY}) floats.push_back(std::nextafter(x, end));
+    const float middle = x + (half_to_float(static_cast<std::uint16_t>(half + 1)) - x) / 2;
+    for (const float end : {-INFINITY, middle, INFINITY})
+      floats.push_back(std::nextafter(middle, end));
+  }
+  for (const Isa isa : instruction_sets()) {
+    std::vector<float> wide(halves.size());
+    vector_functions(isa).widen_float16(halves.data(), wide.data(), 65536);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
+                std::bit_cast<std::uint32_t>(half_to_float(halves[i])))
+          << i;
+    }
+    narrow.resize(floats.size());
+    vector_functions(isa).narrow_float16(floats.data(), narrow.data(),
+                                         static_cast<std::int64_t>(floats.size()));
+    for (std::size_t i = 0; i < floats.size(); ++i)
+      ASSERT_EQ(narrow[i], float_to_half(floats[i])) << floats[i];
+  }
 }
 
 // Values at the ends of the range: infinities, zeros and numbers that are none.

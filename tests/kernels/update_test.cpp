@@ -64,11 +64,15 @@ TEST(Update, Adam) {
 }
 
 // Gradients of 16 bits come in and weights of 16 bits go out; a rounding that falls to the other
-// side is 2^-8.
-TEST(Update, SixteenBits) {
-  const Attributes weight{{"weight", std::string("bfloat16")}};
+// side is 2^-8 or 2^-11.
+class SixteenBitUpdate : public ::testing::TestWithParam<DType> {};
+
+TEST_P(SixteenBitUpdate, GradientsInAndWeightsOut) {
+  const std::string type(name_of(GetParam()));
+  const Attributes weight{{"weight", type}};
+  const double rounding = GetParam() == DType::bfloat16 ? 4e-3 : 5e-4;
   const auto half = [](std::int64_t n, unsigned seed) {
-    return NodeInput{random_tensor({n}, seed).converted(DType::bfloat16)};
+    return NodeInput{random_tensor({n}, seed).converted(GetParam())};
   };
   for (std::int64_t n : {1, 1025, 70001}) {
     const NodeInput w{random_tensor({n}, 1)}, m{random_tensor({n}, 3)},
@@ -77,14 +81,14 @@ TEST(Update, SixteenBits) {
       check({.op = "AdamUpdate",
              .inputs = with_scalars({w, half(n, 2), m, v}, 5, skip),
              .attributes = weight,
-             .tolerance = 4e-3,
+             .tolerance = rounding,
              .in_place = true});
       check({.op = "AdamUpdate", .inputs = with_scalars({w, half(n, 2), m, v}, 5, skip)});
       check({.op = "SgdUpdate",
              .inputs = with_scalars({w, half(n, 2), absent_input()}, 3, skip),
              .attributes = weight,
              .unread = {1},
-             .tolerance = 4e-3});
+             .tolerance = rounding});
     }
     // The second update writes over the weight that it is given.
     check({.op = "GroupedUpdate",
@@ -92,10 +96,14 @@ TEST(Update, SixteenBits) {
                {w, half(n, 2), m, v, absent_input(), m, half(n, 5), w, v, half(n, 6)}, 2, false),
            .attributes = {{"op", std::string("AdamUpdate")},
                           {"count", std::int64_t{2}},
-                          {"weight", std::string("bfloat16")}},
-           .tolerance = 4e-3});
+                          {"weight", type}},
+           .tolerance = rounding});
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Types, SixteenBitUpdate,
+                         ::testing::Values(DType::bfloat16, DType::float16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST(Update, Grouped) {
   std::vector<NodeInput> adam, sgd;

@@ -184,6 +184,17 @@ void add_update_cases(Cases& cases) {
   cases.back().expected = {1};
   add_case(cases, "ClipScale", "zero", {scalar(0)}, {{"max_norm", 1.0}});
   cases.back().expected = {1};
+  const auto add_scale = [&](const char* name, double good_steps, const Attributes& attributes,
+                             double new_scale) {
+    add_case(cases, "LossScale", name,
+             {scalar(1024), scalar(good_steps, DType::int64), scalar(3, DType::int64),
+              scalar(9, DType::int64), scalar(9 * 0x1p20), scalar(16 * 0x1p20)},
+             attributes);
+    cases.back().expected = {new_scale};
+  };
+  add_scale("takes", 4, {}, 1024);
+  add_scale("grows", 4, {{"growth_interval", 5}, {"growth_factor", 4.0}}, 4096);
+  add_scale("clips", 0, {{"max_norm", 0.5}, {"backoff_factor", 0.25}}, 1024);
   add_case(cases, "Accumulate", "torch_sum", {patterned(shape), patterned(shape, 1)});
   add_case(cases, "Accumulate", "first", {patterned(shape), patterned(shape, 1)}, {{"first", 1}});
   cases.back().expected = pattern(15, 1);

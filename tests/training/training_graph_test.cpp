@@ -184,6 +184,30 @@ TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
   EXPECT_DOUBLE_EQ(clip[0]->attributes.number("max_norm"), 0.5);
 }
 
+TEST_F(TrainingGraphTest, ALossScaleIsAllThatGradientsStartWith) {
+  const TrainingGraph made = make({"precision.compute=float16", "optimizer.clip_norm=0.5"});
+  EXPECT_EQ(updates(made.graph, "ClipScale").size(), 0u);
+  const auto scales = updates(made.graph, "LossScale");
+  ASSERT_EQ(scales.size(), 1u);
+  EXPECT_EQ(scales[0]->inputs.size(), 4u + 4u);  // the sums are over all parameters
+  EXPECT_EQ(scales[0]->attributes.number("max_norm"), 0.5);
+  EXPECT_EQ(scales[0]->attributes.integer("growth_interval"), 2000);
+  EXPECT_TRUE(outputs(made.graph).count("gradient_norm"));
+  EXPECT_TRUE(outputs(made.graph).count("loss_scale"));
+  EXPECT_TRUE(outputs(made.graph).count("skipped_steps"));
+  for (const Node* update : updates(made.graph, "SgdUpdate")) {
+    EXPECT_EQ(update->inputs[4], scales[0]->outputs[5]);
+    EXPECT_EQ(update->inputs[5], scales[0]->outputs[3]);
+    EXPECT_EQ(update->inputs[6], scales[0]->outputs[4]);
+  }
+  const TrainingGraph first = make({"precision.compute=float16"}, PassKind::first);
+  ASSERT_NE(first.graph.find_state("optimizer.loss_scale"), nullptr);
+  EXPECT_EQ(first.graph.find_state("optimizer.skipped_steps"), nullptr);
+  const TrainingGraph fixed = make({"precision.compute=float16", "precision.loss_scale=8"});
+  EXPECT_EQ(updates(fixed.graph, "LossScale")[0]->attributes.integer("growth_interval"), 0);
+  EXPECT_EQ(fixed.graph.find_state("optimizer.loss_scale")->start.number(0), 8);
+}
+
 TEST_F(TrainingGraphTest, OnlyTheLastMicroBatchUpdates) {
   const TrainingGraph first = make({}, PassKind::first), middle = make({}, PassKind::middle),
                       last = make({}, PassKind::last);

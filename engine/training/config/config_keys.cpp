@@ -173,9 +173,15 @@ constexpr KeyInfo table_of_keys[] = {
      "the gradient of all parameters together is scaled down to this norm", 1e-30},
 
     {"precision", table, "", "", "", "element types of the computation"},
-    {"precision.compute", string, "\"float32\"", "float32|bfloat16", "float16",
+    {"precision.compute", string, "\"float32\"", "float32|bfloat16|float16", "",
      "of products and convolutions, on devices that are fast with it; masters, moments, statistics "
      "and losses stay float32"},
+    {"precision.loss_scale", string | number, "\"dynamic\"", "dynamic", "",
+     "gradients are those of the loss times this (float16). dynamic: from 65536 on, halved where a "
+     "gradient is not finite, which leaves that step out",
+     1e-6, 1e30},
+    {"precision.growth_interval", integer, "2000", "", "",
+     "steps without such a gradient until a dynamic scale doubles", 1},
     {"precision.keep_float32", list, "[]", "", "", "operators that stay float32 there, too"},
     {"precision.keep_float32[]", selector, "", "", "", "which operators"},
     {"precision.tf32", boolean, "false", "", "",

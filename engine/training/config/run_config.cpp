@@ -282,6 +282,14 @@ void read_precision(const TableReader& root, PrecisionConfig& to) {
   table.read("compute", compute);
   if (const auto dtype = dtype_from_name(compute)) to.compute = *dtype;
   table.read("tf32", to.tf32);
+  if (const ConfigValue* scale = table.valid("loss_scale"); scale && scale->kind != Kind::string) {
+    to.loss_scale = scale->number;
+    refuse_keys(table, "a fixed loss_scale", {"growth_interval"});
+  }
+  table.read("growth_interval", to.growth_interval);
+  if (!to.scales_loss()) {
+    refuse_keys(table, "compute = \"" + compute + "\"", {"loss_scale", "growth_interval"});
+  }
   if (const ConfigValue* list = table.valid("keep_float32")) {
     for (const ConfigValue& item : list->items) {
       if (item.kind == Kind::string) to.keep_float32.push_back({item.text, item.where});

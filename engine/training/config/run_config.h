@@ -49,14 +49,17 @@ struct FreezeRule {
 };
 
 struct PrecisionConfig {
-  DType compute = DType::float32;  // of products and convolutions: or bfloat16
-  bool tf32 = false;  // float32 products and convolutions of cards in 10 bits of mantissa
+  DType compute = DType::float32;       // of products and convolutions: or bfloat16, float16
+  bool tf32 = false;                    // float32 ones of cards in 10 bits of mantissa
+  std::optional<double> loss_scale;     // of float16; unset: dynamic
+  std::int64_t growth_interval = 2000;  // good steps until a dynamic scale doubles
   struct Kept {
     std::string at;  // operators that stay float32
     Where where;
     bool operator==(const Kept&) const = default;
   };
   std::vector<Kept> keep_float32;
+  bool scales_loss() const { return compute == DType::float16; }
   bool operator==(const PrecisionConfig&) const = default;
 };
 

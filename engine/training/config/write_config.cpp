@@ -298,6 +298,12 @@ std::string to_toml(const RunConfig& config) {
   write_optimizer(out, config.optimizer);
   out.section("precision");
   out.add("compute", std::string(name_of(config.precision.compute)));
+  if (config.precision.loss_scale) {
+    out.add("loss_scale", *config.precision.loss_scale);
+  } else if (config.precision.scales_loss()) {
+    out.add("loss_scale", std::string("dynamic"));
+    out.add("growth_interval", config.precision.growth_interval);
+  }
   std::vector<std::string> kept;
   for (const PrecisionConfig::Kept& rule : config.precision.keep_float32) kept.push_back(rule.at);
   if (!kept.empty()) out.raw("keep_float32", strings(kept));

@@ -75,65 +75,28 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const K
       alone ? 0 : blocks * sizeof(double));
 }
 
-constexpr int most_sums = 256;  // of a launch
-
-/// One block: norm = sqrt(the sums of all), scale = min(1, max_norm / (norm + 1e-6)); or a part of
-/// the sums, which goes to `part`.
-struct ClipSums {
-  const float* sums[most_sums];
-  int count;
+/// norm = sqrt(the sum of all), scale = min(1, max_norm / (norm + 1e-6)).
+struct ClipBySum {
   double max_norm;
-  const double* parts;  // of launches before
-  int part_count;
-  double* part;  // null: the last launch
   float *scale, *norm;
 
-  template <class Block>
-  TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    typename Block::template Private<double> sum;
-    block.each([&](int thread) {
-      double own = 0;
-      for (int i = thread; i < count; i += block.threads()) own += static_cast<double>(*sums[i]);
-      for (int i = thread; i < part_count; i += block.threads()) own += parts[i];
-      sum(thread) = own;
-    });
-    const double all = block.sum(sum);
-    block.one([&] {
-      if (part != nullptr) {
-        *part = all;
-        return;
-      }
-      const double root = std::sqrt(all), ratio = max_norm / (root + 1e-6);
-      // A norm that is not a number stays one: the comparison is false for it.
-      if (scale != nullptr) *scale = static_cast<float>(ratio > 1 ? 1 : ratio);
-      if (norm != nullptr) *norm = static_cast<float>(root);
-    });
+  TANDEM_HOST_DEVICE void operator()(double all) const {
+    const double root = std::sqrt(all), ratio = max_norm / (root + 1e-6);
+    // A norm that is not a number stays one: the comparison is false for it.
+    if (scale != nullptr) *scale = static_cast<float>(ratio > 1 ? 1 : ratio);
+    if (norm != nullptr) *norm = static_cast<float>(root);
   }
 };
 
 std::unique_ptr<PreparedKernel> prepare_clip_scale(const Card& card, const KernelRequest& r) {
   const std::size_t count = r.inputs.size();
-  const std::size_t launches = (count + most_sums - 1) / most_sums;
   return prepared(
       [=, max_norm = r.attributes().number("max_norm")](const KernelArguments& a) {
-        auto* const parts = static_cast<double*>(a.workspace);
-        for (std::size_t k = 0; k < launches; ++k) {
-          const bool last = k + 1 == launches;
-          ClipSums body{};
-          const std::size_t first = k * most_sums;
-          for (std::size_t i = first; i < std::min(count, first + most_sums); ++i) {
-            body.sums[body.count++] = static_cast<const float*>(a.inputs[i]);
-          }
-          body.max_norm = max_norm;
-          body.part = last ? nullptr : parts + k;
-          body.parts = parts;
-          body.part_count = last ? static_cast<int>(k) : 0;
-          body.scale = static_cast<float*>(a.outputs[0]);
-          body.norm = static_cast<float*>(a.outputs[1]);
-          card->launch(launch_of("clip", {.threads = 128}, body), a.queue);
-        }
+        const ClipBySum clip{max_norm, static_cast<float*>(a.outputs[0]),
+                             static_cast<float*>(a.outputs[1])};
+        launch_sum_of_scalars(*card, "clip", a, 0, count, clip);
       },
-      (launches - 1) * sizeof(double));
+      scalar_sum_workspace(count));
 }
 
 /// new_sum = sum + grad, or grad.
@@ -240,6 +203,7 @@ void add_norm_kernels(KernelList& list, const Card& card) {
 void add_update_kernels(KernelList& list, const Card& card) {
   add_element_updates(list, card);
   add_norm_kernels(list, card);
+  add_loss_scale_kernels(list, card);
 }
 
 }  // namespace tandem::cuda

@@ -5,7 +5,8 @@
 
 namespace tandem::cuda {
 
-void add_element_updates(KernelList& list, const Card& card);  // update_kernels.cu
-void add_norm_kernels(KernelList& list, const Card& card);     // norm_kernels.cu
+void add_element_updates(KernelList& list, const Card& card);     // update_kernels.cu
+void add_norm_kernels(KernelList& list, const Card& card);        // norm_kernels.cu
+void add_loss_scale_kernels(KernelList& list, const Card& card);  // loss_scale.cu
 
 }  // namespace tandem::cuda

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 
+#include "engine/graph/builder.h"
 #include "engine/lower/lowered.h"
 #include "engine/operators/operator.h"
 #include "engine/plan/plan.h"
@@ -146,11 +147,41 @@ TEST_F(PrecisionTest, TheCpuStaysFloat32) {
   for (const Value& value : lowered.graph.values) EXPECT_NE(value.type.dtype, DType::bfloat16);
 }
 
+// 65536 is no float16: what multiplies by a loss scale, a state that is no parameter, is float32.
+TEST_F(PrecisionTest, ALossScaleIsNoOperandOfSixteenBits) {
+  GraphBuilder g(operators);
+  const ValueId x = g.input("x", {DType::float32, {2, 3}}),
+                w = g.input("w", {DType::float32, {3, 4}});
+  State scale;
+  scale.name = "optimizer.loss_scale";
+  scale.kind = StateKind::optimizer;
+  scale.start = HostTensor::from<float>({}, {65536});
+  const ValueId factor = g.state(scale);
+  g.set_scope({"product", Phase::forward, {}});
+  const ValueId y = g.matmul(x, w);
+  g.set_scope({"scaled", Phase::backward, {}});
+  g.output("y", g.add_node("Relu", {g.mul(y, factor)}));
+  const Lowered lowered = compiled(g.finish(), 1, DType::float16).lowered;
+  bool is_narrow = false;
+  for (const Value& value : lowered.graph.values) {
+    is_narrow = is_narrow || value.type.dtype == DType::float16;
+    EXPECT_FALSE(value.type.dtype == DType::float16 && value.type.rank() == 0) << value.name;
+  }
+  EXPECT_TRUE(is_narrow) << "nothing was computed in 16 bits";
+  EXPECT_EQ(lowered.graph.type(lowered.graph.find_output("y")->value).dtype, DType::float32);
+}
+
 // Wherever nodes, weights and masters are: near the float32 run, in order, and each weight is its
 // master rounded.
-TEST_F(PrecisionTest, RandomPlacements) {
+class PrecisionPlacements : public PrecisionTest, public ::testing::WithParamInterface<DType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, PrecisionPlacements,
+                         ::testing::Values(DType::bfloat16, DType::float16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(PrecisionPlacements, Random) {
   ProgramOptions options;
-  options.lower.compute = DType::bfloat16;
+  options.lower.compute = GetParam();
   const std::vector<Graph> graphs{mlp_training(operators, 4, {7, 6, 5, 3}, Update::sgd),
                                   mlp_training(operators, 4, {7, 6, 5, 3}, Update::momentum),
                                   mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam),
