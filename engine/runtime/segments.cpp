@@ -9,7 +9,6 @@ namespace {
 
 // What a plan's events stand for.
 struct Events {
-  std::vector<std::size_t> recorded_at;  // in plan.launches
   std::vector<char> fed;     // copies of input slots alone precede the record in its queue
   std::vector<char> urgent;  // somebody goes on in this step once it is reached
 
@@ -31,13 +30,7 @@ bool writes_output_slot(const Plan& plan, const Instruction& copy) {
   });
 }
 
-Events::Events(const Plan& plan)
-    : recorded_at(plan.events, 0), fed(plan.events, 0), urgent(plan.events, 0) {
-  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    const Launch& launch = plan.launches[i];
-    const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];
-    if (instruction.kind == Instruction::Kind::record) recorded_at[instruction.event] = i;
-  }
+Events::Events(const Plan& plan) : fed(plan.events, 0), urgent(plan.events, 0) {
   for (const Queue& queue : plan.queues) read_queue(plan, queue);
 }
 
@@ -69,7 +62,6 @@ class Growing {
 
   bool is_open() const { return !segment_.kernels.empty(); }
   int queue() const { return segment_.queue; }
-  std::size_t begin() const { return segment_.begin; }
 
   void add_kernel(std::size_t at, const Launch& launch, const Instruction& kernel) {
     if (!is_open()) {
@@ -130,11 +122,9 @@ std::vector<Segment> find_segments(const Plan& plan, const Lowered& lowered) {
         break;
       case Instruction::Kind::wait:
         if (!segment.is_open()) break;
-        // An earlier step's work has been enqueued; what was recorded before the segment began does
-        // not wait for it.
-        if (instruction.steps_back > 0 ||
-            (events.fed[instruction.event] &&
-             events.recorded_at[instruction.event] < segment.begin())) {
+        // Whatever a queue waits for was recorded before its turn in the launches began: before the
+        // segment.
+        if (instruction.steps_back > 0 || events.fed[instruction.event]) {
           segment.add_wait(i);
         } else {
           segment.close(segments);
