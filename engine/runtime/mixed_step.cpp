@@ -19,6 +19,7 @@ struct MixedStep::Launched {
   /// Of a copy of the first rows alone: bytes of a row. How many there are stands in the host's
   /// memory, at that access; the host has written it before it enqueues the copy.
   std::size_t row_bytes = 0, count_access = 0;
+  int segment = -1;  // that begins with it
   std::string_view name;
   LaneMonitor* monitor = nullptr;
 
@@ -110,6 +111,12 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     }
     launched_.push_back(launched);
   }
+  segments_ = find_segments(plan, lowered);
+  graphs_.reserve(segments_.size());
+  for (const Segment& segment : segments_) {
+    launched_[segment.begin].segment = static_cast<int>(graphs_.size());
+    graphs_.emplace_back(segment, *streams_[segment.queue]);
+  }
 }
 
 MixedStep::~MixedStep() {
@@ -131,62 +138,80 @@ void MixedStep::drain() {
   for (Device* device : accelerators_) device->synchronize();
 }
 
+bool MixedStep::launch(SegmentGraphs& graphs, std::uint64_t count) {
+  graphs.look(base_);
+  Captured* graph = graphs.graph();
+  if (graph == nullptr && graphs.can_be_captured()) {
+    graph = graphs.capture([&] {
+      for (const std::size_t kernel : graphs.segment().kernels) enqueue(launched_[kernel], count);
+    });
+  }
+  if (graph == nullptr) return false;
+  for (const std::size_t wait : graphs.segment().waits) enqueue(launched_[wait], count);
+  graphs.stream().launch(*graph);
+  for (const std::size_t record : graphs.segment().records) enqueue(launched_[record], count);
+  return true;
+}
+
 void MixedStep::run(const StepContext& context, std::uint64_t count) {
-  for (const Launched& launched : launched_) {
-    const Instruction& instruction = *launched.instruction;
-    switch (instruction.kind) {
-      case Instruction::Kind::wait: {
-        const auto back = static_cast<std::uint64_t>(instruction.steps_back);
-        launched.stream->wait(*launched.event, count > back ? count - back : 0);
-        continue;
-      }
-      case Instruction::Kind::record:
-        launched.stream->record(*launched.event, count);
-        continue;
-      default:
-        break;
-    }
-    const std::size_t length = instruction.accesses.size();
-    for (std::size_t i = 0; i < length; ++i) {
-      const Access& access = instruction.accesses[i];
-      accesses_[launched.first_access + i] = {base_[access.buffer] + access.begin,
-                                              access.end - access.begin, access.write};
-    }
-    Operation operation{
-        launched.name, launched.seconds, {accesses_.data() + launched.first_access, length}};
-    if (instruction.kind == Instruction::Kind::run) {
-      NodeCall& call = *launched.call;
-      call.arguments.context = &context;
-      launched.stream->run({call.kernel, call.arguments, call.inputs, call.outputs, operation});
-    } else if (instruction.kind == Instruction::Kind::copy) {
-      const ByteAccess *from = nullptr, *to = nullptr;
-      for (const ByteAccess& access : operation.accesses) {
-        if (access.write)
-          to = &access;
-        else if (from == nullptr)
-          from = &access;
-      }
-      if (from == nullptr || to == nullptr) {  // a tensor without elements
-        launched.leave_empty_span();
-        continue;
-      }
-      assert(from->bytes == to->bytes);
-      std::size_t bytes = to->bytes;
-      if (launched.row_bytes > 0) {
-        const ByteAccess& counted = operation.accesses[launched.count_access];
-        const auto rows = *static_cast<const std::int32_t*>(counted.address);
-        bytes = std::min(bytes, static_cast<std::size_t>(rows) * launched.row_bytes);
-        if (bytes == 0) {
-          launched.leave_empty_span();
-          continue;
-        }
-      }
-      launched.stream->copy(const_cast<void*>(to->address), from->address, bytes, operation);
+  context_ = context;
+  for (std::size_t i = 0; i < launched_.size();) {
+    const int segment = launched_[i].segment;
+    if (segment >= 0 && launch(graphs_[segment], count)) {
+      i = segments_[segment].end;
     } else {
-      launched.stream->note(operation);
+      enqueue(launched_[i++], count);
     }
   }
   for (Event* event : slot_readers_) event->synchronize(count);
+}
+
+void MixedStep::enqueue(const Launched& launched, std::uint64_t count) {
+  const Instruction& instruction = *launched.instruction;
+  if (instruction.kind == Instruction::Kind::wait) {
+    const auto back = static_cast<std::uint64_t>(instruction.steps_back);
+    return launched.stream->wait(*launched.event, count > back ? count - back : 0);
+  }
+  if (instruction.kind == Instruction::Kind::record)
+    return launched.stream->record(*launched.event, count);
+  const std::size_t length = instruction.accesses.size();
+  for (std::size_t i = 0; i < length; ++i) {
+    const Access& access = instruction.accesses[i];
+    accesses_[launched.first_access + i] = {base_[access.buffer] + access.begin,
+                                            access.end - access.begin, access.write};
+  }
+  const Operation operation{
+      launched.name, launched.seconds, {accesses_.data() + launched.first_access, length}};
+  if (instruction.kind == Instruction::Kind::run) {
+    NodeCall& call = *launched.call;
+    call.arguments.context = &context_;
+    launched.stream->run({call.kernel, call.arguments, call.inputs, call.outputs, operation});
+  } else if (instruction.kind == Instruction::Kind::copy) {
+    enqueue_copy(launched, operation);
+  } else {
+    launched.stream->note(operation);
+  }
+}
+
+void MixedStep::enqueue_copy(const Launched& launched, const Operation& operation) {
+  const ByteAccess *from = nullptr, *to = nullptr;
+  for (const ByteAccess& access : operation.accesses) {
+    if (access.write)
+      to = &access;
+    else if (from == nullptr)
+      from = &access;
+  }
+  // Null: a tensor without elements.
+  if (from == nullptr || to == nullptr) return launched.leave_empty_span();
+  assert(from->bytes == to->bytes);
+  std::size_t bytes = to->bytes;
+  if (launched.row_bytes > 0) {
+    const ByteAccess& counted = operation.accesses[launched.count_access];
+    const auto rows = *static_cast<const std::int32_t*>(counted.address);
+    bytes = std::min(bytes, static_cast<std::size_t>(rows) * launched.row_bytes);
+    if (bytes == 0) return launched.leave_empty_span();
+  }
+  launched.stream->copy(const_cast<void*>(to->address), from->address, bytes, operation);
 }
 
 }  // namespace tandem

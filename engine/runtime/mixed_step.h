@@ -1,5 +1,5 @@
-// A step on several devices: one thread enqueues every queue's instructions in the plan's order and
-// computes the host's own part in between.
+// A step on several devices: one thread enqueues every queue's instructions in the plan's order,
+// segments as captured graphs, and computes the host's own part in between.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,7 @@
 #include "engine/lower/lowered.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/simulate.h"
+#include "engine/runtime/segment_graphs.h"
 
 namespace tandem {
 
@@ -43,6 +44,12 @@ class MixedStep {
  private:
   struct Launched;
 
+  void enqueue(const Launched& launched, std::uint64_t count);
+  void enqueue_copy(const Launched& launched, const Operation& operation);
+  /// Launches the graph of that segment, capturing it first where that is due; false where its
+  /// operations have to be enqueued one by one.
+  bool launch(SegmentGraphs& graphs, std::uint64_t count);
+
   const Plan& plan_;
   const Lowered& lowered_;
   std::vector<NodeCall> calls_;
@@ -53,6 +60,9 @@ class MixedStep {
   std::vector<Event*> slot_readers_;  // what has to be reached before input slots are filled again
   std::vector<ByteAccess> accesses_;  // of all instructions, one after the other
   std::vector<Device*> accelerators_;
+  std::vector<Segment> segments_;
+  std::vector<SegmentGraphs> graphs_;  // per segment
+  StepContext context_;                // of this step; graphs know its address
 };
 
 }  // namespace tandem

@@ -62,7 +62,7 @@ class EmulatedStream final : public Stream {
   void wait(Event& event, std::uint64_t count) override;
   void synchronize() override;
   int lane() const override { return lane_; }
-  bool can_capture() const override { return true; }
+  bool can_capture() const override { return device_->options.capture; }
   void begin_capture() override;
   std::unique_ptr<Captured> end_capture() override;
   void launch(Captured& captured) override;

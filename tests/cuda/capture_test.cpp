@@ -64,6 +64,29 @@ TEST(CudaCapture, ReplaysOnFixedAddresses) {
   }
 }
 
+// A trace has times of single operations, which those of a graph have not.
+TEST(CudaCapture, NothingIsOfferedWhileATraceIsKept) {
+  FakeDevice fake;
+  const auto x = fake.device->allocate(bytes);
+  const auto kernel = affine_kernel(fake.runtime, 0, 1, n);
+  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), bytes);
+  fake.compute->run(call.call());
+  EXPECT_TRUE(fake.compute->can_capture());
+  fake.monitor->start_trace(100);
+  fake.copy_in->copy(x->address(), fake.pinned(n), bytes, {"images"});
+  EXPECT_FALSE(fake.compute->can_capture());
+  fake.monitor->start_trace(0);
+  fake.copy_in->copy(x->address(), fake.pinned(n), bytes, {"images"});
+  EXPECT_TRUE(fake.compute->can_capture());
+  fake.compute->begin_capture();
+  fake.compute->run(call.call());
+  const auto captured = fake.compute->end_capture();
+  fake.monitor->start_trace(100);
+  fake.compute->launch(*captured);
+  EXPECT_FALSE(fake.compute->can_capture());
+  fake.device->synchronize();
+}
+
 TEST(CudaCapture, WithoutACaptureNothingIsOffered) {
   const auto runtime = std::make_shared<FakeRuntime>();
   const auto device =

@@ -1,6 +1,7 @@
 // The training stages of the GPU check, on accelerators in software and on the fake card.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
@@ -87,6 +88,12 @@ TEST_F(TrainingStage, GraphsCompareBits) {
   const Said said = run(run_graphs, options);
   EXPECT_EQ(said.code, 0) << said.verdict;
   ASSERT_NE(said.find("mlp with sgd, the same run twice"), nullptr);
+  EXPECT_EQ(said.verdict["skipped"], 0);
+  const bool one = std::any_of(said.lines.begin(), said.lines.end(), [](const Json& line) {
+    return line.contains("value") && line["value"] == "mlp with sgd, graphs launched" &&
+           line["number"] == 1;
+  });
+  EXPECT_TRUE(one) << "of three steps the first two are run without";
 }
 
 TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {

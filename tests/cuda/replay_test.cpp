@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
 
 #include "engine/graph/error.h"
@@ -38,6 +39,38 @@ class ReplayTest : public ::testing::TestWithParam<PolicyCase> {
     expect_near(got, losses(policy, steps, more), tolerance);
   }
 
+  /// With segments as graphs, and without: the same bits. How many graphs were launched.
+  std::uint64_t compare_graphs(const std::string& policy, int steps,
+                               const std::vector<std::string>& more = {},
+                               FakeRuntimeOptions options = {}) {
+    const std::string path = folder_ / "policy.toml";
+    std::ofstream(path) << policy;
+    std::uint64_t launches = 0;
+    std::vector<std::vector<double>> losses;
+    std::vector<std::map<std::string, std::vector<std::byte>>> states(2);
+    for (const bool capture : {false, true}) {
+      FakeMachine machine(options);
+      machine.capture = capture;
+      PlacedOptions placed;
+      placed.placing = machine.placing();
+      PlacedTraining training = network_.training(path, more, placed);
+      losses.push_back(
+          losses_of(training, steps, [&](int step) { return network_.batch_of(step); }));
+      for (const std::string& name : training.states().names()) {
+        const HostTensor value = training.states().read(name);
+        const auto* from = static_cast<const std::byte*>(value.data());
+        states[capture][name].assign(from, from + value.bytes());
+      }
+      EXPECT_EQ(launches, 0u);
+      launches = *machine.launches;
+    }
+    EXPECT_EQ(std::memcmp(losses[0].data(), losses[1].data(), losses[0].size() * sizeof(double)),
+              0);
+    EXPECT_FALSE(states[0].empty());
+    EXPECT_EQ(states[0] == states[1], true);
+    return launches;
+  }
+
   static std::string rules(const std::string& more) {
     return "policy = 1\ndevices = { gpu = { use = \"emulated:0\", memory = \"256MiB\" } }\n"
            "rules = [\n  { at = \"**\", on = \"gpu\" },\n" +
@@ -62,6 +95,17 @@ TEST_P(ReplayTest, StatesOnTheHost) {
 TEST_P(ReplayTest, ActivationsThatAreNotKept) {
   compare_on(rules("  { at = \"**\", acts = \"recompute\" },\n"), 3);
   compare_on(rules("  { at = \"**\", acts = \"offload\" },\n"), 3);
+}
+
+// Two steps without a graph, then one a step: fed values take two places in turn.
+TEST_P(ReplayTest, GraphsChangeNoBit) {
+  EXPECT_EQ(compare_graphs(rules(""), 6), 4u);
+  EXPECT_EQ(compare_graphs(rules(""), 4, {}, {.late = true}), 2u);
+  EXPECT_EQ(compare_graphs(rules(""), 4, {"optimizer.clip_norm=0.1"}), 2u);
+  compare_graphs(rules("  { at = \"**:*\", state = \"cpu\" },\n"), 5);
+  compare_graphs(rules("  { at = \"**\", acts = \"offload\" },\n"), 5);
+  const Names names = names_of(network_.model, network_.batch);
+  compare_graphs(random_policy(names, 3), 5);  // on two cards
 }
 
 TEST_P(ReplayTest, ClippedInPasses) {

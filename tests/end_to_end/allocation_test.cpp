@@ -13,15 +13,16 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/end_to_end/graph_watch.h"
 #include "tests/end_to_end/parity_support.h"
-#include "tests/end_to_end/placed_training.h"
 #include "tests/harness/allocation_count.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr int steps = 10, first_counted = 2, calls_of_onednn = 24;
+// Graphs are captured in the third and fourth step, as fed batches take two places in turn.
+constexpr int steps = 10, first_counted = 4, calls_of_onednn = 24;
 
 struct Mode {
   std::string name;
@@ -60,13 +61,14 @@ class AllocationTest : public ::testing::TestWithParam<AllocationCase> {
     settings.insert(settings.end(), mode.settings.begin(), mode.settings.end());
     const std::string model = fixture_["files"]["logits"]["torchscript"];
     return PlacedTraining(parity_folder() + model, batch_, settings, feeds_,
-                          {.check_order = false});
+                          {.check_order = false, .placing = watched(graphs_)});
   }
 
   Json fixture_;
   std::int64_t batch_;
   PlacedTraining::Feeds feeds_;
   TemporaryFolder folder_;
+  GraphWatch graphs_;
 };
 
 /// Copies and, per device, kernels; and how many of those are oneDNN's.
@@ -125,6 +127,9 @@ TEST_P(AllocationTest, StepsAllocateNothing) {
     if (step < first_counted) continue;
     EXPECT_EQ(count.own_calls(), 0) << "step " << step + 1;
     EXPECT_LE(count.calls(), calls_of_onednn * work.onednn[1]) << "step " << step + 1;
+  }
+  if (GetParam().mode.name == "gpu") {
+    EXPECT_EQ(graphs_.launches, static_cast<std::uint64_t>(steps - 2));
   }
 }
 

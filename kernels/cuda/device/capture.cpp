@@ -132,8 +132,9 @@ void CudaCaptured::tell(LaneMonitor& monitor) {
         monitor.wait(lane, events_[operation.record], launches_);
         break;
       case CapturedOperation::Kind::operation:
-        monitor.operation(lane, {operation.name, operation.seconds, operation.accesses},
-                          operation.bytes);
+        device_->is_traced =
+            monitor.operation(lane, {operation.name, operation.seconds, operation.accesses},
+                              operation.bytes) != nullptr;
         break;
     }
   }

@@ -69,7 +69,9 @@ TraceSpan* CudaStream::tell(const Operation& operation, std::size_t bytes) {
   LaneMonitor* const monitor = device_->monitor();
   if (monitor == nullptr) return nullptr;
   monitor->join(lane_, LaneMonitor::host_lane);
-  return monitor->operation(lane_, operation, bytes);
+  TraceSpan* const span = monitor->operation(lane_, operation, bytes);
+  device_->is_traced = span != nullptr;
+  return span;
 }
 
 void CudaStream::run(const KernelCall& call) {

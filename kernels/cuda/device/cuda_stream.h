@@ -25,7 +25,8 @@ class CudaStream final : public Stream {
   void wait(Event& event, std::uint64_t count) override;
   void synchronize() override;
   int lane() const override { return lane_; }
-  bool can_capture() const override { return device_->options.capture; }
+  /// Not while a trace is kept, for which operations are timed one by one.
+  bool can_capture() const override { return device_->options.capture && !device_->is_traced; }
   void begin_capture() override;
   std::unique_ptr<Captured> end_capture() override;
   void launch(Captured& captured) override;

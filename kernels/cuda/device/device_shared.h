@@ -37,6 +37,8 @@ class DeviceShared {
   std::size_t limit = 0;  // bytes
   ErrorRelay errors;
   std::atomic<std::thread::id> capturing{};  // the thread that captures
+  /// The operation that was told last has a span: operations of a graph would have no times.
+  std::atomic<bool> is_traced{false};
   std::atomic<std::uint64_t> bytes_to_device{0}, bytes_to_host{0}, copies{0};
   std::mutex streams_mutex;
   std::vector<CudaStream*> streams;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/device/cuda_device.h"
+#include "tests/cuda/gpu_check/counted_captures.h"
 #include "tests/cuda/support/fake_libraries.h"
 #include "tests/end_to_end/policy_cases.h"
 
@@ -41,8 +42,9 @@ struct FakeMachine {
       CudaOptions options;
       options.name = device.name;
       options.ordinal = made++;
+      options.capture = capture;
       options.monitor = runtime->watch(monitor);
-      return cuda::make_device(options, runtime, libraries);
+      return gpu_check::count_captures(cuda::make_device(options, runtime, libraries), launches);
     };
     return arguments;
   }
@@ -50,6 +52,8 @@ struct FakeMachine {
   std::shared_ptr<FakeRuntime> runtime;
   std::shared_ptr<FakeLibraries> libraries;
   int made = 0;
+  bool capture = true;  // of cards that are made from now on
+  std::shared_ptr<std::uint64_t> launches = std::make_shared<std::uint64_t>(0);  // of graphs
   bool is_broken = false;  // a broken card takes nothing back
 };
 
