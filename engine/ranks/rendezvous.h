@@ -11,6 +11,7 @@
 
 namespace tandem {
 
+/// Calls may come from several threads.
 class Rendezvous {
  public:
   /// Of bytes that one rank gives to an exchange.

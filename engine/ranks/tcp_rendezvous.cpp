@@ -1,7 +1,8 @@
 // The rendezvous over TCP: every rank is a client of the server that rank 0 runs.
 #include <poll.h>
 
-#include <algorithm>
+#include <mutex>
+#include <utility>
 
 #include "engine/graph/error.h"
 #include "engine/ranks/rank_server.h"
@@ -74,6 +75,7 @@ class TcpRendezvous final : public Rendezvous {
     if (bytes.size() > most_bytes)
       fail(options_, "gives " + std::to_string(bytes.size()) + " bytes to '" + name + "'",
            "at most " + std::to_string(most_bytes) + " can be exchanged", ErrorKind::usage);
+    const std::lock_guard lock(mutex_);
     throw_failure(name);
     const auto until = RankClock::now() + options_.limit + verdict_time;
     std::string content;
@@ -93,6 +95,8 @@ class TcpRendezvous final : public Rendezvous {
   }
 
   std::optional<std::string> failure() override {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return std::nullopt;  // a thread at an exchange is told
     if (!failure_) take_what_came();
     return failure_;
   }
@@ -151,6 +155,7 @@ class TcpRendezvous final : public Rendezvous {
   }
 
   const RankOptions options_;
+  std::mutex mutex_;
   std::unique_ptr<RankServer> server_;  // of rank 0; goes after the connection
   Socket socket_;
   FrameReader reader_;
