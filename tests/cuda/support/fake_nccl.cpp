@@ -122,6 +122,11 @@ void FakeNccl::hang_operations(bool hang) {
   hangs_ = hang;
 }
 
+void FakeNccl::spoil_results(bool spoil) {
+  const std::lock_guard lock(mutex_);
+  spoils_ = spoil;
+}
+
 void FakeNccl::hang_starts(bool hang) {
   const std::lock_guard lock(mutex_);
   starts_hang_ = hang;
@@ -265,8 +270,9 @@ bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::
   const auto own_rank = static_cast<std::size_t>(rank.rank);
   std::vector<std::string> ranks_bytes;
   for (std::size_t r = 0; r < all; ++r) ranks_bytes.push_back(given(r, -1));
-  const auto write = [](void* to, const std::string& text) {
+  const auto write = [&](void* to, const std::string& text) {
     std::memcpy(to, text.data(), text.size());
+    if (spoils_ && !text.empty()) static_cast<char*>(to)[0] ^= 1;
   };
   switch (first.kind) {
     case Request::Kind::reduce:

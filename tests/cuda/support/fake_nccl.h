@@ -43,6 +43,8 @@ class FakeNccl {
   /// Operations never end, and starts neither, before they are aborted.
   void hang_operations(bool hang);
   void hang_starts(bool hang);
+  /// Every result differs in its first byte.
+  void spoil_results(bool spoil);
   void set_version(int version);  // of this thread; 22809 is 2.28.9
 
  private:
@@ -77,7 +79,7 @@ class FakeNccl {
   std::vector<Failure> failures_;
   std::string last_error_;
   int ids_ = 0, polls_ = 0, aborted_ = 0;
-  bool hangs_ = false, starts_hang_ = false;
+  bool hangs_ = false, starts_hang_ = false, spoils_ = false;
 };
 
 /// NCCL alone; null: it cannot be used.
