@@ -300,10 +300,12 @@ TEST(CollectiveFailures, AWatcherFreesAThreadThatWaits) {
     sum.enqueue(*communicator);
     std::thread watcher([&] {
       std::string text;
-      while (text.empty()) {
+      const auto start = steady_clock::now();
+      while (text.empty() && steady_clock::now() - start < seconds(5)) {
         text = text_of([&] { communicator->check(); });
         std::this_thread::sleep_for(milliseconds(5));
       }
+      if (text.empty()) communicator->abort("the test has failed");
       EXPECT_THAT(text, HasSubstr("'loss' was not done within 200 ms"));
     });
     const auto begin = steady_clock::now();
