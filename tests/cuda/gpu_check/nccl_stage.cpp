@@ -1,10 +1,10 @@
-// NCCL with one rank: starts, adds, adds in a graph, is aborted; nothing hangs.
+// NCCL with one rank: starts, does each operation, also in a graph, is aborted; nothing hangs.
 #include <chrono>
-#include <cstdlib>
-#include <exception>
-#include <thread>
+#include <cstring>
+#include <functional>
 
-#include "kernels/cuda/libraries/nccl.h"
+#include "kernels/cuda/collectives/nccl_communicator.h"
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/cuda/gpu_check/distance.h"
 #include "tests/cuda/gpu_check/stages.h"
 
@@ -13,99 +13,64 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds limit{20};
-
-class Communicator {
- public:
-  Communicator(const cuda::Nccl& nccl) : nccl_(nccl) {
-    ncclUniqueId id;
-    check(nccl.ncclGetUniqueId(&id), "ncclGetUniqueId");
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    begin(nccl.ncclCommInitRankConfig(&communicator_, 1, id, 0, &config), "ncclCommInitRankConfig");
-  }
-  ~Communicator() {
-    if (communicator_ != nullptr) (void)nccl_.ncclCommAbort(communicator_);
-  }
-  Communicator(const Communicator&) = delete;
-  Communicator& operator=(const Communicator&) = delete;
-
-  void add(const void* from, void* to, std::size_t count, cudaStream_t stream) {
-    begin(nccl_.ncclAllReduce(from, to, count, ncclFloat32, ncclSum, communicator_, stream),
-          "ncclAllReduce");
-  }
-  void abort() {
-    const ncclComm_t gone = communicator_;
-    communicator_ = nullptr;
-    check(nccl_.ncclCommAbort(gone), "ncclCommAbort");
-  }
-
- private:
-  void check(ncclResult_t result, const char* what) {
-    if (result != ncclSuccess)
-      throw std::runtime_error(std::string(what) + ": " + nccl_.ncclGetErrorString(result));
-  }
-  /// Of a call that goes on by itself.
-  void begin(ncclResult_t result, const char* what) {
-    const auto until = Clock::now() + limit;
-    while (result == ncclInProgress) {
-      if (Clock::now() > until)
-        throw std::runtime_error(std::string(what) + " was not done in 20 s");
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      check(nccl_.ncclCommGetAsyncError(communicator_, &result), "ncclCommGetAsyncError");
-    }
-    check(result, what);
-  }
-
-  const cuda::Nccl& nccl_;
-  ncclComm_t communicator_ = nullptr;
-};
-
-constexpr std::size_t count = std::size_t{1} << 20;
-
 }  // namespace
 
 void run_nccl(CheckCard& card, const Options& options, Report& report) {
-  (void)options;
-  const cuda::Nccl* const nccl = card.libraries().nccl();
-  if (nccl == nullptr) return report.skipped("NCCL", "it cannot be used: see tandem doctor");
-  cuda::Runtime& runtime = card.runtime();
-  card.operands().clear();
+  const std::size_t count = std::size_t{1} << (options.small ? 12 : 20);
+  const cuda::CardContext& shared = card.card();
+  if (shared.libraries->nccl() == nullptr)
+    return report.skipped("NCCL", "it cannot be used: see tandem doctor");
+  CudaOptions of_device;
+  of_device.ordinal = shared.card;
+  const auto device = cuda::make_device(of_device, shared.runtime, shared.libraries);
+  const auto stream = device->make_stream();
   HostTensor numbers(TensorType{DType::float32, {static_cast<std::int64_t>(count)}});
   for (std::size_t i = 0; i < count; ++i)
     numbers.as<float>()[i] = static_cast<float>(i % 1000) * 0.25f + 1;
-  const void* const from = card.operands().put(numbers.data(), numbers.bytes());
-  void* const to = card.operands().room(numbers.bytes());
-  const auto poison = [&] {
-    card.check(runtime.fill(to, 0xff, numbers.bytes(), card.stream()), "filling");
-  };
-  const auto check_sum = [&](const std::string& check) {
-    card.synchronize();
-    HostTensor found(numbers.type());
-    card.operands().get(found.data(), to, found.bytes());
-    report.measured(check, distance(found, numbers), 0);
-  };
+  const auto from = device->allocate(numbers.bytes()), to = device->allocate(numbers.bytes());
+  device->to_device(from->address(), numbers.data(), numbers.bytes());
 
-  Communicator one(*nccl);
+  cuda::NcclOptions limits;
+  limits.card = shared.card;
+  limits.start_limit = limits.operation_limit = std::chrono::seconds(20);
+  const auto one = cuda::make_nccl_communicator(
+      limits, std::shared_ptr<Rendezvous>(make_rendezvous({})), shared.runtime, shared.libraries);
   report.passed("a communicator of one rank");
-  poison();
-  one.add(from, to, count, card.stream());
-  check_sum("a sum over one rank");
 
-  card.check(runtime.begin_capture(card.stream()), "beginning a capture");
-  one.add(from, to, count, card.stream());
-  cudaGraphExec_t graph = nullptr;
-  card.check(runtime.end_capture(card.stream(), graph), "ending a capture");
-  poison();
-  for (int i = 0; i < 3; ++i)
-    card.check(runtime.launch_graph(graph, card.stream()), "launching a graph");
-  check_sum("a captured sum");
-  card.check(runtime.destroy_graph(graph), "destroying a graph");
+  const RankElements elements{from->address(), to->address(), count, DType::float32};
+  // With one rank every operation gives what it was given.
+  const auto check = [&](const std::string& name, const std::function<void()>& enqueue) {
+    HostTensor found(numbers.type());
+    std::memset(found.data(), 0xff, found.bytes());
+    device->to_device(to->address(), found.data(), found.bytes());
+    enqueue();
+    one->wait(*stream);
+    device->to_host(found.data(), to->address(), found.bytes());
+    report.measured(name, distance(found, numbers), 0);
+  };
+  check("a sum over one rank", [&] { one->all_reduce(*stream, "sum", elements, Reduction::sum); });
+  check("a mean over one rank",
+        [&] { one->all_reduce(*stream, "mean", elements, Reduction::mean); });
+  check("a gather over one rank", [&] { one->all_gather(*stream, "gather", elements); });
+  check("a scattered sum over one rank",
+        [&] { one->reduce_scatter(*stream, "scatter", elements, Reduction::sum); });
+  check("an exchange over one rank", [&] { one->all_to_all(*stream, "exchange", elements); });
+  check("a broadcast over one rank", [&] { one->broadcast(*stream, "broadcast", elements, 0); });
 
-  for (int i = 0; i < 50; ++i) one.add(from, to, count, card.stream());
+  stream->begin_capture();
+  one->all_reduce(*stream, "captured sum", elements, Reduction::sum);
+  {
+    const std::unique_ptr<Captured> captured = stream->end_capture();
+    check("a captured sum", [&] {
+      for (int i = 0; i < 3; ++i) stream->launch(*captured);
+      one->watch(*stream, "captured sum");
+    });
+  }
+
+  for (int i = 0; i < 50; ++i) one->all_reduce(*stream, "sum", elements, Reduction::sum);
   const auto begin = Clock::now();
-  one.abort();
-  card.check(runtime.synchronize_card(), "waiting for the card");
+  one->abort("the check wants it");
+  device->synchronize();
   report.value("aborting", std::chrono::duration<double>(Clock::now() - begin).count(), "s");
   report.passed("a communicator aborted while it works");
 }

@@ -26,6 +26,8 @@ struct FakeRuntime::Work {
   std::shared_ptr<FakeStream> other;  // wait: until it has done `number` operations
   std::uint64_t number = 0;
   std::shared_ptr<FakeGraph> graph;
+  mutable std::size_t next = 0;     // of the graph's nodes
+  mutable std::uint64_t token = 0;  // of the function, or the node's, that is in turn
 
   /// For later: the body is copied.
   void keep();

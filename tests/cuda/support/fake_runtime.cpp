@@ -413,7 +413,8 @@ cudaError_t FakeRuntime::copy(void* to, const void* from, std::size_t bytes, cud
   work.to = to;
   work.from = from;
   work.bytes = bytes;
-  if (source.pageable && options_.late) {  // CUDA has read it when the call returns
+  if (source.pageable &&
+      (options_.late || !stream->pending.empty())) {  // CUDA has read it when the call returns
     auto staged = std::make_shared<std::vector<std::byte>>(bytes);
     std::memcpy(staged->data(), from, bytes);
     work.kind = Work::Kind::function;

@@ -3,8 +3,31 @@
 #include <cstring>
 
 #include "tests/cuda/support/fake_parts.h"
+#include "tests/cuda/support/fake_waiting.h"
 
 namespace tandem::testing {
+
+WorkInTurn& work_in_turn() {
+  thread_local WorkInTurn turn;
+  return turn;
+}
+
+namespace {
+
+/// Until `f` is true; between tries other threads may end what hangs. False where they do not.
+template <class F>
+bool try_in_turns(std::recursive_mutex& mutex, const F& f) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!f()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    mutex.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    mutex.lock();
+  }
+  return true;
+}
+
+}  // namespace
 
 void FakeRuntime::Work::keep() {
   if (kind != Kind::launch) return;
@@ -64,17 +87,22 @@ cudaError_t FakeRuntime::add(const std::shared_ptr<FakeStream>& stream, std::str
     order_->operation(stream->lane, {name, 0, accesses}, 0);
   }
   ++stream->added;
-  if (options_.late) {
-    work.keep();
-    stream->pending.push_back(std::move(work));
-  } else {
-    ++stream->done;
+  if (!options_.late && stream->pending.empty()) {
+    work_in_turn() = {};
     execute(*stream, work);
+    work.token = work_in_turn().token;
+    if (!work_in_turn().again) {
+      ++stream->done;
+      return cudaSuccess;
+    }
   }
+  work.keep();
+  stream->pending.push_back(std::move(work));
   return cudaSuccess;
 }
 
 void FakeRuntime::execute(FakeStream& stream, const Work& work) {
+  WorkInTurn& turn = work_in_turn();
   const auto run_kernel = [&](std::string_view name, const auto& f) {
     CardMemory& memory = *cards_[stream.card];
     if (sticky_ != cudaSuccess) return;  // a broken card runs nothing
@@ -104,28 +132,51 @@ void FakeRuntime::execute(FakeStream& stream, const Work& work) {
       break;
     case Work::Kind::wait:
       run_until(*work.other, work.number);
+      turn = {0, work.other->done < work.number};
       break;
     case Work::Kind::graph:
-      for (const Work& node : work.graph->nodes) execute(stream, node);
+      for (; work.next < work.graph->nodes.size(); ++work.next) {
+        execute(stream, work.graph->nodes[work.next]);
+        if (turn.again) break;
+        turn.token = 0;
+      }
       break;
   }
 }
 
 void FakeRuntime::run_until(FakeStream& stream, std::uint64_t number) {
   while (stream.done < number && !stream.pending.empty()) {
-    const Work work = std::move(stream.pending.front());
+    const Work& work = stream.pending.front();
+    work_in_turn() = {work.token, false};
+    execute(stream, work);
+    work.token = work_in_turn().token;
+    if (work_in_turn().again) return;
     stream.pending.pop_front();
     ++stream.done;
-    execute(stream, work);
   }
 }
 
 void FakeRuntime::run_all() {
-  for (const auto& [handle, stream] : streams_) run_until(*stream, stream->added);
+  std::vector<std::shared_ptr<FakeStream>> all;
+  for (const auto& [handle, stream] : streams_) all.push_back(stream);
+  const bool ended = try_in_turns(mutex_, [&] {
+    bool all_ended = true;
+    for (const auto& stream : all) {
+      run_until(*stream, stream->added);
+      all_ended = all_ended && stream->pending.empty();
+    }
+    return all_ended;
+  });
+  if (!ended) (void)broken(cudaErrorLaunchTimeout, "the host waits for a stream that hangs");
 }
 
 void FakeRuntime::host_waits_for(FakeStream& stream) {
-  run_until(stream, stream.added);
+  const bool ended = try_in_turns(mutex_, [&] {
+    run_until(stream, stream.added);
+    return stream.pending.empty();
+  });
+  if (!ended)
+    (void)broken(cudaErrorLaunchTimeout, "the host waits for " + stream.name() + ", which hangs");
   if (order_) order_->join(LaneMonitor::host_lane, stream.lane);
 }
 
@@ -155,7 +206,7 @@ cudaError_t FakeRuntime::destroy_stream(cudaStream_t handle) {
   if (wrong != cudaSuccess) return wrong;
   if (stream->capture)
     return broken(cudaErrorStreamCaptureUnsupported, "a stream is destroyed while it captures");
-  run_until(*stream, stream->added);
+  host_waits_for(*stream);
   if (order_) order_->remove_lane(stream->lane);
   streams_.erase(handle);
   return cudaSuccess;
@@ -183,9 +234,11 @@ cudaError_t FakeRuntime::synchronize_card() {
   if (const cudaError_t error = enter("synchronize_card", [] { return "synchronize_card"; }))
     return error;
   if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
+  std::vector<std::shared_ptr<FakeStream>> all;
   for (const auto& [handle, stream] : streams_) {
-    if (stream->card == thread().card) host_waits_for(*stream);
+    if (stream->card == thread().card) all.push_back(stream);
   }
+  for (const auto& stream : all) host_waits_for(*stream);
   return sticky_;
 }
 
@@ -308,7 +361,13 @@ cudaError_t FakeRuntime::synchronize(cudaEvent_t handle) {
   if (event->capture)
     return broken(cudaErrorCapturedEvent, "the host waits for an event of a capture");
   if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
-  if (event->count > 0) run_until(*event->stream, event->position);
+  const std::uint64_t position = event->count > 0 ? event->position : 0;
+  const bool ended = position == 0 || try_in_turns(mutex_, [&] {
+                       run_until(*event->stream, position);
+                       return event->stream->done >= position;
+                     });
+  if (!ended)
+    return broken(cudaErrorLaunchTimeout, "the host waits for " + event->name() + ", which hangs");
   has_happened(*event);
   return sticky_;
 }

@@ -1,0 +1,72 @@
+// The ranks of a run that compute together: operations over all of them, on streams of a device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "engine/graph/types.h"
+#include "engine/runtime/device.h"
+
+namespace tandem {
+
+enum class Reduction : std::uint8_t {
+  sum,
+  mean,  // of floats only
+  maximum,
+  minimum,
+};
+
+/// Elements of one type that each rank takes part with. All ranks give the same count and type.
+struct RankElements {
+  const void* from = nullptr;  // in memory of the communicator's device
+  void* to = nullptr;
+  std::size_t count = 0;  // of elements; each operation says of which part
+  DType dtype = DType::float32;
+};
+
+/// One rank's end. All ranks enqueue the same operations in the same order, whatever streams they
+/// use, and capture the same ones. Enqueueing does not wait for other ranks; `name` stands in
+/// errors and is not kept. Every call throws Error{runtime} once something has gone wrong, with the
+/// rank's number, and from then on; Error{usage} where the operation does not exist for the type.
+/// Calls may come from several threads.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;   // from 0
+  virtual int ranks() const = 0;  // how many
+
+  /// to[i] = the reduction of from[i] over all ranks; `count` is that of both. `from` may be `to`.
+  virtual void all_reduce(Stream& stream, std::string_view name, const RankElements& elements,
+                          Reduction reduction) = 0;
+  /// `to` has the `count` elements of each rank, in their order: ranks × count. In place where
+  /// `from` is the rank's own part of `to`.
+  virtual void all_gather(Stream& stream, std::string_view name, const RankElements& elements) = 0;
+  /// `from` has ranks × count elements; `to` gets the reduction of the rank's own part. In place
+  /// where `to` is that part of `from`.
+  virtual void reduce_scatter(Stream& stream, std::string_view name, const RankElements& elements,
+                              Reduction reduction) = 0;
+  /// Part p of `from` goes to rank p, part p of `to` comes from it: ranks × count each. Not in
+  /// place.
+  virtual void all_to_all(Stream& stream, std::string_view name, const RankElements& elements) = 0;
+  /// The `from` of `root` in every rank's `to`; other ranks' `from` is not looked at. May be in
+  /// place.
+  virtual void broadcast(Stream& stream, std::string_view name, const RankElements& elements,
+                         int root) = 0;
+
+  /// The stream has just been given operations in a captured graph: they have to be done within the
+  /// time limit, as those that are enqueued one by one.
+  virtual void watch(Stream& stream, std::string_view name) = 0;
+  /// Throws where an operation has failed, takes longer than the time limit or another rank has
+  /// died; never waits. To be called between steps, not while capturing.
+  virtual void check() = 0;
+  /// Waits until all of the stream is done, and throws what `check` finds meanwhile. A wait that
+  /// does not check never returns when another rank has died.
+  virtual void wait(Stream& stream) = 0;
+  /// Ends all that is under way; `why` is what every later call throws. Each rank that is left
+  /// calls it.
+  virtual void abort(const std::string& why) = 0;
+};
+
+}  // namespace tandem

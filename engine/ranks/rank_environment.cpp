@@ -1,0 +1,84 @@
+// Which rank this process is, by the variables that launchers set.
+#include <charconv>
+#include <cstdlib>
+
+#include "engine/graph/error.h"
+#include "engine/ranks/rendezvous.h"
+
+namespace tandem {
+namespace {
+
+/// How a launcher names rank, number of ranks and rank on the machine. Slurm's SLURM_NTASKS stands
+/// in batch scripts as well, where one process runs alone; srun alone sets the count of a step.
+struct Launcher {
+  const char *rank, *ranks, *local_rank;
+};
+constexpr Launcher launchers[] = {
+    {"TANDEM_RANK", "TANDEM_RANKS", "TANDEM_LOCAL_RANK"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+};
+
+[[noreturn]] void fail(const std::string& message, const std::string& expected,
+                       const std::string& got, const std::string& fix) {
+  Diagnostic d;
+  d.message = message;
+  d.expected = expected;
+  d.got = got;
+  d.fix = fix;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+int number_of(const RankVariables& variables, const char* name, int least, int most) {
+  const std::string text = variables(name);
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (!is_number || number < least || number > most) {
+    fail(std::string("environment variable ") + name,
+         "a number from " + std::to_string(least) + " to " + std::to_string(most), '"' + text + '"',
+         "the program that starts the ranks sets it, for each rank");
+  }
+  return number;
+}
+
+}  // namespace
+
+RankOptions rank_options(const RankVariables& variables) {
+  constexpr int most_ranks = 1 << 16;
+  RankOptions options;
+  options.address = variables("TANDEM_ADDRESS");
+  for (const Launcher& launcher : launchers) {
+    const bool has_rank = !variables(launcher.rank).empty();
+    const bool has_ranks = !variables(launcher.ranks).empty();
+    const bool is_own = &launcher == launchers;
+    if (is_own && has_rank != has_ranks) {
+      const char* const missing = has_rank ? launcher.ranks : launcher.rank;
+      fail(std::string("environment variable ") + missing, "a number", "nothing",
+           "set TANDEM_RANK and TANDEM_RANKS both, or neither");
+    }
+    if (!has_rank || !has_ranks) continue;
+    options.ranks = number_of(variables, launcher.ranks, 1, most_ranks);
+    options.rank = number_of(variables, launcher.rank, 0, options.ranks - 1);
+    options.local_rank = variables(launcher.local_rank).empty()
+                             ? options.rank
+                             : number_of(variables, launcher.local_rank, 0, options.rank);
+    break;
+  }
+  if (options.ranks > 1 && options.address.empty()) {
+    fail("environment variable TANDEM_ADDRESS", "host:port, where rank 0 listens", "nothing",
+         "name rank 0's host and a free port, the same on all ranks: "
+         "mpirun -x TANDEM_ADDRESS=node1:29400 …");
+  }
+  return options;
+}
+
+RankOptions rank_options() {
+  return rank_options([](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,55 @@
+// How the ranks of a run find each other: small messages between their hosts when a run starts, and
+// word of a rank that has died.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+/// Calls may come from several threads.
+class Rendezvous {
+ public:
+  /// Of bytes that one rank gives to an exchange.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 20;
+
+  virtual ~Rendezvous() = default;
+  virtual int rank() const = 0;   // from 0
+  virtual int ranks() const = 0;  // how many
+
+  /// The bytes of every rank, in their order, once all have come to the exchange of that name. All
+  /// ranks come to the same ones in the same order. Throws Error{runtime} that names the ranks that
+  /// have not come within the time limit, have died or are at another exchange.
+  virtual std::vector<std::string> exchange(const std::string& name, const std::string& bytes) = 0;
+  /// What has gone wrong for all ranks, such as the death of one; nothing while all is well. Never
+  /// waits.
+  virtual std::optional<std::string> failure() = 0;
+};
+
+struct RankOptions {
+  int rank = 0, ranks = 1;
+  int local_rank = 0;                      // among those on this machine: the number of its card
+  std::string address;                     // "host:port" where rank 0 listens
+  std::chrono::milliseconds limit{60000};  // for ranks to come
+};
+
+/// A variable of the environment; "" where it is not set.
+using RankVariables = std::function<std::string(const char* name)>;
+
+/// TANDEM_RANK, TANDEM_RANKS, TANDEM_LOCAL_RANK, TANDEM_ADDRESS, or rank and count from what Open
+/// MPI's mpirun, MPICH's or Slurm's srun have set. One rank where there is nothing of that. Throws
+/// Error{usage}.
+RankOptions rank_options(const RankVariables& variables);
+/// Of this process.
+RankOptions rank_options();
+
+/// Over TCP; rank 0 serves. One rank needs no address. Returns when rank 0 is there and has taken
+/// this rank in. Throws Error{usage} for options that cannot be, Error{runtime} where the address
+/// cannot be had, nothing answers within the limit, or rank 0 refuses this rank.
+std::unique_ptr<Rendezvous> make_rendezvous(const RankOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,53 @@
+// TCP connections with time limits.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace tandem {
+
+using RankClock = std::chrono::steady_clock;
+
+/// Closed with the object; programs that are started do not inherit it.
+class Socket {
+ public:
+  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket();
+  int get() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+
+ private:
+  int descriptor_;
+};
+
+struct HostPort {
+  std::string host, port;
+};
+/// "node1:29400", "[::1]:29400". Throws Error{usage}.
+HostPort split_address(const std::string& address);
+
+/// Does not block. Of a host that means this machine alone (localhost, 127.…, ::1) only that
+/// address is served, else all addresses of the machine. Throws Error{runtime}, for a port that is
+/// taken in words of its own.
+Socket listen_at(const HostPort& at);
+/// The next connection, which does not block, and who it is; empty where none waits.
+Socket accept_from(const Socket& listener, std::string& peer);
+/// Tries until `until`, names that are not known yet as well; empty where nothing has answered,
+/// with the last try's reason in `why`. The connection does not block.
+Socket connect_to(const HostPort& to, RankClock::time_point until, std::string& why);
+
+enum class Received { some, nothing, ended };
+/// Adds what has come in, without waiting.
+Received receive(const Socket& socket, std::string& bytes);
+/// Sends what fits now and takes it off the text; false where the connection has ended.
+bool send_some(const Socket& socket, std::string& bytes);
+/// Waits until the socket can be read, or written; false where the time is over.
+bool wait_for(const Socket& socket, short events, RankClock::time_point until);
+/// Milliseconds for poll, rounded up; never negative.
+int milliseconds_until(RankClock::time_point until);
+
+}  // namespace tandem

@@ -1,0 +1,335 @@
+// Collective operations over NCCL with ranks as threads: numbers, types, in place, captured. The
+// expected numbers follow from the formula of the inputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "tests/cuda/support/thread_ranks.h"
+#include "tests/cuda/support/typed_numbers.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr std::size_t n = 33;
+const DType all_types[] = {DType::float32, DType::float64, DType::float16, DType::bfloat16,
+                           DType::int8,    DType::int16,   DType::int32,   DType::int64,
+                           DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
+                           DType::boolean};
+
+/// Element i of a rank: small, so that every type holds sums of it exactly.
+double element(int rank, std::size_t i) { return rank + 1 + static_cast<double>(i % 7); }
+
+std::vector<double> elements(int rank, std::size_t from, std::size_t count) {
+  std::vector<double> numbers;
+  for (std::size_t i = from; i < from + count; ++i) numbers.push_back(element(rank, i));
+  return numbers;
+}
+
+/// Over ranks 0…ranks-1: their numbers are rank + 1 + i % 7.
+double reduced(Reduction reduction, int ranks, std::size_t i) {
+  const double same = static_cast<double>(i % 7);
+  switch (reduction) {
+    case Reduction::sum:
+      return ranks * (ranks + 1) / 2.0 + ranks * same;
+    case Reduction::mean:
+      return (ranks + 1) / 2.0 + same;
+    case Reduction::maximum:
+      return ranks + same;
+    case Reduction::minimum:
+      return 1 + same;
+  }
+  return 0;
+}
+
+std::vector<double> reduced(Reduction reduction, int ranks, std::size_t from, std::size_t count) {
+  std::vector<double> numbers;
+  for (std::size_t i = from; i < from + count; ++i) numbers.push_back(reduced(reduction, ranks, i));
+  return numbers;
+}
+
+bool is_reducible(DType dtype, Reduction reduction) {
+  if (dtype == DType::int16 || dtype == DType::uint16) return false;
+  if (reduction == Reduction::mean) return is_float(dtype);
+  return reduction != Reduction::sum || dtype != DType::boolean;
+}
+
+constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::mean, Reduction::maximum,
+                                        Reduction::minimum};
+
+/// Ranks, streams that put off their work, polls that NCCL wants after each call.
+class Collectives : public ::testing::TestWithParam<std::tuple<int, bool, int>> {
+ protected:
+  int ranks() const { return std::get<0>(GetParam()); }
+  void run(const std::function<void(ThreadRank&, Communicator&)>& f) {
+    FakeNccl nccl;
+    nccl.set_polls(std::get<2>(GetParam()));
+    ThreadRanksOptions options;
+    options.ranks = ranks();
+    options.late = std::get<1>(GetParam());
+    const std::vector<std::string> thrown = on_ranks(options, nccl, [&](ThreadRank& rank) {
+      const auto communicator = rank.communicator();
+      EXPECT_EQ(communicator->rank(), rank.rank);
+      EXPECT_EQ(communicator->ranks(), ranks());
+      f(rank, *communicator);
+      communicator->check();
+    });
+    EXPECT_THAT(thrown, Each(""));
+    EXPECT_THAT(nccl.problems(), IsEmpty());
+    EXPECT_EQ(nccl.aborted(), 0);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(, Collectives,
+                         ::testing::Combine(::testing::Values(1, 2, 4), ::testing::Bool(),
+                                            ::testing::Values(0, 3)));
+
+/// What an operation leaves in `to` (filled with ones before), `count` elements.
+template <class Enqueue>
+std::vector<double> result_of(ThreadRank& rank, Communicator& communicator, DType dtype,
+                              const std::vector<double>& from, std::size_t count,
+                              const Enqueue& enqueue) {
+  const auto input = rank.put(bytes_of(dtype, from));
+  const auto output = rank.put(bytes_of(dtype, std::vector<double>(count, 1)));
+  enqueue(RankElements{input->address(), output->address(), n, dtype});
+  communicator.wait(*rank.stream);
+  return numbers_in(dtype, rank.get(*output));
+}
+
+TEST_P(Collectives, AllReduce) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    for (const DType dtype : all_types) {
+      for (const Reduction reduction : all_reductions) {
+        if (!is_reducible(dtype, reduction)) continue;
+        const std::vector<double> got = result_of(
+            rank, communicator, dtype, elements(rank.rank, 0, n), n, [&](const RankElements& of) {
+              communicator.all_reduce(*rank.stream, "loss", of, reduction);
+            });
+        EXPECT_EQ(got, reduced(reduction, ranks(), 0, n)) << name_of(dtype);
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, AllGather) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    for (const DType dtype : all_types) {
+      std::vector<double> expected;
+      for (int r = 0; r < ranks(); ++r) {
+        for (const double number : elements(r, 0, n)) expected.push_back(number);
+      }
+      const std::vector<double> got = result_of(
+          rank, communicator, dtype, elements(rank.rank, 0, n), n * ranks(),
+          [&](const RankElements& of) { communicator.all_gather(*rank.stream, "rows", of); });
+      EXPECT_EQ(got, expected) << name_of(dtype);
+    }
+  });
+}
+
+TEST_P(Collectives, ReduceScatter) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    for (const DType dtype : all_types) {
+      for (const Reduction reduction : all_reductions) {
+        if (!is_reducible(dtype, reduction)) continue;
+        const std::vector<double> got =
+            result_of(rank, communicator, dtype, elements(rank.rank, 0, n * ranks()), n,
+                      [&](const RankElements& of) {
+                        communicator.reduce_scatter(*rank.stream, "dw", of, reduction);
+                      });
+        EXPECT_EQ(got, reduced(reduction, ranks(), n * rank.rank, n)) << name_of(dtype);
+      }
+    }
+  });
+}
+
+/// What a rank sends to another one: from 0 to 43.
+double sent(int from, int to, std::size_t i) {
+  return 10 * from + to + static_cast<double>(i % 11);
+}
+
+TEST_P(Collectives, AllToAll) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    for (const DType dtype : all_types) {
+      std::vector<double> given, expected;
+      for (int other = 0; other < ranks(); ++other) {
+        for (std::size_t i = 0; i < n; ++i) {
+          given.push_back(sent(rank.rank, other, i));
+          expected.push_back(sent(other, rank.rank, i));
+        }
+      }
+      const std::vector<double> got = result_of(
+          rank, communicator, dtype, given, n * ranks(),
+          [&](const RankElements& of) { communicator.all_to_all(*rank.stream, "ids", of); });
+      EXPECT_EQ(got, expected) << name_of(dtype);
+    }
+  });
+}
+
+TEST_P(Collectives, Broadcast) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    for (int root = 0; root < ranks(); ++root) {
+      for (const DType dtype : all_types) {
+        const std::vector<double> got = result_of(
+            rank, communicator, dtype, elements(rank.rank, 0, n), n, [&](RankElements of) {
+              if (rank.rank != root) of.from = nullptr;
+              communicator.broadcast(*rank.stream, "weights", of, root);
+            });
+        EXPECT_EQ(got, elements(root, 0, n)) << name_of(dtype);
+      }
+    }
+  });
+}
+
+TEST_P(Collectives, InPlaceAndOneAfterTheOther) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    const DType dtype = DType::float32;
+    const std::size_t part = n * sizeof(float);
+    const auto whole = rank.put(bytes_of(dtype, elements(rank.rank, 0, n * ranks())));
+    char* const own = static_cast<char*>(whole->address()) + part * rank.rank;
+    // A reduction in parts, then its parts together, then all once more: ranks times the sum.
+    communicator.reduce_scatter(*rank.stream, "first", {whole->address(), own, n, dtype},
+                                Reduction::sum);
+    communicator.all_gather(*rank.stream, "second", {own, whole->address(), n, dtype});
+    communicator.all_reduce(*rank.stream, "third",
+                            {whole->address(), whole->address(), n * ranks(), dtype},
+                            Reduction::sum);
+    communicator.broadcast(*rank.stream, "fourth",
+                           {whole->address(), whole->address(), n * ranks(), dtype}, ranks() - 1);
+    communicator.all_reduce(*rank.stream, "nothing", {nullptr, nullptr, 0, dtype}, Reduction::sum);
+    communicator.wait(*rank.stream);
+    std::vector<double> expected = reduced(Reduction::sum, ranks(), 0, n * ranks());
+    for (double& number : expected) number *= ranks();
+    EXPECT_EQ(numbers_in(dtype, rank.get(*whole)), expected);
+  });
+}
+
+// Far more than are watched at once, without a look between them.
+TEST_P(Collectives, ManyAreEnqueuedAhead) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    const auto sum = rank.put(bytes_of(DType::int64, {1}));
+    for (int i = 0; i < 100; ++i) {
+      communicator.all_reduce(*rank.stream, "sum",
+                              {sum->address(), sum->address(), 1, DType::int64},
+                              i < 20 ? Reduction::sum : Reduction::maximum);
+    }
+    communicator.wait(*rank.stream);
+    double expected = 1;
+    for (int i = 0; i < 20; ++i) expected *= ranks();
+    EXPECT_EQ(numbers_in(DType::int64, rank.get(*sum)), std::vector<double>{expected});
+  });
+}
+
+TEST_P(Collectives, CapturedAndReplayed) {
+  run([&](ThreadRank& rank, Communicator& communicator) {
+    const DType dtype = DType::float32;
+    const auto x = rank.put(bytes_of(dtype, elements(rank.rank, 0, n)));
+    const auto y = rank.put(bytes_of(dtype, std::vector<double>(n * ranks(), 0)));
+    const auto z = rank.put(bytes_of(dtype, std::vector<double>(n, 0)));
+    rank.stream->begin_capture();
+    communicator.all_gather(*rank.stream, "gather", {x->address(), y->address(), n, dtype});
+    communicator.all_reduce(*rank.stream, "sum", {x->address(), z->address(), n, dtype},
+                            Reduction::sum);
+    communicator.all_to_all(
+        *rank.stream, "turn",
+        {y->address(), y->address(), 0, dtype});  // nothing; allowed in a capture
+    const std::unique_ptr<Captured> captured = rank.stream->end_capture();
+    EXPECT_EQ(numbers_in(dtype, rank.get(*z)), std::vector<double>(n, 0));  // nothing has run
+    for (int step = 1; step <= 3; ++step) {
+      std::vector<double> numbers = elements(rank.rank, 0, n);
+      for (double& number : numbers) number *= step;
+      const std::string bytes = bytes_of(dtype, numbers);
+      rank.device->to_device(x->address(), bytes.data(), bytes.size());
+      rank.stream->launch(*captured);
+      communicator.watch(*rank.stream, "step");
+      // One that is not captured, between launches.
+      communicator.all_reduce(*rank.stream, "again", {z->address(), z->address(), n, dtype},
+                              Reduction::minimum);
+      communicator.wait(*rank.stream);
+      std::vector<double> expected = reduced(Reduction::sum, ranks(), 0, n);
+      for (double& number : expected) number *= step;
+      EXPECT_EQ(numbers_in(dtype, rank.get(*z)), expected) << "step " << step;
+      std::vector<double> gathered;
+      for (int r = 0; r < ranks(); ++r) {
+        for (const double number : elements(r, 0, n)) gathered.push_back(step * number);
+      }
+      EXPECT_EQ(numbers_in(dtype, rank.get(*y)), gathered) << "step " << step;
+    }
+  });
+}
+
+template <class F>
+std::string usage_error_of(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CollectivesRefuse, WhatNcclLacks) {
+  FakeNccl nccl;
+  ThreadRanksOptions options;
+  options.ranks = 1;
+  const auto thrown = on_ranks(options, nccl, [&](ThreadRank& rank) {
+    const auto communicator = rank.communicator();
+    const auto x = rank.put(std::string(64, 0));
+    const auto text = [&](DType dtype, Reduction reduction) {
+      return usage_error_of([&] {
+        communicator->all_reduce(*rank.stream, "x", {x->address(), x->address(), 1, dtype},
+                                 reduction);
+      });
+    };
+    for (const DType dtype : all_types) {
+      for (const Reduction reduction : all_reductions)
+        EXPECT_EQ(text(dtype, reduction).empty(), is_reducible(dtype, reduction))
+            << name_of(dtype) << " " << static_cast<int>(reduction);
+    }
+    EXPECT_EQ(text(DType::int32, Reduction::mean),
+              "cuda:0: rank 0 of 1: all_reduce of 'x': NCCL has no mean of int32 (cast to float32 "
+              "or int32 before it)");
+    const RankElements of{x->address(), x->address(), 1, DType::float32};
+    EXPECT_THAT(usage_error_of([&] { communicator->broadcast(*rank.stream, "x", of, 1); }),
+                HasSubstr("broadcast of 'x': there is no rank 1"));
+    rank.stream->begin_capture();
+    EXPECT_THAT(usage_error_of([&] { communicator->wait(*rank.stream); }),
+                HasSubstr("the stream captures"));
+    EXPECT_THAT(usage_error_of([&] { communicator->watch(*rank.stream, "x"); }),
+                HasSubstr("after each launch"));
+    (void)rank.stream->end_capture();
+  });
+  EXPECT_THAT(thrown, Each(""));
+}
+
+TEST(CollectivesRefuse, StreamsOfOtherCards) {
+  FakeNccl nccl;
+  FakeRuntimeOptions two;
+  two.cards = 2;
+  const auto runtime = std::make_shared<FakeRuntime>(two);
+  const auto libraries = std::make_shared<NcclLibraries>(nccl.table());
+  nccl.on_this_thread(runtime);
+  CudaOptions options;
+  options.name = "cuda:1";
+  options.ordinal = 1;
+  const auto other = cuda::make_device(options, runtime, libraries);
+  const auto stream = other->make_stream();
+  {
+    const auto communicator = cuda::make_nccl_communicator(
+        {}, std::shared_ptr<Rendezvous>(make_rendezvous({})), runtime, libraries);
+    EXPECT_THAT(usage_error_of([&] {
+                  communicator->all_reduce(*stream, "x", {nullptr, nullptr, 1, DType::float32},
+                                           Reduction::sum);
+                }),
+                AllOf(HasSubstr("all_reduce of 'x'"), HasSubstr("not one of cuda:0")));
+  }
+  EXPECT_EQ(nccl.live_communicators(), 0);
+}
+
+}  // namespace
+}  // namespace tandem::testing
