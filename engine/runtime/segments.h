@@ -25,8 +25,8 @@ struct Segment {
 /// A launch of a graph costs about as much as so many kernels.
 constexpr std::size_t least_kernels_of_segment = 4;
 
-/// In the order of the launches. Copies are in none: the host's memory is pageable, and of some the
-/// length is known late.
+/// In the order of the launches. Copies are in none: input and output slots would multiply the
+/// graphs, and of rows the length is known late.
 std::vector<Segment> find_segments(const Plan& plan, const Lowered& lowered);
 
 }  // namespace tandem
