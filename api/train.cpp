@@ -138,6 +138,12 @@ TrainResult Trainer::run() {
     files.emplace_back(v.file_name, read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
   check_order(my.engine);
+  if (my.options.on_message) {
+    for (const BoundProgram* bound : my.training->step_programs()) {
+      for (const std::string& problem : bound->program->graph_problems())
+        my.options.on_message("note: " + problem);
+    }
+  }
   result.run_dir = done.run_dir;
   result.steps = done.steps;
   result.loss = done.loss;

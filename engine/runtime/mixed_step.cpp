@@ -126,6 +126,20 @@ MixedStep::~MixedStep() {
   }
 }
 
+std::vector<std::string> MixedStep::graph_problems() const {
+  std::vector<std::string> problems;
+  for (const SegmentGraphs& graphs : graphs_) {
+    if (graphs.problem().empty()) continue;
+    const Segment& segment = graphs.segment();
+    problems.push_back(plan_.queues[segment.queue].name + ": the " +
+                       std::to_string(segment.kernels.size()) + " kernels from " +
+                       std::string(launched_[segment.begin].name) + " to " +
+                       std::string(launched_[segment.end - 1].name) +
+                       " are launched one by one and not as a graph: " + graphs.problem());
+  }
+  return problems;
+}
+
 void MixedStep::begin() {
   for (std::size_t q = 0; q < streams_.size(); ++q) {
     LaneMonitor* monitor = lowered_.devices[plan_.queues[q].device]->monitor();

@@ -40,6 +40,8 @@ class MixedStep {
   void begin();
   /// Waits until all queues are done.
   void drain();
+  /// Of segments that are not captured any more: what and why, a line each.
+  std::vector<std::string> graph_problems() const;
 
  private:
   struct Launched;

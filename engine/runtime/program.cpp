@@ -376,6 +376,9 @@ std::optional<Program::StepError> Program::error_in(const ErrorWord& word) const
 
 const Lowered& Program::lowered() const { return impl_->lowered; }
 const Plan& Program::plan() const { return impl_->plan; }
+std::vector<std::string> Program::graph_problems() const {
+  return impl_->mixed ? impl_->mixed->graph_problems() : std::vector<std::string>();
+}
 void Program::set_probe(Probe probe) { impl_->probe = std::move(probe); }
 
 }  // namespace tandem

@@ -111,6 +111,9 @@ class Program {
 
   const Lowered& lowered() const;
   const Plan& plan() const;
+  /// Parts of the step that were tried as captured graphs and are launched kernel by kernel: what
+  /// and why, a line each.
+  std::vector<std::string> graph_problems() const;
 
   /// Called before and after each instruction while set (bench, traces); null to switch off.
   using Probe = std::function<void(NodeId node, bool begin)>;

@@ -15,10 +15,11 @@
 namespace tandem::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 // Two steps of each of the two places of fed values, one of which is captured and one replayed.
 constexpr int steps = 8, places = 2;
@@ -106,6 +107,7 @@ TEST_P(GraphsTest, AStepOnTheDeviceAloneIsOneGraph) {
     return training.step(network_.batch_of(step));
   });
   EXPECT_THAT(training.monitor().order_errors(), IsEmpty());
+  EXPECT_THAT(training.program().graph_problems(), IsEmpty());
   expect_same_bits(graphs, plain);
   EXPECT_EQ(off.captures + off.launches, 0u);
   for (int step = 0; step < steps; ++step) {  // before that step
@@ -150,6 +152,10 @@ TEST_P(GraphsTest, WhatCannotBeCapturedRunsAsBefore) {
   EXPECT_THAT(training.monitor().order_errors(), IsEmpty());
   EXPECT_EQ(on.launches, 0u);
   EXPECT_EQ(on.captures, 1u);  // that which was ended as broken: it is not tried again
+  EXPECT_THAT(
+      training.program().graph_problems(),
+      ElementsAre(AllOf(HasSubstr("gpu: the "), HasSubstr(" to " + on.not_captured + " are"),
+                        HasSubstr("this kernel cannot be captured"))));
 }
 
 // Whoever launches a graph too early is found, as whoever launches kernels is.
