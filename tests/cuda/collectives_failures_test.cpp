@@ -249,15 +249,15 @@ TEST(CollectiveFailures, AnOperationThatWaitsInVainIsNamedWhenItsTimeIsOver) {
 TEST(CollectiveFailures, ALongRowIsNotLate) {
   FakeNccl nccl;
   ThreadRanksOptions options;
-  options.nccl.operation_limit = milliseconds(400);
+  options.nccl.operation_limit = milliseconds(1200);
   const auto thrown = on_ranks(options, nccl, [&](ThreadRank& rank) {
     const auto communicator = rank.communicator();
     Sum sum(rank);
     if (rank.rank == 0) {
       for (int i = 0; i < 6; ++i) sum.enqueue(*communicator);
     }
-    for (int i = 0; i < 6 && rank.rank == 1; ++i) {  // 900 ms together
-      std::this_thread::sleep_for(milliseconds(150));
+    for (int i = 0; i < 6 && rank.rank == 1; ++i) {  // 1800 ms together
+      std::this_thread::sleep_for(milliseconds(300));
       sum.enqueue(*communicator);
     }
     communicator->wait(*rank.stream);

@@ -212,11 +212,13 @@ TEST_P(Collectives, InPlaceAndOneAfterTheOther) {
 TEST_P(Collectives, ManyAreEnqueuedAhead) {
   run([&](ThreadRank& rank, Communicator& communicator) {
     const auto sum = rank.put(bytes_of(DType::int64, {1}));
+    if (rank.rank > 0) rank.rendezvous->exchange("rank 0 has enqueued all", "");
     for (int i = 0; i < 100; ++i) {
       communicator.all_reduce(*rank.stream, "sum",
                               {sum->address(), sum->address(), 1, DType::int64},
                               i < 20 ? Reduction::sum : Reduction::maximum);
     }
+    if (rank.rank == 0) rank.rendezvous->exchange("rank 0 has enqueued all", "");
     communicator.wait(*rank.stream);
     double expected = 1;
     for (int i = 0; i < 20; ++i) expected *= ranks();
@@ -230,6 +232,9 @@ TEST_P(Collectives, CapturedAndReplayed) {
     const auto x = rank.put(bytes_of(dtype, elements(rank.rank, 0, n)));
     const auto y = rank.put(bytes_of(dtype, std::vector<double>(n * ranks(), 0)));
     const auto z = rank.put(bytes_of(dtype, std::vector<double>(n, 0)));
+    const auto before = rank.put(bytes_of(dtype, std::vector<double>(n, 0)));
+    communicator.all_reduce(*rank.stream, "is under way when the capture begins",
+                            {before->address(), before->address(), n, dtype}, Reduction::sum);
     rank.stream->begin_capture();
     communicator.all_gather(*rank.stream, "gather", {x->address(), y->address(), n, dtype});
     communicator.all_reduce(*rank.stream, "sum", {x->address(), z->address(), n, dtype},
