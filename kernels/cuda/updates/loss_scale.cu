@@ -1,6 +1,6 @@
 // LossScale: whether gradients are finite, and with that the factor of updates and the next scale;
 // all of it stays on the card.
-#include "kernels/cuda/updates/launching.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/norms.h"
 #include "kernels/cuda/updates/update_lists.h"
 #include "kernels/shared/loss_scale.h"
