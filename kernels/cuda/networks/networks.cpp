@@ -42,10 +42,6 @@ bool is_network_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-bool is_given(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
-
 namespace {
 
 PlanRun run_of(NetworkCard& networks, const NetworkGraph& graph, const EngineRules& rules) {
