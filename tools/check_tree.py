@@ -25,6 +25,7 @@ BORDERS = {
     "kernels/reference": ["engine", "kernels/reference", "kernels/shared"],
     "kernels/shared": ["engine/graph", "kernels/shared"],
     "kernels/cpu": ["engine", "kernels/cpu", "kernels/shared", "kernels/reference"],
+    "kernels/emulated": ["engine", "kernels/emulated", "kernels/cpu"],  # memory and order are its own, arithmetic is not
     "kernels/cuda": ["engine", "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],

@@ -2,7 +2,7 @@
 """The stages of tools/gpu_check.sh: each a process of its own with a time limit, results as JSON lines, a table at the end.
 
 --binary DIR   a finished build folder instead of configuring and building the preset `cuda`
---out DIR      results.jsonl, summary.md, a log of each stage (default: $OUT, else build-cuda/gpu_check)
+--out DIR      results.jsonl, summary.md, a log of each stage (default: $OUT, else build-cuda/gpu_check_results)
 --stages A,B   only these
 --minutes N    the whole check; what does not fit is skipped (default 10, with --torch 40; building not counted)
 --models DIR   exported networks for the step times (default: $TANDEM_MODELS, else build/models)
@@ -27,6 +27,7 @@ import time
 from gpu_check_summary import summary
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+RESULTS = pathlib.Path("build-cuda") / "gpu_check_results"  # beside the program `gpu_check`, which the build makes there
 # Most information first: seconds that each may take.
 LIMITS = {
     "env": 40,
@@ -271,7 +272,7 @@ def parse(arguments):
             parser.error(f"there is no program gpu_check in {options.binary}")
     if options.torch is not None and shutil.which(options.torch) is None:
         parser.error(f"there is no program {options.torch}")
-    options.out = (options.out or pathlib.Path(os.environ.get("OUT") or ROOT / "build-cuda" / "gpu_check")).absolute()
+    options.out = (options.out or pathlib.Path(os.environ.get("OUT") or ROOT / RESULTS)).absolute()
     return options
 
 

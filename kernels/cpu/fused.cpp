@@ -1,5 +1,5 @@
-// The interpreter: threads take units of the plan, fetch what does not lie as a tile needs it, and
-// run the steps.
+// The kernel of scalar operators, fused bodies and reductions: threads take units of the tile plan,
+// fetch what does not lie as a tile needs it, and run the steps of the tile program.
 #include "kernels/cpu/fused.h"
 
 #include <cassert>

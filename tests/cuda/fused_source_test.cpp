@@ -12,6 +12,7 @@
 #include "kernels/cuda/pointwise/fused_plan.h"
 #include "kernels/cuda/pointwise/fused_programs.h"
 #include "kernels/cuda/pointwise/pointwise.h"
+#include "kernels/reference/scalar_operators.h"
 #include "tests/cuda/fused_bodies.h"
 #include "tests/cuda/support/fake_nvrtc.h"
 
@@ -194,6 +195,16 @@ struct GeneratedKernel {
     });
   }
 };
+
+TEST(CudaFusedSource, ExamplesHoldEveryFunction) {
+  std::set<std::string> held;
+  for (const FusedExample& example : examples()) {
+    for (const Node& node : example.graph.nodes[0].body->nodes) held.insert(node.op->name);
+  }
+  for_each_scalar_operator([&](const Operator& op) {
+    EXPECT_EQ(held.count(op.name), 1u) << op.name << " belongs into tests/cuda/fused_bodies.cpp";
+  });
+}
 
 TEST(CudaFusedSource, ComputesOnTheHostWhatTheReferenceDoes) {
   GeneratedKernel generated;

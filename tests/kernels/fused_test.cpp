@@ -4,9 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "engine/graph/half.h"
 #include "kernels/cpu/vector_functions.h"
+#include "kernels/reference/scalar_operators.h"
 #include "tests/harness/instruction_sets.h"
 #include "tests/kernels/pointwise_check.h"
 
@@ -33,6 +36,34 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
            {{random_tensor({3, 501})}, {random_tensor({3, 501}, 4, -7, 7)}},
            {{"approximate", std::string(form)}}});
   }
+}
+
+// Each function of the engine, whether or not a test names it.
+TEST(Fused, EveryFunctionOverOddLengths) {
+  const std::set<std::string> of_positive{"Log", "Sqrt", "Reciprocal", "Div", "Pow"};
+  for_each_scalar_operator([&](const Operator& op) {
+    SCOPED_TRACE(op.name);
+    const double low = of_positive.count(op.name) > 0 ? 0.1 : -3;
+    NodeCheck node{.op = op.name};
+    for (const AttributeSpec& spec : op.attributes) {
+      if (spec.name == "alpha") node.attributes.set("alpha", 0.3);
+      if (spec.name == "min") node.attributes.set("min", -0.5);
+      if (spec.name == "max") node.attributes.set("max", 1.25);
+      if (spec.name == "to") node.attributes.set("to", std::string("bfloat16"));
+    }
+    for (std::int64_t n : {1, 7, 1023}) {
+      node.inputs.clear();
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        const unsigned seed = static_cast<unsigned>(i) + 1;
+        const bool is_condition = op.scalar == ScalarFunction::where && i == 0;
+        if (is_condition || types_of(op.scalar) == ScalarTypes::booleans)
+          node.inputs.push_back({random_integers({n}, DType::boolean, 0, 2, seed)});
+        else
+          node.inputs.push_back({random_tensor({n}, seed, low, 3)});
+      }
+      check(node);
+    }
+  });
 }
 
 // Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8 or 2^-11.

@@ -21,6 +21,7 @@ Equal Greater GreaterOrEqual Less LessOrEqual MatMul Gemm Conv MaxPool AveragePo
 BatchNormalization LayerNormalization Softmax LogSoftmax SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss
 ReduceSum ReduceMean ReduceMax Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Pad Expand Gather
 Cast CastLike Shape Constant ConstantOfShape Range Trilu Dropout Identity Attention
+Abs Sign Reciprocal Softplus Not And Or Xor Max Min Sum Mean Size Tile GlobalMaxPool
 """.split())
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 

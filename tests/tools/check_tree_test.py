@@ -17,6 +17,8 @@ CLEAN = {
     "kernels/cuda/add.cu": '#include "kernels/cuda/add.h"\n#include <cublasLt.h>\n#include "kernels/shared/scalar.h"\n',
     "tests/cuda/add_test.cu": '// Add.\n#include <nccl.h>\n#include "kernels/cuda/add.h"\n',
     "api/doctor.cpp": '// Doctor.\n#include "kernels/cuda_devices.h"\n',
+    "kernels/cpu/device.h": "// The processor.\n#pragma once\n",
+    "kernels/emulated/device.cpp": '// Emulated.\n#include "kernels/cpu/device.h"\n',
     "kernels/cpu/conv.cpp": '// Conv.\n#include <dnnl.hpp>\n#include "engine/graph/graph.h"\n#include "kernels/shared/scalar.h"\n',
     "importer/open.cpp": '// Open.\n#include <onnx/checker.h>\n#include "engine/graph/graph.h"\n',
     "include/tandem/tandem.h": "// Public.\n#pragma once\n#include <string>\n",
@@ -51,7 +53,8 @@ class CheckTree(unittest.TestCase):
     def test_own_borders(self):
         for name, included in [("engine/x.cpp", "importer/open.h"), ("importer/x.cpp", "kernels/cpu/cpu.h"),
                                ("placement/x.cpp", "importer/open.h"), ("kernels/cuda/x.cu", "kernels/cpu/cpu.h"),
-                               ("tools/x.cpp", "engine/graph/graph.h"), ("kernels/reference/x.cpp", "kernels/cpu/cpu.h")]:
+                               ("tools/x.cpp", "engine/graph/graph.h"), ("kernels/reference/x.cpp", "kernels/cpu/cpu.h"),
+                               ("kernels/emulated/x.cpp", "kernels/shared/scalar.h"), ("kernels/cpu/x.cpp", "kernels/emulated/x.h")]:
             self.expect(name, f'// x\n#include "{included}"\n', "must not include " + included)
 
     def test_third_parties(self):

@@ -125,7 +125,7 @@ class GpuCheck(unittest.TestCase):
             self.assertEqual(gpu_check.parse([]).out, self.folder / "of_environment")
         with unittest.mock.patch.dict(os.environ):
             os.environ.pop("OUT", None)
-            self.assertEqual(gpu_check.parse([]).out, ROOT / "build-cuda" / "gpu_check")
+            self.assertEqual(gpu_check.parse([]).out, ROOT / "build-cuda" / "gpu_check_results")
         self.assertEqual(gpu_check.parse([]).minutes, 10)
 
     def test_whole_run(self):
@@ -143,6 +143,19 @@ class GpuCheck(unittest.TestCase):
             "--binary", self.program(), "--out", self.folder / "out", "--stages", "env", env=self.driver(init=0, cards=1)
         )
         self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_without_options_results_lie_beside_the_program(self):
+        def build():
+            (self.folder / "build").rename(self.folder / "build-cuda")
+            return self.folder / "build-cuda"
+
+        self.program()
+        with open(os.devnull, "w") as nothing, unittest.mock.patch("sys.stdout", nothing), unittest.mock.patch.multiple(
+            gpu_check, ROOT=self.folder, build=build, missing_card=lambda: None
+        ), unittest.mock.patch.dict(os.environ):
+            os.environ.pop("OUT", None)
+            self.assertEqual(gpu_check.main(["--stages", "env"]), 0)
+        self.assertIn("copies", (self.folder / "build-cuda" / "gpu_check_results" / "summary.md").read_text())
 
     def test_crash_costs_one_stage(self):
         verdicts, results = self.check("parity", "parity16")

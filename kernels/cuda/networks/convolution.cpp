@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "engine/operators/operator.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/convolution_graph.h"
 #include "kernels/cuda/networks/networks.h"
 #include "kernels/cuda/networks/plain_convolution.h"
@@ -45,8 +46,8 @@ ConvolutionShape shape_of(const KernelRequest& r, bool is_channels_last) {
   c.steps.pads_begin.assign(pads.begin(), pads.begin() + half);
   c.steps.pads_end.assign(pads.begin() + half, pads.end());
   if (c.pass == ConvolutionPass::forward) {
-    c.has_bias = is_given(r, 2);
-    c.has_residual = is_given(r, 3);
+    c.has_bias = is_present(r, 2);
+    c.has_residual = is_present(r, 3);
     if (r.node->op->name == "ConvFused") c.activation = activation_of(attributes);
   }
   c.is_channels_last = is_channels_last;

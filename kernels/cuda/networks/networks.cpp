@@ -1,4 +1,4 @@
-// The list of convolution, pooling and attention, and what they share.
+// What convolution, pooling and attention share on a card: cuDNN's plans as their kernels run them.
 #include "kernels/cuda/networks/networks.h"
 
 #include "engine/graph/error.h"
@@ -42,10 +42,6 @@ bool is_network_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-bool is_given(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
-
 namespace {
 
 PlanRun run_of(NetworkCard& networks, const NetworkGraph& graph, const EngineRules& rules) {
@@ -76,15 +72,6 @@ void PlanKernel::run(const void* const* addresses, void* workspace, void* queue)
   } catch (...) {  // no memory left for the words
     networks_->card().fail("cuDNN", "");
   }
-}
-
-void add_network_kernels(KernelList& list, const Card& card) {
-  const auto networks = std::make_shared<NetworkCard>(card);
-  add_cudnn_convolutions(list, networks);
-  add_plain_convolutions(list, networks);
-  add_poolings(list, networks);
-  add_cudnn_attention(list, networks);
-  add_plain_attention(list, networks);
 }
 
 }  // namespace tandem::cuda

@@ -34,8 +34,6 @@ using Networks = std::shared_ptr<NetworkCard>;
 
 /// float32, float16 and bfloat16.
 bool is_network_float(DType dtype);
-/// Whether an optional input is there.
-bool is_given(const KernelRequest& request, std::size_t input);
 
 /// A plan as the whole of a kernel's run.
 class PlanKernel {

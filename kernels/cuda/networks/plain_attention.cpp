@@ -1,5 +1,6 @@
 // Attention and its gradient by our own tiles.
 #include "engine/operators/operator.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention.h"
 
 namespace tandem::cuda {
@@ -104,7 +105,7 @@ PlainAttention plain_attention_of(const KernelRequest& r) {
   n.q = head_map(r.inputs[ports.q]);
   n.k = head_map(r.inputs[ports.k]);
   n.v = head_map(r.inputs[ports.v]);
-  n.is_masked = is_given(r, ports.mask);
+  n.is_masked = is_present(r, ports.mask);
   if (n.is_masked) n.mask = mask_map(r.inputs[ports.mask]);
   n.is_causal = r.attributes().flag("causal");
   n.scale = static_cast<float>(r.attributes().number("scale"));

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
@@ -50,7 +52,14 @@ constexpr bool has_fixed_function(ScalarFunction f) {
          f == ScalarFunction::pow || f == ScalarFunction::identity;
 }
 
-inline constexpr int function_count = static_cast<int>(ScalarFunction::sigmoid_grad) + 1;
+/// One more than the last function that has a kernel; found, so that enumerators may be appended.
+constexpr int function_count() {
+  int count = 0;
+  for (int i = 0; i <= std::numeric_limits<std::underlying_type_t<ScalarFunction>>::max(); ++i) {
+    if (has_fixed_function(static_cast<ScalarFunction>(i))) count = i + 1;
+  }
+  return count;
+}
 
 template <class T, ScalarFunction f>
 PointwiseVariant fixed_variant() {
@@ -60,16 +69,17 @@ PointwiseVariant fixed_variant() {
     return {};
 }
 
-template <class T, int... i>
-PointwiseVariant fixed_function(ScalarFunction f, std::integer_sequence<int, i...>) {
-  static const std::array<PointwiseVariant, sizeof...(i)> table = {
-      fixed_variant<T, static_cast<ScalarFunction>(i)>()...};
-  return table[static_cast<std::size_t>(f)];
+template <class T, int... functions>
+PointwiseVariant fixed_function(ScalarFunction f, std::integer_sequence<int, functions...>) {
+  static const std::array<PointwiseVariant, sizeof...(functions)> table = {
+      fixed_variant<T, static_cast<ScalarFunction>(functions)>()...};
+  const auto i = static_cast<std::size_t>(f);
+  return i < table.size() ? table[i] : PointwiseVariant{};
 }
 
 template <class T>
 PointwiseVariant fixed_function(ScalarFunction f) {
-  return fixed_function<T>(f, std::make_integer_sequence<int, function_count>());
+  return fixed_function<T>(f, std::make_integer_sequence<int, function_count()>());
 }
 
 }  // namespace tandem::cuda

@@ -1,3 +1,4 @@
+// Pad and its gradient, the gradient of Slice, Trilu: copies and sums along axes that are mapped.
 #pragma nv_diag_suppress 186  // x < 0 of unsigned integers, in functions of all numbers
 #include "kernels/cuda/pointwise/mapped.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/launching.h"
 
 namespace tandem::cuda::reductions {
 
@@ -22,9 +22,6 @@ std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& req
                                                         const Card& card, ReductionKind kind);
 std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
                                                           const Card& card, ReductionKind kind);
-inline bool is_present(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
 
 /// A reason where one of these inputs is there and neither float32, float16 nor bfloat16.
 std::optional<std::string> refuse_but_floats(const KernelRequest& request,

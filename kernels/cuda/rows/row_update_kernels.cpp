@@ -160,15 +160,4 @@ void add_row_updates(KernelList& list, const Card& card) {
   }
 }
 
-void add_row_kernels(KernelList& list, const Card& card) {
-  add_look_ups(list, card);
-  add_bags(list, card);
-  add_unique_indices(list, card);
-  add_marks(list, card);
-  add_rows_ahead(list, card);
-  add_cached_rows(list, card);
-  add_row_sums(list, card);
-  add_row_updates(list, card);
-}
-
 }  // namespace tandem::cuda

@@ -200,10 +200,4 @@ void add_norm_kernels(KernelList& list, const Card& card) {
        .prepare = [card](const KernelRequest& r) { return prepare_accumulate(card, r); }});
 }
 
-void add_update_kernels(KernelList& list, const Card& card) {
-  add_element_updates(list, card);
-  add_norm_kernels(list, card);
-  add_loss_scale_kernels(list, card);
-}
-
 }  // namespace tandem::cuda

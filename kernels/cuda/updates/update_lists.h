@@ -1,4 +1,4 @@
-// The parts of add_update_kernels.
+// What add_update_kernels (list.cpp) puts together, a function a file.
 #pragma once
 
 #include "kernels/cuda/context.h"

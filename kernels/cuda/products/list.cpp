@@ -1,5 +1,5 @@
-// MatMul, Gemm and GemmSgd on a card: by cuBLASLt in float32, bfloat16 and float16, by a plain
-// kernel for the other element types.
+// The card's kernels for MatMul, Gemm and GemmSgd, and what each takes: by cuBLASLt float32,
+// bfloat16 and float16, by a plain kernel the other element types.
 #include <cstdint>
 #include <limits>
 #include <utility>
