@@ -74,6 +74,7 @@ TEST_P(HalfPrecisionTest, LossesStayNearThoseOfFloat32) {
     EXPECT_NEAR(got[step], expected[step], c.tolerance * std::abs(expected[step]))
         << "step " << step + 1;
     largest = std::max(largest, std::abs(got[step] - expected[step]));
+    if (getenv("SHOW")) printf("%d %g %g %g\n", step+1, expected[step], got[step]-expected[step], (got[step]-expected[step])/expected[step]);
   }
   EXPECT_GT(largest, 0) << "nothing was computed in 16 bits";
   // What is not fast with 16 bits computes as ever; a loss scale keeps updates out of products.
