@@ -109,9 +109,8 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
       const bool skips = skipped(run.states()) > skipped_before;
       EXPECT_TRUE(std::isfinite(loss));
       EXPECT_EQ(same_states(before, run.states()), skips) << "step " << step + 1;
-      EXPECT_TRUE(taken == 0 || !skips) << "step " << step + 1;
       if (skips) continue;
-      // As float32 training that begins with this batch.
+      // As float32 training on the batches of the steps that were taken.
       const double expected = wide.step(feeds(step));
       EXPECT_NEAR(loss, expected, 4e-3 * expected) << "step " << step + 1;
       ++taken;
