@@ -115,8 +115,11 @@ TEST(GpuCheck, ParityInTf32IsOfTheLibrariesAlone) {
     }
   }
   ASSERT_FALSE(check.libraries->lt.questions().empty());
-  for (const testing::LtProblem& asked : check.libraries->lt.questions())
+  for (const testing::LtProblem& asked : check.libraries->lt.questions()) {
+    // What kernels take is also asked for 16 bits.
+    if (asked.a.type != CUDA_R_32F) continue;
     EXPECT_EQ(asked.operation.compute, CUBLAS_COMPUTE_32F_FAST_TF32);
+  }
   ASSERT_FALSE(check.libraries->dnn.runs().empty());
   for (const testing::CudnnRun& run : check.libraries->dnn.runs())
     EXPECT_EQ(run.engine, 0) << "the one with tensor cores";
@@ -128,6 +131,9 @@ TEST(GpuCheck, ParityInTf32FailsWhereAResultIsWrong) {
   const Said said = check.run(run_parity_tf32, "MatMul/");
   EXPECT_EQ(said.code, Exit::failed);
   EXPECT_GT(said.verdict["failed"], 0);
+}
+
+TEST(GpuCheck, ParityInTf32NeedsACardThatMay) {
   FakeCheck exact;
   EXPECT_THROW(exact.run(run_parity_tf32, "MatMul/"), std::logic_error);
 }

@@ -48,6 +48,9 @@ class CountedDevice : public Device {
   std::unique_ptr<Memory> allocate(std::size_t bytes) override { return inner_->allocate(bytes); }
   bool allocates_zeros(std::size_t bytes) const override { return inner_->allocates_zeros(bytes); }
   std::unique_ptr<Memory> reserve(std::size_t bytes) override { return inner_->reserve(bytes); }
+  std::unique_ptr<PinnedRange> pin(void* address, std::size_t bytes) override {
+    return inner_->pin(address, bytes);
+  }
   std::unique_ptr<Stream> make_stream(StreamKind kind, const std::string& name) override {
     return std::make_unique<CountedStream>(inner_->make_stream(kind, name), launches_);
   }
