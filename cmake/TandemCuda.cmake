@@ -2,7 +2,7 @@
 # linked statically, and the headers of libraries that the program opens itself (docs/cuda.md). After it:
 # tandem_cuda, whose users see those headers and get the runtime.
 
-set(TANDEM_CUDA OFF CACHE STRING "CUDA devices: AUTO (where the toolkit is found), ON or OFF")
+set(TANDEM_CUDA AUTO CACHE STRING "CUDA devices: AUTO (where the toolkit is found), ON or OFF")
 set_property(CACHE TANDEM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(TANDEM_WITH_CUDA OFF)
 set(cuda_wanted_major 13)
