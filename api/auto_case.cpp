@@ -38,7 +38,11 @@ std::string AutoCase::with_rules(const std::vector<std::string>& rules) const {
 void AutoCase::check_devices() {
   for (std::size_t d = devices_.size(); d-- > 0;) {
     of_.replace_policy(with_rules({to_toml({"**", static_cast<int>(d), {}, {}, {}}, devices_)}));
-    of_.resolved();
+    try {
+      of_.resolved();
+    } catch (const Error& error) {
+      throw Error(error.kind(), without_tried_lines(error.diagnostics(), devices_[d]));
+    }
   }
   std::vector<AddedPart> added;
   for (const OperatorAttributes& op : of_.resolved().operators) {
@@ -47,6 +51,26 @@ void AutoCase::check_devices() {
   groups_ = make_auto_groups(of_.imported().graph, added, most_groups);
   make_options();
   make_baselines();
+}
+
+std::vector<Diagnostic> AutoCase::without_tried_lines(std::vector<Diagnostic> problems,
+                                                      const std::string& device) const {
+  std::string file = path_, path = "devices." + device;
+  for (const std::string& argument : of_.placing().added_devices()) {
+    if (argument.starts_with(device + "=")) file = "--device";
+  }
+  if (budgets_.contains(device)) file = "--budget";
+  if (file != path_) path = device;
+  for (const PolicyRule& rule : of_.placing().policy().rules) {
+    if (rule.layer != Layer::automatic) continue;
+    for (Diagnostic& problem : problems) {
+      if (problem.file != rule.where.file || problem.line != rule.where.line) continue;
+      problem.file = file;
+      problem.path = path;
+      problem.line = problem.column = 0;
+    }
+  }
+  return problems;
 }
 
 void AutoCase::make_options() {

@@ -31,7 +31,8 @@ class AutoCase {
   AutoCase(PolicyCase& of, std::string text, std::vector<std::string> devices,
            std::map<std::string, std::uint64_t> budgets, int most_plans);
 
-  /// Throws Error{usage} where a device is not there or the policy itself is wrong.
+  /// Throws Error{usage} where a device is not there or the policy itself is wrong: what stands in
+  /// a list that is only tried is said of the argument or the table that names the device.
   void check_devices();
   /// The choices that people would begin with, by name.
   const std::vector<std::pair<std::string, AutoChoices>>& baselines() const { return baselines_; }
@@ -53,6 +54,8 @@ class AutoCase {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  std::vector<Diagnostic> without_tried_lines(std::vector<Diagnostic> problems,
+                                              const std::string& device) const;
   void make_options();
   void make_baselines();
   std::vector<AutoChoices> cuts() const;
