@@ -113,8 +113,8 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
   if (use == "cuda:local") use = "cuda:" + std::to_string(local_);
 
   if (refused_.contains(name)) return -1;
-  if (declared && declared->faulty && declared->use.empty()) {  // reported where it was read
-    refused_.insert(name);
+  if (declared && declared->faulty && declared->use.empty() && name != "cpu") {
+    refused_.insert(name);  // reported where it was read
     return -1;
   }
   const std::optional<Diagnostic> missing =
