@@ -299,6 +299,12 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
               AllOf(StartsWith("--device: far: "), Not(HasSubstr(".toml"))));
   with.devices.clear();
+  write("table.toml",
+        "policy = 1\nauto = [\n  { at = \"**\", on = \"cpu\" },\n]\n"
+        "devices = { far = { use = \"cuda:63\" } }\n");
+  with.policy = folder_ / "table.toml";
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("table.toml: devices.far: "));
+  with.policy = folder_ / "new.toml";
   automatic.budgets = {"gpu01=1GiB"};
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("--budget: unknown device"));
   automatic.budgets = {"gpu=1GiB"};
