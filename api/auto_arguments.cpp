@@ -5,6 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "placement/device_use.h"
 #include "placement/policy.h"
 #include "placement/quantities.h"
 
@@ -43,8 +44,8 @@ Budgets read_budgets(const std::vector<std::string>& texts) {
 void check_budget_names(const Budgets& budgets, const std::vector<std::string>& known) {
   std::vector<Diagnostic> errors;
   for (const auto& [name, bytes] : budgets) {
-    const bool numbered = name.starts_with("gpu") || name.starts_with("emulated:");
-    if (numbered || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (!builtin_use(name).empty() || std::find(known.begin(), known.end(), name) != known.end())
+      continue;
     Diagnostic d;
     d.file = "--budget";
     d.message = "unknown device";

@@ -38,7 +38,11 @@ std::string AutoCase::with_rules(const std::vector<std::string>& rules) const {
 void AutoCase::check_devices() {
   for (std::size_t d = devices_.size(); d-- > 0;) {
     of_.replace_policy(with_rules({to_toml({"**", static_cast<int>(d), {}, {}, {}}, devices_)}));
-    of_.resolved();
+    try {
+      of_.resolved();
+    } catch (const Error& error) {
+      throw Error(error.kind(), without_tried_lines(error.diagnostics(), devices_[d]));
+    }
   }
   std::vector<AddedPart> added;
   for (const OperatorAttributes& op : of_.resolved().operators) {
@@ -47,6 +51,31 @@ void AutoCase::check_devices() {
   groups_ = make_auto_groups(of_.imported().graph, added, most_groups);
   make_options();
   make_baselines();
+}
+
+// What asks for a device: an argument, or the table of the policy.
+void AutoCase::say_of(const std::string& device, Diagnostic& problem) const {
+  problem.file = path_;
+  problem.path = "devices." + device;
+  for (const std::string& argument : of_.placing().added_devices()) {
+    if (argument.starts_with(device + "=")) problem.file = "--device";
+  }
+  if (budgets_.contains(device)) problem.file = "--budget";
+  if (problem.file != path_) problem.path = device;
+}
+
+std::vector<Diagnostic> AutoCase::without_tried_lines(std::vector<Diagnostic> problems,
+                                                      const std::string& device) const {
+  for (const PolicyRule& rule : of_.placing().policy().rules) {
+    if (rule.layer != Layer::automatic) continue;
+    for (Diagnostic& problem : problems) {
+      if (problem.file != rule.where.file || problem.line != rule.where.line) continue;
+      problem.file.clear();
+      problem.line = problem.column = 0;
+      if (!device.empty()) say_of(device, problem);
+    }
+  }
+  return problems;
 }
 
 void AutoCase::make_options() {
@@ -210,7 +239,7 @@ std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
     return by_text_.emplace(text, made).first->second;
   } catch (const Error& error) {  // no kernel there, or a parameter without a home
     if (error.kind() != ErrorKind::usage) throw;
-    if (!error_) error_ = error;
+    if (!error_) error_ = Error(error.kind(), without_tried_lines(error.diagnostics()));
     return by_text_.emplace(text, impossible()).first->second;
   }
 }

@@ -31,7 +31,8 @@ class AutoCase {
   AutoCase(PolicyCase& of, std::string text, std::vector<std::string> devices,
            std::map<std::string, std::uint64_t> budgets, int most_plans);
 
-  /// Throws Error{usage} where a device is not there or the policy itself is wrong.
+  /// Throws Error{usage} where a device is not there or the policy itself is wrong; a device is
+  /// said of the argument or the table that names it.
   void check_devices();
   /// The choices that people would begin with, by name.
   const std::vector<std::pair<std::string, AutoChoices>>& baselines() const { return baselines_; }
@@ -53,6 +54,11 @@ class AutoCase {
   const std::optional<Error>& error() const { return error_; }
 
  private:
+  /// Lines of a list that is only tried stand in no file: such problems are said of the device,
+  /// where one is given.
+  std::vector<Diagnostic> without_tried_lines(std::vector<Diagnostic> problems,
+                                              const std::string& device = "") const;
+  void say_of(const std::string& device, Diagnostic& problem) const;
   void make_options();
   void make_baselines();
   std::vector<AutoChoices> cuts() const;

@@ -38,7 +38,7 @@ void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
     DeviceBinding known;
     known.name = stand_in.name;
     known.use = stand_in.use;
-    known.where = known.use_where = Where{"--profile", 1, 1};
+    known.where = Where{"--profile", 1, 1};
     bindings.push_back(std::move(known));
   }
 }

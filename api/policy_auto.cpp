@@ -191,6 +191,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
     DeviceBinding limit;
     limit.name = name;
     limit.memory_bytes = bytes;
+    limit.where.file = "--budget";
     if (name != "cpu") placing.stand_ins.push_back(std::move(limit));
   }
   PolicyCase of(options, std::move(placing));

@@ -4,12 +4,11 @@
 #include <charconv>
 
 #include "engine/graph/selector.h"
+#include "placement/device_use.h"
 #include "placement/quantities.h"
 
 namespace tandem {
 namespace {
-
-const std::vector<std::string> binding_keys = {"use", "memory", "threads", "bandwidth", "latency"};
 
 std::optional<int> small_number(std::string_view text, int most) {
   int value = 0;
@@ -21,26 +20,34 @@ std::optional<int> small_number(std::string_view text, int most) {
   return value;
 }
 
-bool is_device_use(std::string_view use) {
-  if (use == "cpu" || use == "cuda:local") return true;
-  for (const std::string_view kind : {"cuda:", "emulated:"}) {
-    if (use.starts_with(kind) && small_number(use.substr(kind.size()), 63)) return true;
-  }
-  return false;
-}
-
-// Sets one part of a binding; what is wrong with it, or "".
 struct Fault {
   std::string message, expected, fix;
 };
-std::optional<Fault> set_part(DeviceBinding& to, std::string_view key, const std::string& text) {
+
+Fault unknown_use(const std::string& text) {
+  constexpr std::string_view numbered[] = {"cuda:", "emulated:"};
+  const auto did_you_mean = [](const std::string& use) {
+    return use.empty() ? "" : "did you mean \"" + use + "\"?";
+  };
+  if (const auto wrong = wrong_number(text, numbered)) {
+    return {"no device has this number",
+            wrong->prefix + "0 to " + wrong->prefix + "63, without leading zeros",
+            did_you_mean(wrong->mended)};
+  }
+  std::string near = builtin_use(text);
+  if (near.empty()) {
+    near =
+        nearest_name(text, std::vector<std::string>{"cpu", "cuda:local", "cuda:0", "emulated:0"});
+  }
+  return {"unknown device", "cpu, cuda:local, cuda:N or emulated:N", did_you_mean(near)};
+}
+
+// Sets one part of a binding; what is wrong with it, or nothing.
+std::optional<Fault> set_part(DeviceBinding& to, std::string_view key, const std::string& text,
+                              const Where& where) {
+  to.said.push_back({std::string(key), text, where});
   if (key == "use") {
-    if (!is_device_use(text)) {
-      const std::string near =
-          nearest_name(text, std::vector<std::string>{"cpu", "cuda:local", "cuda:0", "emulated:0"});
-      return Fault{"unknown device", "cpu, cuda:local, cuda:N or emulated:N",
-                   near.empty() ? "" : "did you mean \"" + near + "\"?"};
-    }
+    if (!is_device_use(text)) return unknown_use(text);
     to.use = text;
   } else if (key == "memory") {
     to.memory_bytes = parse_size(text);
@@ -66,19 +73,65 @@ std::optional<Fault> set_part(DeviceBinding& to, std::string_view key, const std
 
 }  // namespace
 
-void DeviceBinding::overlay(const DeviceBinding& other) {
-  if (!other.use.empty()) {
-    use = other.use;
-    use_where = other.use_where;
+bool DeviceBinding::sets(std::string_view key) const {
+  if (key == "use") return !use.empty();
+  if (key == "memory") return memory_bytes || memory_fraction;
+  if (key == "bandwidth") return bandwidth.has_value();
+  return key == "latency" ? latency.has_value() : threads.has_value();
+}
+
+bool DeviceBinding::agrees(std::string_view key, const DeviceBinding& other) const {
+  if (key == "use") return use == other.use;
+  if (key == "memory") {
+    return memory_bytes == other.memory_bytes && memory_fraction == other.memory_fraction;
   }
-  if (other.memory_bytes || other.memory_fraction) {
+  if (key == "bandwidth") return bandwidth == other.bandwidth;
+  return key == "latency" ? latency == other.latency : threads == other.threads;
+}
+
+void DeviceBinding::take(std::string_view key, const DeviceBinding& other) {
+  if (!other.sets(key)) return;
+  if (key == "use") {
+    use = other.use;
+  } else if (key == "memory") {
     memory_bytes = other.memory_bytes;
     memory_fraction = other.memory_fraction;
+  } else if (key == "bandwidth") {
+    bandwidth = other.bandwidth;
+  } else if (key == "latency") {
+    latency = other.latency;
+  } else {
+    threads = other.threads;
   }
-  if (other.bandwidth) bandwidth = other.bandwidth;
-  if (other.latency) latency = other.latency;
-  if (other.threads) threads = other.threads;
+  const std::string text = other.text_of(key);
+  const Where place = other.where_of(key);
+  std::erase_if(said, [&](const Said& each) { return each.key == key; });
+  said.push_back({std::string(key), text, place});
+}
+
+void DeviceBinding::overlay(const DeviceBinding& other) {
+  for (const std::string& key : binding_keys()) take(key, other);
+  faulty = faulty || other.faulty;
   where = other.where;
+}
+
+const Where& DeviceBinding::where_of(std::string_view key) const {
+  const auto found =
+      std::find_if(said.begin(), said.end(), [&](const Said& each) { return each.key == key; });
+  return found == said.end() ? where : found->where;
+}
+
+std::string DeviceBinding::text_of(std::string_view key) const {
+  const auto found =
+      std::find_if(said.begin(), said.end(), [&](const Said& each) { return each.key == key; });
+  if (found != said.end()) return found->text;
+  if (key == "use") return use;
+  return key == "memory" && memory_bytes ? size_text(*memory_bytes) : "";
+}
+
+const std::vector<std::string>& binding_keys() {
+  static const std::vector<std::string> keys{"use", "memory", "threads", "bandwidth", "latency"};
+  return keys;
 }
 
 DeviceBinding parse_device_argument(const std::string& text, int number,
@@ -97,7 +150,11 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
     return binding;
   }
   binding.name = text.substr(0, equals);
-  binding.where = binding.use_where = Where{"--device", number, 1};
+  const auto place = [&](std::size_t offset) {
+    return Where{"--device", number, static_cast<int>(offset) + 1};
+  };
+  binding.where = place(0);
+  const std::vector<std::string>& keys = binding_keys();
   for (std::size_t start = equals + 1; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
     const std::string part = text.substr(start, end - start);
@@ -105,16 +162,24 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
     const bool named = separator != std::string::npos;
     const std::string key = named ? part.substr(0, separator) : "use";
     const std::string value = named ? part.substr(separator + 1) : part;
-    if (std::find(binding_keys.begin(), binding_keys.end(), key) == binding_keys.end()) {
-      const std::string near = nearest_name(key, binding_keys);
+    const std::size_t at_value = named ? start + separator + 1 : start;
+    const bool again = std::any_of(binding.said.begin(), binding.said.end(),
+                                   [&](const auto& each) { return each.key == key; });
+    if (part.empty()) {
+      report(start, {"nothing stands between these commas", "KEY=VALUE", "take the comma away"},
+             "\"" + text + "\"");
+      break;  // often several in a row
+    }
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      const std::string near = nearest_name(key, keys);
       report(start,
              {"unknown key", "use, memory, threads, bandwidth or latency",
               near.empty() ? "" : "did you mean `" + near + "`?"},
              key);
-    } else if (const auto fault = set_part(binding, key, value)) {
-      report(named ? start + separator + 1 : start, *fault, "\"" + value + "\"");
-    } else if (key == "use") {
-      binding.use_where.column = static_cast<int>(start) + 1;
+    } else if (again) {
+      report(at_value, {"`" + key + "` is said twice", "each key once", ""}, "\"" + value + "\"");
+    } else if (const auto fault = set_part(binding, key, value, place(at_value))) {
+      report(at_value, *fault, "\"" + value + "\"");
     }
     start = end + 1;
   }
@@ -136,18 +201,24 @@ std::vector<DeviceBinding> read_device_table(const TableReader& root) {
   const ConfigValue* devices = root.valid("devices");
   if (!devices) return bindings;
   for (const ConfigValue::Member& member : devices->members) {
-    if (member.value.kind != ConfigValue::Kind::table) continue;
     DeviceBinding& binding = bindings.emplace_back();
     binding.name = member.key;
-    binding.where = binding.use_where = member.where;
+    binding.where = member.where;
+    binding.faulty = member.value.kind != ConfigValue::Kind::table;
+    if (binding.faulty) continue;
+    const std::vector<std::string>& keys = binding_keys();
+    for (const ConfigValue::Member& part : member.value.members) {
+      const bool known = std::find(keys.begin(), keys.end(), part.key) != keys.end();
+      binding.faulty |= !known || part.value.kind == ConfigValue::Kind::invalid;
+    }
     const TableReader table = root.table("devices").table(member.key);
-    for (const std::string& key : binding_keys) {
+    for (const std::string& key : keys) {
       const ConfigValue* value = table.valid(key);
       if (!value) continue;
       const bool number = value->kind == ConfigValue::Kind::integer;
       const std::string text = number ? std::to_string(value->integer) : value->text;
-      if (key == "use") binding.use_where = value->where;
-      if (const auto fault = set_part(binding, key, text)) {
+      if (const auto fault = set_part(binding, key, text, value->where)) {
+        binding.faulty = true;
         table.report(value->where, key, fault->message, fault->expected, describe(*value),
                      fault->fix);
       }

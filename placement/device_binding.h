@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/training/config/config_reader.h"
@@ -12,6 +13,12 @@ namespace tandem {
 
 /// Unset parts keep the default, or what a binding of lower precedence says.
 struct DeviceBinding {
+  /// One key as it was written.
+  struct Said {
+    std::string key, text;
+    Where where;
+  };
+
   std::string name;  // as rules say it
   std::string use;   // "cpu", "cuda:local", "cuda:N", "emulated:N"; "" = as the name says
   std::optional<std::uint64_t> memory_bytes;  // limit
@@ -20,11 +27,22 @@ struct DeviceBinding {
   std::optional<double> latency;              // seconds of an emulated device's link
   std::optional<int> threads;                 // compute threads of the cpu; 0: its physical cores
   Where where;
-  Where use_where;
+  std::vector<Said> said = {};  // one a key; none for what no file or argument says
+  bool faulty = false;          // an error was reported for one of its keys
 
+  /// `key` is one of `binding_keys`.
+  bool sets(std::string_view key) const;
+  bool agrees(std::string_view key, const DeviceBinding& other) const;
+  /// Takes over one part that `other` sets.
+  void take(std::string_view key, const DeviceBinding& other);
   /// Takes over what `other` sets.
   void overlay(const DeviceBinding& other);
+  const Where& where_of(std::string_view key) const;
+  std::string text_of(std::string_view key) const;
 };
+
+/// Of the table of one device: "use", "memory", ...
+const std::vector<std::string>& binding_keys();
 
 /// One `--device` argument: "gpu=emulated:0,memory=2GiB,bandwidth=25GB/s,latency=10us". `number`
 /// (from 1) stands as the line in messages. Problems are appended to `errors`.

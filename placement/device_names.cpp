@@ -3,25 +3,11 @@
 #include <algorithm>
 
 #include "engine/graph/selector.h"
+#include "placement/device_use.h"
+#include "placement/policy.h"
 
 namespace tandem {
 namespace {
-
-bool all_digits(std::string_view text) {
-  return !text.empty() && text.size() < 3 &&
-         text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// What a name stands for that nobody declared; "" where it stands for nothing.
-std::string builtin_use(std::string_view name) {
-  if (name == "cpu") return "cpu";
-  if (name == "gpu") return "cuda:local";
-  if (name.starts_with("gpu") && all_digits(name.substr(3))) {
-    return "cuda:" + std::string(name.substr(3));
-  }
-  if (name.starts_with("emulated:") && all_digits(name.substr(9))) return std::string(name);
-  return "";
-}
 
 std::string joined(const std::vector<std::string>& names) {
   std::string text;
@@ -43,8 +29,7 @@ MissingDevice missing_from(std::vector<std::string> machine) {
 }
 
 std::string or_emulated(const std::string& fix, const std::string& device) {
-  return fix + (fix.empty() ? "" : "; or ") + "try the policy with --device " + device +
-         "=emulated:0";
+  return fix + (fix.empty() ? "" : "; or ") + "try it with --device " + device + "=emulated:0";
 }
 
 DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing,
@@ -53,7 +38,7 @@ DeviceNames::DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevi
   for (const DeviceBinding& binding : bindings) {
     if (binding.name.empty()) continue;  // reported where it was read
     if (binding.name == "cpu" && !binding.use.empty() && binding.use != "cpu") {
-      Diagnostic d = at(binding.use_where, "devices.cpu.use", "cpu is the host itself");
+      Diagnostic d = at(binding.where_of("use"), "devices.cpu.use", "cpu is the host itself");
       d.got = "\"" + binding.use + "\"";
       d.fix = "bind gpu, or another name";
       errors.push_back(std::move(d));
@@ -83,14 +68,42 @@ const DeviceBinding* DeviceNames::binding(std::string_view name) const {
 std::optional<Diagnostic> DeviceNames::unknown(const std::string& name, const Where& where,
                                                std::string_view key) const {
   if (binding(name) || !builtin_use(name).empty()) return std::nullopt;
-  std::vector<std::string> known{"cpu", "gpu", "gpu0", "emulated:0"};
-  for (const DeviceBinding& b : bindings_) known.push_back(b.name);
-  const std::string near = nearest_name(name, known);
+  constexpr std::string_view numbered[] = {"gpu", "emulated:"};
   Diagnostic d = at(where, std::string(key), "unknown device");
-  d.expected = "cpu, gpu, gpu0, emulated:0 or a name of the table devices";
   d.got = "\"" + name + "\"";
+  std::string near = builtin_name(name);
+  if (const auto wrong = wrong_number(name, numbered)) {
+    d.expected = wrong->prefix + "0 to " + wrong->prefix + "63, without leading zeros";
+    near = wrong->mended;
+  } else {
+    d.expected = "cpu, gpu, gpu0, emulated:0 or a name of the table devices";
+    std::vector<std::string> known{"cpu", "gpu", "gpu0", "emulated:0"};
+    for (const DeviceBinding& b : bindings_) known.push_back(b.name);
+    if (near.empty()) near = nearest_name(name, known);
+  }
   if (!near.empty()) d.fix = "did you mean \"" + near + "\"?";
   return d;
+}
+
+void DeviceNames::join(const DeviceBinding& other, ResolvedDevice& device,
+                       std::vector<Diagnostic>& errors) {
+  if (other.name == device.name || !joined_.insert(other.name).second) return;
+  for (const std::string& key : binding_keys()) {
+    if (key == "use" || !other.sets(key)) continue;
+    DeviceBinding& first = device.binding;
+    if (!first.sets(key)) {
+      first.take(key, other);
+    } else if (!first.agrees(key, other)) {
+      Diagnostic d = at(other.where_of(key), "devices." + other.name + "." + key,
+                        device.name + " and " + other.name + " are one device, " + device.use +
+                            ", and do not agree");
+      d.expected =
+          "\"" + first.text_of(key) + "\", as " + short_text(first.where_of(key)) + " says";
+      d.got = "\"" + other.text_of(key) + "\"";
+      d.fix = "say it once, or give one of the names another `use`";
+      errors.push_back(std::move(d));
+    }
+  }
 }
 
 int DeviceNames::find(const std::string& name, const Where& where, std::string_view key,
@@ -100,6 +113,10 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
   if (use == "cuda:local") use = "cuda:" + std::to_string(local_);
 
   if (refused_.contains(name)) return -1;
+  if (declared && declared->faulty && declared->use.empty() && name != "cpu") {
+    refused_.insert(name);  // reported where it was read
+    return -1;
+  }
   const std::optional<Diagnostic> missing =
       use.starts_with("cuda:") && missing_ ? missing_(use) : std::nullopt;
   if (use.empty() || missing) {
@@ -122,7 +139,9 @@ int DeviceNames::find(const std::string& name, const Where& where, std::string_v
     return -1;
   }
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    if (devices_[i].use == use) return static_cast<int>(i);
+    if (devices_[i].use != use) continue;
+    if (declared) join(*declared, devices_[i], errors);
+    return static_cast<int>(i);
   }
   DeviceBinding of = declared ? *declared : DeviceBinding{.name = name};
   of.use = use;

@@ -26,7 +26,7 @@ using MissingDevice = std::function<std::optional<Diagnostic>(const std::string&
 /// Of a machine with these accelerators: "cuda:0", "cuda:1".
 MissingDevice missing_from(std::vector<std::string> machine);
 
-/// "try the policy with --device gpu=emulated:0", after what else helps.
+/// "try it with --device gpu=emulated:0", after what else helps.
 std::string or_emulated(const std::string& fix, const std::string& device);
 
 class DeviceNames {
@@ -36,8 +36,9 @@ class DeviceNames {
   DeviceNames(const std::vector<DeviceBinding>& bindings, MissingDevice missing, int local,
               std::vector<Diagnostic>& errors);
 
-  /// The index in `devices()`; names for one device have one index. -1 where there is none: said at
-  /// `where`, once a name, in `errors`.
+  /// The index in `devices()`; names for one device have one index, and what is said of each holds:
+  /// they may not contradict each other. -1 where there is none: said at `where`, once a name, in
+  /// `errors`.
   int find(const std::string& name, const Where& where, std::string_view key,
            std::vector<Diagnostic>& errors);
 
@@ -51,12 +52,13 @@ class DeviceNames {
 
  private:
   const DeviceBinding* binding(std::string_view name) const;
+  void join(const DeviceBinding& other, ResolvedDevice& device, std::vector<Diagnostic>& errors);
 
   std::vector<DeviceBinding> bindings_;  // one a name
   MissingDevice missing_;
   int local_;
   std::vector<ResolvedDevice> devices_;
-  std::set<std::string> refused_;
+  std::set<std::string> refused_, joined_;  // names
 };
 
 }  // namespace tandem

@@ -24,11 +24,12 @@ constexpr KeyInfo table_of_keys[] = {
      "what device names stand for; cpu, gpu, gpu0, emulated:0 exist without"},
     {"devices.*", table, "", "", "", "one device, by the name that rules use"},
     {"devices.*.use", string, "(as the name says)", "", "",
-     "cpu, cuda:local (this process's own), cuda:N or emulated:N"},
+     "cpu, cuda:local (this process's own), cuda:N or emulated:N; N from 0 to 63"},
     {"devices.*.memory", string, "\"auto\"", "", "",
      "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
     {"devices.*.threads", integer | string, "\"physical\"", "", "",
-     "compute threads of the cpu: a number or \"physical\""},
+     "compute threads of the cpu: a number (later; now the key threads of train.toml) or "
+     "\"physical\""},
     {"devices.*.bandwidth", string, "", "", "",
      "of an emulated device's link, each way: \"25GB/s\""},
     {"devices.*.latency", string, "", "", "", "of an emulated device's link: \"10us\""},
@@ -94,8 +95,9 @@ constexpr std::string_view page_head =
     "`**.` and a trailing `.**` match zero or more parts; `{0..5}` is a range, `{a,b}` a set, "
     "`re:'...'` a regular expression. Without `:` it also covers the parameters that are read only "
     "there.\n"
-    "- A device is `cpu`, `gpu` (this process's own accelerator), `gpu0`, `gpu1`, `emulated:0`, or "
-    "a name of the table `devices`. `--device gpu=emulated:0,memory=2GiB` binds a name.\n"
+    "- A device is `cpu`, `gpu` (this process's own accelerator), `gpu0` to `gpu63`, `emulated:0` "
+    "to `emulated:63`, or a name of the table `devices`. `--device gpu=emulated:0,memory=2GiB` "
+    "binds a name. What is said of two names for one device holds for both, and must agree.\n"
     "- `[]` stands for the items of a list, `*` for any name.\n"
     "- \"later\" marks what this version knows by name and refuses where it would matter.\n";
 

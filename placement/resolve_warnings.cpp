@@ -1,5 +1,5 @@
 // What a policy says that is legal and probably not meant: rules without effect, homes that cost
-// copies in every step.
+// copies in every step, keys that do nothing for their device.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -147,6 +147,34 @@ void PolicyResolver::warn_about_acts() {
                           " on cpu: what they make is there already");
     d.fix = "acts = \"recompute\" saves memory there";
     result_.warnings.push_back(std::move(d));
+  }
+}
+
+void PolicyResolver::warn_about_devices() {
+  for (const ResolvedDevice& device : result_.devices) {
+    const auto warn = [&](const std::string& key, const std::string& message,
+                          const std::string& fix) {
+      Diagnostic d =
+          at(device.binding.where_of(key), "devices." + device.name + "." + key, message);
+      d.fix = fix;
+      result_.warnings.push_back(std::move(d));
+    };
+    const bool host = device.use == "cpu", card = device.use.starts_with("cuda:");
+    for (const char* key : {"bandwidth", "latency"}) {
+      if (!device.binding.sets(key) || !(host || card)) continue;
+      if (host) {
+        warn(key, "does nothing for the cpu: it is of an emulated device's link", "leave it out");
+      } else {
+        warn(key, "does not change the link of " + device.use + ": only times that plans predict",
+             "leave it out; a --profile says what a card is");
+      }
+    }
+    if (!device.binding.sets("threads")) continue;
+    if (!host) {
+      warn("threads", "does nothing for " + device.use + ": it is of the cpu", "leave it out");
+    } else if (*device.binding.threads > 0) {
+      warn("threads", "does nothing yet", "set the key threads of train.toml");
+    }
   }
 }
 

@@ -21,6 +21,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Json = nlohmann::json;
 
 class PolicyAutoTest : public ::testing::Test {
@@ -287,7 +288,26 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("between which devices?"));
   automatic.budgets = {"gpu=1GiB"};
   setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no card, whatever this machine has
-  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("--device gpu=emulated:0"));
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
+              AllOf(StartsWith("--budget: gpu: "), HasSubstr("try it with --device gpu=emulated:0"),
+                    Not(HasSubstr(".toml"))));
+  automatic.budgets = {"gpu=1GiB"};
+  with.devices = {"far=cuda:63"};  // which no machine has
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
+              AllOf(StartsWith("--budget: gpu: "), Not(HasSubstr(".toml"))));
+  automatic.budgets.clear();
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
+              AllOf(StartsWith("--device: far: "), Not(HasSubstr(".toml"))));
+  with.devices.clear();
+  write("table.toml",
+        "policy = 1\nauto = [\n  { at = \"**\", on = \"cpu\" },\n]\n"
+        "devices = { far = { use = \"cuda:63\" } }\n");
+  with.policy = folder_ / "table.toml";
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("table.toml: devices.far: "));
+  with.policy = folder_ / "new.toml";
+  automatic.budgets = {"gpu01=1GiB"};
+  EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("--budget: unknown device"));
+  automatic.budgets = {"gpu=1GiB"};
   unsetenv("CUDA_VISIBLE_DEVICES");
   with.profile = folder_ / "profile.json";
   EXPECT_EQ(text([&] { policy_auto(with, automatic); }), "no error");  // a plan needs no hardware

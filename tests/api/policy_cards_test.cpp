@@ -73,7 +73,7 @@ TEST_F(PolicyCards, AMissingCardIsSaidAtTheRule) {
   EXPECT_EQ(d.line, 3);
   EXPECT_EQ(d.message, "this machine has no NVIDIA driver");
   EXPECT_EQ(d.got, "\"gpu\"");
-  EXPECT_EQ(d.fix, "install one; or try the policy with --device gpu=emulated:0");
+  EXPECT_EQ(d.fix, "install one; or try it with --device gpu=emulated:0");
   EXPECT_EQ(looked_, 1);
   const Diagnostic old = error_of("devices = { gpu = { use = \"cuda:1\" } }\n" + on_gpu,
                                   with(one_card(1, "it is too old")));
@@ -96,7 +96,7 @@ TEST_F(PolicyCards, WhatKeepsADeviceFromStartingIsSaidAtTheRuleToo) {
       with(one_card(63, "")));  // which no machine has
   EXPECT_EQ(d.file, folder_ / "policy.toml");
   EXPECT_EQ(d.line, 4);
-  EXPECT_THAT(d.fix, HasSubstr("try the policy with --device far=emulated:0"));
+  EXPECT_THAT(d.fix, HasSubstr("try it with --device far=emulated:0"));
   EXPECT_NE(d.message, "");
 }
 
@@ -124,6 +124,20 @@ TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
   const std::size_t capacity = of.open_devices()[1]->memory_bytes();
   EXPECT_EQ(capacity, std::size_t{1} << 30) << "half of an emulated device";
   EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.open_devices()[1]), capacity);
+}
+
+TEST_F(PolicyCards, ALimitHoldsForAllNamesOfADevice) {
+  const std::string rules =
+      "rules = [\n  { at = \"conv1.**\", on = \"a\" },\n  { at = \"conv2.**\", on = \"c\" },\n]\n";
+  const std::string limited = "c = { use = \"emulated:0\", memory = \"64MiB\" } }\n" + rules;
+  PolicyCase of(options("devices = { a = { use = \"emulated:0\" }, " + limited));
+  ASSERT_EQ(of.open_devices().size(), 2u);
+  EXPECT_EQ(of.open_devices()[1]->memory_bytes(), std::size_t{64} << 20);
+  const Diagnostic d =
+      error_of("devices = { a = { use = \"emulated:0\", memory = \"1KiB\" }, " + limited, {});
+  EXPECT_EQ(d.path, "devices.c.memory");
+  EXPECT_EQ(d.line, 2);
+  EXPECT_EQ(d.expected, "\"1KiB\", as policy.toml:2 says");
 }
 
 /// A card that is a device in software; `allowed` gets what was asked of it.

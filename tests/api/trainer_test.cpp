@@ -140,7 +140,7 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   TrainOptions far = options({"device=gpu"});
   far.devices = {"gpu=cuda:63"};  // which no machine has
   EXPECT_THAT(error_of([&] { Trainer(config, far); }),
-              HasSubstr("try the policy with --device gpu=emulated:0"));
+              HasSubstr("try it with --device gpu=emulated:0"));
   TrainOptions resume = options({});
   resume.resume = true;
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));

@@ -160,10 +160,10 @@ TEST(PolicyErrors, Devices) {
   bare.bindings = {DeviceBinding{.name = "cpu"}};
   EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu\" }, { at = \"**\", on = \"gpu\" } ]\n",
                        {}, bare),
-            "2:29 this machine has no accelerator that Tandem can use (try the policy with "
+            "2:29 this machine has no accelerator that Tandem can use (try it with "
             "--device gpu=emulated:0)");
   EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu3\" } ]\n", {}, {.machine = {"cuda:0"}}),
-            "2:29 this machine has no cuda:3 (try the policy with --device gpu3=emulated:0)");
+            "2:29 this machine has no cuda:3 (try it with --device gpu3=emulated:0)");
   std::vector<std::string> asked;
   ResolveOptions told;
   told.machine = {"cuda:0"};  // not looked at
@@ -177,7 +177,7 @@ TEST(PolicyErrors, Devices) {
   };
   EXPECT_EQ(only_error("rules = [ { at = \"**\", on = \"gpu\" }, { at = \"**\", on = \"gpu\" } ]\n",
                        {}, told),
-            "2:29 there is no driver for cuda:1 (install one; or try the policy with --device "
+            "2:29 there is no driver for cuda:1 (install one; or try it with --device "
             "gpu=emulated:0)");
   EXPECT_EQ(asked, std::vector<std::string>{"cuda:1"}) << "once a name";
   EXPECT_EQ(only_error("devices = { big = { memory = \"2GiB\" } }\n"
@@ -312,7 +312,7 @@ TEST(PolicyErrors, TheDeviceOfTheRun) {
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].path, "device") << "the key of train.toml";
   EXPECT_EQ(errors[0].message, "this machine has no accelerator that Tandem can use");
-  EXPECT_EQ(errors[0].fix, "try the policy with --device gpu=emulated:0");
+  EXPECT_EQ(errors[0].fix, "try it with --device gpu=emulated:0");
 }
 
 TEST(PolicyWarnings, OffloadOnTheHost) {
@@ -377,6 +377,26 @@ TEST(DeviceArguments, ErrorsPointIntoTheArgument) {
               ::testing::AllOf(HasSubstr("--device:2:23: not a size"),
                                HasSubstr("--device:2:33: not a time"),
                                HasSubstr("--device:2:48: not a rate")));
+}
+
+TEST(DeviceArguments, EachKeyOnceAndNoEmptyOnes) {
+  const auto text = [](const std::string& argument) {
+    try {
+      parse_device_arguments({argument});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(text("gpu=emulated:0,,,"),
+            "--device:1:16: nothing stands between these commas: expected KEY=VALUE, got "
+            "\"gpu=emulated:0,,,\" (take the comma away)");
+  EXPECT_THAT(text("gpu=emulated:0,"), HasSubstr("--device:1:16: nothing stands"));
+  EXPECT_THAT(text("gpu=,memory=2GiB"), HasSubstr("--device:1:5: nothing stands"));
+  EXPECT_EQ(text("gpu=emulated:0,cuda:0"),
+            "--device:1:16: `use` is said twice: expected each key once, got \"cuda:0\"");
+  EXPECT_THAT(text("cpu=memory=1GiB,memory=2GiB"), HasSubstr("--device:1:24: `memory` is said"));
+  EXPECT_THAT(text("gpu=emulated:00"), HasSubstr("(did you mean \"emulated:0\"?)"));
 }
 
 TEST(PolicyKeys, ListsExplainsAndSchema) {
