@@ -104,9 +104,8 @@ std::vector<NamedTensor> restore_loss_scale(StateStore& states, const PrecisionC
 }
 
 void leave_out_fixed_loss_scale(CheckpointSources& sources, const PrecisionConfig& precision) {
-  std::erase_if(sources.optimizer, [&](const TensorSource& source) {
-    return is_left_out(source.name, precision);
-  });
+  std::erase_if(sources.optimizer,
+                [&](const TensorSource& source) { return is_left_out(source.name, precision); });
 }
 
 void LossScaleWatch::start(std::int64_t skipped, std::int64_t in_a_row) {

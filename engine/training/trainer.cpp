@@ -87,8 +87,8 @@ struct Training::Impl {
   LossScaleWatch scale_watch;
   std::vector<NamedTensor> carried;  // states of the checkpoint that this precision does not have
   std::vector<std::string> notes;    // said before there was a directory
-  double last_loss = std::nan("");  // until a step was taken, or metrics.jsonl told it
-  std::set<std::string> infinite;   // states that hold infinities before training
+  double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
+  std::set<std::string> infinite;    // states that hold infinities before training
   std::uint64_t saved_step = 0, logged_step = 0;
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   Clock::time_point started = Clock::now(), logged_at = started;
@@ -250,8 +250,9 @@ std::string Training::Impl::with_float16_advice(const char* fix) const {
       std::any_of(graph.values.begin(), graph.values.end(),
                   [](const Value& value) { return value.type.dtype == DType::float16; });
   if (!computes_in_float16) return fix;
-  return std::string("float16 ends at 65504: name operators in precision.keep_float32, or set "
-                     "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
+  return std::string(
+             "float16 ends at 65504: name operators in precision.keep_float32, or set "
+             "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
          fix;
 }
 
@@ -531,9 +532,10 @@ TrainingResult Training::Impl::train() {
   my.save(!interrupted);
   const std::uint64_t steps = my.position.step - my.first_step;
   if (steps > 0 && static_cast<std::uint64_t>(my.scale_watch.in_a_row()) >= steps) {
-    my.say(fmt::format("nothing was trained: {} of {} steps were skipped, their gradients "
-                       "were not finite; the loss scale is {:g}",
-                       steps, steps, my.states.read(loss_scale_state).number(0)));
+    my.say(
+        fmt::format("nothing was trained: {} of {} steps were skipped, their gradients "
+                    "were not finite; the loss scale is {:g}",
+                    steps, steps, my.states.read(loss_scale_state).number(0)));
   }
   return my.finish(interrupted);
 }

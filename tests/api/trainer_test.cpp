@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -144,6 +145,43 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   TrainOptions resume = options({});
   resume.resume = true;
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
+}
+
+TEST_F(ApiTrainerTest, KeptOperatorsMustExist) {
+  EXPECT_THAT(error_of([&] {
+                Trainer(config, options({"precision.compute=bfloat16",
+                                         "precision.keep_float32=[\"nosuch\"]"}))
+                    .run();
+              }),
+              HasSubstr("command line: precision.keep_float32: \"nosuch\" matches no operator"));
+}
+
+TEST_F(ApiTrainerTest, ARunInFloat16IsUsedInFloat32) {
+  Trainer(config, options({"precision.compute=float16", "steps=2"})).run();
+  TrainedOptions wide;
+  wide.overrides = {"precision.compute=float32"};
+  EXPECT_TRUE(Json::accept(evaluate_run(folder_ / "run", wide).json));
+  TrainOptions again = options(wide.overrides);
+  again.run_dir = folder_ / "again";
+  EXPECT_EQ(Trainer(folder_ / "run/train.resolved.toml", again).run().steps, 2u);
+}
+
+// Equal weights give equal logits, so that the loss is ln 10 wherever sums are finite; these are
+// beyond 65504.
+TEST_F(ApiTrainerTest, WhatFloat16CannotHoldIsSaid) {
+  const std::vector<std::string> keys{
+      "precision.compute=float16", "steps=1", "device=gpu",
+      "parameters.init=[{at=\"**\", kind=\"constant\", value=1e4}]"};
+  TrainOptions narrow = options(keys);
+  narrow.devices = {"gpu=emulated:0"};
+  EXPECT_THAT(error_of([&] { Trainer(config, narrow).run(); }, ErrorKind::diverged),
+              ::testing::AllOf(HasSubstr("the loss is not finite at step 1: expected a number, got "
+                                         "nan (float16 ends at 65504"),
+                               HasSubstr("precision.compute = \"bfloat16\"")));
+  TrainOptions wide = options(keys);
+  wide.run_dir = folder_ / "wide";
+  wide.devices = {"gpu=cpu"};
+  EXPECT_NEAR(Trainer(config, wide).run().loss, std::log(10.0), 1e-4);
 }
 
 TEST_F(ApiTrainerTest, DataMistakesAreOfTheirOwnKind) {
