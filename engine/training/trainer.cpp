@@ -86,7 +86,7 @@ struct Training::Impl {
   std::vector<std::pair<std::string, double>> last_evaluation;
   LossScaleWatch scale_watch;
   std::vector<NamedTensor> carried;  // states of the checkpoint that this precision does not have
-  std::vector<std::string> notes;    // said before there was a directory
+  std::vector<std::string> notes;    // for the log, before there is a directory
   double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
   std::set<std::string> infinite;    // states that hold infinities before training
   std::uint64_t saved_step = 0, logged_step = 0;
@@ -188,7 +188,10 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states,
                                            my.arenas, my.steps_per_epoch);
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
-  const Graph& graph = my.runner->main_program().program->lowered().graph;
+  const Lowered& lowered = my.runner->main_program().program->lowered();
+  // Shown with the plan by whoever shows that.
+  my.notes.insert(my.notes.end(), lowered.notes.begin(), lowered.notes.end());
+  const Graph& graph = lowered.graph;
   for (const std::string& note :
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);

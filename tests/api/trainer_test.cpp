@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
-#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -166,22 +165,21 @@ TEST_F(ApiTrainerTest, ARunInFloat16IsUsedInFloat32) {
   EXPECT_EQ(Trainer(folder_ / "run/train.resolved.toml", again).run().steps, 2u);
 }
 
-// Equal weights give equal logits, so that the loss is ln 10 wherever sums are finite; these are
-// beyond 65504.
+// Sums of 64 pixels times 1e4 are beyond 65504.
 TEST_F(ApiTrainerTest, WhatFloat16CannotHoldIsSaid) {
   const std::vector<std::string> keys{
-      "precision.compute=float16", "steps=1", "device=gpu",
+      "precision.compute=float16", "steps=1",
       "parameters.init=[{at=\"**\", kind=\"constant\", value=1e4}]"};
   TrainOptions narrow = options(keys);
+  narrow.overrides.push_back("device=gpu");
   narrow.devices = {"gpu=emulated:0"};
   EXPECT_THAT(error_of([&] { Trainer(config, narrow).run(); }, ErrorKind::diverged),
-              ::testing::AllOf(HasSubstr("the loss is not finite at step 1: expected a number, got "
-                                         "nan (float16 ends at 65504"),
+              ::testing::AllOf(HasSubstr("the loss is not finite at step 1"),
+                               HasSubstr("(float16 ends at 65504"),
                                HasSubstr("precision.compute = \"bfloat16\"")));
-  TrainOptions wide = options(keys);
-  wide.run_dir = folder_ / "wide";
-  wide.devices = {"gpu=cpu"};
-  EXPECT_NEAR(Trainer(config, wide).run().loss, std::log(10.0), 1e-4);
+  TrainOptions on_host = options(keys);  // which computes in float32
+  on_host.run_dir = folder_ / "host";
+  EXPECT_EQ(Trainer(config, on_host).run().steps, 1u);
 }
 
 TEST_F(ApiTrainerTest, DataMistakesAreOfTheirOwnKind) {
