@@ -264,6 +264,7 @@ LowerOptions lower_options(const RunConfig& config, OpenModel& model) {
       continue;
     }
     Diagnostic d;
+    d.path = "precision.keep_float32";
     d.message = "\"" + kept.at + "\" matches no operator";
     d.file = kept.where.file;
     d.line = kept.where.line;

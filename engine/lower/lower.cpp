@@ -13,16 +13,21 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
   return std::find(off.begin(), off.end(), pass) == off.end();
 }
 
+// By device: whether anything runs there that 16 bits are for. Of graphs before passes merge nodes.
+std::vector<bool> computing_devices(const PlacedGraph& placed, std::size_t devices) {
+  std::vector<bool> computing(devices, false);
+  for (std::size_t n = 0; n < placed.graph.nodes.size(); ++n) {
+    if (placed.graph.nodes[n].op->precision == Precision::low) computing[placed.devices[n]] = true;
+  }
+  return computing;
+}
+
 // Nothing falls back silently.
-void note_precision(Lowered& lowered, DType compute) {
+void note_precision(Lowered& lowered, DType compute, const std::vector<bool>& computing) {
   if (compute == DType::float32) return;
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
     const Device& device = *lowered.devices[d];
-    const bool used =
-        std::any_of(lowered.nodes.begin(), lowered.nodes.end(), [&](const auto& node) {
-          return node.device == static_cast<int>(d) && node.kernel != nullptr;
-        });
-    if (!used || device.facts().has(name_of(compute))) continue;
+    if (!computing[d] || device.facts().has(name_of(compute))) continue;
     lowered.notes.push_back(device.name() + " computes in float32: it is not fast with " +
                             std::string(name_of(compute)));
   }
@@ -107,6 +112,7 @@ Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet&
   std::vector<double> keys;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) keys.push_back(static_cast<double>(n));
   placed = tidy(std::move(placed), keys);
+  const std::vector<bool> computing = computing_devices(placed, devices.size());
   for (const LowerPass& pass : lower_passes()) {
     if (!pass.required && !is_on(options, pass.name)) continue;
     placed = pass.run(std::move(placed), context);
@@ -117,7 +123,7 @@ Lowered lower(const Graph& graph, const Placement& placement, const OperatorSet&
   Lowered lowered = assign_layouts(placed, context);
   lowered.notes.insert(lowered.notes.begin(), placed.notes.begin(), placed.notes.end());
   if (is_on(options, "reuse_inputs")) reuse_inputs(lowered);
-  note_precision(lowered, options.compute);
+  note_precision(lowered, options.compute, computing);
   return lowered;
 }
 

@@ -35,6 +35,7 @@ Json position_json(const TrainingPosition& p) {
   json["batch_size"] = p.batch_size;
   if (p.best) json["best"] = {{"value", *p.best}, {"step", p.best_step}};
   json["evaluations_without_better"] = p.evaluations_without_better;
+  if (p.skipped_in_a_row > 0) json["skipped_in_a_row"] = p.skipped_in_a_row;
   json["finished"] = p.finished;
   if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
   return json;
@@ -54,6 +55,7 @@ TrainingPosition position_of(const Json& json) {
     p.best_step = json["best"].at("step");
   }
   p.evaluations_without_better = json.at("evaluations_without_better");
+  if (json.contains("skipped_in_a_row")) p.skipped_in_a_row = json["skipped_in_a_row"];
   p.finished = json.at("finished");
   if (json.contains("vocabularies")) {
     p.vocabularies = json["vocabularies"].get<std::map<std::string, std::string>>();
@@ -378,10 +380,8 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   for (const NamedTensor& t : content.optimizer) loaded[t.name] = &t.tensor;
   std::vector<Diagnostic> problems;
   for (const std::string& name : states.names()) {
-    if (is_sum(name)) continue;
+    if (is_sum(name) || is_loss_scale_state(name)) continue;
     const auto found = loaded.find(name);
-    // A run may go on in another precision.
-    if (found == loaded.end() && is_loss_scale_state(name)) continue;
     if (found == loaded.end() || found->second->type() != states.type(name)) {
       Diagnostic d;
       d.path = name;

@@ -25,6 +25,7 @@ struct TrainingPosition {
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;
   std::int64_t evaluations_without_better = 0;
+  std::int64_t skipped_in_a_row = 0;  // the last steps, by the loss scale
   bool finished = false;
   std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
 };
@@ -88,8 +89,8 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.
 void collect_states(const StateStore& states, CheckpointContent& content);
 /// Writes loaded tensors back, large ones by several threads and without keeping the files' pages
-/// in memory. States that the checkpoint lacks or that have another shape:
-/// Error{usage}.
+/// in memory; those of the loss scale are restore_loss_scale's. States that the checkpoint lacks or
+/// that have another shape: Error{usage}.
 void restore_states(StateStore& states, const CheckpointContent& content);
 
 /// Error{usage} where the checkpoint holds optimizer states that this run does not have.

@@ -1,5 +1,10 @@
 #include "engine/training/loss_scale.h"
 
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -15,6 +20,35 @@ ValueId add_scalar_state(GraphBuilder& g, const char* name, HostTensor start) {
   state.kind = StateKind::optimizer;
   state.start = std::move(start);
   return g.state(std::move(state));
+}
+
+// A fixed scale, and the steps that its doubling would count.
+bool is_left_out(const std::string& name, const PrecisionConfig& precision) {
+  return precision.loss_scale && (name == loss_scale_state || name == good_steps_state);
+}
+
+/// Of a state of a checkpoint after `steps` steps; `path` names the state.
+std::optional<Diagnostic> problem_of(const NamedTensor& saved, std::uint64_t steps) {
+  const bool is_scale = saved.name == loss_scale_state;
+  const TensorType type{is_scale ? DType::float32 : DType::int64, {}};
+  Diagnostic d;
+  d.path = saved.name;
+  d.message = "not a value that a run can have written";
+  if (saved.tensor.type() != type) {
+    d.expected = to_string(type);
+    d.got = to_string(saved.tensor.type());
+    return d;
+  }
+  const double value = saved.tensor.number(0);
+  if (is_scale ? std::isfinite(value) && value >= least_scale
+               : value >= 0 && value <= static_cast<double>(steps)) {
+    return std::nullopt;
+  }
+  d.expected = is_scale ? fmt::format("a finite number of {:g} or more", least_scale)
+                        : fmt::format("0 to {}, the steps done", steps);
+  d.got = std::isnan(value) ? "nan" : fmt::format("{:g}", value);
+  d.fix = "resume from another checkpoint";
+  return d;
 }
 
 }  // namespace
@@ -49,29 +83,51 @@ UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const RunConfig& c
   return {.step = made[5], .scale = made[3], .skip = made[4]};
 }
 
-void keep_fixed_loss_scale(StateStore& states, const PrecisionConfig& precision) {
-  if (!precision.loss_scale || !states.has(loss_scale_state)) return;
-  const auto scale = static_cast<float>(*precision.loss_scale);
-  states.write(loss_scale_state, HostTensor::from<float>({}, {scale}));
+std::vector<NamedTensor> restore_loss_scale(StateStore& states, const PrecisionConfig& precision,
+                                            const CheckpointContent& content,
+                                            const std::string& checkpoint) {
+  std::vector<NamedTensor> carried;
+  std::vector<Diagnostic> problems;
+  for (const NamedTensor& saved : content.optimizer) {
+    if (!is_loss_scale_state(saved.name)) continue;
+    if (std::optional<Diagnostic> problem = problem_of(saved, content.position.step)) {
+      problem->file = checkpoint;
+      problems.push_back(std::move(*problem));
+    } else if (!states.has(saved.name)) {
+      carried.push_back(saved);
+    } else if (!is_left_out(saved.name, precision)) {
+      states.write(saved.name, saved.tensor);
+    }
+  }
+  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+  return carried;
+}
+
+void leave_out_fixed_loss_scale(CheckpointSources& sources, const PrecisionConfig& precision) {
+  std::erase_if(sources.optimizer,
+                [&](const TensorSource& source) { return is_left_out(source.name, precision); });
+}
+
+void LossScaleWatch::start(std::int64_t skipped, std::int64_t in_a_row) {
+  known_ = skipped;
+  in_a_row_ = in_a_row;
 }
 
 void LossScaleWatch::check(const RunConfig& config, std::uint64_t step, double scale,
                            std::int64_t skipped) {
-  const bool was_skipped = known_ >= 0 ? skipped > known_ : false;
+  in_a_row_ = skipped > known_ ? in_a_row_ + 1 : 0;
   known_ = skipped;
-  in_a_row_ = was_skipped ? in_a_row_ + 1 : 0;
   const bool is_fixed = config.precision.loss_scale.has_value();
-  if (in_a_row_ < most_skipped_in_a_row && (is_fixed || scale >= least_scale)) return;
+  if (is_fixed ? in_a_row_ < most_skipped_in_a_row : scale >= least_scale) return;
   Diagnostic d;
   d.file = config.file;
   d.path = "precision.loss_scale";
-  d.message = in_a_row_ >= most_skipped_in_a_row
+  d.message = is_fixed
                   ? std::to_string(in_a_row_) + " steps in a row had gradients that are not finite"
                   : "the loss scale fell too low: gradients are not finite at any scale";
   d.message += ", step " + std::to_string(step);
-  d.expected = is_fixed ? "gradients within float16" : "a scale of 1e-6 or more";
-  d.got = "a scale of " + std::to_string(scale) + ", " + std::to_string(skipped) +
-          " steps skipped in all";
+  d.expected = is_fixed ? "finite gradients" : "finite gradients at a scale of 1e-6 or more";
+  d.got = fmt::format("a scale of {:g}, {} steps skipped in all", scale, skipped);
   d.fix = is_fixed ? "lower precision.loss_scale, or leave it dynamic"
                    : "look for nan or infinite values in the data, lower optimizer.lr, or name "
                      "operators in precision.keep_float32; earlier checkpoints are kept";

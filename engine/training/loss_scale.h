@@ -8,6 +8,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/runtime/program.h"
+#include "engine/training/checkpoint.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/optimizers/optimizer.h"
 
@@ -33,19 +34,31 @@ ValueId add_loss_scale(GraphBuilder& g, const PrecisionConfig& precision);
 UpdateScalars add_scaled_step(GraphBuilder& g, ValueId scale, const RunConfig& config, ValueId step,
                               const std::vector<ValueId>& squares);
 
-/// A fixed scale is the configuration's, whatever a checkpoint held.
-void keep_fixed_loss_scale(StateStore& states, const PrecisionConfig& precision);
+/// Writes what a checkpoint says of the loss scale into `states`, but for a fixed scale, which is
+/// the configuration's. Gives back what this run has no states for, which its own checkpoints carry
+/// on. Throws Error{data} naming `checkpoint` and the state where a value cannot be.
+std::vector<NamedTensor> restore_loss_scale(StateStore& states, const PrecisionConfig& precision,
+                                            const CheckpointContent& content,
+                                            const std::string& checkpoint);
+
+/// Leaves a fixed scale out of what a checkpoint is written from: a dynamic one that follows starts
+/// anew.
+void leave_out_fixed_loss_scale(CheckpointSources& sources, const PrecisionConfig& precision);
 
 /// Ends runs whose gradients are not finite whatever the scale.
 class LossScaleWatch {
  public:
-  /// After each step. Throws Error{diverged} where 40 steps in a row were skipped, or the scale
-  /// fell below 1e-6.
+  /// Of a resumed run: the steps skipped so far, and how many of them were the last ones.
+  void start(std::int64_t skipped, std::int64_t in_a_row);
+  /// After each step. Throws Error{diverged} where a fixed scale skipped 40 steps in a row, or a
+  /// dynamic one fell below 1e-6.
   void check(const RunConfig& config, std::uint64_t step, double scale, std::int64_t skipped);
+  /// How many steps up to the last one were skipped.
+  std::int64_t in_a_row() const { return in_a_row_; }
 
  private:
-  std::int64_t known_ = -1;  // skipped steps before
-  int in_a_row_ = 0;
+  std::int64_t known_ = 0;  // skipped steps before
+  std::int64_t in_a_row_ = 0;
 };
 
 }  // namespace tandem

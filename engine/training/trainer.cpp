@@ -43,6 +43,11 @@ std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
 }
 
+/// Without the sign that a nan may have.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:g}", value);
+}
+
 /// Says whether something that happens every `duration` is due after a step.
 class Every {
  public:
@@ -80,8 +85,10 @@ struct Training::Impl {
   TrainingPosition position;
   std::vector<std::pair<std::string, double>> last_evaluation;
   LossScaleWatch scale_watch;
-  double last_loss = std::nan("");  // until a step was taken, or metrics.jsonl told it
-  std::set<std::string> infinite;   // states that hold infinities before training
+  std::vector<NamedTensor> carried;  // states of the checkpoint that this precision does not have
+  std::vector<std::string> notes;    // for the log, before there is a directory
+  double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
+  std::set<std::string> infinite;    // states that hold infinities before training
   std::uint64_t saved_step = 0, logged_step = 0;
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   Clock::time_point started = Clock::now(), logged_at = started;
@@ -92,9 +99,16 @@ struct Training::Impl {
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
   void say(const std::string& text) {
-    if (directory) directory->log_text(text);
+    if (directory)
+      directory->log_text(text);
+    else
+      notes.push_back(text);
     if (hooks.on_message) hooks.on_message(text);
   }
+  /// Into the log of a run that it ends.
+  void log_error(const Error& error);
+  /// Of values that are not finite: what float16 adds to `fix`.
+  std::string with_float16_advice(const char* fix) const;
   void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
               double rate) {
     if (!hooks.on_progress) return;
@@ -121,6 +135,7 @@ struct Training::Impl {
   /// Returns the lock on the run directory.
   std::shared_ptr<const void> start(const std::string& resume_from,
                                     const std::vector<std::pair<std::string, std::string>>& files);
+  TrainingResult train();
   TrainingResult finish(bool interrupted);
 };
 
@@ -173,7 +188,10 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states,
                                            my.arenas, my.steps_per_epoch);
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
-  const Graph& graph = my.runner->main_program().program->lowered().graph;
+  const Lowered& lowered = my.runner->main_program().program->lowered();
+  // Shown with the plan by whoever shows that.
+  my.notes.insert(my.notes.end(), lowered.notes.begin(), lowered.notes.end());
+  const Graph& graph = lowered.graph;
   for (const std::string& note :
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
@@ -219,6 +237,26 @@ void Training::Impl::log_step(const StepResult& result) {
   values.emplace_back("wall", seconds_since(started));
   values.emplace_back("samples_per_second", rate);
   directory->log_metrics(position.step, "", values);
+}
+
+void Training::Impl::log_error(const Error& error) {
+  if (!directory) return;
+  try {
+    directory->log_text(error.what());
+  } catch (const Error&) {  // a full disk: the error itself counts
+  }
+}
+
+std::string Training::Impl::with_float16_advice(const char* fix) const {
+  const Graph& graph = runner->main_program().program->lowered().graph;
+  const bool computes_in_float16 =
+      std::any_of(graph.values.begin(), graph.values.end(),
+                  [](const Value& value) { return value.type.dtype == DType::float16; });
+  if (!computes_in_float16) return fix;
+  return std::string(
+             "float16 ends at 65504: name operators in precision.keep_float32, or set "
+             "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
+         fix;
 }
 
 std::uint64_t Training::Impl::copied_bytes() const {
@@ -273,6 +311,8 @@ CheckpointSources Training::Impl::sources() const {
   CheckpointSources sources = sources_of(states);
   sources.position = position;
   if (parts.aliases) sources.aliases = parts.aliases();
+  leave_out_fixed_loss_scale(sources, config.precision);
+  for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));
   return sources;
 }
 
@@ -286,10 +326,10 @@ void Training::Impl::refuse_bad_metrics() const {
     d.message =
         "the evaluation's " + name + " is not finite at step " + std::to_string(position.step);
     d.expected = "a number";
-    d.got = std::to_string(value);
-    d.fix =
+    d.got = number_text(value);
+    d.fix = with_float16_advice(
         "look for nan or infinite values in the held-out data, or lower optimizer.lr; earlier "
-        "checkpoints are kept";
+        "checkpoints are kept");
     problems.push_back(std::move(d));
   }
   if (problems.empty()) return;
@@ -336,14 +376,19 @@ void refuse_other_split(const TrainingPosition& before, const TrainingPosition& 
 
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
+  std::string path;
   const std::optional<CheckpointContent> content =
-      newest_checkpoint(run_dir + "/checkpoints", messages);
+      newest_checkpoint(run_dir + "/checkpoints", messages, &path);
   if (content) {  // before anything in the directory changes
     refuse_other_split(content->position, position, config);
     // The states of its last step: some appear when frozen parameters thaw.
     runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
     restore_states(states, *content);
-    keep_fixed_loss_scale(states, config.precision);
+    carried = restore_loss_scale(states, config.precision, *content, path);
+    if (states.has(skipped_steps_state)) {
+      scale_watch.start(states.read(skipped_steps_state).as<std::int64_t>()[0],
+                        content->position.skipped_in_a_row);
+    }
     if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
   }
   directory = std::make_unique<RunDirectory>(
@@ -388,6 +433,8 @@ std::shared_ptr<const void> Training::Impl::start(
     resume(resume_from);
   }
   for (const auto& [name, content] : files) directory->write_file(name, content);
+  for (const std::string& note : notes) directory->log_text(note);
+  notes.clear();
   return lock;
 }
 
@@ -423,7 +470,17 @@ TrainingResult Training::Impl::finish(bool interrupted) {
 TrainingResult Training::run(const std::string& resume_from,
                              const std::vector<std::pair<std::string, std::string>>& files) {
   Impl& my = *impl_;
-  const std::shared_ptr<const void> lock = my.start(resume_from, files);
+  try {
+    const std::shared_ptr<const void> lock = my.start(resume_from, files);
+    return my.train();
+  } catch (const Error& error) {
+    my.log_error(error);
+    throw;
+  }
+}
+
+TrainingResult Training::Impl::train() {
+  Impl& my = *this;
   my.started = my.logged_at = Clock::now();
   Every log_every(my.config.log.every, my.steps_per_epoch);
   Every eval_every(my.config.eval.every, my.steps_per_epoch);
@@ -447,13 +504,15 @@ TrainingResult Training::run(const std::string& resume_from,
       Diagnostic d;
       d.message = "the loss is not finite at step " + std::to_string(my.position.step);
       d.expected = "a number";
-      d.got = std::to_string(result.loss);
-      d.fix = "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept";
+      d.got = number_text(result.loss);
+      d.fix = my.with_float16_advice(
+          "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept");
       throw Error(ErrorKind::diverged, std::move(d));
     }
     if (logged) my.log_step(result);
     if (result.loss_scale)
       my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
+    my.position.skipped_in_a_row = my.scale_watch.in_a_row();
     if (watch != nullptr) my.say(watch->report(result.step));
     if (eval_every.due(my.position.step) && !my.evaluate()) {
       my.say("stopped early: " + my.config.eval.best + " has not improved for " +
@@ -474,6 +533,13 @@ TrainingResult Training::run(const std::string& resume_from,
   const bool evaluated = my.evaluated_step == my.position.step && !my.last_evaluation.empty();
   if (!interrupted && !evaluated) my.evaluate();
   my.save(!interrupted);
+  const std::uint64_t steps = my.position.step - my.first_step;
+  if (steps > 0 && static_cast<std::uint64_t>(my.scale_watch.in_a_row()) >= steps) {
+    my.say(
+        fmt::format("nothing was trained: {} of {} steps were skipped, their gradients "
+                    "were not finite; the loss scale is {:g}",
+                    steps, steps, my.states.read(loss_scale_state).number(0)));
+  }
   return my.finish(interrupted);
 }
 

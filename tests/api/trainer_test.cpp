@@ -146,6 +146,42 @@ TEST_F(ApiTrainerTest, ConfigurationMistakesComeTogether) {
   EXPECT_THAT(error_of([&] { Trainer(config, resume); }), HasSubstr("no unfinished run"));
 }
 
+TEST_F(ApiTrainerTest, KeptOperatorsMustExist) {
+  EXPECT_THAT(error_of([&] {
+                Trainer(config, options({"precision.compute=bfloat16",
+                                         "precision.keep_float32=[\"nosuch\"]"}))
+                    .run();
+              }),
+              HasSubstr("command line: precision.keep_float32: \"nosuch\" matches no operator"));
+}
+
+TEST_F(ApiTrainerTest, ARunInFloat16IsUsedInFloat32) {
+  Trainer(config, options({"precision.compute=float16", "steps=2"})).run();
+  TrainedOptions wide;
+  wide.overrides = {"precision.compute=float32"};
+  EXPECT_TRUE(Json::accept(evaluate_run(folder_ / "run", wide).json));
+  TrainOptions again = options(wide.overrides);
+  again.run_dir = folder_ / "again";
+  EXPECT_EQ(Trainer(folder_ / "run/train.resolved.toml", again).run().steps, 2u);
+}
+
+// Sums of 64 pixels times 1e4 are beyond 65504.
+TEST_F(ApiTrainerTest, WhatFloat16CannotHoldIsSaid) {
+  const std::vector<std::string> keys{
+      "precision.compute=float16", "steps=1",
+      "parameters.init=[{at=\"**\", kind=\"constant\", value=1e4}]"};
+  TrainOptions narrow = options(keys);
+  narrow.overrides.push_back("device=gpu");
+  narrow.devices = {"gpu=emulated:0"};
+  EXPECT_THAT(error_of([&] { Trainer(config, narrow).run(); }, ErrorKind::diverged),
+              ::testing::AllOf(HasSubstr("the loss is not finite at step 1"),
+                               HasSubstr("(float16 ends at 65504"),
+                               HasSubstr("precision.compute = \"bfloat16\"")));
+  TrainOptions on_host = options(keys);  // which computes in float32
+  on_host.run_dir = folder_ / "host";
+  EXPECT_EQ(Trainer(config, on_host).run().steps, 1u);
+}
+
 TEST_F(ApiTrainerTest, DataMistakesAreOfTheirOwnKind) {
   error_of([&] { Trainer(config, options({"data.train.files=[\"none.npz\"]"})); }, ErrorKind::data);
 }

@@ -3,6 +3,8 @@
 #include "engine/training/loss_scale.h"
 
 #include <cstring>
+#include <filesystem>
+#include <limits>
 
 #include "engine/graph/error.h"
 #include "engine/training/checkpoint.h"
@@ -11,9 +13,13 @@
 namespace tandem {
 namespace {
 
+namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Each;
 using testing::expect_near;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::terms;
 using testing::Trained;
 
@@ -34,6 +40,24 @@ void expect_same_training(const Trained& a, const Trained& b, double tolerance) 
   }
   expect_near(b.training->states(), a.training->states(), tolerance);
 }
+
+/// Writes a run's only checkpoint anew, with another value of one state.
+void put_state(const std::string& run_dir, std::uint64_t step, const std::string& name,
+               const HostTensor& value) {
+  const std::string folder = run_dir + "/checkpoints", path = folder + "/" + checkpoint_name(step);
+  CheckpointContent content = read_checkpoint(path);
+  int found = 0;
+  for (NamedTensor& state : content.optimizer) {
+    if (state.name != name) continue;
+    state.tensor = value;
+    ++found;
+  }
+  EXPECT_EQ(found, 1) << name;
+  fs::remove_all(path);
+  write_checkpoint(folder, content);
+}
+HostTensor scale_of(float value) { return HostTensor::from<float>({}, {value}); }
+HostTensor count_of(std::int64_t value) { return HostTensor::from<std::int64_t>({}, {value}); }
 
 // The host computes in float32, where a power of two changes nothing but the kernels that are
 // chosen.
@@ -167,6 +191,79 @@ TEST_F(LossScaleTest, ARunMayGoOnInAnotherPrecision) {
   EXPECT_EQ(narrow.all("loss_scale"), std::vector<double>(3, 65536));
 }
 
+TEST_F(LossScaleTest, AnotherPrecisionCarriesItOn) {
+  const Trained stopped = run({half}, 4);
+  const std::string run_dir = stopped.result.run_dir;
+  put_state(run_dir, 4, loss_scale_state, scale_of(512));
+  put_state(run_dir, 4, good_steps_state, count_of(1));
+  put_state(run_dir, 4, skipped_steps_state, count_of(3));
+  run({}, 5, run_dir);
+  run({}, 6, run_dir);  // also from what a run in float32 has carried
+  const Trained narrow = run({half, "steps=8", "precision.growth_interval=2"}, 0, run_dir);
+  EXPECT_EQ(narrow.all("loss_scale"), (std::vector<double>{1024, 1024}));  // one good step was left
+  EXPECT_THAT(narrow.all("skipped_steps"), Each(3));
+}
+
+// A run whose fixed scale is too high goes on with a dynamic one.
+TEST_F(LossScaleTest, AfterAFixedScaleADynamicOneStartsAnew) {
+  const Trained fixed = run({half, "precision.loss_scale=1e30"}, 3);
+  EXPECT_EQ(fixed.all("skipped_steps"), (std::vector<double>{1, 2, 3}));
+  EXPECT_THAT(fixed.messages, Contains(AllOf(HasSubstr("nothing was trained: 3 of 3 steps"),
+                                             HasSubstr("the loss scale is 1e+30"))));
+  const Trained dynamic = run({half}, 0, fixed.result.run_dir);
+  EXPECT_THAT(dynamic.all("loss_scale"), Each(65536));
+  EXPECT_THAT(dynamic.all("skipped_steps"), Each(3));
+  EXPECT_THAT(dynamic.messages, Not(Contains(HasSubstr("nothing was trained"))));
+}
+
+// 2^100 takes 90 halvings here.
+TEST_F(LossScaleTest, ADynamicScaleMayFallForLong) {
+  const std::vector<std::string> keys{half, overflowing, "optimizer.kind=adam", "optimizer.lr=0.01",
+                                      "steps=120"};
+  const Trained stopped = run(keys, 3);
+  put_state(stopped.result.run_dir, 3, loss_scale_state, scale_of(0x1p100f));
+  const Trained resumed = run(keys, 0, stopped.result.run_dir);
+  const double skipped = resumed.all("skipped_steps").back();
+  EXPECT_GT(skipped, 60);
+  EXPECT_LT(skipped, 115);
+}
+
+TEST_F(LossScaleTest, StatesThatCannotBeAreNamed) {
+  const Trained stopped = run({half}, 3);
+  const std::string run_dir = stopped.result.run_dir;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<std::tuple<const char*, HostTensor, const char*>> cases{
+      {loss_scale_state, scale_of(infinity), "got inf"},
+      {loss_scale_state, scale_of(std::nanf("")), "got nan"},
+      {loss_scale_state, scale_of(0), "got 0"},
+      {loss_scale_state, scale_of(-2), "expected a finite number of 1e-06 or more, got -2"},
+      {loss_scale_state, count_of(2), "expected float32[], got int64[]"},
+      {skipped_steps_state, count_of(4), "expected 0 to 3, the steps done, got 4"},
+      {skipped_steps_state, count_of(-1), "got -1"},
+      {good_steps_state, count_of(-7), "got -7"},
+  };
+  for (const auto& [name, value, got] : cases) {
+    const std::string checkpoint = run_dir + "/checkpoints/" + checkpoint_name(3);
+    HostTensor before;
+    for (const NamedTensor& state : read_checkpoint(checkpoint).optimizer) {
+      if (state.name == name) before = state.tensor;
+    }
+    put_state(run_dir, 3, name, value);
+    for (const char* compute : {"precision.compute=float16", "precision.compute=float32"}) {
+      try {
+        run({compute}, 0, run_dir);
+        ADD_FAILURE() << "no error: " << name << " " << got;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::data);
+        EXPECT_THAT(error.what(), AllOf(HasSubstr(checkpoint + ": " + name), HasSubstr(got)));
+      }
+    }
+    EXPECT_EQ(testing::metrics_of(run_dir).size(), 3u);
+    put_state(run_dir, 3, name, before);
+  }
+  EXPECT_EQ(run({half}, 0, run_dir).result.steps, 6u);
+}
+
 TEST_F(LossScaleTest, TheSummarySaysWhatWasSkipped) {
   const Trained run = this->run({half, overflowing, "steps=8", "optimizer.kind=adam"});
   std::string text;
@@ -190,11 +287,37 @@ TEST_F(LossScaleTest, WhatNoScaleHelpsEnds) {
     }
     return std::string("no error");
   };
-  EXPECT_THAT(ending({}), AllOf(HasSubstr("precision.loss_scale"), HasSubstr("fell too low"),
-                                HasSubstr("step 36"), HasSubstr("36 steps skipped in all"),
-                                HasSubstr("precision.keep_float32")));
+  EXPECT_THAT(ending({}),
+              AllOf(HasSubstr("precision.loss_scale"), HasSubstr("fell too low"),
+                    HasSubstr("step 36: expected finite gradients at a scale of 1e-6 or more, got "
+                              "a scale of 9.53674e-07, 36 steps skipped in all"),
+                    HasSubstr("precision.keep_float32")));
   EXPECT_THAT(ending({"precision.loss_scale=1024"}),
-              AllOf(HasSubstr("40 steps in a row"), HasSubstr("lower precision.loss_scale")));
+              AllOf(HasSubstr("40 steps in a row"),
+                    HasSubstr("step 40: expected finite gradients, got a scale of 1024, 40 steps "
+                              "skipped in all"),
+                    HasSubstr("lower precision.loss_scale")));
+  EXPECT_THAT(ending({"precision.loss_scale=1e30", "steps=40"}),
+              HasSubstr("got a scale of 1e+30, 40 steps skipped"));
+}
+
+TEST_F(LossScaleTest, SkippedStepsCountAcrossResumptions) {
+  const std::vector<std::string> keys{half, "precision.loss_scale=1e30", "steps=60"};
+  const std::string run_dir = run(keys, 15).result.run_dir;
+  run(keys, 30, run_dir);
+  EXPECT_THAT(testing::error_text([&] { run(keys, 50, run_dir); }),
+              AllOf(HasSubstr("40 steps in a row"), HasSubstr("step 40")));
+}
+
+TEST_F(LossScaleTest, TheLogHasNotesAndTheReasonOfTheEnd) {
+  const std::string run_dir = folder_ / "logged";
+  const std::string error = testing::error_text([&] {
+    run({half, "precision.loss_scale=1e30", "steps=60", "run_dir=\"" + run_dir + "\""});
+  });
+  EXPECT_THAT(error, HasSubstr("40 steps in a row"));
+  const std::vector<std::string> log = testing::lines_of(run_dir + "/train.log");
+  EXPECT_THAT(log, Contains(HasSubstr("cpu computes in float32: it is not fast with float16")));
+  EXPECT_EQ(log.empty() ? "" : log.back(), error);
 }
 
 // ---------------------------------------------------------------- configuration

@@ -245,8 +245,10 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
     errors.push_back(std::move(d));
     return;
   }
+  // No choice of a key that has some reads as another type.
   const bool wants_text =
-      info && (info->type & (string_value | path_value | duration_value | selector_value)) &&
+      info && info->allowed.empty() &&
+      (info->type & (string_value | path_value | duration_value | selector_value)) &&
       !fits(value, info->type);
   if (!is_toml || value.kind == Kind::other || wants_text) {
     value = ConfigValue{.kind = Kind::string, .text = interpolate(written, where, errors)};

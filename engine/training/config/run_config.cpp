@@ -108,6 +108,20 @@ void refuse_keys(const TableReader& table, const std::string& kind,
   }
 }
 
+// As refuse_keys, but where the command line chose `chosen`: keys that the file has for what it
+// chose itself are left out.
+void refuse_unless_overridden(const TableReader& table, const std::string& kind,
+                              std::string_view chosen,
+                              std::initializer_list<std::string_view> keys) {
+  const ConfigValue* choice = table.find(chosen);
+  for (const std::string_view key : keys) {
+    const ConfigValue* value = table.valid(key);
+    if (choice && value && choice->where.file == command_line && value->where.file != command_line)
+      continue;
+    refuse_keys(table, kind, {key});
+  }
+}
+
 void require_key(const TableReader& table, std::string_view key, const std::string& kind) {
   if (table.find(key)) return;
   table.report(table.where(), key, "this key is missing: " + kind + " needs it", "string");
@@ -282,13 +296,15 @@ void read_precision(const TableReader& root, PrecisionConfig& to) {
   table.read("compute", compute);
   if (const auto dtype = dtype_from_name(compute)) to.compute = *dtype;
   table.read("tf32", to.tf32);
-  if (const ConfigValue* scale = table.valid("loss_scale"); scale && scale->kind != Kind::string) {
-    to.loss_scale = scale->number;
-    refuse_keys(table, "a fixed loss_scale", {"growth_interval"});
-  }
-  table.read("growth_interval", to.growth_interval);
+  const ConfigValue* scale = table.valid("loss_scale");
   if (!to.scales_loss()) {
-    refuse_keys(table, "compute = \"" + compute + "\"", {"loss_scale", "growth_interval"});
+    const std::string kind = "compute = \"" + compute + "\"";
+    refuse_unless_overridden(table, kind, "compute", {"loss_scale", "growth_interval"});
+  } else if (scale && scale->kind != Kind::string) {
+    to.loss_scale = scale->number;
+    refuse_unless_overridden(table, "a fixed loss_scale", "loss_scale", {"growth_interval"});
+  } else {
+    table.read("growth_interval", to.growth_interval);
   }
   if (const ConfigValue* list = table.valid("keep_float32")) {
     for (const ConfigValue& item : list->items) {

@@ -2,6 +2,7 @@
 // results near those of float32.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -91,6 +92,24 @@ TEST_F(PrecisionTest, ProductsAndWeightsAreOfSixteenBits) {
   EXPECT_EQ(products, 8);  // three layers, three weight and two data gradients
   EXPECT_EQ(weights, 6);
   EXPECT_EQ(lowered.graph.type(lowered.graph.find_output("loss")->value).dtype, DType::float32);
+}
+
+// The host's updates alone are nothing that 16 bits are for.
+TEST_F(PrecisionTest, DevicesThatComputeProductsInFloat32AreNamed) {
+  const Graph graph = mlp_training(operators, 4, {7, 6, 5, 3}, Update::adam);
+  const auto says_so = [](const Lowered& lowered) {
+    return std::any_of(lowered.notes.begin(), lowered.notes.end(), [](const std::string& note) {
+      return note.find("cpu computes in float32: it is not fast with float16") != note.npos;
+    });
+  };
+  EXPECT_FALSE(says_so(compiled(graph, 0, DType::float16).lowered));
+  Placement on_host = on_accelerator(graph, 0);
+  for (PlacedNode& node : on_host.nodes) node.device = 0;
+  for (PlacedState& state : on_host.states) state.state = state.param = 0;
+  ProgramOptions options;
+  options.lower.compute = DType::float16;
+  EXPECT_TRUE(
+      says_so(compile_program(graph, on_host, operators, machine.devices, options).lowered));
 }
 
 // Gradients go down and weights come up in 16 bits, and nothing else crosses but the batch.

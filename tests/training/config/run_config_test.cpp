@@ -263,6 +263,36 @@ TEST(RunConfig, OverridesThatAreNoTomlSayWhy) {
   EXPECT_EQ(parse(minimal, {"run_dir={a,b}"}).run_dir, "/folder/{a,b}");
 }
 
+TEST(RunConfig, AChoiceIsNotMadeOfAnotherType) {
+  const std::string half = "precision.compute=float16";
+  EXPECT_THAT(first_error(minimal, {half, "precision.loss_scale=true"}),
+              HasSubstr("precision.loss_scale: wrong type: expected number or string, got true"));
+  EXPECT_THAT(first_error(minimal, {half, "precision.loss_scale=[1]"}),
+              AllOf(HasSubstr("precision.loss_scale: wrong type"), HasSubstr("got list")));
+  EXPECT_THAT(first_error(minimal, {half, "precision.loss_scale=static"}),
+              HasSubstr("precision.loss_scale: unknown value"));
+}
+
+// As where a run in float16 is evaluated or trained from its resolved file in float32.
+TEST(RunConfig, AnOverrideRulesOutKeysOfTheFile) {
+  const std::string half = std::string(minimal) + "[precision]\ncompute = 'float16'\n";
+  for (const std::string keys : {"", "loss_scale = 1024\n", "growth_interval = 5\n"}) {
+    const std::string resolved = to_toml(parse(half + keys));
+    for (const std::string other : {"precision.compute=float32", "precision.compute=bfloat16"}) {
+      const RunConfig wide = parse(resolved, {other});
+      EXPECT_EQ(wide.precision, parse(minimal, {other}).precision) << keys;
+      EXPECT_EQ(parse(to_toml(wide)).precision, wide.precision) << keys;
+    }
+    EXPECT_EQ(parse(resolved, {"precision.loss_scale=128"}).precision,
+              parse(half, {"precision.loss_scale=128"}).precision);
+  }
+  const std::string refused = "not an option of compute = \"float32\"";
+  EXPECT_THAT(first_error(half, {"precision.compute=float32", "precision.loss_scale=128"}),
+              AllOf(HasSubstr("command line: precision.loss_scale"), HasSubstr(refused)));
+  EXPECT_THAT(first_error(std::string(minimal) + "[precision]\nloss_scale = 128\n"),
+              AllOf(HasSubstr("train.toml:6:14: precision.loss_scale"), HasSubstr(refused)));
+}
+
 TEST(RunConfig, EnvironmentVariables) {
   ::setenv("TANDEM_TEST_ROOT", "/data", 1);
   EXPECT_EQ(parse(full).data->train.files[0].paths[0], "/data/images.gz");
