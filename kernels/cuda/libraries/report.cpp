@@ -174,6 +174,7 @@ CudaReport with_driver_at(const std::string& path, const std::function<CudaRepor
     CudaReport report;
     report.toolkit = version_text(CUDART_VERSION);
     broken_driver(report, path, problem);
+    report.fix += "; cuBLASLt, cuDNN, NVRTC and NCCL are looked at once that is done";
     return report;
   }
   CudaReport report = look();
@@ -202,10 +203,9 @@ CudaReport without_throwing(Ask ask) {
 }  // namespace
 
 CudaReport cuda_report() {
-  const auto libraries = cuda::make_real_libraries();
-  CudaReport report = without_throwing(
-      [&](cuda::Runtime& runtime) { return cuda::report_all(runtime, *libraries); });
-  if (report.libraries.empty()) report.libraries = libraries->report();
+  CudaReport report = without_throwing([](cuda::Runtime& runtime) {
+    return cuda::report_all(runtime, *cuda::make_real_libraries());
+  });
   cuda::name_missing_folders(report, cuda::library_places());
   return report;
 }

@@ -16,7 +16,8 @@ CudaReport report_cards(Runtime& runtime);
 CudaReport report_all(Runtime& runtime, Libraries& libraries);
 
 /// What `look` reports, where the driver's library is at `path` ("": nowhere). A file that must not
-/// be opened is named without looking, one in which the runtime finds no driver afterwards.
+/// be opened is named without looking (the libraries open it, too), one in which the runtime finds
+/// no driver afterwards.
 CudaReport with_driver_at(const std::string& path, const std::function<CudaReport()>& look);
 
 /// Adds to `fix` what TANDEM_CUDA_LIBRARIES names and is no folder.
