@@ -4,17 +4,18 @@
 --binary DIR   a finished build folder instead of configuring and building the preset `cuda`
 --out DIR      results.jsonl, summary.md, a log of each stage (default: $OUT, else build-cuda/gpu_check_results)
 --stages A,B   only these
---minutes N    the whole check; what does not fit is skipped (default 10, with --torch 40; building not counted)
+--minutes N    the whole check, at least 1; what does not fit is skipped (default 10, with --torch 40; building not counted)
 --models DIR   exported networks for the step times (default: $TANDEM_MODELS, else build/models)
 --torch PYTHON an interpreter with PyTorch: the same models on the same card, alternating with ours
 --tf32         step times of float32 models with TF32, ours and PyTorch's alike
 
-No clock is changed, nothing is reset. Exit codes: 0 all passed, 1 something failed, 2 usage, 3 no card.
+No clock is changed, nothing is reset. Exit codes: 0 all passed, 1 something failed or nothing passed, 2 usage, 3 no card.
 """
 
 import argparse
 import ctypes
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -48,17 +49,47 @@ TORCH_VARIANTS = ("eager", "compile", "graphs")
 SKIPPED, NO_CARD = 77, 3
 
 
-def missing_card():
-    """Why no card can be used, in one sentence; None: one can."""
+PROBE_LIMIT = 60  # seconds that the driver may take to start
+
+
+def probe():
+    """Prints the driver's answer: "opened", its status and the number of cards, or "closed" and the loader's error."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "this machine has no NVIDIA driver (libcuda.so.1)."
+    except OSError as error:
+        print("closed", error)
+        return
+    try:
+        start, count_cards = driver.cuInit, driver.cuDeviceGetCount
+    except AttributeError as error:
+        print("closed", error)
+        return
     count = ctypes.c_int(0)
-    status = driver.cuInit(0)
+    status = start(0)
     if status == 0:
-        status = driver.cuDeviceGetCount(ctypes.byref(count))
-    if status == 100 or (status == 0 and count.value == 0):  # CUDA_ERROR_NO_DEVICE
+        status = count_cards(ctypes.byref(count))
+    print("opened", status, count.value)
+
+
+def missing_card():
+    """Why no card can be used, in one sentence; None: one can. Another process asks: a file that was cut short ends it, a pipe stops it."""
+    program = "import sys; sys.path.insert(0, sys.argv[1]); import gpu_check; gpu_check.probe()"
+    command = [sys.executable, "-c", program, pathlib.Path(__file__).resolve().parent]
+    broken = "the NVIDIA driver's library (libcuda.so.1) cannot be used: "
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=PROBE_LIMIT)
+    except subprocess.TimeoutExpired:
+        return broken + f"it does not answer within {PROBE_LIMIT} s."
+    if asked.returncode < 0:
+        return broken + f"it ends the process by signal {-asked.returncode}."
+    how, _, said = (asked.stdout.splitlines() or [""])[-1].partition(" ")
+    if how == "closed":
+        is_absent = said.startswith("libcuda.so.1:") and said.endswith("No such file or directory")
+        return "this machine has no NVIDIA driver (libcuda.so.1)." if is_absent else broken + said + "."
+    if how != "opened":
+        return broken + (asked.stderr.strip().rpartition("\n")[2] or f"exit code {asked.returncode}") + "."
+    status, count = map(int, said.split())
+    if status == 100 or (status == 0 and count == 0):  # CUDA_ERROR_NO_DEVICE
         return "the NVIDIA driver sees no card."
     if status != 0:
         return f"the NVIDIA driver does not start (error {status})."
@@ -88,6 +119,10 @@ class Results:
     @property
     def failed(self):
         return any(line["verdict"] == "failed" for line in self.verdicts)
+
+    @property
+    def passed(self):
+        return any(line["verdict"] == "passed" for line in self.verdicts)
 
 
 def stop(process):
@@ -264,7 +299,10 @@ def parse(arguments):
     for name in options.stages:
         if name not in LIMITS:
             parser.error(f"there is no stage {name}: {', '.join(LIMITS)}")
-    options.minutes = options.minutes or (40 if options.torch else 10)
+    if options.minutes is None:
+        options.minutes = 40 if options.torch else 10
+    if not (options.minutes >= 1 and math.isfinite(options.minutes)):
+        parser.error(f"--minutes: expected 1 or more, got {options.minutes:g}")
     options.models = options.models.absolute()
     if options.binary is not None:
         options.binary = options.binary.absolute()
@@ -273,6 +311,9 @@ def parse(arguments):
     if options.torch is not None and shutil.which(options.torch) is None:
         parser.error(f"there is no program {options.torch}")
     options.out = (options.out or pathlib.Path(os.environ.get("OUT") or ROOT / RESULTS)).absolute()
+    there = next(folder for folder in (options.out, *options.out.parents) if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        parser.error(f"--out: {options.out} is no folder that can be written to, because of {there}")
     return options
 
 
@@ -288,7 +329,11 @@ def main(arguments=None):
         except subprocess.CalledProcessError as error:
             print(f"gpu_check: the build failed with exit code {error.returncode}", file=sys.stderr)
             return 1
-    results = Results(options.out)
+    try:
+        results = Results(options.out)
+    except OSError as error:
+        print(f"gpu_check: --out: {error}", file=sys.stderr)
+        return 2
     check = Check(options, results)
     try:
         for stage in LIMITS:
@@ -300,7 +345,9 @@ def main(arguments=None):
         (options.out / "summary.md").write_text(text, encoding="utf-8")
     print("\n" + text)
     print(f"results in {options.out}")
-    return 1 if results.failed else 0
+    if not results.failed and not results.passed:
+        print("gpu_check: no stage has passed: nothing is proven", file=sys.stderr)
+    return 1 if results.failed or not results.passed else 0
 
 
 if __name__ == "__main__":

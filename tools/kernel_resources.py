@@ -5,7 +5,7 @@
     tools/kernel_resources.py build-cuda/tandem --check tests/cuda/kernel_resources.txt   1 where a kernel takes more than that file admits
     tools/kernel_resources.py build-cuda/tandem --check LIST --markdown docs/gpu/kernel_resources.md --json FILE
 
-It reads what NVIDIA's cuobjdump prints of the program: pip install nvidia-cuda-cuobjdump, where the toolkit has none.
+It reads what NVIDIA's cuobjdump prints of the program: tools/setup.sh installs it, where the toolkit has none.
 Exit codes: 0 within the bounds, 1 over them, 2 usage, 77 there is no cuobjdump.
 """
 
@@ -54,6 +54,9 @@ def find_tool():
     folders += ["/usr/local/cuda/bin", *sorted(glob.glob("/usr/local/cuda-*/bin"), reverse=True)]
     packages = [*sys.path, *glob.glob(os.environ.get("VIRTUAL_ENV", "/nowhere") + "/lib/python3*/site-packages")]
     folders += [os.path.join(p, "nvidia", "cu13", "bin") for p in packages]
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    deps = os.environ.get("TANDEM_DEPS") or os.path.join(cache, "tandem", "deps")  # of tools/setup.sh
+    folders += sorted(glob.glob(os.path.join(glob.escape(deps), "cuobjdump-*", "bin")), reverse=True)
     return shutil.which("cuobjdump") or next(filter(None, (shutil.which("cuobjdump", path=f) for f in folders)), None)
 
 
@@ -260,7 +263,7 @@ def main(arguments=None):
     parser.add_argument("--cuobjdump", default=find_tool())
     options = parser.parse_args(arguments)
     if options.cuobjdump is None:
-        print("kernel_resources: there is no cuobjdump: pip install nvidia-cuda-cuobjdump, or add the toolkit's folder bin to PATH", file=sys.stderr)
+        print("kernel_resources: there is no cuobjdump: tools/setup.sh installs it beside nvcc 13 (or: pip install nvidia-cuda-cuobjdump); or add the toolkit's folder bin to PATH", file=sys.stderr)
         return SKIPPED
     try:
         limits, exemptions = read_list(options.check) if options.check else ({"stack": 0, "threads": 0}, [])

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what Tandem's build needs and is not there yet. A second run does nothing.
 #
-#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library
+#   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library; cuobjdump, where there is nvcc 13 without it
 #   tools/setup.sh --developer  also clang-format and clang-tidy (for `make check` and `make tidy`)
 #   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
 #   tools/setup.sh --prefixes   print where the two libraries are (CMake reads this)
 #
-# TANDEM_DEPS    folder for the two libraries     default: ${XDG_CACHE_HOME:-~/.cache}/tandem/deps
+# TANDEM_DEPS    folder for what is no package    default: ${XDG_CACHE_HOME:-~/.cache}/tandem/deps
 # TANDEM_WHEELS  folder with the downloads, for machines without a network
 set -euo pipefail
 
@@ -26,6 +26,8 @@ onednn_hash=2f22a54d6a890ed14bfa185d42a4be65d8b5b1df85dc1f0f3a9abe31620416fb
 onednn_headers_hash=9763c69e8c907e119056bd52ad918ca84ac9ba939d130a99dfa95ccca3e5e284
 onnx_version=1.23.2
 onnx_hash=008cb0467b2bbee41448acc7da8b6f4e704624cb0d327a2d5adafc7ce19bc5b8
+cuobjdump_version=13.2.51
+cuobjdump_hash=95c69d3ddf0c2c1f535ec44c3433a66aeee19f588d9d22f73356e20b25f12b50
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -134,6 +136,39 @@ install_onnx() {
   say "ONNX $onnx_version is in $prefix"
 }
 
+# cuobjdump reads what the kernels take out of a built program, for the test kernel_resources. Toolkits may come without it.
+cuda_folders() {
+  local folder
+  for folder in "${CUDA_HOME:+$CUDA_HOME/bin}" /usr/local/cuda/bin /usr/local/cuda-*/bin; do
+    [[ -d $folder ]] && printf '%s\n' "$folder"
+  done
+  return 0
+}
+
+cuobjdump_prefix() { printf '%s/cuobjdump-%s\n' "$deps" "$cuobjdump_version"; }
+
+needs_cuobjdump() {
+  [[ $(uname -m) == x86_64 && ! -d $(cuobjdump_prefix) ]] || return 1
+  local folders path nvcc
+  folders=$(cuda_folders | paste -sd :)
+  path=$PATH${folders:+:$folders}
+  nvcc=$(PATH=$path type -P nvcc) || return 1
+  PATH=$path type -P cuobjdump >/dev/null && return 1
+  [[ $("$nvcc" --version 2>/dev/null) == *"release 13."* ]]
+}
+
+install_cuobjdump() {
+  local work=$1/cuobjdump
+  local wheel=nvidia_cuda_cuobjdump-$cuobjdump_version-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl
+  mkdir -p "$work/unpacked" "$work/prefix/bin"
+  # One attempt: builds without a network come by here each time.
+  PIP_RETRIES=0 download "$work" "$wheel" "$cuobjdump_hash" --only-binary :all: "nvidia-cuda-cuobjdump==$cuobjdump_version"
+  python3 -m zipfile -e "$work/$wheel" "$work/unpacked" || return 1
+  install -m 755 "$work/unpacked/nvidia/cu13/bin/cuobjdump" "$work/prefix/bin/cuobjdump" || return 1
+  mv -T "$work/prefix" "$(cuobjdump_prefix)" || return 1
+  say "cuobjdump $cuobjdump_version is in $(cuobjdump_prefix)"
+}
+
 check() {
   local missing
   mapfile -t missing < <(missing_packages "${packages[@]}")
@@ -164,3 +199,6 @@ work=$(mktemp -d "$deps/.work-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 system_onednn || install_onednn "$work"
 install_onnx "$work"
+if needs_cuobjdump; then # in a shell of its own: nothing but one test needs it
+  (install_cuobjdump "$work") || say "no cuobjdump: the test kernel_resources will be skipped"
+fi

@@ -338,6 +338,22 @@ TEST_F(SmallLibraries, TheFixNamesAnotherFileThatIsThere) {
   EXPECT_NE(open({"b", "a"})->nccl(), nullptr);
 }
 
+TEST_F(SmallLibraries, OfTheVariableThatCannotBeOpenedSayWhichFoldersToName) {
+  add_library(nccl_file(), nccl(NCCL_MAJOR, NCCL_MINOR), "b");
+  const std::string a = add("a"), b = folder_ / "b";
+  std::ofstream(a + "/" + nccl_file()) << "no library";
+  const auto broken = cuda::make_libraries({{a}, false, {}});
+  EXPECT_EQ(broken->nccl(), nullptr);
+  EXPECT_EQ(report_of("NCCL", *broken).problem,
+            a + "/" + nccl_file() + ": it is no shared library");
+  EXPECT_THAT(report_of("NCCL", *broken).fix,
+              StartsWith("take " + a + " out of TANDEM_CUDA_LIBRARIES, or replace the file: pip "));
+  const auto with_other = cuda::make_libraries({{a}, false, {b}});
+  EXPECT_EQ(with_other->nccl(), nullptr) << "a file of the variable has to be usable";
+  EXPECT_THAT(report_of("NCCL", *with_other).fix,
+              StartsWith("try the other one: TANDEM_CUDA_LIBRARIES=" + b + "; or pip "));
+}
+
 TEST_F(SmallLibraries, AreOpenedWhenAskedForInOrderAndOnce) {
   const auto notes = [&](const std::string& name) {  // when it is opened
     return "\n#include <stdio.h>\n__attribute__((constructor)) static void opened(void) {\n  FILE* "

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "kernels/cuda/libraries/report.h"
 #include "tests/cuda/support/given_libraries.h"
+#include "tests/cuda/support/small_libraries.h"
+#include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
@@ -114,6 +118,44 @@ TEST(CudaReport, NoDriver) {
   runtime.driver = own_driver;
   runtime.driver_error = cudaErrorUnknown;
   EXPECT_EQ(cuda::report_cards(runtime).problem, report.problem);
+}
+
+TEST(CudaReport, ADriverThatIsBroken) {
+  TemporaryFolder folder;
+  const std::string path = folder / "libcuda.so.1";
+  std::ofstream(path) << "no library";
+  CudaReport report = cuda::with_driver_at(path, [] {
+    ADD_FAILURE() << "the runtime would open the file";
+    return CudaReport();
+  });
+  EXPECT_EQ(report.problem,
+            "the NVIDIA driver's library " + path + " cannot be used: it is no shared library");
+  EXPECT_THAT(report.fix, StartsWith("remove that file, or its folder from LD_LIBRARY_PATH"));
+  EXPECT_NE(report.toolkit, "");
+  EXPECT_THAT(report.libraries, IsEmpty()) << "they open the driver, too";
+
+  CardsAlone runtime;
+  runtime.cards = {h100};
+  const auto look = [&] { return cuda::report_cards(runtime); };
+  compile_library(path, "int number;");
+  EXPECT_EQ(cuda::with_driver_at(path, look).problem, "");
+  EXPECT_EQ(cuda::with_driver_at("", look).problem, "");
+  runtime.driver = 0;
+  report = cuda::with_driver_at(path, look);
+  EXPECT_EQ(report.problem, "the NVIDIA driver's library " + path +
+                                " cannot be used: the CUDA runtime finds no driver in it");
+  EXPECT_EQ(cuda::with_driver_at("", look).problem,
+            "this machine has no NVIDIA driver (libcuda.so.1)");
+}
+
+TEST(CudaReport, FoldersThatAreNone) {
+  TemporaryFolder folder;
+  CudaReport report;
+  cuda::name_missing_folders(report, {{folder.path()}, true, {"/nowhere"}});
+  EXPECT_EQ(report.fix, "");
+  cuda::name_missing_folders(report, {{folder / "none", folder.path()}, true, {}});
+  EXPECT_EQ(report.fix,
+            "take " + (folder / "none") + " out of TANDEM_CUDA_LIBRARIES: it is no folder");
 }
 
 TEST(CudaReport, AnOldDriver) {

@@ -1,4 +1,6 @@
 """tools/gpu_check.sh: its arguments, a machine without a card, and stages that pass, fail, skip, crash and hang."""
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -49,7 +51,7 @@ class GpuCheck(unittest.TestCase):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
         return {"LD_LIBRARY_PATH": str(library.parent)}
 
-    def no_driver(self):
+    def broken_driver(self):
         """Environment in which a driver of this machine is not found: a file that is no library comes first."""
         library = self.folder / "no_driver" / "libcuda.so.1"
         library.parent.mkdir(exist_ok=True)
@@ -90,14 +92,54 @@ class GpuCheck(unittest.TestCase):
             gpu_check.LIMITS.update(before)
         return {v.get("label", v["stage"]): v for v in results.verdicts}, results
 
-    def test_without_a_driver(self):
-        ended = self.run_script("--out", self.folder / "out", env=self.no_driver())
+    def test_with_a_broken_driver(self):
+        ended = self.run_script("--out", self.folder / "out", env=self.broken_driver())
         self.assertEqual(ended.returncode, 3)
         self.assertEqual(ended.stdout, "")
-        self.assertEqual(
-            ended.stderr, "gpu_check: no card can be checked: this machine has no NVIDIA driver (libcuda.so.1).\n"
+        self.assertRegex(
+            ended.stderr,
+            r"^gpu_check: no card can be checked: the NVIDIA driver's library \(libcuda.so.1\) cannot be used: .*libcuda.so.1: .*\.\n$",
         )
         self.assertFalse((self.folder / "out").exists())
+
+    def test_without_a_driver(self):
+        class Absent:
+            def __init__(self, name):
+                raise OSError(f"{name}: cannot open shared object file: No such file or directory")
+
+        def ask(command, **settings):  # in this process, where no driver can be made to be found
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), unittest.mock.patch("ctypes.CDLL", Absent):
+                gpu_check.probe()
+            return subprocess.CompletedProcess(command, 0, said.getvalue(), "")
+
+        with unittest.mock.patch.object(subprocess, "run", ask):
+            self.assertEqual(gpu_check.missing_card(), "this machine has no NVIDIA driver (libcuda.so.1).")
+
+    def test_drivers_that_are_no_libraries(self):
+        library = self.folder / "driver" / "libcuda.so.1"
+        library.parent.mkdir()
+        source = self.folder / "driver.c"
+        source.write_text("int nothing;\n")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        whole = library.read_bytes()
+
+        def why():
+            with unittest.mock.patch.dict(os.environ, {"LD_LIBRARY_PATH": str(library.parent)}):
+                return gpu_check.missing_card()
+
+        broken = "the NVIDIA driver's library (libcuda.so.1) cannot be used: "
+        self.assertTrue(why().startswith(broken) and "cuInit" in why(), why())
+        for size in (0, 20, 5000):  # at 5000 bytes the loader is ended by a signal
+            library.write_bytes(whole[:size])
+            self.assertTrue(why().startswith(broken), why())
+        library.unlink()
+        library.mkdir()
+        self.assertTrue(why().startswith(broken), why())
+        library.rmdir()
+        os.mkfifo(library)
+        with unittest.mock.patch.object(gpu_check, "PROBE_LIMIT", 2):
+            self.assertEqual(why(), broken + "it does not answer within 2 s.")
 
     def test_without_a_card(self):
         for settings in ({"init": 100, "cards": 0}, {"init": 0, "cards": 0}):
@@ -115,8 +157,15 @@ class GpuCheck(unittest.TestCase):
             (["--binary", self.program(), "--torch", self.folder / "python"], "there is no program"),
             (["--stages", ""], "no stages"),
             (["--fast"], "--fast"),
+            (["--minutes", "0"], "--minutes: expected 1 or more, got 0"),
+            (["--minutes", "-1"], "--minutes: expected 1 or more, got -1"),
+            (["--minutes", "0.05"], "--minutes: expected 1 or more, got 0.05"),
+            (["--minutes", "nan"], "--minutes: expected 1 or more, got nan"),
+            (["--minutes", "inf"], "--minutes: expected 1 or more, got inf"),
+            (["--out", "/dev/null"], "--out: /dev/null is no folder"),
+            (["--out", "/dev/null/results"], "because of /dev/null"),
         ):
-            ended = self.run_script(*arguments, env=self.no_driver())
+            ended = self.run_script(*arguments, env=self.broken_driver())
             self.assertEqual(ended.returncode, 2, arguments)
             self.assertIn(part, ended.stderr)
 
@@ -143,6 +192,24 @@ class GpuCheck(unittest.TestCase):
             "--binary", self.program(), "--out", self.folder / "out", "--stages", "env", env=self.driver(init=0, cards=1)
         )
         self.assertEqual(ended.returncode, 0, ended.stderr)
+
+    def test_nothing_that_passed_is_no_success(self):
+        env = self.driver(init=0, cards=1)
+        command = ["--binary", self.program(), "--out", self.folder / "out", "--stages"]
+        ended = self.run_script(*command, "nccl", env=env)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("no stage has passed", ended.stderr)
+        self.assertEqual(self.run_script(*command, "env,nccl", env=env).returncode, 0)
+
+    def test_time_that_is_up_is_no_success(self):
+        with open(os.devnull, "w") as nothing, unittest.mock.patch("sys.stdout", nothing), unittest.mock.patch(
+            "sys.stderr", nothing
+        ), unittest.mock.patch.multiple(gpu_check, missing_card=lambda: None), unittest.mock.patch.object(
+            gpu_check.Check, "limit", lambda self, seconds: 0
+        ):
+            code = gpu_check.main(["--binary", str(self.program()), "--out", str(self.folder / "out"), "--stages", "env,parity16"])
+        self.assertEqual(code, 1)
+        self.assertIn("the time is up", (self.folder / "out" / "summary.md").read_text())
 
     def test_without_options_results_lie_beside_the_program(self):
         def build():

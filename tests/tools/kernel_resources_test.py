@@ -177,6 +177,29 @@ class KernelResources(unittest.TestCase):
             self.assertEqual(kernel_resources.main(["program"]), 77)
         self.assertIn("pip install nvidia-cuda-cuobjdump", errors.getvalue())
 
+    def test_the_tool_of_setup_is_found(self):
+        tool = self.folder / "deps" / "cuobjdump-13.2.51" / "bin" / "cuobjdump"
+        tool.parent.mkdir(parents=True)
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        cache = self.folder / "cache" / "tandem"
+        cache.mkdir(parents=True)
+        (cache / "deps").symlink_to(self.folder / "deps")
+        with unittest.mock.patch.dict(os.environ, {"PATH": str(self.folder)}), unittest.mock.patch.object(
+            kernel_resources.sys, "path", []
+        ), unittest.mock.patch.object(kernel_resources.glob, "glob", lambda p, glob=kernel_resources.glob.glob: [] if "/cuda-" in p else glob(p)):
+            for name in ("CUDA_HOME", "VIRTUAL_ENV", "TANDEM_DEPS", "XDG_CACHE_HOME"):
+                os.environ.pop(name, None)
+            if os.path.exists("/usr/local/cuda/bin/cuobjdump"):
+                self.skipTest("the toolkit has its own, which comes first")
+            os.environ["TANDEM_DEPS"] = str(self.folder / "deps")
+            self.assertEqual(kernel_resources.find_tool(), str(tool))
+            os.environ["TANDEM_DEPS"] = ""
+            os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
+            self.assertEqual(kernel_resources.find_tool(), str(cache / "deps" / "cuobjdump-13.2.51" / "bin" / "cuobjdump"))
+            os.environ["TANDEM_DEPS"] = str(self.folder / "none")
+            self.assertIsNone(kernel_resources.find_tool())
+
     def test_the_page_names_folders_and_exceptions(self):
         page = self.folder / "page.md"
         self.check(LIST + "folder/*: Forward* | stack | 16 | an array\n", more=["--markdown", str(page)], stack=16)

@@ -161,6 +161,10 @@ std::string own_cache_folder() {
 }  // namespace
 
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
+  // Looked at before the runtime opens the driver, which a file that was cut short does not
+  // survive.
+  const CudaReport report = cuda_cards();
+  if (report.cards.empty()) cuda::cannot_use(options, report.problem, report.fix);
   CudaOptions with_cache = options;
   if (with_cache.cache_folder.empty()) with_cache.cache_folder = own_cache_folder();
   return cuda::make_device(with_cache, cuda::make_real_runtime(), cuda::make_real_libraries());

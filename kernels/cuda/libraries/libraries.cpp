@@ -143,11 +143,14 @@ std::string fix_of(const About& about, const std::string& file, const SharedLibr
   std::string package = about.package;
   if (package.ends_with("-cu")) package += std::to_string(cuda_major);
   std::string fix = "pip install '" + package + ">=" + to_text(about.needed) + "'";
-  if (library.path.empty()) return fix + ", or name its folder in TANDEM_CUDA_LIBRARIES";
-  const std::vector<std::string> others = other_files(file, places, library.path);
-  if (others.empty()) return fix + ", and name its folder in TANDEM_CUDA_LIBRARIES";
-  const std::string folder = others[0].substr(0, others[0].rfind('/'));
-  return "try the other one: TANDEM_CUDA_LIBRARIES=" + folder + "; or " + fix;
+  const std::string& unfit = library.path.empty() ? library.refused : library.path;
+  if (unfit.empty()) return fix + ", or name its folder in TANDEM_CUDA_LIBRARIES";
+  const auto folder_of = [](const std::string& path) { return path.substr(0, path.rfind('/')); };
+  if (const auto others = other_files(file, places, unfit); !others.empty()) {
+    return "try the other one: TANDEM_CUDA_LIBRARIES=" + folder_of(others[0]) + "; or " + fix;
+  }
+  if (library.refused.empty()) return fix + ", and name its folder in TANDEM_CUDA_LIBRARIES";
+  return "take " + folder_of(unfit) + " out of TANDEM_CUDA_LIBRARIES, or replace the file: " + fix;
 }
 
 /// A library that is opened once, by whoever asks first.

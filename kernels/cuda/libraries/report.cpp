@@ -5,6 +5,8 @@
 #include <exception>
 #include <string_view>
 
+#include "kernels/cuda/libraries/library_file.h"
+
 namespace tandem {
 namespace cuda {
 namespace {
@@ -25,6 +27,11 @@ std::string newer_driver() {
 void no_driver(CudaReport& report) {
   report.problem = "this machine has no NVIDIA driver (libcuda.so.1)";
   report.fix = "install " + newer_driver() + "; a container has to be started with --gpus all";
+}
+
+void broken_driver(CudaReport& report, const std::string& path, const std::string& why) {
+  report.problem = "the NVIDIA driver's library " + path + " cannot be used: " + why;
+  report.fix = "remove that file, or its folder from LD_LIBRARY_PATH; install " + newer_driver();
 }
 
 void old_driver(CudaReport& report) {
@@ -154,6 +161,28 @@ CudaReport report_all(Runtime& runtime, Libraries& libraries) {
   return report;
 }
 
+void name_missing_folders(CudaReport& report, const LibraryPlaces& places) {
+  for (const std::string& folder : missing_folders(places)) {
+    report.fix += (report.fix.empty() ? "" : "; ") + ("take " + folder) +
+                  " out of TANDEM_CUDA_LIBRARIES: it is no folder";
+  }
+}
+
+CudaReport with_driver_at(const std::string& path, const std::function<CudaReport()>& look) {
+  const std::string problem = path.empty() ? "" : file_problem(path);
+  if (!problem.empty()) {
+    CudaReport report;
+    report.toolkit = version_text(CUDART_VERSION);
+    broken_driver(report, path, problem);
+    report.fix += "; cuBLASLt, cuDNN, NVRTC and NCCL are looked at once that is done";
+    return report;
+  }
+  CudaReport report = look();
+  if (!path.empty() && report.driver.empty())
+    broken_driver(report, path, "the CUDA runtime finds no driver in it");
+  return report;
+}
+
 }  // namespace cuda
 
 namespace {
@@ -161,7 +190,8 @@ namespace {
 template <class Ask>
 CudaReport without_throwing(Ask ask) {
   try {
-    return ask(*cuda::make_real_runtime());
+    return cuda::with_driver_at(cuda::loader_file("libcuda.so.1"),
+                                [&] { return ask(*cuda::make_real_runtime()); });
   } catch (const std::exception& error) {
     CudaReport report;
     report.toolkit = cuda::version_text(CUDART_VERSION);
@@ -173,9 +203,11 @@ CudaReport without_throwing(Ask ask) {
 }  // namespace
 
 CudaReport cuda_report() {
-  return without_throwing([](cuda::Runtime& runtime) {
+  CudaReport report = without_throwing([](cuda::Runtime& runtime) {
     return cuda::report_all(runtime, *cuda::make_real_libraries());
   });
+  cuda::name_missing_folders(report, cuda::library_places());
+  return report;
 }
 
 CudaReport cuda_cards() {

@@ -1,9 +1,11 @@
 // What cuda_devices.h says of a machine, by the runtime and the libraries that are given.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "kernels/cuda/libraries/libraries.h"
+#include "kernels/cuda/libraries/shared_library.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace tandem::cuda {
@@ -12,6 +14,14 @@ namespace tandem::cuda {
 CudaReport report_cards(Runtime& runtime);
 /// All of it. Leaves the calling thread at another card.
 CudaReport report_all(Runtime& runtime, Libraries& libraries);
+
+/// What `look` reports, where the driver's library is at `path` ("": nowhere). A file that must not
+/// be opened is named without looking (the libraries open it, too), one in which the runtime finds
+/// no driver afterwards.
+CudaReport with_driver_at(const std::string& path, const std::function<CudaReport()>& look);
+
+/// Adds to `fix` what TANDEM_CUDA_LIBRARIES names and is no folder.
+void name_missing_folders(CudaReport& report, const LibraryPlaces& places);
 
 /// Whether a card of this compute capability runs code of `architectures`, written as CMake does
 /// but for the commas: "80-real,90" has machine code for 8.x and 9.x cards, and what the driver

@@ -11,6 +11,8 @@
 #include <set>
 #include <string_view>
 
+#include "kernels/cuda/libraries/library_file.h"
+
 namespace tandem::cuda {
 namespace {
 
@@ -82,11 +84,14 @@ class Folders {
   std::vector<std::string> list_;
 };
 
-/// The absolute path of a file that is there; "" where none is.
+/// The absolute path of what has this name in a folder, be it a link to nothing; "" where nothing
+/// has.
 std::string file_in(const std::string& folder, const std::string& file) {
   std::error_code error;
   const fs::path path = fs::absolute(fs::path(folder) / file, error);
-  return !error && fs::exists(path, error) ? path.string() : "";
+  if (error) return "";
+  const fs::file_type type = fs::symlink_status(path, error).type();
+  return type == fs::file_type::not_found || type == fs::file_type::none ? "" : path.string();
 }
 
 std::string last_error() {
@@ -94,7 +99,23 @@ std::string last_error() {
   return text != nullptr ? text : "unknown error";
 }
 
-void* open_file(const std::string& name) { return dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL); }
+/// A path, or a name that the loader looks for.
+struct Opened {
+  void* handle = nullptr;
+  std::string error;  // "" where there is a handle
+};
+
+Opened open_file(const std::string& name) {
+  const bool is_path = name.find('/') != std::string::npos;
+  if (const std::string path = is_path ? name : loader_file(name); !path.empty()) {
+    if (const std::string problem = file_problem(path); !problem.empty())
+      return {nullptr, path + ": " + problem};
+  }
+  Opened opened;
+  opened.handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (opened.handle == nullptr) opened.error = last_error();
+  return opened;
+}
 
 std::string path_of(void* handle) {
   link_map* map = nullptr;
@@ -145,8 +166,11 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
   const auto none_in = [&](const std::string& place) {
     absent += (absent.empty() ? "" : ", ") + place;
   };
+  std::string error;  // of the last try
   const auto open = [&](const std::string& name) {
-    library.handle = open_file(name);
+    const Opened opened = open_file(name);
+    library.handle = opened.handle;
+    error = opened.error;
     if (library.handle == nullptr) return false;
     library.path = path_of(library.handle);
     library.problem.clear();
@@ -155,14 +179,16 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
   for (const std::string& folder : places.first) {
     const std::string path = file_in(folder, file);
     if (!path.empty()) {
-      if (!open(path)) library.problem = last_error();
+      if (!open(path)) {
+        library.problem = error;
+        library.refused = path;
+      }
       return library;
     }
     none_in(folder);
   }
   if (places.by_name) {
     if (open(file)) return library;
-    const std::string error = last_error();
     if (error.starts_with(file + ": cannot open shared object file")) {
       none_in("the loader's folders");
     } else {
@@ -176,7 +202,7 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
       continue;
     }
     if (open(path)) return library;
-    library.problem += last_error() + "; ";
+    library.problem += error + "; ";
   }
   library.problem += file + " is not in " + (absent.empty() ? "any other folder" : absent);
   return library;
@@ -184,8 +210,9 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
 
 std::string open_part(const std::string& file, const SharedLibrary& library) {
   const std::string beside = file_in(fs::path(library.path).parent_path().string(), file);
-  if (open_file(beside.empty() ? file : beside) != nullptr) return "";
-  return "its part " + file + " cannot be opened: " + last_error();
+  const Opened opened = open_file(beside.empty() ? file : beside);
+  if (opened.handle != nullptr) return "";
+  return "its part " + file + " cannot be opened: " + opened.error;
 }
 
 std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,
@@ -193,14 +220,23 @@ std::vector<std::string> other_files(const std::string& file, const LibraryPlace
   std::vector<std::string> found;
   std::error_code error;
   std::set<fs::path> known{fs::canonical(path, error)};
-  for (const auto* folders : {&places.first, &places.others}) {
-    for (const std::string& folder : *folders) {
-      const std::string other = file_in(folder, file);
-      if (other.empty()) continue;
-      if (known.insert(fs::canonical(other, error)).second) found.push_back(other);
-    }
-  }
+  const auto add = [&](const std::string& other) {
+    if (other.empty() || !file_problem(other).empty()) return;
+    if (known.insert(fs::canonical(other, error)).second) found.push_back(other);
+  };
+  for (const std::string& folder : places.first) add(file_in(folder, file));
+  if (places.by_name) add(loader_file(file));
+  for (const std::string& folder : places.others) add(file_in(folder, file));
   return found;
+}
+
+std::vector<std::string> missing_folders(const LibraryPlaces& places) {
+  std::vector<std::string> missing;
+  for (const std::string& folder : places.first) {
+    std::error_code error;
+    if (!fs::is_directory(folder, error)) missing.push_back(folder);
+  }
+  return missing;
 }
 
 }  // namespace tandem::cuda

@@ -31,6 +31,7 @@ struct SharedLibrary {
   void* handle = nullptr;
   std::string path;     // of the file; "" where none was opened
   std::string problem;  // why none was: where it was looked for, and what is wrong with files there
+  std::string refused;  // the file in a folder of `first` that cannot be opened; "" where none is
 
   /// Null where the library has no such function.
   void* function(const char* name) const;
@@ -43,8 +44,10 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
 /// it.
 /// "" where it is open now, else the reason.
 std::string open_part(const std::string& file, const SharedLibrary& library);
-/// Files of this name in `places` other than the one at `path`, in the search order.
+/// Whole files of this name in `places` other than the one at `path`, in the search order.
 std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,
                                      const std::string& path);
+/// Those of `first` that are no folders.
+std::vector<std::string> missing_folders(const LibraryPlaces& places);
 
 }  // namespace tandem::cuda
