@@ -311,8 +311,8 @@ def parse(arguments):
     if options.torch is not None and shutil.which(options.torch) is None:
         parser.error(f"there is no program {options.torch}")
     options.out = (options.out or pathlib.Path(os.environ.get("OUT") or ROOT / RESULTS)).absolute()
-    there = next(folder for folder in (options.out, *options.out.parents) if folder.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+    there = next(folder for folder in (options.out, *options.out.parents) if os.path.exists(folder))
+    if not os.path.isdir(there) or not os.access(there, os.W_OK | os.X_OK):
         parser.error(f"--out: {options.out} is no folder that can be written to, because of {there}")
     return options
 

@@ -8,6 +8,7 @@
 #include <elf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -80,6 +81,26 @@ TEST_F(LibraryFile, CutShortAnywhereIsSeen) {
   }
   write(part, whole.substr(0, whole.size() - 1));
   EXPECT_THAT(cuda::file_problem(part), StartsWith("it was cut short: its list of sections"));
+}
+
+TEST_F(LibraryFile, WhatIsLoadedHasToBeThere) {
+  std::string bytes = read(add_whole("a"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  std::uint64_t end = 0;  // of what is loaded
+  for (std::size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (segment.p_type == PT_LOAD) end = std::max(end, segment.p_offset + segment.p_filesz);
+  }
+  ASSERT_GT(end, sizeof header);
+  header.e_shoff = 0;  // of a library without a list of sections
+  std::memcpy(bytes.data(), &header, sizeof header);
+  const std::string path = folder_ / "part";
+  write(path, bytes.substr(0, end));
+  EXPECT_EQ(cuda::file_problem(path), "");
+  write(path, bytes.substr(0, end - 1));
+  EXPECT_THAT(cuda::file_problem(path), StartsWith("it was cut short: a segment goes beyond"));
 }
 
 TEST_F(LibraryFile, OffsetsBeyondAllFilesAreSeen) {
@@ -160,7 +181,7 @@ TEST_F(LibraryFile, OfANameIsSearchedInTheEnvironment) {
   const auto said = [&](const std::string& folders) {
     const std::string command = "TANDEM_TEST_AGAIN=1 LD_LIBRARY_PATH='" + folders +
                                 (before != nullptr ? std::string(":") + before : "") +
-                                "' timeout 60 '" + program +
+                                "' timeout 20 '" + program +
                                 "' --gtest_filter=LibraryFile.OfANameIsSearchedInTheEnvironment";
     std::string text;
     FILE* const output = popen(command.c_str(), "r");
