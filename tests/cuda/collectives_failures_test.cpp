@@ -45,7 +45,7 @@ TEST(CollectiveStarts, MissingLibrariesAreNamedByRank) {
   ThreadRanksOptions options;
   options.ranks = 3;
   const auto thrown = on_ranks(options, nccl, [&](ThreadRank& rank) {
-    if (rank.rank == 1) rank.libraries = std::make_shared<NcclLibraries>(nullptr);
+    if (rank.rank == 1) rank.libraries = nccl_alone(nullptr);
     rank.communicator();
   });
   EXPECT_THAT(thrown, Each(AllOf(HasSubstr("NCCL has not started"),

@@ -317,7 +317,7 @@ TEST(CollectivesRefuse, StreamsOfOtherCards) {
   FakeRuntimeOptions two;
   two.cards = 2;
   const auto runtime = std::make_shared<FakeRuntime>(two);
-  const auto libraries = std::make_shared<NcclLibraries>(nccl.table());
+  const auto libraries = nccl_alone(nccl.table());
   nccl.on_this_thread(runtime);
   CudaOptions options;
   options.name = "cuda:1";

@@ -20,7 +20,7 @@ Said run(testing::FakeNccl& nccl, testing::FakeRuntimeOptions options = {}) {
   of_stage.small = true;
   Said said;
   {
-    CheckCard card(runtime, std::make_shared<testing::NcclLibraries>(nccl.table()));
+    CheckCard card(runtime, testing::nccl_alone(nccl.table()));
     said = said_by([&](Report& report) { run_nccl(card, of_stage, report); });
   }
   EXPECT_THAT(runtime->problems(), IsEmpty());

@@ -483,6 +483,9 @@ FakeNccl::FakeNccl() {
   table_.ncclGroupEnd = Calls::group_end;
 }
 
-FakeNccl::~FakeNccl() { current_ = nullptr; }
+FakeNccl::~FakeNccl() {
+  current_ = nullptr;
+  for (const auto& [communicator, rank] : ranks_) rank->world->members.clear();  // who knows it
+}
 
 }  // namespace tandem::testing

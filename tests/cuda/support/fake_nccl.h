@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/libraries/libraries.h"
 #include "kernels/cuda/libraries/nccl.h"
 #include "tests/cuda/support/fake_runtime.h"
+#include "tests/cuda/support/given_libraries.h"
 
 namespace tandem::testing {
 
@@ -83,20 +83,11 @@ class FakeNccl {
 };
 
 /// NCCL alone; null: it cannot be used.
-class NcclLibraries final : public cuda::Libraries {
- public:
-  explicit NcclLibraries(const cuda::Nccl* table) : table_(table) {}
-  const cuda::CublasLt* cublas_lt() override { return nullptr; }
-  const cuda::Cudnn* cudnn() override { return nullptr; }
-  const cuda::Nvrtc* nvrtc() override { return nullptr; }
-  const cuda::Nccl* nccl() override { return table_; }
-  std::vector<CudaLibraryReport> report() override {
-    if (table_ != nullptr) return {};
-    return {{"NCCL", "2.28", "", "", "libnccl.so.2 is nowhere", "pip install nccl"}};
-  }
-
- private:
-  const cuda::Nccl* table_;
-};
+inline std::shared_ptr<cuda::Libraries> nccl_alone(const cuda::Nccl* table) {
+  LibraryTables tables{.nccl = table};
+  if (table == nullptr)
+    tables.report = {{"NCCL", "2.28", "", "", "libnccl.so.2 is nowhere", "pip install nccl"}};
+  return std::make_shared<GivenLibraries>(tables);
+}
 
 }  // namespace tandem::testing

@@ -133,7 +133,7 @@ inline std::vector<std::string> on_ranks(const ThreadRanksOptions& options, Fake
         rank.hub = hub;
         rank.rendezvous = std::make_shared<ThreadRendezvous>(hub, r);
         rank.runtime = runtime;
-        rank.libraries = std::make_shared<NcclLibraries>(nccl.table());
+        rank.libraries = nccl_alone(nccl.table());
         rank.nccl = options.nccl;
         nccl.on_this_thread(runtime);
         CudaOptions of_device;
