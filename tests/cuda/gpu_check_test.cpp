@@ -153,7 +153,7 @@ TEST(GpuCheck, ParityFailsWhereAResultIsWrong) {
   EXPECT_TRUE(named);
 }
 
-TEST(GpuCheck, SmokeFailsWhereSomethingElseIsWritten) {
+TEST(GpuCheck, SmokeFailsWhereAnythingOutsideIsWritten) {
   FakeCheck past;
   past.spoil("Add", adding(
                         *past.runtime,
@@ -164,7 +164,9 @@ TEST(GpuCheck, SmokeFailsWhereSomethingElseIsWritten) {
   const Said outside = past.run(run_smoke, "Add/");
   EXPECT_EQ(outside.code, Exit::failed);
   EXPECT_THAT(outside.verdict["why"].get<std::string>(), HasSubstr("outside of output 0"));
+}
 
+TEST(GpuCheck, SmokeFailsWhereAnInputIsWritten) {
   FakeCheck input;
   input.spoil("Add", adding(
                          *input.runtime,
