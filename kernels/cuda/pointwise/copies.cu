@@ -3,6 +3,7 @@
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/pointwise/axes.h"
+#include "kernels/cuda/pointwise/words.h"
 
 namespace tandem::cuda {
 namespace {
@@ -108,32 +109,13 @@ void transpose(CardContext& card, const TransposeArguments& arguments, LaunchSha
 
 void launch_copy(CardContext& card, const CopyArguments& arguments, int word,
                  const LaunchShape& shape, void* queue) {
-  switch (word) {
-    case 1:
-      return copy<std::uint8_t>(card, arguments, shape, queue);
-    case 2:
-      return copy<std::uint16_t>(card, arguments, shape, queue);
-    case 4:
-      return copy<std::uint32_t>(card, arguments, shape, queue);
-    case 8:
-      return copy<std::uint64_t>(card, arguments, shape, queue);
-    default:
-      return copy<uint4>(card, arguments, shape, queue);
-  }
+  with_word(word, [&](auto tag) { copy<decltype(tag)>(card, arguments, shape, queue); });
 }
 
 void launch_transpose(CardContext& card, const TransposeArguments& arguments, int bytes,
                       const LaunchShape& shape, void* queue) {
-  switch (bytes) {
-    case 1:
-      return transpose<std::uint8_t>(card, arguments, shape, queue);
-    case 2:
-      return transpose<std::uint16_t>(card, arguments, shape, queue);
-    case 4:
-      return transpose<std::uint32_t>(card, arguments, shape, queue);
-    default:
-      return transpose<std::uint64_t>(card, arguments, shape, queue);
-  }
+  with_element_of(static_cast<std::size_t>(bytes),
+                  [&](auto tag) { transpose<decltype(tag)>(card, arguments, shape, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -1,6 +1,7 @@
 #include "kernels/cuda/pointwise/gather.h"
 
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
+#include "kernels/cuda/pointwise/words.h"
 
 namespace tandem::cuda {
 namespace {
@@ -96,18 +97,7 @@ void gather(CardContext& card, const GatherArguments& arguments, const LaunchSha
 
 void launch_gather(CardContext& card, const GatherArguments& arguments, int word,
                    const LaunchShape& shape, void* queue) {
-  switch (word) {
-    case 1:
-      return gather<std::uint8_t>(card, arguments, shape, queue);
-    case 2:
-      return gather<std::uint16_t>(card, arguments, shape, queue);
-    case 4:
-      return gather<std::uint32_t>(card, arguments, shape, queue);
-    case 8:
-      return gather<std::uint64_t>(card, arguments, shape, queue);
-    default:
-      return gather<uint4>(card, arguments, shape, queue);
-  }
+  with_word(word, [&](auto tag) { gather<decltype(tag)>(card, arguments, shape, queue); });
 }
 
 void launch_gather_converted(CardContext& card, const GatherArguments& arguments, DType from,

@@ -3,6 +3,7 @@
 #include "kernels/cuda/pointwise/mapped.h"
 
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
+#include "kernels/cuda/pointwise/words.h"
 
 namespace tandem::cuda {
 namespace {
@@ -171,18 +172,7 @@ void copy(CardContext& card, const MappedCopyArguments& arguments, const LaunchS
 
 void launch_mapped_copy(CardContext& card, const MappedCopyArguments& arguments, int word,
                         const LaunchShape& shape, void* queue) {
-  switch (word) {
-    case 1:
-      return copy<std::uint8_t>(card, arguments, shape, queue);
-    case 2:
-      return copy<std::uint16_t>(card, arguments, shape, queue);
-    case 4:
-      return copy<std::uint32_t>(card, arguments, shape, queue);
-    case 8:
-      return copy<std::uint64_t>(card, arguments, shape, queue);
-    default:
-      return copy<uint4>(card, arguments, shape, queue);
-  }
+  with_word(word, [&](auto tag) { copy<decltype(tag)>(card, arguments, shape, queue); });
 }
 
 void launch_mapped_sum(CardContext& card, const MappedSumArguments& arguments, DType dtype,

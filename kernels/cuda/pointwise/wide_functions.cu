@@ -1,5 +1,6 @@
 // Casts that networks need, and Where, by units of several elements.
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
+#include "kernels/cuda/pointwise/words.h"
 
 namespace tandem::cuda {
 namespace {
@@ -72,20 +73,10 @@ PointwiseVariant wide_cast(DType from, DType to) {
 }
 
 PointwiseVariant choice(std::size_t bytes, bool wide) {
-  const auto of = [wide](auto tag) {
+  return with_element_of(bytes, [wide](auto tag) {
     using T = decltype(tag);
     return wide ? variant_of<Choice<T, true>>() : variant_of<Choice<T, false>>();
-  };
-  switch (bytes) {
-    case 1:
-      return of(std::uint8_t{});
-    case 2:
-      return of(std::uint16_t{});
-    case 4:
-      return of(std::uint32_t{});
-    default:
-      return of(std::uint64_t{});
-  }
+  });
 }
 
 }  // namespace tandem::cuda
