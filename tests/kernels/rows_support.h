@@ -156,6 +156,6 @@ struct Gradients {
   }
 };
 
-inline const std::vector<std::int64_t> all_columns{1, 2, 7, 8, 16, 80, 100};
+inline const std::vector<std::int64_t> all_columns{1, 2, 7, 8, 16, 80, 100, 192, 208};
 
 }  // namespace tandem::testing

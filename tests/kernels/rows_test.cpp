@@ -164,5 +164,35 @@ TEST(SegmentSum, OneRowOfManyKeepsItsDigits) {
   }
 }
 
+// Rows of few whole vectors are summed by loops of their own, the others by one for all.
+TEST(SegmentSum, AColumnsSumsDoNotDependOnTheOthers) {
+  const std::int64_t n = 3000;
+  const Indices ids = random_ids(n, 400, 4, true);  // groups of 1 to about 600
+  const Grouped groups = group(ids, 400, 2);
+  for (const bool bfloat16 : {false, true}) {
+    const Gradients gradients({n}, 212, bfloat16, 0, 11);
+    const auto sums_of = [&](std::int64_t columns, Isa isa) {
+      RowGradients g = gradients.of(groups, bfloat16);
+      g.columns = columns;
+      Floats sums(static_cast<std::size_t>(g.groups * columns));
+      Scratch scratch(row_scratch_bytes(g.groups, columns, 2));
+      segment_sum(g, sums.data(), scratch.data(), isa, 2);
+      EXPECT_TRUE(scratch.whole());
+      return sums;
+    };
+    for (const Isa isa : instruction_sets()) {
+      const Floats all = sums_of(211, isa);  // of no whole vectors
+      for (std::int64_t columns = 12; columns <= 208; columns += 4) {
+        const Floats sums = sums_of(columns, isa);
+        for (std::size_t row = 0; row < groups.rows.size(); ++row) {
+          ASSERT_EQ(0, std::memcmp(sums.data() + row * static_cast<std::size_t>(columns),
+                                   all.data() + row * 211, static_cast<std::size_t>(columns) * 4))
+              << columns << " columns, row " << row;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tandem::testing

@@ -147,11 +147,12 @@ TANDEM_INLINE void set_element(float* y, Half x) { *y = number(x); }
 TANDEM_INLINE void set_element(Half* y, Half x) { *y = x; }
 
 // Rows of E become rows of Y.
-template <Store how, class E, class Y, class Rows>
+template <Store how, class E, class Y, int vectors, class Rows>
 void gather_rows_of(const Rows& rows, const RowLookup& lookup, std::int64_t begin,
                     std::int64_t end) {
   const auto* table = static_cast<const E*>(lookup.table);
-  const std::int64_t n = lookup.columns, bytes = n * static_cast<std::int64_t>(sizeof(E));
+  const std::int64_t n = columns_of<vectors>(lookup.columns),
+                     bytes = n * static_cast<std::int64_t>(sizeof(E));
   constexpr std::int64_t ahead = rows_ahead;
   for (std::int64_t i = begin; i < begin + ahead && i < end; ++i)
     prefetch_row(table + rows.row(i) * n, bytes);
@@ -192,13 +193,15 @@ void gather_any(const Rows& rows, const RowLookup& lookup, std::int64_t begin, s
                0;
   };
   if (past_cache && lies_at(width)) {
-    gather_rows_of<Store::stream, E, Y>(rows, lookup, begin, end);
+    with_vectors(n, [&](auto vectors) TANDEM_LAMBDA {
+      gather_rows_of<Store::stream, E, Y, vectors>(rows, lookup, begin, end);
+    });
     _mm_sfence();
   } else if (past_cache && lies_at(4)) {
-    gather_rows_of<Store::stream4, E, Y>(rows, lookup, begin, end);
+    gather_rows_of<Store::stream4, E, Y, 0>(rows, lookup, begin, end);
     _mm_sfence();
   } else {
-    gather_rows_of<Store::usual, E, Y>(rows, lookup, begin, end);
+    gather_rows_of<Store::usual, E, Y, 0>(rows, lookup, begin, end);
   }
 }
 

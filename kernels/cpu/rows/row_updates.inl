@@ -195,10 +195,9 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RowTable& table, con
 template <class E, class Row>
 void update_groups_of(const RowStep& step, const RowTable& table, const RowGradients& g,
                       std::int64_t first, std::int64_t last, float* buffers) {
-  const std::int64_t n = g.columns;
   const RowLayout layout = layout_of(step.kind);
-  if (n <= narrow && layout.elementwise()) {
-    if (n == 1)
+  if (g.columns <= narrow && layout.elementwise()) {
+    if (g.columns == 1)
       update_narrow<E, 1, Row::split>(step, table, g, first, last);
     else
       update_narrow<E, 0, Row::split>(step, table, g, first, last);
@@ -206,22 +205,23 @@ void update_groups_of(const RowStep& step, const RowTable& table, const RowGradi
   }
   float* const a = layout.states > 0 ? table.states[0] : nullptr;
   float* const b = layout.states > 1 ? table.states[1] : nullptr;
-  const std::int64_t a_columns = layout.state_columns(0, n), b_columns = layout.state_columns(1, n);
   // States by row lie so close together that many are in the caches anyway.
   const bool fetch_a = a != nullptr && !layout.by_row[0];
   const bool fetch_b = b != nullptr && !layout.by_row[1];
   constexpr std::int64_t ahead = 3;
-  for_groups<E>(g, first, last, buffers, [&](std::int64_t i, const float* sum) TANDEM_LAMBDA {
-    if (i + ahead < last) {
-      const std::int64_t start = table_row(table, i + ahead) * n;
-      prefetch(row_at<Row>(table, start), n);
-      if (fetch_a) prefetch_row(a + start, n * 4);
-      if (fetch_b) prefetch_row(b + start, n * 4);
-    }
-    const std::int64_t row = table_row(table, i);
-    update_any(step, row_at<Row>(table, row * n), a == nullptr ? a : a + row * a_columns,
-               b == nullptr ? b : b + row * b_columns, sum, n);
-  });
+  for_groups<E>(g, first, last, buffers,
+                [&](std::int64_t i, const float* sum, std::int64_t n) TANDEM_LAMBDA {
+                  if (i + ahead < last) {
+                    const std::int64_t start = table_row(table, i + ahead) * n;
+                    prefetch(row_at<Row>(table, start), n);
+                    if (fetch_a) prefetch_row(a + start, n * 4);
+                    if (fetch_b) prefetch_row(b + start, n * 4);
+                  }
+                  const std::int64_t row = table_row(table, i);
+                  update_any(step, row_at<Row>(table, row * n),
+                             a == nullptr ? a : a + row * layout.state_columns(0, n),
+                             b == nullptr ? b : b + row * layout.state_columns(1, n), sum, n);
+                });
 }
 
 template <class E>

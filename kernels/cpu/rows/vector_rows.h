@@ -2,6 +2,9 @@
 // range of rows on one thread.
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {

@@ -33,6 +33,8 @@ TANDEM_INLINE void stream(float* p, V x) { _mm256_stream_ps(p, x); }
 
 // Each uses the one before.
 // clang-format off
+#include "kernels/cpu/rows/row_streams.inl"
+#include "kernels/cpu/rows/narrow_sums.inl"
 #include "kernels/cpu/rows/row_sums.inl"
 #include "kernels/cpu/rows/row_split.inl"
 #include "kernels/cpu/rows/row_updates.inl"
