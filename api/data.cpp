@@ -34,6 +34,7 @@ OpenOptions open_with(const RunConfig& config, const DataOptions& options) {
   open.seed = config.seed;
   open.threads = config.threads;
   open.on_message = options.on_message;
+  open.stop_requested = options.stop_requested;
   return open;
 }
 

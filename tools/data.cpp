@@ -4,6 +4,7 @@
 
 #include "tandem/tandem.h"
 #include "tools/arguments.h"
+#include "tools/interrupt.h"
 
 namespace tandem::tool {
 
@@ -31,11 +32,18 @@ void add_data(CLI::App& app, Invocation& invocation) {
   {
     const auto [command, options] =
         add("prepare", "Turn text tables into arrays, which training then maps into memory");
-    command->footer("Training does this by itself. A second call prints \"up to date\".");
+    command->footer(
+        "Training does this by itself. A second call prints \"up to date\".\n"
+        "Ctrl-C (exit code 130), SIGTERM (143) and a closed terminal (129) stop it: what was "
+        "written of a table is removed.");
     command->callback([options = options, &invocation] {
       invocation.action = [options, &invocation] {
-        const api::Report report = api::data_prepare(options->config, options->data);
-        return print(report.text, report.json, invocation.json);
+        catch_interrupts(nullptr, Waiting::goes_on);
+        options->data.stop_requested = [] { return interrupted_by() != 0; };
+        return until_interrupted([&] {
+          const api::Report report = api::data_prepare(options->config, options->data);
+          return print(report.text, report.json, invocation.json);
+        });
       };
     });
   }

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 namespace tandem::tool {
 
@@ -18,14 +19,15 @@ void catch_interrupts(void (*ask_to_stop)(), Waiting waiting);
 int interrupted_by();
 
 /// What `work` returns. Where a signal came, what `work` throws is its way to stop: 128 + the
-/// signal.
+/// signal, and what it says of the interrupt.
 template <class Work>
 int until_interrupted(Work&& work) {
   try {
     return work();
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
     if (interrupted_by() == 0) throw;
-    std::fputs("tandem: interrupted\n", stderr);
+    const bool is_told = std::string_view(error.what()).starts_with("interrupted");
+    std::fprintf(stderr, "tandem: %s\n", is_told ? error.what() : "interrupted");
     return 128 + interrupted_by();
   }
 }

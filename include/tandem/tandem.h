@@ -202,6 +202,9 @@ Report doctor();
 struct DataOptions {
   std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people
+  /// Of `data_prepare`: asked from any thread while a table is prepared; true ends that with
+  /// Error{runtime}, and what was written of it is removed.
+  std::function<bool()> stop_requested;
 };
 /// Turns the text tables of a train.toml into arrays in `data.cache`, where they are not there yet.
 /// The report says "up to date", or what was made. Other kinds of data need no preparing.

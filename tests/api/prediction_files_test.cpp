@@ -4,19 +4,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
+#include "tests/api/waiting_program.h"
 #include "tests/harness/program.h"
 
 namespace tandem::api {
@@ -200,55 +196,6 @@ TEST_F(PredictionFilesTest, EvalTellsHowFarItIs) {
   EXPECT_THAT(parts, ElementsAre(16.0 / 53, 32.0 / 53, 48.0 / 53, 1));
 }
 
-/// The program with rows that never end on its standard input.
-class Waiting {
- public:
-  Waiting(const std::vector<std::string>& arguments, const std::string& rows,
-          const std::string& temporary) {
-    int ends[2];
-    if (pipe(ends) != 0) return;
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(ends[0], STDIN_FILENO);
-      close(ends[0]);
-      close(ends[1]);
-      if (freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
-      setenv("TMPDIR", temporary.c_str(), 1);
-      signal(SIGHUP, SIG_DFL);
-      std::vector<char*> words{const_cast<char*>(program.c_str())};
-      for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-      words.push_back(nullptr);
-      execv(program.c_str(), words.data());
-      _exit(127);
-    }
-    close(ends[0]);
-    input_ = ends[1];
-    EXPECT_EQ(write(input_, rows.data(), rows.size()), static_cast<ssize_t>(rows.size()));
-  }
-  ~Waiting() { close(input_); }
-
-  /// The exit code, once it was sent `number` when `ready`; -1 where it did not exit by itself.
-  int interrupt(int number, const std::function<bool()>& ready) {
-    const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
-    for (int i = 0; i < 1200 && !ready(); ++i) pause();
-    for (int i = 0; i < 10; ++i) pause();  // it waits for rows by now, or will
-    kill(child_, number);
-    int status = 0;
-    for (int i = 0; i < 1200; ++i) {
-      if (waitpid(child_, &status, WNOHANG) == child_)
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-      pause();
-    }
-    kill(child_, SIGKILL);
-    waitpid(child_, &status, 0);
-    return -1;
-  }
-
- private:
-  pid_t child_ = -1;
-  int input_ = -1;
-};
-
 TEST_F(PredictionFilesTest, SignalsLeaveNothing) {
   const std::string to = out("keep.tsv"), temporary = folder_ / "temporary";
   fs::create_directory(temporary);
@@ -256,13 +203,13 @@ TEST_F(PredictionFilesTest, SignalsLeaveNothing) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     SCOPED_TRACE(number);
     // More than one pass, and a part of the next row.
-    Waiting predict({"predict", run_, "--to", to, "--data", "-"}, read_file(eval_).substr(0, 2500),
-                    temporary);
+    WaitingProgram predict({"predict", run_, "--to", to, "--data", "-"},
+                           read_file(eval_).substr(0, 2500), temporary);
     EXPECT_EQ(predict.interrupt(number, [&] { return list_directory(out_).size() > 1; }),
               128 + number);
     EXPECT_THAT(list_directory(out_), ElementsAre("keep.tsv"));
     EXPECT_EQ(read_file(to), "old");
-    Waiting eval({"eval", run_, "--data", "-"}, read_file(eval_).substr(0, 2500), temporary);
+    WaitingProgram eval({"eval", run_, "--data", "-"}, read_file(eval_).substr(0, 2500), temporary);
     EXPECT_EQ(eval.interrupt(number, [&] { return !list_directory(temporary).empty(); }),
               128 + number);
     EXPECT_THAT(list_directory(temporary), IsEmpty());
