@@ -203,10 +203,11 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
 }
 
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double least_seconds) {
-  if ((kernel != "adamw" && kernel != "adam" && kernel != "sgd") || elements < 1) {
+  if ((kernel != "adamw" && kernel != "adam" && kernel != "lamb" && kernel != "sgd") ||
+      elements < 1) {
     Diagnostic d;
     d.message = "there is no such kernel to bench";
-    d.expected = "adamw, adam or sgd, on at least 1 element";
+    d.expected = "adamw, adam, lamb or sgd, on at least 1 element";
     d.got = kernel + " on " + std::to_string(elements);
     throw Error(ErrorKind::usage, std::move(d));
   }
@@ -228,6 +229,7 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
       .parameter = weight, .gradient = gradient_value, .lr = g.scalar(1e-3, DType::float32)};
   request.options.kind = kernel == "sgd"    ? OptimizerKind::sgd
                          : kernel == "adam" ? OptimizerKind::adam
+                         : kernel == "lamb" ? OptimizerKind::lamb
                                             : OptimizerKind::adamw;
   if (kernel == "adamw") request.options.weight_decay = 0.01;
   const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32),
@@ -255,7 +257,9 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
     total += s;
   }
   const double median = quantile(seconds, 0.5);
-  const double bytes = static_cast<double>(elements) * (kernel == "sgd" ? 12 : 28);
+  const double bytes = static_cast<double>(elements) * (kernel == "sgd"    ? 12
+                                                        : kernel == "lamb" ? 40
+                                                                           : 28);
   Report report;
   report.json = Json{{"kernel", kernel},
                      {"elements", elements},

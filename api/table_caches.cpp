@@ -58,8 +58,12 @@ std::string obstacle(const Graph& pass, const RunConfig& config, const State& ta
     if (pass.find_output(term.logits) == nullptr && pass.find_value(term.logits) == table.initial)
       return "the loss term \"" + term.name + "\" reads all of it";
   }
+  if (!is_trained(config, table)) return "";
+  const UpdateChoice choice = choose_update(options_of(config, table));
+  if (find_update_kind(choice.op)->whole_tensor)
+    return "the optimizer's step needs the norm of the whole table";
   // Such a look-up makes the table's gradient dense; that of a part of its ids would not be.
-  if (!is_trained(config, table) || !choose_update(options_of(config, table)).lazy) return "";
+  if (!choice.lazy) return "";
   for (const LookUp& look_up : look_ups_of(pass)) {
     if (look_up.parameter == table.name && is_fixed(pass, look_up.ids))
       return "the model looks up constant ids in it, so that every row is updated in every step";

@@ -111,6 +111,7 @@ OperatorSet all_operators() {
   set.add(operators::rowwise_adagrad_update());
   set.add(operators::ftrl_update());
   set.add(operators::group_ftrl_update());
+  set.add(operators::lamb_update());
   set.add(operators::unique_indices());
   set.add(operators::split_ids());
   set.add(operators::gather_add());

@@ -110,11 +110,13 @@ std::vector<TensorType> infer(const NodeView& view) {
 
 Cost cost(const NodeView& view) {
   const std::size_t step = update_group(view.node).inputs;
-  double masters = 0;
+  const UpdateKind& kind = update_kind(view.node);
+  double masters = 0, bytes = operand_bytes(view);
   for (std::size_t i = 0; i + 4 < view.input_count(); i += step) {
     masters += element_number(view.input(i));
+    bytes += bytes_read_again(kind, view.input(i));
   }
-  return {update_kind(view.node).flops * masters, operand_bytes(view)};
+  return {kind.flops * masters, bytes};
 }
 
 }  // namespace

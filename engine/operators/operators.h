@@ -111,6 +111,7 @@ Operator adagrad_update();
 Operator rowwise_adagrad_update();
 Operator ftrl_update();
 Operator group_ftrl_update();
+Operator lamb_update();
 Operator unique_indices();
 Operator split_ids();
 Operator gather_add();

@@ -23,6 +23,9 @@ std::vector<TensorType> infer(const NodeView& view) {
   if (kind == nullptr) {
     view.fail("op is no update", "an update's name", view.attributes().text("op"));
   }
+  if (kind->whole_tensor) {
+    view.fail("op cannot update rows alone", "an update of single elements or rows", kind->op);
+  }
   require_flag(view, "lazy");
   require_flag(view, "split");
   kind->require_settings(view);

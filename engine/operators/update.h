@@ -16,6 +16,7 @@ UpdateKind adagrad_kind();
 UpdateKind rowwise_adagrad_kind();
 UpdateKind ftrl_kind();
 UpdateKind group_ftrl_kind();
+UpdateKind lamb_kind();
 
 /// The operator for one parameter: (master, grad, states..., lr, step, scale, skip, weight?) ->
 /// (new_master, new states..., new_weight?); updates by row make no weight.
@@ -41,5 +42,7 @@ void add_state_outputs(const NodeView& view, const UpdateKind& kind, const Tenso
 /// Adds the weight where the update makes one; input `old`, where it is present, is what the weight
 /// overwrites.
 void add_weight_output(const NodeView& view, std::size_t old, std::vector<TensorType>& outputs);
+/// What a kind of whole tensors reads beside each operand once: master and states.
+double bytes_read_again(const UpdateKind& kind, const TensorType& master);
 
 }  // namespace tandem::operators

@@ -17,7 +17,8 @@ const std::vector<UpdateKind>& update_kinds() {
   static const std::vector<UpdateKind> kinds{
       operators::sgd_kind(),     operators::adam_kind(),
       operators::adagrad_kind(), operators::rowwise_adagrad_kind(),
-      operators::ftrl_kind(),    operators::group_ftrl_kind()};
+      operators::ftrl_kind(),    operators::group_ftrl_kind(),
+      operators::lamb_kind()};
   return kinds;
 }
 
@@ -111,6 +112,11 @@ void add_weight_output(const NodeView& view, std::size_t old, std::vector<Tensor
   if (view.has_input(old)) require_type(view, old, outputs.back());
 }
 
+double bytes_read_again(const UpdateKind& kind, const TensorType& master) {
+  if (!kind.whole_tensor) return 0;
+  return static_cast<double>(1 + kind.states.size()) * static_cast<double>(master.bytes());
+}
+
 namespace {
 
 std::vector<TensorType> infer(const NodeView& view) {
@@ -127,7 +133,9 @@ std::vector<TensorType> infer(const NodeView& view) {
 }
 
 Cost cost(const NodeView& view) {
-  return {update_kind(view.node).flops * element_number(view.input(0)), operand_bytes(view)};
+  const UpdateKind& kind = update_kind(view.node);
+  return {kind.flops * element_number(view.input(0)),
+          operand_bytes(view) + bytes_read_again(kind, view.input(0))};
 }
 
 }  // namespace
@@ -156,7 +164,7 @@ Operator update_operator(const UpdateKind& kind) {
   op.infer = infer;
   op.not_differentiable = not_differentiable_update;
   op.cost = cost;
-  op.elementwise_ranges = !kind.by_row;
+  op.elementwise_ranges = !kind.by_row && !kind.whole_tensor;
   op.engine_only = true;
   return op;
 }

@@ -30,6 +30,9 @@ struct UpdateKind {
   /// What an element of a master [rows, ...] becomes depends on all of its row; the master needs
   /// two dimensions or more.
   bool by_row = false;
+  /// What an element becomes depends on all of the master, which is neither cut nor updated by
+  /// rows; master and states are read twice.
+  bool whole_tensor = false;
   double flops = 0;  // per element of the master
 
   /// Of states[k].

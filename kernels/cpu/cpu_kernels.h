@@ -14,6 +14,7 @@ void add_elementwise_kernels(
     KernelList& list);  // Fused and single scalar operators, Copy, Concat, Pad, Gather, reductions
 void add_network_kernels(KernelList& list);  // normalisation, softmax, losses, attention, dropout
 void add_update_kernels(KernelList& list);   // optimizers, clipping
+void add_lamb_kernels(KernelList& list);     // the optimizer that needs norms of tensors
 void add_row_kernels(KernelList& list);      // look-ups in tables
 void add_rows_ahead_kernels(KernelList& list);  // rows of the next step
 void add_bag_kernels(KernelList& list);         // sums of looked-up rows

@@ -61,6 +61,81 @@ void update_adam(const AdamStep<float>& step, const float* master, const float* 
   }
 }
 
+// A vector's elements as doubles, in two halves.
+using Half = float __attribute__((vector_size(2 * TANDEM_VECTOR_WIDTH)));
+using HalfDoubles = double __attribute__((vector_size(4 * TANDEM_VECTOR_WIDTH)));
+TANDEM_INLINE void add_squares(V x, HalfDoubles& low, HalfDoubles& high) {
+  Half halves[2];
+  __builtin_memcpy(halves, &x, sizeof(x));
+  const HalfDoubles a = __builtin_convertvector(halves[0], HalfDoubles),
+                    b = __builtin_convertvector(halves[1], HalfDoubles);
+  low += a * a;
+  high += b * b;
+}
+TANDEM_INLINE double sum_doubles(HalfDoubles x) {
+  double sum = 0;
+  for (int i = 0; i < width / 2; ++i) sum += x[i];
+  return sum;
+}
+
+TANDEM_INLINE V lamb_vector(const LambStep<float>& a, V w, V m, V v) {
+  return (m * a.factor) / (sqrt_of(v) * a.root_factor + a.epsilon) + w * a.weight_decay;
+}
+
+TANDEM_INLINE V lamb_moments_vector(const LambStep<float>& a, V w, V d, V& m, V& v) {
+  const V g = d * a.scale;
+  m = m * a.beta1 + g * a.rest1;
+  v = v * a.beta2 + g * a.rest2 * g;
+  return lamb_vector(a, w, m, v);
+}
+
+void update_lamb_moments(const LambStep<float>& step, const float* master, const float* grad,
+                         const float* exp_avg, const float* exp_avg_sq, float* new_exp_avg,
+                         float* new_exp_avg_sq, std::int64_t n, double* squares) {
+  const LambStep<float> a = step;
+  HalfDoubles w0{}, w1{}, u0{}, u1{};
+  std::int64_t i = 0;
+  for (; i + width <= n; i += width) {
+    V m = load(exp_avg + i), v = load(exp_avg_sq + i);
+    const V w = load(master + i);
+    const V u = lamb_moments_vector(a, w, load(grad + i), m, v);
+    store(new_exp_avg + i, m);
+    store(new_exp_avg_sq + i, v);
+    add_squares(w, w0, w1);
+    add_squares(u, u0, u1);
+  }
+  if (i < n) {
+    const std::int64_t rest = n - i;
+    V m = load_part(exp_avg + i, rest), v = load_part(exp_avg_sq + i, rest);
+    const V w = load_part(master + i, rest);
+    float direction[width];  // where epsilon is 0, that of lanes beyond the end is no number
+    store_part(direction, lamb_moments_vector(a, w, load_part(grad + i, rest), m, v), rest);
+    store_part(new_exp_avg + i, m, rest);
+    store_part(new_exp_avg_sq + i, v, rest);
+    add_squares(w, w0, w1);
+    add_squares(load_part(direction, rest), u0, u1);
+  }
+  squares[0] += sum_doubles(w0 + w1);
+  squares[1] += sum_doubles(u0 + u1);
+}
+
+void update_lamb_apply(const LambStep<float>& step, float rate, const float* master,
+                       const float* exp_avg, const float* exp_avg_sq, float* new_master,
+                       std::int64_t n) {
+  const LambStep<float> a = step;
+  std::int64_t i = 0;
+  for (; i + width <= n; i += width) {
+    const V w = load(master + i);
+    store(new_master + i, w - lamb_vector(a, w, load(exp_avg + i), load(exp_avg_sq + i)) * rate);
+  }
+  if (i < n) {
+    const std::int64_t rest = n - i;
+    const V w = load_part(master + i, rest);
+    const V u = lamb_vector(a, w, load_part(exp_avg + i, rest), load_part(exp_avg_sq + i, rest));
+    store_part(new_master + i, w - u * rate, rest);
+  }
+}
+
 // The words of 4 * blocks elements from element 4 * first_block on. Loops over the blocks are
 // innermost, so that they become vector code.
 constexpr int philox_blocks = 64;

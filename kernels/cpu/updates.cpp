@@ -9,6 +9,7 @@
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
+#include "kernels/cpu/updates.h"
 #include "kernels/cpu/vector_functions.h"
 #include "kernels/shared/loss_scale.h"
 
@@ -136,51 +137,8 @@ class Update final : public PreparedKernel {
 };
 
 std::optional<std::string> refuse_update(const KernelRequest& r, std::string_view op) {
-  if (op != "SgdUpdate" && op != "AdamUpdate") return "updates of kind " + std::string(op);
-  const std::size_t scalars = first_scalar(*r.node);
-  const UpdateGroup sizes = update_group(*r.node);
-  for (std::size_t i = 0; i < scalars; ++i) {
-    const std::size_t k = i % sizes.inputs;
-    const DType dtype = r.inputs[i].type.dtype;
-    if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
-    const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
-    if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
-    return "element type " + std::string(name_of(dtype));
-  }
-  for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
-    if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
-  }
-  for (std::size_t i : {scalars, scalars + 2}) {
-    if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
-  }
-  for (const Operand& y : r.outputs) {
-    // An absent momentum buffer has an empty output, which nobody reads.
-    if (!y.present && op == "AdamUpdate") return "a result that nobody reads";
-  }
-  return std::nullopt;
-}
-
-// All tensors of one update lie alike: as the master does where that is dense, else row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count) {
-  const UpdateGroup sizes = update_group(*r.node);
-  Proposal proposal;
-  proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
-  proposal.outputs.resize(r.outputs.size(), {LayoutWish::Kind::row_major, {}});
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const Operand& master = r.inputs[i * sizes.inputs];
-    LayoutWish wish{LayoutWish::Kind::row_major, {}};
-    if (is_dense(master.layout, master.type.shape)) wish = {LayoutWish::Kind::exact, master.layout};
-    const std::size_t first = i * sizes.inputs;
-    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
-    const bool grouped = r.node->op->name == "GroupedUpdate";
-    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
-    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
-    for (std::size_t k = 0; k < sizes.outputs; ++k) {
-      const std::size_t at = i * sizes.outputs + k;
-      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
-    }
-  }
-  return {proposal};
+  if (op == "SgdUpdate" || op == "AdamUpdate") return refuse_update_operands(r, op == "AdamUpdate");
+  return "updates of kind " + std::string(op);
 }
 
 std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
@@ -237,6 +195,53 @@ std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
 }
 
 }  // namespace
+
+std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool has_states) {
+  const std::size_t scalars = first_scalar(*r.node);
+  const UpdateGroup sizes = update_group(*r.node);
+  for (std::size_t i = 0; i < scalars; ++i) {
+    const std::size_t k = i % sizes.inputs;
+    const DType dtype = r.inputs[i].type.dtype;
+    if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
+    const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
+    if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
+    return "element type " + std::string(name_of(dtype));
+  }
+  for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
+    if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
+  }
+  for (std::size_t i : {scalars, scalars + 2}) {
+    if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
+  }
+  for (const Operand& y : r.outputs) {
+    // An absent momentum buffer has an empty output, which nobody reads.
+    if (!y.present && has_states) return "a result that nobody reads";
+  }
+  return std::nullopt;
+}
+
+// All tensors of one update lie alike: as the master does where that is dense, else row-major.
+std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count) {
+  const UpdateGroup sizes = update_group(*r.node);
+  Proposal proposal;
+  proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
+  proposal.outputs.resize(r.outputs.size(), {LayoutWish::Kind::row_major, {}});
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const Operand& master = r.inputs[i * sizes.inputs];
+    LayoutWish wish{LayoutWish::Kind::row_major, {}};
+    if (is_dense(master.layout, master.type.shape)) wish = {LayoutWish::Kind::exact, master.layout};
+    const std::size_t first = i * sizes.inputs;
+    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
+    const bool grouped = r.node->op->name == "GroupedUpdate";
+    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
+    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
+    for (std::size_t k = 0; k < sizes.outputs; ++k) {
+      const std::size_t at = i * sizes.outputs + k;
+      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
+    }
+  }
+  return {proposal};
+}
 
 void add_update_kernels(KernelList& list) {
   for (const std::string op : {"SgdUpdate", "AdamUpdate"}) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/shared/lamb.h"
 #include "kernels/shared/optimizer.h"
 
 namespace tandem {
@@ -166,6 +167,14 @@ struct VectorFunctions {
   void (*adam)(const AdamStep<float>& step, const float* master, const float* grad,
                const float* exp_avg, const float* exp_avg_sq, float* new_master, float* new_exp_avg,
                float* new_exp_avg_sq, std::int64_t n);
+  /// The first walk of LAMB; squares[0] += those of master, squares[1] += those of the direction.
+  void (*lamb_moments)(const LambStep<float>& step, const float* master, const float* grad,
+                       const float* exp_avg, const float* exp_avg_sq, float* new_exp_avg,
+                       float* new_exp_avg_sq, std::int64_t n, double* squares);
+  /// The second: new_master = master - rate direction, from the new moments.
+  void (*lamb_apply)(const LambStep<float>& step, float rate, const float* master,
+                     const float* exp_avg, const float* exp_avg_sq, float* new_master,
+                     std::int64_t n);
 
   /// bfloat16 to float, and to the nearest bfloat16, ties to even.
   void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);

@@ -1,17 +1,25 @@
 // What the reference kernels of updates share: the step's scalars.
 #pragma once
 
+#include <optional>
+
 #include "engine/operators/update_kind.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
 
+/// Kinds of whole tensors are no row optimizers.
+inline std::optional<RowOptimizer> row_optimizer_of(const UpdateKind& kind) {
+  if (kind.whole_tensor) return std::nullopt;
+  return row_optimizer(kind.op);
+}
+
 /// The inputs lr, step, scale, skip, from `first` on.
 struct Scalars {
   Reader lr, step, scale, skip;
   std::size_t first;
-  RowOptimizer kind;
+  std::optional<RowOptimizer> kind;  // none: of whole tensors
 
   Scalars(const KernelRequest& r, std::size_t first_input)
       : lr(r.inputs[first_input]),
@@ -19,11 +27,11 @@ struct Scalars {
         scale(r.inputs[first_input + 2]),
         skip(r.inputs[first_input + 3]),
         first(first_input),
-        kind(row_optimizer(update_kind(*r.node).op)) {}
+        kind(row_optimizer_of(update_kind(*r.node))) {}
 
   bool skipped(const KernelArguments& a) const {
     return skip.integer(a.inputs[first + 3], 0) != 0 ||
-           is_no_step(kind, lr.number(a.inputs[first], 0));
+           (kind && is_no_step(*kind, lr.number(a.inputs[first], 0)));
   }
   /// f(lr, step, scale)
   template <class F>

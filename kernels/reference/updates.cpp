@@ -7,6 +7,7 @@
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/update_support.h"
+#include "kernels/shared/lamb.h"
 #include "kernels/shared/loss_scale.h"
 #include "kernels/shared/update_rules.h"
 
@@ -51,29 +52,40 @@ struct Tensors {
       }
       const T old = static_cast<const T*>(a.inputs[input])[master(i)];
       const T grad_i = static_cast<T>(grad.number(a.inputs[input + 1], i));
-      const auto put = [&](std::size_t k, const Places& places, T value) {
-        if (a.outputs[k] != nullptr) static_cast<T*>(a.outputs[k])[places(i)] = value;
-      };
-      const T updated = f(old, grad_i, state);
-      put(output, new_master, updated);
-      if (weight && a.outputs[weight_output] != nullptr) {
-        static_cast<std::uint16_t*>(a.outputs[weight_output])[(*weight)(i)] =
-            weight_type == DType::bfloat16 ? float_to_bfloat16(static_cast<float>(updated))
-                                           : float_to_half(static_cast<float>(updated));
-      }
-      for (std::size_t k = 0; k < states.size(); ++k) put(output + 1 + k, new_states[k], state[k]);
+      put_master(a, i, f(old, grad_i, state));
+      for (std::size_t k = 0; k < states.size(); ++k)
+        put(a, output + 1 + k, new_states[k], i, state[k]);
     }
+  }
+  /// The same of masters alone: f(i, master).
+  template <class T, class F>
+  void update_masters(const KernelArguments& a, F f) const {
+    for (std::int64_t i = 0; i < master.count(); ++i)
+      put_master(a, i, f(i, static_cast<const T*>(a.inputs[input])[master(i)]));
   }
 
   template <class T>
   void keep(const KernelArguments& a) const {
     update<T>(a, [](T old, T, T*) { return old; });
   }
+
+ private:
+  template <class T>
+  static void put(const KernelArguments& a, std::size_t k, const Places& places, std::int64_t i,
+                  T value) {
+    if (a.outputs[k] != nullptr) static_cast<T*>(a.outputs[k])[places(i)] = value;
+  }
+  template <class T>
+  void put_master(const KernelArguments& a, std::int64_t i, T updated) const {
+    put(a, output, new_master, i, updated);
+    if (!weight || a.outputs[weight_output] == nullptr) return;
+    static_cast<std::uint16_t*>(a.outputs[weight_output])[(*weight)(i)] =
+        weight_type == DType::bfloat16 ? float_to_bfloat16(static_cast<float>(updated))
+                                       : float_to_half(static_cast<float>(updated));
+  }
 };
 
-/// `count` updates of one kind whose tensors lie one group after the other.
-template <class T>
-std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t count) {
+std::vector<Tensors> groups_of(const KernelRequest& r, std::int64_t count) {
   const UpdateGroup sizes = update_group(*r.node);
   std::vector<Tensors> groups;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
@@ -81,6 +93,51 @@ std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t cou
     const bool has_states = given(r, first + 2);
     groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.tensors - 2 : 0, sizes);
   }
+  return groups;
+}
+
+/// The whole tensor's directions lie in the workspace until their norm is known.
+template <class T>
+std::unique_ptr<PreparedKernel> lamb_updates(const KernelRequest& r, std::int64_t count) {
+  const std::vector<Tensors> groups = groups_of(r, count);
+  const Scalars scalars(r, first_scalar(*r.node));
+  std::int64_t most = 0;
+  for (const Tensors& group : groups) most = std::max(most, group.master.count());
+  return prepared(
+      [=, settings = lamb_settings(r.attributes())](const KernelArguments& a) {
+        T* const directions = static_cast<T*>(a.workspace);
+        for (const Tensors& group : groups) {
+          if (scalars.skipped(a)) {
+            group.keep<T>(a);
+            continue;
+          }
+          double lr = 0, master_squares = 0, direction_squares = 0;
+          const auto step = scalars.with(a, [&](double rate, std::int64_t number, double scale) {
+            lr = rate;
+            return lamb_step<T>(settings, number, scale);
+          });
+          T* direction = directions;
+          group.update<T>(a, [&](T master, T grad, T* states) {
+            lamb_moments(step, grad, states[0], states[1]);
+            const T u = lamb_direction(step, master, states[0], states[1]);
+            master_squares += static_cast<double>(master) * static_cast<double>(master);
+            direction_squares += static_cast<double>(u) * static_cast<double>(u);
+            *direction++ = u;
+            return master;
+          });
+          const T rate = static_cast<T>(lamb_rate(settings, lr, master_squares, direction_squares));
+          group.update_masters<T>(
+              a, [&](std::int64_t i, T master) { return master - rate * directions[i]; });
+        }
+      },
+      static_cast<std::size_t>(most) * sizeof(T));
+}
+
+/// `count` updates of one kind whose tensors lie one group after the other.
+template <class T>
+std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t count) {
+  if (update_kind(*r.node).whole_tensor) return lamb_updates<T>(r, count);
+  const std::vector<Tensors> groups = groups_of(r, count);
   const Scalars scalars(r, first_scalar(*r.node));
   return with_update_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto make) {
     return prepared([=](const KernelArguments& a) {

@@ -94,9 +94,9 @@ std::int64_t bytes_with(const std::string& keys) {
 
 TEST(TableCachesTest, ARowTakesItsStates) {
   const std::map<std::string_view, std::int64_t> bytes{
-      {"sgd", 12},       {"adam", 36},      {"adamw", 36},
-      {"lazy_adam", 36}, {"adagrad", 24},   {"rowwise_adagrad", 16},  // one number a row
-      {"ftrl", 36},      {"group_ftrl", 36}};
+      {"sgd", 12},       {"adam", 36},       {"adamw", 36},
+      {"lazy_adam", 36}, {"adagrad", 24},    {"rowwise_adagrad", 16},  // one number a row
+      {"ftrl", 36},      {"group_ftrl", 36}, {"lamb", 36}};
   for (const auto& kind : optimizer_kinds) {
     ASSERT_TRUE(bytes.contains(kind.name)) << kind.name;
     EXPECT_EQ(bytes_with("{kind=\"" + std::string(kind.name) + "\"}"), bytes.at(kind.name))
@@ -173,6 +173,11 @@ TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
     EXPECT_THAT(lazy.off, HasSubstr("constant ids")) << kind;
   }
   EXPECT_NE(choose(with_optimizer("{kind=\"adam\"}")).rows, nullptr);
+  const TableCache lamb = choose(with_optimizer("{kind=\"lamb\"}"));
+  EXPECT_EQ(lamb.rows, nullptr);
+  EXPECT_THAT(lamb.off, HasSubstr("norm of the whole table"));
+  EXPECT_NE(choose(with_optimizer("{kind=\"lamb\", always_adapt=false}")).rows, nullptr)
+      << "that is adam";
   RunConfig frozen = with_optimizer("{kind=\"lazy_adam\"}");
   frozen.parameters.freeze.push_back({.at = "table"});
   EXPECT_NE(choose(frozen).rows, nullptr);

@@ -25,6 +25,11 @@ std::vector<Kind> kinds() {
       {"adam", "AdamUpdate", {{"weight_decay", 0.1}, {"epsilon", 1e-3}}},
       {"adamw", "AdamUpdate", {{"weight_decay", 0.1}, {"decoupled", 1}, {"epsilon", 1e-3}}},
       {"onnx_adam", "AdamUpdate", {{"epsilon", 1e-2}, {"epsilon_form", std::string("onnx")}}},
+      {"lamb", "LambUpdate", {}},
+      {"clipped_lamb",
+       "LambUpdate",
+       {{"weight_decay", 0.1}, {"epsilon", 1e-3}, {"trust_clip", 0.5}}},
+      {"uncorrected_lamb", "LambUpdate", {{"weight_decay", 0.1}, {"bias_correction", 0}}},
       {"adagrad", "AdagradUpdate", {{"lr_decay", 0.5}, {"weight_decay", 0.1}, {"epsilon", 1e-3}}},
       {"ftrl", "FtrlUpdate", {{"l1", 0.02}, {"l2", 0.1}, {"beta", 1.0}}},
       {"tensorflow_ftrl",
@@ -137,7 +142,7 @@ TEST_P(Updates, OfManyParametersAreAFewLaunches) {
   card.runtime->clear_calls();
   const Tensors results =
       card.run("GroupedUpdate", inputs_of(kind, parameters, gradients, scalar, false), settings);
-  EXPECT_EQ(card.launches(), 3);
+  EXPECT_EQ(card.launches(), find_update_kind(kind.op)->whole_tensor ? 9 : 3);
   const Tensors expected =
       on_reference("GroupedUpdate", inputs_of(kind, parameters, gradients, scalar, true), settings);
   ASSERT_EQ(results.size(), expected.size());
@@ -185,6 +190,40 @@ TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
+
+// Norms are of one tensor, in chunks that are its own: neither what is grouped nor where operands
+// begin changes a bit.
+TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
+  RowCard card;
+  const Kind kind{"lamb", "LambUpdate", {{"weight_decay", 0.1}}};
+  std::vector<Tensors> parameters;
+  Tensors gradients;
+  for (const std::int64_t size : {5, 4096, 4097, 0, 30001, 1}) {
+    parameters.push_back(parameter(kind, {size}, static_cast<unsigned>(size)));
+    gradients.push_back(uniform({size}, static_cast<unsigned>(size) + 7));
+  }
+  const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
+  Attributes settings = kind.settings;
+  settings.set("op", kind.op);
+  settings.set("count", static_cast<std::int64_t>(parameters.size()));
+  const Tensors together =
+      card.run("GroupedUpdate", inputs_of(kind, parameters, gradients, scalar, false), settings);
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    SCOPED_TRACE(to_string(gradients[p].shape()));
+    const Tensors inputs = inputs_of(kind, {parameters[p]}, {gradients[p]}, scalar, false);
+    const Tensors alone = card.run(kind.op, inputs, kind.settings);
+    std::vector<Layout> layouts;
+    for (const HostTensor& input : inputs) {
+      layouts.push_back(row_major(input.shape()));
+      if (input.shape().size() == 1) layouts.back().offset = 1;
+    }
+    const Tensors shifted = card.run(kind.op, inputs, kind.settings, layouts);
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_TRUE(same_bits(together[3 * p + k], alone[k])) << "result " << k;
+      EXPECT_TRUE(same_bits(shifted[k], alone[k])) << "result " << k;
+    }
+  }
+}
 
 TEST(UpdatesOnCards, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
   RowCard card;

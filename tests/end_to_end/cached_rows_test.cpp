@@ -245,13 +245,14 @@ std::string options_of(OptimizerKind kind) {
     case OptimizerKind::lazy_adam:
     case OptimizerKind::adagrad:
     case OptimizerKind::rowwise_adagrad:
+    case OptimizerKind::lamb:
       break;
   }
   return "";
 }
 
 // Two kinds a run: kinds whose rows move without ids, those with one state a row, and those whose
-// gradient is dense.
+// gradient is dense. lamb comes with the wide table, which then has no cache.
 TEST(CachedRows, EveryKindOfOptimizer) {
   const auto group = [](const std::string& table, std::size_t kind) {
     const auto& choice = optimizer_kinds[kind % std::size(optimizer_kinds)];

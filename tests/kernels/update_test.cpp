@@ -63,6 +63,23 @@ TEST(Update, Adam) {
   }
 }
 
+TEST(Update, Lamb) {
+  for (std::int64_t n : {1, 37, 4096, 70001}) {
+    for (bool skip : {false, true}) {
+      for (std::int64_t correct : {0, 1}) {
+        check({.op = "LambUpdate",
+               .inputs = with_scalars({{random_tensor({n}, 1)},
+                                       {random_tensor({n}, 2)},
+                                       {random_tensor({n}, 3)},
+                                       {random_tensor({n}, 4, 0, 1)}},
+                                      5, skip),
+               .attributes = {{"weight_decay", 0.01}, {"bias_correction", correct}},
+               .in_place = n != 37});
+      }
+    }
+  }
+}
+
 // Gradients of 16 bits come in and weights of 16 bits go out; a rounding that falls to the other
 // side is 2^-8 or 2^-11.
 class SixteenBitUpdate : public ::testing::TestWithParam<DType> {};

@@ -168,9 +168,59 @@ void add_adagrad_and_ftrl(Cases& cases) {
   add("GroupFtrlUpdate", {sum, linear}, ftrl);
 }
 
+// Steps in a row are compared with numbers from elsewhere in lamb_test.cpp.
+void add_lamb(Cases& cases) {
+  const CaseInput master = patterned(shape), grad = patterned(shape, 1);
+  const CaseInput mean = patterned(shape, 2), square = squares(shape, 3);
+  const CaseInput zeros = valued(shape, std::vector<double>(15, 0.0));
+  const auto add = [&](const char* name, std::vector<CaseInput> tensors, double step,
+                       const Attributes& attributes, bool skip = false) {
+    add_case(cases, "LambUpdate", name, with_scalars(std::move(tensors), step, skip), attributes);
+  };
+  add("plain", {master, grad, mean, square}, 3, {});
+  add("decayed", {master, grad, mean, square}, 3,
+      {{"beta1", 0.8}, {"beta2", 0.95}, {"weight_decay", 0.1}, {"epsilon", 1e-3}});
+  add("uncorrected", {master, grad, mean, square}, 3, {{"bias_correction", 0}});
+  add("clipped", {master, grad, mean, square}, 3, {{"trust_clip", 0.125}});
+  add("first_step", {master, grad, zeros, zeros}, 1, {{"weight_decay", 0.1}});
+  add("zero_master", {zeros, grad, mean, square}, 3, {{"weight_decay", 0.1}});
+  add("zero_direction", {master, zeros, zeros, zeros}, 1, {});
+  cases.back().expected = pattern(15);
+  // u = 0.5 w, so that r = 2: w -= 0.25 * 2 * 0.5 w
+  add("decay_alone", {master, zeros, zeros, zeros}, 1, {{"weight_decay", 0.5}});
+  cases.back().expected = pattern(15);
+  for (double& x : cases.back().expected) x *= 0.75;
+  // w^2 and u^2 are no float32
+  add("tiny_master",
+      {valued({4}, {1e-30, -2e-30, 0, 3e-30}), patterned({4}, 1), patterned({4}, 2),
+       squares({4}, 3)},
+      3, {});
+  add("skipped", {master, grad, mean, square}, 3, {{"weight_decay", 0.1}}, true);
+  cases.back().expected = pattern(15);
+  std::vector<CaseInput> weighted = with_scalars({master, grad, mean, square}, 3, true);
+  weighted.push_back(valued(shape, std::vector<double>(15, 0.0), DType::bfloat16));
+  add_case(cases, "LambUpdate", "skipped_with_weight", weighted,
+           {{"weight", std::string("bfloat16")}});
+  cases.back().expected = pattern(15);
+
+  const Shape line{2, 4};
+  for (const std::int64_t correct : {0, 1}) {
+    add_case(cases, "GroupedUpdate", correct ? "lamb" : "lamb_uncorrected",
+             with_scalars({master, grad, mean, square, patterned(line), patterned(line, 1),
+                           patterned(line, 2), squares(line, 3)},
+                          7),
+             {{"op", std::string("LambUpdate")},
+              {"count", 2},
+              {"weight_decay", 0.1},
+              {"trust_clip", correct ? 0.0 : 0.125},
+              {"bias_correction", correct}});
+  }
+}
+
 }  // namespace
 
 void add_update_cases(Cases& cases) {
+  add_lamb(cases);
   add_adagrad_and_ftrl(cases);
   add_sgd(cases);
   add_adam(cases);

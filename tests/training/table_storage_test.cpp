@@ -152,7 +152,10 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
   EXPECT_THAT(refused({"optimizer.kind=sgd", "optimizer.momentum=0.9"}),
               AllOf(HasSubstr("sgd without momentum"),
                     HasSubstr("rowwise_adagrad without weight_decay"), HasSubstr(", group_ftrl")));
+  EXPECT_THAT(refused({"optimizer.kind=lamb"}),
+              AllOf(HasSubstr(wanted), HasSubstr("lamb of every row"), Not(HasSubstr(", lamb"))));
   for (const auto& kind : optimizer_kinds) {
+    if (kind.value == OptimizerKind::lamb) continue;
     SCOPED_TRACE(kind.name);
     const TrainingGraph made = make({"optimizer.kind=" + std::string(kind.name)});
     EXPECT_EQ(count(made, "RowsUpdate"), 1);

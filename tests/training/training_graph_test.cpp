@@ -175,6 +175,23 @@ TEST_F(TrainingGraphTest, KindsByRowNeedTables) {
   EXPECT_EQ(updates(frozen.graph, "GroupFtrlUpdate").size(), 2u);
 }
 
+// Without always_adapt a parameter without decay takes Adam's step.
+TEST_F(TrainingGraphTest, LambTakesNormsOfWholeParameters) {
+  const TrainingGraph made = make({"optimizer.kind=lamb"});
+  EXPECT_EQ(updates(made.graph, "LambUpdate").size(), 4u);
+  EXPECT_THAT(written(made.graph),
+              ::testing::IsSupersetOf({"fc1.weight/exp_avg", "fc2.bias/exp_avg_sq"}));
+  const TrainingGraph groups =
+      make({"optimizer.kind=lamb", "optimizer.always_adapt=false", "optimizer.weight_decay=0.01",
+            "optimizer.trust_clip=10", R"(optimizer.groups=[{at="*:bias", weight_decay=0}])"});
+  const auto lamb = updates(groups.graph, "LambUpdate"), adam = updates(groups.graph, "AdamUpdate");
+  ASSERT_EQ(lamb.size(), 2u);
+  ASSERT_EQ(adam.size(), 2u);
+  EXPECT_EQ(lamb[0]->attributes.number("trust_clip"), 10);
+  EXPECT_EQ(lamb[0]->attributes.number("weight_decay"), 0.01);
+  EXPECT_EQ(adam[0]->attributes.number("epsilon"), 1e-6);
+}
+
 TEST_F(TrainingGraphTest, ClippingShowsTheNorm) {
   const TrainingGraph made = make({"optimizer.clip_norm=0.5"});
   EXPECT_TRUE(outputs(made.graph).count("gradient_norm"));

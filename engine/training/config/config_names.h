@@ -48,6 +48,7 @@ inline constexpr NamedChoice<OptimizerKind> optimizer_kinds[] = {
     {OptimizerKind::adamw, "adamw"},     {OptimizerKind::lazy_adam, "lazy_adam"},
     {OptimizerKind::adagrad, "adagrad"}, {OptimizerKind::rowwise_adagrad, "rowwise_adagrad"},
     {OptimizerKind::ftrl, "ftrl"},       {OptimizerKind::group_ftrl, "group_ftrl"},
+    {OptimizerKind::lamb, "lamb"},
 };
 inline constexpr NamedChoice<FtrlForm> ftrl_forms[] = {
     {FtrlForm::mcmahan, "mcmahan"},

@@ -18,6 +18,8 @@ inline constexpr unsigned adam_kinds =
 inline constexpr unsigned adagrad_kinds =
     kinds(OptimizerKind::adagrad, OptimizerKind::rowwise_adagrad);
 inline constexpr unsigned ftrl_kinds = kinds(OptimizerKind::ftrl, OptimizerKind::group_ftrl);
+inline constexpr unsigned lamb_kinds = kinds(OptimizerKind::lamb);
+inline constexpr unsigned moment_kinds = adam_kinds | lamb_kinds;
 
 struct OptionUse {
   std::string_view key;
@@ -26,17 +28,17 @@ struct OptionUse {
 };
 
 inline constexpr OptionUse option_uses[] = {
-    {"weight_decay", sgd_kinds | adam_kinds | adagrad_kinds, &OptimizerOptions::weight_decay},
+    {"weight_decay", sgd_kinds | moment_kinds | adagrad_kinds, &OptimizerOptions::weight_decay},
     {"momentum", sgd_kinds, &OptimizerOptions::momentum},
     {"dampening", sgd_kinds, &OptimizerOptions::dampening},
     {"nesterov", sgd_kinds},
-    {"betas", adam_kinds},
-    {"beta1", adam_kinds},
-    {"beta2", adam_kinds},
-    {"eps", adam_kinds | adagrad_kinds, &OptimizerOptions::eps},
-    {"epsilon", adam_kinds | adagrad_kinds},
+    {"betas", moment_kinds},
+    {"beta1", moment_kinds},
+    {"beta2", moment_kinds},
+    {"eps", moment_kinds | adagrad_kinds, &OptimizerOptions::eps},
+    {"epsilon", moment_kinds | adagrad_kinds},
     {"epsilon_form", adam_kinds},
-    {"bias_correction", adam_kinds},
+    {"bias_correction", moment_kinds},
     {"lr_decay", adagrad_kinds, &OptimizerOptions::lr_decay},
     {"initial_accumulator", adagrad_kinds | ftrl_kinds, &OptimizerOptions::initial_accumulator},
     {"l1", ftrl_kinds, &OptimizerOptions::l1},
@@ -46,6 +48,8 @@ inline constexpr OptionUse option_uses[] = {
     {"lr_power", ftrl_kinds, &OptimizerOptions::lr_power},
     {"l21", kinds(OptimizerKind::group_ftrl), &OptimizerOptions::l21},
     {"dialect", ftrl_kinds},
+    {"always_adapt", lamb_kinds},
+    {"trust_clip", lamb_kinds, &OptimizerOptions::trust_clip},
 };
 
 constexpr bool knows(OptimizerKind kind, const OptionUse& use) {

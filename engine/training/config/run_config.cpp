@@ -189,7 +189,7 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
     if (betas.size() == 2 && !reported) {
       to.beta1 = betas[0];
       to.beta2 = betas[1];
-    } else if (!reported && (adam_kinds & kinds(to.kind)) != 0) {
+    } else if (!reported && (moment_kinds & kinds(to.kind)) != 0) {
       table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
                    std::to_string(betas.size()));
     }
@@ -202,6 +202,7 @@ void overlay_options(const TableReader& table, OptimizerOptions& to) {
   table.read("epsilon_form", to.epsilon_form);
   table.read("bias_correction", to.bias_correction);
   table.read("dialect", to.dialect);
+  table.read("always_adapt", to.always_adapt);
 }
 
 /// `base`: the checked options that a group's lie over; what they have in common was reported
@@ -219,8 +220,8 @@ void check_options(const TableReader& table, const OptimizerOptions& options,
     if (options.nesterov && (options.momentum <= 0 || options.dampening != 0) && !inherited) {
       table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
     }
-  } else if ((adam_kinds & kinds(options.kind)) != 0) {
-    const bool inherited = base && (adam_kinds & kinds(base->kind)) != 0 &&
+  } else if ((moment_kinds & kinds(options.kind)) != 0) {
+    const bool inherited = base && (moment_kinds & kinds(base->kind)) != 0 &&
                            base->beta1 == options.beta1 && base->beta2 == options.beta2;
     if ((options.beta1 >= 1 || options.beta2 >= 1) && !inherited) {
       const ConfigValue* list = table.valid("betas");
@@ -263,7 +264,9 @@ void read_schedule(const TableReader& root, const TableReader& table, ScheduleCo
 void fill_defaults(const TableReader& table, OptimizerOptions& to) {
   if (!table.valid("weight_decay")) to.weight_decay = to.kind == OptimizerKind::adamw ? 0.01 : 0.0;
   if (!table.valid("eps") && !table.valid("epsilon"))
-    to.eps = to.kind == OptimizerKind::adagrad ? 1e-10 : 1e-8;
+    to.eps = to.kind == OptimizerKind::adagrad ? 1e-10
+             : to.kind == OptimizerKind::lamb  ? 1e-6
+                                               : 1e-8;
   if (!table.valid("initial_accumulator"))
     to.initial_accumulator = (ftrl_kinds & kinds(to.kind)) != 0 ? 0.1 : 0.0;
 }

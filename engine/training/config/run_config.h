@@ -161,6 +161,7 @@ enum class OptimizerKind : std::uint8_t {
   rowwise_adagrad,
   ftrl,
   group_ftrl,
+  lamb,
 };
 enum class EpsilonForm : std::uint8_t {
   pytorch,  // sqrt(v / (1 - beta2^t)) + eps
@@ -176,13 +177,15 @@ struct OptimizerOptions {
   double momentum = 0, dampening = 0;
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;  // 1e-10 by default for adagrad
+  double eps = 1e-8;  // 1e-10 by default for adagrad, 1e-6 for lamb
   EpsilonForm epsilon_form = EpsilonForm::pytorch;
   bool bias_correction = true;
   double lr_decay = 0;             // adagrad
   double initial_accumulator = 0;  // adagrad, ftrl (there 0.1 by default)
   double l1 = 0, l2 = 0, beta = 0, l2_shrinkage = 0, lr_power = -0.5;  // ftrl
   double l21 = 0;                                                      // group_ftrl
+  bool always_adapt = true;  // lamb: also without weight decay
+  double trust_clip = 0;     // lamb: bound of the ratio of norms; 0: none
   FtrlForm dialect = FtrlForm::mcmahan;
   bool operator==(const OptimizerOptions&) const = default;
 };

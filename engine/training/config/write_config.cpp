@@ -173,11 +173,14 @@ std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOpt
       lines.emplace_back(use.key, toml_number(options.*use.number));
   }
   if (options.kind == OptimizerKind::sgd) lines.emplace_back("nesterov", flag(options.nesterov));
-  if ((adam_kinds & kinds(options.kind)) != 0) {
+  if ((moment_kinds & kinds(options.kind)) != 0) {
     lines.emplace_back("betas", numbers({options.beta1, options.beta2}));
-    lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
+    if ((adam_kinds & kinds(options.kind)) != 0)
+      lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
     lines.emplace_back("bias_correction", flag(options.bias_correction));
   }
+  if ((lamb_kinds & kinds(options.kind)) != 0)
+    lines.emplace_back("always_adapt", flag(options.always_adapt));
   if ((ftrl_kinds & kinds(options.kind)) != 0)
     lines.emplace_back("dialect", toml_string(choice_name(options.dialect)));
   return lines;

@@ -58,6 +58,8 @@ UpdateChoice choose_update(const OptimizerOptions& options) {
     case OptimizerKind::ftrl:
     case OptimizerKind::group_ftrl:
       return choose_ftrl(options);
+    case OptimizerKind::lamb:
+      return choose_lamb(options);
   }
   assert(false && "no such kind");
   return {};

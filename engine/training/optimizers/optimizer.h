@@ -27,6 +27,7 @@ UpdateChoice choose_sgd(const OptimizerOptions& options);      // sgd.cpp: sgd
 UpdateChoice choose_adam(const OptimizerOptions& options);     // adam.cpp: adam, adamw, lazy_adam
 UpdateChoice choose_adagrad(const OptimizerOptions& options);  // adagrad.cpp: and rowwise_adagrad
 UpdateChoice choose_ftrl(const OptimizerOptions& options);     // ftrl.cpp: ftrl, group_ftrl
+UpdateChoice choose_lamb(const OptimizerOptions& options);     // lamb.cpp: lamb
 /// That of options.kind.
 UpdateChoice choose_update(const OptimizerOptions& options);
 /// The kinds that update rows, and with which options: "sgd without momentum, adam, ...".

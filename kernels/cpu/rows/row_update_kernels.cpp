@@ -298,7 +298,7 @@ void add_row_update_kernels(KernelList& list) {
                     return std::make_unique<RowsUpdateKernel>(r);
                   }});
   for (const UpdateKind& kind : update_kinds()) {
-    if (has_vector_function(row_optimizer(kind.op))) continue;
+    if (kind.whole_tensor || has_vector_function(row_optimizer(kind.op))) continue;
     list.push_back({.name = "cpu." + kind.op,
                     .op = kind.op,
                     .refuse = refuse_dense_rows,

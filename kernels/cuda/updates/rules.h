@@ -196,7 +196,9 @@ TANDEM_HOST_DEVICE StepFactors<Rule> step_factors(const Block& block, const Rule
   auto* const factors = block.template shared<StepFactors<Rule>>();
   block.one([&] {
     const auto lr = static_cast<double>(*scalars.lr);
-    factors->skipped = *scalars.skip || is_no_step(Rule::kind, lr);
+    factors->skipped = *scalars.skip;
+    if constexpr (requires { Rule::kind; })
+      factors->skipped = factors->skipped || is_no_step(Rule::kind, lr);
     if (!factors->skipped) {
       factors->step = rule.step(lr, *scalars.step, static_cast<double>(*scalars.scale));
     }

@@ -6,6 +6,7 @@
 namespace tandem::cuda {
 
 void add_element_updates(KernelList& list, const Card& card);     // update_kernels.cu
+void add_lamb_updates(KernelList& list, const Card& card);        // lamb.cu
 void add_norm_kernels(KernelList& list, const Card& card);        // norm_kernels.cu
 void add_loss_scale_kernels(KernelList& list, const Card& card);  // loss_scale.cu
 

@@ -220,10 +220,35 @@ TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
   EXPECT_EQ(parse(minimal, {"optimizer.kind=adamw"}).optimizer.base.weight_decay, 0.01);
   EXPECT_EQ(parse(minimal, {"optimizer.kind=adagrad"}).optimizer.base.eps, 1e-10);
   EXPECT_EQ(parse(minimal, {"optimizer.kind=ftrl"}).optimizer.base.initial_accumulator, 0.1);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=lamb"}).optimizer.base.eps, 1e-6);
   OptimizerOptions defaults;
   EXPECT_EQ(plain.optimizer.base, defaults);
   EXPECT_EQ(plain.name, "folder");
   EXPECT_EQ(parse_run_config(minimal, "/folder/mnist.toml").name, "mnist");
+}
+
+TEST(RunConfig, OptionsOfLamb) {
+  const std::string text = "model = 'm.onnx'\nsteps = 1\n[optimizer]\nkind = 'lamb'\n";
+  const RunConfig given = parse(text +
+                                "weight_decay = 0.01\nbetas = [0.8, 0.95]\nepsilon = 1e-3\n"
+                                "bias_correction = false\nalways_adapt = false\ntrust_clip = 10\n");
+  const OptimizerOptions& o = given.optimizer.base;
+  EXPECT_EQ(o.weight_decay, 0.01);
+  EXPECT_EQ(o.beta1, 0.8);
+  EXPECT_EQ(o.beta2, 0.95);
+  EXPECT_EQ(o.eps, 1e-3);
+  EXPECT_FALSE(o.bias_correction);
+  EXPECT_FALSE(o.always_adapt);
+  EXPECT_EQ(o.trust_clip, 10);
+  EXPECT_EQ(parse(to_toml(given)), given) << to_toml(given);
+  EXPECT_THAT(first_error(text + "momentum = 0.9\n"), HasSubstr("lamb"));
+  EXPECT_THAT(first_error(text + "epsilon_form = 'onnx'\n"), HasSubstr("lamb"));
+  EXPECT_THAT(first_error(text + "trust_clip = -1\n"), HasSubstr("trust_clip: out of range"));
+  EXPECT_THAT(first_error(text + "betas = [0.9, 1.0]\n"), HasSubstr("out of range"));
+  for (const std::string key : {"always_adapt = true\n", "trust_clip = 1\n"}) {
+    EXPECT_THAT(first_error("model = 'm.onnx'\nsteps = 1\n[optimizer]\nkind = 'adam'\n" + key),
+                HasSubstr("adam"));
+  }
 }
 
 TEST(RunConfig, OverridesReachEverything) {

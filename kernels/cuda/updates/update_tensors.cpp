@@ -1,0 +1,97 @@
+// The operands of updates, from a request and from the arguments of a run.
+#include "kernels/cuda/updates/update_tensors.h"
+
+#include <utility>
+
+namespace tandem::cuda {
+
+UpdateOperands::UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, int states)
+    : card_(std::move(card)),
+      sizes_(update_group(*r.node)),
+      scalars_(first_scalar(*r.node)),
+      states_(states),
+      grads_(*floats_of(r.inputs[1].type.dtype)) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    elements_.push_back(r.inputs[static_cast<std::size_t>(i) * sizes_.inputs].type.elements());
+  }
+  if (sizes_.weight) weights_ = *floats_of(r.outputs[sizes_.results].type.dtype);
+}
+
+std::int64_t UpdateOperands::chunks(std::size_t first, std::size_t n) const {
+  std::int64_t all = 0;
+  for (std::size_t k = first; k < first + n; ++k) all += chunks_of(elements_[k]);
+  return all;
+}
+
+UpdateTensor UpdateOperands::tensor(const KernelArguments& a, std::size_t k) const {
+  UpdateTensor tensor{};
+  tensor.master = in_place(a, k, 0, 0);
+  for (int s = 0; s < states_; ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    tensor.states[s] = in_place(a, k, 2 + at, 1 + at);
+  }
+  tensor.grad = a.inputs[k * sizes_.inputs + 1];
+  tensor.weight = sizes_.weight ? a.outputs[k * sizes_.outputs + sizes_.results] : nullptr;
+  tensor.elements = elements_[k];
+  return tensor;
+}
+
+float* UpdateOperands::in_place(const KernelArguments& a, std::size_t k, std::size_t input,
+                                std::size_t output) const {
+  void* const to = a.outputs[k * sizes_.outputs + output];
+  copy_bytes(*card_, to, a.inputs[k * sizes_.inputs + input],
+             static_cast<std::size_t>(elements_[k]) * sizeof(float), a.queue);
+  return static_cast<float*>(to);
+}
+
+std::int64_t update_count(const KernelRequest& r) {
+  return r.node->op->name == "GroupedUpdate" ? r.attributes().integer("count") : 1;
+}
+
+std::optional<std::string> refuse_update(const KernelRequest& r) {
+  const std::size_t scalars = first_scalar(*r.node);
+  const UpdateGroup sizes = update_group(*r.node);
+  for (std::size_t i = 0; i < scalars; ++i) {
+    const std::size_t k = i % sizes.inputs;
+    const DType dtype = r.inputs[i].type.dtype;
+    if (!r.inputs[i].present || k == sizes.tensors) continue;
+    if (k != 1 && dtype != DType::float32) return element_type(dtype);
+    if (k == 1 && !floats_of(dtype)) return "a gradient of " + std::string(name_of(dtype));
+    if (k == 1 && dtype != r.inputs[1].type.dtype) return "gradients of several types";
+  }
+  for (std::size_t k = 0; k < r.outputs.size(); ++k) {
+    const std::size_t own = k % sizes.outputs, group = k / sizes.outputs * sizes.inputs;
+    const bool made = own == 0 || (own < sizes.results && is_present(r, group + 1 + own));
+    if (made && !r.outputs[k].present) return "a result that nobody reads";
+  }
+  return refuse_scalars(r, scalars);
+}
+
+std::vector<Proposal> propose_update(const KernelRequest& r) {
+  const std::int64_t count = update_count(r);
+  const UpdateGroup sizes = update_group(*r.node);
+  const LayoutWish row_major{LayoutWish::Kind::row_major, {}};
+  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  Proposal proposal;
+  proposal.inputs.resize(r.inputs.size(), row_major);
+  proposal.outputs.resize(r.outputs.size(), row_major);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const std::size_t first = i * sizes.inputs;
+    const Operand& master = r.inputs[first];
+    LayoutWish wish = row_major;
+    if (satisfies(dense, master.layout, master.type.shape)) {
+      wish = {LayoutWish::Kind::exact, master.layout};
+    }
+    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
+    const bool grouped = r.node->op->name == "GroupedUpdate";
+    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
+    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
+    for (std::size_t k = 0; k < sizes.outputs; ++k) {
+      const std::size_t at = i * sizes.outputs + k;
+      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
+    }
+  }
+  return {proposal};
+}
+
+}  // namespace tandem::cuda
