@@ -1,0 +1,130 @@
+// A network trained by LAMB: on the host, on an accelerator, and with the states on the host beside
+// it; resumed from a checkpoint; in 16 bits, where an update also writes the weight.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+
+#include "api/engine.h"
+#include "engine/training/checkpoint.h"
+#include "tests/end_to_end/parity_support.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem {
+namespace {
+
+using namespace testing;
+
+constexpr int steps = 8;
+constexpr const char* host = "{ at = \"**\", on = \"cpu\" },\n";
+constexpr const char* device = "{ at = \"**\", on = \"gpu\" },\n";
+constexpr const char* states_on_host =
+    "{ at = \"**\", on = \"gpu\" },\n{ at = \"**\", state = \"cpu\" },\n";
+
+class LambRuns : public ::testing::Test {
+ protected:
+  LambRuns() {
+    const Json fixture = read_fixture("mlp");
+    const auto quoted = [](const std::string& text) { return Json(text).dump(); };
+    const std::string model = fixture["files"]["logits"]["torchscript"],
+                      batches = fixture["batches"];
+    std::ofstream(folder_ / "train.toml")
+        << "model = " << quoted(parity_folder() + model) << "\npolicy = \"policy.toml\"\n"
+        << "batch_size = " << fixture["batch"] << "\n[loss]\n"
+        << R"(terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits",)"
+        << " labels = \"labels\" } ]\n[optimizer]\n"
+        << "kind = \"lamb\"\nlr = 0.02\nweight_decay = 0.01\nclip_norm = 1.0\n"
+        << "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ " << quoted(parity_folder() + batches)
+        << " ]\n[data.fields]\nimage  = { from = \"image\", as = [ \"scale(1/255)\" ] }\n"
+        << "labels = \"labels\"\n[log]\nevery = \"1 step\"\n";
+  }
+
+  void train(const std::string& run, const std::string& rules, int until = steps,
+             bool resume = false, const std::vector<std::string>& more = {}) {
+    std::ofstream(folder_ / "policy.toml") << "policy = 1\nrules = [\n" << rules << "]\n";
+    api::TrainOptions options;
+    options.devices = {"gpu=emulated:0"};
+    options.overrides = {"steps=" + std::to_string(until)};
+    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+    options.run_dir = folder_ / run;
+    options.resume = resume;
+    api::Trainer(folder_ / "train.toml", options).run();
+  }
+
+  std::vector<double> losses(const std::string& run) const {
+    std::ifstream file(folder_ / (run + "/metrics.jsonl"));
+    std::vector<double> losses;
+    for (std::string line; std::getline(file, line);) losses.push_back(Json::parse(line)["loss"]);
+    return losses;
+  }
+
+  CheckpointContent newest(const std::string& run) const {
+    std::vector<std::string> messages;
+    auto content = newest_checkpoint(folder_ / (run + "/checkpoints"), messages);
+    if (!content) throw std::runtime_error("no checkpoint of " + run);
+    return std::move(*content);
+  }
+
+  void expect_losses(const std::string& run, const std::vector<double>& expected,
+                     double tolerance) const {
+    const std::vector<double> got = losses(run);
+    ASSERT_EQ(got.size(), expected.size()) << run;
+    for (std::size_t step = 0; step < got.size(); ++step) {
+      EXPECT_NEAR(got[step], expected[step], tolerance * std::abs(expected[step]))
+          << run << ", step " << step + 1;
+    }
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(LambRuns, LossesAreTheSameWhereverStatesLie) {
+  train("host", host);
+  const std::vector<double> expected = losses("host");
+  ASSERT_EQ(expected.size(), static_cast<std::size_t>(steps));
+  EXPECT_LT(expected.back(), 0.98 * expected.front()) << "it learns";
+  train("device", device);
+  train("cut", states_on_host);
+  train("passes", states_on_host, steps, false, {"micro_batch=2"});
+  expect_losses("device", expected, 1e-5);
+  expect_losses("cut", expected, 1e-5);
+  expect_losses("passes", expected, 1e-5);
+  train("adam", host, steps, false, {"optimizer.always_adapt=false", "optimizer.weight_decay=0"});
+  EXPECT_GT(std::abs(losses("adam").back() - expected.back()), 1e-4) << "norms count";
+}
+
+TEST_F(LambRuns, AResumedRunIsTheSameBitByBit) {
+  train("whole", states_on_host);
+  train("parts", states_on_host, steps / 2);
+  train("parts", states_on_host, steps, true);
+  expect_losses("parts", losses("whole"), 0);
+  const CheckpointContent whole = newest("whole"), parts = newest("parts");
+  EXPECT_EQ(parts.position.step, static_cast<std::uint64_t>(steps));
+  EXPECT_FALSE(whole.optimizer.empty());
+  for (const auto& [a, b] :
+       {std::pair{&whole.model, &parts.model}, std::pair{&whole.optimizer, &parts.optimizer}}) {
+    ASSERT_EQ(a->size(), b->size());
+    for (std::size_t t = 0; t < a->size(); ++t) {
+      const HostTensor &x = (*a)[t].tensor, &y = (*b)[t].tensor;
+      EXPECT_EQ((*a)[t].name, (*b)[t].name);
+      ASSERT_EQ(x.type(), y.type()) << (*a)[t].name;
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), x.bytes()), 0) << (*a)[t].name;
+    }
+  }
+}
+
+TEST_F(LambRuns, SixteenBitsFollowFloat32) {
+  train("float32", states_on_host);
+  for (const std::string type : {"bfloat16", "float16"}) {
+    for (const char* policy : {device, states_on_host}) {
+      const std::string run = type + (policy == device ? "_device" : "_cut");
+      train(run, policy, steps, false, {"precision.compute=" + type});
+      expect_losses(run, losses("float32"), type == "bfloat16" ? 2e-2 : 4e-3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
