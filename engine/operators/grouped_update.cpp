@@ -124,7 +124,7 @@ Cost cost(const NodeView& view) {
 Operator grouped_update() {
   std::vector<AttributeSpec> attributes{{"op", std::string{}, true},
                                         {"count", std::int64_t{0}, true}};
-  for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
+  for (AttributeSpec& spec : all_update_attributes(false)) attributes.push_back(std::move(spec));
   attributes.push_back(weight_attribute());
   return {.name = "GroupedUpdate",
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},

@@ -82,7 +82,7 @@ Operator rows_update() {
   std::vector<AttributeSpec> attributes{
       {"op", std::string{}, true}, {"lazy", std::int64_t{1}}, {"split", std::int64_t{0}}};
   for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
-  for (AttributeSpec& spec : all_update_attributes()) attributes.push_back(std::move(spec));
+  for (AttributeSpec& spec : all_update_attributes(true)) attributes.push_back(std::move(spec));
   return {.name = "RowsUpdate",
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},

@@ -36,9 +36,10 @@ const UpdateKind& update_kind(const Node& node) {
   return *kind;
 }
 
-std::vector<AttributeSpec> all_update_attributes() {
+std::vector<AttributeSpec> all_update_attributes(bool of_rows) {
   std::vector<AttributeSpec> all;
   for (const UpdateKind& kind : update_kinds()) {
+    if (of_rows && kind.whole_tensor) continue;
     for (const AttributeSpec& spec : kind.attributes) {
       const bool known =
           std::any_of(all.begin(), all.end(), [&](const auto& a) { return a.name == spec.name; });

@@ -49,8 +49,9 @@ const UpdateKind* find_update_kind(std::string_view op);
 /// Of a node of such an operator, of GroupedUpdate or RowsUpdate.
 const UpdateKind& update_kind(const Node& node);
 
-/// The settings of all kinds, each once: what GroupedUpdate and RowsUpdate declare.
-std::vector<AttributeSpec> all_update_attributes();
+/// The settings of all kinds, or of those that update rows, each once: what GroupedUpdate and
+/// RowsUpdate declare.
+std::vector<AttributeSpec> all_update_attributes(bool of_rows);
 /// Of `attributes` only what the operator declares.
 Attributes declared_attributes(const Operator& op, const Attributes& attributes);
 

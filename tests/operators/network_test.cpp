@@ -283,8 +283,8 @@ TEST(Errors, OfUpdates) {
                {"epsilon_form", "keras"});
   expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("AdamUpdate")}, {"count", 2}}),
                {"count"});
-  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("LambUpdate")}, {"count", 1}}),
-               {"LambUpdate"});
+  expect_error(error_of("GroupedUpdate", adam, {{"op", std::string("LarsUpdate")}, {"count", 1}}),
+               {"LarsUpdate"});
 }
 
 }  // namespace
