@@ -37,7 +37,8 @@ class LambRuns : public ::testing::Test {
         << " labels = \"labels\" } ]\n[optimizer]\n"
         << "kind = \"lamb\"\nlr = 0.02\nweight_decay = 0.01\nclip_norm = 1.0\n"
         << "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ " << quoted(parity_folder() + batches)
-        << " ]\n[data.fields]\nimage  = { from = \"image\", as = [ \"scale(1/64)\", \"normalize(2, "
+        << " ]\nshuffle = \"none\"\n[data.fields]\nimage  = { from = \"image\", as = [ "
+           "\"scale(1/64)\", \"normalize(2, "
            "1)\" ] }\n"
         << "labels = \"labels\"\n[log]\nevery = \"1 step\"\n";
   }
