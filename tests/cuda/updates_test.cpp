@@ -212,6 +212,7 @@ TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
     SCOPED_TRACE(to_string(gradients[p].shape()));
     const Tensors inputs = inputs_of(kind, {parameters[p]}, {gradients[p]}, scalar, false);
     const Tensors alone = card.run(kind.op, inputs, kind.settings);
+    if (parameters[p][0].bytes() == 0) continue;
     std::vector<Layout> layouts;
     for (const HostTensor& input : inputs) {
       layouts.push_back(row_major(input.shape()));
