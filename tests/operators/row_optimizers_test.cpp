@@ -61,7 +61,8 @@ std::string op_of(const std::string& kind) {
 Attributes attributes_of(const Json& json, std::int64_t columns) {
   const std::string kind = json["kind"];
   Attributes attributes;
-  for (const AttributeSpec& spec : all_update_attributes(true)) attributes.set(spec.name, spec.value);
+  for (const AttributeSpec& spec : all_update_attributes(true))
+    attributes.set(spec.name, spec.value);
   attributes.set("op", op_of(kind));
   attributes.set("lazy", std::int64_t{kind != "adam"});
   for (const auto& [key, value] : json["options"].items()) {
