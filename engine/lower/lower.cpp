@@ -56,7 +56,12 @@ PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
-      // First: clones get casts, copies and layouts like the nodes that they are made from.
+      // First: what a loss reads is still one value for its gradient, too; later that may be a
+      // clone
+      // or come back from the host, and logits need neither that backward does not read.
+      {"losses_with_gradients", losses_with_gradients},
+      // Before all others: clones get casts, copies and layouts like the nodes that they are made
+      // from.
       {"recompute", recompute},
       // After the clones of look-ups are there; before everything that moves rows or casts.
       {"split_tables", split_tables, true},

@@ -97,6 +97,7 @@ OperatorSet all_operators() {
   set.add(operators::label_weights());
   set.add(operators::softmax_cross_entropy());
   set.add(operators::softmax_cross_entropy_grad());
+  set.add(operators::softmax_cross_entropy_with_grad());
   set.add(operators::negative_log_likelihood());
   set.add(operators::negative_log_likelihood_grad());
   set.add(operators::dropout());

@@ -97,6 +97,7 @@ Operator log_softmax_grad();
 Operator label_weights();
 Operator softmax_cross_entropy();
 Operator softmax_cross_entropy_grad();
+Operator softmax_cross_entropy_with_grad();
 Operator negative_log_likelihood();
 Operator negative_log_likelihood_grad();
 Operator dropout();

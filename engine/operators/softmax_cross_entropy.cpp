@@ -1,6 +1,7 @@
 // loss = w * (lse - (1 - s) * logit[label] - s * mean(logits)), lse = log(sum(exp(logits))), over
 // axis 1, with label smoothing s and label weight w. dlogit[c] = dloss * w * (softmax[c] - (1 - s)
-// * [c = label] - s / C).
+// * [c = label] - s / C). SoftmaxCrossEntropyWithGrad makes losses and dlogits at once, from a
+// dloss that is known before them.
 #include "engine/graph/builder.h"
 #include "engine/operators/labels.h"
 #include "engine/operators/operators.h"
@@ -41,6 +42,19 @@ Cost cost_grad(const NodeView& view) {
   return {5 * element_number(view.input(1)), operand_bytes(view)};
 }
 
+std::vector<TensorType> infer_with_grad(const NodeView& view) {
+  require_float(view, 1);
+  const TensorType& logits = view.input(1);
+  const Shape shape = require_labels(view, logits, 2, 3);
+  require_type(view, 0, {logits.dtype, shape});
+  require_between(view, "label_smoothing", 0.0, 1.0);
+  return {{logits.dtype, shape}, {statistics_type(logits.dtype), shape}, logits};
+}
+
+Cost cost_with_grad(const NodeView& view) {
+  return {10 * element_number(view.input(1)), operand_bytes(view)};
+}
+
 }  // namespace
 
 Operator softmax_cross_entropy() {
@@ -69,6 +83,19 @@ Operator softmax_cross_entropy_grad() {
           .cost = cost_grad,
           .precision = Precision::float32,
           .engine_only = true};
+}
+
+Operator softmax_cross_entropy_with_grad() {
+  return {
+      .name = "SoftmaxCrossEntropyWithGrad",
+      .inputs = {{"dlosses"}, {"logits"}, {"labels"}, {.name = "label_weights", .optional = true}},
+      .outputs = {{"losses"}, {"log_sum_exp"}, {"dlogits"}},
+      .attributes = {{"label_smoothing", 0.0}},
+      .infer = infer_with_grad,
+      .not_differentiable = "made by lowering, after the gradient",
+      .cost = cost_with_grad,
+      .precision = Precision::float32,
+      .engine_only = true};
 }
 
 }  // namespace tandem::operators

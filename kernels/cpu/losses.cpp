@@ -1,10 +1,13 @@
 // LabelWeights, SoftmaxCrossEntropy, NegativeLogLikelihood and their gradients. A label outside the
 // classes is reported unless its weight is 0, and the nearest class stands in for it.
 #include <cstring>
+#include <string>
+#include <utility>
 
 #include "engine/operators/operator.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/shared/cross_entropy_operands.h"
 
 namespace tandem {
 namespace {
@@ -70,67 +73,55 @@ int parts_of(const KernelRequest& request, const Lines& lines, std::int64_t byte
   return parts_for(request.facts->threads, lines.count * lines.length * bytes, grain_bytes);
 }
 
-std::unique_ptr<PreparedKernel> prepare_cross_entropy(const KernelRequest& request) {
-  const Lines lines(request.inputs[0].type.shape, 1);
-  const Labels labels(request, 1, 2);
+// Losses and gradient, of which an operator makes one or both: line by line, so that the gradient
+// finds the logits in cache.
+std::unique_ptr<PreparedKernel> prepare_cross_entropy(const KernelRequest& request,
+                                                      const CrossEntropyOperands& at) {
+  const Lines lines(request.inputs[at.logits].type.shape, 1);
+  const Labels labels(request, at.labels, at.label_weights);
   const auto smoothing = static_cast<float>(request.attributes().number("label_smoothing"));
-  const int parts = parts_of(request, lines, 16);
+  const int parts = parts_of(request, lines, at.makes_losses() && at.makes_gradient() ? 32 : 16);
   const auto buffer = lines.buffer_floats();
+  const std::int64_t buffers = at.makes_gradient() ? 2 : 1;
   return prepared(
       [=, &functions = vector_functions(request)](const KernelArguments& a) {
-        float* losses = static_cast<float*>(a.outputs[0]);
-        float* log_sums = static_cast<float*>(a.outputs[1]);
-        parallel_parts(parts, [&](int part) {
-          const Range range = part_of(lines.count, part, parts);
-          for (std::int64_t i = range.begin; i < range.end; ++i) {
-            const float* x =
-                lines.read(a.inputs[0], i, static_cast<float*>(a.workspace) + part * buffer);
-            const float lse = functions.log_sum_exp(x, lines.length);
-            if (log_sums != nullptr) log_sums[i] = lse;
-            if (losses == nullptr) continue;
-            const Label label = labels.get(a, i, lines.length);
-            float loss = lse - (1 - smoothing) * x[label.at];
-            if (smoothing != 0) {
-              loss -= smoothing * static_cast<float>(functions.sum(x, lines.length) /
-                                                     static_cast<double>(lines.length));
-            }
-            losses[i] = label.weight == 0 ? 0 : label.weight * loss;
-          }
-        });
-      },
-      static_cast<std::size_t>(parts * buffer) * sizeof(float));
-}
-
-std::unique_ptr<PreparedKernel> prepare_cross_entropy_grad(const KernelRequest& request) {
-  const Lines lines(request.inputs[1].type.shape, 1);
-  const Labels labels(request, 2, 3);
-  const auto smoothing = static_cast<float>(request.attributes().number("label_smoothing"));
-  const int parts = parts_of(request, lines, 16);
-  const auto buffer = lines.buffer_floats();
-  return prepared(
-      [=, &functions = vector_functions(request)](const KernelArguments& a) {
-        const float* dlosses = static_cast<const float*>(a.inputs[0]);
-        const float* log_sums = static_cast<const float*>(a.inputs[4]);
+        const float* dlosses = input_at<float>(a, at.dlosses);
+        const float* sums = input_at<float>(a, at.sums);
+        float* losses = output_at<float>(a, at.losses);
+        float* log_sums = output_at<float>(a, at.log_sum_exp);
+        float* dlogits = output_at<float>(a, at.dlogits);
         const float spread = smoothing / static_cast<float>(lines.length);
         parallel_parts(parts, [&](int part) {
-          float* x_buffer = static_cast<float*>(a.workspace) + part * 2 * buffer;
+          float* x_buffer = static_cast<float*>(a.workspace) + part * buffers * buffer;
           const Range range = part_of(lines.count, part, parts);
           for (std::int64_t i = range.begin; i < range.end; ++i) {
-            const float* x = lines.read(a.inputs[1], i, x_buffer);
-            float* dx = lines.target(a.outputs[0], i, x_buffer + buffer);
+            const float* x = lines.read(a.inputs[at.logits], i, x_buffer);
+            const float lse = sums != nullptr ? sums[i] : functions.log_sum_exp(x, lines.length);
+            if (log_sums != nullptr) log_sums[i] = lse;
+            if (losses == nullptr && dlogits == nullptr) continue;
             const Label label = labels.get(a, i, lines.length);
+            if (losses != nullptr) {
+              float loss = lse - (1 - smoothing) * x[label.at];
+              if (smoothing != 0) {
+                loss -= smoothing * static_cast<float>(functions.sum(x, lines.length) /
+                                                       static_cast<double>(lines.length));
+              }
+              losses[i] = label.weight == 0 ? 0 : label.weight * loss;
+            }
+            if (dlogits == nullptr) continue;
+            float* dx = lines.target(dlogits, i, x_buffer + buffer);
             if (label.weight == 0) {
               std::memset(dx, 0, static_cast<std::size_t>(lines.length) * sizeof(float));
             } else {
               const float factor = dlosses[i] * label.weight;
-              functions.scaled_exp(x, log_sums[i], factor, -factor * spread, dx, lines.length);
+              functions.scaled_exp(x, lse, factor, -factor * spread, dx, lines.length);
               dx[label.at] -= factor * (1 - smoothing);
             }
-            lines.written(a.outputs[0], i, dx);
+            lines.written(dlogits, i, dx);
           }
         });
       },
-      static_cast<std::size_t>(parts * 2 * buffer) * sizeof(float));
+      static_cast<std::size_t>(parts * buffers * buffer) * sizeof(float));
 }
 
 std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request) {
@@ -171,8 +162,8 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 }  // namespace
 
 void add_loss_kernels(KernelList& list) {
-  const auto add = [&](const char* name, const char* op, auto refuse, auto prepare) {
-    list.push_back({.name = name,
+  const auto add = [&](std::string name, const char* op, auto refuse, auto prepare) {
+    list.push_back({.name = std::move(name),
                     .op = op,
                     .refuse = refuse,
                     .propose = propose_row_major,
@@ -181,18 +172,16 @@ void add_loss_kernels(KernelList& list) {
   add(
       "cpu.label_weights", "LabelWeights",
       [](const KernelRequest& r) { return refuse_but_float32(r, {1}); }, prepare_label_weights);
-  add(
-      "cpu.softmax_cross_entropy", "SoftmaxCrossEntropy",
-      [](const KernelRequest& r) {
-        return refuse_but_float32(r, {0, 2});
-      },
-      prepare_cross_entropy);
-  add(
-      "cpu.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
-      [](const KernelRequest& r) {
-        return refuse_but_float32(r, {1, 3});
-      },
-      prepare_cross_entropy_grad);
+  for (const CrossEntropyOperands& at : cross_entropies) {
+    const auto logits = static_cast<std::size_t>(at.logits);
+    const auto weights = static_cast<std::size_t>(at.label_weights);
+    add(
+        std::string("cpu.") + at.kernel, at.op,
+        [=](const KernelRequest& r) {
+          return refuse_but_float32(r, {logits, weights});
+        },
+        [&at](const KernelRequest& r) { return prepare_cross_entropy(r, at); });
+  }
   add(
       "cpu.negative_log_likelihood", "NegativeLogLikelihood",
       [](const KernelRequest& r) {

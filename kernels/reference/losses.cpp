@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <type_traits>
 
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
+#include "kernels/shared/cross_entropy_operands.h"
 
 namespace tandem::reference {
 namespace {
@@ -84,48 +87,47 @@ std::unique_ptr<PreparedKernel> label_weights(const KernelRequest& r) {
   });
 }
 
+// Losses and gradient, of which an operator makes one or both. The gradient counts on sums of the
+// type that the operator gives them in, also where it makes both.
 template <class T>
-std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r, T) {
-  const Scores logits(r.inputs[0]);
-  const Labels labels(r, 1, 2);
-  const Writer losses(r.outputs[0]), log_sum_exp(r.outputs[1]);
+std::unique_ptr<PreparedKernel> cross_entropy(const KernelRequest& r,
+                                              const CrossEntropyOperands& at, T) {
+  using Statistic = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  const Scores logits(r.inputs[at.logits]);
+  const Labels labels(r, at.labels, at.label_weights);
+  const Reader dlosses = at.dlosses < 0 ? Reader() : Reader(r.inputs[at.dlosses]);
+  const Reader sums = at.sums < 0 ? Reader() : Reader(r.inputs[at.sums]);
+  const Writer losses = at.losses < 0 ? Writer() : Writer(r.outputs[at.losses]);
+  const Writer log_sum_exp = at.log_sum_exp < 0 ? Writer() : Writer(r.outputs[at.log_sum_exp]);
+  const Scores dlogits = at.dlogits < 0 ? logits : Scores(r.outputs[at.dlogits]);
   const double smoothing = r.attributes().number("label_smoothing");
   return prepared([=](const KernelArguments& a) {
-    const T* x = static_cast<const T*>(a.inputs[0]);
+    const T* x = input_at<T>(a, at.logits);
+    T* dx = output_at<T>(a, at.dlogits);
     for (std::int64_t i = 0; i < logits.labels(); ++i) {
       const auto logit = [&](std::int64_t c) { return static_cast<double>(x[logits(i, c)]); };
-      double largest = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
-      for (std::int64_t c = 0; c < logits.classes(); ++c) largest = std::max(largest, logit(c));
-      for (std::int64_t c = 0; c < logits.classes(); ++c) {
-        sum += std::exp(logit(c) - largest);
-        total += logit(c);
+      const Label label = labels.get(a, i, logits.classes());
+      double lse = 0;
+      if (at.sums >= 0) {
+        lse = sums.number(a.inputs[at.sums], i);
+      } else {
+        double largest = -std::numeric_limits<double>::infinity(), sum = 0, total = 0;
+        for (std::int64_t c = 0; c < logits.classes(); ++c) largest = std::max(largest, logit(c));
+        for (std::int64_t c = 0; c < logits.classes(); ++c) {
+          sum += std::exp(logit(c) - largest);
+          total += logit(c);
+        }
+        lse = largest + std::log(sum);
+        double loss = lse - (1 - smoothing) * logit(label.at);
+        if (smoothing != 0) loss -= smoothing * total / static_cast<double>(logits.classes());
+        losses(output_at<void>(a, at.losses), i, label.weight == 0 ? 0.0 : label.weight * loss);
+        log_sum_exp(output_at<void>(a, at.log_sum_exp), i, lse);
+        lse = static_cast<Statistic>(lse);
       }
-      const double lse = largest + std::log(sum);
-      const Label label = labels.get(a, i, logits.classes());
-      double loss = lse - (1 - smoothing) * logit(label.at);
-      if (smoothing != 0) loss -= smoothing * total / static_cast<double>(logits.classes());
-      losses(a.outputs[0], i, label.weight == 0 ? 0.0 : label.weight * loss);
-      log_sum_exp(a.outputs[1], i, lse);
-    }
-  });
-}
-
-template <class T>
-std::unique_ptr<PreparedKernel> cross_entropy_grad(const KernelRequest& r, T) {
-  const Reader dlosses(r.inputs[0]), log_sum_exp(r.inputs[4]);
-  const Scores logits(r.inputs[1]), dlogits(r.outputs[0]);
-  const Labels labels(r, 2, 3);
-  const double smoothing = r.attributes().number("label_smoothing");
-  return prepared([=](const KernelArguments& a) {
-    const T* x = static_cast<const T*>(a.inputs[1]);
-    T* dx = static_cast<T*>(a.outputs[0]);
-    for (std::int64_t i = 0; i < logits.labels(); ++i) {
-      const Label label = labels.get(a, i, logits.classes());
-      const double factor = dlosses.number(a.inputs[0], i) * label.weight;
-      const double lse = log_sum_exp.number(a.inputs[4], i);
+      if (dx == nullptr) continue;
+      const double factor = dlosses.number(a.inputs[at.dlosses], i) * label.weight;
       for (std::int64_t c = 0; c < logits.classes(); ++c) {
-        double slope = std::exp(static_cast<double>(x[logits(i, c)]) - lse) -
-                       smoothing / static_cast<double>(logits.classes());
+        double slope = std::exp(logit(c) - lse) - smoothing / static_cast<double>(logits.classes());
         if (c == label.at) slope -= 1 - smoothing;
         dx[dlogits(i, c)] = rounded<T>(label.weight == 0 ? 0.0 : factor * slope);
       }
@@ -169,12 +171,12 @@ std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
 
 void add_loss_kernels(KernelList& list) {
   list.push_back(untyped_kernel("reference.label_weights", "LabelWeights", label_weights));
-  list.push_back(
-      float_kernel("reference.softmax_cross_entropy", "SoftmaxCrossEntropy",
-                   [](const KernelRequest& r, auto tag) { return cross_entropy(r, tag); }));
-  list.push_back(float_kernel(
-      "reference.softmax_cross_entropy_grad", "SoftmaxCrossEntropyGrad",
-      [](const KernelRequest& r, auto tag) { return cross_entropy_grad(r, tag); }, 1));
+  for (const CrossEntropyOperands& at : cross_entropies) {
+    list.push_back(float_kernel(
+        std::string("reference.") + at.kernel, at.op,
+        [&at](const KernelRequest& r, auto tag) { return cross_entropy(r, at, tag); },
+        static_cast<std::size_t>(at.logits)));
+  }
   list.push_back(float_kernel("reference.negative_log_likelihood", "NegativeLogLikelihood",
                               [](const KernelRequest& r, auto tag) { return likelihood(r, tag); }));
   list.push_back(

@@ -43,6 +43,14 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
         const NodeInput dy{random_tensor(labels, 5)}, lse{random_tensor(labels, 6, 3, 5)};
         check({"SoftmaxCrossEntropyGrad", {dy, x, label, absent_input(), lse}, attributes});
         check({"SoftmaxCrossEntropyGrad", {dy, x, label, weights, lse}, attributes});
+        check({"SoftmaxCrossEntropyWithGrad", {dy, x, label, absent_input()}, attributes});
+        for (const std::vector<int>& unread :
+             {std::vector<int>{}, {0}, {1}, {2}, {0, 1}, {1, 2}, {0, 2}}) {
+          check({.op = "SoftmaxCrossEntropyWithGrad",
+                 .inputs = {dy, x, label, weights},
+                 .attributes = attributes,
+                 .unread = unread});
+        }
         check({"NegativeLogLikelihood", {x, label, weights}});
         check({"NegativeLogLikelihoodGrad", {dy, label, weights}, {{"shape", logits}}});
         check({"LabelWeights",
@@ -56,6 +64,12 @@ TEST(SoftmaxCrossEntropy, LabelsWeightsSmoothing) {
   // Bad labels stand for the nearest class; with weight 0 they do not count.
   check({"SoftmaxCrossEntropy",
          {{random_tensor({4, 3})},
+          {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
+          {HostTensor::from<float>({4}, {1, 1, 1, 0})}},
+         {{"label_smoothing", 0.0}}});
+  check({"SoftmaxCrossEntropyWithGrad",
+         {{random_tensor({4}, 5)},
+          {random_tensor({4, 3})},
           {HostTensor::from<std::int64_t>({4}, {-1, 9, 1, -100})},
           {HostTensor::from<float>({4}, {1, 1, 1, 0})}},
          {{"label_smoothing", 0.0}}});

@@ -44,6 +44,8 @@ void add_cross_entropy(Cases& cases) {
     const std::vector<CaseInput> y = outputs_of("SoftmaxCrossEntropy", inputs, attributes);
     add_case(cases, "SoftmaxCrossEntropyGrad", name,
              {patterned(marks, 3), inputs[0], inputs[1], inputs[2], y[1]}, attributes);
+    add_case(cases, "SoftmaxCrossEntropyWithGrad", name,
+             {patterned(marks, 3), inputs[0], inputs[1], inputs[2]}, attributes);
   }
   struct Case {
     const char* name;
@@ -75,6 +77,8 @@ void add_cross_entropy(Cases& cases) {
         outputs_of("SoftmaxCrossEntropy", {patterned(c.logits), label, weights}, attributes);
     add_case(cases, "SoftmaxCrossEntropyGrad", c.name,
              {patterned(labels, 3), patterned(c.logits), label, weights, y[1]}, attributes);
+    add_case(cases, "SoftmaxCrossEntropyWithGrad", c.name,
+             {patterned(labels, 3), logits, label, weights}, attributes);
 
     add_case(cases, "NegativeLogLikelihood", c.name, {logits, label, weights});
     add_case(cases, "NegativeLogLikelihoodGrad", c.name, {patterned(labels, 3), label, weights},
@@ -94,6 +98,9 @@ void add_cross_entropy(Cases& cases) {
   const CaseInput weight = fixed(valued({3}, {2, 0, 0}));
   add_case(cases, "SoftmaxCrossEntropy", "ignored",
            {valued({3, 2}, {0, 0, 5, 1, 2, 3}), bad, weight});
+  cases.back().expected = {2 * std::log(2.0), 0, 0};
+  add_case(cases, "SoftmaxCrossEntropyWithGrad", "ignored",
+           {patterned({3}, 3), valued({3, 2}, {0, 0, 5, 1, 2, 3}), bad, weight});
   cases.back().expected = {2 * std::log(2.0), 0, 0};
   add_case(cases, "NegativeLogLikelihood", "ignored",
            {valued({3, 2}, {-1, -3, 5, 1, 2, 3}), bad, weight});

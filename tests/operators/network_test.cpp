@@ -77,9 +77,60 @@ std::vector<BadLabel> bad_labels(std::int64_t bad) {
   const HostTensor lse = HostTensor::from<float>({2}, {3.4f, 6.4f});
   return {{"SoftmaxCrossEntropy", {scores, labels, {}}, {}},
           {"SoftmaxCrossEntropyGrad", {dlosses, scores, labels, {}, lse}, {}},
+          {"SoftmaxCrossEntropyWithGrad", {dlosses, scores, labels, {}}, {}},
           {"NegativeLogLikelihood", {scores, labels, {}}, {}},
           {"NegativeLogLikelihoodGrad", {dlosses, labels, {}}, {{"shape", Ints{2, 3}}}},
           {"LabelWeights", {labels, {}}, {{"ignore_index", -1}, {"classes", 3}}}};
+}
+
+std::string bits_of(const HostTensor& x) { return {static_cast<const char*>(x.data()), x.bytes()}; }
+
+HostTensor patterned_tensor(const Shape& shape, std::int64_t step, float factor) {
+  HostTensor x(TensorType{DType::float32, shape});
+  std::int64_t i = 0;
+  for (float& value : x.as<float>())
+    value = factor * static_cast<float>((i++ * step) % 101 - 50) / 50;
+  return x;
+}
+
+// Lowering puts one node in the place of the two, and may change no bit.
+TEST(SoftmaxCrossEntropy, LossesAndGradientInOneHaveTheSameBits) {
+  for (const Shape& shape : {Shape{7, 33}, Shape{3, 2000}, Shape{300, 10}, Shape{2, 5, 3, 4}}) {
+    Shape marks = shape;
+    marks.erase(marks.begin() + 1);
+    const HostTensor logits = patterned_tensor(shape, 37, 9);
+    HostTensor labels(TensorType{DType::int64, marks}), weights = patterned_tensor(marks, 7, 2);
+    std::int64_t i = 0;
+    for (std::int64_t& label : labels.as<std::int64_t>()) label = i++ % shape[1];
+    weights.as<float>()[1] = 0;
+    const HostTensor dlosses = patterned_tensor(marks, 11, 0.3f);
+    for (const double smoothing : {0.0, 0.1}) {
+      const Attributes attributes{{"label_smoothing", smoothing}};
+      const auto run = [&](const std::string& kernels, const std::string& op,
+                           const std::vector<HostTensor>& inputs) {
+        const Graph graph = single_node(op, inputs, attributes);
+        std::vector<HostTensor> results;
+        each_kernel(graph, [&](const Kernel& kernel) {
+          if (kernel.name.starts_with(kernels))
+            results = run_node(kernel, graph, graph.nodes[0], inputs);
+        });
+        return results;
+      };
+      for (const char* kernels : {"cpu.", "reference."}) {
+        SCOPED_TRACE(kernels + to_string(shape));
+        const auto losses = run(kernels, "SoftmaxCrossEntropy", {logits, labels, weights});
+        ASSERT_EQ(losses.size(), 2u);
+        const auto gradient =
+            run(kernels, "SoftmaxCrossEntropyGrad", {dlosses, logits, labels, weights, losses[1]});
+        const auto both =
+            run(kernels, "SoftmaxCrossEntropyWithGrad", {dlosses, logits, labels, weights});
+        ASSERT_EQ(both.size(), 3u);
+        EXPECT_EQ(bits_of(both[0]) == bits_of(losses[0]), true);
+        EXPECT_EQ(bits_of(both[1]) == bits_of(losses[1]), true);
+        EXPECT_EQ(bits_of(both[2]) == bits_of(gradient[0]), true);
+      }
+    }
+  }
 }
 
 TEST(Labels, OutsideOfTheClassesAreReported) {
@@ -271,7 +322,8 @@ TEST(Errors, OfTheOthers) {
 TEST(Errors, OfUpdates) {
   const TensorType w = f32({3}), scalar = f32({}), step{DType::int64, {}}, skip{DType::boolean, {}};
   const std::vector<TensorType> sgd{w, w, w, scalar, step, scalar, skip};
-  expect_error(error_of("SgdUpdate", sgd, {}), {"momentum_buffer", "no momentum_buffer with these settings"});
+  expect_error(error_of("SgdUpdate", sgd, {}),
+               {"momentum_buffer", "no momentum_buffer with these settings"});
   expect_error(error_of("SgdUpdate", sgd, {{"momentum", 0.9}, {"dampening", 0.1}, {"nesterov", 1}}),
                {"nesterov"});
   expect_error(

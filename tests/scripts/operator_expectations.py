@@ -120,6 +120,7 @@ def losses():
         loss = F.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing) * weights
         keep(f"SoftmaxCrossEntropy/{name}", loss)
         keep(f"SoftmaxCrossEntropyGrad/{name}", torch.autograd.grad(loss, logits, pattern((2, 3), 3))[0])
+        keep(f"SoftmaxCrossEntropyWithGrad/{name}", loss)
     loss = F.nll_loss(logits, labels, reduction="none") * weights
     keep("NegativeLogLikelihood/weighted", loss)
     keep("NegativeLogLikelihoodGrad/weighted", torch.autograd.grad(loss, logits, pattern((2, 3), 3))[0])

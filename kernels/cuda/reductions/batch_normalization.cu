@@ -311,7 +311,7 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 
 void add_batch_normalization(KernelList& list, const Card& card) {
   const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0, 1, 2, 3, 4}); };
-  const auto propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, true); };
+  const auto propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {0}); };
   list.push_back(
       {.name = "cuda.batch_normalization",
        .op = "BatchNormalization",
@@ -328,7 +328,7 @@ void add_batch_normalization(KernelList& list, const Card& card) {
                   .refuse = refuse,
                   .propose =
                       [](const KernelRequest& r) {
-                        return propose_maps(r, 1, {0, 1}, true);
+                        return propose_maps(r, 1, {0, 1}, {0});
                       },
                   .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
 }

@@ -1,23 +1,31 @@
-// SoftmaxCrossEntropy over labels, and its gradient: one pass over the logits each.
+// SoftmaxCrossEntropy over labels, its gradient, and both in one kernel. Rows that fit into a
+// team's registers are read once from memory, others and lines once for each of the two.
 #include "kernels/cuda/reductions/exponentials.h"
 #include "kernels/cuda/reductions/labels.h"
+#include "kernels/shared/cross_entropy_operands.h"
 
 namespace tandem::cuda::reductions {
 
+/// What a kernel makes.
+enum class Makes { losses, gradient, both };
+
 /// loss = w (lse - (1 - s) logit[label] - s mean(logits)), lse = log(sum(exp(logits))), with label
-/// smoothing s and label weight w; 0 for w = 0.
+/// smoothing s and label weight w; dlogit[c] = dloss w (exp(logit[c] - lse) - (1 - s) [c = label] -
+/// s / C). Both are 0 for w = 0.
 template <class T>
 struct CrossEntropy {
   const T* logits;
-  T* losses;    // null: nobody reads them
-  float* sums;  // lse; null: nobody reads them
   Labels labels;
   float smoothing;
+  T* losses;          // null: nobody reads them
+  float* sums;        // lse; null: nobody reads them
+  const T* dlosses;   // this and what follows: of the gradient
+  const float* from;  // lse, where the losses are made elsewhere
+  T* dlogits;
 
-  /// For the label with this index, whose logits begin at `first` and lie `inner` apart.
-  TANDEM_HOST_DEVICE void finish(std::int64_t index, const T* first, std::int64_t inner,
-                                 const Exponentials& all, float total) const {
-    const float lse = log_sum(all);
+  /// The loss of the label with this index, whose logits begin at `first` and lie `inner` apart.
+  TANDEM_HOST_DEVICE void finish(std::int64_t index, const T* first, std::int64_t inner, float lse,
+                                 float total) const {
     if (sums != nullptr) sums[index] = lse;
     if (losses == nullptr) return;
     const Label label = labels.get(index, true);
@@ -25,9 +33,26 @@ struct CrossEntropy {
     if (smoothing != 0) loss -= smoothing * total / static_cast<float>(labels.classes);
     losses[index] = stored<T>(label.weight == 0 ? 0.0f : label.weight * loss);
   }
+
+  struct Slope {
+    std::int64_t label;
+    float factor, lse, sharp, spread;
+    bool counts;
+
+    TANDEM_HOST_DEVICE float at(float logit, std::int64_t c) const {
+      const float slope = std::exp(logit - lse) - spread - (c == label ? sharp : 0.0f);
+      return counts ? factor * slope : 0.0f;
+    }
+  };
+
+  TANDEM_HOST_DEVICE Slope slope(std::int64_t index, float lse, bool report) const {
+    const Label label = labels.get(index, report);
+    return {label.at,      widened(dlosses[index]) * label.weight,         lse,
+            1 - smoothing, smoothing / static_cast<float>(labels.classes), label.weight != 0};
+  }
 };
 
-template <class T, int pack, int values, bool whole>
+template <class T, Makes makes, int pack, int values, bool whole>
 struct CrossEntropyRows {
   static constexpr int block_threads = row_threads(whole);
 
@@ -37,21 +62,50 @@ struct CrossEntropyRows {
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const int team = rows.team, teams = block.threads() / team;
-    const bool smooth = of.smoothing != 0;
     typename Block::template Private<RowState<values>> state;
-    typename Block::template Private<float> total;
     for (std::int64_t first = static_cast<std::int64_t>(block.index()) * teams; first < rows.count;
          first += static_cast<std::int64_t>(block.blocks()) * teams) {
-      read_rows<pack, whole, values>(block, of.logits, rows, first, smooth, state);
-      if (smooth) {
-        block.each([&](int thread) { total(thread) = state(thread).total; });
-        total = combined<whole>(block, total, team, SumOf{});
+      if constexpr (makes != Makes::gradient) add_up(block, first, state);
+      if constexpr (makes != Makes::losses) {
+        block.each([&](int thread) {
+          const std::int64_t row = first + thread / team;
+          if (row < rows.count) write_slopes(row, thread % team, state(thread));
+        });
       }
-      block.each([&](int thread) {
-        const std::int64_t row = first + thread / team;
-        if (thread % team == 0 && row < rows.count)
-          of.finish(row, of.logits + row * rows.length, 1, state(thread).all, total(thread));
-      });
+    }
+  }
+
+ private:
+  template <class Block, class States>
+  TANDEM_HOST_DEVICE void add_up(Block& block, std::int64_t first, States& state) const {
+    const int team = rows.team;
+    const bool smooth = of.smoothing != 0;
+    typename Block::template Private<float> total;
+    read_rows<pack, whole, values>(block, of.logits, rows, first, smooth, state);
+    if (smooth) {
+      block.each([&](int thread) { total(thread) = state(thread).total; });
+      total = combined<whole>(block, total, team, SumOf{});
+    }
+    block.each([&](int thread) {
+      const std::int64_t row = first + thread / team;
+      if (thread % team == 0 && row < rows.count)
+        of.finish(row, of.logits + row * rows.length, 1, log_sum(state(thread).all), total(thread));
+    });
+  }
+
+  TANDEM_HOST_DEVICE void write_slopes(std::int64_t row, int member, RowState<values>& s) const {
+    const int team = rows.team, size = team * values;
+    const bool held = makes == Makes::both && rows.length <= size;
+    const float lse = makes == Makes::both ? log_sum(s.all) : of.from[row];
+    const auto slope = of.slope(row, lse, member == 0);
+    for (std::int64_t start = 0; start < rows.length; start += size) {
+      const std::int64_t at = row * rows.length + start;
+      const int left = rows.left(start, size);
+      if (!held) load_tile<pack>(of.logits + at, left, member, team, 0, s.tile);
+      TANDEM_UNROLL
+      for (int i = 0; i < values; ++i)
+        s.tile.values[i] = slope.at(s.tile.values[i], start + column_of<pack>(i, member, team));
+      store_tile<pack>(of.dlogits + at, left, member, team, s.tile);
     }
   }
 };
@@ -67,211 +121,139 @@ struct JoinLineParts {
   }
 };
 
-template <class T>
+template <class T, Makes makes>
 struct CrossEntropyLines {
   CrossEntropy<T> of;
   Lines lines;
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
+    for (std::int64_t first = static_cast<std::int64_t>(block.index()) * line_width;
+         first < lines.count; first += static_cast<std::int64_t>(block.blocks()) * line_width) {
+      const LinePart* all = nullptr;
+      if constexpr (makes != Makes::gradient) all = add_up(block, first);
+      if constexpr (makes != Makes::losses) write_slopes(block, first, all);
+    }
+  }
+
+ private:
+  template <class Block>
+  TANDEM_HOST_DEVICE const LinePart* add_up(Block& block, std::int64_t first) const {
     const int parts = block.threads() / line_width;
     typename Block::template Private<LinePart> part;
-    for (std::int64_t first = static_cast<std::int64_t>(block.index()) * line_width;
-         first < lines.count; first += static_cast<std::int64_t>(block.blocks()) * line_width) {
-      block.each([&](int thread) {
-        const std::int64_t line = first + thread % line_width;
-        LinePart own{{no_number(), 0}, 0};
-        if (line < lines.count)
-          own.all = read_line(of.logits + lines.start(line), lines, thread / line_width, parts,
-                              of.smoothing != 0, own.total);
-        part(thread) = own;
-      });
-      const LinePart* all = combined_columns(block, part, line_width, JoinLineParts{});
-      block.each([&](int thread) {
-        const std::int64_t line = first + thread;
-        if (thread < line_width && line < lines.count)
-          of.finish(line, of.logits + lines.start(line), lines.inner, all[thread].all,
-                    all[thread].total);
-      });
-    }
+    block.each([&](int thread) {
+      const std::int64_t line = first + thread % line_width;
+      LinePart own{{no_number(), 0}, 0};
+      if (line < lines.count)
+        own.all = read_line(of.logits + lines.start(line), lines, thread / line_width, parts,
+                            of.smoothing != 0, own.total);
+      part(thread) = own;
+    });
+    const LinePart* all = combined_columns(block, part, line_width, JoinLineParts{});
+    block.each([&](int thread) {
+      const std::int64_t line = first + thread;
+      if (thread < line_width && line < lines.count)
+        of.finish(line, of.logits + lines.start(line), lines.inner, log_sum(all[thread].all),
+                  all[thread].total);
+    });
+    return all;
   }
-};
-
-/// dlogit[c] = dloss w (exp(logit[c] - lse) - (1 - s) [c = label] - s / C); 0 for w = 0.
-template <class T>
-struct CrossEntropyGrad {
-  const T* dlosses;
-  const T* logits;
-  const float* sums;
-  T* dlogits;
-  Labels labels;
-  float smoothing;
-
-  struct Slope {
-    std::int64_t label;
-    float factor, lse, sharp, spread;
-    bool counts;
-
-    TANDEM_HOST_DEVICE float at(float logit, std::int64_t c) const {
-      const float slope = std::exp(logit - lse) - spread - (c == label ? sharp : 0.0f);
-      return counts ? factor * slope : 0.0f;
-    }
-  };
-
-  TANDEM_HOST_DEVICE Slope slope(std::int64_t index, bool report) const {
-    const Label label = labels.get(index, report);
-    return {label.at,      widened(dlosses[index]) * label.weight,         sums[index],
-            1 - smoothing, smoothing / static_cast<float>(labels.classes), label.weight != 0};
-  }
-};
-
-template <class T, int pack, int values, bool whole>
-struct CrossEntropyGradRows {
-  static constexpr int block_threads = row_threads(whole);
-
-  CrossEntropyGrad<T> of;
-  Rows rows;
 
   template <class Block>
-  TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const int team = rows.team, teams = block.threads() / team;
-    const int size = team * values;
-    for (std::int64_t first = static_cast<std::int64_t>(block.index()) * teams; first < rows.count;
-         first += static_cast<std::int64_t>(block.blocks()) * teams) {
-      block.each([&](int thread) {
-        const std::int64_t row = first + thread / team;
-        if (row >= rows.count) return;
-        const int member = thread % team;
-        const auto slope = of.slope(row, member == 0);
-        for (std::int64_t start = 0; start < rows.length; start += size) {
-          const std::int64_t at = row * rows.length + start;
-          const int left = rows.left(start, size);
-          Registers<values> tile;
-          load_tile<pack>(of.logits + at, left, member, team, 0, tile);
-          TANDEM_UNROLL
-          for (int i = 0; i < values; ++i) {
-            const std::int64_t c = start + column_of<pack>(i, member, team);
-            tile.values[i] = slope.at(tile.values[i], c);
-          }
-          store_tile<pack>(of.dlogits + at, left, member, team, tile);
-        }
-      });
-    }
-  }
-};
-
-template <class T>
-struct CrossEntropyGradLines {
-  CrossEntropyGrad<T> of;
-  Lines lines;
-
-  template <class Block>
-  TANDEM_HOST_DEVICE void operator()(Block& block) const {
+  TANDEM_HOST_DEVICE void write_slopes(Block& block, std::int64_t first,
+                                       const LinePart* all) const {
     const int parts = block.threads() / line_width;
-    for (std::int64_t first = static_cast<std::int64_t>(block.index()) * line_width;
-         first < lines.count; first += static_cast<std::int64_t>(block.blocks()) * line_width) {
-      block.each([&](int thread) {
-        const std::int64_t line = first + thread % line_width;
-        if (line >= lines.count) return;
-        const int part = thread / line_width;
-        const auto slope = of.slope(line, part == 0);
-        const std::int64_t start = lines.start(line);
-        for (std::int64_t c = part; c < lines.length; c += parts) {
-          const std::int64_t at = start + c * lines.inner;
-          of.dlogits[at] = stored<T>(slope.at(widened(of.logits[at]), c));
-        }
-      });
-    }
+    block.each([&](int thread) {
+      const std::int64_t line = first + thread % line_width;
+      if (line >= lines.count) return;
+      const int part = thread / line_width;
+      const float lse =
+          makes == Makes::both ? log_sum(all[thread % line_width].all) : of.from[line];
+      const auto slope = of.slope(line, lse, part == 0);
+      const std::int64_t start = lines.start(line);
+      for (std::int64_t c = part; c < lines.length; c += parts) {
+        const std::int64_t at = start + c * lines.inner;
+        of.dlogits[at] = stored<T>(slope.at(widened(of.logits[at]), c));
+      }
+    });
   }
 };
 
 namespace {
 
-float smoothing_of(const KernelRequest& request) {
-  return static_cast<float>(request.attributes().number("label_smoothing"));
+template <Makes makes, class T>
+void launch_as(const Card& card, const char* name, const CrossEntropy<T>& of, const Lines& lines,
+               void* queue) {
+  const int processors = card->properties.multiprocessors;
+  if (lines.inner != 1) {
+    const std::size_t shared = makes == Makes::gradient ? 0 : sizeof(LinePart);
+    const CrossEntropyLines<T, makes> body{of, lines};
+    card->launch(launch_of(name, shape_of_lines(lines, shared, processors), body), queue);
+    return;
+  }
+  // Sums gain from rows that a group of 32 holds as a whole.
+  constexpr int group_values = makes == Makes::gradient ? 16 : 32;
+  const bool packs = takes_packs<T>(of.logits, lines.length) &&
+                     (makes == Makes::losses || takes_packs<T>(of.dlogits, lines.length));
+  const RowShape shape = shape_of_rows<group_values, 16>(lines.count, lines.length, processors);
+  const Rows rows{lines.count, lines.length, shape.team};
+  with_row_kernel<T, group_values, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
+    const CrossEntropyRows<T, makes, pack, values, whole> body{of, rows};
+    card->launch(launch_of(name, shape.launch, body), queue);
+  });
 }
 
-std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card) {
-  const Lines lines = lines_of(request.inputs[0], 1);
-  const LabelInputs labels(request, 1, 2, lines.length);
-  const float smoothing = smoothing_of(request);
-  return with_float(request.inputs[0].type.dtype, [&](auto tag) {
+std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Card& card,
+                                        const CrossEntropyOperands& at) {
+  const Lines lines = lines_of(request.inputs[at.logits], 1);
+  const LabelInputs labels(request, at.labels, at.label_weights, lines.length);
+  const auto smoothing = static_cast<float>(request.attributes().number("label_smoothing"));
+  return with_float(request.inputs[at.logits].type.dtype, [&](auto tag) {
     using T = decltype(tag);
     return prepared([=](const KernelArguments& a) {
       if (lines.count == 0) return;
-      const CrossEntropy<T> of{static_cast<const T*>(a.inputs[0]), static_cast<T*>(a.outputs[0]),
-                               static_cast<float*>(a.outputs[1]), labels.of(a), smoothing};
-      const int processors = card->properties.multiprocessors;
-      if (lines.inner != 1) {
-        const CrossEntropyLines<T> body{of, lines};
-        const LaunchShape shape = shape_of_lines(lines, sizeof(LinePart), processors);
-        card->launch(launch_of("softmax_cross_entropy", shape, body), a.queue);
-        return;
+      const CrossEntropy<T> of{input_at<T>(a, at.logits),
+                               labels.of(a),
+                               smoothing,
+                               output_at<T>(a, at.losses),
+                               output_at<float>(a, at.log_sum_exp),
+                               input_at<T>(a, at.dlosses),
+                               input_at<float>(a, at.sums),
+                               output_at<T>(a, at.dlogits)};
+      if (of.dlogits == nullptr) {
+        launch_as<Makes::losses>(card, at.kernel, of, lines, a.queue);
+      } else if (of.from != nullptr) {
+        launch_as<Makes::gradient>(card, at.kernel, of, lines, a.queue);
+      } else {
+        launch_as<Makes::both>(card, at.kernel, of, lines, a.queue);
       }
-      const RowShape shape = shape_of_rows<32, 16>(lines.count, lines.length, processors);
-      const Rows rows{lines.count, lines.length, shape.team};
-      with_row_kernel<T, 32, 16>(
-          takes_packs<T>(of.logits, lines.length), shape.kind,
-          [&](auto pack, auto values, auto whole) {
-            const CrossEntropyRows<T, pack, values, whole> body{of, rows};
-            card->launch(launch_of("softmax_cross_entropy", shape.launch, body), a.queue);
-          });
     });
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Card& card) {
-  const Lines lines = lines_of(request.inputs[1], 1);
-  const LabelInputs labels(request, 2, 3, lines.length);
-  const float smoothing = smoothing_of(request);
-  return with_float(request.inputs[1].type.dtype, [&](auto tag) {
-    using T = decltype(tag);
-    return prepared([=](const KernelArguments& a) {
-      if (lines.count == 0) return;
-      const CrossEntropyGrad<T> of{static_cast<const T*>(a.inputs[0]),
-                                   static_cast<const T*>(a.inputs[1]),
-                                   static_cast<const float*>(a.inputs[4]),
-                                   static_cast<T*>(a.outputs[0]),
-                                   labels.of(a),
-                                   smoothing};
-      const int processors = card->properties.multiprocessors;
-      if (lines.inner != 1) {
-        const CrossEntropyGradLines<T> body{of, lines};
-        const LaunchShape shape = shape_of_lines(lines, 0, processors);
-        card->launch(launch_of("softmax_cross_entropy_grad", shape, body), a.queue);
-        return;
-      }
-      const bool packs =
-          takes_packs<T>(of.logits, lines.length) && takes_packs<T>(of.dlogits, lines.length);
-      const RowShape shape = shape_of_rows<16, 16>(lines.count, lines.length, processors);
-      const Rows rows{lines.count, lines.length, shape.team};
-      with_row_kernel<T, 16, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
-        const CrossEntropyGradRows<T, pack, values, whole> body{of, rows};
-        card->launch(launch_of("softmax_cross_entropy_grad", shape.launch, body), a.queue);
-      });
-    });
-  });
+// Logits and their gradient in one layout.
+std::vector<Proposal> propose(const KernelRequest& request, const CrossEntropyOperands& at) {
+  const auto logits = static_cast<std::size_t>(at.logits);
+  if (!at.makes_gradient()) return propose_maps(request, logits, {logits}, {});
+  return propose_maps(request, logits, {logits}, {static_cast<std::size_t>(at.dlogits)});
 }
 
 }  // namespace
 
 void add_cross_entropy(KernelList& list, const Card& card) {
-  list.push_back({.name = "cuda.softmax_cross_entropy",
-                  .op = "SoftmaxCrossEntropy",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_floats(r, {0, 2});
-                      },
-                  .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, false); },
-                  .prepare = [card](const KernelRequest& r) { return prepare_forward(r, card); }});
-  list.push_back({.name = "cuda.softmax_cross_entropy_grad",
-                  .op = "SoftmaxCrossEntropyGrad",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_floats(r, {1, 3});
-                      },
-                  .propose = [](const KernelRequest& r) { return propose_maps(r, 1, {1}, true); },
-                  .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
+  for (const CrossEntropyOperands& at : cross_entropies) {
+    const auto logits = static_cast<std::size_t>(at.logits);
+    const auto weights = static_cast<std::size_t>(at.label_weights);
+    list.push_back(
+        {.name = std::string("cuda.") + at.kernel,
+         .op = at.op,
+         .refuse =
+             [=](const KernelRequest& r) {
+               return refuse_but_floats(r, {logits, weights});
+             },
+         .propose = [&at](const KernelRequest& r) { return propose(r, at); },
+         .prepare = [card, &at](const KernelRequest& r) { return prepare(r, card, at); }});
+  }
 }
 
 }  // namespace tandem::cuda::reductions

@@ -206,7 +206,7 @@ void add_likelihood(KernelList& list, const Card& card) {
            [](const KernelRequest& r) {
              return refuse_but_floats(r, {0, 2});
            },
-       .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, false); },
+       .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
        .prepare = [card](const KernelRequest& r) { return prepare_likelihood(r, card); }});
   list.push_back(
       {.name = "cuda.negative_log_likelihood_grad",

@@ -1,4 +1,6 @@
 // The card's kernels for reductions, softmax, losses over labels, normalisation and dropout.
+#include <algorithm>
+
 #include "kernels/cuda/reductions/reductions.h"
 
 namespace tandem::cuda {
@@ -16,7 +18,8 @@ std::optional<std::string> refuse_but_floats(const KernelRequest& request,
 }
 
 std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
-                                   std::initializer_list<std::size_t> inputs, bool map) {
+                                   std::initializer_list<std::size_t> inputs,
+                                   std::initializer_list<std::size_t> outputs) {
   const Operand& operand = request.inputs[like];
   std::vector<LayoutWish::Kind> kinds{LayoutWish::Kind::row_major};
   if (operand.type.rank() >= 3) {
@@ -30,7 +33,9 @@ std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t lik
     Proposal proposal;
     proposal.inputs.assign(request.inputs.size(), LayoutWish{LayoutWish::Kind::row_major, {}});
     for (std::size_t i : inputs) proposal.inputs[i].kind = kind;
-    if (map) proposal.outputs.assign(1, LayoutWish{kind, {}});
+    if (outputs.size() > 0)
+      proposal.outputs.assign(std::max(outputs) + 1, LayoutWish{LayoutWish::Kind::row_major, {}});
+    for (std::size_t i : outputs) proposal.outputs[i].kind = kind;
     proposals.push_back(std::move(proposal));
   }
   return proposals;

@@ -27,9 +27,10 @@ std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& r
 std::optional<std::string> refuse_but_floats(const KernelRequest& request,
                                              std::initializer_list<std::size_t> inputs);
 
-/// The same layout, row-major or channels-last, for these inputs, and for output 0 where that is a
-/// `map` too; the others are row-major. As input `like` comes, first.
+/// The same layout, row-major or channels-last, for these inputs and outputs; the others are
+/// row-major. As input `like` comes, first.
 std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
-                                   std::initializer_list<std::size_t> inputs, bool map);
+                                   std::initializer_list<std::size_t> inputs,
+                                   std::initializer_list<std::size_t> outputs);
 
 }  // namespace tandem::cuda::reductions
