@@ -1,8 +1,6 @@
 // Where SoftmaxCrossEntropy has its operands, and its gradient, and the node that does both.
 #pragma once
 
-#include "engine/runtime/kernel.h"
-
 namespace tandem {
 
 /// The operands of one of the three operators by place; -1 where it has none.
@@ -22,13 +20,14 @@ inline constexpr CrossEntropyOperands cross_entropies[] = {
     {"SoftmaxCrossEntropyWithGrad", "softmax_cross_entropy_with_grad", 0, 1, 2, 3, -1, 0, 1, 2},
 };
 
-/// Null where the operator has no such operand, it is absent, or nobody reads it.
-template <class T>
-const T* input_at(const KernelArguments& a, int place) {
+/// Null where the operator has no such operand, it is absent, or nobody reads it. Of a kernel's
+/// arguments.
+template <class T, class Arguments>
+const T* input_at(const Arguments& a, int place) {
   return place < 0 ? nullptr : static_cast<const T*>(a.inputs[place]);
 }
-template <class T>
-T* output_at(const KernelArguments& a, int place) {
+template <class T, class Arguments>
+T* output_at(const Arguments& a, int place) {
   return place < 0 ? nullptr : static_cast<T*>(a.outputs[place]);
 }
 
