@@ -82,6 +82,18 @@ TEST_P(LossesInOneTest, ChangeNoBitOnTheDevice) {
   expect_same(on_gpu, {"precision.compute=float16", "precision.loss_scale=1024"});
 }
 
+// The gradient of the losses is their labels' weights over the sum of those.
+TEST_P(LossesInOneTest, ChangeNoBitWhereSomeLabelsDoNotCount) {
+  const std::string loss =
+      "loss.terms=[{name=\"loss\", kind=\"softmax_cross_entropy\", logits=\"logits\", "
+      "labels=\"labels\", label_smoothing=0.1, ignore_index=1}]";
+  expect_same("", {loss});
+  expect_same(on_gpu, {loss});
+  expect_same(on_gpu,
+              {loss, "micro_batch=" + std::to_string(std::max<std::int64_t>(network_.batch / 2, 1)),
+               "precision.compute=bfloat16"});
+}
+
 TEST_P(LossesInOneTest, ChangeNoBitWhereActivationsAreNotKept) {
   expect_same(on_gpu + "  { at = \"**\", acts = \"recompute\" },\n");
   expect_same(on_gpu + "  { at = \"**\", acts = \"offload\" },\n");
