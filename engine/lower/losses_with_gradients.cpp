@@ -1,7 +1,7 @@
 // A cross-entropy and its gradient become one node, which reads the logits once from memory:
 //   SoftmaxCrossEntropy + SoftmaxCrossEntropyGrad   become   SoftmaxCrossEntropyWithGrad
 // where the gradient that flows into the losses is known before them: the loss scale, 1 / count,
-// weights of labels. The node runs where the gradient ran, so that nothing lives longer than
+// weights of labels. The node runs where the gradient ran, so that dlogits live no longer than
 // before; what reads the losses waits for it.
 #include <algorithm>
 
