@@ -43,6 +43,9 @@ void check_losses(const LossCase& c) {
        .inputs =
            {dlosses, logits, labels, weights, {.numbers = sums, .layout = {}, .statistic = true}},
        .attributes = attributes});
+  check_reduction({.op = "SoftmaxCrossEntropyWithGrad",
+                   .inputs = {dlosses, logits, labels, weights},
+                   .attributes = attributes});
   check_reduction({.op = "NegativeLogLikelihood", .inputs = {logits, labels, weights}});
   check_reduction({.op = "NegativeLogLikelihoodGrad",
                    .inputs = {dlosses, labels, weights},
@@ -76,6 +79,49 @@ TEST(CudaLosses, OneOutputAlone) {
                                 no_input()},
                      .attributes = {{"label_smoothing", 0.0}},
                      .only_first_output = true});
+    check_reduction({.op = "SoftmaxCrossEntropyWithGrad",
+                     .inputs = {{some_numbers(without_classes(scores), 5)},
+                                {some_numbers(scores)},
+                                {some_integers(without_classes(scores), DType::int64, 0, 7)},
+                                no_input()},
+                     .attributes = {{"label_smoothing", 0.0}},
+                     .only_first_output = true});
+  }
+}
+
+// Lowering puts one node in the place of the two, and may change no bit: of rows that fit into a
+// team's registers and longer ones, of lines, in accesses of one element and of 16 bytes.
+TEST(CudaLosses, LossesAndGradientInOneHaveTheSameBits) {
+  const auto bits = [](const HostTensor& x) {
+    return std::string(static_cast<const char*>(x.data()), x.bytes());
+  };
+  for (const Shape& scores : {Shape{5, 31}, Shape{5, 256}, Shape{40, 1000}, Shape{5, 1025},
+                              Shape{3, 20000}, Shape{700, 10}, Shape{2, 300, 33}}) {
+    const Shape marks = without_classes(scores);
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
+      for (const double smoothing : {0.0, 0.1}) {
+        SCOPED_TRACE(to_string(scores) + " " + std::string(name_of(dtype)));
+        const HostTensor logits = some_numbers(scores, 1, -4, 4).converted(dtype);
+        const HostTensor labels = some_integers(marks, DType::int64, 0, scores[1]);
+        const HostTensor weights = some_integers(marks, DType::float32, 0, 3, 9);
+        const HostTensor dlosses = some_numbers(marks, 5).converted(dtype);
+        const auto run = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
+          ReductionCard card;
+          const Graph graph = reduction_graph(op, inputs, {{"label_smoothing", smoothing}});
+          const auto results =
+              run_node(*card.kernel_for(graph), graph, graph.nodes[0], inputs, card.run_options());
+          EXPECT_EQ(card.problem(), "");
+          return results;
+        };
+        const auto losses = run("SoftmaxCrossEntropy", {logits, labels, weights});
+        const auto gradient =
+            run("SoftmaxCrossEntropyGrad", {dlosses, logits, labels, weights, losses[1]});
+        const auto both = run("SoftmaxCrossEntropyWithGrad", {dlosses, logits, labels, weights});
+        EXPECT_EQ(bits(both[0]) == bits(losses[0]), true);
+        EXPECT_EQ(bits(both[1]) == bits(losses[1]), true);
+        EXPECT_EQ(bits(both[2]) == bits(gradient[0]), true);
+      }
+    }
   }
 }
 
@@ -88,6 +134,12 @@ TEST(CudaLosses, LargeLogits) {
     logits.as<float>()[1] = 20000;
     check_reduction({.op = "SoftmaxCrossEntropy",
                      .inputs = {{logits},
+                                {some_integers(without_classes(scores), DType::int64, 0, 30)},
+                                no_input()},
+                     .attributes = {{"label_smoothing", 0.0}}});
+    check_reduction({.op = "SoftmaxCrossEntropyWithGrad",
+                     .inputs = {{some_numbers(without_classes(scores), 5)},
+                                {logits},
                                 {some_integers(without_classes(scores), DType::int64, 0, 30)},
                                 no_input()},
                      .attributes = {{"label_smoothing", 0.0}}});
@@ -145,6 +197,11 @@ TEST(CudaLosses, BadLabels) {
         cases.push_back({"cross entropy gradient",
                          "SoftmaxCrossEntropyGrad",
                          {dlosses, scores, marks, weights, some_numbers({4}, 4, 1, 2)},
+                         smooth,
+                         bad});
+        cases.push_back({"both in one",
+                         "SoftmaxCrossEntropyWithGrad",
+                         {dlosses, scores, marks, weights},
                          smooth,
                          bad});
         cases.push_back({"likelihood", "NegativeLogLikelihood", {scores, marks, weights}, {}, bad});

@@ -22,6 +22,8 @@ struct PlacedOptions {
   std::vector<DeviceProfile> profiles;
   /// Forward passes to leave out.
   std::vector<std::string> without;
+  /// Passes of lowering to leave out.
+  std::vector<std::string> lower_without;
   /// The policy may read the configured data to see which rows of tables are looked up.
   bool counts_rows = false;
   /// What the command line would add, and who makes accelerators.
@@ -43,6 +45,7 @@ class PlacedTraining {
         parts_(api::run_parts(*engine_, opened(model_, options), config_)) {
     const auto arenas = make_arenas();
     parts_.options.lower.rows_ahead = options.rows_ahead;
+    parts_.options.lower.disabled_passes = options.lower_without;
     parts_.options.profiles = options.profiles;
     for (const PassShape& shape : needed_shapes(batch, batch, config_.pass_size(), false)) {
       TrainingRequest request;

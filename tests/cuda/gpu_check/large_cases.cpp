@@ -61,6 +61,10 @@ void add_networks(Cases& cases) {
 
 void add_rows(Cases& cases) {
   add(cases, "Softmax", "vocabulary", {random_input({33, 50'257})}, {{"axis", std::int64_t{1}}});
+  // Rows of more than one tile, read again for the gradient.
+  add(cases, "SoftmaxCrossEntropyWithGrad", "vocabulary",
+      {random_input({33}), random_input({33, 50'257}), indices({33}, 50'257), absent()},
+      {{"label_smoothing", 0.1}});
   add(cases, "LayerNormalization", "wide",
       {random_input({257, 1'023}), random_input({1'023}), random_input({1'023})},
       {{"axis", std::int64_t{1}}});
