@@ -1,0 +1,135 @@
+// How a training starts in its run directory, saves and resumes.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "engine/training/finite_check.h"
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+namespace {
+
+std::string base_name(const RunConfig& config) {
+  return config.name.empty() ? std::filesystem::path(config.file).stem().string() : config.name;
+}
+
+std::string runs_folder(const RunConfig& config) {
+  return (std::filesystem::path(config.file).parent_path() / "runs").string();
+}
+
+template <class Number>
+void refuse_other(const char* key, const char* what, Number before, Number now,
+                  const RunConfig& config) {
+  if (before == now) return;
+  Diagnostic d;
+  d.file = config.file;
+  d.path = key;
+  d.message = std::string("the run was started with another ") + what;
+  d.expected = fmt::format("{}", before);
+  d.got = fmt::format("{}", now);
+  d.fix = fmt::format("set {} = {}, or start a new run without --resume", key, before);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// Others would draw another part of the samples for evaluation, of which some were trained.
+void refuse_other_split(const TrainingPosition& before, const TrainingPosition& now,
+                        const RunConfig& config) {
+  refuse_other("seed", "seed", before.seed, now.seed, config);
+  if (before.held_out)
+    refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
+}
+
+}  // namespace
+
+std::shared_ptr<const void> Training::Impl::start(
+    const std::string& resume_from, const std::vector<std::pair<std::string, std::string>>& files) {
+  std::shared_ptr<const void> lock;
+  if (resume_from.empty()) {
+    directory = std::make_unique<RunDirectory>(
+        RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
+    lock = RunDirectory::lock(directory->path());
+  } else {
+    lock = RunDirectory::lock(resume_from);
+    resume(resume_from);
+  }
+  for (const auto& [name, content] : files) directory->write_file(name, content);
+  for (const std::string& note : notes) directory->log_text(note);
+  notes.clear();
+  return lock;
+}
+
+void Training::Impl::resume(const std::string& run_dir) {
+  std::vector<std::string> messages;
+  std::string path;
+  const std::optional<CheckpointContent> content =
+      newest_checkpoint(run_dir + "/checkpoints", messages, &path);
+  if (content) {  // before anything in the directory changes
+    refuse_other_split(content->position, position, config);
+    // The states of its last step: some appear when frozen parameters thaw.
+    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
+    restore_states(states, *content);
+    carried = restore_loss_scale(states, config.precision, *content, path);
+    if (states.has(skipped_steps_state)) {
+      scale_watch.start(states.read(skipped_steps_state).as<std::int64_t>()[0],
+                        content->position.skipped_in_a_row);
+    }
+    if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
+  }
+  directory = std::make_unique<RunDirectory>(
+      RunDirectory::resume(run_dir, content ? content->position.step : 0));
+  evaluated_step = directory->evaluated_step();
+  for (const std::string& message : messages) say(message);
+  set_broken_checkpoints_aside(directory->checkpoints(), content ? content->position.step : 0);
+  if (!content) {
+    say("no whole checkpoint in " + run_dir + ": starting from the beginning");
+    return;
+  }
+  if (content->position.batch_size != config.batch_size) {
+    say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
+        std::to_string(config.batch_size));
+  }
+  const std::optional<double> held_out = position.held_out;
+  position = content->position;
+  position.held_out = held_out;
+  position.batch_size = config.batch_size;
+  position.vocabularies = vocabulary_hashes();
+  if (position.best)
+    directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
+  saved_step = position.step;
+  logged_samples = position.samples;
+  last_loss = directory->resumed_loss().value_or(last_loss);
+  say("resumed at step " + std::to_string(position.step));
+  if (position.step >= static_cast<std::uint64_t>(length.steps)) {
+    say("nothing left to do: the run is at step " + std::to_string(position.step) + " of " +
+        std::to_string(length.steps));
+  }
+}
+
+void Training::Impl::save(bool finished) {
+  if (saved_step == position.step && position.step > 0) return;
+  position.finished = finished;
+  refuse_not_finite(states, position.step, infinite);
+  CheckpointOptions options;
+  options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
+  write_checkpoint(directory->checkpoints(), sources(), options);
+  prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
+  saved_step = position.step;
+}
+
+CheckpointSources Training::Impl::sources() const {
+  CheckpointSources sources = sources_of(states);
+  sources.position = position;
+  if (parts.aliases) sources.aliases = parts.aliases();
+  leave_out_fixed_loss_scale(sources, config.precision);
+  for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));
+  return sources;
+}
+
+std::map<std::string, std::string> Training::Impl::vocabulary_hashes() const {
+  std::map<std::string, std::string> hashes;
+  for (const SavedVocabulary& v : data.vocabularies) hashes[v.file_name] = v.sha256;
+  return hashes;
+}
+
+}  // namespace tandem

@@ -1,0 +1,183 @@
+// What a training tells: messages, metrics, evaluations, why it cannot go on, its summary.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include <fmt/format.h>
+
+#include "engine/training/finite_check.h"
+#include "engine/training/metrics.h"
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Without the sign that a nan may have.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:g}", value);
+}
+
+}  // namespace
+
+void Training::Impl::say(const std::string& text) {
+  if (directory)
+    directory->log_text(text);
+  else
+    notes.push_back(text);
+  if (hooks.on_message) hooks.on_message(text);
+}
+
+void Training::Impl::log_error(const Error& error) {
+  if (!directory) return;
+  try {
+    directory->log_text(error.what());
+  } catch (const Error&) {  // a full disk: the error itself counts
+  }
+}
+
+void Training::Impl::report(bool is_evaluation,
+                            const std::vector<std::pair<std::string, double>>& values,
+                            double rate) {
+  if (!hooks.on_progress) return;
+  TrainingProgress progress;
+  progress.step = position.step;
+  progress.epoch = static_cast<double>(position.step) / length.steps_per_epoch;
+  if (length.is_limited()) {
+    progress.steps = length.steps;
+    progress.epochs = static_cast<double>(length.steps) / length.steps_per_epoch;
+  }
+  progress.evaluation = is_evaluation;
+  progress.values = values;
+  progress.samples_per_second = rate;
+  progress.seconds = seconds_since(started);
+  hooks.on_progress(progress);
+}
+
+void Training::Impl::log_step(const StepResult& result) {
+  const double interval = seconds_since(logged_at);
+  const double rate =
+      interval > 0 ? static_cast<double>(position.samples - logged_samples) / interval : 0;
+  logged_at = Clock::now();
+  logged_samples = position.samples;
+  std::vector<std::pair<std::string, double>> values{{"loss", result.loss}};
+  if (result.terms.size() > 1)
+    values.insert(values.end(), result.terms.begin(), result.terms.end());
+  if (result.gradient_norm) values.emplace_back("gradient_norm", *result.gradient_norm);
+  if (result.loss_scale) {
+    values.emplace_back("loss_scale", *result.loss_scale);
+    values.emplace_back("skipped_steps", static_cast<double>(result.skipped_steps));
+  }
+  values.emplace_back("lr", result.lr);
+  report(false, values, rate);
+  values.emplace_back("wall", seconds_since(started));
+  values.emplace_back("samples_per_second", rate);
+  directory->log_metrics(position.step, "", values);
+}
+
+bool Training::Impl::evaluate() {
+  if (!evaluation) return true;
+  const Clock::time_point start = Clock::now();
+  const std::uint64_t copied = copied_bytes();
+  last_evaluation = evaluation->run();
+  other_bytes += copied_bytes() - copied;
+  report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
+  std::vector<std::pair<std::string, double>> values = last_evaluation;
+  values.emplace_back("wall", seconds_since(started));
+  if (evaluated_step == position.step) return true;  // a resumed run that was logged at its end
+  evaluated_step = position.step;
+  directory->log_metrics(position.step, "eval", values);
+  refuse_bad_metrics();
+  if (config.eval.best.empty()) return true;
+  for (const auto& [name, value] : last_evaluation) {
+    if (name != config.eval.best) continue;
+    const bool better = !position.best ||
+                        (larger_is_better(name) ? value > *position.best : value < *position.best);
+    if (better) {
+      position.best = value;
+      position.best_step = position.step;
+      position.evaluations_without_better = 0;
+      save(false);
+      directory->write_file("checkpoints/best", checkpoint_name(position.step) + "\n");
+    } else {
+      ++position.evaluations_without_better;
+    }
+  }
+  return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
+}
+
+void Training::Impl::refuse_bad_metrics() const {
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, value] : last_evaluation) {
+    if (std::isfinite(value)) continue;
+    Diagnostic d;
+    d.path = "eval";
+    d.message =
+        "the evaluation's " + name + " is not finite at step " + std::to_string(position.step);
+    d.expected = "a number";
+    d.got = number_text(value);
+    d.fix = with_float16_advice(
+        "look for nan or infinite values in the held-out data, or lower optimizer.lr; earlier "
+        "checkpoints are kept");
+    problems.push_back(std::move(d));
+  }
+  if (problems.empty()) return;
+  refuse_not_finite(states, position.step, infinite);
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+void Training::Impl::refuse_bad_loss(const StepResult& result) const {
+  if (std::isfinite(result.loss)) return;
+  Diagnostic d;
+  d.message = "the loss is not finite at step " + std::to_string(position.step);
+  d.expected = "a number";
+  d.got = number_text(result.loss);
+  d.fix = with_float16_advice(
+      "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept");
+  throw Error(ErrorKind::diverged, std::move(d));
+}
+
+std::string Training::Impl::with_float16_advice(const char* fix) const {
+  const Graph& graph = runner->main_program().program->lowered().graph;
+  const bool computes_in_float16 =
+      std::any_of(graph.values.begin(), graph.values.end(),
+                  [](const Value& value) { return value.type.dtype == DType::float16; });
+  if (!computes_in_float16) return fix;
+  return std::string(
+             "float16 ends at 65504: name operators in precision.keep_float32, or set "
+             "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
+         fix;
+}
+
+TrainingResult Training::Impl::finish(bool interrupted) {
+  TrainingResult result;
+  result.run_dir = directory->path();
+  result.steps = position.step;
+  result.loss = last_loss;
+  result.evaluation = last_evaluation;
+  result.interrupted = interrupted;
+  if (!interrupted) {
+    nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
+    if (std::isfinite(last_loss)) summary["loss"] = last_loss;
+    if (states.has(loss_scale_state)) {
+      summary["loss_scale"] = states.read(loss_scale_state).number(0);
+      summary["skipped_steps"] = states.read(skipped_steps_state).as<std::int64_t>()[0];
+    }
+    summary["wall"] = seconds_since(started);
+    const std::uint64_t bytes = copied_bytes() - other_bytes;
+    if (bytes > 0 && position.step > first_step) {
+      summary["copied_bytes_per_step"] =
+          static_cast<double>(bytes) / static_cast<double>(position.step - first_step);
+    }
+    for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
+    if (position.best)
+      summary["best"] = {
+          {"metric", config.eval.best}, {"value", *position.best}, {"step", position.best_step}};
+    directory->write_file("summary.json", summary.dump(2) + "\n");
+  }
+  return result;
+}
+
+}  // namespace tandem

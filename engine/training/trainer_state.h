@@ -1,0 +1,84 @@
+// What a training has between its steps; for the files of the trainer alone.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/evaluation.h"
+#include "engine/training/loss_scale.h"
+#include "engine/training/run_directory.h"
+#include "engine/training/run_length.h"
+#include "engine/training/step_runner.h"
+#include "engine/training/trainer.h"
+
+namespace tandem {
+
+struct Training::Impl {
+  RunConfig config;
+  RunParts parts;
+  DataSets data;
+  TrainingHooks hooks;
+  StateStore states;
+  std::shared_ptr<Arenas> arenas = make_arenas();
+  RunLength length;
+  std::unique_ptr<StepRunner> runner;
+  std::unique_ptr<Evaluation> evaluation;
+  std::unique_ptr<RunDirectory> directory;
+  TrainingPosition position;
+  std::vector<std::pair<std::string, double>> last_evaluation;
+  LossScaleWatch scale_watch;
+  std::vector<NamedTensor> carried;  // states of the checkpoint that this precision does not have
+  std::vector<std::string> notes;    // for the log, before there is a directory
+  double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
+  std::set<std::string> infinite;    // states that hold infinities before training
+  std::uint64_t saved_step = 0;
+  std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
+                                        logged_at = started;
+  std::uint64_t logged_samples = 0;
+  std::uint64_t first_step = 0;   // of this process: what it had before
+  std::uint64_t other_bytes = 0;  // that devices copied before the first step and to evaluate
+
+  TrainingResult train();
+  /// Bytes that all devices have copied so far; waits for them.
+  std::uint64_t copied_bytes() const;
+
+  // trainer_checkpoints.cpp: where it starts, what it keeps.
+  /// Makes the run directory, or goes on in that of another process; returns the lock on it.
+  std::shared_ptr<const void> start(const std::string& resume_from,
+                                    const std::vector<std::pair<std::string, std::string>>& files);
+  void resume(const std::string& run_dir);
+  /// Nothing where this step was saved.
+  void save(bool finished);
+  CheckpointSources sources() const;
+  std::map<std::string, std::string> vocabulary_hashes() const;
+
+  // trainer_reports.cpp: what it tells.
+  void say(const std::string& text);
+  /// Into the log of a run that it ends.
+  void log_error(const Error& error);
+  void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
+              double rate);
+  void log_step(const StepResult& result);
+  /// False where patience has run out.
+  bool evaluate();
+  /// Throws where the last evaluation is not finite: names the states that are the cause, if any.
+  void refuse_bad_metrics() const;
+  /// Throws where the loss of the step is not finite.
+  void refuse_bad_loss(const StepResult& result) const;
+  /// Of values that are not finite: what float16 adds to `fix`.
+  std::string with_float16_advice(const char* fix) const;
+  TrainingResult finish(bool interrupted);
+};
+
+}  // namespace tandem
