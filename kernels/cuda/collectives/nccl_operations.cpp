@@ -1,0 +1,280 @@
+#include "kernels/cuda/collectives/nccl_operations.h"
+
+#include <exception>
+#include <thread>
+
+#include "kernels/cuda/device/copied_bytes.h"
+
+namespace tandem::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds finish_limit{5000};
+constexpr milliseconds between_looks{100};  // for word of other ranks, which takes a system call
+
+}  // namespace
+
+std::string who(const NcclOptions& options, const Rendezvous& ranks) {
+  return options.device + ": rank " + std::to_string(ranks.rank()) + " of " +
+         std::to_string(ranks.ranks());
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  (void)runtime_->set_card(options_.card);
+  const bool ends_well = !failure_ && std::uncaught_exceptions() == 0 && !rendezvous_->failure();
+  if (ends_well) handle_.finish(finish_limit);
+  handle_.abort();
+  if (waited_ != nullptr) (void)runtime_->destroy_event(waited_);
+}
+
+std::optional<NcclProblem> NcclCommunicator::start(const ncclUniqueId& id) {
+  cudaError_t error = runtime_->set_card(options_.card);
+  if (error == cudaSuccess) error = watched_.open();
+  if (error == cudaSuccess) error = runtime_->make_event(waited_);
+  if (error != cudaSuccess) {
+    return NcclProblem{runtime_->error_text(error),
+                       "see what tandem doctor says of " + options_.device};
+  }
+  return handle_.start(id, rank(), ranks(), options_.start_limit,
+                       [this] { return rendezvous_->failure(); });
+}
+
+void NcclCommunicator::throw_failure() const {
+  if (failure_) throw Error(ErrorKind::runtime, *failure_);
+}
+
+void NcclCommunicator::fail(const std::string& what, const NcclProblem& problem) {
+  Diagnostic d;
+  d.message = who(options_, *rendezvous_) + ": " + what;
+  d.got = problem.what;
+  d.fix = problem.fix;
+  failure_ = std::move(d);
+  handle_.abort();
+  throw Error(ErrorKind::runtime, *failure_);
+}
+
+void NcclCommunicator::refuse(const char* kind, std::string_view name, const std::string& what,
+                              const std::string& fix) const {
+  Diagnostic d;
+  d.message =
+      who(options_, *rendezvous_) + ": " + kind + " of '" + std::string(name) + "': " + what;
+  d.fix = fix;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+CudaStream& NcclCommunicator::of_card(Stream& stream, const char* kind,
+                                      std::string_view name) const {
+  auto* const own = dynamic_cast<CudaStream*>(&stream);
+  if (own == nullptr || own->card() != options_.card)
+    refuse(kind, name, "the stream is not one of " + options_.device,
+           "enqueue it on a stream of the communicator's own device");
+  return *own;
+}
+
+NcclReduction NcclCommunicator::reduction_of(const char* kind, std::string_view name, DType dtype,
+                                             Reduction reduction) const {
+  const std::optional<NcclReduction> known = reduced_as(dtype, reduction);
+  if (!known) {
+    constexpr const char* names[] = {"sum", "mean", "maximum", "minimum"};
+    refuse(kind, name,
+           "NCCL has no " + std::string(names[static_cast<int>(reduction)]) + " of " +
+               std::string(name_of(dtype)),
+           "cast to float32 or int32 before it");
+  }
+  return *known;
+}
+
+template <class Call>
+void NcclCommunicator::enqueue(Stream& any, const Task& task, const Call& call) {
+  struct Enqueueing final : PreparedKernel {
+    explicit Enqueueing(const Call& to_call) : call(to_call) {}
+    void run(const KernelArguments& arguments) noexcept override {
+      result = call(static_cast<cudaStream_t>(arguments.queue));
+    }
+    const Call& call;
+    ncclResult_t result = ncclSuccess;
+  };
+  CudaStream& stream = of_card(any, task.kind, task.name);
+  const std::lock_guard lock(mutex_);
+  throw_failure();
+  if (!stream.is_capturing()) check_locked();
+  if (task.elements.count == 0) return;
+  const void* input = task.elements.from;
+  void* output = task.elements.to;
+  const ByteAccess accesses[] = {{output, task.written, true}, {input, task.read, false}};
+  Enqueueing kernel(call);
+  KernelCall enqueued;
+  enqueued.kernel = &kernel;
+  enqueued.arguments = {&input, &output, nullptr, nullptr};
+  enqueued.inputs = task.read > 0 ? 1 : 0;
+  enqueued.outputs = 1;
+  enqueued.operation = {task.name,
+                        link_seconds(task.read + task.written),
+                        {accesses, task.read > 0 ? std::size_t{2} : std::size_t{1}}};
+  stream.run(enqueued);
+  std::optional<NcclProblem> problem;
+  if (kernel.result != ncclSuccess) {
+    problem = handle_.settle(kernel.result, options_.start_limit,
+                             [this] { return rendezvous_->failure(); });
+  }
+  if (problem) fail(task.kind + (" of '" + std::string(task.name)) + "' failed", *problem);
+  if (!stream.is_capturing())
+    check_runtime(watched_.add(task.name, stream.handle()), "recording an event");
+}
+
+void NcclCommunicator::all_reduce(Stream& stream, std::string_view name,
+                                  const RankElements& elements, Reduction reduction) {
+  const NcclReduction as = reduction_of("all_reduce", name, elements.dtype, reduction);
+  const std::size_t bytes = elements.count * size_of(elements.dtype);
+  enqueue(stream, {"all_reduce", name, elements, bytes, bytes}, [&](cudaStream_t queue) {
+    return nccl_.ncclAllReduce(elements.from, elements.to, elements.count, as.type, as.operation,
+                               handle_.get(), queue);
+  });
+}
+
+void NcclCommunicator::all_gather(Stream& stream, std::string_view name,
+                                  const RankElements& elements) {
+  const NcclElements as = moved_as(elements.dtype);
+  const std::size_t bytes = elements.count * size_of(elements.dtype);
+  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
+  enqueue(stream, {"all_gather", name, elements, bytes, all}, [&](cudaStream_t queue) {
+    return nccl_.ncclAllGather(elements.from, elements.to, elements.count * as.of_each, as.type,
+                               handle_.get(), queue);
+  });
+}
+
+void NcclCommunicator::reduce_scatter(Stream& stream, std::string_view name,
+                                      const RankElements& elements, Reduction reduction) {
+  const NcclReduction as = reduction_of("reduce_scatter", name, elements.dtype, reduction);
+  const std::size_t bytes = elements.count * size_of(elements.dtype);
+  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
+  enqueue(stream, {"reduce_scatter", name, elements, all, bytes}, [&](cudaStream_t queue) {
+    return nccl_.ncclReduceScatter(elements.from, elements.to, elements.count, as.type,
+                                   as.operation, handle_.get(), queue);
+  });
+}
+
+void NcclCommunicator::all_to_all(Stream& stream, std::string_view name,
+                                  const RankElements& elements) {
+  const NcclElements as = moved_as(elements.dtype);
+  const std::size_t bytes = elements.count * size_of(elements.dtype);
+  const std::size_t all = bytes * static_cast<std::size_t>(ranks());
+  enqueue(stream, {"all_to_all", name, elements, all, all}, [&](cudaStream_t queue) {
+    const std::size_t count = elements.count * as.of_each;
+    const auto* from = static_cast<const char*>(elements.from);
+    auto* to = static_cast<char*>(elements.to);
+    ncclResult_t first = nccl_.ncclGroupStart();
+    const auto note = [&](ncclResult_t result) {
+      if (first == ncclSuccess && result != ncclInProgress) first = result;
+    };
+    if (first != ncclSuccess) return first;
+    for (int peer = 0; peer < ranks(); ++peer) {
+      note(nccl_.ncclSend(from, count, as.type, peer, handle_.get(), queue));
+      note(nccl_.ncclRecv(to, count, as.type, peer, handle_.get(), queue));
+      from += bytes;
+      to += bytes;
+    }
+    const ncclResult_t end = nccl_.ncclGroupEnd();  // also after an error
+    return first != ncclSuccess ? first : end;
+  });
+}
+
+void NcclCommunicator::broadcast(Stream& stream, std::string_view name,
+                                 const RankElements& elements, int root) {
+  if (root < 0 || root >= ranks())
+    refuse("broadcast", name, "there is no rank " + std::to_string(root), "ranks count from 0");
+  const NcclElements as = moved_as(elements.dtype);
+  const std::size_t bytes = elements.count * size_of(elements.dtype);
+  enqueue(stream, {"broadcast", name, elements, root == rank() ? bytes : 0, bytes},
+          [&](cudaStream_t queue) {
+            return nccl_.ncclBroadcast(elements.from, elements.to, elements.count * as.of_each,
+                                       as.type, root, handle_.get(), queue);
+          });
+}
+
+void NcclCommunicator::watch(Stream& any, std::string_view name) {
+  CudaStream& stream = of_card(any, "watching", name);
+  if (stream.is_capturing())
+    refuse("watching", name, "the stream captures", "watch after each launch of what is captured");
+  const std::lock_guard lock(mutex_);
+  throw_failure();
+  check_runtime(runtime_->set_card(options_.card), "choosing the card");
+  check_runtime(watched_.add(name, stream.handle()), "recording an event");
+}
+
+void NcclCommunicator::check_runtime(cudaError_t error, const char* what) {
+  if (error != cudaSuccess)
+    fail(std::string(what) + " failed",
+         {runtime_->error_text(error),
+          "a card reports what goes wrong in a kernel at a later call: CUDA_LAUNCH_BLOCKING=1 "
+          "names the operator"});
+}
+
+void NcclCommunicator::check_locked() {
+  throw_failure();
+  if (const std::optional<NcclProblem> problem = handle_.problem())
+    fail("the communicator has failed", *problem);
+  std::optional<WatchedOperations::Overdue> overdue;
+  check_runtime(runtime_->set_card(options_.card), "choosing the card");
+  const cudaError_t error = watched_.look(options_.operation_limit, overdue);
+  const bool is_time = Clock::now() - looked_ > between_looks;
+  if (overdue || is_time) {  // who has died says more than that time is over
+    looked_ = Clock::now();
+    if (const std::optional<std::string> lost = rendezvous_->failure())
+      fail("the run cannot go on", {*lost, "look at what that rank has printed"});
+  }
+  check_runtime(error, "asking for an event");
+  if (overdue) {
+    fail("'" + overdue->name + "' was not done within " +
+             std::to_string(options_.operation_limit.count()) + " ms",
+         {"nothing for " + std::to_string(overdue->after.count()) + " ms",
+          "another rank has stopped, has another order of operations, or is slower than that: look "
+          "at what the other ranks print; a slow rank needs a longer limit"});
+  }
+}
+
+void NcclCommunicator::check() {
+  const std::lock_guard lock(mutex_);
+  check_locked();
+}
+
+void NcclCommunicator::wait(Stream& any) {
+  CudaStream& stream = of_card(any, "waiting", "a stream");
+  if (stream.is_capturing())
+    refuse("waiting", "a stream", "the stream captures", "wait after the capture");
+  {
+    const std::lock_guard lock(mutex_);
+    check_locked();
+    check_runtime(runtime_->record(waited_, stream.handle()), "recording an event");
+  }
+  const auto begin = Clock::now();
+  while (true) {
+    {
+      const std::lock_guard lock(mutex_);
+      check_locked();
+      const cudaError_t error = runtime_->query(waited_);
+      if (error == cudaSuccess) break;
+      if (error != cudaErrorNotReady) check_runtime(error, "asking for an event");
+    }
+    if (Clock::now() - begin < milliseconds(1)) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  }
+  stream.synchronize();  // is done: what hangs on it (errors of kernels, times) is told
+}
+
+void NcclCommunicator::abort(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  if (failure_) return;
+  Diagnostic d;
+  d.message = who(options_, *rendezvous_) + ": the communicator was aborted: " + why;
+  failure_ = std::move(d);
+  (void)runtime_->set_card(options_.card);
+  handle_.abort();
+}
+
+}  // namespace tandem::cuda
