@@ -2,6 +2,7 @@
 // plain numbers for the atomic ones.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "kernels/shared/host_device.h"
@@ -27,11 +28,10 @@ TANDEM_HOST_DEVICE inline void report_error(DeviceErrorWord* word, int kind, std
   const auto old = atomicCAS_system(reinterpret_cast<unsigned long long*>(&word->packed), 0ull,
                                     static_cast<unsigned long long>(wanted));
   if (old == 0ull) word->value = offending;
-#else
-  if (word->packed == 0) {
-    word->packed = wanted;
-    word->value = offending;
-  }
+#else  // another thread of the host may be reading it
+  std::atomic_ref<long long> packed(word->packed), value(word->value);
+  long long none = 0;
+  if (packed.compare_exchange_strong(none, wanted)) value.store(offending);
 #endif
 }
 
