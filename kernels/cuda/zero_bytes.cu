@@ -1,7 +1,7 @@
 // Zeros in the card's memory, as a launch like all others.
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/launching.h"
-#include "kernels/cuda/updates/floats.h"
 
 namespace tandem::cuda {
 namespace {
@@ -20,7 +20,8 @@ struct Zeros {
       const std::size_t own =
           static_cast<std::size_t>(block.index()) * block.threads() + static_cast<unsigned>(thread);
       auto* const aligned = reinterpret_cast<uint4*>(first + before);
-      for (std::size_t i = own; i < middle; i += stride) store_four(aligned + i, uint4{});
+      const uint4 zeros[] = {uint4{}};
+      for (std::size_t i = own; i < middle; i += stride) store(aligned + i, zeros);
       if (own < before) first[own] = 0;
       if (own < behind) first[before + 16 * middle + own] = 0;
     });

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/block/numbers.h"
-#include "kernels/cuda/pointwise/walk.h"
+#include "kernels/cuda/block/walk.h"
 
 namespace tandem::cuda {
 

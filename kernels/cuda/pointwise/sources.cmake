@@ -7,8 +7,8 @@ set(cuda_embedded_headers
   kernels/cuda/block/block.h
   kernels/cuda/block/unroll.h
   kernels/cuda/block/numbers.h
+  kernels/cuda/block/walk.h
   kernels/cuda/pointwise/rtc_standard.h
-  kernels/cuda/pointwise/walk.h
   kernels/cuda/pointwise/elements.h
   kernels/cuda/pointwise/fused_arguments.h
   kernels/cuda/pointwise/fused_loops.h)

@@ -1,42 +1,17 @@
 // Bias and activation in one pass over a product, in place, and the scales of an update.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <algorithm>
-
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/packs.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::cuda {
 namespace {
 
-TANDEM_HOST_DEVICE inline float widened(float x) { return x; }
-TANDEM_HOST_DEVICE inline float widened(__half x) { return __half2float(x); }
-TANDEM_HOST_DEVICE inline float widened(__nv_bfloat16 x) { return __bfloat162float(x); }
-
-template <class T>
-TANDEM_HOST_DEVICE inline T narrowed(float x) {
-  if constexpr (sizeof(T) == sizeof(float))
-    return x;
-  else if constexpr (std::is_same_v<T, __half>)
-    return __float2half_rn(x);
-  else
-    return __float2bfloat16_rn(x);
-}
-
-/// As many elements as one load brings.
-template <class T, int width>
-struct alignas(sizeof(T) * width) Pack {
-  T values[width];
-};
-
 template <class T, int width>
 struct FinishProduct {
-  using Values = Pack<T, width>;
-  Values* y;
-  const Values* bias;           // null: none
-  const Values* multiplier;     // of relu_grad
+  T* y;
+  const T* bias;                // null: none
+  const T* multiplier;          // of relu_grad
   std::int64_t packs, columns;  // of packs: in all, and in a row
   Activation activation;
   bool is_sum;
@@ -50,12 +25,10 @@ struct FinishProduct {
       const std::int64_t column_step = step % columns;
       for (; i < packs; i += step) {
         float sums[width];
-        load(sums, i);
-        if (bias != nullptr) add(sums, bias[column]);
+        start(sums, i);
+        if (bias != nullptr) add(sums, bias + column * width);
         activate(sums, i);
-        Values result;
-        for (int k = 0; k < width; ++k) result.values[k] = narrowed<T>(sums[k]);
-        y[i] = result;
+        store_pack<width>(y + i * width, sums);
         column += column_step;
         if (column >= columns) column -= columns;
       }
@@ -63,17 +36,18 @@ struct FinishProduct {
   }
 
  private:
-  TANDEM_HOST_DEVICE void load(float (&sums)[width], std::int64_t i) const {
+  TANDEM_HOST_DEVICE void start(float (&sums)[width], std::int64_t i) const {
     if (is_sum) {
-      const Values own = y[i];
-      for (int k = 0; k < width; ++k) sums[k] = widened(own.values[k]);
+      load_pack<width>(y + i * width, sums);
     } else {
       for (int k = 0; k < width; ++k) sums[k] = 0;
     }
   }
 
-  TANDEM_HOST_DEVICE static void add(float (&sums)[width], const Values more) {
-    for (int k = 0; k < width; ++k) sums[k] += widened(more.values[k]);
+  TANDEM_HOST_DEVICE static void add(float (&sums)[width], const T* from) {
+    float more[width];
+    load_pack<width>(from, more);
+    for (int k = 0; k < width; ++k) sums[k] += more[k];
   }
 
   TANDEM_HOST_DEVICE void activate(float (&sums)[width], std::int64_t i) const {
@@ -90,10 +64,9 @@ struct FinishProduct {
         for (int k = 0; k < width; ++k) sums[k] = scalar::gelu_tanh(sums[k]);
         break;
       case Activation::relu_grad: {
-        const Values mask = multiplier[i];
-        for (int k = 0; k < width; ++k) {
-          sums[k] = scalar::relu_grad(sums[k], widened(mask.values[k]));
-        }
+        float mask[width];
+        load_pack<width>(multiplier + i * width, mask);
+        for (int k = 0; k < width; ++k) sums[k] = scalar::relu_grad(sums[k], mask[k]);
         break;
       }
     }
@@ -116,27 +89,20 @@ struct ScaleUpdate {
 
 template <class T, int width>
 void finish(CardContext& card, const FinishArguments& x, void* queue) {
-  using Values = Pack<T, width>;
-  const FinishProduct<T, width> body{static_cast<Values*>(x.y),
-                                     static_cast<const Values*>(x.bias),
-                                     static_cast<const Values*>(x.multiplier),
+  const FinishProduct<T, width> body{static_cast<T*>(x.y),
+                                     static_cast<const T*>(x.bias),
+                                     static_cast<const T*>(x.multiplier),
                                      x.rows * x.columns / width,
                                      x.columns / width,
                                      x.activation,
                                      x.is_sum};
-  constexpr std::int64_t threads = 256;
-  const std::int64_t wanted = (body.packs + threads - 1) / threads;
-  const std::int64_t most = std::int64_t{8} * std::max(card.properties.multiprocessors, 1);
-  card.launch(launch_of("finish_product",
-                        {.blocks = static_cast<unsigned>(std::min(wanted, most)),
-                         .threads = static_cast<unsigned>(threads)},
-                        body),
-              queue);
+  const LaunchShape shape = spread(body.packs, card.properties.multiprocessors);
+  card.launch(launch_of("finish_product", shape, body), queue);
 }
 
 template <class T>
 void finish(CardContext& card, const FinishArguments& x, void* queue) {
-  constexpr int width = 16 / sizeof(T);
+  constexpr int width = full_pack<T>;
   const auto addresses = reinterpret_cast<std::uintptr_t>(x.y) |
                          reinterpret_cast<std::uintptr_t>(x.bias) |
                          reinterpret_cast<std::uintptr_t>(x.multiplier);
@@ -151,14 +117,7 @@ void finish(CardContext& card, const FinishArguments& x, void* queue) {
 
 void finish_product(CardContext& card, const FinishArguments& arguments, void* queue) noexcept {
   if (arguments.rows == 0 || arguments.columns == 0) return;
-  switch (arguments.dtype) {
-    case DType::float16:
-      return finish<__half>(card, arguments, queue);
-    case DType::bfloat16:
-      return finish<__nv_bfloat16>(card, arguments, queue);
-    default:
-      return finish<float>(card, arguments, queue);
-  }
+  with_float(arguments.dtype, [&](auto tag) { finish<decltype(tag)>(card, arguments, queue); });
 }
 
 void scale_update(CardContext& card, float alpha, const float* rate, float* scales,

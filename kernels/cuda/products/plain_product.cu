@@ -1,8 +1,8 @@
 // Products of integers and float64: one thread for an element of y. They are rare in training.
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
 
 namespace tandem::cuda {
@@ -66,14 +66,8 @@ void multiply(CardContext& card, const Product& p, const void* a, const void* b,
                        {},
                        0};
   for (const BatchAxis& axis : p.axes) body.axes[body.axis_count++] = axis;
-  constexpr std::int64_t threads = 128;
-  const std::int64_t wanted = (body.count + threads - 1) / threads;
-  const std::int64_t most = std::int64_t{8} * std::max(card.properties.multiprocessors, 1);
-  card.launch(launch_of("plain_product",
-                        {.blocks = static_cast<unsigned>(std::min(wanted, most)),
-                         .threads = static_cast<unsigned>(threads)},
-                        body),
-              queue);
+  const LaunchShape shape = spread(body.count, card.properties.multiprocessors, 128);
+  card.launch(launch_of("plain_product", shape, body), queue);
 }
 
 }  // namespace

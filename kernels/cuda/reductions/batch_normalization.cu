@@ -177,8 +177,7 @@ struct Launches {
           .by_channels = Division(maps.channels, maps.images * maps.channels)};
       LaunchShape shape;
       shape.threads = column_threads;
-      shape.blocks = filling_blocks((count + column_threads - 1) / column_threads,
-                                    card->properties.multiprocessors, 8);
+      shape.blocks = blocks_for(*card, count, column_threads);
       if (maps.innermost) {  // a thread keeps its channels where its steps are whole rows
         const std::int64_t packs_of_row = maps.channels / pack;
         const auto whole = static_cast<unsigned>(

@@ -85,7 +85,7 @@ inline LaunchShape shape_of_lines(const Lines& lines, std::size_t shared_by_thre
   LaunchShape shape;
   shape.threads = column_threads;
   shape.shared_bytes = column_threads * shared_by_thread;
-  shape.blocks = filling_blocks((lines.count + line_width - 1) / line_width, multiprocessors, 8);
+  shape.blocks = blocks_for(multiprocessors, lines.count, line_width);
   return shape;
 }
 

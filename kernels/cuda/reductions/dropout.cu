@@ -125,13 +125,6 @@ bool takes_mask_packs(const void* mask) {
   return reinterpret_cast<std::uintptr_t>(mask) % full_pack<T> == 0;
 }
 
-LaunchShape shape_of_packs(std::int64_t packs, int multiprocessors) {
-  LaunchShape shape;
-  shape.threads = 256;
-  shape.blocks = filling_blocks((packs + 255) / 256, multiprocessors, 8);
-  return shape;
-}
-
 std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card) {
   const double ratio = request.attributes().number("ratio");
   const std::int64_t count = request.inputs[0].type.elements();
@@ -158,7 +151,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
             .places = places,
             .threshold = threshold,
             .factor = factor};
-        const LaunchShape shape = shape_of_packs(body.packs, card->properties.multiprocessors);
+        const LaunchShape shape = spread(body.packs, card->properties.multiprocessors);
         card->launch(launch_of("dropout", shape, body), a.queue);
       };
       if (packs) {
@@ -182,7 +175,7 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
       T* dx = static_cast<T*>(a.outputs[0]);
       const auto launch = [&](auto pack) {
         const DropoutBackward<T, pack> body{dy, mask, dx, count / pack, factor};
-        const LaunchShape shape = shape_of_packs(body.packs, card->properties.multiprocessors);
+        const LaunchShape shape = spread(body.packs, card->properties.multiprocessors);
         card->launch(launch_of("dropout_grad", shape, body), a.queue);
       };
       if (takes_packs<T>(dy, count) && takes_packs<T>(dx, count) && takes_mask_packs<T>(mask)) {

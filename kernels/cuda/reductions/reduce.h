@@ -188,20 +188,20 @@ void launch_reduction(const Card& card, const char* name, bool rows, const In* x
   shape.threads = column_threads;
   if (rows && of.count > most_of_group) {
     const ReduceRows<In, Out, Step, pack, true> body{x, y, partial, of, column_threads, start};
-    shape.blocks = filling_blocks(of.results * of.parts, processors, 8);
+    shape.blocks = blocks_for(processors, of.results * of.parts, 1);
     card->launch(launch_of(name, shape, body), queue);
   } else if (rows) {
     const int team = std::min(32, power_of_two_from((of.count + 4 * pack - 1) / (4 * pack)));
     const ReduceRows<In, Out, Step, pack, false> body{x, y, partial, of, team, start};
     const int teams = column_threads / team;
-    shape.blocks = filling_blocks((of.results * of.parts + teams - 1) / teams, processors, 8);
+    shape.blocks = blocks_for(processors, of.results * of.parts, teams);
     card->launch(launch_of(name, shape, body), queue);
   } else {
     ReduceColumns<In, Out, Step, pack> body{x, y, partial, of, 1, 0, 1, start};
     const std::int64_t packs = of.results / pack;
     body.width = width_of_columns(packs, of.count);
     body.tiles = (packs + body.width - 1) / body.width;
-    body.stride = of.kept.rank() == 0 ? 0 : of.kept.axis(of.kept.rank() - 1).other;
+    body.stride = of.kept.last_other_stride();
     shape.blocks = static_cast<unsigned>(body.tiles * of.parts);
     shape.shared_bytes = column_threads * sizeof(Several<typename Step::Result, pack>);
     card->launch(launch_of(name, shape, body), queue);

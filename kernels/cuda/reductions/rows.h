@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/launching.h"
 #include "kernels/cuda/reductions/elements.h"
 
 namespace tandem::cuda::reductions {
@@ -41,10 +41,9 @@ inline int power_of_two_from(std::int64_t least) {
   return power;
 }
 
-/// Blocks that fill a card of so many multiprocessors, and no more than there is work for.
+/// blocks_for where each block takes one of `wanted`.
 inline unsigned filling_blocks(std::int64_t wanted, int multiprocessors, int by_processor) {
-  return static_cast<unsigned>(std::clamp<std::int64_t>(
-      wanted, 1, static_cast<std::int64_t>(std::max(multiprocessors, 1)) * by_processor));
+  return blocks_for(multiprocessors, wanted, 1, by_processor);
 }
 
 template <int group_values, int block_values>
@@ -62,8 +61,8 @@ RowShape shape_of_rows(std::int64_t count, std::int64_t length, int multiprocess
     shape.launch.threads = row_threads(false);
     rows_of_block = 256 / shape.team;
   }
-  shape.launch.blocks = filling_blocks((count + rows_of_block - 1) / rows_of_block, multiprocessors,
-                                       static_cast<int>(2048 / shape.launch.threads));
+  shape.launch.blocks = blocks_for(multiprocessors, count, rows_of_block,
+                                   static_cast<int>(2048 / shape.launch.threads));
   return shape;
 }
 

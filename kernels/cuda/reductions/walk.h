@@ -1,9 +1,9 @@
-// Places of elements under strides, by index.
+// Places of elements of one or two operands, by index, over the walk that all kernels share.
 #pragma once
 
 #include <vector>
 
-#include "kernels/cuda/pointwise/walk.h"
+#include "kernels/cuda/block/walk.h"
 
 namespace tandem::cuda::reductions {
 
@@ -42,46 +42,41 @@ struct WalkAxis {
 /// fastest.
 class Walk {
  public:
-  static constexpr int most = 8;
+  static constexpr int most = most_axes;
 
-  Walk() = default;
+  Walk() { walk_.axes = 0; }
   /// At most `most` axes, none of extent 0.
   explicit Walk(const std::vector<WalkAxis>& axes) {
-    for (const WalkAxis& axis : axes) count_ *= axis.extent;
-    for (const WalkAxis& axis : axes) {
-      axes_[rank_] = axis;
-      divisions_[rank_++] = Division(axis.extent, count_);
+    walk_.axes = static_cast<int>(axes.size());
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      count_ *= axes[i].extent;
+      walk_.extents[i] = Divisor(axes[i].extent);
+      walk_.strides[0][i] = axes[i].stride;
+      walk_.strides[1][i] = axes[i].other;
     }
+    walk_.large = count_ >= most_small_indices;
   }
 
   std::int64_t count() const { return count_; }
-  TANDEM_HOST_DEVICE int rank() const { return rank_; }
-  const WalkAxis& axis(int i) const { return axes_[i]; }
+  TANDEM_HOST_DEVICE int rank() const { return walk_.axes; }
+  /// Of the fastest axis; 0 where there is none.
+  std::int64_t last_other_stride() const {
+    return walk_.axes == 0 ? 0 : walk_.strides[1][walk_.axes - 1];
+  }
 
-  TANDEM_HOST_DEVICE std::int64_t at(std::int64_t index) const {
-    std::int64_t place = 0;
-    for (int i = rank_ - 1; i > 0; --i) {
-      std::int64_t position = index;
-      index = divisions_[i].divide(position);
-      place += position * axes_[i].stride;
-    }
-    return rank_ == 0 ? 0 : place + index * axes_[0].stride;
-  }
-  TANDEM_HOST_DEVICE std::int64_t other_at(std::int64_t index) const {
-    std::int64_t place = 0;
-    for (int i = rank_ - 1; i > 0; --i) {
-      std::int64_t position = index;
-      index = divisions_[i].divide(position);
-      place += position * axes_[i].other;
-    }
-    return rank_ == 0 ? 0 : place + index * axes_[0].other;
-  }
+  TANDEM_HOST_DEVICE std::int64_t at(std::int64_t index) const { return place<0>(index); }
+  TANDEM_HOST_DEVICE std::int64_t other_at(std::int64_t index) const { return place<1>(index); }
 
  private:
-  WalkAxis axes_[most];
-  Division divisions_[most];
+  template <int operand>
+  TANDEM_HOST_DEVICE std::int64_t place(std::int64_t index) const {
+    std::int64_t places[operand + 1] = {};
+    walk_.locate(0, walk_.axes, index, 1, places);
+    return places[operand];
+  }
+
+  cuda::Walk<2> walk_;
   std::int64_t count_ = 1;
-  int rank_ = 0;
 };
 
 }  // namespace tandem::cuda::reductions

@@ -107,10 +107,8 @@ struct CopyRows {
     return static_cast<const Unit*>(tables.first) + row * units;
   }
   TANDEM_HOST_DEVICE void put(std::int64_t at, const Unit& unit) const {
-    if constexpr (sizeof(Unit) == 16)
-      store_four(y + at, unit);
-    else
-      y[at] = unit;
+    const Unit one[] = {unit};
+    store(y + at, one);
   }
 };
 

@@ -1,9 +1,6 @@
-// Elements of the three float types as kernels read and write them: one or four at a time, in
-// float32.
+// Elements of a float type that is known at run time, as kernels read and write them: one or four
+// at a time, in float32.
 #pragma once
-
-#include <cuda_fp16.h>
-#include <vector_types.h>
 
 #include <cstdint>
 #include <optional>
@@ -31,36 +28,21 @@ inline std::optional<Floats> floats_of(DType dtype) {
 /// Bytes of an element.
 inline int size_of(Floats type) { return type == Floats::float32 ? 4 : 2; }
 
-TANDEM_HOST_DEVICE inline float float_of_bits(std::uint32_t bits) {
-  return __builtin_bit_cast(float, bits);
-}
-TANDEM_HOST_DEVICE inline std::uint32_t bits_of_float(float x) {
-  return __builtin_bit_cast(std::uint32_t, x);
-}
-
 TANDEM_HOST_DEVICE inline float widened(std::uint16_t bits, Floats type) {
-  if (type == Floats::bfloat16) return float_of_bits(static_cast<std::uint32_t>(bits) << 16);
-  __half_raw raw;
-  raw.x = bits;
-  return __half2float(__half(raw));
+  return type == Floats::bfloat16 ? widened(CardBFloat16{bits}) : widened(CardFloat16{bits});
 }
 /// Rounded to nearest, ties to even; NaN stays NaN.
 TANDEM_HOST_DEVICE inline std::uint16_t narrowed(float x, Floats type) {
-  if (type == Floats::bfloat16) {
-    const std::uint32_t bits = bits_of_float(x);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
-    return static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
-  }
-  return static_cast<__half_raw>(__float2half_rn(x)).x;
+  return type == Floats::bfloat16 ? stored<CardBFloat16>(x).bits : stored<CardFloat16>(x).bits;
 }
 
 /// The float32 that the halves of a split one make, and back (engine/graph/split_float.h).
 TANDEM_HOST_DEVICE inline float joined(std::uint16_t top, std::int16_t tail) {
-  return float_of_bits((static_cast<std::uint32_t>(top) << 16) +
-                       static_cast<std::uint32_t>(static_cast<std::int32_t>(tail)));
+  return from_bits<float>((static_cast<std::uint32_t>(top) << 16) +
+                          static_cast<std::uint32_t>(static_cast<std::int32_t>(tail)));
 }
 TANDEM_HOST_DEVICE inline void split(float x, std::uint16_t& top, std::int16_t& tail) {
-  std::uint32_t bits = bits_of_float(x);
+  auto bits = __builtin_bit_cast(std::uint32_t, x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) bits = (bits & 0xffff0000u) | 0x00400000u;
   top = static_cast<std::uint16_t>((bits + 0x8000u) >> 16);
   tail = static_cast<std::int16_t>(static_cast<std::uint16_t>(bits));
@@ -72,33 +54,16 @@ struct Values {
   float at[n];
 };
 
-/// One store. A plain assignment may become a store for each member.
-template <class Four>
-TANDEM_HOST_DEVICE void store_four(void* to, const Four& four) {
-#if defined(__CUDA_ARCH__)
-  __stwb(static_cast<Four*>(to), four);
-#else
-  *static_cast<Four*>(to) = four;
-#endif
-}
-
 /// Elements [first, first + n), aligned to n of them.
 template <int n>
 TANDEM_HOST_DEVICE Values<n> load(const float* data, std::int64_t first) {
-  if constexpr (n == 4) {
-    const float4 four = *reinterpret_cast<const float4*>(data + first);
-    return {{four.x, four.y, four.z, four.w}};
-  } else {
-    return {{data[first]}};
-  }
+  Values<n> values;
+  load(values.at, data + first);
+  return values;
 }
 template <int n>
 TANDEM_HOST_DEVICE void store(float* data, std::int64_t first, const Values<n>& values) {
-  if constexpr (n == 4) {
-    store_four(data + first, float4{values.at[0], values.at[1], values.at[2], values.at[3]});
-  } else {
-    data[first] = values.at[0];
-  }
+  store(data + first, values.at);
 }
 
 /// The same for 16 bits of any meaning.
@@ -108,23 +73,13 @@ struct Bits {
 };
 template <int n, class T>
 TANDEM_HOST_DEVICE Bits<T, n> load_bits(const T* data, std::int64_t first) {
-  if constexpr (n == 4) {
-    const ushort4 four = *reinterpret_cast<const ushort4*>(data + first);
-    return {{static_cast<T>(four.x), static_cast<T>(four.y), static_cast<T>(four.z),
-             static_cast<T>(four.w)}};
-  } else {
-    return {{data[first]}};
-  }
+  Bits<T, n> bits;
+  load(bits.at, data + first);
+  return bits;
 }
 template <int n, class T>
 TANDEM_HOST_DEVICE void store_bits(T* data, std::int64_t first, const Bits<T, n>& bits) {
-  using Word = unsigned short;
-  if constexpr (n == 4) {
-    store_four(data + first, ushort4{static_cast<Word>(bits.at[0]), static_cast<Word>(bits.at[1]),
-                                     static_cast<Word>(bits.at[2]), static_cast<Word>(bits.at[3])});
-  } else {
-    data[first] = bits.at[0];
-  }
+  store(data + first, bits.at);
 }
 
 template <int n>
