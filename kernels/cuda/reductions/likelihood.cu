@@ -117,13 +117,6 @@ struct LikelihoodGradLines {
 
 namespace {
 
-LaunchShape shape_of_items(std::int64_t count, int multiprocessors) {
-  LaunchShape shape;
-  shape.threads = 256;
-  shape.blocks = filling_blocks((count + 255) / 256, multiprocessors, 8);
-  return shape;
-}
-
 std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& request,
                                                       const Card& card) {
   const Attributes& attributes = request.attributes();
@@ -140,7 +133,7 @@ std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& reque
                             count,
                             ignore_index,
                             ignore};
-    const LaunchShape shape = shape_of_items(count, card->properties.multiprocessors);
+    const LaunchShape shape = spread(count, card->properties.multiprocessors);
     card->launch(launch_of("label_weights", shape, body), a.queue);
   });
 }
@@ -154,7 +147,7 @@ std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request,
       if (lines.count == 0) return;
       const Likelihood<T> body{static_cast<const T*>(a.inputs[0]), static_cast<T*>(a.outputs[0]),
                                labels.of(a), lines};
-      const LaunchShape shape = shape_of_items(lines.count, card->properties.multiprocessors);
+      const LaunchShape shape = spread(lines.count, card->properties.multiprocessors);
       card->launch(launch_of("negative_log_likelihood", shape, body), a.queue);
     });
   });

@@ -41,11 +41,6 @@ inline int power_of_two_from(std::int64_t least) {
   return power;
 }
 
-/// blocks_for where each block takes one of `wanted`.
-inline unsigned filling_blocks(std::int64_t wanted, int multiprocessors, int by_processor) {
-  return blocks_for(multiprocessors, wanted, 1, by_processor);
-}
-
 template <int group_values, int block_values>
 RowShape shape_of_rows(std::int64_t count, std::int64_t length, int multiprocessors) {
   RowShape shape;
