@@ -172,6 +172,12 @@ void run(bool zipf, Isa isa, int threads) {
   const RowTable deep_table{weights.data(), {first.data(), second.data()}, rows.data(), false};
   report("update x80 lazy adam", update_rows_bytes(adam.kind, deep, positions),
          [&] { update_rows(adam, deep_table, deep, scratch.data(), isa, threads); });
+  RowStep rowwise{.kind = RowOptimizer::rowwise_adagrad};
+  rowwise.adagrad = adagrad_step<float>({}, 1e-2, 10, 1.0);
+  Array<float> row_sums(table_rows, 0.1f);
+  const RowTable rowwise_table{weights.data(), {row_sums.data(), nullptr}, rows.data(), false};
+  report("update x80 rowwise adagrad", update_rows_bytes(rowwise.kind, deep, positions),
+         [&] { update_rows(rowwise, rowwise_table, deep, scratch.data(), isa, threads); });
   RowTable split_table = deep_table;
   split_table.weights = nullptr;
   split_table.tops = tops.data();
