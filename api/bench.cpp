@@ -90,8 +90,9 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     d.message = "bench needs data: there is no [data] table";
     throw Error(ErrorKind::usage, std::move(d));
   }
-  Engine engine(config.threads);
-  OpenModel model(engine, config, {options.place, options.devices});
+  const PlacingArguments placing{options.place, options.devices};
+  Engine engine(run_threads(config, placing));
+  OpenModel model(engine, config, placing);
   model.use_data();
   DataSets data = model.data();
   data.eval = nullptr;

@@ -79,6 +79,21 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
   for (const std::string& binding : arguments.devices) text_ += "# --device " + binding + "\n";
 }
 
+std::optional<int> Placing::host_threads() const {
+  std::optional<int> threads;
+  for (const auto* list : {&policy_.devices, &options_.bindings}) {  // the last one counts
+    for (const DeviceBinding& binding : *list) {
+      const bool is_host = binding.name == "cpu" || binding.use == "cpu";
+      if (is_host && binding.threads.value_or(0) > 0) threads = binding.threads;
+    }
+  }
+  return threads;
+}
+
+int run_threads(const RunConfig& config, const PlacingArguments& arguments) {
+  return Placing(config, arguments).host_threads().value_or(config.threads);
+}
+
 const ResolvedPolicy& Placing::resolve(const ImportResult& imported) {
   if (resolved_) return *resolved_;
   options_.raw_names = imported.raw_names;

@@ -67,6 +67,8 @@ class Placing {
   /// it.
   void check_kernels(const Graph& graph, const ImportResult& imported);
   const Policy& policy() const { return policy_; }
+  /// What bindings, else the policy, say of the cpu's compute threads.
+  std::optional<int> host_threads() const;
   /// The text of the policy file, or what a file without rules would say.
   const std::string& text() const { return text_; }
 
@@ -100,6 +102,10 @@ class Placing {
   std::vector<std::unique_ptr<Device>> own_;
   std::vector<Device*> devices_;
 };
+
+/// Compute threads of a run's host: those of its policy and bindings, else the key `threads`. 0:
+/// all usable cores.
+int run_threads(const RunConfig& config, const PlacingArguments& arguments);
 
 /// Bytes that a device of a policy may use: what the binding says, or all that it has.
 std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);

@@ -122,7 +122,7 @@ PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, b
     config_.policy.clear();
     config_.device = "cpu";
   }
-  engine_ = std::make_unique<Engine>(config_.threads);
+  engine_ = std::make_unique<Engine>(run_threads(config_, placing_));
   model_ = std::make_unique<OpenModel>(*engine_, config_, placing_);
   model_->use_data();
 }

@@ -37,7 +37,7 @@ struct Trainer::Impl {
   Impl(RunConfig c, TrainOptions o)
       : config(std::move(c)),
         options(std::move(o)),
-        engine(config.threads),
+        engine(run_threads(config, {options.place, options.devices})),
         model(engine, config, {options.place, options.devices}) {}
 };
 

@@ -154,7 +154,7 @@ void check_stop(const TrainedOptions& options) {
 
 TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& values)
     : run_(std::move(run)),
-      engine_(run_.config.threads),
+      engine_(run_threads(run_.config, run_.placing)),
       model_(engine_, run_.config, run_.placing) {
   model_.use_rows([this](const ShapeRule& rule) {
     const std::vector<ShapeRule>& rules = run_.config.parameters.shape;

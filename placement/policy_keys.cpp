@@ -28,7 +28,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"devices.*.memory", string, "\"auto\"", "", "",
      "limit: a size (\"20GiB\"), a part of what it has (\"90%\") or \"auto\""},
     {"devices.*.threads", integer | string, "\"physical\"", "", "",
-     "compute threads of the cpu: a number (later; now the key threads of train.toml) or "
+     "compute threads of the cpu: a number, which goes before the key threads of train.toml, or "
      "\"physical\""},
     {"devices.*.bandwidth", string, "", "", "",
      "of an emulated device's link, each way: \"25GB/s\""},
@@ -54,7 +54,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"rules[].lookahead", integer, "1", "", "",
      "of weights and activations that live elsewhere: how many uses ahead they are fetched; of a "
      "host's table that is sent as rows, where a rule sets 1 or more: the next step's rows cross "
-     "during this one",
+     "during this one (more acts as 1)",
      0, 64},
     {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
      "of look-ups in a host's table that another device reads: rows: each row once, with an index; "

@@ -150,6 +150,23 @@ void PolicyResolver::warn_about_acts() {
   }
 }
 
+void PolicyResolver::warn_about_lookahead() {
+  std::map<int, std::size_t> cut;  // by deciding rule: tables
+  for (const ParameterAttributes& p : result_.parameters) {
+    if (p.fetches_ahead() && p.traffic.crosses && p.lookahead.value > 1)
+      ++cut[p.lookahead.reason.rule];
+  }
+  for (const auto& [r, count] : cut) {
+    const PolicyRule& rule = policy_.rules[r];
+    Diagnostic d = at(rule.where_of("lookahead"), rule.at.text(),
+                      "lookahead = " + std::to_string(*rule.lookahead) + " acts as 1 for " +
+                          count_text(count, "table") +
+                          ": rows that cross further ahead could change before they are read");
+    d.fix = "set lookahead = 1";
+    result_.warnings.push_back(std::move(d));
+  }
+}
+
 void PolicyResolver::warn_about_devices() {
   for (const ResolvedDevice& device : result_.devices) {
     const auto warn = [&](const std::string& key, const std::string& message,
@@ -169,12 +186,8 @@ void PolicyResolver::warn_about_devices() {
              "leave it out; a --profile says what a card is");
       }
     }
-    if (!device.binding.sets("threads")) continue;
-    if (!host) {
+    if (device.binding.sets("threads") && !host)
       warn("threads", "does nothing for " + device.use + ": it is of the cpu", "leave it out");
-    } else if (*device.binding.threads > 0) {
-      warn("threads", "does nothing yet", "set the key threads of train.toml");
-    }
   }
 }
 

@@ -188,8 +188,7 @@ TEST(DeviceWarnings, KeysThatDoNothingForADevice) {
                   "9:11 devices.gpu.threads: does nothing for cuda:0: it is of the cpu"));
   EXPECT_THAT(warnings_of(on("cpu") + "[devices.cpu]\nbandwidth = \"25GB/s\"\nthreads = 4\n", {}),
               ElementsAre("6:13 devices.cpu.bandwidth: does nothing for the cpu: it is of an "
-                          "emulated device's link",
-                          "7:11 devices.cpu.threads: does nothing yet"));
+                          "emulated device's link"));
   EXPECT_THAT(warnings_of(on("far") + "[devices.far]\nuse = \"emulated:1\"\n" + link +
                               "[devices.cpu]\nthreads = \"physical\"\n",
                           {}),

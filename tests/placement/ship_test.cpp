@@ -8,7 +8,9 @@
 namespace tandem::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t table_rows = 100, ids = 8;
 
@@ -50,7 +52,7 @@ struct Asked {
 const std::string embed_on_host =
     "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed.**\", on = \"cpu\" },\n";
 
-ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Asked& asked) {
+ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, Asked& asked) {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
   options.unique_rows = [&](const std::string& name) {
@@ -60,7 +62,11 @@ ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Ask
   };
   const Policy policy =
       parse_policy("policy = 1\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
-  return *resolve(policy, look_up(columns), options).find_parameter("embed.weight");
+  return resolve(policy, look_up(columns), options);
+}
+
+ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Asked& asked) {
+  return *resolved_of(columns, rules, asked).find_parameter("embed.weight");
 }
 
 TEST(Ship, TheBoundCountsWhereNothingIsKnown) {
@@ -121,6 +127,29 @@ TEST(Ship, RulesDecide) {
   EXPECT_EQ(rows.ship.value, Ship::rows);
   EXPECT_EQ(rows.ship.reason.text, "policy.toml:5");
   EXPECT_EQ(asked.times, 1) << "plans tell the bytes to expect";
+}
+
+// What is fetched more than a step ahead is fetched one step ahead, and said at the rule's line.
+TEST(Ship, ALookaheadAboveOneIsWarnedOf) {
+  const auto warnings = [](const std::string& ship, const std::string& lookahead) {
+    Asked asked;
+    std::string text;
+    for (const Diagnostic& d :
+         resolved_of(16,
+                     embed_on_host + "{ at = \"embed\", ship = \"" + ship + "\" },\n" +
+                         "{ at = \"**\", lookahead = " + lookahead + " },\n",
+                     asked)
+             .warnings)
+      text += to_string(d) + "\n";
+    return text;
+  };
+  EXPECT_THAT(warnings("rows", "3"),
+              AllOf(HasSubstr("policy.toml:6:"),
+                    HasSubstr("**: lookahead = 3 acts as 1 for 1 table: rows that cross further "
+                              "ahead could change before they are read (set lookahead = 1)")));
+  EXPECT_THAT(warnings("rows", "1"), Not(HasSubstr("acts as 1")));
+  EXPECT_THAT(warnings("rows", "0"), Not(HasSubstr("acts as 1")));
+  EXPECT_THAT(warnings("results", "3"), Not(HasSubstr("acts as 1")));
 }
 
 TEST(Ship, NobodyIsAskedWhereNothingCrosses) {
