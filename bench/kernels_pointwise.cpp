@@ -173,21 +173,22 @@ void register_all() {
       "Softmax",
       node(std::string("Softmax"), std::vector{floats(big)}, Attributes{{"axis", std::int64_t{1}}}),
       2 * mib8);
+  const TensorType labels{DType::int64, {2048}};
   // In one kernel, and in the two that it stands for.
   for (const Shape& scores : {big, Shape{256, 1000}, Shape{1024, 50257}}) {
-    const TensorType labels{DType::int64, {scores[0]}}, marks = floats({scores[0]});
+    const TensorType classes{DType::int64, {scores[0]}}, marks = floats({scores[0]});
     const std::string size = std::to_string(scores[0]) + "x" + std::to_string(scores[1]);
     const auto bytes = static_cast<double>(4 * element_count(scores));
     time("SoftmaxCrossEntropy/" + size,
-         node(std::string("SoftmaxCrossEntropy"), std::vector{floats(scores), labels, marks}),
+         node(std::string("SoftmaxCrossEntropy"), std::vector{floats(scores), classes, marks}),
          bytes);
     time("SoftmaxCrossEntropyGrad/" + size,
          node(std::string("SoftmaxCrossEntropyGrad"),
-              std::vector{marks, floats(scores), labels, marks, marks}),
+              std::vector{marks, floats(scores), classes, marks, marks}),
          2 * bytes);
     time("SoftmaxCrossEntropyWithGrad/" + size,
          node(std::string("SoftmaxCrossEntropyWithGrad"),
-              std::vector{marks, floats(scores), labels, marks}),
+              std::vector{marks, floats(scores), classes, marks}),
          2 * bytes);
   }
   time("LayerNormalization",
