@@ -74,10 +74,7 @@ PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& contex
       continue;
     }
     joined[loss.index] = 1;
-    // Not to be made again for backward, as a node of backward's operands would be, nor to be
-    // moved.
     edit.graph().node(both).phase = Phase::forward;
-    edit.set_keeping(both, {});
     const Node& node = edit.graph().node(both);
     const std::vector<ValueId> outputs = edit.graph().node(loss).outputs;
     edit.replace(outputs[0], node.outputs[0]);

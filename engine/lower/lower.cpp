@@ -56,12 +56,7 @@ PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
 
 const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
-      // First: what a loss reads is still one value for its gradient, too; later that may be a
-      // clone
-      // or come back from the host, and logits need neither that backward does not read.
-      {"losses_with_gradients", losses_with_gradients},
-      // Before all others: clones get casts, copies and layouts like the nodes that they are made
-      // from.
+      // First: clones get casts, copies and layouts like the nodes that they are made from.
       {"recompute", recompute},
       // After the clones of look-ups are there; before everything that moves rows or casts.
       {"split_tables", split_tables, true},
@@ -77,6 +72,9 @@ const std::vector<LowerPass>& lower_passes() {
       {"add_transfers", add_transfers, true},
       // After the cut: a copy to the host that is there already serves, too.
       {"offload_activations", offload_activations},
+      // After all that decides what backward reads: a gradient whose logits are made again or come
+      // back from the host stays apart, so that neither room nor bits change.
+      {"losses_with_gradients", losses_with_gradients},
       // Before all that looks for Slices.
       {"split_views", split_views},
       // After Split is Slice; before slice_gradients, for which it makes SliceGrads.

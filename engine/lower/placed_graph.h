@@ -53,7 +53,6 @@ class PlacedEdit {
   int lookahead(std::size_t state) const { return placed_.lookaheads[state]; }
   int rows_ahead(std::size_t state) const { return placed_.rows_ahead[state]; }
   const Keeping& keeping(NodeId node) const { return placed_.keeping[node.index]; }
-  void set_keeping(NodeId node, const Keeping& keeping) { placed_.keeping[node.index] = keeping; }
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
   /// True for outputs of the graph and final values of states.
@@ -106,7 +105,6 @@ inline bool is_view(const Node& node) { return node.op->view != nullptr; }
 ValueId add_weight(PlacedEdit& edit, std::size_t state, int device, DType dtype);
 
 /// The passes in order; each returns a new graph.
-PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& context);
 PlacedGraph split_tables(PlacedGraph placed, const LowerContext& context);
 PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context);
 PlacedGraph precision(PlacedGraph placed, const LowerContext& context);
@@ -114,6 +112,7 @@ PlacedGraph recompute(PlacedGraph placed, const LowerContext& context);
 PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context);
 PlacedGraph add_transfers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph offload_activations(PlacedGraph placed, const LowerContext& context);
+PlacedGraph losses_with_gradients(PlacedGraph placed, const LowerContext& context);
 PlacedGraph split_views(PlacedGraph placed, const LowerContext& context);
 PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context);
 PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context);

@@ -51,9 +51,8 @@ void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     for (const auto& [name, tensor] : feeds) {
-      if (name == graph.inputs[i].name) {
-        std::memcpy(program.input_slot(static_cast<int>(i), ticket), tensor.data(), tensor.bytes());
-      }
+      if (name != graph.inputs[i].name || tensor.bytes() == 0) continue;
+      std::memcpy(program.input_slot(static_cast<int>(i), ticket), tensor.data(), tensor.bytes());
     }
   }
   StepContext context;
