@@ -195,7 +195,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
 // begin changes a bit.
 TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
   RowCard card;
-  const Kind kind{"lamb", "LambUpdate", {{"weight_decay", 0.1}}};
+  // The epsilon of a GroupedUpdate that names none is adam's.
+  const Kind kind{"lamb", "LambUpdate", {{"weight_decay", 0.1}, {"epsilon", 1e-6}}};
   std::vector<Tensors> parameters;
   Tensors gradients;
   for (const std::int64_t size : {5, 4096, 4097, 0, 30001, 1}) {
