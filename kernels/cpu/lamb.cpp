@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/operators/grouped_update.h"
+#include "engine/runtime/update_proposal.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
@@ -160,10 +161,6 @@ class LambUpdate final : public PreparedKernel {
   int parts_ = 1;
 };
 
-std::int64_t count_of(const KernelRequest& r) {
-  return r.node->op->name == "GroupedUpdate" ? r.attributes().integer("count") : 1;
-}
-
 Kernel lamb_kernel(const char* name, const char* op) {
   return {.name = name,
           .op = op,
@@ -172,9 +169,9 @@ Kernel lamb_kernel(const char* name, const char* op) {
             if (kind != "LambUpdate") return "updates of kind " + kind;
             return refuse_update_operands(r, true);
           },
-          .propose = [](const KernelRequest& r) { return propose_update(r, count_of(r)); },
+          .propose = propose_update,
           .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-            return std::make_unique<LambUpdate>(r, count_of(r));
+            return std::make_unique<LambUpdate>(r, update_count(r));
           }};
 }
 

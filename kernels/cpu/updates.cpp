@@ -4,6 +4,7 @@
 
 #include "engine/operators/grouped_update.h"
 #include "engine/operators/operator.h"
+#include "engine/runtime/update_proposal.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
@@ -220,35 +221,12 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool h
   return std::nullopt;
 }
 
-// All tensors of one update lie alike: as the master does where that is dense, else row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count) {
-  const UpdateGroup sizes = update_group(*r.node);
-  Proposal proposal;
-  proposal.inputs.resize(r.inputs.size(), {LayoutWish::Kind::row_major, {}});
-  proposal.outputs.resize(r.outputs.size(), {LayoutWish::Kind::row_major, {}});
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-    const Operand& master = r.inputs[i * sizes.inputs];
-    LayoutWish wish{LayoutWish::Kind::row_major, {}};
-    if (is_dense(master.layout, master.type.shape)) wish = {LayoutWish::Kind::exact, master.layout};
-    const std::size_t first = i * sizes.inputs;
-    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
-    const bool grouped = r.node->op->name == "GroupedUpdate";
-    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
-    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
-    for (std::size_t k = 0; k < sizes.outputs; ++k) {
-      const std::size_t at = i * sizes.outputs + k;
-      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
-    }
-  }
-  return {proposal};
-}
-
 void add_update_kernels(KernelList& list) {
   for (const std::string op : {"SgdUpdate", "AdamUpdate"}) {
     list.push_back({.name = op == "SgdUpdate" ? "cpu.sgd_update" : "cpu.adam_update",
                     .op = op,
                     .refuse = [op](const KernelRequest& r) { return refuse_update(r, op); },
-                    .propose = [op](const KernelRequest& r) { return propose_update(r, 1); },
+                    .propose = propose_update,
                     .prepare = [op](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
                       return std::make_unique<Update>(r, op, 1);
                     }});
@@ -257,10 +235,7 @@ void add_update_kernels(KernelList& list) {
       {.name = "cpu.grouped_update",
        .op = "GroupedUpdate",
        .refuse = [](const KernelRequest& r) { return refuse_update(r, r.attributes().text("op")); },
-       .propose =
-           [](const KernelRequest& r) {
-             return propose_update(r, r.attributes().integer("count"));
-           },
+       .propose = propose_update,
        .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
          return std::make_unique<Update>(r, r.attributes().text("op"),
                                          r.attributes().integer("count"));

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/runtime/kernel.h"
 
@@ -12,9 +11,5 @@ namespace tandem {
 /// A reason where the operands of an update, or of many grouped, are not what vector code takes:
 /// float32, gradients of one type, which may be of 16 bits. `has_states`: all results are wanted.
 std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool has_states);
-
-/// Of `count` updates, whose tensors each lie as the master does where that is dense, else
-/// row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r, std::int64_t count);
 
 }  // namespace tandem

@@ -4,13 +4,8 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
-#include <stdexcept>
 
-#include "api/engine.h"
-#include "engine/training/checkpoint.h"
-#include "tests/end_to_end/parity_support.h"
-#include "tests/training/formats/temporary_folder.h"
+#include "tests/end_to_end/fixture_runs.h"
 
 namespace tandem {
 namespace {
@@ -23,51 +18,14 @@ constexpr const char* device = "{ at = \"**\", on = \"gpu\" },\n";
 constexpr const char* states_on_host =
     "{ at = \"**\", on = \"gpu\" },\n{ at = \"**\", state = \"cpu\" },\n";
 
-class LambRuns : public ::testing::Test {
+class LambRuns : public ::testing::Test, protected FixtureRuns {
  protected:
-  LambRuns() {
-    const Json fixture = read_fixture("mlp");
-    const auto quoted = [](const std::string& text) { return Json(text).dump(); };
-    const std::string model = fixture["files"]["logits"]["torchscript"],
-                      batches = fixture["batches"];
-    std::ofstream(folder_ / "train.toml")
-        << "model = " << quoted(parity_folder() + model) << "\npolicy = \"policy.toml\"\n"
-        << "batch_size = " << fixture["batch"] << "\n[loss]\n"
-        << R"(terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits",)"
-        << " labels = \"labels\" } ]\n[optimizer]\n"
-        << "kind = \"lamb\"\nlr = 0.02\nweight_decay = 0.01\nclip_norm = 1.0\n"
-        << "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ " << quoted(parity_folder() + batches)
-        << " ]\nshuffle = \"none\"\n[data.fields]\nimage  = { from = \"image\", as = [ "
-           "\"scale(1/64)\", \"normalize(2, "
-           "1)\" ] }\n"
-        << "labels = \"labels\"\n[log]\nevery = \"1 step\"\n";
-  }
-
-  void train(const std::string& run, const std::string& rules, int until = steps,
-             bool resume = false, const std::vector<std::string>& more = {}) {
-    std::ofstream(folder_ / "policy.toml") << "policy = 1\nrules = [\n" << rules << "]\n";
-    api::TrainOptions options;
-    options.devices = {"gpu=emulated:0"};
-    options.overrides = {"steps=" + std::to_string(until)};
-    options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-    options.run_dir = folder_ / run;
-    options.resume = resume;
-    api::Trainer(folder_ / "train.toml", options).run();
-  }
-
-  std::vector<double> losses(const std::string& run) const {
-    std::ifstream file(folder_ / (run + "/metrics.jsonl"));
-    std::vector<double> losses;
-    for (std::string line; std::getline(file, line);) losses.push_back(Json::parse(line)["loss"]);
-    return losses;
-  }
-
-  CheckpointContent newest(const std::string& run) const {
-    std::vector<std::string> messages;
-    auto content = newest_checkpoint(folder_ / (run + "/checkpoints"), messages);
-    if (!content) throw std::runtime_error("no checkpoint of " + run);
-    return std::move(*content);
-  }
+  LambRuns()
+      : FixtureRuns("mlp", "kind = \"lamb\"\nlr = 0.02\nweight_decay = 0.01\nclip_norm = 1.0",
+                    "shuffle = \"none\"\n",
+                    "[data.fields]\n"
+                    "image  = { from = \"image\", as = [ \"scale(1/64)\", \"normalize(2, 1)\" ] }\n"
+                    "labels = \"labels\"\n") {}
 
   void expect_losses(const std::string& run, const std::vector<double>& expected,
                      double tolerance) const {
@@ -78,30 +36,28 @@ class LambRuns : public ::testing::Test {
           << run << ", step " << step + 1;
     }
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(LambRuns, LossesAreTheSameWhereverStatesLie) {
-  train("host", host);
+  train("host", steps, host);
   const std::vector<double> expected = losses("host");
   ASSERT_EQ(expected.size(), static_cast<std::size_t>(steps));
   std::ifstream file(parity_folder() + "../lamb_losses.json");  // by PyTorch
   expect_losses("host", Json::parse(file)["losses"].get<std::vector<double>>(), 2e-5);
-  train("device", device);
-  train("cut", states_on_host);
-  train("passes", states_on_host, steps, false, {"micro_batch=2"});
+  train("device", steps, device);
+  train("cut", steps, states_on_host);
+  train("passes", steps, states_on_host, false, {"micro_batch=2"});
   expect_losses("device", expected, 1e-5);
   expect_losses("cut", expected, 1e-5);
   expect_losses("passes", expected, 1e-5);
-  train("adam", host, steps, false, {"optimizer.always_adapt=false", "optimizer.weight_decay=0"});
+  train("adam", steps, host, false, {"optimizer.always_adapt=false", "optimizer.weight_decay=0"});
   EXPECT_GT(std::abs(losses("adam").back() - expected.back()), 1e-4) << "norms count";
 }
 
 TEST_F(LambRuns, AResumedRunIsTheSameBitByBit) {
-  train("whole", states_on_host);
-  train("parts", states_on_host, steps / 2);
-  train("parts", states_on_host, steps, true);
+  train("whole", steps, states_on_host);
+  train("parts", steps / 2, states_on_host);
+  train("parts", steps, states_on_host, true);
   expect_losses("parts", losses("whole"), 0);
   const CheckpointContent whole = newest("whole"), parts = newest("parts");
   EXPECT_EQ(parts.position.step, static_cast<std::uint64_t>(steps));
@@ -119,13 +75,13 @@ TEST_F(LambRuns, AResumedRunIsTheSameBitByBit) {
 }
 
 TEST_F(LambRuns, SixteenBitsFollowFloat32) {
-  train("float32", states_on_host);
+  train("float32", steps, states_on_host);
   for (const std::string type : {"bfloat16", "float16"}) {
     for (const char* policy : {device, states_on_host}) {
       const std::string run = type + (policy == device ? "_device" : "_cut");
       std::vector<std::string> precision{"precision.compute=" + type};
       if (type == "float16") precision.emplace_back("precision.loss_scale=128");
-      train(run, policy, steps, false, precision);
+      train(run, steps, policy, false, precision);
       expect_losses(run, losses("float32"), type == "bfloat16" ? 2e-2 : 4e-3);
     }
   }

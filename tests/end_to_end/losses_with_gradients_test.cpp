@@ -101,10 +101,7 @@ TEST_P(LossesInOneTest, ChangeNoBitWhereActivationsAreNotKept) {
               {"precision.compute=bfloat16"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, LossesInOneTest,
-                         ::testing::Values(PolicyCase{"mlp", 0}, PolicyCase{"lenet5", 3},
-                                           PolicyCase{"conv_bn", 1}, PolicyCase{"gpt", 4},
-                                           PolicyCase{"encoder", 2}, PolicyCase{"tied_decoder", 4}),
+INSTANTIATE_TEST_SUITE_P(Networks, LossesInOneTest, ::testing::ValuesIn(policy_networks()),
                          [](const auto& info) { return info.param.network; });
 
 }  // namespace

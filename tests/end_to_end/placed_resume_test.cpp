@@ -3,12 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
-#include "api/engine.h"
-#include "engine/training/checkpoint.h"
-#include "tests/end_to_end/parity_support.h"
-#include "tests/training/formats/temporary_folder.h"
+#include "tests/end_to_end/fixture_runs.h"
 
 namespace tandem {
 namespace {
@@ -21,49 +17,11 @@ struct ResumeCase {
   const char *network, *optimizer, *fields;
 };
 
-class PlacedResumeTest : public ::testing::TestWithParam<ResumeCase> {
+class PlacedResumeTest : public ::testing::TestWithParam<ResumeCase>, protected FixtureRuns {
  protected:
-  PlacedResumeTest() {
-    const Json fixture = read_fixture(GetParam().network);
-    const auto quoted = [](const std::string& text) { return Json(text).dump(); };
-    const std::string model = fixture["files"]["logits"]["torchscript"],
-                      batches = fixture["batches"];
-    std::ofstream(folder_ / "train.toml")
-        << "model = " << quoted(parity_folder() + model) << "\npolicy = \"policy.toml\"\n"
-        << "batch_size = " << fixture["batch"] << "\n[loss]\n"
-        << R"(terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "logits",)"
-        << " labels = \"labels\" } ]\n[optimizer]\n"
-        << GetParam().optimizer << "\nlr = 0.003\n"
-        << "[data]\nkind = \"npz\"\n[data.train]\nfiles = [ " << quoted(parity_folder() + batches)
-        << " ]\n"
-        << GetParam().fields << "[log]\nevery = \"1 step\"\n";
-  }
-
-  void train(const std::string& run, int steps, const std::string& rules, bool resume) {
-    std::ofstream(folder_ / "policy.toml") << "policy = 1\nrules = [\n" << rules << "]\n";
-    api::TrainOptions options;
-    options.devices = {"gpu=emulated:0"};
-    options.overrides = {"steps=" + std::to_string(steps)};
-    options.run_dir = folder_ / run;
-    options.resume = resume;
-    api::Trainer(folder_ / "train.toml", options).run();
-  }
-
-  std::vector<double> losses(const std::string& run) const {
-    std::ifstream file(folder_ / (run + "/metrics.jsonl"));
-    std::vector<double> losses;
-    for (std::string line; std::getline(file, line);) losses.push_back(Json::parse(line)["loss"]);
-    return losses;
-  }
-
-  CheckpointContent newest(const std::string& run) const {
-    std::vector<std::string> messages;
-    auto content = newest_checkpoint(folder_ / (run + "/checkpoints"), messages);
-    if (!content) throw std::runtime_error("no checkpoint of " + run);
-    return std::move(*content);
-  }
-
-  TemporaryFolder folder_;
+  PlacedResumeTest()
+      : FixtureRuns(GetParam().network, GetParam().optimizer + std::string("\nlr = 0.003"), "",
+                    GetParam().fields) {}
 };
 
 TEST_P(PlacedResumeTest, LossesAreThoseOfTheHostAlone) {
@@ -75,7 +33,7 @@ TEST_P(PlacedResumeTest, LossesAreThoseOfTheHostAlone) {
       "{ at = \"**\", on = \"gpu\" },\n{ at = \"**\", param = \"cpu\", acts = \"offload\" },\n",
       "{ at = \"**\", on = \"gpu\" },\n"};
   const int steps = steps_each * static_cast<int>(policies.size());
-  train("host", steps, policies[2], false);
+  train("host", steps, policies[2]);
   for (std::size_t p = 0; p < policies.size(); ++p) {
     train("moved", steps_each * static_cast<int>(p + 1), policies[p], p > 0);
   }

@@ -18,6 +18,12 @@ struct PolicyCase {
 };
 inline void PrintTo(const PolicyCase& c, std::ostream* stream) { *stream << c.network; }
 
+/// The networks of the fixtures, each with an optimizer of its own.
+inline std::vector<PolicyCase> policy_networks() {
+  return {{"mlp", 0}, {"lenet5", 3},  {"conv_bn", 1},
+          {"gpt", 4}, {"encoder", 2}, {"tied_decoder", 4}};
+}
+
 /// What rules may name in the file.
 struct Names {
   std::vector<std::string> operators, parameters;

@@ -129,8 +129,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"optimizer.beta2", number, "(betas)", "", "", "the second of betas", 0, 1},
     {"optimizer.eps", number, "1e-8", "", "",
      "added to the root of the second moment (adam, adamw, lazy_adam, lamb) or of the sum "
-     "(adagrad, "
-     "rowwise_adagrad); by default 1e-10 for adagrad, 1e-6 for lamb",
+     "(adagrad, rowwise_adagrad); by default 1e-10 for adagrad, 1e-6 for lamb",
      0},
     {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
     {"optimizer.epsilon_form", string, "\"pytorch\"", joined_names<epsilon_forms>, "",

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/runtime/update_proposal.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/rules.h"
 #include "kernels/cuda/updates/update_lists.h"

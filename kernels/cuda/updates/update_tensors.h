@@ -108,11 +108,7 @@ class UpdateOperands {
   std::vector<std::int64_t> elements_;  // of the groups
 };
 
-/// How many updates the node is.
-std::int64_t update_count(const KernelRequest& r);
 /// A reason where the operands of one or many updates are not float32 with gradients of one type.
 std::optional<std::string> refuse_update(const KernelRequest& r);
-/// All tensors of one update lie alike: as the master does where that is dense, else row-major.
-std::vector<Proposal> propose_update(const KernelRequest& r);
 
 }  // namespace tandem::cuda

@@ -1,0 +1,39 @@
+// One layout for all tensors of an update.
+#include "engine/runtime/update_proposal.h"
+
+#include "engine/operators/grouped_update.h"
+
+namespace tandem {
+
+std::int64_t update_count(const KernelRequest& r) {
+  return r.node->op->name == "GroupedUpdate" ? r.attributes().integer("count") : 1;
+}
+
+std::vector<Proposal> propose_update(const KernelRequest& r) {
+  const std::int64_t count = update_count(r);
+  const UpdateGroup sizes = update_group(*r.node);
+  const LayoutWish row_major{LayoutWish::Kind::row_major, {}};
+  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  Proposal proposal;
+  proposal.inputs.resize(r.inputs.size(), row_major);
+  proposal.outputs.resize(r.outputs.size(), row_major);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    const std::size_t first = i * sizes.inputs;
+    const Operand& master = r.inputs[first];
+    LayoutWish wish = row_major;
+    if (satisfies(dense, master.layout, master.type.shape)) {
+      wish = {LayoutWish::Kind::exact, master.layout};
+    }
+    for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
+    const bool grouped = r.node->op->name == "GroupedUpdate";
+    const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
+    if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
+    for (std::size_t k = 0; k < sizes.outputs; ++k) {
+      const std::size_t at = i * sizes.outputs + k;
+      if (r.outputs[at].type.shape == master.type.shape) proposal.outputs[at] = wish;
+    }
+  }
+  return {proposal};
+}
+
+}  // namespace tandem
