@@ -73,6 +73,14 @@ def host_operator(row):
     return None
 
 
+def with_range(values, digits):
+    """The median, with the least and the largest where there are several."""
+    text = f"{statistics.median(values):.{digits}f}"
+    if len(values) == 1:
+        return text
+    return f"{text} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
 class Measured:
     """Numbers of all pairs by name; medians, and ratios pair by pair."""
 
@@ -85,9 +93,11 @@ class Measured:
     def median(self, name):
         return statistics.median(self.rows[name]) if name in self.rows else None
 
-    def ratio(self, peer, own):
-        pairs = list(zip(self.rows.get(peer, []), self.rows[own]))
-        return statistics.median(p / o for p, o in pairs) if pairs else None
+    def ratios(self, peer, own):
+        return [p / o for p, o in zip(self.rows[peer], self.rows[own])]
+
+    def text(self, name, digits=2):
+        return with_range(self.rows[name], digits)
 
 
 class WideDeep:
@@ -174,7 +184,7 @@ def kept(is_kept):
 
 
 def peer_rows(kind, to):
-    """A line for each figure of a peer: (text, own ms, peer's ms, ratio, the least that it may be)."""
+    """A line for each figure of a peer: (text, own name, peer's name, the least that the ratio may be)."""
     best = min(("torch embedding_out", "torch index_select_out"), key=to.median)
     pairs = {
         "sparse part, PyTorch": (best, "tandem sparse"),
@@ -187,7 +197,7 @@ def peer_rows(kind, to):
         if to.median(peer) is None:
             continue
         least = LEAST[text][kind] if isinstance(LEAST[text], dict) else LEAST[text]
-        yield text, to.median(own), to.median(peer), to.ratio(peer, own), least
+        yield text, own, peer, least
 
 
 def table(head, rows):
@@ -203,22 +213,22 @@ def report_of(kind, to):
     bound = flops / (to.median("gemm") * 1e9) * 1e3
     of_bound = to.median("tandem") / bound
     lines = ["", f"## {kind} ids"]
-    lines += table(
-        ("", "Tandem ms", "peer ms", "ratio", "limit", ""),
-        [
-            (text, f"{own:.1f}", f"{peer:.1f}", f"{ratio:.2f}", f"≥ {least}", kept(ratio >= least))
-            for text, own, peer, ratio, least in peer_rows(kind, to)
-        ],
-    )
+    rows = []
+    for text, own, peer, least in peer_rows(kind, to):
+        ratios = to.ratios(peer, own)
+        is_kept = kept(statistics.median(ratios) >= least)
+        ms = (to.text(own, 1), to.text(peer, 1))
+        rows.append((text, *ms, with_range(ratios, 2), f"≥ {least}", is_kept))
+    lines += table(("", "Tandem ms", "peer ms", "ratio", "limit", ""), rows)
     lines += [
         "",
-        f"Products alone at the rate of 16000 × 3120 × 1024, {to.median('gemm'):.0f} GFLOP/s: {bound:.0f} ms; "
+        f"Products alone at the rate of 16000 × 3120 × 1024, {to.text('gemm', 0)} GFLOP/s: {bound:.0f} ms; "
         f"the step is {of_bound:.3f} times that (limit: ≤ {MOST_OF_PRODUCTS}, {kept(of_bound <= MOST_OF_PRODUCTS)}).",
     ]
     lines += table(
         ("host operator", "Tandem ms", "MindSpore's published log, ms on its machine"),
         [
-            (name, f"{to.median(f'tandem {name}'):.2f}", f"{ms}")
+            (name, to.text(f"tandem {name}"), f"{ms}")
             for name, ms in PUBLISHED_MS.items()
         ],
     )
@@ -228,25 +238,26 @@ def report_of(kind, to):
     else:
         rows = []
         for name in UPDATES:
-            count, factor = to.median(f"tandem bytes {name}"), to.median(f"tandem factor {name}")
+            count, factor = to.median(f"tandem bytes {name}"), f"tandem factor {name}"
             rows.append(
                 (
                     name,
                     f"{count / 1e6:.1f}",
                     f"{count / rate / 1e6:.2f}",
-                    f"{to.median(f'tandem {name}'):.2f}",
-                    f"{factor:.2f}",
+                    to.text(f"tandem {name}"),
+                    to.text(factor),
                     f"≤ {MOST_OF_BANDWIDTH}",
-                    kept(factor <= MOST_OF_BANDWIDTH),
+                    kept(to.median(factor) <= MOST_OF_BANDWIDTH),
                 )
             )
         head = ("update", "declared MB", f"ms at {rate:.1f} GB/s", "Tandem ms", "factor", "limit", "")
         lines += table(head, rows)
-        lines += ["", f"{rate:.1f} GB/s: in-place updates alone, measured by the same processes."]
+        measured = to.text("tandem bandwidth", 1)
+        lines += ["", f"{measured} GB/s: in-place updates alone, measured by the same processes."]
     own = ("tandem", "torch", "mindspore", "gemm")
     names = [name for name in to.rows if not name.startswith(own)]
     lines += table(
-        ("operator of the sparse part", "ms"), [(name, f"{to.median(name):.2f}") for name in names]
+        ("operator of the sparse part", "ms"), [(name, to.text(name)) for name in names]
     )
     return lines
 
@@ -256,7 +267,7 @@ def report(results, options):
         f"# Wide & Deep, {datetime.date.today()}, {run.cpu_name()}",
         "",
         f"{platform.system()} {platform.release()}, {len(os.sched_getaffinity(0))} threads, {options.pairs} pairs of processes. "
-        "Medians in ms; a ratio is the median over pairs of peer ÷ Tandem.",
+        "Medians in ms, in brackets the least and the largest; a ratio is the median over pairs of peer ÷ Tandem.",
     ]
     for kind, to in results.items():
         lines += report_of(kind, to)
