@@ -1,7 +1,6 @@
 // Trained weights of a run as ONNX, safetensors or npz.
 #include <filesystem>
 #include <functional>
-#include <system_error>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include "api/table_rows.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "importer/export_graph.h"
@@ -23,18 +23,13 @@ std::string written(const std::filesystem::path& path) {
                      bytes_text(static_cast<double>(file_size(path.string()))));
 }
 
-/// `write` makes a file beside its place, which is renamed once it is whole and removed else.
+/// `write` makes a file, which takes its place once it is whole.
 std::string write_whole(const std::string& to,
-                        const std::function<void(const std::string& beside)>& write) {
-  const std::string beside = to + ".new";
-  try {
-    write(beside);
-    rename_path(beside, to);
-  } catch (...) {
-    std::error_code ignored;  // what went wrong first counts
-    std::filesystem::remove(beside, ignored);
-    throw;
-  }
+                        const std::function<void(const std::string& made)>& write) {
+  NewFile place(to, to);
+  const std::string made = place.make();
+  write(made);
+  place.finish(made);
   return written(to);
 }
 
@@ -66,12 +61,12 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   const std::vector<NamedTensor>& weights = content.model;
   if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata);
   if (to.ends_with(".safetensors")) {
-    return write_whole(to, [&](const std::string& beside) {
-      write_safetensors(beside, weights, weights_metadata(content.aliases));
+    return write_whole(to, [&](const std::string& made) {
+      write_safetensors(made, weights, weights_metadata(content.aliases));
     });
   }
   if (to.ends_with(".npz")) {
-    return write_whole(to, [&](const std::string& beside) { write_npz(beside, weights); });
+    return write_whole(to, [&](const std::string& made) { write_npz(made, weights); });
   }
   Diagnostic d;
   d.file = to;

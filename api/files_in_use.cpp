@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "api/new_file.h"
+#include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {

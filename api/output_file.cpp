@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/new_file.h"
 #include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {
@@ -27,10 +27,7 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 }  // namespace
 
 void rewrite_file(const std::string& path, std::string_view content) {
-  const fs::path file = fs::canonical(path);
-  const fs::perms permissions = fs::status(file).permissions();
-  replace_file(file.string(), content);
-  fs::permissions(file, permissions);
+  write_new_file(path, content, path);
 }
 
 void write_output(const std::string& path, std::string_view content, std::string_view option,
@@ -39,7 +36,7 @@ void write_output(const std::string& path, std::string_view content, std::string
   const fs::path target = link_target(path);
   const fs::file_status status = fs::status(target);
   if (fs::is_directory(status)) refuse(option, path, "this is a folder", "a file to write");
-  if (!fs::exists(status)) return replace_file(target.string(), content);
+  if (!fs::exists(status)) return write_new_file(target.string(), content, option);
   if (!fs::is_regular_file(status)) {
     std::ofstream out(target, std::ios::binary | std::ios::app);
     out.write(content.data(), static_cast<std::streamsize>(content.size()));
@@ -51,7 +48,7 @@ void write_output(const std::string& path, std::string_view content, std::string
                        read_file(target.string(), most_bytes).find(mark) != std::string::npos;
   if (!is_ours && (mark.empty() || fs::file_size(target) > 0))
     refuse(option, path, "there is another file of this name", "a new name, or remove the file");
-  rewrite_file(target.string(), content);
+  write_new_file(target.string(), content, option);
 }
 
 }  // namespace tandem::api

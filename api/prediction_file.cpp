@@ -10,8 +10,8 @@
 #include <limits>
 #include <optional>
 
-#include "api/new_file.h"
 #include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 

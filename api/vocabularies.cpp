@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoint.h"
@@ -184,7 +185,7 @@ std::vector<std::string> export_vocabularies(const std::string& run_dir, const s
   std::vector<std::string> written;
   for (const std::string& name : vocabulary_files(run_dir)) {
     const std::string path = std::filesystem::path(to).replace_extension("").string() + "." + name;
-    replace_file(path, read_file(run_dir + "/" + name));
+    write_new_file(path, read_file(run_dir + "/" + name), path);
     written.push_back(path);
   }
   return written;

@@ -1,15 +1,16 @@
 #include "importer/export_graph.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
+#include <exception>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
 #include "importer/grown_tables.h"
 #include "importer/model_edits.h"
 #include "importer/onnx_content.h"
@@ -29,61 +30,65 @@ namespace {
   throw Error(ErrorKind::runtime, std::move(d));
 }
 
-// A file beside its final place; renamed by `commit`, removed where that never happens.
-class NewFile {
+// A file in the making; `commit` puts it into its place.
+class PlacedFile {
  public:
-  explicit NewFile(std::filesystem::path to) : to_(std::move(to)) {
-    temporary_ = to_.parent_path() / fmt::format(".{}.{}", to_.filename().string(), ::getpid());
-    fd_ = ::open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
-    if (fd_ < 0) fail_to_write(temporary_, std::strerror(errno));
-  }
-  ~NewFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
+  explicit PlacedFile(const std::filesystem::path& to)
+      : place_(to.string(), to.string()), file_(place_.make()) {}
 
-  void write(const void* data, std::size_t size) {
-    const char* at = static_cast<const char*>(data);
-    while (size > 0) {
-      const ssize_t count = ::write(fd_, at, size);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) fail_to_write(temporary_, std::strerror(errno));
-      at += count;
-      size -= static_cast<std::size_t>(count);
-      position_ += static_cast<std::uint64_t>(count);
-    }
-  }
+  void write(const void* data, std::size_t size) { file_.write(data, size); }
   void align(std::uint64_t unit) {
-    const std::string zeros((unit - position_ % unit) % unit, '\0');
+    const std::string zeros((unit - position() % unit) % unit, '\0');
     write(zeros.data(), zeros.size());
   }
-  std::uint64_t position() const { return position_; }
-  int descriptor() const { return fd_; }
-  const std::filesystem::path& temporary() const { return temporary_; }
+  std::uint64_t position() const { return file_.bytes(); }
+  const std::string& path() const { return file_.path(); }
+  std::string name() const { return std::filesystem::path(path()).filename().string(); }
 
   void close() {
-    if (::fsync(fd_) != 0) fail_to_write(temporary_, std::strerror(errno));
-    const int result = ::close(fd_);
-    fd_ = -1;
-    if (result != 0) fail_to_write(temporary_, std::strerror(errno));
+    file_.sync();
+    file_.close();
   }
-  void commit() {
-    if (::rename(temporary_.c_str(), to_.c_str()) != 0) fail_to_write(to_, std::strerror(errno));
-    temporary_.clear();
-    const std::filesystem::path folder = to_.parent_path();
-    const int fd =
-        ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return;
-    ::fsync(fd);
-    ::close(fd);
+  void commit() { place_.finish(path()); }
+
+ private:
+  NewFile place_;
+  OutputFile file_;
+};
+
+class MessageStream final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit MessageStream(OutputFile& file) : file_(file) {}
+  // Protocol buffers write what they hold back in a destructor, also after a failure.
+  bool Write(const void* data, int size) override {
+    if (failure_) return false;
+    try {
+      file_.write(data, static_cast<std::size_t>(size));
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    return !failure_;
+  }
+  void throw_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
 
  private:
-  std::filesystem::path to_, temporary_;
-  int fd_ = -1;
-  std::uint64_t position_ = 0;
+  OutputFile& file_;
+  std::exception_ptr failure_;
 };
+
+// Replaces what the file holds.
+void write_message(const onnx::ModelProto& model, const std::string& path) {
+  OutputFile file(path);
+  MessageStream stream(file);
+  google::protobuf::io::CopyingOutputStreamAdaptor buffered(&stream);
+  const bool whole = model.SerializeToZeroCopyStream(&buffered) && buffered.Flush();
+  stream.throw_failure();
+  if (!whole) fail_to_write(path, "protocol buffers refuse it");
+  file.sync();
+  file.close();
+}
 
 class Export {
  public:
@@ -270,7 +275,7 @@ void write(const std::filesystem::path& to) {
   }
   const bool external = was_external || total > options_.inline_bytes;
   const std::filesystem::path data_name = to.filename().string() + ".data";
-  std::unique_ptr<NewFile> data;
+  std::unique_ptr<PlacedFile> data;
   std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
   for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
     const bool is_ours = content_.initializers.count(tensor.name()) > 0;
@@ -294,34 +299,41 @@ void write(const std::filesystem::path& to) {
       continue;
     }
     if (first != shared_.end() && offsets.count(first->second) > 0) {  // stays one tensor
-      refer(tensor, data_name.string(), offsets.at(first->second), value.bytes());
+      refer(tensor, data->name(), offsets.at(first->second), value.bytes());
       continue;
     }
-    if (!data) data = std::make_unique<NewFile>(to.parent_path() / data_name);
+    if (!data) data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
     data->align(4096);
     const std::uint64_t offset = data->position();
     data->write(value.data(), value.bytes());
-    refer(tensor, data_name.string(), offset, value.bytes());
+    refer(tensor, data->name(), offset, value.bytes());
     offsets[tensor.name()] = offset;
   }
-  if (data) {
-    data->close();
-    data->commit();
-    result_.files.push_back(to.parent_path() / data_name);
-  }
+  if (data) data->close();
   if (model_.ByteSizeLong() > content_.limits.file_bytes) {
     fail_to_write(to, "the model is larger than 2 GiB without external data");
   }
-  NewFile model(to);
-  if (!model_.SerializeToFileDescriptor(model.descriptor()))
-    fail_to_write(to, std::strerror(errno));
-  model.close();
+  NewFile place(to.string(), to.string());
+  const std::string made = place.make();
+  write_message(model_, made);
   try {
-    onnx::checker::check_model(model.temporary().string());
+    onnx::checker::check_model(made);
   } catch (const std::exception& error) {
     refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", error.what());
   }
-  model.commit();
+  if (data) {  // until here it was found under the name of its making
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
+        if (entry.key() == "location" && entry.value() == data->name())
+          entry.set_value(data_name.string());
+      }
+    }
+    write_message(model_, made);
+    data->commit();
+    result_.files.push_back(to.parent_path() / data_name);
+  }
+  place.finish(made);
+  sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
   result_.files.insert(result_.files.begin(), to);
 }
 
@@ -363,7 +375,11 @@ ExportResult result_;
 ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
                           const std::vector<std::pair<std::string, HostTensor>>& values,
                           const std::filesystem::path& to, const ExportOptions& options) {
-  return importer::Export(file, operators, options).run(values, to);
+  // Of a link, the weights beside a model lie where the model does.
+  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(to));
+  const std::filesystem::path place =
+      is_link ? std::filesystem::path(link_target(to.string())) : to;
+  return importer::Export(file, operators, options).run(values, place);
 }
 
 }  // namespace tandem

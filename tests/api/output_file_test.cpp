@@ -10,13 +10,18 @@
 
 #include "engine/formats/files.h"
 #include "include/tandem/error.h"
+#include "tests/harness/failing_files.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
 namespace fs = std::filesystem;
+using tandem::testing::expect_nothing_left;
+using tandem::testing::files_in;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class OutputFile : public ::testing::Test {
  protected:
@@ -59,6 +64,29 @@ TEST_F(OutputFile, LinksAndPermissionsStay) {
   write_output(path("dangling"), "mark", "--to", "mark");
   EXPECT_TRUE(fs::is_symlink(path("dangling")));
   EXPECT_EQ(text_of(path("later")), "mark");
+}
+
+TEST_F(OutputFile, NeighboursStayAndFailuresLeaveNothing) {
+  write_file(path("policy.toml"), "policy = 1\n");
+  for (const char* name : {"policy.toml.new", "trace.new"}) write_file(path(name), "the user's");
+  EXPECT_GE(expect_nothing_left(folder_ / "",
+                                [&] { write_output(path("trace"), "mark", "--trace", "mark"); }),
+            4);  // write, sync, close, rename
+  EXPECT_GE(
+      expect_nothing_left(folder_ / "",
+                          [&] { rewrite_file(path("policy.toml"), "policy = 1\nrules = []\n"); }),
+      4);
+  EXPECT_THAT(files_in(folder_ / ""),
+              ElementsAre(Pair("policy.toml", "policy = 1\nrules = []\n"),
+                          Pair("policy.toml.new", "the user's"), Pair("trace", "mark"),
+                          Pair("trace.new", "the user's")));
+}
+
+TEST_F(OutputFile, AProtectedFileIsRefused) {
+  write_file(path("policy.toml"), "policy = 1\n");
+  fs::permissions(path("policy.toml"), fs::perms::owner_read);
+  EXPECT_THAT(refusal(path("policy.toml"), "policy"), HasSubstr("must not be written to"));
+  EXPECT_THAT(files_in(folder_ / ""), ElementsAre(Pair("policy.toml", "policy = 1\n")));
 }
 
 TEST_F(OutputFile, DevicesAreWrittenToNotReplaced) {

@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "importer/export_graph.h"
 #include "onnx/checker.h"
+#include "tests/harness/failing_files.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -254,6 +255,21 @@ TEST(Export, ExternalDataAndOtherTypes) {
       export_graph(m.file(), engine_operators(), {{"big", value}}, to, options);
   EXPECT_EQ(written.files.size(), 2u);
   EXPECT_NO_THROW(onnx::checker::check_model(to.string(), true));
+  const onnx::ModelProto again = load(to);
+  for (const auto& entry : again.graph().initializer(0).external_data()) {
+    if (entry.key() != "location") continue;
+    EXPECT_EQ(entry.value(), "model.onnx.data");
+  }
+  // The model and its data are whole before the first of them takes its place.
+  folder.write("model.onnx.new", "the user's");
+  EXPECT_GE(expect_nothing_left(
+                folder.path().string(),
+                [&] {
+                  export_graph(m.file(), engine_operators(), {{"big", value}}, to, options);
+                }),
+            8);
+  EXPECT_EQ(read_file((folder.path() / "model.onnx.new").string()), "the user's");
+  std::filesystem::remove(folder.path() / "model.onnx.new");
   // Onto itself: the mapped data stays readable while it is replaced.
   const OnnxFile first = OnnxFile::open(to);
   export_graph(first, engine_operators(), {}, to, options);

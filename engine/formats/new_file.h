@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::api {
+namespace tandem {
 
 /// Where a path leads, through links, also to a file that is not there yet. Absolute.
 std::string link_target(const std::string& path);
@@ -40,4 +40,7 @@ class NewFile {
   std::vector<std::string> made_;
 };
 
-}  // namespace tandem::api
+/// `content` as a NewFile, on the disk once this returns.
+void write_new_file(const std::string& path, std::string_view content, std::string_view option);
+
+}  // namespace tandem

@@ -1,4 +1,4 @@
-#include "api/new_file.h"
+#include "engine/formats/new_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 
-namespace tandem::api {
+namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,4 +122,12 @@ void NewFile::finish(const std::string& made) {
   std::erase(made_, made);
 }
 
-}  // namespace tandem::api
+void write_new_file(const std::string& path, std::string_view content, std::string_view option) {
+  NewFile place(path, option);
+  const std::string made = place.make();
+  write_file(made, content);
+  place.finish(made);
+  sync_directory(fs::path(link_target(path)).parent_path().string());
+}
+
+}  // namespace tandem

@@ -1,0 +1,64 @@
+// Where an export goes: neighbours stay, and a failure leaves everything as it was.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/api/error_of.h"
+#include "tests/api/trained_runs.h"
+#include "tests/harness/failing_files.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace tandem::testing;
+using ::testing::HasSubstr;
+
+class ExportFilesTest : public ::testing::Test {
+ protected:
+  ExportFilesTest() {
+    write_clicks(folder_);
+    testing::train(folder_);
+    fs::create_directory(out_);
+  }
+  TemporaryFolder folder_;
+  const std::string run_ = folder_ / "run", out_ = folder_ / "out";
+};
+
+TEST_F(ExportFilesTest, NeighboursStayAndFailuresLeaveNothing) {
+  for (const std::string name : {"w.npz", "w.safetensors", "w.onnx"}) {
+    SCOPED_TRACE(name);
+    const std::string to = out_ + "/" + name;
+    write_file(to, "old");
+    write_file(to + ".new", "the user's");
+    EXPECT_GE(expect_nothing_left(out_, [&] { export_run(run_, to); }), 4);
+    EXPECT_NE(read_file(to), "old");
+    EXPECT_EQ(read_file(to + ".new"), "the user's");
+    fs::remove(to);
+    fs::remove(to + ".new");
+    EXPECT_EQ(list_directory(out_), std::vector<std::string>{"w.vocabulary.ids.tsv"});
+    fs::remove(out_ + "/w.vocabulary.ids.tsv");
+  }
+}
+
+TEST_F(ExportFilesTest, LinksAndPermissionsStay) {
+  for (const std::string name : {"w.npz", "w.safetensors", "w.onnx"}) {
+    SCOPED_TRACE(name);
+    const std::string real = out_ + "/real", to = out_ + "/" + name;
+    write_file(real, "old");
+    fs::permissions(real, fs::perms::owner_read | fs::perms::owner_write);
+    fs::remove(to);
+    fs::create_symlink("real", to);
+    export_run(run_, to);
+    EXPECT_TRUE(fs::is_symlink(to));
+    EXPECT_NE(read_file(real), "old");
+    EXPECT_EQ(fs::status(real).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+    fs::permissions(real, fs::perms::owner_read);
+    EXPECT_THAT(error_of([&] { export_run(run_, to); }), HasSubstr("must not be written to"));
+    fs::permissions(real, fs::perms::owner_all);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::api
