@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <new>
 
+#include "engine/graph/host_memory.h"
 #include "engine/graph/selector.h"
 #include "importer/paths.h"
 #include "importer/tensor_data.h"
@@ -133,7 +133,8 @@ HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
   const TensorType& type = tables.at(name);
   try {
     return HostTensor(type);
-  } catch (const std::bad_alloc&) {
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
     std::vector<std::pair<std::size_t, std::string>> larger;  // by size, the largest first
     for (const auto& [other, other_type] : tables) {
       if (other_type.bytes() >= type.bytes()) larger.emplace_back(other_type.bytes(), other);
@@ -149,7 +150,7 @@ HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
                            to_string(tables.at(other)), bytes);
     }
     d.fix = "lower its rows in parameters.shape; optimizer states take as much again";
-    throw Error(ErrorKind::does_not_fit, std::move(d));
+    fail_without_memory(std::move(d));
   }
 }
 

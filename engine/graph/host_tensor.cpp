@@ -4,7 +4,8 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <new>
+
+#include "engine/graph/host_memory.h"
 
 namespace tandem {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 constexpr std::size_t alignment = 64;
 /// From this size on the system gives zero pages that take no memory until they are written.
 constexpr std::size_t mapped_from = std::size_t{1} << 20;
+
+[[noreturn]] void no_memory(const TensorType& type) {
+  fail_without_memory({.message = "the host has no memory left for a tensor",
+                       .got = to_string(type) + ", " + std::to_string(type.bytes()) + " bytes",
+                       .fix = "use a smaller batch or more micro-batches, or give tables fewer "
+                              "rows (parameters.shape)"});
+}
 
 template <class To, class From>
 To convert(From value) {
@@ -33,12 +41,12 @@ HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
   if (size == 0) return;
   if (size >= mapped_from) {
     data_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data_ == MAP_FAILED) throw std::bad_alloc();
+    if (data_ == MAP_FAILED) no_memory(type_);
     owner_ = std::shared_ptr<void>(data_, [size](void* data) { munmap(data, size); });
     return;
   }
   data_ = std::aligned_alloc(alignment, size);
-  if (data_ == nullptr) throw std::bad_alloc();
+  if (data_ == nullptr) no_memory(type_);
   std::memset(data_, 0, size);
   owner_ = std::shared_ptr<void>(data_, std::free);
 }

@@ -3,9 +3,16 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
+#include "engine/runtime/named_memory.h"
 #include "engine/runtime/program.h"
 
 namespace tandem {
+namespace {
+
+constexpr const char* what = "the arena of activations, gradients and workspace";
+constexpr const char* smaller = "use a smaller batch or more micro-batches";
+
+}  // namespace
 
 void* Arenas::ensure(Device& device, std::size_t bytes) {
   for (Region& region : regions_) {
@@ -17,14 +24,16 @@ void* Arenas::ensure(Device& device, std::size_t bytes) {
   }
   if (bytes > device.memory_bytes()) {
     Diagnostic d;
-    d.message = "the arena does not fit into the memory of " + device.name();
+    d.message = std::string(what) + " does not fit into the memory of " + device.name();
     d.expected = "at most " + std::to_string(device.memory_bytes()) + " bytes";
     d.got = std::to_string(bytes) + " bytes";
-    d.fix = "use a smaller batch or more micro-batches";
+    d.fix = smaller;
     throw Error(ErrorKind::does_not_fit, std::move(d));
   }
   Region region{&device, device.reserve(device.memory_bytes()), bytes, {}};
-  if (!region.memory || !region.memory->grow(bytes)) region.memory = device.allocate(bytes);
+  if (!region.memory || !region.memory->grow(bytes)) {
+    region.memory = allocate_for({"", what, smaller}, device, bytes);
+  }
   regions_.push_back(std::move(region));
   return regions_.back().memory->address();
 }

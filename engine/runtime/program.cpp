@@ -12,6 +12,7 @@
 #include "engine/runtime/arenas.h"
 #include "engine/runtime/layout_copy.h"
 #include "engine/runtime/mixed_step.h"
+#include "engine/runtime/named_memory.h"
 #include "engine/runtime/state_entry.h"
 
 namespace tandem {
@@ -46,11 +47,15 @@ struct Ring {
   }
 };
 
-Ring make_ring(Device& device, std::size_t slot_bytes, int slots) {
+Ring make_ring(Device& device, const NamedValue& of, std::size_t slot_bytes, int slots) {
   Ring ring;
   ring.slot_bytes = slot_bytes;
   ring.slots = static_cast<std::uint64_t>(std::max(slots, 1));
-  ring.memory = device.allocate(ring.slot_bytes * ring.slots);
+  const MemoryPurpose purpose{
+      .path = of.name,
+      .what = std::to_string(ring.slots) + " passes of what is fed in or given out",
+      .fix = "use a smaller batch or more micro-batches"};
+  ring.memory = allocate_for(purpose, device, ring.slot_bytes * ring.slots);
   ring.first = static_cast<std::byte*>(ring.memory->address());
   return ring;
 }
@@ -141,7 +146,8 @@ void Program::Impl::place_constants(std::vector<std::byte*>& base) {
     }
     if (total == 0) continue;
     Device& device = *lowered.devices[d];
-    constants.push_back(device.allocate(total));
+    constants.push_back(
+        allocate_for({"", "the constants of the model", "take a smaller model"}, device, total));
     auto* next = static_cast<std::byte*>(constants.back()->address());
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       const Buffer& buffer = plan.buffers[b];
@@ -163,15 +169,14 @@ void Program::Impl::place(StateStore& states, const ProgramOptions& options,
                           std::vector<std::byte*>& base) {
   const Graph& graph = lowered.graph;
   ring_of_buffer.assign(plan.buffers.size(), -1);
-  auto add_ring = [&](ValueId value, int slots, std::vector<Ring>& rings) {
-    const int b = plan.buffer_of[value.index];
+  auto add_ring = [&](const NamedValue& of, int slots, std::vector<Ring>& rings) {
+    const int b = plan.buffer_of[of.value.index];
     const Buffer& buffer = plan.buffers[b];
     ring_of_buffer[b] = static_cast<int>(inputs.size() + outputs.size());
-    rings.push_back(make_ring(*lowered.devices[buffer.device], slot_bytes(buffer), slots));
+    rings.push_back(make_ring(*lowered.devices[buffer.device], of, slot_bytes(buffer), slots));
   };
-  for (const NamedValue& input : graph.inputs) add_ring(input.value, options.input_slots, inputs);
-  for (const NamedValue& output : graph.outputs)
-    add_ring(output.value, options.output_slots, outputs);
+  for (const NamedValue& input : graph.inputs) add_ring(input, options.input_slots, inputs);
+  for (const NamedValue& output : graph.outputs) add_ring(output, options.output_slots, outputs);
   adopt_states(states, base);
   place_constants(base);
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {

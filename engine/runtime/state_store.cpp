@@ -8,6 +8,7 @@
 #include "engine/graph/split_float.h"
 #include "engine/runtime/file_pages.h"
 #include "engine/runtime/layout_copy.h"
+#include "engine/runtime/named_memory.h"
 #include "engine/runtime/state_entry.h"
 
 namespace tandem {
@@ -59,19 +60,17 @@ std::int64_t rows_at_a_time(const TensorType& type) {
 
 constexpr std::size_t range_bytes = std::size_t{16} << 20;
 
-// Where there is none, the state is named.
-std::unique_ptr<Memory> memory_for(const State& state, Device& device, std::size_t bytes) {
-  try {
-    return device.allocate(bytes);
-  } catch (const Error& error) {
-    std::vector<Diagnostic> problems = error.diagnostics();
-    for (Diagnostic& d : problems) {
-      if (!d.path.empty()) continue;
-      d.path = state.name;
-      d.message = to_string(state.start.type()) + ": " + d.message;
-    }
-    throw Error(error.kind(), std::move(problems));
-  }
+MemoryPurpose purpose_of(const State& state) {
+  MemoryPurpose purpose;
+  purpose.path = state.name;
+  purpose.what = to_string(state.start.type());
+  const bool moment = state.kind == StateKind::optimizer && !state.parameter.empty();
+  const std::string& owner = moment ? state.parameter : state.name;
+  purpose.fix = "give a table fewer rows (parameters.shape)";
+  if (moment) purpose.fix += ", its optimizer fewer states (optimizer.groups)";
+  purpose.fix += ", or have it elsewhere by a rule of the policy: { at = \"" + owner + "\", " +
+                 (moment ? "state" : "on") + " = \"gpu\" }";
+  return purpose;
 }
 
 }  // namespace
@@ -298,7 +297,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   entry->layout = layout.layout;
   entry->device = &device;
   const std::size_t bytes = buffer_bytes(entry->type, entry->layout);
-  if (bytes > 0) entry->memory = memory_for(state, device, bytes);
+  if (bytes > 0) entry->memory = allocate_for(purpose_of(state), device, bytes);
   const bool holds_start = state.starts_at_zero && device.allocates_zeros(bytes);
   entries_.push_back(std::move(entry));
   if (!state.cache_of.empty() && has(state.cache_of)) {

@@ -3,8 +3,6 @@
 #include <omp.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-#include "engine/graph/error.h"
+#include "engine/graph/host_memory.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
@@ -33,28 +31,10 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-/// Bytes of addresses that the process may have.
-std::size_t address_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::numeric_limits<std::size_t>::max();
-  return limit.rlim_cur;
-}
-
 [[noreturn]] void no_memory(std::size_t bytes) {
-  Diagnostic d;
-  const std::size_t limit = address_limit();
-  if (limit != std::numeric_limits<std::size_t>::max()) {
-    d.message = "the process has no memory left, or no addresses: they are limited";
-    d.expected = "at most " + std::to_string(limit) + " bytes in all";
-    d.got = std::to_string(bytes) + " bytes more";
-    d.fix = "raise the limit (ulimit -v), or use a smaller batch or more micro-batches";
-    throw Error(ErrorKind::does_not_fit, std::move(d));
-  }
-  d.message = "the host has no memory left";
-  d.got = std::to_string(bytes) + " bytes wanted";
-  d.fix = "use a smaller batch or more micro-batches";
-  throw Error(ErrorKind::does_not_fit, std::move(d));
+  fail_without_memory({.message = "the host has no memory left",
+                       .got = std::to_string(bytes) + " bytes more",
+                       .fix = "use a smaller batch or more micro-batches"});
 }
 
 class HeapMemory final : public Memory {
@@ -141,10 +121,7 @@ class CpuDevice final : public Device {
   const std::string& name() const override { return name_; }
   const DeviceFacts& facts() const override { return facts_; }
   const KernelList& kernels() const override { return kernels_; }
-  std::size_t memory_bytes() const override {
-    return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-           static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
-  }
+  std::size_t memory_bytes() const override { return host_memory().bytes; }
 
   std::unique_ptr<Memory> allocate(std::size_t bytes) override {
     if (bytes < small_block) return fresh(std::make_unique<HeapMemory>(bytes), bytes);
@@ -154,7 +131,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Memory> reserve(std::size_t bytes) override {
     // Where addresses are limited, most of them stay for others; who needs a larger range
     // allocates.
-    const std::size_t range = std::min(bytes, address_limit() / 4);
+    const std::size_t range = std::min(bytes, host_memory().addresses / 4);
     auto memory = std::make_unique<MappedMemory>(range, true);
     if (memory->address() == nullptr) return nullptr;
     return fresh(std::move(memory), range);

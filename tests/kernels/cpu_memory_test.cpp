@@ -1,17 +1,23 @@
 // Memory of the cpu where the process may have few addresses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include "engine/graph/error.h"
+#include <functional>
+
+#include "engine/graph/host_memory.h"
 #include "engine/runtime/arenas.h"
-#include "engine/runtime/program.h"
+#include "engine/runtime/state_entry.h"
 #include "kernels/cpu/cpu_device.h"
 #include "tests/harness/few_addresses.h"
 
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
 using testing::FewAddresses;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr std::size_t mib = std::size_t{1} << 20, gib = std::size_t{1} << 30;
 
@@ -48,6 +54,68 @@ TEST(CpuMemoryTest, ALimitOnAddressesIsNamed) {
   }
   EXPECT_THAT(text, ::testing::HasSubstr("137438953472 bytes more"));
   EXPECT_THAT(text, ::testing::HasSubstr("ulimit -v"));
+}
+
+// What `take` ends with where the process may have `more` bytes more.
+std::string refusal(std::size_t more, const std::function<void()>& take) {
+  const FewAddresses few(more);
+  EXPECT_TRUE(few.is_set());
+  try {
+    take();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+    return error.what();
+  }
+  return "no error";
+}
+
+constexpr const char* limit = "bytes of addresses in all, to which the process is limited, got ";
+
+TEST(CpuMemoryTest, TheArenaIsNamed) {
+  const std::unique_ptr<Device> device = make_cpu_device(1);
+  const std::shared_ptr<Arenas> arenas = make_arenas();
+  EXPECT_THAT(
+      refusal(64 * mib, [&] { arenas->ensure(*device, gib); }),
+      AllOf(StartsWith("the host has no memory left for the arena of activations, "
+                       "gradients and workspace: expected at most "),
+            HasSubstr(std::string(limit) + "1073741824 bytes more"), HasSubstr("a smaller batch")));
+}
+
+TEST(CpuMemoryTest, AStateIsNamed) {
+  const std::unique_ptr<Device> device = make_cpu_device(1);
+  const TensorType type{DType::float32, {std::int64_t{1} << 33, 4}};
+  State state;
+  state.name = "deep.weight/exp_avg";
+  state.kind = StateKind::optimizer;
+  state.parameter = "deep.weight";
+  char nothing = 0;
+  state.start = HostTensor(type, &nothing, nullptr);
+  state.starts_at_zero = true;
+  StateStore states;
+  const StateLayout layout{0, row_major(type.shape)};
+  EXPECT_THAT(refusal(64 * gib, [&] { states.create(state, layout, *device); }),
+              AllOf(StartsWith("deep.weight/exp_avg: the host has no memory left for "
+                               "float32[8589934592, 4]: expected at most "),
+                    HasSubstr(std::string(limit) + "137438953472 bytes more"),
+                    HasSubstr("parameters.shape"), HasSubstr("optimizer.groups"),
+                    HasSubstr("{ at = \"deep.weight\", state = \"gpu\" }")));
+}
+
+TEST(CpuMemoryTest, ATensorOfTheHostIsNamed) {
+  const TensorType type{DType::float32, {std::int64_t{1} << 33, 4}};
+  EXPECT_THAT(refusal(64 * gib, [&] { const HostTensor tensor(type); }),
+              HasSubstr(std::string(limit) + "float32[8589934592, 4], 137438953472 bytes"));
+}
+
+TEST(CpuMemoryTest, WhatTheMachineHasIsSaid) {
+  try {
+    fail_without_memory({.message = "no memory", .fix = "take less"});
+  } catch (const Error& error) {
+    const std::size_t bytes = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                              static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    EXPECT_THAT(error.what(), HasSubstr("expected at most " + std::to_string(bytes) +
+                                        " bytes, which the machine has ("));
+  }
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
+
+#include "engine/graph/host_memory.h"
 
 namespace tandem {
 namespace {
@@ -13,13 +14,18 @@ namespace {
 constexpr std::size_t repeated_from = std::size_t{128} << 20;
 constexpr std::size_t piece = std::size_t{64} << 20;
 
+[[noreturn]] void no_memory() {
+  fail_without_memory({.message = "the host has no memory left for a filled tensor",
+                       .fix = "give tables fewer rows (parameters.shape)"});
+}
+
 // A file in memory that lives as long as something maps it.
 class MemoryFile {
  public:
   explicit MemoryFile(std::size_t bytes) : handle_(memfd_create("filled_tensor", MFD_CLOEXEC)) {
     if (handle_ < 0 || ftruncate(handle_, static_cast<off_t>(bytes)) != 0) {
       close();
-      throw std::bad_alloc();
+      no_memory();
     }
   }
   MemoryFile(const MemoryFile&) = delete;
@@ -36,7 +42,7 @@ class MemoryFile {
 
 void* mapped(void* at, std::size_t bytes, int protection, int flags, int handle) {
   void* address = mmap(at, bytes, protection, flags, handle, 0);
-  if (address == MAP_FAILED) throw std::bad_alloc();
+  if (address == MAP_FAILED) no_memory();
   return address;
 }
 

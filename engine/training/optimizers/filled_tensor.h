@@ -6,7 +6,7 @@
 namespace tandem {
 
 /// float32, every element `value`. From 128 MiB on the same few pages are mapped again and again,
-/// read-only: whoever writes into it needs a clone. Throws std::bad_alloc.
+/// read-only: whoever writes into it needs a clone. Throws Error{does_not_fit}.
 HostTensor filled_tensor(Shape shape, float value);
 
 }  // namespace tandem

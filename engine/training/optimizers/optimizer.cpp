@@ -1,9 +1,8 @@
 #include "engine/training/optimizers/optimizer.h"
 
 #include <cassert>
-#include <new>
 
-#include "engine/graph/error.h"
+#include "engine/graph/host_memory.h"
 #include "engine/operators/rows.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/filled_tensor.h"
@@ -31,7 +30,8 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
   try {
     state.start =
         start == 0 ? HostTensor(type) : filled_tensor(type.shape, static_cast<float>(start));
-  } catch (const std::bad_alloc&) {
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
     Diagnostic d;
     d.path = state.name;
     d.message = "the host has no memory for this state of the optimizer";
@@ -39,7 +39,7 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
     d.fix =
         "give the parameter fewer rows (parameters.shape) or a kind with fewer states "
         "(optimizer.groups)";
-    throw Error(ErrorKind::does_not_fit, std::move(d));
+    fail_without_memory(std::move(d));
   }
   return g.state(std::move(state));
 }
