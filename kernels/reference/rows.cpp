@@ -183,6 +183,31 @@ struct Gradients {
   }
 };
 
+/// Replaces a row of the master and its states, which are as long, or one element where a state is
+/// by row.
+template <class Rule, class T>
+void update_row(const typename Rule::Step& step, T* w, const T* grad, T** states,
+                std::int64_t columns) {
+  const auto with_states = [&](std::int64_t c, auto f) {
+    T own[2] = {};
+    for (int k = 0; k < Rule::states; ++k) own[k] = states[k][c];
+    const T result = f(own);
+    for (int k = 0; k < Rule::states; ++k) states[k][c] = own[k];
+    return result;
+  };
+  if constexpr (Rule::whole_row) {
+    T sum = 0, none = 0;
+    for (std::int64_t c = 0; c < columns; ++c)
+      sum += with_states(c, [&](T* own) { return Rule::first(step, w[c], grad[c], own); });
+    const T factor = Rule::factor(step, sum, T(columns), Rule::has_row_state ? states[0][0] : none);
+    for (std::int64_t c = 0; c < columns; ++c)
+      w[c] = with_states(c, [&](T* own) { return Rule::last(step, w[c], grad[c], own, factor); });
+  } else {
+    for (std::int64_t c = 0; c < columns; ++c)
+      w[c] = with_states(c, [&](T* own) { return Rule::element(step, w[c], grad[c], own); });
+  }
+}
+
 /// Master and states of an update, which lie row-major; each row's part of them. The tail of a
 /// split master is input and output `tail`.
 struct RowTensors {
@@ -215,22 +240,22 @@ struct RowTensors {
   }
 
   /// `whole` has room for a row of a split master.
-  template <class T, class Rule>
-  void update(const KernelArguments& a, const Rule& rule, std::int64_t row, const T* grad,
-              T* whole = nullptr) const {
+  template <class Rule, class T>
+  void update(const KernelArguments& a, const typename Rule::Step& step, std::int64_t row,
+              const T* grad, T* whole = nullptr) const {
     T* states[2] = {};
     for (std::size_t k = 1; k < count; ++k) {
       states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns[k - 1];
     }
     if (tail == 0) {
-      rule(static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
+      update_row<Rule>(step, static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
       return;
     }
     auto* tops = static_cast<std::uint16_t*>(a.outputs[0]) + row * columns;
     auto* tails = static_cast<std::int16_t*>(a.outputs[tail]) + row * columns;
     for (std::int64_t c = 0; c < columns; ++c)
       whole[c] = static_cast<T>(join_float(tops[c], tails[c]));
-    rule(whole, grad, states, columns);
+    update_row<Rule>(step, whole, grad, states, columns);
     for (std::int64_t c = 0; c < columns; ++c) {
       const SplitFloat halves = split_float(static_cast<float>(whole[c]));
       tops[c] = halves.top;
@@ -248,12 +273,12 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
   const Scalars scalars(r, at.scalars());
   const bool lazy = r.attributes().flag("lazy");
   const auto bytes = 2 * static_cast<std::size_t>(tensors.columns) * sizeof(T);
-  return with_row_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto make) {
+  return with_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto rule) {
     return prepared(
         [=](const KernelArguments& a) {
           tensors.begin(a, 1);
           if (scalars.skipped(a)) return;
-          const auto rule = scalars.with(a, make);
+          const auto step = scalars.step_of(a, rule);
           T *grad = static_cast<T*>(a.workspace), *whole = grad + tensors.columns;
           const auto* unique = static_cast<const std::int64_t*>(a.inputs[at.unique()]);
           const auto* order = static_cast<const std::int32_t*>(a.inputs[at.order()]);
@@ -263,12 +288,13 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
           for (std::int32_t u = 0; u <= count; ++u) {
             const std::int64_t stop = u < count ? unique[u] : tensors.rows;
             std::fill(grad, grad + tensors.columns, T(0));
-            for (; !lazy && row < stop; ++row) tensors.update(a, rule, row, grad, whole);
+            for (; !lazy && row < stop; ++row)
+              tensors.update<decltype(rule)>(a, step, row, grad, whole);
             if (u == count) break;
             for (std::int64_t c = 0; c < tensors.columns; ++c) {
               grad[c] = gradients.sum<T>(a, order, offsets[u], offsets[u + 1], c);
             }
-            tensors.update(a, rule, stop, grad, whole);
+            tensors.update<decltype(rule)>(a, step, stop, grad, whole);
             row = stop + 1;
           }
         },
@@ -284,18 +310,18 @@ std::unique_ptr<PreparedKernel> dense_rows_update(const KernelRequest& r, T) {
   const Scalars scalars(r, 2 + kind.states.size());
   const Reader gradient(r.inputs[1]);
   const auto bytes = static_cast<std::size_t>(tensors.columns) * sizeof(T);
-  return with_row_rule<T>(kind.op, r.attributes(), [&](auto make) {
+  return with_rule<T>(kind.op, r.attributes(), [&](auto rule) {
     return prepared(
         [=](const KernelArguments& a) {
           tensors.begin(a, 2);
           if (scalars.skipped(a)) return;
-          const auto rule = scalars.with(a, make);
+          const auto step = scalars.step_of(a, rule);
           T* grad = static_cast<T*>(a.workspace);
           for (std::int64_t row = 0; row < tensors.rows; ++row) {
             for (std::int64_t c = 0; c < tensors.columns; ++c) {
               grad[c] = static_cast<T>(gradient.number(a.inputs[1], row * tensors.columns + c));
             }
-            tensors.update(a, rule, row, grad);
+            tensors.update<decltype(rule)>(a, step, row, grad);
           }
         },
         bytes);

@@ -39,6 +39,13 @@ struct Scalars {
     return f(lr.number(a.inputs[first], 0), step.integer(a.inputs[first + 1], 0),
              scale.number(a.inputs[first + 2], 0));
   }
+  /// The factors of this step.
+  template <class Rule>
+  auto step_of(const KernelArguments& a, const Rule& rule) const {
+    return with(a, [&](double rate, std::int64_t number, double factor) {
+      return rule.step(rate, number, factor);
+    });
+  }
 };
 
 }  // namespace tandem::reference

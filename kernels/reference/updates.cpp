@@ -139,18 +139,27 @@ std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t cou
   if (update_kind(*r.node).whole_tensor) return lamb_updates<T>(r, count);
   const std::vector<Tensors> groups = groups_of(r, count);
   const Scalars scalars(r, first_scalar(*r.node));
-  return with_update_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto make) {
-    return prepared([=](const KernelArguments& a) {
-      const auto rule = scalars.with(a, make);
-      for (const Tensors& group : groups) {
-        if (scalars.skipped(a)) {
-          group.keep<T>(a);
-        } else {
-          group.update<T>(a, rule);
+  const std::string& op = update_kind(*r.node).op;
+  const auto prepare = [&](auto rule) -> std::unique_ptr<PreparedKernel> {
+    using Rule = decltype(rule);
+    if constexpr (Rule::whole_row) {
+      fail_update(op, "has no rule for single elements");
+    } else {
+      return prepared([=](const KernelArguments& a) {
+        const auto step = scalars.step_of(a, rule);
+        for (const Tensors& group : groups) {
+          if (scalars.skipped(a)) {
+            group.keep<T>(a);
+          } else {
+            group.update<T>(a, [&](T master, T grad, T* states) {
+              return Rule::element(step, master, grad, states);
+            });
+          }
         }
-      }
-    });
-  });
+      });
+    }
+  };
+  return with_rule<T>(op, r.attributes(), prepare);
 }
 
 template <class T>

@@ -1,6 +1,7 @@
 // RowsUpdate, and updates of single parameters that only the loops over rows know.
 #include <cassert>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "engine/operators/grouped_update.h"
@@ -20,76 +21,42 @@ RowOptimizer kind_of(const KernelRequest& r) { return row_optimizer(update_kind(
 /// Whether VectorFunctions have the kind: what updates.cpp does where the gradient is dense, and
 /// what steps all rows of a table here.
 bool has_vector_function(RowOptimizer kind) {
-  switch (kind) {
-    case RowOptimizer::sgd:
-    case RowOptimizer::adam:
-      return true;
-    case RowOptimizer::adagrad:
-    case RowOptimizer::rowwise_adagrad:
-    case RowOptimizer::ftrl:
-    case RowOptimizer::group_ftrl:
-      break;
-  }
-  return false;
+  return kind == RowOptimizer::sgd || kind == RowOptimizer::adam;
 }
 
-/// An update kind with its settings, and what a step of it does to rows.
+void set_factors(RowStep& step, const SgdStep<float>& factors) { step.sgd = factors; }
+void set_factors(RowStep& step, const AdamStep<float>& factors) { step.adam = factors; }
+void set_factors(RowStep& step, const AdagradStep<float>& factors) { step.adagrad = factors; }
+void set_factors(RowStep& step, const FtrlStep<float>& factors) { step.ftrl = factors; }
+
+/// What a step of an update does to rows.
 class RowRule {
  public:
-  explicit RowRule(const KernelRequest& r) : kind_(kind_of(r)) {
-    const Attributes& settings = r.attributes();
-    switch (kind_) {
-      case RowOptimizer::sgd:
-        sgd_ = sgd_settings(settings);
-        break;
-      case RowOptimizer::adam:
-        adam_ = adam_settings(settings);
-        break;
-      case RowOptimizer::adagrad:
-      case RowOptimizer::rowwise_adagrad:
-        adagrad_ = adagrad_settings(settings);
-        break;
-      case RowOptimizer::ftrl:
-      case RowOptimizer::group_ftrl:
-        ftrl_ = ftrl_settings(settings);
-        break;
-    }
-  }
+  explicit RowRule(const KernelRequest& r)
+      : factors_(with_rule<float>(update_kind(*r.node).op, r.attributes(),
+                                  [](auto rule) {
+                                    return Factors(
+                                        [rule](double lr, std::int64_t number, double scale) {
+                                          RowStep step{.kind = decltype(rule)::kind};
+                                          set_factors(step, rule.step(lr, number, scale));
+                                          return step;
+                                        });
+                                  })),
+        kind_(kind_of(r)) {}
 
   /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
   std::optional<RowStep> step(const void* const* scalars) const {
     if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
     const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
     if (is_no_step(kind_, lr)) return std::nullopt;
-    const std::int64_t number = *static_cast<const std::int64_t*>(scalars[1]);
-    const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
-    RowStep step;
-    step.kind = kind_;
-    switch (kind_) {
-      case RowOptimizer::sgd:
-        step.sgd = sgd_step<float>(sgd_, lr, number, scale);
-        break;
-      case RowOptimizer::adam:
-        step.adam = adam_step<float>(adam_, lr, number, scale);
-        break;
-      case RowOptimizer::adagrad:
-      case RowOptimizer::rowwise_adagrad:
-        step.adagrad = adagrad_step<float>(adagrad_, lr, number, scale);
-        break;
-      case RowOptimizer::ftrl:
-      case RowOptimizer::group_ftrl:
-        step.ftrl = ftrl_step<float>(ftrl_, lr, scale);
-        break;
-    }
-    return step;
+    return factors_(lr, *static_cast<const std::int64_t*>(scalars[1]),
+                    static_cast<double>(*static_cast<const float*>(scalars[2])));
   }
 
  private:
+  using Factors = std::function<RowStep(double lr, std::int64_t number, double scale)>;
+  Factors factors_;
   RowOptimizer kind_;
-  SgdSettings sgd_;
-  AdamSettings adam_;
-  AdagradSettings adagrad_;
-  FtrlSettings ftrl_;
 };
 
 /// Master and states of an update; the tail of a split master is input and output `tail`.
@@ -181,19 +148,11 @@ class RowsUpdateKernel final : public PreparedKernel {
       const std::int64_t n = std::min(end - begin, tile);
       float* w = split ? whole : table.weights + begin;
       if (split) join_rows(table.tops + begin, table.tails + begin, w, n, isa_);
-      switch (step.kind) {
-        case RowOptimizer::sgd:
-          functions_.sgd(step.sgd, w, zeros, w, n);
-          break;
-        case RowOptimizer::adam:
-          functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
-          break;
-        case RowOptimizer::adagrad:
-        case RowOptimizer::rowwise_adagrad:
-        case RowOptimizer::ftrl:
-        case RowOptimizer::group_ftrl:
-          assert(false && "refused: has_vector_function");
-          break;
+      if (step.kind == RowOptimizer::adam) {
+        functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
+      } else {
+        assert(step.kind == RowOptimizer::sgd && "has_vector_function");
+        functions_.sgd(step.sgd, w, zeros, w, n);
       }
       if (split) split_rows(w, table.tops + begin, table.tails + begin, n, isa_);
     }

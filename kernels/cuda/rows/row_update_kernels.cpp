@@ -144,8 +144,8 @@ void add_row_updates(KernelList& list, const Card& card) {
                   .refuse = refuse_rows_update,
                   .propose = propose_row_major,
                   .prepare = [card](const KernelRequest& r) {
-                    return with_rule(update_kind(*r.node).op, r.attributes(),
-                                     [&](auto rule) { return rows_update(card, r, rule); });
+                    return with_rule<float>(update_kind(*r.node).op, r.attributes(),
+                                            [&](auto rule) { return rows_update(card, r, rule); });
                   }});
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.by_row) continue;
@@ -154,8 +154,9 @@ void add_row_updates(KernelList& list, const Card& card) {
                     .refuse = refuse_dense_update,
                     .propose = propose_row_major,
                     .prepare = [card](const KernelRequest& r) {
-                      return with_rule(update_kind(*r.node).op, r.attributes(),
-                                       [&](auto rule) { return dense_update(card, r, rule); });
+                      return with_rule<float>(
+                          update_kind(*r.node).op, r.attributes(),
+                          [&](auto rule) { return dense_update(card, r, rule); });
                     }});
   }
 }

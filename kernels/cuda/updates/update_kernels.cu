@@ -114,7 +114,7 @@ Kernel update_kernel(const Card& card, std::string name, std::string op) {
           .prepare =
               [card](const KernelRequest& r) {
                 std::unique_ptr<PreparedKernel> kernel;
-                with_rule(update_kind(*r.node).op, r.attributes(), [&](auto rule) {
+                with_rule<float>(update_kind(*r.node).op, r.attributes(), [&](auto rule) {
                   using Rule = decltype(rule);
                   if constexpr (!Rule::whole_row)
                     kernel = std::make_unique<Update<Rule>>(card, r, rule);
