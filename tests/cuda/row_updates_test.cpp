@@ -7,6 +7,7 @@
 
 #include "engine/graph/split_float.h"
 #include "engine/operators/rows.h"
+#include "kernels/shared/update_rules.h"
 #include "tests/cuda/support/row_card.h"
 
 namespace tandem::testing {
@@ -324,6 +325,15 @@ TEST_P(RowUpdates, TakeOperandsThatBeginAnywhere) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RowUpdates, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(RowUpdatesOfACard, EveryKindIsHere) {
+  const std::vector<Kind> all = kinds();
+  for (const RowOptimizerOp& known : row_optimizer_ops) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kind& kind) {
+      return kind.op == known.op;
+    })) << known.op;
+  }
+}
 
 TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
   RowCard card;

@@ -1,4 +1,5 @@
 // Optimizer updates on a card, over several steps beside the double reference; clipping.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -190,6 +191,16 @@ TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
+
+TEST(UpdatesOnCards, EveryKindIsHere) {
+  const std::vector<Kind> all = kinds();
+  for (const UpdateKind& known : update_kinds()) {
+    if (known.by_row) continue;  // row_updates_test.cpp
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kind& kind) {
+      return kind.op == known.op;
+    })) << known.op;
+  }
+}
 
 // Norms are of one tensor, in chunks that are its own: neither what is grouped nor where operands
 // begin changes a bit.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <set>
+#include <type_traits>
 
 #include "engine/formats/npy.h"
 #include "engine/training/config/config_names.h"
@@ -252,15 +253,19 @@ std::string options_of(OptimizerKind kind) {
 }
 
 // Two kinds a run: kinds whose rows move without ids, those with one state a row, and those whose
-// gradient is dense. lamb comes with the wide table, which then has no cache.
+// gradient is dense. lamb, which has no cache, comes with the wide table.
 TEST(CachedRows, EveryKindOfOptimizer) {
-  const auto group = [](const std::string& table, std::size_t kind) {
-    const auto& choice = optimizer_kinds[kind % std::size(optimizer_kinds)];
-    return "{at=\"" + table + ":*\", kind=\"" + std::string(choice.name) + "\"" +
-           options_of(choice.value) + "}";
+  using Choice = std::decay_t<decltype(optimizer_kinds[0])>;
+  const auto group = [](const std::string& table, const Choice& kind) {
+    return "{at=\"" + table + ":*\", kind=\"" + std::string(kind.name) + "\"" +
+           options_of(kind.value) + "}";
   };
-  for (std::size_t k = 0; k < std::size(optimizer_kinds); k += 2) {
-    const Optimizers optimizers{"sgd", "[" + group("wide", k) + ", " + group("deep", k + 1) + "]"};
+  std::vector<Choice> wide, deep;
+  for (const Choice& kind : optimizer_kinds)
+    (kind.value == OptimizerKind::lamb || wide.size() < deep.size() ? wide : deep).push_back(kind);
+  for (std::size_t k = 0; k < std::max(wide.size(), deep.size()); ++k) {
+    const Optimizers optimizers{"sgd", "[" + group("wide", wide[k % wide.size()]) + ", " +
+                                           group("deep", deep[k % deep.size()]) + "]"};
     SCOPED_TRACE(optimizers.groups);
     const CachedRun run("ship = \"rows\", cache = \"10%\"", {}, optimizers);
     EXPECT_EQ(run.cached_rows(), rows / 10);
