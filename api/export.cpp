@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/export_weights.h"
+#include "api/files_in_use.h"
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "api/vocabularies.h"
@@ -83,11 +84,15 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const Engine engine(config.threads);
   const std::map<std::string, std::string> hashes =
       vocabulary_hashes(found.run_dir, found.content.position.vocabularies);
+  VocabularyCopies vocabularies(found.run_dir, to);
+  std::vector<std::string> files{to};
+  files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
+  refuse_files_in_use(files, config, found.run_dir);
+  vocabularies.make();  // before the weights take their place, which go with them
   std::string text =
       export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to, hashes);
-  for (const std::string& path : export_vocabularies(found.run_dir, to)) {
-    text += "\n" + written(path);
-  }
+  vocabularies.finish();
+  for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   return text;
 }
 

@@ -109,28 +109,39 @@ class Target {
   std::string name_;                  // "" of standard output
 };
 
+constexpr const char* is_read = "this file is read";
+constexpr const char* is_of_run = "this is a file of the run";
+
+/// The configuration's own file, its model and its data.
+void refuse_configured(const Target& target, const RunConfig& config) {
+  target.refuse_file(config.file, is_read);
+  target.refuse_file(config.model.file, is_read);
+  if (!config.data) return;
+  for (const SplitConfig* split : {&config.data->train, &config.data->eval}) {
+    for (const ArrayFiles& array : split->files) {
+      for (const std::string& path : array.paths)
+        target.refuse_file(path, "this file is data of the configuration");
+    }
+  }
+}
+
+void refuse_run(const Target& target, const fs::path& folder) {
+  target.refuse_files(folder, is_of_run, is_of_a_run);
+  target.refuse_new_vocabulary(folder, is_of_run);
+  target.refuse_below(folder / "checkpoints", is_of_run);
+}
+
 }  // namespace
 
 void refuse_files_in_use(const std::string& to, const TrainedRun& run,
                          const TrainedOptions& options) {
-  constexpr const char* is_read = "this file is read";
-  constexpr const char* is_of_run = "this is a file of the run";
   const Target target(to);
   for (const std::string& text : options.data) {
     if (text == "-") target.refuse_where(identity_of(STDIN_FILENO), is_read);
     target.refuse_file(text, is_read);
     target.refuse_file(text.substr(text.find('=') + 1), is_read);  // NAME=FILE
   }
-  target.refuse_file(run.config.file, is_read);
-  target.refuse_file(run.config.model.file, is_read);
-  if (run.config.data) {
-    for (const SplitConfig* split : {&run.config.data->train, &run.config.data->eval}) {
-      for (const ArrayFiles& array : split->files) {
-        for (const std::string& path : array.paths)
-          target.refuse_file(path, "this file is data of the configuration");
-      }
-    }
-  }
+  refuse_configured(target, run.config);
   const fs::path stem(run.vocabulary_stem);
   if (run.exported()) {
     target.refuse_files(stem.parent_path(), is_read, [&](const std::string& name) {
@@ -138,10 +149,16 @@ void refuse_files_in_use(const std::string& to, const TrainedRun& run,
     });
     return;
   }
-  const fs::path folder = stem.parent_path();
-  target.refuse_files(folder, is_of_run, is_of_a_run);
-  target.refuse_new_vocabulary(folder, is_of_run);
-  target.refuse_below(folder / "checkpoints", is_of_run);
+  refuse_run(target, stem.parent_path());
+}
+
+void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
+                         const std::string& run_dir) {
+  for (const std::string& path : to) {
+    const Target target(path);
+    refuse_configured(target, config);
+    refuse_run(target, run_dir);
+  }
 }
 
 }  // namespace tandem::api

@@ -1,7 +1,8 @@
-// What predictions must not be written over: files that they are made from.
+// What predictions and exports must not be written over: files that they are made from.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/trained_run.h"
 
@@ -12,5 +13,8 @@ namespace tandem::api {
 /// name; or where it would become one.
 void refuse_files_in_use(const std::string& to, const TrainedRun& run,
                          const TrainedOptions& options);
+/// The same for the files of an export of a run: `to` is what the user named, the others follow it.
+void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
+                         const std::string& run_dir);
 
 }  // namespace tandem::api

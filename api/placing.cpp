@@ -290,6 +290,12 @@ struct DeviceCaches {
   }
 };
 
+/// Whether rules already say what becomes of activations.
+bool decides_about_activations(const ResolvedPolicy& resolved) {
+  return std::any_of(resolved.operators.begin(), resolved.operators.end(),
+                     [](const OperatorAttributes& o) { return o.acts.value != Activations::keep; });
+}
+
 }  // namespace
 
 bool is_limited(const ResolvedPolicy& resolved, std::size_t device) {
@@ -311,10 +317,11 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     problem.message = "the plan does not fit into " + name;
     problem.path = use.peak_at;
     problem.expected = "at most " + text(limit);
-    problem.got =
-        fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
-                    text(use.peak), text(use.parameters), text(use.state), text(use.gradients),
-                    text(use.activations), text(use.workspace));
+    problem.got = fmt::format(
+        "{} (parameters {}, state {}, gradients {}, activations {}, workspace {}, "
+        "inputs, outputs and others {})",
+        text(use.peak), text(use.parameters), text(use.state), text(use.gradients),
+        text(use.activations), text(use.workspace), text(use.others()));
     std::size_t tables = 0;
     const ParameterAttributes* table = largest_table(resolved, static_cast<int>(d), tables);
     const DeviceCaches caches(resolved, static_cast<int>(d));
@@ -336,9 +343,10 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
       problem.fix =
           "the kernels' workspace takes most of it: use a smaller batch_size or micro_batch";
     } else if (use.activations > use.parameters + use.state) {
-      problem.fix =
-          "activations take most of it: add the rule { at = \"**\", acts = \"recompute\" }, or "
-          "\"offload\", or use a smaller batch_size or micro_batch";
+      problem.fix = "activations take most of it: ";
+      if (!decides_about_activations(resolved))
+        problem.fix += "add the rule { at = \"**\", acts = \"recompute\" }, or \"offload\", or ";
+      problem.fix += "use a smaller batch_size or micro_batch";
     } else {
       problem.fix =
           "add rules that keep large parts on the host: { at = \"SCOPE.**\", on = \"cpu\" }";

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "engine/formats/files.h"
-#include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoint.h"
@@ -181,14 +180,24 @@ std::map<std::string, std::string> vocabulary_hashes(
   return hashes;
 }
 
-std::vector<std::string> export_vocabularies(const std::string& run_dir, const std::string& to) {
-  std::vector<std::string> written;
+VocabularyCopies::VocabularyCopies(const std::string& run_dir, const std::string& to) {
+  const std::string stem = std::filesystem::path(to).replace_extension("").string();
   for (const std::string& name : vocabulary_files(run_dir)) {
-    const std::string path = std::filesystem::path(to).replace_extension("").string() + "." + name;
-    write_new_file(path, read_file(run_dir + "/" + name), path);
-    written.push_back(path);
+    sources_.push_back(run_dir + "/" + name);
+    paths_.push_back(stem + "." + name);
   }
-  return written;
+}
+
+void VocabularyCopies::make() {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    places_.push_back(std::make_unique<NewFile>(paths_[i], paths_[i]));
+    made_.push_back(places_.back()->make());
+    write_file(made_.back(), read_file(sources_[i]));
+  }
+}
+
+void VocabularyCopies::finish() {
+  for (std::size_t i = 0; i < places_.size(); ++i) places_[i]->finish(made_[i]);
 }
 
 }  // namespace tandem::api

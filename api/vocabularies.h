@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/trained_run.h"
+#include "engine/formats/new_file.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/table_plan.h"
 
@@ -25,8 +27,22 @@ void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabular
 /// Error{data} where one is not that of `trained`, the checkpoint's.
 std::map<std::string, std::string> vocabulary_hashes(
     const std::string& run_dir, const std::map<std::string, std::string>& trained);
-/// Copies a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv. What was
-/// written.
-std::vector<std::string> export_vocabularies(const std::string& run_dir, const std::string& to);
+
+/// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv.
+class VocabularyCopies {
+ public:
+  VocabularyCopies(const std::string& run_dir, const std::string& to);
+  /// The files.
+  const std::vector<std::string>& paths() const { return paths_; }
+  /// Makes them beside their places.
+  void make();
+  /// And puts them there.
+  void finish();
+
+ private:
+  std::vector<std::string> sources_, paths_;
+  std::vector<std::unique_ptr<NewFile>> places_;
+  std::vector<std::string> made_;
+};
 
 }  // namespace tandem::api

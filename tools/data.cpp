@@ -49,7 +49,10 @@ void add_data(CLI::App& app, Invocation& invocation) {
   }
   const auto [command, options] =
       add("check", "Read all of it, write nothing: counts, ranges, missing values, bad rows");
-  command->footer("Exit code 4 where training would refuse a row, or has none to take.");
+  command->footer(
+      "Exit code 4 where a row cannot be read as the configuration says, or there is none. Whether "
+      "labels and ids suit the model "
+      "and its loss, `tandem train --dry-run` says.");
   command->callback([options = options, &invocation] {
     invocation.action = [options, &invocation] {
       const api::DataReport found = api::data_check(options->config, options->data);

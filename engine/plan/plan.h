@@ -82,6 +82,11 @@ struct MemoryUse {
   std::size_t arena = 0;
   std::size_t lower_bound = 0;  // most bytes live at once
   std::string peak_at;          // path of the node where that is
+
+  /// Of the peak: inputs, outputs, constants and gaps.
+  std::size_t others() const {
+    return peak - parameters - state - gradients - activations - workspace;
+  }
 };
 
 /// An instruction: its queue, and its place there.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "engine/training/config/run_config.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/failing_files.h"
@@ -58,6 +59,35 @@ TEST_F(ExportFilesTest, LinksAndPermissionsStay) {
     EXPECT_THAT(error_of([&] { export_run(run_, to); }), HasSubstr("must not be written to"));
     fs::permissions(real, fs::perms::owner_all);
   }
+}
+
+TEST_F(ExportFilesTest, WeightsAndVocabulariesAreReplacedTogether) {
+  const std::string to = out_ + "/w.npz", vocabulary = out_ + "/w.vocabulary.ids.tsv";
+  write_file(to, "old");
+  write_file(vocabulary, "old");
+  fs::permissions(vocabulary, fs::perms::owner_read);
+  EXPECT_THAT(error_of([&] { export_run(run_, to); }), HasSubstr("must not be written to"));
+  EXPECT_EQ(read_file(to), "old");
+  EXPECT_EQ(list_directory(out_).size(), 2u);
+}
+
+TEST_F(ExportFilesTest, WhatTheRunWasMadeFromStays) {
+  const RunConfig config = read_run_config(run_ + "/train.resolved.toml");
+  std::vector<std::string> files{config.model.file, config.data->train.files[0].paths[0],
+                                 run_ + "/summary.json"};
+  for (const auto& entry : fs::recursive_directory_iterator(run_ + "/checkpoints"))
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  EXPECT_GE(files.size(), 5u);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const std::string before = read_file(file), link = out_ + "/w.onnx";
+    fs::remove(link);
+    fs::create_symlink(file, link);
+    EXPECT_THAT(error_of([&] { export_run(run_, link); }), HasSubstr("--to: this "));
+    EXPECT_EQ(read_file(file), before);
+  }
+  fs::copy_file(config.model.file, out_ + "/model.npz");
+  EXPECT_NO_THROW(export_run(run_, out_ + "/model.npz")) << "a copy of it";
 }
 
 }  // namespace

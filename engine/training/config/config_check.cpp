@@ -108,7 +108,8 @@ class Checker {
         if (key.high < 1e300) {
           expected += (expected.empty() ? "at most " : ", at most ") + text(key.high);
         }
-        if (expected.empty()) expected = "a finite number";
+        if (expected.empty() || (!std::isfinite(value.number) && key.high >= 1e300))
+          expected = "a finite number" + (expected.empty() ? "" : ", " + expected);
         report(value, shown, "out of range", expected,
                value.kind == Kind::integer ? std::to_string(value.integer)
                                            : toml_number(value.number));

@@ -423,6 +423,8 @@ TEST(RunConfig, ARunHasAtLeastOneStep) {
   EXPECT_THAT(first_error(minimal, {"epochs=0"}),
               HasSubstr("epochs: out of range: expected above 0"));
   EXPECT_THAT(first_error(minimal, {"epochs=-1"}), HasSubstr("epochs: out of range"));
+  EXPECT_THAT(first_error(minimal, {"optimizer.lr=inf"}),
+              HasSubstr("lr: out of range: expected a finite number, at least 0"));
   EXPECT_THAT(first_error(minimal, {"steps=0"}),
               HasSubstr("steps: out of range: expected at least 1"));
 }
