@@ -122,6 +122,21 @@ TEST_P(OffloadTest, StateOnTheHostMakesRoom) {
   EXPECT_LT(expected.back(), expected.front());
 }
 
+// Advice that the policy follows already is not given again.
+TEST_P(OffloadTest, ActivationsAreNotAdvisedTwice) {
+  const std::string command = "policy plan --config " + (folder_ / "train.toml") + " --device ";
+  for (const std::string acts : {"", ", acts = \"recompute\"", ", acts = \"offload\""}) {
+    write_policy({"{ at = \"**\", state = \"cpu\"" + acts + " }"});
+    const Ended refused = run(command + device(memory()["peak"].get<std::size_t>() - 1));
+    EXPECT_EQ(refused.code, 3) << refused.text;
+    EXPECT_THAT(refused.text, HasSubstr(", inputs, outputs and others "));
+    EXPECT_THAT(refused.text, HasSubstr("activations take most of it: "));
+    EXPECT_EQ(refused.text.find("add the rule { at = \"**\", acts = ") == std::string::npos,
+              !acts.empty());
+    EXPECT_THAT(refused.text, HasSubstr("use a smaller batch_size or micro_batch"));
+  }
+}
+
 TEST_P(OffloadTest, TheProgramEndsWithThreeAndTheRule) {
   write_policy({R"({ at = "**", state = "cpu" })"});
   const std::size_t least = memory()["peak"];
