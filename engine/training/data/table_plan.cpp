@@ -190,8 +190,19 @@ class FieldPlanner {
       const VocabularyPlan& known = plan_.vocabularies[i];
       if (known.name != name) continue;
       if (known.least != wanted.least || known.by_value != wanted.by_value) {
-        report(function.where, function.text + ": the vocabulary \"" + name +
-                                   "\" has other options in another field");
+        const auto of_it = [&](const TableField& field) {
+          return field.end == TableField::End::vocabulary && field.vocabulary == i;
+        };
+        const auto other = std::find_if(plan_.fields.begin(), plan_.fields.end(), of_it);
+        const std::string where = other == plan_.fields.end() ? "before" : "in " + other->name;
+        const auto options = [](const VocabularyPlan& v) {
+          return "min_count " + std::to_string(v.least) + ", by " +
+                 (v.by_value ? "value" : "column");
+        };
+        report(function.where,
+               function.text + ": the vocabulary \"" + name + "\" has other options " + where +
+                   ": " + options(known) + " there, " + options(wanted) + " here",
+               "give both the same min_count and by, or this one another name");
       }
       return i;
     }

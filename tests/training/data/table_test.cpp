@@ -199,7 +199,8 @@ TEST(Table, VocabulariesMayBeShared) {
                   "x = { from = 'a', as = ['vocabulary(name=\"i\")'] }\n"
                   "y = { from = 'b', as = ['vocabulary(name=\"i\", min_count=2)'] }\n"));
   });
-  EXPECT_THAT(text, HasSubstr("other options in another field"));
+  EXPECT_THAT(text, HasSubstr("the vocabulary \"i\" has other options in x: min_count 1, by value "
+                              "there, min_count 2, by value here"));
 }
 
 TEST(Vocabulary, OddValuesSurviveTheFile) {
