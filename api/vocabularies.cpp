@@ -190,14 +190,15 @@ VocabularyCopies::VocabularyCopies(const std::string& run_dir, const std::string
 
 void VocabularyCopies::make() {
   for (std::size_t i = 0; i < paths_.size(); ++i) {
-    places_.push_back(std::make_unique<NewFile>(paths_[i], paths_[i]));
-    made_.push_back(places_.back()->make());
-    write_file(made_.back(), read_file(sources_[i]));
+    Copy& copy = copies_.emplace_back();
+    copy.place = std::make_unique<NewFile>(paths_[i], paths_[i]);
+    copy.made = copy.place->make();
+    write_file(copy.made, read_file(sources_[i]));
   }
 }
 
 void VocabularyCopies::finish() {
-  for (std::size_t i = 0; i < places_.size(); ++i) places_[i]->finish(made_[i]);
+  for (Copy& copy : copies_) copy.place->finish(copy.made);
 }
 
 }  // namespace tandem::api

@@ -40,9 +40,12 @@ class VocabularyCopies {
   void finish();
 
  private:
+  struct Copy {
+    std::unique_ptr<NewFile> place;
+    std::string made;
+  };
   std::vector<std::string> sources_, paths_;
-  std::vector<std::unique_ptr<NewFile>> places_;
-  std::vector<std::string> made_;
+  std::vector<Copy> copies_;
 };
 
 }  // namespace tandem::api
