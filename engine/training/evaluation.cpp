@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "engine/graph/error.h"
 #include "engine/training/metrics.h"
@@ -37,16 +38,33 @@ std::vector<MetricOfTerm> metrics_of(const RunConfig& config) {
   return metrics;
 }
 
-/// The metrics' values; data that has no such metric is an Error{data}.
-void add_values(const std::vector<MetricOfTerm>& metrics,
-                std::vector<std::pair<std::string, double>>& values) {
+/// Why labels of a field have no such metric; "" where they have. Reads as many as that takes.
+std::string undefined_reason(const Metric& metric, const DataSource& source,
+                             const std::string& field) {
+  constexpr std::int64_t piece = 4096;
+  LabelSummary labels;
+  std::string reason;
+  std::vector<std::int64_t> samples;
+  for (std::int64_t first = 0; first < source.samples(); first += piece) {
+    samples.resize(static_cast<std::size_t>(std::min(piece, source.samples() - first)));
+    std::iota(samples.begin(), samples.end(), first);
+    const auto count = static_cast<std::int64_t>(samples.size());
+    HostTensor values(field_types(source, count).at(field));
+    source.fill(source.find_field(field), samples, nullptr, values.data());
+    labels.add(values);
+    reason = metric.undefined(labels);
+    if (reason.empty()) break;
+  }
+  return reason;
+}
+
+/// Data that has no such metric is an Error{data}.
+void check_labels(const std::vector<MetricOfTerm>& metrics, const DataSource& source) {
   std::vector<Diagnostic> problems;
   for (const MetricOfTerm& m : metrics) {
-    const std::string reason = m.metric->undefined();
-    if (reason.empty()) {
-      values.emplace_back(m.name, m.metric->value());
-      continue;
-    }
+    if (source.find_field(m.term->labels) < 0) continue;
+    const std::string reason = undefined_reason(*m.metric, source, m.term->labels);
+    if (reason.empty()) continue;
     Diagnostic d;
     d.path = "eval";
     d.message = "eval.metrics: the held-out data has no " + m.name;
@@ -129,6 +147,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<Arenas> arenas)
     : impl_(new Impl{config, std::move(source), {}, {}, {}, {}}) {
   check_metrics(config);
+  check_labels(metrics_of(config), *impl_->source);
   const std::int64_t samples = impl_->source->samples(), pass = config.pass_size();
   for (const DataField& field : impl_->source->fields()) impl_->names.push_back(field.name);
   for (const std::int64_t size : {std::min(pass, samples), samples % pass}) {
@@ -221,7 +240,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run(
   }
   std::vector<std::pair<std::string, double>> values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
-  add_values(metrics, values);
+  for (const MetricOfTerm& m : metrics) values.emplace_back(m.name, m.metric->value());
   return values;
 }
 

@@ -68,6 +68,16 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
+void LabelSummary::add(const HostTensor& labels) {
+  const std::int64_t elements = labels.type().elements();
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const double label = labels.number(i);
+    positives += label > 0.5;
+    sum += label;
+  }
+  count += elements;
+}
+
 void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
                    const std::optional<std::int64_t>& ignore_index) {
   const std::int64_t elements = logits.type().elements();
@@ -131,9 +141,9 @@ double AreaUnderCurve::value() {
          (static_cast<double>(positives_) * static_cast<double>(negatives));
 }
 
-std::string AreaUnderCurve::undefined() const {
-  if (positives_ == 0) return "no label is positive";
-  return positives_ == scores_.size() ? "all labels are positive" : "";
+std::string AreaUnderCurve::undefined(const LabelSummary& labels) const {
+  if (labels.positives == 0) return "no label is positive";
+  return labels.positives == labels.count ? "all labels are positive" : "";
 }
 
 void LogLoss::add(const HostTensor& logits, const HostTensor& labels,
@@ -155,7 +165,9 @@ void Calibration::add(const HostTensor& logits, const HostTensor& labels,
 
 double Calibration::value() { return labels_ == 0 ? nan : predicted_ / labels_; }
 
-std::string Calibration::undefined() const { return labels_ == 0 ? "no label is positive" : ""; }
+std::string Calibration::undefined(const LabelSummary& labels) const {
+  return labels.sum == 0 ? "no label is positive" : "";
+}
 
 std::unique_ptr<Metric> make_metric(const std::string& name) {
   if (name == "accuracy") return std::make_unique<Accuracy>();

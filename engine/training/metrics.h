@@ -12,6 +12,14 @@
 
 namespace tandem {
 
+/// What of all labels decides whether metrics can be told of them.
+struct LabelSummary {
+  std::int64_t count = 0, positives = 0;  // above 0.5
+  double sum = 0;
+
+  void add(const HostTensor& labels);
+};
+
 /// Takes the values and labels of all batches, in any order, then tells the metric.
 class Metric {
  public:
@@ -21,8 +29,8 @@ class Metric {
                    const std::optional<std::int64_t>& ignore_index) = 0;
   /// 0 without samples, unless the metric says otherwise.
   virtual double value() = 0;
-  /// Why these labels have no such metric; empty where they have one. Valid after all batches.
-  virtual std::string undefined() const { return ""; }
+  /// Why such labels have no such metric; empty where they have one, also with more labels.
+  virtual std::string undefined(const LabelSummary&) const { return ""; }
 };
 
 /// Counts over batches. Logits [N, C], [N, d.., C] or [N, C, d..] against integer labels, one-hot
@@ -58,7 +66,7 @@ class AreaUnderCurve final : public Metric {
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
   double value() override;
-  std::string undefined() const override;
+  std::string undefined(const LabelSummary& labels) const override;
 
  private:
   std::vector<std::uint64_t> scores_;  // the logit's rank among all floats, then the label's bit
@@ -86,7 +94,7 @@ class Calibration final : public Metric {
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
   double value() override;
-  std::string undefined() const override;
+  std::string undefined(const LabelSummary& labels) const override;
 
  private:
   double predicted_ = 0, labels_ = 0;  // sums

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -31,6 +32,13 @@ int number_of(const std::string& folder, const std::string& name) {
     return 0;
   }
   return std::stoi(digits);
+}
+
+/// Numbers that are not finite are texts.
+bool is_finite(const Json& evaluation) {
+  return std::all_of(evaluation.items().begin(), evaluation.items().end(), [](const auto& entry) {
+    return entry.key() == "phase" || entry.value().is_number();
+  });
 }
 
 }  // namespace
@@ -114,6 +122,7 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
       if (line["step"].get<std::uint64_t>() > step) break;
       const std::uint64_t at = line["step"].get<std::uint64_t>();
       if (line.contains("phase") && line["phase"] == "eval") {
+        if (at == step && !is_finite(line)) break;  // the run failed at it, and evaluates again
         run.evaluated_step_ = at;
       } else if (at == step && line.contains("loss") && line["loss"].is_number()) {
         run.resumed_loss_ = line["loss"].get<double>();

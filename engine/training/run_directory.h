@@ -20,7 +20,8 @@ class RunDirectory {
                              const std::string& name);
   /// The newest unfinished run NAME-* in `parent` (no summary.json), or "".
   static std::string newest_unfinished(const std::string& parent, const std::string& name);
-  /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines removed.
+  /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines and an
+  /// evaluation of that step that was not finite removed.
   static RunDirectory resume(const std::string& path, std::uint64_t step);
 
   /// Keeps other processes from training in this directory while the result lives. Throws

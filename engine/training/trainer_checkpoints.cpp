@@ -106,14 +106,15 @@ void Training::Impl::resume(const std::string& run_dir) {
   }
 }
 
-void Training::Impl::save(bool finished) {
+void Training::Impl::save(bool finished, bool keep_all) {
   if (saved_step == position.step && position.step > 0) return;
   position.finished = finished;
   refuse_not_finite(states, position.step, infinite);
   CheckpointOptions options;
   options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
   write_checkpoint(directory->checkpoints(), sources(), options);
-  prune_checkpoints(directory->checkpoints(), config.checkpoint.keep, position.best_step);
+  prune_checkpoints(directory->checkpoints(), keep_all ? 0 : config.checkpoint.keep,
+                    position.best_step);
   saved_step = position.step;
 }
 

@@ -79,6 +79,16 @@ void Training::Impl::log_step(const StepResult& result) {
 
 bool Training::Impl::evaluate() {
   if (!evaluation) return true;
+  try {
+    return measure();
+  } catch (const Error& error) {  // what was trained stays; what has diverged only if it is the end
+    const bool at_end = position.step >= static_cast<std::uint64_t>(length.steps);
+    if (at_end || error.kind() != ErrorKind::diverged) save(false, true);
+    throw;
+  }
+}
+
+bool Training::Impl::measure() {
   const Clock::time_point start = Clock::now();
   const std::uint64_t copied = copied_bytes();
   last_evaluation = evaluation->run();

@@ -58,8 +58,8 @@ struct Training::Impl {
   std::shared_ptr<const void> start(const std::string& resume_from,
                                     const std::vector<std::pair<std::string, std::string>>& files);
   void resume(const std::string& run_dir);
-  /// Nothing where this step was saved.
-  void save(bool finished);
+  /// Nothing where this step was saved. `keep_all`: whatever checkpoint.keep says.
+  void save(bool finished, bool keep_all = false);
   CheckpointSources sources() const;
   std::map<std::string, std::string> vocabulary_hashes() const;
 
@@ -70,8 +70,9 @@ struct Training::Impl {
   void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
               double rate);
   void log_step(const StepResult& result);
-  /// False where patience has run out.
+  /// False where patience has run out. Saves what was trained before it throws.
   bool evaluate();
+  bool measure();
   /// Throws where the last evaluation is not finite: names the states that are the cause, if any.
   void refuse_bad_metrics() const;
   /// Throws where the loss of the step is not finite.

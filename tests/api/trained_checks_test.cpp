@@ -96,6 +96,24 @@ TEST_F(TrainedChecksTest, AnExportKnowsItsVocabularies) {
   EXPECT_THAT(refusal(), HasSubstr("which has a row for each word: expected"));
 }
 
+TEST_F(TrainedChecksTest, HeldOutLabelsOfOneClassAreRefusedBeforeTraining) {
+  std::vector<std::string> rows = lines_of(read_file(folder_ / "eval.tsv"));
+  for (std::string& row : rows) row = "0\t" + without_label(row);
+  write_file(folder_ / "eval.tsv", joined(rows));
+  TrainOptions options;
+  options.run_dir = folder_ / "other";
+  options.dry_run = true;
+  const auto with = [&] { Trainer(folder_ / "train.toml", options).run(); };
+  EXPECT_THAT(refusal_of(with),
+              AllOf(HasSubstr("eval.metrics: the held-out data has no auc: expected labels of both "
+                              "classes, got no label is positive (field label)"),
+                    HasSubstr("leave \"auc\" out")));
+  TrainedOptions held_out;
+  EXPECT_THAT(refusal_of([&] { evaluate_run(run_, held_out); }), HasSubstr("has no auc"));
+  options.overrides = {"eval.metrics=[\"log_loss\"]"};
+  EXPECT_EQ(refusal_of(with), "no error");
+}
+
 TEST_F(TrainedChecksTest, AnotherVocabularyIsNotExported) {
   const std::string path = run_ + "/vocabulary.ids.tsv";
   std::vector<std::string> words = lines_of(read_file(path));

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "engine/graph/error.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/metrics.h"
 #include "tests/harness/operator_case.h"
@@ -12,6 +13,7 @@ namespace tandem {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::terms;
@@ -78,6 +80,86 @@ TEST_F(EvaluationTest, MetricsThatCannotBeComputedAreErrors) {
                 run({"eval.metrics=[\"calibration\"]", "eval.best=\"calibration\""});
               }),
               HasSubstr("best near 1"));
+}
+
+TEST_F(EvaluationTest, LabelsThatHaveNoSuchMetricAreRefusedBeforeTheFirstStep) {
+  const std::vector<std::string> keys{
+      "loss.terms=[{name=\"loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
+      "labels=\"labels\"}]",
+      "eval.metrics=[\"auc\", \"calibration\", \"log_loss\"]"};
+  const auto data = [](float label) {
+    HostTensor labels(TensorType{DType::float32, {9, 3}});
+    labels.as<float>()[26] = label;
+    return make_array_source(
+        {{"x", HostTensor(TensorType{DType::float32, {9, 6}})}, {"labels", labels}});
+  };
+  train_ = data(1);
+  eval_ = data(0);
+  EXPECT_THAT(testing::error_text([&] { run(keys); }),
+              AllOf(HasSubstr("eval.metrics: the held-out data has no auc: expected labels of both "
+                              "classes, got no label is positive (field labels)"),
+                    HasSubstr("has no calibration: expected positive labels")));
+  EXPECT_FALSE(fs::exists(folder_ / "runs"));
+  eval_ = data(1);
+  EXPECT_THAT(testing::error_text([&] { run(keys); }), "no error");
+}
+
+/// A file that cannot be read any more.
+class UnreadableSource final : public DataSource {
+ public:
+  const std::vector<DataField>& fields() const override { return source_->fields(); }
+  std::int64_t samples() const override { return source_->samples(); }
+  void fill(int, std::span<const std::int64_t>, const Augmentation*, void*) const override {
+    throw Error(ErrorKind::data, Diagnostic{.message = "cannot be read"});
+  }
+  std::string describe(int, std::int64_t) const override { return ""; }
+  void check_range(int, std::int64_t, const std::int64_t*) const override {}
+  void check_numbers(int, double, double, const std::string&) const override {}
+
+ private:
+  std::shared_ptr<const DataSource> source_ = testing::small_data(7, 9);
+};
+
+TEST_F(EvaluationTest, WhatWasTrainedStaysWhereTheEvaluationFails) {
+  const std::string path = folder_ / "run";
+  for (const std::string every : {"\"2 steps\"", "\"5 steps\""}) {
+    fs::remove_all(path);
+    const std::vector<std::string> keys{"run_dir=\"" + path + "\"", "steps=5",
+                                        "eval.every=" + every};
+    eval_ = std::make_shared<UnreadableSource>();
+    EXPECT_THAT(testing::error_text([&] { run(keys); }), HasSubstr("cannot be read"));
+    EXPECT_FALSE(fs::exists(path + "/summary.json"));
+    EXPECT_THAT(list_checkpoints(path + "/checkpoints"),
+                ElementsAre(checkpoint_name(every == "\"2 steps\"" ? 2 : 5)));
+    eval_ = testing::small_data(7, 9);
+    const Trained resumed = run(keys, 0, path);
+    EXPECT_EQ(resumed.result.steps, 5u);
+    EXPECT_EQ(Trained::value(resumed.evaluations.back(), "loss"),
+              Trained::value(run({"steps=5"}).evaluations.back(), "loss"));
+    EXPECT_TRUE(fs::exists(path + "/summary.json"));
+  }
+}
+
+TEST_F(EvaluationTest, ALastEvaluationThatIsNotFiniteLeavesAllCheckpoints) {
+  HostTensor x(TensorType{DType::float32, {3, 6}});
+  x.as<float>()[7] = std::nanf("");
+  const auto data = [](const HostTensor& x) {
+    return make_array_source({{"x", x}, {"labels", HostTensor(TensorType{DType::int64, {3}})}});
+  };
+  const std::string path = folder_ / "run";
+  const std::vector<std::string> keys{"run_dir=\"" + path + "\"", "steps=5",
+                                      "checkpoint.every=\"2 steps\"", "checkpoint.keep=1"};
+  eval_ = data(x);
+  for (const std::string& resume : {std::string(), path}) {
+    EXPECT_THAT(testing::error_text([&] { run(keys, 0, resume); }),
+                HasSubstr("the evaluation's loss is not finite at step 5"));
+    EXPECT_THAT(list_checkpoints(path + "/checkpoints"),
+                ElementsAre(checkpoint_name(4), checkpoint_name(5)));
+  }
+  eval_ = data(HostTensor(x.type()));
+  EXPECT_EQ(run(keys, 0, path).result.steps, 5u);
+  EXPECT_EQ(testing::metrics_of(path).back()["phase"], "eval");
+  EXPECT_EQ(testing::metrics_of(path).size(), 6u);  // five steps and one evaluation
 }
 
 TEST_F(EvaluationTest, TheBestCheckpointIsKept) {

@@ -80,7 +80,6 @@ double value_of(const std::string& metric, const BinarySamples& samples, std::si
                                           {&samples.labels[first], &samples.labels[0] + last}),
            {});
   }
-  EXPECT_EQ(m->undefined(), "");
   return m->value();
 }
 
@@ -140,16 +139,24 @@ TEST(BinaryMetricsTest, SoftLabelsAndExtremeLogits) {
 TEST(BinaryMetricsTest, OneClassHasNoArea) {
   for (const std::int64_t label : {0, 1}) {
     AreaUnderCurve auc;
-    auc.add(HostTensor::from<float>({3}, {1, 2, 3}),
-            HostTensor::from<std::int64_t>({3}, {label, label, label}), {});
+    const HostTensor labels = HostTensor::from<std::int64_t>({3}, {label, label, label});
+    auc.add(HostTensor::from<float>({3}, {1, 2, 3}), labels, {});
     EXPECT_TRUE(std::isnan(auc.value()));
-    EXPECT_THAT(auc.undefined(), HasSubstr(label == 0 ? "no label" : "all labels"));
+    LabelSummary all;
+    all.add(labels);
+    EXPECT_THAT(auc.undefined(all), HasSubstr(label == 0 ? "no label" : "all labels"));
+    all.add(HostTensor::from<std::int64_t>({1}, {1 - label}));
+    EXPECT_EQ(auc.undefined(all), "");
   }
   Calibration calibration;
-  calibration.add(HostTensor::from<float>({2}, {1, 2}), HostTensor::from<std::int64_t>({2}, {0, 0}),
-                  {});
+  const HostTensor labels = HostTensor::from<std::int64_t>({2}, {0, 0});
+  calibration.add(HostTensor::from<float>({2}, {1, 2}), labels, {});
   EXPECT_TRUE(std::isnan(calibration.value()));
-  EXPECT_THAT(calibration.undefined(), HasSubstr("no label"));
+  LabelSummary all;
+  all.add(labels);
+  EXPECT_THAT(calibration.undefined(all), HasSubstr("no label"));
+  all.add(HostTensor::from<float>({1}, {0.25F}));  // soft
+  EXPECT_EQ(calibration.undefined(all), "");
 }
 
 TEST(BinaryMetricsTest, NotANumberIsNotHidden) {

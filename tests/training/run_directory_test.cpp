@@ -77,6 +77,17 @@ TEST_F(RunDirectoryTest, TheNewestUnfinishedRun) {
   EXPECT_EQ(RunDirectory::newest_unfinished(runs(), "none"), "");
 }
 
+// The run ended at it: a resumed one evaluates again.
+TEST_F(RunDirectoryTest, AnEvaluationThatWasNotFiniteIsCut) {
+  RunDirectory run = numbered();
+  for (const std::uint64_t step : {2, 4}) {
+    run.log_metrics(step, "", {{"loss", 0.5}});
+    run.log_metrics(step, "eval", {{"loss", 0.5}, {"mse", std::nan("")}});
+  }
+  EXPECT_EQ(RunDirectory::resume(run.path(), 4).evaluated_step(), 2u);
+  EXPECT_THAT(steps_in(run.path()), ElementsAre(2, -2, 4));
+}
+
 TEST_F(RunDirectoryTest, OneObjectALine) {
   RunDirectory run = numbered();
   run.log_metrics(3, "", {{"loss", 0.25}, {"lr", 1e-3}});
