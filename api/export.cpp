@@ -1,6 +1,7 @@
 // Trained weights of a run as ONNX, safetensors or npz.
 #include <filesystem>
 #include <functional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,8 @@
 
 namespace tandem::api {
 namespace {
+
+constexpr std::string_view functions_key = "functions.";  // then the field's name
 
 std::string written(const std::filesystem::path& path) {
   return fmt::format("wrote {} ({})", path.string(),
@@ -76,21 +79,37 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+std::map<std::string, std::string> functions_metadata(const CheckpointContent& content) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [field, functions] : content.position.functions)
+    metadata[std::string(functions_key) + field] = functions;
+  return metadata;
+}
+
+std::map<std::string, std::string> exported_functions(
+    const std::map<std::string, std::string>& metadata) {
+  std::map<std::string, std::string> functions;
+  for (const auto& [key, text] : metadata) {
+    if (key.starts_with(functions_key)) functions[key.substr(functions_key.size())] = text;
+  }
+  return functions;
+}
+
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
                        const std::string& checkpoint) {
   const FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
   const Engine engine(config.threads);
-  const std::map<std::string, std::string> hashes =
-      vocabulary_hashes(found.run_dir, found.content.position.vocabularies);
+  std::map<std::string, std::string> metadata = functions_metadata(found.content);
+  metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   VocabularyCopies vocabularies(found.run_dir, to);
   std::vector<std::string> files{to};
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, config, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
-  std::string text =
-      export_weights(engine, OnnxFile::open(config.model.file), config, found.content, to, hashes);
+  std::string text = export_weights(engine, OnnxFile::open(config.model.file), config,
+                                    found.content, to, metadata);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   return text;

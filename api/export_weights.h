@@ -16,4 +16,9 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
                            const CheckpointContent& content, const std::string& to,
                            const std::map<std::string, std::string>& metadata = {});
 
+/// What of an export's metadata says with which id_functions its model was trained.
+std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);
+std::map<std::string, std::string> exported_functions(
+    const std::map<std::string, std::string>& metadata);
+
 }  // namespace tandem::api

@@ -9,11 +9,13 @@
 #include <mutex>
 #include <set>
 
+#include "api/export_weights.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/data/id_functions.h"
 #include "engine/training/data/table_file.h"
 
 namespace tandem::api {
@@ -195,6 +197,14 @@ const DataConfig& data_of(const RunConfig& config) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+void check_functions(TrainedModel& trained) {
+  const TrainedRun& run = trained.run();
+  const auto functions = run.exported() ? exported_functions(trained.model().file().metadata())
+                                        : run.content.position.functions;
+  refuse_other_functions(functions, trained.config(), run.exported() ? "exported model" : "run",
+                         "take the model that was trained with it");
+}
+
 void check_standard_input(const DataConfig& data, const std::vector<std::string>& files) {
   const auto times = std::count(files.begin(), files.end(), "-");
   if (times == 0) return;
@@ -284,6 +294,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
                                            const std::vector<std::string>& inputs,
                                            const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
+  check_functions(trained);
   const std::vector<std::string>& files = how.data;
   if (files.empty()) refuse("no file is named", "files in the format of [data]", "", "");
   check_standard_input(data, files);
@@ -302,6 +313,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
 
 std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const TrainedOptions& how) {
   const DataConfig& data = data_of(trained.config());
+  check_functions(trained);
   const std::vector<std::string>& files = how.data;
   check_standard_input(data, files);
   const OpenOptions options = options_of(trained, how);

@@ -38,7 +38,15 @@ Json position_json(const TrainingPosition& p) {
   if (p.skipped_in_a_row > 0) json["skipped_in_a_row"] = p.skipped_in_a_row;
   json["finished"] = p.finished;
   if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
+  if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
+  if (!p.functions.empty()) json["functions"] = p.functions;
   return json;
+}
+
+// Of texts by name; without the key there are none.
+std::map<std::string, std::string> texts_of(const Json& json, const char* key) {
+  if (!json.contains(key)) return {};
+  return json[key].get<std::map<std::string, std::string>>();
 }
 
 TrainingPosition position_of(const Json& json) {
@@ -57,9 +65,9 @@ TrainingPosition position_of(const Json& json) {
   p.evaluations_without_better = json.at("evaluations_without_better");
   if (json.contains("skipped_in_a_row")) p.skipped_in_a_row = json["skipped_in_a_row"];
   p.finished = json.at("finished");
-  if (json.contains("vocabularies")) {
-    p.vocabularies = json["vocabularies"].get<std::map<std::string, std::string>>();
-  }
+  p.vocabularies = texts_of(json, "vocabularies");
+  p.optimizers = texts_of(json, "optimizers");
+  p.functions = texts_of(json, "functions");
   return p;
 }
 

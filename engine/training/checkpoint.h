@@ -28,6 +28,8 @@ struct TrainingPosition {
   std::int64_t skipped_in_a_row = 0;  // the last steps, by the loss scale
   bool finished = false;
   std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
+  std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
+  std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
 };
 
 struct CheckpointContent {

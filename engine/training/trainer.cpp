@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "engine/training/check_integers.h"
+#include "engine/training/data/id_functions.h"
 #include "engine/training/finite_check.h"
 #include "engine/training/initialise.h"
+#include "engine/training/parameter_choice.h"
 #include "engine/training/schedule.h"
 #include "engine/training/trainer_state.h"
 
@@ -32,7 +34,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
   my.position.batch_size = my.config.batch_size;
   my.position.vocabularies = my.vocabulary_hashes();
-  const Graph& whole = my.parts.forward(std::min(samples, my.config.pass_size()), true);
+  const Graph whole = my.forward();
   my.data.train = zero_out_of_range(my.config, whole, my.data.train);
   my.data.eval = zero_out_of_range(my.config, whole, my.data.eval);
   const Schedule schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr,
@@ -49,7 +51,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     my.say(note);
   }
   my.infinite = infinite_states(my.states);
-  const Graph& forward = my.parts.forward(std::min(samples, my.config.pass_size()), true);
+  const Graph forward = my.forward();
+  my.position.optimizers = parameter_kinds(my.config, forward);
+  if (my.config.data) my.position.functions = id_functions(*my.config.data);
   check_integer_fields(my.config, forward, *my.data.train);
   if (my.data.eval) {
     check_integer_fields(my.config, forward, *my.data.eval);
@@ -68,6 +72,10 @@ std::int64_t Training::total_steps() const {
   return impl_->length.is_limited() ? impl_->length.steps : 0;
 }
 std::int64_t Training::steps_per_epoch() const { return impl_->length.steps_per_epoch; }
+
+Graph Training::Impl::forward() const {
+  return parts.forward(std::min(data.train->samples(), config.pass_size()), true);
+}
 
 std::uint64_t Training::Impl::copied_bytes() const {
   std::uint64_t bytes = 0;

@@ -1,10 +1,13 @@
 // How a training starts in its run directory, saves and resumes.
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/training/data/id_functions.h"
 #include "engine/training/finite_check.h"
+#include "engine/training/parameter_choice.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -66,6 +69,9 @@ void Training::Impl::resume(const std::string& run_dir) {
       newest_checkpoint(run_dir + "/checkpoints", messages, &path);
   if (content) {  // before anything in the directory changes
     refuse_other_split(content->position, position, config);
+    refuse_other_kinds(content->position.optimizers, config, forward());
+    refuse_other_functions(content->position.functions, config, "run",
+                           "start a new run without --resume");
     // The states of its last step: some appear when frozen parameters thaw.
     runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
     restore_states(states, *content);
@@ -89,11 +95,12 @@ void Training::Impl::resume(const std::string& run_dir) {
     say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
         std::to_string(config.batch_size));
   }
-  const std::optional<double> held_out = position.held_out;
-  position = content->position;
-  position.held_out = held_out;
-  position.batch_size = config.batch_size;
-  position.vocabularies = vocabulary_hashes();
+  const TrainingPosition configured = std::exchange(position, content->position);
+  position.held_out = configured.held_out;
+  position.batch_size = configured.batch_size;
+  position.vocabularies = configured.vocabularies;
+  position.optimizers = configured.optimizers;
+  position.functions = configured.functions;
   if (position.best)
     directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   saved_step = position.step;

@@ -50,6 +50,8 @@ struct Training::Impl {
   std::uint64_t other_bytes = 0;  // that devices copied before the first step and to evaluate
 
   TrainingResult train();
+  /// The model in training form, for a pass of the configuration.
+  Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
 

@@ -6,146 +6,15 @@
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
-#include "engine/graph/selector.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/parameter_choice.h"
 #include "engine/training/table_storage.h"
 
 namespace tandem {
 namespace {
-
-Diagnostic at(const Where& where, std::string message, std::string fix = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = where.file;
-  d.line = where.line;
-  d.column = where.column;
-  d.fix = std::move(fix);
-  return d;
-}
-
-// A table's cache counts as the table.
-bool covers(const Selector& selector, const State& parameter) {
-  return selector.covers_parameter(
-      parameter.path, parameter.cache_of.empty() ? parameter.name : parameter.cache_of);
-}
-
-/// Every selector must cover at least one parameter.
-class Selectors {
- public:
-  explicit Selectors(const Graph& graph) : graph_(graph) {}
-
-  Selector parse(const std::string& text, const Where& where) {
-    Selector selector(text);
-    std::vector<std::string> names;
-    for (const State& state : graph_.states) {
-      if (state.kind != StateKind::parameter) continue;
-      if (covers(selector, state)) return selector;
-      names.push_back(state.path);
-      names.push_back(state.name);
-    }
-    const std::string nearest = nearest_name(text, names);
-    problems.push_back(at(where, "\"" + text + "\" matches no parameter",
-                          nearest.empty() ? "`tandem inspect MODEL` lists them"
-                                          : "did you mean \"" + nearest + "\"?"));
-    return selector;
-  }
-
-  std::vector<Diagnostic> problems;
-
- private:
-  const Graph& graph_;
-};
-
-struct Chosen {
-  State parameter;
-  OptimizerOptions options;
-  Where where;           // of the table that says which kind
-  std::string kind_key;  // in it
-};
-
-bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
-  if (!rule.until) return true;
-  switch (rule.until->unit) {
-    case Duration::Unit::steps:
-      return request.steps_done < rule.until->value;
-    case Duration::Unit::epochs:
-      return request.epochs_done < rule.until->value;
-    case Duration::Unit::seconds:
-      return true;
-  }
-  return true;
-}
-
-// `frozen`: the rules that hold now.
-[[noreturn]] void refuse_nothing_to_train(const RunConfig& config, const Graph& graph,
-                                          const std::vector<const FreezeRule*>& frozen) {
-  const bool any = std::any_of(graph.states.begin(), graph.states.end(), [](const State& state) {
-    return state.kind == StateKind::parameter && state.trainable;
-  });
-  if (!any || frozen.empty()) {
-    throw Error(ErrorKind::usage,
-                at(config.model.where, "nothing to train: no parameter is trainable",
-                   "`tandem inspect MODEL` says why"));
-  }
-  const bool later = std::any_of(frozen.begin(), frozen.end(),
-                                 [](const FreezeRule* rule) { return rule->until.has_value(); });
-  std::vector<Diagnostic> problems;
-  for (const FreezeRule* rule : frozen) {
-    Diagnostic d = at(rule->where, "nothing to train: every parameter is frozen",
-                      later ? "leave a parameter out of parameters.freeze: a step must train one, "
-                              "also before an `until`"
-                            : "leave a parameter out of parameters.freeze");
-    d.path = "parameters.freeze";
-    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "");
-    problems.push_back(std::move(d));
-  }
-  throw Error(ErrorKind::usage, std::move(problems));
-}
-
-std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
-  const RunConfig& config = *request.config;
-  Selectors selectors(graph);
-  std::vector<Selector> frozen;
-  std::vector<const FreezeRule*> frozen_by;
-  std::vector<std::pair<Selector, const OptimizerGroup*>> groups;
-  for (const FreezeRule& rule : config.parameters.freeze) {
-    Selector selector = selectors.parse(rule.at, rule.where);
-    if (!still_frozen(rule, request)) continue;
-    frozen.push_back(std::move(selector));
-    frozen_by.push_back(&rule);
-  }
-  for (const OptimizerGroup& group : config.optimizer.groups) {
-    groups.emplace_back(selectors.parse(group.at, group.where), &group);
-  }
-  if (!selectors.problems.empty()) throw Error(ErrorKind::usage, std::move(selectors.problems));
-
-  std::vector<Chosen> chosen;
-  for (const State& state : graph.states) {
-    if (state.kind != StateKind::parameter || !state.trainable) continue;
-    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
-                                       [&](const Selector& s) { return covers(s, state); });
-    if (is_frozen) continue;
-    Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
-    const OptimizerGroup* last = nullptr;
-    for (const auto& [selector, group] : groups) {
-      if (covers(selector, state)) last = group;  // the last one wins
-    }
-    if (last != nullptr) {
-      next.options = last->options;
-      if (last->options.kind != config.optimizer.base.kind) {
-        next.where = last->where;
-        next.kind_key =
-            "optimizer.groups." + std::to_string(last - config.optimizer.groups.data()) + ".kind";
-      }
-    }
-    chosen.push_back(std::move(next));
-  }
-  if (chosen.empty()) refuse_nothing_to_train(config, graph, frozen_by);
-  return chosen;
-}
 
 // Updates work in float32; without states, in float64, too.
 std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
@@ -153,7 +22,8 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   if (type.dtype == DType::float32 || (type.dtype == DType::float64 && !has_states))
     return std::nullopt;
   const std::string& path = chosen.parameter.path;
-  Diagnostic d = at(chosen.where,
+  Diagnostic d =
+      diagnostic_at(chosen.where,
                     chosen.kind_key + " = \"" + std::string(choice_name(chosen.options.kind)) +
                         "\" cannot update a parameter of this element type",
                     "write the model with this parameter in float32 (precision.compute makes "
@@ -175,11 +45,11 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const TensorType& type = chosen.parameter.start.type();
   if (!kind->by_row || type.rank() >= 2) return std::nullopt;
   const std::string name = "\"" + std::string(choice_name(chosen.options.kind)) + "\"";
-  Diagnostic d = at(chosen.where, chosen.kind_key + " = " + name + " works on rows",
-                    "give it another kind, and " + name +
-                        " to the tables alone: groups = [ { at = "
-                        "\"TABLE:weight\", kind = " +
-                        name + " } ]");
+  Diagnostic d = diagnostic_at(chosen.where, chosen.kind_key + " = " + name + " works on rows",
+                               "give it another kind, and " + name +
+                                   " to the tables alone: groups = [ { at = "
+                                   "\"TABLE:weight\", kind = " +
+                                   name + " } ]");
   d.path = chosen.parameter.path;
   d.expected = "a parameter of at least two dimensions";
   d.got = to_string(type);

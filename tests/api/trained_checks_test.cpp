@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 
 namespace tandem::api {
@@ -112,6 +113,53 @@ TEST_F(TrainedChecksTest, HeldOutLabelsOfOneClassAreRefusedBeforeTraining) {
   EXPECT_THAT(refusal_of([&] { evaluate_run(run_, held_out); }), HasSubstr("has no auc"));
   options.overrides = {"eval.metrics=[\"log_loss\"]"};
   EXPECT_EQ(refusal_of(with), "no error");
+}
+
+TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
+  const auto hashed = [](const std::string& functions) {
+    return std::vector<std::string>{"data.fields.ids.as=[" + functions + "]",
+                                    "parameters.shape=[{at=\"{wide,deep}:weight\", rows=300}]"};
+  };
+  TrainOptions training;
+  training.run_dir = folder_ / "hashed";
+  training.overrides = hashed("\"missing(-1)\", \"hash(300)\"");
+  const auto train = [&] { Trainer(folder_ / "train.toml", training).run(); };
+  train();
+  training.resume = true;
+  training.overrides = hashed("\"missing(-1)\", \"hash(299)\"");
+  const std::string then_and_now = "of this field: ids would mean other rows: expected hash(300), ";
+  EXPECT_THAT(error_of(train, ErrorKind::usage),
+              AllOf(HasSubstr("data.fields.ids: the run was trained with other functions"),
+                    HasSubstr(then_and_now + "got hash(299) (write hash(300), or start a new")));
+  training.overrides = hashed("\"missing(-2)\", \"hash( 300 )\"");
+  training.overrides.push_back("epochs=2");
+  train();
+
+  export_run(folder_ / "hashed", model_, "latest");
+  PredictOptions options;
+  options.data = {folder_ / "eval.tsv"};
+  options.to = folder_ / "predicted.tsv";
+  options.overrides = training.overrides;
+  options.config = folder_ / "train.toml";
+  predict_run(model_, options);
+  options.overrides = hashed("\"missing(-1)\", \"hash(299)\"");
+  EXPECT_THAT(error_of([&] { predict_run(model_, options); }, ErrorKind::usage),
+              AllOf(HasSubstr("data.fields.ids: the exported model was trained with other"),
+                    HasSubstr(then_and_now + "got hash(299)")));
+  EXPECT_THAT(error_of([&] { evaluate_run(model_, options); }, ErrorKind::usage),
+              HasSubstr("got hash(299)"));
+  PredictOptions of_run = options;
+  of_run.config.clear();
+  of_run.overrides.pop_back();
+  EXPECT_THAT(error_of([&] { predict_run(folder_ / "hashed", of_run); }, ErrorKind::usage),
+              HasSubstr("data.fields.ids: the run was trained with other functions"));
+
+  // A model that says nothing of functions.
+  std::string bytes = read_file(model_);
+  const std::size_t key = bytes.find("tandem.functions.ids");
+  ASSERT_NE(key, std::string::npos);
+  write_file(model_, bytes.replace(key, 7, "others."));
+  predict_run(model_, options);
 }
 
 TEST_F(TrainedChecksTest, AnotherVocabularyIsNotExported) {

@@ -106,7 +106,51 @@ TEST_F(ResumeTest, AnEvaluationThatWasLoggedIsNotLoggedAgain) {
 TEST_F(ResumeTest, AnotherOptimizerCannotResume) {
   const Trained stopped = run({}, 3);
   EXPECT_THAT(testing::error_text([&] { run({"optimizer.kind=adam"}, 0, stopped.result.run_dir); }),
-              HasSubstr("optimizer kinds may not change on resume"));
+              HasSubstr("another kind of optimizer, which may not change on resume: expected sgd, "
+                        "got adam"));
+}
+
+// States of the same names mean something else to another kind.
+TEST_F(ResumeTest, AKindWithTheSameStatesCannotResume) {
+  const std::vector<std::pair<std::string, std::string>> same_states{
+      {"adam", "adamw"}, {"adam", "lamb"}, {"lazy_adam", "adam"}, {"ftrl", "group_ftrl"}};
+  for (const auto& [then, now] : same_states) {
+    const std::string path = folder_ / (then + "-" + now);
+    const auto keys = [&](const std::string& kind) {
+      return std::vector<std::string>{
+          "run_dir=\"" + path + "\"",
+          "optimizer.groups=[{at=\"*:weight\", kind=\"" + kind + "\"}]"};
+    };
+    run(keys(then), 3);
+    const auto metrics = metrics_of(path).size();
+    const std::string refused = testing::error_text([&] { run(keys(now), 0, path); });
+    EXPECT_THAT(refused,
+                HasSubstr("optimizer.groups.0.kind: the run has trained \"fc1:weight\" and "
+                          "1 more with another kind of optimizer"));
+    EXPECT_THAT(refused, HasSubstr("expected " + then + ", got " + now));
+    EXPECT_THAT(refused, HasSubstr("start a new run without --resume"));
+    EXPECT_EQ(metrics_of(path).size(), metrics);  // nothing was cut
+    EXPECT_EQ(run(keys(then), 0, path).result.steps, 6u);
+  }
+}
+
+TEST_F(ResumeTest, NumbersOfAnOptimizerMayChange) {
+  const Trained stopped = run({"optimizer.kind=adamw"}, 3);
+  const Trained resumed = run({"optimizer.kind=adamw", "optimizer.lr=0.5",
+                               "optimizer.weight_decay=0.2", "optimizer.beta1=0.8"},
+                              0, stopped.result.run_dir);
+  EXPECT_EQ(resumed.result.steps, 6u);
+}
+
+TEST_F(ResumeTest, ACheckpointThatDoesNotKnowItsKindsIsTaken) {
+  const Trained stopped = run({"optimizer.kind=adam"}, 3);
+  const std::string checkpoints = stopped.result.run_dir + "/checkpoints";
+  CheckpointContent content = read_checkpoint(checkpoints + "/step-00000003");
+  EXPECT_EQ(content.position.optimizers.at("fc1.weight"), "adam");
+  content.position.optimizers.clear();
+  fs::rename(checkpoints + "/step-00000003", checkpoints + "/kept");
+  write_checkpoint(checkpoints, content);
+  EXPECT_EQ(run({"optimizer.kind=adamw"}, 0, stopped.result.run_dir).result.steps, 6u);
 }
 
 // It draws which samples are held out.
@@ -149,7 +193,7 @@ TEST_F(ResumeTest, AnOptimizerWithFewerStatesCannotResume) {
   EXPECT_THAT(testing::error_text([&] {
                 run({"optimizer.kind=sgd", "optimizer.momentum=0"}, 0, stopped.result.run_dir);
               }),
-              HasSubstr("resume with the optimizer kinds of the first run"));
+              HasSubstr("expected adam, got sgd"));
   EXPECT_EQ(metrics_of(stopped.result.run_dir).size(), metrics);  // nothing was cut
 }
 

@@ -1,0 +1,198 @@
+#include "engine/training/parameter_choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "engine/graph/selector.h"
+#include "engine/training/config/config_names.h"
+
+namespace tandem {
+namespace {
+
+// A table's cache counts as the table.
+bool covers(const Selector& selector, const State& parameter) {
+  return selector.covers_parameter(
+      parameter.path, parameter.cache_of.empty() ? parameter.name : parameter.cache_of);
+}
+
+/// Every selector must cover at least one parameter.
+class Selectors {
+ public:
+  explicit Selectors(const Graph& graph) : graph_(graph) {}
+
+  Selector parse(const std::string& text, const Where& where) {
+    Selector selector(text);
+    std::vector<std::string> names;
+    for (const State& state : graph_.states) {
+      if (state.kind != StateKind::parameter) continue;
+      if (covers(selector, state)) return selector;
+      names.push_back(state.path);
+      names.push_back(state.name);
+    }
+    const std::string nearest = nearest_name(text, names);
+    problems.push_back(diagnostic_at(where, "\"" + text + "\" matches no parameter",
+                                     nearest.empty() ? "`tandem inspect MODEL` lists them"
+                                                     : "did you mean \"" + nearest + "\"?"));
+    return selector;
+  }
+
+  std::vector<Diagnostic> problems;
+
+ private:
+  const Graph& graph_;
+};
+
+bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
+  if (!rule.until) return true;
+  switch (rule.until->unit) {
+    case Duration::Unit::steps:
+      return request.steps_done < rule.until->value;
+    case Duration::Unit::epochs:
+      return request.epochs_done < rule.until->value;
+    case Duration::Unit::seconds:
+      return true;
+  }
+  return true;
+}
+
+// `frozen`: the rules that hold now.
+[[noreturn]] void refuse_nothing_to_train(const RunConfig& config, const Graph& graph,
+                                          const std::vector<const FreezeRule*>& frozen) {
+  const bool any = std::any_of(graph.states.begin(), graph.states.end(), [](const State& state) {
+    return state.kind == StateKind::parameter && state.trainable;
+  });
+  if (!any || frozen.empty()) {
+    throw Error(ErrorKind::usage,
+                diagnostic_at(config.model.where, "nothing to train: no parameter is trainable",
+                              "`tandem inspect MODEL` says why"));
+  }
+  const bool later = std::any_of(frozen.begin(), frozen.end(),
+                                 [](const FreezeRule* rule) { return rule->until.has_value(); });
+  std::vector<Diagnostic> problems;
+  for (const FreezeRule* rule : frozen) {
+    Diagnostic d =
+        diagnostic_at(rule->where, "nothing to train: every parameter is frozen",
+                      later ? "leave a parameter out of parameters.freeze: a step must train one, "
+                              "also before an `until`"
+                            : "leave a parameter out of parameters.freeze");
+    d.path = "parameters.freeze";
+    d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "");
+    problems.push_back(std::move(d));
+  }
+  throw Error(ErrorKind::usage, std::move(problems));
+}
+
+/// Those that are trained once all rules of `freeze` that end have ended.
+std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
+  TrainingRequest request;
+  request.config = &config;
+  request.epochs_done = std::numeric_limits<double>::infinity();
+  request.steps_done = std::numeric_limits<std::int64_t>::max();
+  std::vector<Chosen> chosen = choose_parameters(forward, request);
+  std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.cache_of.empty(); });
+  return chosen;
+}
+
+/// Parameters whose kind has changed in the same way, at the same key.
+struct OtherKind {
+  const Chosen* first = nullptr;
+  std::string before;
+  int parameters = 0;
+};
+
+}  // namespace
+
+Diagnostic diagnostic_at(const Where& where, std::string message, std::string fix) {
+  Diagnostic d;
+  d.message = std::move(message);
+  d.file = where.file;
+  d.line = where.line;
+  d.column = where.column;
+  d.fix = std::move(fix);
+  return d;
+}
+
+std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
+  const RunConfig& config = *request.config;
+  Selectors selectors(graph);
+  std::vector<Selector> frozen;
+  std::vector<const FreezeRule*> frozen_by;
+  std::vector<std::pair<Selector, const OptimizerGroup*>> groups;
+  for (const FreezeRule& rule : config.parameters.freeze) {
+    Selector selector = selectors.parse(rule.at, rule.where);
+    if (!still_frozen(rule, request)) continue;
+    frozen.push_back(std::move(selector));
+    frozen_by.push_back(&rule);
+  }
+  for (const OptimizerGroup& group : config.optimizer.groups) {
+    groups.emplace_back(selectors.parse(group.at, group.where), &group);
+  }
+  if (!selectors.problems.empty()) throw Error(ErrorKind::usage, std::move(selectors.problems));
+
+  std::vector<Chosen> chosen;
+  for (const State& state : graph.states) {
+    if (state.kind != StateKind::parameter || !state.trainable) continue;
+    const bool is_frozen = std::any_of(frozen.begin(), frozen.end(),
+                                       [&](const Selector& s) { return covers(s, state); });
+    if (is_frozen) continue;
+    Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
+    const OptimizerGroup* last = nullptr;
+    for (const auto& [selector, group] : groups) {
+      if (covers(selector, state)) last = group;  // the last one wins
+    }
+    if (last != nullptr) {
+      next.options = last->options;
+      if (last->options.kind != config.optimizer.base.kind) {
+        next.where = last->where;
+        next.kind_key =
+            "optimizer.groups." + std::to_string(last - config.optimizer.groups.data()) + ".kind";
+      }
+    }
+    chosen.push_back(std::move(next));
+  }
+  if (chosen.empty()) refuse_nothing_to_train(config, graph, frozen_by);
+  return chosen;
+}
+
+std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward) {
+  std::map<std::string, std::string> kinds;
+  for (const Chosen& c : ever_chosen(config, forward))
+    kinds[c.parameter.name] = choice_name(c.options.kind);
+  return kinds;
+}
+
+void refuse_other_kinds(const std::map<std::string, std::string>& before, const RunConfig& config,
+                        const Graph& forward) {
+  const std::vector<Chosen> chosen = ever_chosen(config, forward);
+  std::vector<OtherKind> others;
+  for (const Chosen& c : chosen) {
+    const auto then = before.find(c.parameter.name);
+    if (then == before.end() || then->second == choice_name(c.options.kind)) continue;
+    auto same = std::find_if(others.begin(), others.end(), [&](const OtherKind& other) {
+      return other.first->kind_key == c.kind_key && other.before == then->second;
+    });
+    if (same == others.end()) same = others.insert(same, {&c, then->second});
+    ++same->parameters;
+  }
+  std::vector<Diagnostic> problems;
+  for (const OtherKind& other : others) {
+    const std::string more =
+        other.parameters > 1 ? " and " + std::to_string(other.parameters - 1) + " more" : "";
+    Diagnostic d = diagnostic_at(
+        other.first->where,
+        "the run has trained \"" + other.first->parameter.path + "\"" + more +
+            " with another kind of optimizer, which may not change on resume",
+        "give " + std::string(other.parameters > 1 ? "them" : "it") + " the kind \"" +
+            other.before + "\" (optimizer.kind, or that of a group that covers " +
+            (other.parameters > 1 ? "them" : "it") +
+            "; lr and other numbers may change), or start a new run without --resume");
+    d.path = other.first->kind_key;
+    d.expected = other.before;
+    d.got = choice_name(other.first->options.kind);
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+}  // namespace tandem

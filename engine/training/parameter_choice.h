@@ -1,0 +1,33 @@
+// Which parameters a step trains, and the optimizer that the configuration gives each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/training/training_graph.h"
+
+namespace tandem {
+
+struct Chosen {
+  State parameter;
+  OptimizerOptions options;
+  Where where;           // of the table that says which kind
+  std::string kind_key;  // in it
+};
+
+/// Throws Error{usage}: nothing to train, selectors that match no parameter (nearest name given).
+std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request);
+
+/// The name of the optimizer's kind by the name of the parameter, of all that this configuration
+/// ever trains: what a checkpoint says of its optimizers.
+std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward);
+
+/// Error{usage} where a parameter had another kind `before`. One that is not named there is fine.
+void refuse_other_kinds(const std::map<std::string, std::string>& before, const RunConfig& config,
+                        const Graph& forward);
+
+Diagnostic diagnostic_at(const Where& where, std::string message, std::string fix = "");
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+// Functions that decide ids: which count, and that others are refused.
+#include "engine/training/data/id_functions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/training/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+
+RunConfig config_with(const std::string& functions) {
+  return parse_run_config(R"toml(
+model = "model.onnx"
+batch_size = 4
+steps = 1
+[optimizer]
+kind = "sgd"
+[data]
+kind = "tsv"
+columns = [ "a", "b" ]
+train = { files = [ "rows.tsv" ] }
+[data.fields]
+label = "b"
+ids = { from = "a", as = [ )toml" +
+                              functions + " ] }\n",
+                          "/nowhere/train.toml");
+}
+
+std::string ids_of(const std::string& functions) {
+  return id_functions(*config_with(functions).data).at("ids");
+}
+
+TEST(IdFunctionsTest, WhatIdsDependOn) {
+  EXPECT_EQ(ids_of("'hash( 300 )'"), "hash(300)");
+  EXPECT_EQ(ids_of("'missing(-1)', 'hash(300)'"), "hash(300)");
+  EXPECT_EQ(ids_of("'split(\"|\", max=8, pad=3)', 'hash(300)'"), "hash(300)");
+  EXPECT_EQ(ids_of("'split(\"|\", max=8)', 'hash(300)'"), "split(..., pad=0), hash(300)");
+  EXPECT_EQ(ids_of("'log1p', 'bucketize(1, 10.5)', 'hash(7)'"),
+            "log1p, bucketize(1, 10.5), hash(7)");
+  EXPECT_EQ(ids_of("'bucketize(1, 2)', 'log1p', 'scale(0.5)'"), "bucketize(1, 2)");
+  EXPECT_EQ(ids_of("'log1p', 'float32'"), "");
+  EXPECT_EQ(ids_of("'vocabulary'"), "");  // its file tells
+}
+
+TEST(IdFunctionsTest, OthersAreRefused) {
+  const auto refusal = [](const std::string& before, const std::string& functions) {
+    return testing::error_text([&] {
+      refuse_other_functions({{"ids", before}}, config_with(functions), "run", "train a new one");
+    });
+  };
+  EXPECT_EQ(refusal("hash(300)", "'missing(0)', 'hash(300)'"), "no error");
+  EXPECT_THAT(refusal("hash(300)", "'hash(299)'"),
+              HasSubstr("data.fields.ids: the run was trained with other functions of this field: "
+                        "ids would mean other rows: expected hash(300), got hash(299) (write "
+                        "hash(300), or train a new one)"));
+  EXPECT_THAT(refusal("bucketize(1, 2)", "'bucketize(1, 3)'"), HasSubstr("got bucketize(1, 3)"));
+  EXPECT_THAT(refusal("hash(300)", "'int64'"), HasSubstr("got neither hash nor bucketize"));
+  EXPECT_THAT(refusal("", "'hash(3)'"), HasSubstr("(leave hash(3) out, or train a new one)"));
+  // Of a run that says nothing of this field.
+  refuse_other_functions({{"label", ""}}, config_with("'hash(3)'"), "run", "");
+}
+
+}  // namespace
+}  // namespace tandem
