@@ -165,15 +165,19 @@ std::string Trainer::summary() const {
   }
   std::size_t instructions = 0;
   for (const Queue& queue : program.plan().queues) instructions += queue.instructions.size();
+  const std::int64_t total = my.training->total_steps();
+  // Where a resumed run ends is known once its checkpoint is read.
+  const std::string steps =
+      my.resume_from.empty() && total > 0 ? fmt::format("{} steps, ", total) : "";
   std::string text = fmt::format(
       "model      {}  ({} parameters in {} tensors)\n{}\n"
       "plan       {} instructions, {} threads\n{}"
-      "training   {} steps, {} per epoch, batch {}",
+      "training   {}{} steps per epoch, batch {}",
       my.config.model.file, elements, parameters,
       placement_line(program.lowered(), program.plan(), my.model.placing(),
                      my.config.batch_size / my.config.pass_size()),
       instructions, my.engine.cpu->facts().threads,
-      memory_text(program.plan(), my.model.placing().resolved()), my.training->total_steps(),
+      memory_text(program.plan(), my.model.placing().resolved()), steps,
       my.training->steps_per_epoch(), my.config.batch_size);
   for (const std::string& line : table_lines(my.model.placing().resolved())) text += "\n" + line;
   for (const Diagnostic& d : my.model.placing().resolved().warnings) {

@@ -6,11 +6,27 @@
 #include <utility>
 
 #include "engine/graph/error.h"
-#include "engine/training/data/loader.h"
 
 namespace tandem {
+namespace {
 
-RunLength run_length(const RunConfig& config, std::int64_t samples) {
+/// Steps that a run of one batch size would have made up to a place in the data. Its epoch is
+/// counted from the end: resumed in the middle, its steps begin there.
+std::int64_t steps_to(const DataPosition& data, std::int64_t samples, std::int64_t steps_per_epoch,
+                      std::int64_t batch_size, bool drop_last) {
+  const std::int64_t left = std::max<std::int64_t>(0, samples - data.sample);
+  return (data.epoch + 1) * steps_per_epoch - tandem::steps_per_epoch(left, batch_size, drop_last);
+}
+
+}  // namespace
+
+bool RunLength::has_passed(const Duration& duration, std::int64_t step) const {
+  return duration.unit != Duration::Unit::seconds &&
+         since_start(step, duration.unit == Duration::Unit::epochs) >=
+             duration.steps(steps_per_epoch);
+}
+
+RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPlace& place) {
   const bool drop_last = config.data && config.data->drop_last;
   RunLength length;
   length.steps_per_epoch = steps_per_epoch(samples, config.batch_size, drop_last);
@@ -23,6 +39,8 @@ RunLength run_length(const RunConfig& config, std::int64_t samples) {
     d.fix = "lower batch_size, or set data.drop_last = false";
     throw Error(ErrorKind::usage, std::move(d));
   }
+  length.origin = place.step - steps_to(place.data, samples, length.steps_per_epoch,
+                                        config.batch_size, drop_last);
   // The first of steps and epochs ends the run.
   length.steps = config.steps.value_or(RunLength::unlimited);
   if (config.epochs || (!config.steps && !config.max_seconds)) {
@@ -39,19 +57,27 @@ RunLength run_length(const RunConfig& config, std::int64_t samples) {
       throw Error(ErrorKind::usage, std::move(d));
     }
     const std::int64_t whole = std::max<std::int64_t>(1, std::llround(steps));
-    length.steps = std::min(length.steps, whole);
+    // Counted with another batch size, an end that has passed may be at no step of the run.
+    const std::int64_t end =
+        length.origin == 0 ? whole : std::max(whole + length.origin, place.step);
+    length.ends_by_epochs = end <= length.steps;
+    length.steps = std::min(length.steps, end);
   }
   return length;
 }
 
-Every::Every(const std::optional<Duration>& duration, std::int64_t steps_per_epoch)
+Every::Every(const std::optional<Duration>& duration, const RunLength& length)
     : duration_(duration), last_(std::chrono::steady_clock::now()) {
-  if (duration_) steps_ = duration_->steps(steps_per_epoch);
+  if (!duration_) return;
+  steps_ = duration_->steps(length.steps_per_epoch);
+  if (duration_->unit == Duration::Unit::epochs) origin_ = length.origin;
 }
 
 bool Every::due(std::uint64_t step) {
   if (!duration_) return false;
-  if (duration_->unit != Duration::Unit::seconds) return step % steps_ == 0;
+  if (duration_->unit != Duration::Unit::seconds) {
+    return (static_cast<std::int64_t>(step) - origin_) % steps_ == 0;
+  }
   if (seconds_since(last_) < duration_->value) return false;
   last_ = std::chrono::steady_clock::now();
   return true;

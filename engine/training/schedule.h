@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/training/config/run_config.h"
+#include "engine/training/run_length.h"
 
 namespace tandem {
 
@@ -12,16 +12,18 @@ namespace tandem {
 /// of 1/w; the phase after it runs over the remaining steps.
 ///   cosine: final + (lr - final) (1 + cos(pi t / T)) / 2, T = steps after the warm-up, t from 0
 ///   linear: lr + (final - lr) t / T        step: lr gamma^floor(t / step_size)
+/// A warm-up or step_size in epochs, and cosine and linear of a run that epochs end, follow the
+/// place in the data.
 class Schedule {
  public:
-  Schedule(const ScheduleConfig& config, double base_lr, std::int64_t total_steps,
-           std::int64_t steps_per_epoch);
+  Schedule(const ScheduleConfig& config, double base_lr, const RunLength& length);
   /// Multiply a group's own rate by this.
   double factor(std::int64_t step) const;
 
  private:
   ScheduleConfig config_;
   double base_lr_;
+  RunLength length_;
   std::int64_t warmup_ = 0, rest_ = 1, step_size_ = 1;
 };
 

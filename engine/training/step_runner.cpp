@@ -12,10 +12,10 @@ struct StepRunner::Impl {
   const RunConfig& config;
   RunParts parts;
   std::shared_ptr<const DataSource> source;
+  RunLength length;
   Schedule schedule;
   StateStore& states;
   std::shared_ptr<Arenas> arenas;
-  std::int64_t steps_per_epoch = 1;
 
   std::vector<std::string> field_names;
   std::vector<int> fields;  // those that programs are fed
@@ -29,6 +29,8 @@ struct StepRunner::Impl {
 
   std::vector<bool> frozen_now() const;
   void build();
+  void build_where_due();
+  std::vector<PassShape> shapes() const;
   void open_loader();
   double denominator(const LossTerm& term, const Pass& first) const;
   RunParts parts_for(const PassShape& shape) const;
@@ -38,16 +40,15 @@ struct StepRunner::Impl {
 };
 
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
-                       std::shared_ptr<const DataSource> source, const Schedule& schedule,
-                       StateStore& states, std::shared_ptr<Arenas> arenas,
-                       std::int64_t steps_per_epoch)
+                       std::shared_ptr<const DataSource> source, const RunLength& length,
+                       StateStore& states, std::shared_ptr<Arenas> arenas)
     : impl_(new Impl{config,
                      parts,
                      std::move(source),
-                     schedule,
+                     length,
+                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
                      states,
                      std::move(arenas),
-                     steps_per_epoch,
                      {},
                      {},
                      {},
@@ -79,7 +80,7 @@ std::vector<bool> StepRunner::Impl::frozen_now() const {
   std::vector<bool> result;
   for (const FreezeRule& rule : config.parameters.freeze) {
     result.push_back(!rule.until ||
-                     static_cast<std::int64_t>(steps_done) < rule.until->steps(steps_per_epoch));
+                     !length.has_passed(*rule.until, static_cast<std::int64_t>(steps_done)));
   }
   return result;
 }
@@ -92,12 +93,24 @@ RunParts StepRunner::Impl::parts_for(const PassShape& shape) const {
   return own;
 }
 
+std::vector<PassShape> StepRunner::Impl::shapes() const {
+  const bool drop_last = config.data && config.data->drop_last;
+  const auto needed_by = [&](std::int64_t samples) {
+    return needed_shapes(samples, config.batch_size, config.pass_size(), drop_last);
+  };
+  std::vector<PassShape> all = needed_by(source->samples());
+  // Resumed with another batch size, this epoch may end with a step of its own.
+  for (const PassShape& shape :
+       needed_by(std::max<std::int64_t>(0, source->samples() - position.sample))) {
+    if (std::find(all.begin(), all.end(), shape) == all.end()) all.push_back(shape);
+  }
+  return all;
+}
+
 void StepRunner::Impl::build() {
   frozen = frozen_now();
   programs.clear();
-  const bool drop_last = config.data && config.data->drop_last;
-  for (const PassShape& shape :
-       needed_shapes(source->samples(), config.batch_size, config.pass_size(), drop_last)) {
+  for (const PassShape& shape : shapes()) {
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*source, shape.pass);
@@ -105,7 +118,7 @@ void StepRunner::Impl::build() {
     request.samples = {shape.pass, shape.step};
     request.evaluate = parts.evaluate;
     request.steps_done = static_cast<std::int64_t>(steps_done);
-    request.epochs_done = static_cast<double>(steps_done) / static_cast<double>(steps_per_epoch);
+    request.epochs_done = length.epoch(request.steps_done);
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
     check_fed_inputs(training, config, request.fields);
@@ -120,9 +133,16 @@ void StepRunner::Impl::build() {
   fields = fed_fields(*main);
 }
 
-void StepRunner::prepare(std::uint64_t steps_done) {
-  impl_->steps_done = steps_done;
-  if (impl_->frozen != impl_->frozen_now()) impl_->build();
+void StepRunner::Impl::build_where_due() {
+  if (frozen != frozen_now() || programs.size() != shapes().size()) build();
+}
+
+void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length) {
+  Impl& my = *impl_;
+  my.length = length;
+  my.schedule = Schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, length);
+  my.steps_done = steps_done;
+  my.build_where_due();
 }
 
 void StepRunner::Impl::open_loader() {
@@ -149,8 +169,9 @@ void StepRunner::Impl::open_loader() {
 }
 
 void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
-  prepare(steps_done);
+  impl_->steps_done = steps_done;
   impl_->position = position;
+  impl_->build_where_due();
   impl_->open_loader();
 }
 

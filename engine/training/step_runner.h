@@ -29,12 +29,13 @@ struct StepResult {
 class StepRunner {
  public:
   StepRunner(const RunConfig& config, const RunParts& parts,
-             std::shared_ptr<const DataSource> source, const Schedule& schedule, StateStore& states,
-             std::shared_ptr<Arenas> arenas, std::int64_t steps_per_epoch);
+             std::shared_ptr<const DataSource> source, const RunLength& length, StateStore& states,
+             std::shared_ptr<Arenas> arenas);
   ~StepRunner();
 
-  /// Builds the programs that are due after `steps_done` (freeze rules may end); before `start`.
-  void prepare(std::uint64_t steps_done);
+  /// Builds the programs that are due after `steps_done` (freeze rules may end) of a run that now
+  /// has this length; before `start`.
+  void prepare(std::uint64_t steps_done, const RunLength& length);
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
   /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the

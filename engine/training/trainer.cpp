@@ -11,7 +11,6 @@
 #include "engine/training/finite_check.h"
 #include "engine/training/initialise.h"
 #include "engine/training/parameter_choice.h"
-#include "engine/training/schedule.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -37,10 +36,8 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   const Graph whole = my.forward();
   my.data.train = zero_out_of_range(my.config, whole, my.data.train);
   my.data.eval = zero_out_of_range(my.config, whole, my.data.eval);
-  const Schedule schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr,
-                          my.length.steps, my.length.steps_per_epoch);
-  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, schedule, my.states,
-                                           my.arenas, my.length.steps_per_epoch);
+  my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, my.length, my.states,
+                                           my.arenas);
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
   const Lowered& lowered = my.runner->main_program().program->lowered();
   // Shown with the plan by whoever shows that.
@@ -102,9 +99,9 @@ TrainingResult Training::run(const std::string& resume_from,
 TrainingResult Training::Impl::train() {
   Impl& my = *this;
   my.started = my.logged_at = Clock::now();
-  Every log_every(my.config.log.every, my.length.steps_per_epoch);
-  Every eval_every(my.config.eval.every, my.length.steps_per_epoch);
-  Every save_every(my.config.checkpoint.every, my.length.steps_per_epoch);
+  Every log_every(my.config.log.every, my.length);
+  Every eval_every(my.config.eval.every, my.length);
+  Every save_every(my.config.checkpoint.every, my.length);
   bool interrupted = false;
   my.first_step = my.position.step;
   my.other_bytes = my.copied_bytes();

@@ -72,8 +72,11 @@ void Training::Impl::resume(const std::string& run_dir) {
     refuse_other_kinds(content->position.optimizers, config, forward());
     refuse_other_functions(content->position.functions, config, "run",
                            "start a new run without --resume");
+    length =
+        run_length(config, data.train->samples(),
+                   {static_cast<std::int64_t>(content->position.step), content->position.data});
     // The states of its last step: some appear when frozen parameters thaw.
-    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1);
+    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1, length);
     restore_states(states, *content);
     carried = restore_loss_scale(states, config.precision, *content, path);
     if (states.has(skipped_steps_state)) {
@@ -93,7 +96,8 @@ void Training::Impl::resume(const std::string& run_dir) {
   }
   if (content->position.batch_size != config.batch_size) {
     say("batch_size changed from " + std::to_string(content->position.batch_size) + " to " +
-        std::to_string(config.batch_size));
+        std::to_string(config.batch_size) +
+        (length.is_limited() ? ": the run ends at step " + std::to_string(length.steps) : ""));
   }
   const TrainingPosition configured = std::exchange(position, content->position);
   position.held_out = configured.held_out;

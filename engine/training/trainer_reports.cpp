@@ -44,10 +44,10 @@ void Training::Impl::report(bool is_evaluation,
   if (!hooks.on_progress) return;
   TrainingProgress progress;
   progress.step = position.step;
-  progress.epoch = static_cast<double>(position.step) / length.steps_per_epoch;
+  progress.epoch = length.epoch(static_cast<std::int64_t>(position.step));
   if (length.is_limited()) {
     progress.steps = length.steps;
-    progress.epochs = static_cast<double>(length.steps) / length.steps_per_epoch;
+    progress.epochs = length.epoch(length.steps);
   }
   progress.evaluation = is_evaluation;
   progress.values = values;

@@ -48,6 +48,7 @@ class ApiTrainerTest : public ::testing::Test {
 TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
   Trainer trainer(config, options({"steps=45", "checkpoint.every=20 steps"}));
   EXPECT_THAT(trainer.summary(), HasSubstr("38282 parameters"));
+  EXPECT_THAT(trainer.summary(), HasSubstr("training   45 steps, 45 steps per epoch, batch 32"));
   const TrainResult result = trainer.run();
   EXPECT_EQ(result.steps, 45u);
   EXPECT_EQ(result.run_dir, folder_ / "run");
@@ -68,7 +69,9 @@ TEST_F(ApiTrainerTest, TrainsResumesAndExports) {
 
   TrainOptions more = options({"steps=50"});
   more.resume = true;
-  EXPECT_EQ(Trainer(config, more).run().steps, 50u);
+  Trainer resumed(config, more);
+  EXPECT_THAT(resumed.summary(), HasSubstr("training   45 steps per epoch, batch 32"));
+  EXPECT_EQ(resumed.run().steps, 50u);
   EXPECT_THAT(messages_, Contains("resumed at step 45"));
 
   for (const char* file : {"trained.onnx", "weights.safetensors", "weights.npz"}) {

@@ -178,15 +178,6 @@ TEST_F(ResumeTest, AnotherHeldOutPartCannotResume) {
   EXPECT_GT(run(holding("0.1"), 0, stopped.result.run_dir).result.steps, 3u);
 }
 
-TEST_F(ResumeTest, AnotherBatchSizeIsSaid) {
-  const Trained stopped = run({}, 3);
-  const std::int64_t before = testing::small_config(folder_.path(), {}).batch_size;
-  const std::string after = std::to_string(before / 2);
-  const Trained resumed = run({"batch_size=" + after}, 0, stopped.result.run_dir);
-  EXPECT_THAT(resumed.messages, ::testing::Contains("batch_size changed from " +
-                                                    std::to_string(before) + " to " + after));
-}
-
 TEST_F(ResumeTest, AnOptimizerWithFewerStatesCannotResume) {
   const Trained stopped = run({"optimizer.kind=adam"}, 3);
   const auto metrics = metrics_of(stopped.result.run_dir).size();

@@ -13,7 +13,7 @@ Duration steps(double n) { return {n, Duration::Unit::steps}; }
 TEST(ScheduleTest, ConstantWithWarmUp) {
   ScheduleConfig config;
   config.warmup = steps(4);
-  const Schedule schedule(config, 0.1, 100, 10);
+  const Schedule schedule(config, 0.1, {10, 100});
   EXPECT_DOUBLE_EQ(schedule.factor(1), 0.25);
   EXPECT_DOUBLE_EQ(schedule.factor(4), 1.0);
   EXPECT_DOUBLE_EQ(schedule.factor(5), 1.0);
@@ -26,7 +26,7 @@ TEST(ScheduleTest, CosineIsPyTorchs) {
   ScheduleConfig config;
   config.kind = ScheduleKind::cosine;
   config.final = 0.01;
-  const Schedule schedule(config, 0.1, 10, 10);
+  const Schedule schedule(config, 0.1, {10, 10});
   EXPECT_NEAR(0.1 * schedule.factor(1), 0.1, 1e-12);
   EXPECT_NEAR(0.1 * schedule.factor(6), 0.055, 1e-12);
   EXPECT_NEAR(0.1 * schedule.factor(10), 0.0122025, 1e-7);
@@ -37,13 +37,13 @@ TEST(ScheduleTest, StepAndLinear) {
   config.kind = ScheduleKind::step;
   config.step_size = Duration{1, Duration::Unit::epochs};
   config.gamma = 0.5;
-  const Schedule by_epoch(config, 1, 30, 10);
+  const Schedule by_epoch(config, 1, {10, 30});
   EXPECT_DOUBLE_EQ(by_epoch.factor(10), 1);
   EXPECT_DOUBLE_EQ(by_epoch.factor(11), 0.5);
   EXPECT_DOUBLE_EQ(by_epoch.factor(30), 0.25);
   config.kind = ScheduleKind::linear;
   config.final = 0;
-  const Schedule linear(config, 1, 10, 10);
+  const Schedule linear(config, 1, {10, 10});
   EXPECT_DOUBLE_EQ(linear.factor(1), 1);
   EXPECT_DOUBLE_EQ(linear.factor(6), 0.5);
 }

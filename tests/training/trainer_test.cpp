@@ -128,7 +128,7 @@ TEST_F(TrainerTest, RatesFollowTheSchedule) {
   config.kind = ScheduleKind::cosine;
   config.warmup = Duration{2, Duration::Unit::steps};
   config.final = 0.01;
-  const Schedule schedule(config, 0.1, 6, 3);
+  const Schedule schedule(config, 0.1, {3, 6});
   for (const TrainingProgress& p : run.steps) {
     EXPECT_DOUBLE_EQ(Trained::value(p, "lr"),
                      0.1 * schedule.factor(static_cast<std::int64_t>(p.step)));

@@ -1,0 +1,139 @@
+// Runs that are resumed with another batch_size.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "engine/training/checkpoint.h"
+#include "engine/training/schedule.h"
+#include "tests/training/training_run.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::Trained;
+using Keys = std::vector<std::string>;
+using Json = nlohmann::json;
+
+class ResumeChangedTest : public testing::TrainingRun {
+ protected:
+  static Keys with(Keys keys, const Keys& more) {
+    keys.insert(keys.end(), more.begin(), more.end());
+    return keys;
+  }
+  static std::vector<std::uint64_t> steps_of(const std::vector<TrainingProgress>& progress) {
+    std::vector<std::uint64_t> steps;
+    for (const TrainingProgress& p : progress) steps.push_back(p.step);
+    return steps;
+  }
+  static Json json_of(const std::string& path) {
+    std::ifstream file(path);
+    return Json::parse(file);
+  }
+};
+
+// ---------------------------------------------------------------- another batch size
+
+/// 22 samples: 3 steps an epoch of batches of 8, 6 of 4, 2 of 16.
+struct OtherBatch {
+  std::string name;
+  std::uint64_t stop;  // after so many steps of 8
+  Keys keys;
+  std::uint64_t steps, samples;
+};
+void PrintTo(const OtherBatch& c, std::ostream* stream) { *stream << c.name; }
+
+class OtherBatchTest : public ResumeChangedTest,
+                       public ::testing::WithParamInterface<OtherBatch> {};
+
+TEST_P(OtherBatchTest, TheRunEndsWithItsSamples) {
+  const OtherBatch& c = GetParam();
+  const Keys before{"epochs=2", "steps=1000"}, keys = with(before, c.keys);
+  const Trained stopped = run(before, c.stop);
+  const Trained resumed = run(keys, 0, stopped.result.run_dir);
+  EXPECT_EQ(resumed.result.steps, c.steps);
+  EXPECT_EQ(json_of(stopped.result.run_dir + "/summary.json")["samples"], c.samples);
+  EXPECT_THAT(resumed.messages, Contains(HasSubstr("batch_size changed from 8 to ")));
+  EXPECT_THAT(resumed.messages,
+              Contains(HasSubstr("the run ends at step " + std::to_string(c.steps))));
+  ASSERT_FALSE(resumed.steps.empty());
+  EXPECT_EQ(resumed.steps.back().steps, c.steps);
+  EXPECT_THAT(run(keys, 0, stopped.result.run_dir).messages,
+              Contains(HasSubstr("nothing left to do")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, OtherBatchTest,
+    ::testing::Values(OtherBatch{"smaller", 3, {"batch_size=4"}, 3 + 6, 44},
+                      OtherBatch{"larger", 3, {"batch_size=16"}, 3 + 2, 44},
+                      OtherBatch{"smaller_within_an_epoch", 1, {"batch_size=4"}, 1 + 4 + 6, 44},
+                      OtherBatch{"larger_within_an_epoch", 1, {"batch_size=16"}, 1 + 1 + 2, 44},
+                      OtherBatch{"whole_data", 2, {"batch_size=22"}, 2 + 1 + 1, 44},
+                      OtherBatch{"part_of_an_epoch", 3, {"batch_size=4", "epochs=1.5"}, 3 + 3, 34},
+                      OtherBatch{"steps", 3, {"batch_size=4", "steps=5"}, 5, 22 + 8}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_F(ResumeChangedTest, EpochsFollowTheDataAndStepsTheirNumber) {
+  eval_ = testing::small_data(7, 9);
+  const Keys keys{"epochs=4", "steps=1000", "checkpoint.every=\"5 steps\"", "checkpoint.keep=0"};
+  const Trained stopped = run(keys, 4);
+  const Trained resumed =
+      run(with(keys, {"batch_size=4", "eval.every=\"1 epoch\""}), 0, stopped.result.run_dir);
+  // 14 samples are left of the second epoch: 4 steps, then 6 for each of two epochs.
+  EXPECT_THAT(steps_of(resumed.evaluations), ElementsAre(8, 14, 20));
+  EXPECT_THAT(list_checkpoints(stopped.result.run_dir + "/checkpoints"),
+              ElementsAre("step-00000004", "step-00000005", "step-00000010", "step-00000015",
+                          "step-00000020"));
+  for (const TrainingProgress& p : resumed.steps) EXPECT_DOUBLE_EQ(p.epochs, 4);
+  EXPECT_DOUBLE_EQ(resumed.steps[3].epoch, 2);
+  EXPECT_DOUBLE_EQ(resumed.steps.back().epoch, 4);
+}
+
+TEST_F(ResumeChangedTest, RatesGoOnFromTheSamePartOfTheRun) {
+  const Keys keys{"epochs=4", "steps=1000", "optimizer.schedule={kind=\"cosine\", final=0.0}"};
+  const auto cosine = [](double part) { return 0.1 * (1 + std::cos(M_PI * part)) / 2; };
+  const Trained stopped = run(keys, 6);
+  EXPECT_NEAR(stopped.all("lr").back(), cosine(5 / 12.0), 1e-12);
+  const Trained resumed = run(with(keys, {"batch_size=4"}), 4 + 6, stopped.result.run_dir);
+  EXPECT_NEAR(resumed.all("lr")[0], cosine(12 / 24.0), 1e-12);
+  EXPECT_NEAR(resumed.all("lr")[3], cosine(15 / 24.0), 1e-12);
+  // Steps that were made with this batch size are not told apart from those that were not.
+  const Trained again = run(with(keys, {"batch_size=4"}), 0, stopped.result.run_dir);
+  EXPECT_NEAR(again.all("lr")[0], cosine(16 / 24.0), 1e-12);
+  EXPECT_EQ(again.result.steps, 6u + 12);
+  EXPECT_NEAR(again.all("lr").back(), cosine(23 / 24.0), 1e-12);
+}
+
+TEST_F(ResumeChangedTest, InterruptedAgainItGoesOnExactly) {
+  const Keys keys{"epochs=3", "steps=1000", "optimizer.momentum=0.9",
+                  "optimizer.schedule={kind=\"linear\", warmup=\"1 epoch\", final=0.01}",
+                  "parameters.freeze=[{at=\"fc1\", until=\"2 epochs\"}]"};
+  const Keys other = with(keys, {"batch_size=4"});
+  const Trained stopped = run(keys, 2);
+  const std::string copy = folder_ / "copy";
+  fs::copy(stopped.result.run_dir, copy, fs::copy_options::recursive);
+  const Trained whole = run(other, 0, stopped.result.run_dir);
+  EXPECT_EQ(whole.result.steps, 2u + 2 + 12);
+  for (const std::uint64_t stop : {3, 4, 9, 10, 13}) run(other, stop, copy);
+  const Trained resumed = run(other, 0, copy);
+  EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
+  EXPECT_EQ(testing::metrics_of(copy), testing::metrics_of(stopped.result.run_dir));
+}
+
+TEST(RunLengthTest, AWarmUpInStepsThatIsOverStaysOver) {
+  ScheduleConfig config;
+  config.kind = ScheduleKind::linear;
+  config.warmup = Duration{4, Duration::Unit::steps};
+  // Resumed at step 6, half of the data, with twice the batch: 3 of 6 steps.
+  const Schedule schedule(config, 1,
+                          {.steps_per_epoch = 6, .steps = 9, .origin = 3, .ends_by_epochs = true});
+  EXPECT_DOUBLE_EQ(schedule.factor(4), 1);
+  EXPECT_DOUBLE_EQ(schedule.factor(7), 1);
+  EXPECT_DOUBLE_EQ(schedule.factor(9), 0.5);
+}
+
+}  // namespace
+}  // namespace tandem
