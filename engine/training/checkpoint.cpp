@@ -21,6 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr int format_version = 1;
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view unfinished = ".new";
+constexpr const char *larger = "larger", *smaller = "smaller";
 const std::vector<std::string> content_files{"model.safetensors", "optimizer.safetensors",
                                              "state.json"};
 
@@ -33,7 +34,13 @@ Json position_json(const TrainingPosition& p) {
   json["seed"] = p.seed;
   if (p.held_out) json["held_out"] = *p.held_out;
   json["batch_size"] = p.batch_size;
-  if (p.best) json["best"] = {{"value", *p.best}, {"step", p.best_step}};
+  if (p.best) {
+    json["best"] = {{"value", *p.best}, {"step", p.best_step}};
+    if (!p.best_metric.empty()) {
+      json["best"]["metric"] = p.best_metric;
+      json["best"]["better"] = p.larger_is_better ? larger : smaller;
+    }
+  }
   json["evaluations_without_better"] = p.evaluations_without_better;
   if (p.skipped_in_a_row > 0) json["skipped_in_a_row"] = p.skipped_in_a_row;
   json["finished"] = p.finished;
@@ -61,6 +68,10 @@ TrainingPosition position_of(const Json& json) {
   if (json.contains("best")) {
     p.best = json["best"].at("value").get<double>();
     p.best_step = json["best"].at("step");
+    if (json["best"].contains("metric")) {
+      p.best_metric = json["best"]["metric"];
+      p.larger_is_better = json["best"].at("better") == larger;
+    }
   }
   p.evaluations_without_better = json.at("evaluations_without_better");
   if (json.contains("skipped_in_a_row")) p.skipped_in_a_row = json["skipped_in_a_row"];

@@ -24,6 +24,8 @@ struct TrainingPosition {
   std::int64_t batch_size = 0;
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;
+  std::string best_metric;        // eval.best when it was found; older checkpoints do not say
+  bool larger_is_better = false;  // of that metric
   std::int64_t evaluations_without_better = 0;
   std::int64_t skipped_in_a_row = 0;  // the last steps, by the loss scale
   bool finished = false;

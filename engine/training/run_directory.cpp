@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/graph/error.h"
 
@@ -135,6 +136,18 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
   make_directories(run.checkpoints());
   run.open_files();
   return run;
+}
+
+std::optional<double> RunDirectory::evaluated(std::uint64_t step, const std::string& metric) const {
+  std::istringstream lines(read_file(path_ + "/metrics.jsonl"));
+  for (std::string text; std::getline(lines, text);) {
+    const Json line = Json::parse(text, nullptr, false);
+    if (!line.is_object() || line.value("phase", Json()) != "eval") continue;
+    if (line.value("step", Json()) != step) continue;
+    const Json value = line.value(metric, Json());
+    if (value.is_number()) return value.get<double>();
+  }
+  return std::nullopt;
 }
 
 void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values) {

@@ -33,6 +33,8 @@ class RunDirectory {
   std::optional<std::uint64_t> evaluated_step() const { return evaluated_step_; }
   /// Loss of the step that `resume` was given, where it was logged.
   std::optional<double> resumed_loss() const { return resumed_loss_; }
+  /// What metrics.jsonl says of an evaluation; nothing where it does not.
+  std::optional<double> evaluated(std::uint64_t step, const std::string& metric) const;
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   using Values = std::vector<std::pair<std::string, double>>;

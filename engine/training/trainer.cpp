@@ -106,7 +106,8 @@ TrainingResult Training::Impl::train() {
   my.first_step = my.position.step;
   my.other_bytes = my.copied_bytes();
   my.runner->start(my.position.step, my.position.data);
-  while (my.position.step < static_cast<std::uint64_t>(my.length.steps)) {
+  while (my.position.step < static_cast<std::uint64_t>(my.length.steps) &&
+         !my.patience_has_run_out()) {
     const std::uint64_t next = my.position.step + 1;
     const bool last = next == static_cast<std::uint64_t>(my.length.steps);
     const bool logged = log_every.due(next) || last || next == 1;
@@ -123,8 +124,7 @@ TrainingResult Training::Impl::train() {
     my.position.skipped_in_a_row = my.scale_watch.in_a_row();
     if (watch != nullptr) my.say(watch->report(result.step));
     if (eval_every.due(my.position.step) && !my.evaluate()) {
-      my.say("stopped early: " + my.config.eval.best + " has not improved for " +
-             std::to_string(my.config.eval.patience) + " evaluations");
+      my.say("stopped early: " + my.not_improved());
       break;
     }
     if (save_every.due(my.position.step)) my.save(false);

@@ -7,6 +7,7 @@
 
 #include "engine/training/data/id_functions.h"
 #include "engine/training/finite_check.h"
+#include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/trainer_state.h"
 
@@ -105,8 +106,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
-  if (position.best)
-    directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
+  resume_best();
   saved_step = position.step;
   logged_samples = position.samples;
   last_loss = directory->resumed_loss().value_or(last_loss);
@@ -114,7 +114,48 @@ void Training::Impl::resume(const std::string& run_dir) {
   if (position.step >= static_cast<std::uint64_t>(length.steps)) {
     say("nothing left to do: the run is at step " + std::to_string(position.step) + " of " +
         std::to_string(length.steps));
+  } else if (patience_has_run_out()) {
+    say("nothing left to do: " + not_improved() +
+        "; it goes on with a larger eval.patience, 0 or another eval.best");
   }
+}
+
+bool Training::Impl::best_is_of_this_metric() const {
+  const std::string& metric = config.eval.best;
+  if (!position.best_metric.empty()) {
+    return position.best_metric == metric && position.larger_is_better == larger_is_better(metric);
+  }
+  return !metric.empty() &&
+         directory->evaluated(position.best_step, metric).value_or(*position.best) ==
+             *position.best;
+}
+
+void Training::Impl::resume_best() {
+  if (position.best && !best_is_of_this_metric()) {
+    say(fmt::format("eval.best changed from {} to {}: best and eval.patience start anew",
+                    position.best_metric.empty() ? "another metric" : position.best_metric,
+                    config.eval.best.empty() ? "none" : config.eval.best));
+    position.best.reset();
+    position.best_step = 0;
+    position.evaluations_without_better = 0;
+  }
+  if (position.best) {
+    position.best_metric = config.eval.best;
+    position.larger_is_better = larger_is_better(config.eval.best);
+    directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
+  } else {
+    remove_all(directory->checkpoints() + "/best");
+  }
+}
+
+bool Training::Impl::patience_has_run_out() const {
+  return evaluation && config.eval.patience > 0 &&
+         position.evaluations_without_better >= config.eval.patience;
+}
+
+std::string Training::Impl::not_improved() const {
+  return fmt::format("{} has not improved for {} evaluations, at step {}", config.eval.best,
+                     position.evaluations_without_better, position.step);
 }
 
 void Training::Impl::save(bool finished, bool keep_all) {

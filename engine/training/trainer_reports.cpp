@@ -96,9 +96,12 @@ bool Training::Impl::measure() {
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
   values.emplace_back("wall", seconds_since(started));
-  if (evaluated_step == position.step) return true;  // a resumed run that was logged at its end
-  evaluated_step = position.step;
-  directory->log_metrics(position.step, "eval", values);
+  if (evaluated_step != position.step) {
+    evaluated_step = position.step;
+    directory->log_metrics(position.step, "eval", values);
+  } else if (position.best) {  // a resumed run that was at its end; a new eval.best has none yet
+    return true;
+  }
   refuse_bad_metrics();
   if (config.eval.best.empty()) return true;
   for (const auto& [name, value] : last_evaluation) {
@@ -108,6 +111,8 @@ bool Training::Impl::measure() {
     if (better) {
       position.best = value;
       position.best_step = position.step;
+      position.best_metric = name;
+      position.larger_is_better = larger_is_better(name);
       position.evaluations_without_better = 0;
       save(false);
       directory->write_file("checkpoints/best", checkpoint_name(position.step) + "\n");
@@ -115,7 +120,7 @@ bool Training::Impl::measure() {
       ++position.evaluations_without_better;
     }
   }
-  return config.eval.patience == 0 || position.evaluations_without_better < config.eval.patience;
+  return !patience_has_run_out();
 }
 
 void Training::Impl::refuse_bad_metrics() const {
@@ -183,8 +188,9 @@ TrainingResult Training::Impl::finish(bool interrupted) {
     }
     for (const auto& [name, value] : last_evaluation) summary["eval"][name] = value;
     if (position.best)
-      summary["best"] = {
-          {"metric", config.eval.best}, {"value", *position.best}, {"step", position.best_step}};
+      summary["best"] = {{"metric", position.best_metric},
+                         {"value", *position.best},
+                         {"step", position.best_step}};
     directory->write_file("summary.json", summary.dump(2) + "\n");
   }
   return result;

@@ -60,6 +60,13 @@ struct Training::Impl {
   std::shared_ptr<const void> start(const std::string& resume_from,
                                     const std::vector<std::pair<std::string, std::string>>& files);
   void resume(const std::string& run_dir);
+  /// Whether the best so far is one of this configuration's eval.best, as far as is known.
+  bool best_is_of_this_metric() const;
+  /// Forgets a best of another metric; `checkpoints/best` names the one that is left.
+  void resume_best();
+  /// Whether `eval.patience` evaluations, the last ones, were not better.
+  bool patience_has_run_out() const;
+  std::string not_improved() const;  // says so
   /// Nothing where this step was saved. `keep_all`: whatever checkpoint.keep says.
   void save(bool finished, bool keep_all = false);
   CheckpointSources sources() const;

@@ -73,6 +73,8 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   CheckpointContent written = content_of(7);
   written.position.best = 0.25;
   written.position.best_step = 4;
+  written.position.best_metric = "auc";
+  written.position.larger_is_better = true;
   written.position.evaluations_without_better = 1;
   written.position.finished = true;
   write_checkpoint(folder_.path(), written);
@@ -82,9 +84,9 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   EXPECT_EQ(read.aliases, written.aliases);
   const TrainingPosition &a = read.position, &b = written.position;
   EXPECT_EQ(std::tie(a.step, a.samples, a.seed, a.held_out, a.batch_size, a.best, a.best_step,
-                     a.evaluations_without_better, a.finished),
+                     a.best_metric, a.larger_is_better, a.evaluations_without_better, a.finished),
             std::tie(b.step, b.samples, b.seed, b.held_out, b.batch_size, b.best, b.best_step,
-                     b.evaluations_without_better, b.finished));
+                     b.best_metric, b.larger_is_better, b.evaluations_without_better, b.finished));
   EXPECT_EQ(a.data, b.data);
 }
 

@@ -1,4 +1,4 @@
-// Runs that are resumed with another batch_size.
+// Runs that are resumed with other keys: batch_size, eval.best, eval.patience.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::Trained;
 using Keys = std::vector<std::string>;
 using Json = nlohmann::json;
@@ -133,6 +134,85 @@ TEST(RunLengthTest, AWarmUpInStepsThatIsOverStaysOver) {
   EXPECT_DOUBLE_EQ(schedule.factor(4), 1);
   EXPECT_DOUBLE_EQ(schedule.factor(7), 1);
   EXPECT_DOUBLE_EQ(schedule.factor(9), 0.5);
+}
+
+// ---------------------------------------------------------------- another best
+
+TEST_F(ResumeChangedTest, AnotherMetricStartsBestAndPatienceAnew) {
+  eval_ = testing::small_data(9, 9);
+  const Keys keys{"optimizer.lr=0.0", "eval.every=\"2 steps\"",
+                  "eval.metrics=[\"accuracy\", \"loss\"]"};
+  const Keys by_accuracy = with(keys, {"eval.best=accuracy", "eval.patience=3"});
+  const Keys by_loss = with(keys, {"eval.best=loss", "eval.patience=3"});
+  const Trained first = run(with(by_accuracy, {"steps=4"}));
+  const std::string run_dir = first.result.run_dir, checkpoints = run_dir + "/checkpoints/";
+  const Json saved = json_of(checkpoints + "step-00000004/state.json");
+  EXPECT_EQ(saved["best"]["metric"], "accuracy");
+  EXPECT_EQ(saved["best"]["better"], "larger");
+  EXPECT_EQ(saved["best"]["step"], 2);
+  const Trained same = run(with(by_accuracy, {"steps=5"}), 0, run_dir);
+  EXPECT_THAT(same.messages, Not(Contains(HasSubstr("eval.best changed"))));
+  const Trained other = run(with(by_loss, {"steps=100"}), 0, run_dir);
+  EXPECT_THAT(other.messages, Contains("eval.best changed from accuracy to loss: best and "
+                                       "eval.patience start anew"));
+  EXPECT_EQ(other.result.steps, 12u);  // the best at 6, then three that are not better
+  EXPECT_THAT(testing::lines_of(checkpoints + "best"), ElementsAre("step-00000006"));
+  const Json summary = json_of(run_dir + "/summary.json");
+  EXPECT_EQ(summary["best"]["metric"], "loss");
+  EXPECT_EQ(summary["best"]["value"], summary["eval"]["loss"]);
+  // At its end: the last evaluation is the first of the new metric.
+  const Trained end = run(with(by_accuracy, {"steps=12"}), 0, run_dir);
+  EXPECT_THAT(end.messages, Contains("nothing left to do: the run is at step 12 of 12"));
+  EXPECT_THAT(testing::lines_of(checkpoints + "best"), ElementsAre("step-00000012"));
+  const Trained none = run(with(keys, {"steps=13"}), 0, run_dir);
+  EXPECT_THAT(none.messages, Contains(HasSubstr("eval.best changed from loss to none")));
+  EXPECT_FALSE(fs::exists(checkpoints + "best"));
+}
+
+TEST_F(ResumeChangedTest, AnOlderBestIsKnownByItsEvaluation) {
+  eval_ = testing::small_data(9, 9);
+  const Keys keys{"optimizer.lr=0.0", "eval.every=\"2 steps\"",
+                  "eval.metrics=[\"accuracy\", \"loss\"]"};
+  const Trained first = run(with(keys, {"steps=4", "eval.best=accuracy"}));
+  const std::string run_dir = first.result.run_dir;
+  CheckpointContent content = read_checkpoint(run_dir + "/checkpoints/step-00000004");
+  content.position.best_metric.clear();
+  const std::string path = run_dir + "/checkpoints";
+  const auto resumed_with = [&](const std::string& best) {
+    fs::remove_all(path + "/step-00000004");
+    write_checkpoint(path, content);
+    return run(with(keys, {"steps=5", "eval.best=" + best}), 4, run_dir).messages;
+  };
+  content.position.step = 4;
+  EXPECT_THAT(resumed_with("accuracy"), Not(Contains(HasSubstr("eval.best changed"))));
+  fs::remove_all(path + "/step-00000005");
+  EXPECT_THAT(resumed_with("loss"), Contains(HasSubstr("eval.best changed from another metric to "
+                                                       "loss")));
+}
+
+// ---------------------------------------------------------------- stopped early
+
+TEST_F(ResumeChangedTest, ARunThatStoppedEarlyIsAtItsEnd) {
+  eval_ = testing::small_data(9, 9);
+  const Keys keys{"optimizer.lr=0.0", "eval.every=\"2 steps\"", "eval.metrics=[\"loss\"]",
+                  "eval.best=loss"};
+  const Trained first = run(with(keys, {"steps=100", "eval.patience=1"}));
+  EXPECT_THAT(first.messages,
+              Contains("stopped early: loss has not improved for 1 evaluations, at step 4"));
+  const std::string run_dir = first.result.run_dir;
+  const auto metrics = testing::metrics_of(run_dir);
+  for (const char* steps : {"steps=100", "steps=200"}) {
+    const Trained again = run(with(keys, {steps, "eval.patience=1"}), 0, run_dir);
+    EXPECT_THAT(again.messages,
+                Contains("nothing left to do: loss has not improved for 1 evaluations, at step 4; "
+                         "it goes on with a larger eval.patience, 0 or another eval.best"));
+    EXPECT_EQ(again.result.steps, 4u);
+    EXPECT_FALSE(again.result.interrupted);
+    EXPECT_EQ(testing::metrics_of(run_dir), metrics);
+    EXPECT_EQ(json_of(run_dir + "/summary.json")["steps"], 4);
+  }
+  EXPECT_EQ(run(with(keys, {"steps=100", "eval.patience=3"}), 0, run_dir).result.steps, 8u);
+  EXPECT_EQ(run(with(keys, {"steps=11"}), 0, run_dir).result.steps, 11u);
 }
 
 }  // namespace
