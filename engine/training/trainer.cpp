@@ -33,9 +33,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
   my.position.batch_size = my.config.batch_size;
   my.position.vocabularies = my.vocabulary_hashes();
-  const Graph whole = my.forward();
-  my.data.train = zero_out_of_range(my.config, whole, my.data.train);
-  my.data.eval = zero_out_of_range(my.config, whole, my.data.eval);
+  const Graph forward = my.forward();
+  my.data.train = zero_out_of_range(my.config, forward, my.data.train);
+  my.data.eval = zero_out_of_range(my.config, forward, my.data.eval);
   my.runner = std::make_unique<StepRunner>(my.config, my.parts, my.data.train, my.length, my.states,
                                            my.arenas);
   for (const std::string& note : my.runner->main_program().notes) my.say(note);
@@ -48,7 +48,6 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     my.say(note);
   }
   my.infinite = infinite_states(my.states);
-  const Graph forward = my.forward();
   my.position.optimizers = parameter_kinds(my.config, forward);
   if (my.config.data) my.position.functions = id_functions(*my.config.data);
   check_integer_fields(my.config, forward, *my.data.train);

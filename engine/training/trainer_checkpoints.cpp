@@ -70,7 +70,8 @@ void Training::Impl::resume(const std::string& run_dir) {
       newest_checkpoint(run_dir + "/checkpoints", messages, &path);
   if (content) {  // before anything in the directory changes
     refuse_other_split(content->position, position, config);
-    refuse_other_kinds(content->position.optimizers, config, forward());
+    if (content->position.optimizers != position.optimizers)
+      refuse_other_kinds(content->position.optimizers, config, forward());
     refuse_other_functions(content->position.functions, config, "run",
                            "start a new run without --resume");
     length =
