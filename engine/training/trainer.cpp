@@ -101,11 +101,13 @@ TrainingResult Training::Impl::train() {
   Every log_every(my.config.log.every, my.length);
   Every eval_every(my.config.eval.every, my.length);
   Every save_every(my.config.checkpoint.every, my.length);
-  bool interrupted = false;
   my.first_step = my.position.step;
   my.other_bytes = my.copied_bytes();
   my.runner->start(my.position.step, my.position.data);
-  while (my.position.step < static_cast<std::uint64_t>(my.length.steps) &&
+  // Interrupted in that evaluation.
+  if (my.first_step > 0 && my.evaluated_step != my.first_step && eval_every.due(my.first_step))
+    my.evaluate();
+  while (my.position.step < static_cast<std::uint64_t>(my.length.steps) && !my.interrupted &&
          !my.patience_has_run_out()) {
     const std::uint64_t next = my.position.step + 1;
     const bool last = next == static_cast<std::uint64_t>(my.length.steps);
@@ -127,10 +129,7 @@ TrainingResult Training::Impl::train() {
       break;
     }
     if (save_every.due(my.position.step)) my.save(false);
-    if (my.hooks.stop_requested && my.hooks.stop_requested()) {
-      interrupted = true;
-      break;
-    }
+    if (my.is_interrupted()) break;
     if (my.config.max_seconds && seconds_since(my.started) > *my.config.max_seconds) {
       my.say("stopped: max_time has passed");
       break;
@@ -138,8 +137,8 @@ TrainingResult Training::Impl::train() {
   }
   my.runner->stop();
   const bool evaluated = my.evaluated_step == my.position.step && !my.last_evaluation.empty();
-  if (!interrupted && !evaluated) my.evaluate();
-  my.save(!interrupted);
+  if (!my.interrupted && !evaluated) my.evaluate();
+  my.save(!my.interrupted);
   const std::uint64_t steps = my.position.step - my.first_step;
   if (steps > 0 && static_cast<std::uint64_t>(my.scale_watch.in_a_row()) >= steps) {
     my.say(
@@ -147,7 +146,12 @@ TrainingResult Training::Impl::train() {
                     "were not finite; the loss scale is {:g}",
                     steps, steps, my.states.read(loss_scale_state).number(0)));
   }
-  return my.finish(interrupted);
+  return my.finish();
+}
+
+bool Training::Impl::is_interrupted() {
+  interrupted = interrupted || (hooks.stop_requested && hooks.stop_requested());
+  return interrupted;
 }
 
 void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,

@@ -24,7 +24,7 @@ struct TrainingProgress {
 struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
-  std::function<bool()> stop_requested;  // asked after each step
+  std::function<bool()> stop_requested;  // asked after each step and in evaluations
   PassWatch* watch = nullptr;            // of the steps that are logged; its reports are, too
 };
 

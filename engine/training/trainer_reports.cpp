@@ -91,7 +91,15 @@ bool Training::Impl::evaluate() {
 bool Training::Impl::measure() {
   const Clock::time_point start = Clock::now();
   const std::uint64_t copied = copied_bytes();
-  last_evaluation = evaluation->run();
+  struct Interrupted {};
+  try {
+    last_evaluation = evaluation->run([&](std::int64_t samples) {
+      if (samples < evaluation->samples() && is_interrupted()) throw Interrupted{};
+    });
+  } catch (const Interrupted&) {
+    say("interrupted during the evaluation of step " + std::to_string(position.step));
+    return true;
+  }
   other_bytes += copied_bytes() - copied;
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
@@ -166,7 +174,7 @@ std::string Training::Impl::with_float16_advice(const char* fix) const {
          fix;
 }
 
-TrainingResult Training::Impl::finish(bool interrupted) {
+TrainingResult Training::Impl::finish() {
   TrainingResult result;
   result.run_dir = directory->path();
   result.steps = position.step;

@@ -42,6 +42,7 @@ struct Training::Impl {
   double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
   std::set<std::string> infinite;    // states that hold infinities before training
   std::uint64_t saved_step = 0;
+  bool interrupted = false;                     // by hooks.stop_requested
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
                                         logged_at = started;
@@ -50,6 +51,8 @@ struct Training::Impl {
   std::uint64_t other_bytes = 0;  // that devices copied before the first step and to evaluate
 
   TrainingResult train();
+  /// Asks hooks.stop_requested, unless it has said so already.
+  bool is_interrupted();
   /// The model in training form, for a pass of the configuration.
   Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
@@ -79,7 +82,8 @@ struct Training::Impl {
   void report(bool is_evaluation, const std::vector<std::pair<std::string, double>>& values,
               double rate);
   void log_step(const StepResult& result);
-  /// False where patience has run out. Saves what was trained before it throws.
+  /// False where patience has run out. Saves what was trained before it throws. Without a result
+  /// where it is interrupted.
   bool evaluate();
   bool measure();
   /// Throws where the last evaluation is not finite: names the states that are the cause, if any.
@@ -88,7 +92,7 @@ struct Training::Impl {
   void refuse_bad_loss(const StepResult& result) const;
   /// Of values that are not finite: what float16 adds to `fix`.
   std::string with_float16_advice(const char* fix) const;
-  TrainingResult finish(bool interrupted);
+  TrainingResult finish();
 };
 
 }  // namespace tandem

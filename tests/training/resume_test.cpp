@@ -46,6 +46,34 @@ TEST_F(ResumeTest, ResumeIsBitEqual) {
   }
 }
 
+TEST_F(ResumeTest, AnInterruptedEvaluationIsMadeUpFor) {
+  eval_ = testing::small_data(7, 9);
+  const std::vector<std::string> keys{"steps=6", "eval.every=\"2 steps\"", "batch_size=4",
+                                      "eval.metrics=[\"accuracy\"]", "eval.best=\"accuracy\""};
+  const Trained whole = run(keys);
+  // Asked between the two passes of each evaluation and after each step.
+  for (const int stop : {2, 8}) {
+    int asked = 0;
+    TrainingHooks hooks;
+    hooks.stop_requested = [&] { return ++asked >= stop; };
+    Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
+                      DataSets{train_, eval_}, hooks);
+    const TrainingResult stopped = training.run("", {});
+    EXPECT_TRUE(stopped.interrupted);
+    EXPECT_EQ(asked, stop);
+    EXPECT_EQ(stopped.steps, stop == 2 ? 2u : 6u);
+    EXPECT_FALSE(fs::exists(stopped.run_dir + "/summary.json"));
+    const std::size_t missing = stop == 2 ? 3 + 4 : 1;  // evaluations and steps
+    EXPECT_EQ(metrics_of(stopped.run_dir).size() + missing,
+              metrics_of(whole.result.run_dir).size());
+    const Trained resumed = run(keys, 0, stopped.run_dir);
+    EXPECT_FALSE(resumed.result.interrupted);
+    EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "");
+    EXPECT_EQ(metrics_of(stopped.run_dir), metrics_of(whole.result.run_dir));
+    EXPECT_TRUE(fs::exists(stopped.run_dir + "/summary.json"));
+  }
+}
+
 TEST_F(ResumeTest, ABrokenCheckpointIsNamedAndTheOneBeforeUsed) {
   const std::vector<std::string> keys{"steps=9", "checkpoint.every=\"2 steps\"",
                                       "checkpoint.keep=2", "optimizer.momentum=0.9"};
