@@ -6,21 +6,33 @@
 #include <numeric>
 
 #include "engine/graph/error.h"
+#include "engine/training/config/config_names.h"
 #include "engine/training/metrics.h"
 
 namespace tandem {
 namespace {
 
-const LossTerm* term_for(const RunConfig& config, const std::string& metric) {
+const LossTerm* term_for(const RunConfig& config, const MetricKind& metric) {
   for (const LossTerm& term : config.loss.terms) {
-    if (fits_term(metric, term.kind)) return &term;
+    if (metric.fits(term.kind)) return &term;
   }
   return nullptr;
 }
 
+/// "a term of kind mse or binary_cross_entropy"
+std::string fitting_terms(const MetricKind& metric) {
+  std::string text;
+  for (const std::optional<LossKind>& kind : metric.terms) {
+    if (!kind) continue;
+    text += text.empty() ? "a term of kind " : " or ";
+    text += choice_name(*kind);
+  }
+  return text;
+}
+
 /// A configured metric and the loss term whose value and labels it takes.
 struct MetricOfTerm {
-  std::string name;
+  const MetricKind* kind;
   const LossTerm* term;
   std::unique_ptr<Metric> metric;
 };
@@ -28,12 +40,11 @@ struct MetricOfTerm {
 std::vector<MetricOfTerm> metrics_of(const RunConfig& config) {
   std::vector<MetricOfTerm> metrics;
   for (const std::string& name : config.eval.metrics) {
+    const MetricKind& kind = metric_kind(name);
     const bool again = std::any_of(metrics.begin(), metrics.end(),
-                                   [&](const MetricOfTerm& m) { return m.name == name; });
-    std::unique_ptr<Metric> metric = make_metric(name);
-    if (metric && !again) {
-      metrics.push_back({name, term_for(config, name), std::move(metric)});
-    }
+                                   [&](const MetricOfTerm& m) { return m.kind == &kind; });
+    if (kind.make != nullptr && !again)
+      metrics.push_back({&kind, term_for(config, kind), kind.make()});
   }
   return metrics;
 }
@@ -67,10 +78,11 @@ void check_labels(const std::vector<MetricOfTerm>& metrics, const DataSource& so
     if (reason.empty()) continue;
     Diagnostic d;
     d.path = "eval";
-    d.message = "eval.metrics: the held-out data has no " + m.name;
-    d.expected = m.name == "auc" ? "labels of both classes" : "positive labels";
+    const std::string name(m.kind->name);
+    d.message = "eval.metrics: the held-out data has no " + name;
+    d.expected = m.kind->labels;
     d.got = reason + " (field " + m.term->labels + ")";
-    d.fix = "evaluate on other data, or leave \"" + m.name + "\" out";
+    d.fix = "evaluate on other data, or leave \"" + name + "\" out";
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
@@ -95,16 +107,17 @@ FieldTypes field_types(const DataSource& source, std::int64_t batch) {
 void check_metrics(const RunConfig& config) {
   std::vector<Diagnostic> problems;
   for (const std::string& metric : config.eval.metrics) {
-    if (metric == "loss" || term_for(config, metric) != nullptr) continue;
+    const MetricKind& kind = metric_kind(metric);
+    if (kind.make == nullptr || term_for(config, kind) != nullptr) continue;
     Diagnostic d;
     d.file = config.file;
     d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
-    d.expected = fitting_terms(metric);
+    d.expected = fitting_terms(kind);
     d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
     d.fix = "give the loss in [loss] terms";
     problems.push_back(std::move(d));
   }
-  if (!config.eval.best.empty() && !has_a_best(config.eval.best)) {
+  if (!config.eval.best.empty() && metric_kind(config.eval.best).better == Better::neither) {
     Diagnostic d;
     d.file = config.file;
     d.message = "eval.best: \"" + config.eval.best + "\" is best near 1, not at an end";
@@ -240,7 +253,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run(
   }
   std::vector<std::pair<std::string, double>> values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
-  for (const MetricOfTerm& m : metrics) values.emplace_back(m.name, m.metric->value());
+  for (const MetricOfTerm& m : metrics) values.emplace_back(m.kind->name, m.metric->value());
   return values;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 namespace tandem {
@@ -169,29 +170,12 @@ std::string Calibration::undefined(const LabelSummary& labels) const {
   return labels.sum == 0 ? "no label is positive" : "";
 }
 
-std::unique_ptr<Metric> make_metric(const std::string& name) {
-  if (name == "accuracy") return std::make_unique<Accuracy>();
-  if (name == "mse") return std::make_unique<MeanSquaredError>();
-  if (name == "auc") return std::make_unique<AreaUnderCurve>();
-  if (name == "log_loss") return std::make_unique<LogLoss>();
-  if (name == "calibration") return std::make_unique<Calibration>();
-  return nullptr;
+const MetricKind& metric_kind(std::string_view name) {
+  const MetricKind* kind =
+      std::find_if(std::begin(metric_kinds), std::end(metric_kinds),
+                   [&](const MetricKind& candidate) { return candidate.name == name; });
+  assert(kind != std::end(metric_kinds) && "the configuration checks names");
+  return *kind;
 }
-
-bool fits_term(const std::string& metric, LossKind kind) {
-  if (metric == "mse") return kind == LossKind::mse;
-  if (kind == LossKind::binary_cross_entropy) return true;
-  return metric == "accuracy" && kind == LossKind::softmax_cross_entropy;
-}
-
-std::string fitting_terms(const std::string& metric) {
-  if (metric == "mse") return "a term of kind mse";
-  return metric == "accuracy" ? "a term of kind softmax_cross_entropy or binary_cross_entropy"
-                              : "a term of kind binary_cross_entropy";
-}
-
-bool larger_is_better(const std::string& metric) { return metric == "accuracy" || metric == "auc"; }
-
-bool has_a_best(const std::string& metric) { return metric != "calibration"; }
 
 }  // namespace tandem

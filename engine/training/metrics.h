@@ -1,10 +1,11 @@
-// Metrics over whole data sets, exact over all samples: accuracy, mse, auc, log_loss, calibration.
+// Metrics over whole data sets, exact over all samples, and the table of their names.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/graph/host_tensor.h"
@@ -100,17 +101,48 @@ class Calibration final : public Metric {
   double predicted_ = 0, labels_ = 0;  // sums
 };
 
-/// Null for "loss", which is no metric of its own, and for unknown names.
-std::unique_ptr<Metric> make_metric(const std::string& name);
+/// Which of two values of a metric tells of the better model.
+enum class Better { larger, smaller, neither };
 
-/// Whether the metric is computed from the value and the labels of such a loss term.
-bool fits_term(const std::string& metric, LossKind kind);
-/// The kinds that fit, for messages.
-std::string fitting_terms(const std::string& metric);
+/// What eval.metrics may name.
+struct MetricKind {
+  std::string_view name;
+  Better better = Better::smaller;
+  /// Makes one; null for "loss", which comes of the evaluation's passes.
+  std::unique_ptr<Metric> (*make)() = nullptr;
+  /// The loss terms whose value and labels it takes.
+  std::optional<LossKind> terms[2] = {};
+  std::string_view labels = "";  // that it is defined for, where not for all: for messages
 
-/// Whether a larger value of the metric is the better one.
-bool larger_is_better(const std::string& metric);
-/// Whether the metric can tell which of two models is better: calibration is best near 1.
-bool has_a_best(const std::string& metric);
+  bool fits(LossKind term) const { return terms[0] == term || terms[1] == term; }
+};
+
+template <class M>
+std::unique_ptr<Metric> make_metric() {
+  return std::make_unique<M>();
+}
+
+inline constexpr MetricKind metric_kinds[] = {
+    {"accuracy",
+     Better::larger,
+     make_metric<Accuracy>,
+     {LossKind::softmax_cross_entropy, LossKind::binary_cross_entropy}},
+    {"auc",
+     Better::larger,
+     make_metric<AreaUnderCurve>,
+     {LossKind::binary_cross_entropy},
+     "labels of both classes"},
+    {"calibration",  // best near 1
+     Better::neither,
+     make_metric<Calibration>,
+     {LossKind::binary_cross_entropy},
+     "positive labels"},
+    {"log_loss", Better::smaller, make_metric<LogLoss>, {LossKind::binary_cross_entropy}},
+    {"loss", Better::smaller},
+    {"mse", Better::smaller, make_metric<MeanSquaredError>, {LossKind::mse}},
+};
+
+/// Of a name that is in the table.
+const MetricKind& metric_kind(std::string_view name);
 
 }  // namespace tandem

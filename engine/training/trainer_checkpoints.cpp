@@ -124,7 +124,8 @@ void Training::Impl::resume(const std::string& run_dir) {
 bool Training::Impl::best_is_of_this_metric() const {
   const std::string& metric = config.eval.best;
   if (!position.best_metric.empty()) {
-    return position.best_metric == metric && position.larger_is_better == larger_is_better(metric);
+    return position.best_metric == metric &&
+           position.larger_is_better == (metric_kind(metric).better == Better::larger);
   }
   return !metric.empty() &&
          directory->evaluated(position.best_step, metric).value_or(*position.best) ==
@@ -142,7 +143,7 @@ void Training::Impl::resume_best() {
   }
   if (position.best) {
     position.best_metric = config.eval.best;
-    position.larger_is_better = larger_is_better(config.eval.best);
+    position.larger_is_better = metric_kind(config.eval.best).better == Better::larger;
     directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
   } else {
     remove_all(directory->checkpoints() + "/best");

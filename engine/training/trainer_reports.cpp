@@ -114,13 +114,14 @@ bool Training::Impl::measure() {
   if (config.eval.best.empty()) return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
-    const bool better = !position.best ||
-                        (larger_is_better(name) ? value > *position.best : value < *position.best);
+    const bool larger_is_better = metric_kind(name).better == Better::larger;
+    const bool better =
+        !position.best || (larger_is_better ? value > *position.best : value < *position.best);
     if (better) {
       position.best = value;
       position.best_step = position.step;
       position.best_metric = name;
-      position.larger_is_better = larger_is_better(name);
+      position.larger_is_better = larger_is_better;
       position.evaluations_without_better = 0;
       save(false);
       directory->write_file("checkpoints/best", checkpoint_name(position.step) + "\n");

@@ -71,7 +71,7 @@ BinarySamples samples_of(const nlohmann::json& c) {
 
 /// In batches of `batch` samples.
 double value_of(const std::string& metric, const BinarySamples& samples, std::size_t batch) {
-  const std::unique_ptr<Metric> m = make_metric(metric);
+  const std::unique_ptr<Metric> m = metric_kind(metric).make();
   for (std::size_t first = 0; first < samples.logits.size(); first += batch) {
     const std::size_t last = std::min(samples.logits.size(), first + batch);
     const std::int64_t count = static_cast<std::int64_t>(last - first);
@@ -166,18 +166,32 @@ TEST(BinaryMetricsTest, NotANumberIsNotHidden) {
   }
 }
 
-TEST(MetricNamesTest, KnowTheirTerms) {
-  EXPECT_TRUE(fits_term("accuracy", LossKind::softmax_cross_entropy));
-  EXPECT_FALSE(fits_term("auc", LossKind::softmax_cross_entropy));
-  EXPECT_FALSE(fits_term("auc", LossKind::mse));
-  for (const char* metric : {"accuracy", "auc", "log_loss", "calibration"}) {
-    EXPECT_TRUE(fits_term(metric, LossKind::binary_cross_entropy)) << metric;
-    EXPECT_FALSE(fits_term("mse", LossKind::binary_cross_entropy));
+TEST(MetricKindsTest, KnowTheirTerms) {
+  EXPECT_TRUE(metric_kind("accuracy").fits(LossKind::softmax_cross_entropy));
+  EXPECT_TRUE(metric_kind("accuracy").fits(LossKind::binary_cross_entropy));
+  EXPECT_FALSE(metric_kind("auc").fits(LossKind::softmax_cross_entropy));
+  EXPECT_FALSE(metric_kind("auc").fits(LossKind::mse));
+  EXPECT_TRUE(metric_kind("mse").fits(LossKind::mse));
+  EXPECT_EQ(metric_kind("loss").make, nullptr);
+  for (const MetricKind& kind : metric_kinds) {
+    EXPECT_EQ(&metric_kind(kind.name), &kind);
+    EXPECT_EQ(kind.make != nullptr, kind.terms[0].has_value()) << kind.name;
+    if (kind.make == nullptr) continue;
+    LabelSummary none;
+    EXPECT_EQ(kind.make()->undefined(none) != "", kind.labels != "") << kind.name;
   }
-  EXPECT_TRUE(larger_is_better("auc"));
-  EXPECT_FALSE(larger_is_better("log_loss"));
-  EXPECT_FALSE(has_a_best("calibration"));
-  EXPECT_EQ(make_metric("loss"), nullptr);
+}
+
+/// The value of a model that is right, beside that of one that is wrong.
+TEST(MetricKindsTest, BetterIsWhatARightModelHas) {
+  const HostTensor labels = HostTensor::from<float>({4}, {0, 1, 0, 1});
+  for (const MetricKind& kind : metric_kinds) {
+    if (kind.make == nullptr || kind.better == Better::neither) continue;
+    const std::unique_ptr<Metric> right = kind.make(), wrong = kind.make();
+    right->add(HostTensor::from<float>({4}, {-1, 1, -1, 1}), labels, {});
+    wrong->add(HostTensor::from<float>({4}, {1, -1, 1, -1}), labels, {});
+    EXPECT_EQ(right->value() > wrong->value(), kind.better == Better::larger) << kind.name;
+  }
 }
 
 }  // namespace

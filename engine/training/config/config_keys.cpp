@@ -5,6 +5,7 @@
 
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/optimizer_options.h"
+#include "engine/training/metrics.h"
 
 namespace tandem {
 namespace {
@@ -248,7 +249,7 @@ constexpr KeyInfo table_of_keys[] = {
     {"eval", table, "", "", "", "evaluation on the held-out data; always after the last step too"},
     {"eval.every", duration, "(after the last step only)", "", "", "how often"},
     {"eval.metrics", list, "[]", "", "", "what is measured"},
-    {"eval.metrics[]", string, "", "accuracy|auc|calibration|log_loss|loss|mse", "", "a metric"},
+    {"eval.metrics[]", string, "", joined_names<metric_kinds>, "", "a metric"},
     {"eval.best", string, "", "", "", "the metric whose best checkpoint is kept as `best`"},
     {"eval.patience", integer, "0", "", "",
      "stop after so many evaluations without a better `best`; 0: never", 0},

@@ -9,6 +9,7 @@
 namespace tandem {
 namespace {
 
+/// Numbers are written alike however they were in the file: 1/4 as 0.25.
 std::string functions_of(const FieldConfig& field) {
   std::string all, up_to_ids;
   for (const Transform& function : field.as) {
@@ -27,8 +28,15 @@ std::string functions_of(const FieldConfig& field) {
         text = fmt::format("hash({})", function.count);
         break;
       case TransformKind::scale:
+        text = fmt::format("scale({})", function.factor);
+        break;
       case TransformKind::normalize:
+        text = fmt::format("normalize({}; {})", fmt::join(function.mean, ", "),
+                           fmt::join(function.std, ", "));
+        break;
       case TransformKind::cast:
+        text = name_of(function.dtype);
+        break;
       case TransformKind::flatten:
       case TransformKind::reshape:
       case TransformKind::one_hot:

@@ -10,7 +10,7 @@
 namespace tandem {
 
 /// By field "hash(300)", "log1p, bucketize(1, 10)": `hash` and `bucketize` with what the ids depend
-/// on; "" of fields without one.
+/// on, all that stands before them and changes numbers; "" of fields without one.
 std::map<std::string, std::string> id_functions(const DataConfig& config);
 
 /// Error{usage} where a field of the configuration has others than `before`, those that the `who`

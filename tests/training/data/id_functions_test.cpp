@@ -41,6 +41,10 @@ TEST(IdFunctionsTest, WhatIdsDependOn) {
   EXPECT_EQ(ids_of("'log1p', 'bucketize(1, 10.5)', 'hash(7)'"),
             "log1p, bucketize(1, 10.5), hash(7)");
   EXPECT_EQ(ids_of("'bucketize(1, 2)', 'log1p', 'scale(0.5)'"), "bucketize(1, 2)");
+  EXPECT_EQ(ids_of("'log1p', 'scale(1/4)', 'bucketize(1, 2)'"),
+            "log1p, scale(0.25), bucketize(1, 2)");
+  EXPECT_EQ(ids_of("'normalize(1, 0.5)', 'float16', 'bucketize(1)'"),
+            "normalize(1; 0.5), float16, bucketize(1)");
   EXPECT_EQ(ids_of("'log1p', 'float32'"), "");
   EXPECT_EQ(ids_of("'vocabulary'"), "");  // its file tells
 }
@@ -57,6 +61,9 @@ TEST(IdFunctionsTest, OthersAreRefused) {
                         "ids would mean other rows: expected hash(300), got hash(299) (write "
                         "hash(300), or train a new one)"));
   EXPECT_THAT(refusal("bucketize(1, 2)", "'bucketize(1, 3)'"), HasSubstr("got bucketize(1, 3)"));
+  EXPECT_THAT(refusal("scale(0.5), bucketize(1)", "'scale(2)', 'bucketize(1)'"),
+              HasSubstr("got scale(2), bucketize(1)"));
+  EXPECT_EQ(refusal("scale(0.5), bucketize(1)", "'scale(1/2)', 'bucketize(1.0)'"), "no error");
   EXPECT_THAT(refusal("hash(300)", "'int64'"), HasSubstr("got neither hash nor bucketize"));
   EXPECT_THAT(refusal("", "'hash(3)'"), HasSubstr("(leave hash(3) out, or train a new one)"));
   // Of a run that says nothing of this field.
