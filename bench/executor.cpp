@@ -56,7 +56,7 @@ Kernel empty_kernel() {
   Kernel kernel;
   kernel.name = "bench.empty";
   kernel.op = "Neg";
-  kernel.propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; };
+  kernel.propose = propose_row_major;
   kernel.prepare = [](const KernelRequest&) { return prepared([](const KernelArguments&) {}); };
   return kernel;
 }

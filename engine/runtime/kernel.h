@@ -68,6 +68,9 @@ struct KernelRequest {
   bool deterministic = true;
 
   const Attributes& attributes() const { return node->attributes; }
+  bool is_present(std::size_t input) const {
+    return input < inputs.size() && inputs[input].present;
+  }
 };
 
 /// What a kernel wants of one operand's layout.
@@ -90,6 +93,15 @@ struct Proposal {
   std::vector<LayoutWish> outputs;  // missing ones: row_major
   double seconds = 0;               // 0 = unknown: the roofline decides
 };
+
+inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
+/// Wishes of kind `any` for all operands.
+inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
+  Proposal proposal;
+  proposal.inputs.resize(request.inputs.size());
+  proposal.outputs.resize(request.outputs.size());
+  return {proposal};
+}
 
 /// Everything fixed before the run. `run` neither allocates, locks, throws nor looks anything up.
 class PreparedKernel {

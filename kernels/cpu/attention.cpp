@@ -62,7 +62,7 @@ struct Problem {
     const Shape& v_shape = r.inputs[first + 2].type.shape;
     batch = q_shape[0], heads = q_shape[1], queries = q_shape[2], key_size = q_shape[3];
     keys = v_shape[2], value_size = v_shape[3];
-    if (is_present(r, mask_at))
+    if (r.is_present(mask_at))
       mask_strides = strides_over(r.inputs[mask_at], {batch, heads, queries, keys});
     const std::int64_t flops = 2 * batch * heads * queries * keys * (key_size + value_size);
     parts = static_cast<int>(std::min<std::int64_t>(parts_for(r.facts->threads, flops, grain_flops),

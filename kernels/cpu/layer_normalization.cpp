@@ -22,7 +22,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
   const Rows rows(request.inputs[0].type.shape,
                   static_cast<std::size_t>(request.attributes().integer("axis")));
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
-  const bool biased = is_present(request, 2);
+  const bool biased = request.is_present(2);
   return prepared([=, &functions = vector_functions(request),
                    threads = request.facts->threads](const KernelArguments& a) {
     const float* x = static_cast<const float*>(a.inputs[0]);

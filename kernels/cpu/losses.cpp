@@ -26,7 +26,7 @@ struct Labels {
       : input(labels),
         weight_input(weights),
         wide(request.inputs[labels].type.dtype == DType::int64),
-        weighted(is_present(request, weights)),
+        weighted(request.is_present(weights)),
         node(request.node_index) {}
 
   std::int64_t raw(const KernelArguments& a, std::int64_t i) const {
@@ -54,7 +54,7 @@ std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& reque
   const std::int64_t count = request.inputs[0].type.elements();
   const std::int64_t classes = request.attributes().integer("classes");
   const std::int64_t ignore_index = request.attributes().integer("ignore_index");
-  const bool ignore = request.attributes().flag("ignore"), weighted = is_present(request, 1);
+  const bool ignore = request.attributes().flag("ignore"), weighted = request.is_present(1);
   return prepared([=](const KernelArguments& a) {
     float* weights = static_cast<float*>(a.outputs[0]);
     for (std::int64_t i = 0; i < count; ++i) {

@@ -15,24 +15,11 @@ void add_batch_normalization_kernels(KernelList& list);  // batch_normalization.
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
 
-inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
-  Proposal proposal;
-  proposal.inputs.resize(request.inputs.size());
-  proposal.outputs.resize(request.outputs.size());
-  return {proposal};
-}
-
-inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
-
-inline bool is_present(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
-
 /// A reason where one of these inputs is there and not float32.
 inline std::optional<std::string> refuse_but_float32(const KernelRequest& request,
                                                      std::initializer_list<std::size_t> inputs) {
   for (std::size_t i : inputs) {
-    if (is_present(request, i) && request.inputs[i].type.dtype != DType::float32) {
+    if (request.is_present(i) && request.inputs[i].type.dtype != DType::float32) {
       return "element type " + std::string(name_of(request.inputs[i].type.dtype));
     }
   }

@@ -34,7 +34,7 @@ class Update final : public PreparedKernel {
       const std::size_t first = static_cast<std::size_t>(i) * sizes_.inputs;
       starts_.push_back(total);
       total += r.inputs[first].type.elements();
-      has_buffer_ = has_buffer_ || (!adam_ && is_present(r, first + 2));
+      has_buffer_ = has_buffer_ || (!adam_ && r.is_present(first + 2));
     }
     const DType grad = r.inputs[1].type.dtype;
     half_grad_ = grad != DType::float32;

@@ -44,12 +44,6 @@ inline void copy_bytes(CardContext& card, void* to, const void* from, std::size_
 /// Nothing where `to` is null.
 void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
 
-inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }
-
-inline bool is_present(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
-
 inline std::string element_type(DType dtype) {
   return "element type " + std::string(name_of(dtype));
 }

@@ -41,7 +41,7 @@ struct Problem {
         v(r.inputs[first_input + 2]),
         first(first_input),
         mask_input(mask_at),
-        masked(given(r, mask_at)),
+        masked(r.is_present(mask_at)),
         causal(r.attributes().flag("causal")),
         scale(r.attributes().number("scale")) {
     const Shape& q_shape = r.inputs[first].type.shape;

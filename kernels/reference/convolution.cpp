@@ -50,9 +50,9 @@ struct Geometry {
 template <class T>
 std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T, Activation activation) {
   const Geometry g(r.attributes(), r.inputs[0], r.inputs[1], r.outputs[0]);
-  const Places bias = given(r, 2) ? Places(r.inputs[2]) : Places();
-  const Map residual = given(r, 3) ? Map(r.inputs[3]) : Map();
-  const bool has_bias = given(r, 2), has_residual = given(r, 3);
+  const Places bias = r.is_present(2) ? Places(r.inputs[2]) : Places();
+  const Map residual = r.is_present(3) ? Map(r.inputs[3]) : Map();
+  const bool has_bias = r.is_present(2), has_residual = r.is_present(3);
   return prepared([=](const KernelArguments& a) {
     const T* x = static_cast<const T*>(a.inputs[0]);
     const T* weight = static_cast<const T*>(a.inputs[1]);

@@ -21,7 +21,7 @@ struct Bags {
 
   Bags(const KernelRequest& r, const Shape& table)
       : ids(r.inputs[1]),
-        weighted(given(r, 2)),
+        weighted(r.is_present(2)),
         length(r.inputs[1].type.shape.back()),
         columns(element_count(Shape(table.begin() + 1, table.end()))),
         rows(table[0]),

@@ -29,7 +29,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
   const std::int64_t axis = r.attributes().integer("axis");
   const Rows x(r.inputs[0], axis), y(r.outputs[0], axis);
   const Reader scale(r.inputs[1]);
-  const bool has_bias = given(r, 2);
+  const bool has_bias = r.is_present(2);
   const Reader bias = has_bias ? Reader(r.inputs[2]) : Reader();
   const Writer mean_out(r.outputs[1]), rstd_out(r.outputs[2]);
   const double epsilon = r.attributes().number("epsilon");

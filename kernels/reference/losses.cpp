@@ -48,10 +48,10 @@ struct Labels {
 
   Labels(const KernelRequest& r, std::size_t labels, std::size_t weights)
       : label(r.inputs[labels]),
-        weight(given(r, weights) ? Reader(r.inputs[weights]) : Reader()),
+        weight(r.is_present(weights) ? Reader(r.inputs[weights]) : Reader()),
         label_input(labels),
         weight_input(weights),
-        weighted(given(r, weights)),
+        weighted(r.is_present(weights)),
         node(r.node_index) {}
 
   Label get(const KernelArguments& a, std::int64_t i, std::int64_t classes) const {
@@ -66,7 +66,7 @@ struct Labels {
 
 std::unique_ptr<PreparedKernel> label_weights(const KernelRequest& r) {
   const Reader labels(r.inputs[0]);
-  const bool weighted = given(r, 1);
+  const bool weighted = r.is_present(1);
   const Reader class_weights = weighted ? Reader(r.inputs[1]) : Reader();
   const Writer out(r.outputs[0]);
   const std::int64_t count = r.inputs[0].type.elements(), node = r.node_index;

@@ -16,7 +16,8 @@ void add_network_reference_kernels(KernelList& list) {
   reference::add_dropout_kernels(list);
   reference::add_attention_kernels(list);
   reference::add_update_kernels(list);
-  reference::add_row_kernels(list);
+  reference::add_row_index_kernels(list);
+  reference::add_row_update_kernels(list);
   reference::add_rows_ahead_kernels(list);
   reference::add_embedding_bag_kernels(list);
   reference::add_cached_row_kernels(list);

@@ -14,7 +14,8 @@ void add_loss_kernels(KernelList& list);                 // losses.cpp
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
 void add_update_kernels(KernelList& list);               // updates.cpp
-void add_row_kernels(KernelList& list);                  // rows.cpp
+void add_row_index_kernels(KernelList& list);            // row_indices.cpp
+void add_row_update_kernels(KernelList& list);           // row_updates.cpp
 void add_rows_ahead_kernels(KernelList& list);           // rows_ahead.cpp
 void add_embedding_bag_kernels(KernelList& list);        // embedding_bag.cpp
 void add_cached_row_kernels(KernelList& list);           // cached_rows.cpp

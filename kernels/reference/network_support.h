@@ -124,11 +124,6 @@ inline double rounded<double>(double value) {
   return value;
 }
 
-/// Whether an optional input is given.
-inline bool given(const KernelRequest& request, std::size_t input) {
-  return input < request.inputs.size() && request.inputs[input].present;
-}
-
 /// Axes [N, C, three spatial ones] of an operand with one to three spatial axes; missing ones come
 /// first and have extent 1.
 struct Map {
@@ -164,7 +159,7 @@ Kernel kernel_for(std::string name, std::string op, F prepare, std::size_t typed
     if (((dtype_of<Ts>::value == dtype) || ...)) return std::nullopt;
     return "takes no " + std::string(name_of(dtype));
   };
-  kernel.propose = propose_any;
+  kernel.propose = propose_any_strides;
   kernel.prepare = [prepare, typed](const KernelRequest& request) {
     const DType dtype = request.inputs[typed].type.dtype;
     std::unique_ptr<PreparedKernel> result;
@@ -195,7 +190,7 @@ Kernel untyped_kernel(std::string name, std::string op, F prepare) {
   kernel.name = std::move(name);
   kernel.op = std::move(op);
   kernel.refuse = [](const KernelRequest&) -> std::optional<std::string> { return std::nullopt; };
-  kernel.propose = propose_any;
+  kernel.propose = propose_any_strides;
   kernel.prepare = std::move(prepare);
   kernel.reference = true;
   return kernel;

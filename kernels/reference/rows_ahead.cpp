@@ -98,7 +98,7 @@ void add_rows_ahead_kernels(KernelList& list) {
   list.push_back(untyped_kernel("reference.plan_rows", "PlanRows", plan_rows));
   list.push_back(untyped_kernel("reference.gather_parts", "GatherParts", gather_parts));
   for (std::size_t i = first; i < list.size(); ++i) {
-    list[i].propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; };
+    list[i].propose = propose_row_major;
   }
 }
 

@@ -14,20 +14,13 @@ namespace tandem::reference {
 using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&);
 using Refuse = std::optional<std::string> (*)(const KernelRequest&);
 
-inline std::vector<Proposal> propose_any(const KernelRequest& request) {
-  Proposal proposal;
-  proposal.inputs.resize(request.inputs.size());
-  proposal.outputs.resize(request.outputs.size());
-  return {proposal};
-}
-
 /// A kernel that takes any strides.
 inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, Prepare prepare) {
   Kernel kernel;
   kernel.name = "reference." + std::move(name);
   kernel.op = std::move(op);
   kernel.refuse = refuse;
-  kernel.propose = propose_any;
+  kernel.propose = propose_any_strides;
   kernel.prepare = prepare;
   kernel.reference = true;
   return kernel;

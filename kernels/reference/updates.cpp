@@ -90,7 +90,7 @@ std::vector<Tensors> groups_of(const KernelRequest& r, std::int64_t count) {
   std::vector<Tensors> groups;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::size_t first = i * sizes.inputs;
-    const bool has_states = given(r, first + 2);
+    const bool has_states = r.is_present(first + 2);
     groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.tensors - 2 : 0, sizes);
   }
   return groups;

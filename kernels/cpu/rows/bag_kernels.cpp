@@ -22,7 +22,7 @@ RowBags bags_of(const KernelRequest& r, const Shape& table) {
 std::unique_ptr<PreparedKernel> prepare_embedding_bag(const KernelRequest& r) {
   RowBags bags = bags_of(r, r.inputs[0].type.shape);
   bags.rows.bfloat16 = r.inputs[0].type.dtype == DType::bfloat16;
-  return prepared([bags, weighted = is_present(r, 2), isa = isa_of(*r.facts),
+  return prepared([bags, weighted = r.is_present(2), isa = isa_of(*r.facts),
                    threads = r.facts->threads, node = r.node_index](const KernelArguments& a) {
     RowBags now = bags;
     now.rows.table = a.inputs[0];
@@ -37,7 +37,7 @@ std::unique_ptr<PreparedKernel> prepare_embedding_bag(const KernelRequest& r) {
 // Each thread owns rows of the table, so that sums are made in the order of the ids whatever the
 // number of threads.
 std::unique_ptr<PreparedKernel> prepare_embedding_bag_grad(const KernelRequest& r) {
-  return prepared([bags = bags_of(r, r.outputs[0].type.shape), weighted = is_present(r, 2),
+  return prepared([bags = bags_of(r, r.outputs[0].type.shape), weighted = r.is_present(2),
                    threads = r.facts->threads, node = r.node_index,
                    &functions = vector_functions(r)](const KernelArguments& a) {
     const auto* dy = static_cast<const float*>(a.inputs[0]);

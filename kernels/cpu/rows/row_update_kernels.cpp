@@ -66,7 +66,7 @@ class RowTensors {
       : first_state_(first_state), tail_(tail) {
     bytes_.push_back(r.inputs[0].type.bytes());
     for (std::size_t k = 0; k < update_kind(*r.node).states.size(); ++k) {
-      if (is_present(r, first_state + k)) bytes_.push_back(r.inputs[first_state + k].type.bytes());
+      if (r.is_present(first_state + k)) bytes_.push_back(r.inputs[first_state + k].type.bytes());
     }
   }
 
@@ -222,7 +222,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
   }
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
-    const bool used = k == 0 || is_present(r, first_state + k - 1);
+    const bool used = k == 0 || r.is_present(first_state + k - 1);
     if (used && !r.outputs[k].present) return "a result that nobody reads";
   }
   return std::nullopt;
@@ -231,7 +231,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
 std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const RowsOperands at(*r.node);
   const RowOptimizer kind = kind_of(r);
-  if (kind == RowOptimizer::sgd && is_present(r, 1)) return "momentum";
+  if (kind == RowOptimizer::sgd && r.is_present(1)) return "momentum";
   if (!has_vector_function(kind) && !r.attributes().flag("lazy"))
     return update_kind(*r.node).op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;

@@ -83,7 +83,7 @@ AttentionShape shape_of(const KernelRequest& r) {
   n.q = strides_of(r.inputs[ports.q]);
   n.k = strides_of(r.inputs[ports.k]);
   n.v = strides_of(r.inputs[ports.v]);
-  if (is_present(r, ports.mask)) set_mask(n, r.inputs[ports.mask]);
+  if (r.is_present(ports.mask)) set_mask(n, r.inputs[ports.mask]);
   n.is_causal = r.attributes().flag("causal");
   n.is_deterministic = r.deterministic;
   n.scale = r.attributes().number("scale");

@@ -46,8 +46,8 @@ ConvolutionShape shape_of(const KernelRequest& r, bool is_channels_last) {
   c.steps.pads_begin.assign(pads.begin(), pads.begin() + half);
   c.steps.pads_end.assign(pads.begin() + half, pads.end());
   if (c.pass == ConvolutionPass::forward) {
-    c.has_bias = is_present(r, 2);
-    c.has_residual = is_present(r, 3);
+    c.has_bias = r.is_present(2);
+    c.has_residual = r.is_present(3);
     if (r.node->op->name == "ConvFused") c.activation = activation_of(attributes);
   }
   c.is_channels_last = is_channels_last;

@@ -105,7 +105,7 @@ PlainAttention plain_attention_of(const KernelRequest& r) {
   n.q = head_map(r.inputs[ports.q]);
   n.k = head_map(r.inputs[ports.k]);
   n.v = head_map(r.inputs[ports.v]);
-  n.is_masked = is_present(r, ports.mask);
+  n.is_masked = r.is_present(ports.mask);
   if (n.is_masked) n.mask = mask_map(r.inputs[ports.mask]);
   n.is_causal = r.attributes().flag("causal");
   n.scale = static_cast<float>(r.attributes().number("scale"));

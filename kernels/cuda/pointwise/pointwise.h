@@ -12,13 +12,6 @@ void add_move_kernels(KernelList& list, const Card& card);      // moves.cpp
 void add_mapped_kernels(KernelList& list, const Card& card);    // mapped.cpp
 void add_gather_kernels(KernelList& list, const Card& card);    // gather.cpp
 
-inline std::vector<Proposal> propose_any_strides(const KernelRequest& request) {
-  Proposal proposal;
-  proposal.inputs.resize(request.inputs.size());
-  proposal.outputs.resize(request.outputs.size());
-  return {proposal};
-}
-
 /// Dense inputs of the full shape share the order that the first of them has, outputs have it too;
 /// all others may come as they are. `reduced`: an output that is row-major; -1: there is none.
 std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,

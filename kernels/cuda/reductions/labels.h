@@ -48,7 +48,7 @@ struct LabelInputs {
       : labels(labels_at),
         weights(weights_at),
         wide(request.inputs[labels_at].type.dtype == DType::int64),
-        weighted(is_present(request, weights_at)),
+        weighted(request.is_present(weights_at)),
         classes(class_count),
         node(request.node_index) {
     if (weighted) weight_type = request.inputs[weights_at].type.dtype;

@@ -107,7 +107,7 @@ namespace {
 std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card) {
   const LayerShape shape_of_x = layer_shape(request, 0);
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
-  const bool biased = is_present(request, 2);
+  const bool biased = request.is_present(2);
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
     using T = decltype(tag);
     return prepared([=](const KernelArguments& a) {
@@ -141,7 +141,7 @@ void add_layer_normalization(KernelList& list, const Card& card) {
   list.push_back({.name = "cuda.layer_normalization",
                   .op = "LayerNormalization",
                   .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); },
-                  .propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; },
+                  .propose = propose_row_major,
                   .prepare = [card](const KernelRequest& r) { return prepare_forward(r, card); }});
 }
 

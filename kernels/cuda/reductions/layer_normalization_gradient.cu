@@ -321,7 +321,7 @@ void add_layer_normalization_gradient(KernelList& list, const Card& card) {
   list.push_back({.name = "cuda.layer_normalization_grad",
                   .op = "LayerNormalizationGrad",
                   .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
-                  .propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; },
+                  .propose = propose_row_major,
                   .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
 }
 

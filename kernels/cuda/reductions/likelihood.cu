@@ -123,7 +123,7 @@ std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& reque
   const LabelInputs labels(request, 0, request.inputs.size(), attributes.integer("classes"));
   const std::int64_t count = request.inputs[0].type.elements();
   const std::int64_t ignore_index = attributes.integer("ignore_index");
-  const bool ignore = attributes.flag("ignore"), weighted = is_present(request, 1);
+  const bool ignore = attributes.flag("ignore"), weighted = request.is_present(1);
   const DType weight_type = weighted ? request.inputs[1].type.dtype : DType::float32;
   return prepared([=](const KernelArguments& a) {
     if (count == 0) return;
@@ -190,7 +190,7 @@ void add_likelihood(KernelList& list, const Card& card) {
       {.name = "cuda.label_weights",
        .op = "LabelWeights",
        .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
-       .propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; },
+       .propose = propose_row_major,
        .prepare = [card](const KernelRequest& r) { return prepare_label_weights(r, card); }});
   list.push_back(
       {.name = "cuda.negative_log_likelihood",
@@ -208,7 +208,7 @@ void add_likelihood(KernelList& list, const Card& card) {
            [](const KernelRequest& r) {
              return refuse_but_floats(r, {0, 2});
            },
-       .propose = [](const KernelRequest&) { return std::vector<Proposal>{Proposal{}}; },
+       .propose = propose_row_major,
        .prepare = [card](const KernelRequest& r) { return prepare_likelihood_grad(r, card); }});
 }
 

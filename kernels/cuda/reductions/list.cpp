@@ -9,7 +9,7 @@ namespace reductions {
 std::optional<std::string> refuse_but_floats(const KernelRequest& request,
                                              std::initializer_list<std::size_t> inputs) {
   for (std::size_t i : inputs) {
-    if (!is_present(request, i)) continue;
+    if (!request.is_present(i)) continue;
     const DType dtype = request.inputs[i].type.dtype;
     if (dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16) continue;
     return "element type " + std::string(name_of(dtype));
@@ -51,7 +51,7 @@ std::optional<std::string> refuse_reduction(const KernelRequest& request) {
   return std::nullopt;
 }
 
-std::vector<Proposal> propose_any(const KernelRequest&) {
+std::vector<Proposal> propose_any_strides(const KernelRequest&) {
   const LayoutWish any{LayoutWish::Kind::any, {}};
   return {{{any}, {any}, 0}};
 }
@@ -61,7 +61,7 @@ void add_reduces(KernelList& list, const Card& card) {
     list.push_back({.name = name,
                     .op = op,
                     .refuse = refuse_reduction,
-                    .propose = propose_any,
+                    .propose = propose_any_strides,
                     .prepare = [card, kind](const KernelRequest& r) {
                       return is_float(r.inputs[0].type.dtype)
                                  ? prepare_float_reduction(r, card, kind)

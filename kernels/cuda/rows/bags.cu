@@ -86,7 +86,7 @@ void launch_bags(CardContext& card, const Bags& bags, void* queue) {
 
 std::unique_ptr<PreparedKernel> prepare_bags(const Card& card, const KernelRequest& r) {
   const TensorType &table = r.inputs[0].type, &ids = r.inputs[1].type;
-  const bool weighted = is_present(r, 2);
+  const bool weighted = r.is_present(2);
   Bags bags{};
   bags.ids.wide = ids.dtype == DType::int64;
   bags.rows = table.shape[0];
@@ -120,7 +120,7 @@ void add_bags(KernelList& list, const Card& card) {
                     for (const Operand* operand : {&r.inputs[0], &r.outputs[0]}) {
                       if (!floats_of(operand->type.dtype)) return element_type(operand->type.dtype);
                     }
-                    if (is_present(r, 2) && !floats_of(r.inputs[2].type.dtype))
+                    if (r.is_present(2) && !floats_of(r.inputs[2].type.dtype))
                       return element_type(r.inputs[2].type.dtype);
                     return std::nullopt;
                   },

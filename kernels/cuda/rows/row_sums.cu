@@ -91,7 +91,7 @@ class DenseGradient final : public PreparedKernel {
   DenseGradient(Card card, const KernelRequest& r, std::int64_t bag)
       : card_(std::move(card)),
         node_(r.node_index),
-        weighted_(is_present(r, 2)),
+        weighted_(r.is_present(2)),
         bytes_(r.outputs[0].type.bytes()),
         groups_({{r.inputs[1].type.elements(), r.inputs[1].type.dtype == DType::int64}},
                 rows_of(r)) {
@@ -149,7 +149,7 @@ class DenseGradient final : public PreparedKernel {
 std::optional<std::string> refuse_dense(const KernelRequest& r) {
   if (r.outputs[0].type.shape[0] == 0) return "a table without rows";
   for (std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-    if (is_present(r, i) && !floats_of(r.inputs[i].type.dtype))
+    if (r.is_present(i) && !floats_of(r.inputs[i].type.dtype))
       return element_type(r.inputs[i].type.dtype);
   }
   constexpr std::int64_t most = INT32_MAX;

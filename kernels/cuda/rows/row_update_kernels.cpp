@@ -21,7 +21,7 @@ class TableOperands {
     columns_ = rows_ == 0 ? 0 : master.elements() / rows_;
     bytes_.push_back(master.bytes());
     const std::vector<UpdateState>& states = update_kind(*r.node).states;
-    for (std::size_t k = 0; k < states.size() && is_present(r, first_state + k); ++k) {
+    for (std::size_t k = 0; k < states.size() && r.is_present(first_state + k); ++k) {
       by_row_.push_back(states[k].by_row);
       bytes_.push_back(r.inputs[first_state + k].type.bytes());
     }
@@ -115,7 +115,7 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
   if (master != (split ? DType::bfloat16 : DType::float32)) return element_type(master);
   const std::size_t states = update_kind(*r.node).states.size();
   for (std::size_t k = 0; k <= states; ++k) {
-    const bool used = k == 0 || is_present(r, first_state + k - 1);
+    const bool used = k == 0 || r.is_present(first_state + k - 1);
     if (used && !r.outputs[k].present) return "a result that nobody reads";
     if (k > 0 && used && r.inputs[first_state + k - 1].type.dtype != DType::float32)
       return element_type(r.inputs[first_state + k - 1].type.dtype);

@@ -15,6 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double most_of_longest = 1.15;
+constexpr int repeats = 3;  // of which the shortest counts: others may use the machine
 
 double seconds_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double>(end - begin).count();
@@ -110,6 +111,8 @@ void run_overlap(CheckCard& card, const Options& options, Report& report) {
   double longest = 0, sum = 0;
   for (Load& load : loads) {
     load.alone = wall_seconds(card, {&load});
+    for (int repeat = 1; repeat < repeats; ++repeat)
+      load.alone = std::min(load.alone, wall_seconds(card, {&load}));
     report.value(load.name + " alone", load.alone * 1e3, "ms");
     longest = std::max(longest, load.alone);
     sum += load.alone;
@@ -118,7 +121,7 @@ void run_overlap(CheckCard& card, const Options& options, Report& report) {
   Timer begins[3] = {Timer(card), Timer(card), Timer(card)};
   Timer ends[3] = {Timer(card), Timer(card), Timer(card)};
   double wall = 1e9;
-  for (int repeat = 0; repeat < 3; ++repeat) {  // the best: others may use the machine
+  for (int repeat = 0; repeat < repeats; ++repeat) {
     card.check(runtime.synchronize_card(), "waiting for the card");
     start.record(card.stream());
     const auto begin = Clock::now();
