@@ -333,8 +333,8 @@ constexpr DType cast_types[] = {DType::float32, DType::float64, DType::float16, 
                                 DType::uint16,  DType::uint32,  DType::uint64,  DType::boolean};
 
 [[noreturn]] void refuse_unknown(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Function& function : functions) known.emplace_back(function.name);
+  const std::vector<std::string_view> names = transform_names();
+  std::vector<std::string> known(names.begin(), names.end());
   for (DType dtype : cast_types) known.emplace_back(name_of(dtype));
   const std::string near = nearest_name(name, known);
   throw std::invalid_argument("unknown function `" + name + "`" +
@@ -342,6 +342,12 @@ constexpr DType cast_types[] = {DType::float32, DType::float64, DType::float16, 
 }
 
 }  // namespace
+
+std::vector<std::string_view> transform_names() {
+  std::vector<std::string_view> names;
+  for (const Function& function : functions) names.push_back(function.name);
+  return names;
+}
 
 Transform parse_transform(std::string_view text) {
   CallParser parser(text);

@@ -11,6 +11,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
 
 namespace tandem {
@@ -473,6 +474,20 @@ TEST(RunConfigErrors, AKeyOfEndlessPartsIsNotParsed) {
 }
 
 // TANDEM_CONFIG_PAGE=docs/train_toml.md writes the page instead.
+TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
+  std::string help;
+  for (const char* key : {"data.fields.*.as[]", "data.fields.*.augment[]"}) {
+    for (const KeyInfo& info : train_keys().keys) {
+      if (info.path == key) help += std::string(info.help) + "\n";
+    }
+  }
+  const std::string guide = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/guide.md");
+  for (const std::string_view name : transform_names()) {
+    EXPECT_THAT(help, HasSubstr(std::string(name)));
+    EXPECT_THAT(guide, ::testing::ContainsRegex("\n[|] [^|]*`" + std::string(name) + "[`(]"));
+  }
+}
+
 TEST(ConfigKeys, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
     write_file(page, config_keys_markdown());
