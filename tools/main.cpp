@@ -6,6 +6,7 @@
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
+#include "tools/failing_files.h"
 
 namespace tandem::tool {
 namespace {
@@ -140,6 +141,7 @@ int print(const std::string& text, const std::string& json, bool as_json) {
 
 int main(int argc, char** argv) {
   tandem::tool::open_standard_streams();
+  tandem::tool::report_failing_files();
   const int code = tandem::tool::run(argc, argv);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     std::perror("tandem: cannot write to standard output");

@@ -30,6 +30,7 @@ std::shared_ptr<const FileHook> hook;  // guarded by hook_mutex
   d.file = path;
   d.message = "cannot " + std::string(doing) + ": " + std::strerror(error);
   if (error == ENOSPC || error == EDQUOT) d.fix = "make room on that disk";
+  if (error == EFBIG) d.fix = "raise the limit of a file's size (ulimit -f)";
   throw Error(ErrorKind::runtime, std::move(d));
 }
 

@@ -58,6 +58,13 @@ class WaitingProgram {
     return ended();
   }
 
+  /// The exit code, once `cause` was called when `ready`; -1 where a signal ended it.
+  int end_by(const std::function<void()>& cause, const std::function<bool()>& ready) {
+    wait_until(ready);
+    cause();
+    return ended();
+  }
+
   /// The signal that ended it, once it got both at the same time when `ready`; 0 where it exited.
   int interrupt_twice(int first, int second, const std::function<bool()>& ready) {
     wait_until(ready);
