@@ -24,6 +24,8 @@ struct StepRunner::Impl {
   const BoundProgram* main = nullptr;
   std::unique_ptr<Loader> loader;
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
+  bool whole = true;        // states are those between steps
+  bool has_buffers = true;  // running statistics, which every pass of a step updates
   DataPosition position;
   ErrorWord errors;
 
@@ -74,6 +76,7 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
   }
   return programs;
 }
+bool StepRunner::states_are_whole() const { return impl_->whole; }
 double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loader->waited() : 0; }
 
 std::vector<bool> StepRunner::Impl::frozen_now() const {
@@ -172,6 +175,10 @@ void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
   impl_->steps_done = steps_done;
   impl_->position = position;
   impl_->build_where_due();
+  const std::vector<std::string> names = impl_->states.names();
+  impl_->has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return impl_->states.kind(name) == StateKind::buffer;
+  });
   impl_->open_loader();
 }
 
@@ -257,6 +264,7 @@ StepResult StepRunner::step(PassWatch* watch) {
       const bool alike = next && shape_of(*next) == shape_of(*pass);
       feed_next(bound, ticket, alike ? std::optional(my.base_ticket + next->ticket) : std::nullopt);
     }
+    my.whole = false;
     StepContext context;
     context.seed = my.config.seed;
     context.step = result.step;
@@ -282,6 +290,7 @@ StepResult StepRunner::step(PassWatch* watch) {
     }
     my.loader->release(pass->ticket);
     my.check_errors(bound);
+    my.whole = pass->end_of_step || !my.has_buffers;
     if (!pass->end_of_step) continue;
     my.steps_done = result.step;
     my.position = result.end = pass->end;

@@ -41,6 +41,9 @@ class StepRunner {
   /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the
   /// operator's path). `watch` may be null.
   StepResult step(PassWatch* watch = nullptr);
+  /// False within a step that has changed states, such as running statistics in a first pass. Where
+  /// the loader threw in a step's first pass they are those of the step before.
+  bool states_are_whole() const;
   void stop();
 
   const BoundProgram& main_program() const;

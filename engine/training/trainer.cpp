@@ -95,6 +95,18 @@ TrainingResult Training::run(const std::string& resume_from,
   }
 }
 
+StepResult Training::Impl::step(PassWatch* watch) {
+  try {
+    return runner->step(watch);
+  } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
+    if (position.step > first_step && runner->states_are_whole()) {
+      save(false, true);
+      say(fmt::format("step {} is saved: --resume goes on from there", position.step));
+    }
+    throw;
+  }
+}
+
 TrainingResult Training::Impl::train() {
   Impl& my = *this;
   my.started = my.logged_at = Clock::now();
@@ -113,7 +125,7 @@ TrainingResult Training::Impl::train() {
     const bool last = next == static_cast<std::uint64_t>(my.length.steps);
     const bool logged = log_every.due(next) || last || next == 1;
     PassWatch* const watch = logged ? my.hooks.watch : nullptr;
-    const StepResult result = my.runner->step(watch);
+    const StepResult result = my.step(watch);
     my.position.step = result.step;
     my.position.data = result.end;
     my.position.samples += result.samples;

@@ -53,6 +53,8 @@ struct Training::Impl {
   TrainingResult train();
   /// Asks hooks.stop_requested, unless it has said so already.
   bool is_interrupted();
+  /// Saves what was trained before it throws what the loader could not read.
+  StepResult step(PassWatch* watch);
   /// The model in training form, for a pass of the configuration.
   Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
