@@ -156,6 +156,30 @@ void TableFile::refuse_mixed_lengths() const {
                         "\"skip\" cannot tell which one it is"});
 }
 
+/// A row of nothing but the columns' names, in their order behind the first row. Names that are
+/// numbers may be a row's values, and so may the name of a single column, but for the first row.
+std::optional<Diagnostic> TableFile::header_among_rows() const {
+  const std::vector<std::string_view>& cells = reader_.fields();
+  const bool is_first = reader_.line() == 1 && !header_;
+  const auto same = [](std::string_view a, std::string_view b) { return trimmed(a) == trimmed(b); };
+  const auto is_number = [](const std::string& name) {
+    return name.find_first_not_of("0123456789.+-") == std::string::npos;
+  };
+  const bool are_names =
+      is_first ? std::is_permutation(cells.begin(), cells.end(), names_.begin(), names_.end(), same)
+               : names_.size() > 1 && std::equal(cells.begin(), cells.end(), names_.begin(), same);
+  if (!are_names || std::all_of(names_.begin(), names_.end(), is_number)) return std::nullopt;
+  Diagnostic d{.message = "a header among the rows",
+               .column = 1,
+               .fix = "remove the line; data.on_bad = \"skip\" leaves it out"};
+  if (is_first) {
+    d.message = "this row names the columns";
+    d.fix = "set data.header = true";
+    if (names_.size() == 1) d.fix += "; where it is a value, give the column another name";
+  }
+  return d;
+}
+
 std::optional<Diagnostic> TableFile::problem() {
   const std::vector<std::string_view>& cells = reader_.fields();
   if (!reader_.problem().empty()) {
@@ -167,7 +191,7 @@ std::optional<Diagnostic> TableFile::problem() {
     decided_ = cells.size() == names_.size();
     decided_at_ = reader_.line();
   }
-  if (cells.size() == names_.size()) return std::nullopt;
+  if (cells.size() == names_.size()) return header_among_rows();
   if (reader_.is_empty_line()) {
     return Diagnostic{.message = "an empty line",
                       .column = 1,

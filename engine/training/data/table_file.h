@@ -40,6 +40,7 @@ class TableFile {
 
  private:
   std::optional<Diagnostic> problem();
+  std::optional<Diagnostic> header_among_rows() const;
   void refuse_mixed_lengths() const;
   void match_header(const std::vector<std::string>& names, const std::vector<char>& may_lack);
   void lack_columns();

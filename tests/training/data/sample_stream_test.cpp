@@ -7,6 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/training/config/config_check.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
@@ -152,6 +153,20 @@ TEST_F(SampleStreamTest, HeadersNameColumnsInAnyOrder) {
   EXPECT_THAT(text, HasSubstr("0:1: the header does not name the column `b`"));
   EXPECT_THAT(data_error([&] { passes(*stream_table(request(csv_, {"b,a\n1,x\n"})), 4); }),
               HasSubstr("0:2:2: data.fields.x: column `a`: not a number"));
+}
+
+// Words of a header are values that no vocabulary knows.
+TEST_F(SampleStreamTest, AHeaderIsNoRow) {
+  TableRequest words = request(tsv_, {"a\tb\n1\t2\n"});
+  words.config.fields[0].as = {parse_transform("hash(100)")};
+  std::vector<Diagnostic> errors;
+  words.plan = plan_table(words.config, words.plan.columns, errors);
+  EXPECT_THAT(data_error([&] { passes(*stream_table(words), 4); }),
+              HasSubstr("0:1:1: this row names the columns (set data.header = true)"));
+  words.config.on_bad = OnBad::skip;
+  const auto stream = stream_table(words);
+  EXPECT_THAT(passes(*stream, 4).at(0).rows, ElementsAre(1));
+  EXPECT_EQ(stream->left_out(), 1);
 }
 
 TEST_F(SampleStreamTest, NothingToPredictIsAnError) {
