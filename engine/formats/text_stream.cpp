@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/error.h"
@@ -20,6 +22,26 @@ namespace {
 std::FILE* open_standard_input() {
   const int copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
   return copy < 0 ? nullptr : fdopen(copy, "rb");
+}
+
+/// What a file is whose first bytes no text has; "" for what may be one.
+std::string_view other_format(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  constexpr std::pair<std::string_view, std::string_view> known[] = {
+      {"\xfd"
+       "7zXZ\0"sv,
+       "an xz file"},
+      {"\x28\xb5\x2f\xfd"sv, "a Zstandard file"},
+      {"BZh91AY&SY"sv, "a bzip2 file"},
+      {"PK\x03\x04"sv, "a zip archive"},
+      {"\x04\x22\x4d\x18"sv, "an LZ4 file"},
+      {"PAR1\x15"sv, "a Parquet file"},
+      {"\xff\xfe"sv, "text in UTF-16"},
+      {"\xfe\xff"sv, "text in UTF-16"}};
+  for (const auto& [start, format] : known) {
+    if (bytes.starts_with(start)) return format;
+  }
+  return "";
 }
 
 }  // namespace
@@ -79,6 +101,14 @@ TextStream::TextStream(const std::string& path, std::uint64_t from)
   }
   my.load();
   const bool marked = my.filled >= 2 && my.input[0] == 0x1f && my.input[1] == 0x8b;
+  const auto* start = reinterpret_cast<const char*>(my.input.data());
+  const std::string_view format = other_format({start, my.filled});
+  if (!format.empty()) {
+    throw Error(ErrorKind::data, Diagnostic{.message = "this is " + std::string(format),
+                                            .file = my.path,
+                                            .expected = "text in UTF-8, plain or gzipped",
+                                            .fix = "convert it first"});
+  }
   if (!marked && path.ends_with(".gz")) {
     throw Error(ErrorKind::data, Diagnostic{.message = "this is no gzip file",
                                             .file = my.path,

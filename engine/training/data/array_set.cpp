@@ -82,6 +82,13 @@ const ArrayRows* ArraySet::find(std::string_view name) const {
   return nullptr;
 }
 
+std::string fix_of_missing(const std::string& path) {
+  const bool is_pattern = path.find_first_of("*?") != std::string::npos;
+  return is_pattern ? "several files are listed, or written as part_{0..9}.tsv: * and ? stand for "
+                      "themselves"
+                    : "";
+}
+
 namespace {
 
 void read_one(DataKind kind, const std::string& name, const std::string& path, ArraySet& to,
@@ -124,7 +131,8 @@ std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& sp
                           .file = array.where.file,
                           .line = array.where.line,
                           .column = array.where.column,
-                          .path = array.name});
+                          .path = array.name,
+                          .fix = fix_of_missing(path)});
         continue;
       }
       try {

@@ -66,6 +66,8 @@ class ArraySet {
   std::int64_t rows_ = 0;
 };
 
+/// What to do about a file that is not there, or "".
+std::string fix_of_missing(const std::string& path);
 /// Reads all files of a split. Null where something was reported.
 std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
                                             std::vector<Diagnostic>& errors);

@@ -37,7 +37,8 @@ void refuse_missing(const SplitConfig& split, std::vector<Diagnostic>& errors) {
           {.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
            .file = files.where.file,
            .line = files.where.line,
-           .column = files.where.column});
+           .column = files.where.column,
+           .fix = fix_of_missing(path)});
     }
   }
 }
@@ -64,17 +65,31 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
   return text;
 }
 
-std::string stamp(const DataConfig& config) {
-  std::string text;
+/// A file as it is now.
+struct Stamp {
+  std::string path, text;
+  bool is_file;  // else a pipe, which reading changes
+};
+
+std::vector<Stamp> stamps_of(const DataConfig& config) {
+  std::vector<Stamp> stamps;
   for (const SplitConfig* split : {&config.train, &config.eval}) {
     for (const std::string& path : paths_of(*split)) {
       struct stat status {};
       if (::stat(path.c_str(), &status) != 0) continue;  // reported before
-      text += path + " " + std::to_string(status.st_size) + " " +
-              std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) +
-              "\n";
+      stamps.push_back({path,
+                        path + " " + std::to_string(status.st_size) + " " +
+                            std::to_string(status.st_mtim.tv_sec) + "." +
+                            std::to_string(status.st_mtim.tv_nsec) + "\n",
+                        S_ISREG(status.st_mode)});
     }
   }
+  return stamps;
+}
+
+std::string joined(const std::vector<Stamp>& stamps) {
+  std::string text;
+  for (const Stamp& stamp : stamps) text += stamp.text;
   return text;
 }
 
@@ -185,8 +200,14 @@ std::string file_name_of(const std::string& name, const std::vector<SavedVocabul
 
 class Preparation {
  public:
-  Preparation(const DataConfig& config, const OpenOptions& options, PreparedTable& table)
-      : config_(config), options_(options), table_(table), folder_(table.folder + ".new") {}
+  /// `stamps`: of the files, before anything of them was read.
+  Preparation(const DataConfig& config, const OpenOptions& options, std::vector<Stamp> stamps,
+              PreparedTable& table)
+      : config_(config),
+        options_(options),
+        stamps_(std::move(stamps)),
+        table_(table),
+        folder_(table.folder + ".new") {}
 
   void run() {
     const std::vector<std::string> train = paths_of(config_.train), eval = paths_of(config_.eval);
@@ -200,6 +221,7 @@ class Preparation {
     choose_vocabularies(encode(train, false, nullptr));
     number();
     encode(eval, true, &vocabularies_);
+    refuse_changed_files();
     write_manifest(table_, folder_);
     sync_directory(folder_);
     remove_all(table_.folder);
@@ -309,8 +331,23 @@ class Preparation {
     });
   }
 
+  /// Rows of two states of a file are none that it ever had.
+  void refuse_changed_files() const {
+    const std::vector<Stamp> now = stamps_of(config_);
+    std::vector<Diagnostic> problems;
+    for (std::size_t i = 0; i < stamps_.size(); ++i) {
+      if (!stamps_[i].is_file || (i < now.size() && now[i].text == stamps_[i].text)) continue;
+      problems.push_back({.message = "the file changed while it was read",
+                          .file = stamps_[i].path,
+                          .fix = "begin again once it is written; what is still written to may be "
+                                 "copied first"});
+    }
+    if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+  }
+
   const DataConfig& config_;
   const OpenOptions& options_;
+  const std::vector<Stamp> stamps_;
   PreparedTable& table_;
   std::string folder_;
   std::uint64_t bytes_ = 0;
@@ -338,17 +375,21 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
   };
 
   const std::string parent = config.cache + "/" + short_hash(description(config, table.plan));
-  const std::string name = short_hash(stamp(config));
+  const std::vector<Stamp> stamps = stamps_of(config);
+  const std::string name = short_hash(joined(stamps));
   table.folder = parent + "/" + name;
-  if (!read_manifest(table)) {
+  const auto is_there = [&] {
+    return read_manifest(table, train.size(), paths_of(config.eval).size());
+  };
+  if (!is_there()) {
     in_cache(config, [&] { make_directories(parent); });
     FolderLock lock(parent);
     lock.wait(options);
-    if (!read_manifest(table)) {
+    if (!is_there()) {
       table.train = table.eval = {};
       table.vocabularies.clear();
       try {
-        in_cache(config, [&] { Preparation(config, options, table).run(); });
+        in_cache(config, [&] { Preparation(config, options, stamps, table).run(); });
       } catch (...) {
         remove_all(table.folder + ".new");
         throw;

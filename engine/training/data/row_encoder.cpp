@@ -46,14 +46,24 @@ std::optional<T> number_in(std::string_view text) {
   return value;
 }
 
-/// Long text is cut in front of a character of UTF-8.
+/// For messages: long text is cut in front of a character of UTF-8, control characters are \xNN.
 std::string shown(std::string_view text) {
   constexpr std::size_t most = 60, longest_character = 4;
-  if (text.size() <= most) return "\"" + std::string(text) + "\"";
-  std::size_t cut = most;
+  constexpr char digits[] = "0123456789abcdef";
+  std::size_t cut = std::min(text.size(), most);
   const auto is_inside = [&] { return (static_cast<unsigned char>(text[cut]) & 0xc0) == 0x80; };
-  while (cut > most - longest_character + 1 && is_inside()) --cut;
-  return "\"" + std::string(text.substr(0, cut)) + "…\"";
+  const bool is_long = cut < text.size();
+  while (is_long && cut > most - longest_character + 1 && is_inside()) --cut;
+  std::string plain;
+  for (const char c : text.substr(0, cut)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= ' ' && byte != 0x7f) {
+      plain += c;
+    } else {
+      plain += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    }
+  }
+  return "\"" + plain + (is_long ? "…\"" : "\"");
 }
 
 void store(DType dtype, std::int64_t value, std::uint8_t* to) {

@@ -1,5 +1,7 @@
 #include "engine/training/data/table_manifest.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
@@ -60,6 +62,15 @@ PreparedSplit split_of(const Json& json) {
   return split;
 }
 
+/// A manifest that was changed may still be one, of another table.
+bool is_of(const TablePlan& plan, const PreparedSplit& split, std::size_t files) {
+  return split.files.size() == files &&
+         std::equal(split.fields.begin(), split.fields.end(), plan.fields.begin(),
+                    plan.fields.end(), [](const auto& columns, const TableField& field) {
+                      return columns.size() == field.columns.size();
+                    });
+}
+
 bool has_arrays(const PreparedTable& table, bool eval) {
   const PreparedSplit& split = eval ? table.eval : table.train;
   for (std::size_t i = 0; i < split.files.size(); ++i) {
@@ -95,7 +106,7 @@ std::string table_prefix(const std::string& folder, bool eval, std::size_t file)
   return folder + (eval ? "/eval-" : "/train-") + std::to_string(file);
 }
 
-bool read_manifest(PreparedTable& table) {
+bool read_manifest(PreparedTable& table, std::size_t train_files, std::size_t eval_files) {
   const std::string path = table.folder + "/manifest.json";
   if (!path_exists(path)) return false;
   const Json json = Json::parse(read_file(path, 1u << 30), nullptr, false);
@@ -115,7 +126,10 @@ bool read_manifest(PreparedTable& table) {
   } catch (const Json::exception&) {
     return false;
   }
-  return has_arrays(table, false) && has_arrays(table, true);
+  const bool fits = is_of(table.plan, table.train, train_files) &&
+                    is_of(table.plan, table.eval, eval_files) &&
+                    table.vocabularies.size() == table.plan.vocabularies.size();
+  return fits && has_arrays(table, false) && has_arrays(table, true);
 }
 
 void write_manifest(const PreparedTable& table, const std::string& folder) {

@@ -165,5 +165,97 @@ TEST_F(TableRefusals, AnInterruptLeavesNothing) {
   EXPECT_FALSE(prepare_table(words, options).built);
 }
 
+TEST_F(TableRefusals, AHeaderIsNoRow) {
+  const std::string words = "x = { from = ['n', 'm'], as = ['vocabulary'] }\n";
+  const auto two = [&](const std::string& more = "", const std::string& names = "'n', 'm'") {
+    return config("kind = 'tsv'\ncolumns = [" + names + "]\n" + more, words);
+  };
+  for (const char* header : {"n\tm\n", "m\t n\r\n"}) {
+    write(header + std::string("u\tv\nu\tm\n"));
+    EXPECT_THAT(error_of([&] { open_data(two()); }),
+                HasSubstr(folder_ / "a:1:1: this row names the columns (set data.header = true)"));
+    EXPECT_THAT(values(two("on_bad = 'skip'\n")), ElementsAre(1, 3, 1, 2));
+  }
+  write("n\tm\nu\tv\nn\tm\nu\tv\n");  // files with headers joined
+  EXPECT_THAT(error_of([&] { open_data(two("header = true\n")); }),
+              HasSubstr(folder_ / "a:3:1: a header among the rows (remove the line; data.on_bad = "
+                                  "\"skip\" leaves it out)"));
+  write("n\n1\n");
+  EXPECT_THAT(error_of([&] { open_data(one_column("'vocabulary'")); }),
+              HasSubstr("set data.header = true; where it is a value, give the column another"));
+  write("m\nn\n");
+  EXPECT_THAT(values(one_column("'vocabulary'")), ElementsAre(1, 2));
+  write("0\t1\n");
+  const std::string numbers = "x = { from = ['0', '1'], as = ['vocabulary'] }\n";
+  EXPECT_THAT(values(config("kind = 'tsv'\ncolumns = ['0', '1']\n", numbers)), ElementsAre(1, 2));
+}
+
+TEST_F(TableRefusals, OtherFormatsAreNamed) {
+  const DataConfig words = one_column("'vocabulary'", "on_bad = 'skip'\n");
+  for (const auto& [bytes, name] :
+       std::vector<std::pair<std::string, std::string>>{{std::string("\xfd"
+                                                                     "7zXZ\0\0",
+                                                                     7),
+                                                         "an xz file"},
+                                                        {"\x28\xb5\x2f\xfd\n", "a Zstandard file"},
+                                                        {"BZh91AY&SY\n", "a bzip2 file"},
+                                                        {"PK\x03\x04\n", "a zip archive"},
+                                                        {std::string("\xff\xfe"
+                                                                     "1\0\n\0",
+                                                                     6),
+                                                         "text in UTF-16"}}) {
+    write(bytes);
+    EXPECT_THAT(
+        error_of([&] { open_data(words); }),
+        HasSubstr(folder_ / "a: this is " + name + ": expected text in UTF-8, plain or gzipped"));
+  }
+  write("PKW\nBZh\n");
+  EXPECT_THAT(values(words), ElementsAre(2, 1));
+}
+
+TEST_F(TableRefusals, ControlCharactersOfCellsSteerNoTerminal) {
+  write("\x1b[31m\x7f" + std::string(1, '\0') + "ü\n");
+  EXPECT_THAT(error_of([&] { open_data(one_column("")); }),
+              HasSubstr("got \"\\x1b[31m\\x7f\\x00ü\""));
+}
+
+TEST_F(TableRefusals, PatternsOfShellsAreNone) {
+  DataConfig several = one_column("");
+  several.train.files[0].paths = {folder_ / "day_*"};
+  EXPECT_THAT(error_of([&] { open_data(several); }), HasSubstr("part_{0..9}.tsv: * and ? stand"));
+}
+
+TEST_F(TableRefusals, AFileThatChangesWhileItIsRead) {
+  write("u\nv\n");
+  const DataConfig words = one_column("'vocabulary'");
+  set_file_hook([&](std::string_view operation, std::string_view path) {
+    if (operation != "create" || !path.ends_with("train-0.0")) return;
+    set_file_hook({});
+    OutputFile(folder_ / "a", OutputFile::Mode::append).write("w\n");
+  });
+  EXPECT_THAT(error_of([&] { open_data(words); }),
+              HasSubstr(folder_ / "a: the file changed while it was read"));
+  set_file_hook({});
+  EXPECT_THAT(values(words), ElementsAre(1, 2, 3));
+}
+
+TEST_F(TableRefusals, AManifestOfAnotherTableIsNotTaken) {
+  write("u\nv\n");
+  const DataConfig words = one_column("'vocabulary'");
+  const std::string path = prepare_table(words, {}).folder + "/manifest.json";
+  const std::string whole = read_file(path);
+  for (const char* list : {"files", "fields", "vocabularies"}) {
+    const std::size_t at = whole.find('[', whole.find(list));
+    std::size_t end = at, depth = 0;
+    do {
+      depth += whole[end] == '[' ? 1 : 0;
+      depth -= whole[end] == ']' ? 1 : 0;
+    } while (depth > 0 && ++end < whole.size());
+    write_file(path, whole.substr(0, at + 1) + whole.substr(end));
+    EXPECT_TRUE(prepare_table(words, {}).built) << list;
+    EXPECT_EQ(read_file(path), whole) << list;
+  }
+}
+
 }  // namespace
 }  // namespace tandem
