@@ -172,7 +172,7 @@ class TemporaryFolder {
     d.message = std::string("cannot make a folder for the encoded rows: ") + std::strerror(errno);
     d.expected = "a folder that can be written to, with room for them";
     d.got = parent;
-    d.fix = "name one: TMPDIR=FOLDER tandem eval ...";
+    d.fix = other_folder;
     throw Error(ErrorKind::runtime, std::move(d));
   }
   ~TemporaryFolder() {
@@ -183,7 +183,23 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
 
+  /// What f returns, which writes to the folder: failures say how to have it elsewhere.
+  template <class F>
+  auto written_by(F f) const {
+    try {
+      return f();
+    } catch (const Error& error) {
+      std::vector<Diagnostic> problems = error.diagnostics();
+      for (Diagnostic& d : problems) {
+        if (d.file.starts_with(path_)) d.fix += (d.fix.empty() ? "" : ", or ") + other_folder;
+      }
+      throw Error(error.kind(), std::move(problems));
+    }
+  }
+
  private:
+  static inline const std::string other_folder =
+      "name another folder for the encoded rows: TMPDIR=FOLDER tandem eval ...";
   std::string path_;
 };
 
@@ -348,7 +364,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   ReadingProgress progress(paths, how);
   request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
   const TemporaryFolder folder;
-  return checked(trained, encode_tables(request, folder.path()));
+  return checked(trained, folder.written_by([&] { return encode_tables(request, folder.path()); }));
 }
 
 }  // namespace tandem::api

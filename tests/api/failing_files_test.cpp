@@ -26,6 +26,13 @@ class FailingFiles : public ::testing::Test {
     return path;
   }
 
+  std::string run_name() const {
+    for (const std::string& name : list_directory(folder_ / "runs")) {
+      if (name != "data") return name;
+    }
+    return "";
+  }
+
   TemporaryFolder folder_;
   const std::string config_ = folder_ / "train.toml", said_ = folder_ / "said";
 };
@@ -49,6 +56,14 @@ TEST_F(FailingFiles, AboveTheLimitOfTheShellNothingIsLeft) {
                                           "data.cache)"));
   EXPECT_THAT(list_directory(folder_ / ("runs/data/" + list_directory(folder_ / "runs/data")[0])),
               IsEmpty());
+}
+
+TEST_F(FailingFiles, RowsThatEvalEncodesMayLieElsewhere) {
+  ASSERT_EQ(run_program("train " + config_ + " 2> /dev/null").code, 0);
+  const Ended ended = run_program("eval " + (folder_ / "runs/") + run_name() + " 2> " + said_,
+                                  "ulimit -f 8; TMPDIR=" + (folder_ / "") + " ");
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(read_file(said_), HasSubstr(", or name another folder for the encoded rows: TMPDIR"));
 }
 
 }  // namespace
