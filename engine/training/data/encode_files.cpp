@@ -389,7 +389,8 @@ void Reading::hand_on(FileInBlocks& file, DelimitedReader& reader, std::int64_t 
   file.told = now;
 }
 
-/// f(vocabulary, number) for the thread's numbers in the rows that were taken; f may change them.
+/// f(vocabulary, number, whether it counts) for the thread's numbers in the rows that were taken; f
+/// may change them.
 template <class F>
 void Reading::for_numbers(Worker& worker, F f) const {
   for (std::size_t i = 0; i < plan_.fields.size(); ++i) {
@@ -397,9 +398,12 @@ void Reading::for_numbers(Worker& worker, F f) const {
     if (field.end != TableField::End::vocabulary) continue;
     auto* number = reinterpret_cast<std::int32_t*>(worker.encoder.field(i));
     const auto rows = static_cast<std::int64_t>(worker.encoder.rows());
-    for (const std::int32_t* end = number + rows * field.stored.elements(); number < end;
-         ++number) {
-      if (*number >= 0) f(field.vocabulary, *number);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (const bool counts : field.counts) {
+        for (std::int64_t k = 0; k < field.values_of_a_cell(); ++k, ++number) {
+          if (*number >= 0) f(field.vocabulary, *number, counts);
+        }
+      }
     }
   }
 }
@@ -417,7 +421,7 @@ void Reading::number_values(Worker& worker) {
     }
   }
   if (options_.prefixes.empty()) return;
-  for_numbers(worker, [&](std::size_t vocabulary, std::int32_t& number) {
+  for_numbers(worker, [&](std::size_t vocabulary, std::int32_t& number, bool) {
     number = worker.numbers[vocabulary][static_cast<std::size_t>(number)];
   });
 }
@@ -425,8 +429,8 @@ void Reading::number_values(Worker& worker) {
 /// Rows that are none after all are not counted.
 void Reading::take_back(Worker& worker) const {
   if (options_.vocabularies != nullptr) return;
-  for_numbers(worker, [&](std::size_t vocabulary, std::int32_t number) {
-    worker.piece.values[vocabulary].count(number, -1);
+  for_numbers(worker, [&](std::size_t vocabulary, std::int32_t number, bool counts) {
+    if (counts) worker.piece.values[vocabulary].count(number, -1);
   });
 }
 

@@ -55,7 +55,10 @@ std::string description(const DataConfig& config, const TablePlan& plan) {
   text += config.on_bad == OnBad::skip ? " skip\n" : "\n";
   const auto add = [&](const std::string& line) { text += line + "\n"; };
   for (const std::string& name : plan.columns) add("column " + name);
-  for (const TableField& field : plan.fields) add("field " + field.text);
+  for (const TableField& field : plan.fields) {
+    const auto once = std::find(field.counts.begin(), field.counts.end(), false);
+    add("field " + field.text + (once != field.counts.end() ? "\ncounted before" : ""));
+  }
   for (const VocabularyPlan& vocabulary : plan.vocabularies) {
     add("vocabulary " + vocabulary.name + (vocabulary.by_value ? " by value " : " by column ") +
         std::to_string(vocabulary.least));

@@ -264,7 +264,7 @@ void RowEncoder::store_id(const TableField& field, std::size_t c, std::string_vi
       statistics.take(static_cast<double>(id));
     } else {
       const std::int32_t value = result_.values[number].find_or_add(column, text);
-      seen_.emplace_back(number, value);
+      if (field.counts[c]) seen_.emplace_back(number, value);
       id = value;
     }
   }

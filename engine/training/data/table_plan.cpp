@@ -245,6 +245,32 @@ class FieldPlanner {
   DType number_ = DType::float32;  // that text is read as
 };
 
+/// Whether both read a cell as the same values.
+bool read_alike(const TableField& a, const TableField& b) {
+  return a.has_missing == b.has_missing && a.missing == b.missing && a.separator == b.separator &&
+         a.most == b.most &&
+         std::equal(a.numeric.begin(), a.numeric.end(), b.numeric.begin(), b.numeric.end(),
+                    [](const Transform& x, const Transform& y) { return x.text == y.text; });
+}
+
+/// A value counts as often as it stands in the files, however many fields read it.
+void count_columns_once(std::vector<TableField>& fields) {
+  for (TableField& field : fields) {
+    if (field.end != TableField::End::vocabulary) continue;
+    for (const std::size_t column : field.columns) {
+      const bool again = std::any_of(fields.begin(), fields.end(), [&](const TableField& other) {
+        if (other.end != TableField::End::vocabulary || other.vocabulary != field.vocabulary)
+          return false;
+        const auto counted =
+            other.columns.begin() + static_cast<std::ptrdiff_t>(other.counts.size());
+        return std::find(other.columns.begin(), counted, column) != counted &&
+               read_alike(other, field);
+      });
+      field.counts.push_back(!again);
+    }
+  }
+}
+
 }  // namespace
 
 TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
@@ -256,6 +282,7 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
     if (!split->files.empty() && !split->files[0].paths.empty()) file = split->files[0].paths[0];
   }
   for (const FieldConfig& field : config.fields) FieldPlanner(field, file, plan, errors).add();
+  count_columns_once(plan.fields);
   if (config.fields.empty()) {
     errors.push_back({.message = "nothing says what the columns are for",
                       .file = config.where.file,

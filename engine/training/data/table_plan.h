@@ -33,6 +33,9 @@ struct TableField {
   std::int64_t modulus = 0;
   std::vector<ColumnHash> hashes;  // one a column
   std::size_t vocabulary = 0;      // in TablePlan::vocabularies
+  // By column: whether its values count there. Where another field has read the same column in the
+  // same way, they are counted already.
+  std::vector<bool> counts;
   TensorType stored;               // of one sample
   DType logical = DType::float32;  // that it is given out as
   std::vector<Transform> rest;     // functions of the array

@@ -203,6 +203,29 @@ TEST(Table, VocabulariesMayBeShared) {
                               "there, min_count 2, by value here"));
 }
 
+// However many fields read it.
+TEST(Table, AValueCountsAsOftenAsItStandsInTheFiles) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "u\tv\nw\tu\nu\tw\n");
+  const auto counted = [&](const std::string& x, const std::string& y, const std::string& by) {
+    const std::string shared = "'vocabulary(min_count=2, name=\"v\", by=\"" + by + "\")'] }\n";
+    const DataSets sets = open_data(
+        tsv(folder, "'a', 'b'",
+            "x = { from = " + x + ", as = [" + shared + "y = { from = " + y + ", as = [" + shared));
+    return read_file(sets.vocabularies.at(0).path);
+  };
+  EXPECT_EQ(counted("'a'", "'a'", "column"), "column\tvalue\tcount\na\tu\t2\n");
+  EXPECT_EQ(counted("['a', 'a', 'b']", "['b', 'a']", "value"),
+            "column\tvalue\tcount\n\tu\t3\n\tw\t2\n");
+  // Read in another way they are other values.
+  const DataSets sets = open_data(
+      tsv(folder, "'a', 'b'",
+          "x = { from = 'a', as = ['vocabulary(name=\"v\")'] }\n"
+          "y = { from = 'a', as = ['split(\"u\", max=2)', 'vocabulary(name=\"v\")'] }\n"));
+  EXPECT_EQ(read_file(sets.vocabularies.at(0).path),
+            "column\tvalue\tcount\n\t\t4\n\tu\t2\n\tw\t2\n");
+}
+
 TEST(Vocabulary, OddValuesSurviveTheFile) {
   ValueCounts counts;
   for (const char* value : {"a\tb", "\\n", "line\nend\r", "", "plain"}) {
