@@ -1,5 +1,7 @@
 #include "engine/training/data/table_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -59,6 +61,15 @@ void expect_same_header(const std::vector<std::string>& columns,
 
 std::vector<std::string> table_columns(const DataConfig& config, const std::string& path) {
   if (!config.columns.empty()) return config.columns;
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "a pipe is read once: its columns have to be known before",
+                           .file = path,
+                           .expected = "data.columns",
+                           .got = "a header",
+                           .fix = "name them in data.columns, and keep data.header = true"});
+  }
   DelimitedReader reader = open_reader(config, path);
   return header_of(reader, shown_path(path));
 }

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+
 #include <cmath>
+#include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
@@ -223,6 +227,19 @@ TEST_F(TableRefusals, PatternsOfShellsAreNone) {
   DataConfig several = one_column("");
   several.train.files[0].paths = {folder_ / "day_*"};
   EXPECT_THAT(error_of([&] { open_data(several); }), HasSubstr("part_{0..9}.tsv: * and ? stand"));
+}
+
+TEST_F(TableRefusals, APipeIsReadOnce) {
+  const std::string pipe = folder_ / "a";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string words = "x = { from = 'n', as = ['vocabulary'] }\n";
+  EXPECT_THAT(error_of([&] { open_data(config("kind = 'csv'\n", words)); }),
+              HasSubstr(pipe + ": a pipe is read once: its columns have to be known before: "
+                               "expected data.columns, got a header"));
+  std::thread writer([&] { std::ofstream(pipe) << "n\nu\n"; });
+  EXPECT_THAT(values(config("kind = 'csv'\ncolumns = ['n']\nheader = true\n", words)),
+              ElementsAre(1));
+  writer.join();
 }
 
 TEST_F(TableRefusals, AFileThatChangesWhileItIsRead) {
