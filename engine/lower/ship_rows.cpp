@@ -151,6 +151,7 @@ class ShipRows {
     flat[0] = edit_.graph().type(groups.inputs[0]).elements();
     shape[0] = edit_.graph().type(groups.outputs[UniqueOutputs::unique]).elements();
     const int device = edit_.device(producer);
+    edit_.set_device(unique, host);  // also of ids from elsewhere: a copy's rows are counted here
     const NodeId reshape = edit_.add("Reshape", {dy}, {{"shape", flat}}, producer);
     const NodeId sum =
         edit_.add("GatherGrad",

@@ -44,6 +44,7 @@ class Cut {
           }
         }
         if (node.op->name == "Transfer") {  // crosses by itself, between accelerators by the host
+          assert((i < 2 || home_[input.index] == host) && "the host counts the rows of a copy");
           if (i > 0 || device == host || home_[input.index] == host) continue;
           device = host;
         }

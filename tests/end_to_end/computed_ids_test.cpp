@@ -1,0 +1,87 @@
+// DLRM takes its tables' ids apart in the graph: where that runs on the accelerator, its ids are
+// computed there, and tables and updates on the host learn of them late.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <random>
+
+#include "tests/end_to_end/placed_training.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::testing {
+namespace {
+
+constexpr std::int64_t batch = 48;
+constexpr int steps = 4;
+
+PlacedTraining::Feeds feeds_of(int step) {
+  std::mt19937 random(static_cast<unsigned>(step) + 3);
+  std::normal_distribution<float> normal;
+  std::vector<float> dense(batch * 13), labels(batch);
+  for (float& number : dense) number = normal(random);
+  for (float& label : labels) label = normal(random) < -0.5f ? 1.0f : 0.0f;
+  std::vector<std::int64_t> ids(batch * 26);
+  for (std::int64_t& id : ids) id = std::min<std::int64_t>(99, std::abs(normal(random)) * 9);
+  return {{"dense", HostTensor::from<float>({batch, 13}, dense)},
+          {"categories", HostTensor::from<std::int64_t>({batch, 26}, ids)},
+          {"label", HostTensor::from<float>({batch, 1}, labels)}};
+}
+
+std::vector<double> losses(const std::string& kind, const std::string& rule,
+                           const std::vector<std::string>& more = {}) {
+  const TemporaryFolder folder;
+  std::vector<std::string> settings{
+      "loss.terms=[{name=\"loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
+      "labels=\"label\"}]",
+      "optimizer.kind=adam", "optimizer.groups=[{at=\"tables.*:weight\", kind=\"" + kind + "\"}]",
+      "optimizer.lr=0.01"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  if (!rule.empty()) {
+    std::ofstream(folder / "policy.toml")
+        << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
+           "  { at = \"**\", on = \"gpu\" },\n  { "
+        << rule << " },\n]\n";
+    settings.push_back("policy=" + folder / "policy.toml");
+  }
+  PlacedTraining training(TANDEM_SOURCE_DIR "/models/dlrm/model.onnx", batch, settings, feeds_of(1),
+                          {.rows_ahead = true});
+  std::vector<double> all;
+  for (int step = 1; step <= steps; ++step) {
+    const PlacedTraining::Feeds next = feeds_of(step + 1);
+    all.push_back(training.step(feeds_of(step), &next));
+  }
+  training.synchronize();
+  EXPECT_TRUE(training.monitor().order_errors().empty());
+  return all;
+}
+
+void expect_equal(const std::vector<double>& a, const std::vector<double>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * b[i]) << i + 1;
+}
+
+// `tables.*` covers the look-ups, the first rule only the tables: their look-ups stay where ids
+// are.
+TEST(ComputedIds, TablesOnTheHostTakeTheirGradientsAsRows) {
+  for (const std::string kind : {"ftrl", "lazy_adam", "rowwise_adagrad", "adam"}) {
+    const std::vector<double> expected = losses(kind, "");
+    for (const std::string tables : {"tables.*:weight", "tables.**"}) {
+      for (const std::string ship : {"rows", "results", "auto"}) {
+        SCOPED_TRACE(kind + " " + tables + " " + ship);
+        expect_equal(losses(kind, "at = \"" + tables + "\", on = \"cpu\", ship = \"" + ship +
+                                      "\", lookahead = 1"),
+                     expected);
+      }
+    }
+  }
+}
+
+TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
+  const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
+  expect_equal(losses("ftrl", "at = \"tables.*:weight\", on = \"cpu\", ship = \"rows\"", clipped),
+               losses("ftrl", "", clipped));
+}
+
+}  // namespace
+}  // namespace tandem::testing
