@@ -13,6 +13,7 @@
 #include "api/table_rows.h"
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
+#include "engine/training/parameter_choice.h"
 #include "engine/training/table_storage.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
@@ -277,6 +278,8 @@ LowerOptions lower_options(const RunConfig& config, OpenModel& model) {
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   for (const SplitTable& table : split_tables(config.parameters, graph))
     options.split_tables.push_back(table.name);
+  if (options.compute != DType::float32)
+    options.without_weights = updated_by_rows(config, model.forward(config.pass_size(), true));
   return options;
 }
 

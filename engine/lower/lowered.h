@@ -56,6 +56,9 @@ struct LowerOptions {
   std::vector<Selector> keep_float32;  // paths of operators that stay float32 all the same
   /// Names of tables that lie as bfloat16 with the 16 bits below in a state of their own.
   std::vector<std::string> split_tables;
+  /// Names of parameters that an update may write without a weight of 16 bits beside them: they
+  /// have none in any program of a run, also where nothing updates them.
+  std::vector<std::string> without_weights;
   /// Tables whose rule says so fetch the rows of the next step in this one: somebody feeds the
   /// inputs that `next_input` names.
   bool rows_ahead = false;

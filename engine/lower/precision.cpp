@@ -112,10 +112,12 @@ class Narrowing {
   }
 
   void add_weights() {
+    const std::vector<std::string>& without = edit_.context().options.without_weights;
     const std::size_t states = edit_.graph().states.size();
     for (std::size_t s = 0; s < states; ++s) {
       const State& state = edit_.graph().states[s];
       if (state.kind != StateKind::parameter || dtype(state.initial) != DType::float32) continue;
+      if (std::find(without.begin(), without.end(), state.name) != without.end()) continue;
       if (!wants_half(state.initial)) continue;
       const NodeId writer = edit_.graph().value(state.final).producer;
       if (writer && !writes_weights(edit_.graph().node(writer))) continue;

@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "engine/graph/selector.h"
+#include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {
 namespace {
@@ -83,6 +85,30 @@ bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
   throw Error(ErrorKind::usage, std::move(problems));
 }
 
+// The last one wins; null where only the base covers the parameter.
+using Groups = std::vector<std::pair<Selector, const OptimizerGroup*>>;
+const OptimizerGroup* group_of(const Groups& groups, const State& parameter) {
+  const OptimizerGroup* last = nullptr;
+  for (const auto& [selector, group] : groups) {
+    if (covers(selector, parameter)) last = group;
+  }
+  return last;
+}
+
+bool only_look_ups_read(const Graph& graph, const State& parameter) {
+  bool any = false;
+  for (const Node& node : graph.nodes) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!(node.inputs[i] == parameter.initial)) continue;
+      const bool rows = node.op->name == "EmbeddingBag" ||
+                        (node.op->name == "Gather" && node.attributes.integer("axis") == 0);
+      if (!rows || i != 0) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
 /// Those that are trained once all rules of `freeze` that end have ended.
 std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
@@ -118,7 +144,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   Selectors selectors(graph);
   std::vector<Selector> frozen;
   std::vector<const FreezeRule*> frozen_by;
-  std::vector<std::pair<Selector, const OptimizerGroup*>> groups;
+  Groups groups;
   for (const FreezeRule& rule : config.parameters.freeze) {
     Selector selector = selectors.parse(rule.at, rule.where);
     if (!still_frozen(rule, request)) continue;
@@ -137,10 +163,7 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
                                        [&](const Selector& s) { return covers(s, state); });
     if (is_frozen) continue;
     Chosen next{state, config.optimizer.base, config.optimizer.where, "optimizer.kind"};
-    const OptimizerGroup* last = nullptr;
-    for (const auto& [selector, group] : groups) {
-      if (covers(selector, state)) last = group;  // the last one wins
-    }
+    const OptimizerGroup* last = group_of(groups, state);
     if (last != nullptr) {
       next.options = last->options;
       if (last->options.kind != config.optimizer.base.kind) {
@@ -153,6 +176,23 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   }
   if (chosen.empty()) refuse_nothing_to_train(config, graph, frozen_by);
   return chosen;
+}
+
+std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& forward) {
+  Groups groups;
+  for (const OptimizerGroup& group : config.optimizer.groups)
+    groups.emplace_back(Selector(group.at), &group);
+  std::vector<std::string> names;
+  for (const State& state : forward.states) {
+    if (state.kind != StateKind::parameter || !state.trainable) continue;
+    const OptimizerGroup* group = group_of(groups, state);
+    const UpdateChoice choice =
+        choose_update(group != nullptr ? group->options : config.optimizer.base);
+    const UpdateKind* kind = find_update_kind(choice.op);
+    const bool by_rows = (choice.lazy || choice.takes_rows) && only_look_ups_read(forward, state);
+    if (by_rows || (kind != nullptr && kind->by_row)) names.push_back(state.name);
+  }
+  return names;
 }
 
 std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward) {

@@ -28,6 +28,11 @@ std::map<std::string, std::string> parameter_kinds(const RunConfig& config, cons
 void refuse_other_kinds(const std::map<std::string, std::string>& before, const RunConfig& config,
                         const Graph& forward);
 
+/// Names of the parameters, caches of tables among them, that this configuration's optimizers
+/// update row by row in some pass at least: how many ids a pass has may decide. `forward`: after
+/// the forward passes.
+std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& forward);
+
 Diagnostic diagnostic_at(const Where& where, std::string message, std::string fix = "");
 
 }  // namespace tandem

@@ -4,39 +4,20 @@
 
 #include <cmath>
 #include <fstream>
-#include <random>
 
+#include "tests/end_to_end/dlrm_model.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
 
-constexpr std::int64_t batch = 48;
 constexpr int steps = 4;
-
-PlacedTraining::Feeds feeds_of(int step) {
-  std::mt19937 random(static_cast<unsigned>(step) + 3);
-  std::normal_distribution<float> normal;
-  std::vector<float> dense(batch * 13), labels(batch);
-  for (float& number : dense) number = normal(random);
-  for (float& label : labels) label = normal(random) < -0.5f ? 1.0f : 0.0f;
-  std::vector<std::int64_t> ids(batch * 26);
-  for (std::int64_t& id : ids) id = std::min<std::int64_t>(99, std::abs(normal(random)) * 9);
-  return {{"dense", HostTensor::from<float>({batch, 13}, dense)},
-          {"categories", HostTensor::from<std::int64_t>({batch, 26}, ids)},
-          {"label", HostTensor::from<float>({batch, 1}, labels)}};
-}
 
 std::vector<double> losses(const std::string& kind, const std::string& rule,
                            const std::vector<std::string>& more = {}) {
   const TemporaryFolder folder;
-  std::vector<std::string> settings{
-      "loss.terms=[{name=\"loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
-      "labels=\"label\"}]",
-      "optimizer.kind=adam", "optimizer.groups=[{at=\"tables.*:weight\", kind=\"" + kind + "\"}]",
-      "optimizer.lr=0.01"};
-  settings.insert(settings.end(), more.begin(), more.end());
+  std::vector<std::string> settings = dlrm_settings(kind, more);
   if (!rule.empty()) {
     std::ofstream(folder / "policy.toml")
         << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
@@ -44,12 +25,11 @@ std::vector<double> losses(const std::string& kind, const std::string& rule,
         << rule << " },\n]\n";
     settings.push_back("policy=" + folder / "policy.toml");
   }
-  PlacedTraining training(TANDEM_SOURCE_DIR "/models/dlrm/model.onnx", batch, settings, feeds_of(1),
-                          {.rows_ahead = true});
+  PlacedTraining training(dlrm_model, dlrm_batch, settings, dlrm_feeds(1), {.rows_ahead = true});
   std::vector<double> all;
   for (int step = 1; step <= steps; ++step) {
-    const PlacedTraining::Feeds next = feeds_of(step + 1);
-    all.push_back(training.step(feeds_of(step), &next));
+    const PlacedTraining::Feeds next = dlrm_feeds(step + 1);
+    all.push_back(training.step(dlrm_feeds(step), &next));
   }
   training.synchronize();
   EXPECT_TRUE(training.monitor().order_errors().empty());
