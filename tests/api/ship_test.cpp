@@ -163,6 +163,8 @@ TEST_F(ShipTest, LooksAStepAhead) {
               AllOf(HasSubstr("no: "), HasSubstr("every step changes all of them")));
   EXPECT_THAT(policy_plan(adam).report.text, HasSubstr("note        table:weight: rows of the next "
                                                        "step are not fetched ahead: every step"));
+  EXPECT_THAT(ahead_of(policy({by_rows, by_one, "{ at = \"embedding\", run = \"gpu\" }"})),
+              AllOf(HasSubstr("no: "), HasSubstr("no look-up on the host is read")));
 
   const TrainResult one = Trainer(folder_ / "train.toml", options("one", {by_rows})).run();
   const TrainResult other =
