@@ -198,7 +198,9 @@ RowsAhead::Fetch RowsAhead::make_fetch(const ShippedLookUp& look_up, ValueId upd
   fetch.place = graph.node(plan).outputs[2];
 
   const ValueId ids = next_of(groups.inputs[0], like);
-  const NodeId next = edit_.add("UniqueIndices", {ids}, groups.attributes, like);
+  Attributes quiet = groups.attributes;
+  quiet.set("quiet", std::int64_t{1});
+  const NodeId next = edit_.add("UniqueIndices", {ids}, std::move(quiet), like);
   edit_.set_device(next, host);
   edit_.set_key(next, after_own_work_);
   const std::vector<ValueId> wanted = graph.node(next).outputs;

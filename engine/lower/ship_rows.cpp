@@ -56,6 +56,8 @@ class ShipRows {
       groups.node = edit_.add("UniqueIndices", {ids}, {{"rows", rows}}, like);
     }
     edit_.set_device(groups.node, host);
+    // It takes the place of the look-up, which would report ids of no row.
+    edit_.graph().node(groups.node).attributes.set("quiet", std::int64_t{0});
     return groups;
   }
 

@@ -32,12 +32,13 @@ std::vector<TensorType> infer(const NodeView& view) {
 }  // namespace
 
 // Each input has ids of its own integer type. Negative ids count from the end, as in Gather; absent
-// ones are in no group.
+// ones are in no group. Ids of no row are reported, unless `quiet`: those of a step that may never
+// come.
 Operator unique_indices() {
   return {.name = "UniqueIndices",
           .inputs = {{.name = "ids", .variadic = true}},
           .outputs = {{"unique"}, {"order"}, {"offsets"}, {"count"}, {"inverse"}},
-          .attributes = {{"rows", std::int64_t{0}, true}},
+          .attributes = {{"rows", std::int64_t{0}, true}, {"quiet", std::int64_t{0}}},
           .infer = infer,
           .not_differentiable = "its results are integers",
           .engine_only = true};

@@ -28,6 +28,7 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
   const std::int64_t capacity = r.outputs[UniqueOutputs::unique].type.elements();
   std::vector<PlacedId> sorted(
       static_cast<std::size_t>(r.outputs[UniqueOutputs::order].type.elements()));
+  const bool quiet = r.attributes().flag("quiet");
   return prepared([=, node = r.node_index](const KernelArguments& a) mutable {
     auto* unique = static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]);
     auto* order = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]);
@@ -45,7 +46,7 @@ std::unique_ptr<PreparedKernel> unique_indices(const KernelRequest& r) {
         }
         std::int64_t row = given < 0 ? given + rows : given;
         if (row < 0 || row >= rows) {
-          if (a.context != nullptr && a.context->error != nullptr) {
+          if (!quiet && a.context != nullptr && a.context->error != nullptr) {
             a.context->error->report(ErrorWord::index_out_of_range, node, given);
           }
           row = row < 0 ? 0 : rows - 1;

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <fstream>
 
+#include "include/tandem/error.h"
 #include "tests/end_to_end/dlrm_model.h"
+#include "tests/end_to_end/parity_support.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -14,17 +16,19 @@ namespace {
 
 constexpr int steps = 4;
 
+std::string policy_file(const TemporaryFolder& folder, const std::string& rule) {
+  std::ofstream(folder / "policy.toml")
+      << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
+         "  { at = \"**\", on = \"gpu\" },\n  { "
+      << rule << " },\n]\n";
+  return "policy=" + folder / "policy.toml";
+}
+
 std::vector<double> losses(const std::string& kind, const std::string& rule,
                            const std::vector<std::string>& more = {}) {
   const TemporaryFolder folder;
   std::vector<std::string> settings = dlrm_settings(kind, more);
-  if (!rule.empty()) {
-    std::ofstream(folder / "policy.toml")
-        << "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\nrules = [\n"
-           "  { at = \"**\", on = \"gpu\" },\n  { "
-        << rule << " },\n]\n";
-    settings.push_back("policy=" + folder / "policy.toml");
-  }
+  if (!rule.empty()) settings.push_back(policy_file(folder, rule));
   PlacedTraining training(dlrm_model, dlrm_batch, settings, dlrm_feeds(1), {.rows_ahead = true});
   std::vector<double> all;
   for (int step = 1; step <= steps; ++step) {
@@ -61,6 +65,30 @@ TEST(ComputedIds, TheNormHasTheGradientsOfRows) {
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
   expect_equal(losses("ftrl", "at = \"tables.*:weight\", on = \"cpu\", ship = \"rows\"", clipped),
                losses("ftrl", "", clipped));
+}
+
+// The loader cannot check them: a step does, however rows cross.
+TEST(ComputedIds, OnesOfNoRowAreErrors) {
+  std::map<std::string, api::Array> fed;
+  for (auto& [name, tensor] : dlrm_feeds(1)) {
+    if (name == "categories") tensor.as<std::int64_t>()[30] = 100;
+    fed[name] = array_of(tensor, 0, dlrm_batch);
+  }
+  for (const std::string attributes :
+       {"ship = \"results\"", "ship = \"rows\"", "ship = \"rows\", lookahead = 1"}) {
+    SCOPED_TRACE(attributes);
+    const TemporaryFolder folder;
+    const std::string rule = "at = \"tables.**\", on = \"cpu\", " + attributes;
+    api::Session session(dlrm_model, dlrm_batch,
+                         dlrm_settings("lazy_adam", {policy_file(folder, rule)}));
+    try {
+      session.step(fed);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_NE(std::string(error.what()).find("an index is out of range"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

@@ -95,8 +95,9 @@ TEST(AbsentIds, AreTheOnlyOnesOutsideThatAreInRange) {
     for (const std::int64_t columns : {4, 16}) {
       const HostTensor table(TensorType{DType::float32, {3, columns}}),
           flat = ids_of(type, {2}, {none, bad}), bag = ids_of(type, {1, 2}, {none, bad});
-      const auto expect_report = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
-        const Graph graph = single_node(op, inputs, {});
+      const auto expect_report = [&](const std::string& op, const std::vector<HostTensor>& inputs,
+                                     const Attributes& attributes = {}) {
+        const Graph graph = single_node(op, inputs, attributes);
         each_kernel(graph, [&](const Kernel& kernel) {
           ErrorWord error;
           RunOptions options;
@@ -108,6 +109,9 @@ TEST(AbsentIds, AreTheOnlyOnesOutsideThatAreInRange) {
       };
       expect_report("Gather", {table, flat});
       expect_report("EmbeddingBag", {table, bag});
+      expect_report("UniqueIndices", {flat}, {{"rows", std::int64_t{3}}});
+      expect_report("UniqueIndices", {bag, ids_of(type, {3}, {0, 3, 2})},
+                    {{"rows", std::int64_t{3}}});
     }
   }
   // An int32 in the place of an int64's bits is no absent id of that type.

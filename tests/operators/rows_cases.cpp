@@ -29,6 +29,7 @@ void add_unique(Cases& cases) {
       {valued({2, 2}, {2, 0, -4, 1}, DType::int64), ints({1, -1, 2}), ints({4}, DType::int64)},
       {0, 1, 2, 4, 5, -1}, rows);
   add("none", {ints({}, DType::int64)}, {}, rows);
+  add("quiet", {ints({3, 1, 3}, DType::int64)}, {1, 3, -1}, {{"rows", 6}, {"quiet", 1}});
   add("few_of_many", {ints({70000000000, 3, 70000000000}, DType::int64)}, {3, 70000000000, -1},
       {{"rows", std::int64_t{1} << 40}});
 }

@@ -83,8 +83,10 @@ const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
   for (const Grouped& known : grouped_) {
     if (known.ids == ids && known.rows == rows) return known.outputs;
   }
-  std::vector<ValueId> outputs = request.touched ? g_.node("TouchedRows", ids)
-                                                 : g_.node("UniqueIndices", ids, {{"rows", rows}});
+  // Quiet: the look-ups report ids of no row.
+  std::vector<ValueId> outputs =
+      request.touched ? g_.node("TouchedRows", ids)
+                      : g_.node("UniqueIndices", ids, {{"rows", rows}, {"quiet", std::int64_t{1}}});
   outputs.resize(UniqueOutputs::inverse);
   return grouped_.emplace_back(Grouped{ids, rows, std::move(outputs)}).outputs;
 }
