@@ -8,6 +8,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/metrics.h"
+#include "engine/training/reported_ids.h"
 
 namespace tandem {
 namespace {
@@ -236,6 +237,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run(
     StepContext context;
     context.seed = config.seed;
     bound.program->run(context, pass->ticket);
+    refuse_reported(*bound.program, " in the held-out data");
     const double share =
         config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
     loss +=

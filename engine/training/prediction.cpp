@@ -8,6 +8,7 @@
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/reported_ids.h"
 
 namespace tandem {
 namespace {
@@ -124,15 +125,7 @@ const std::vector<HostTensor>& Prediction::run(const SampleRange& samples) {
   StepContext context;
   context.seed = config_.seed;
   program.run(context, pass.ticket);
-  if (const auto error = program.error_in(program.errors())) {
-    Diagnostic d;
-    d.path = error->path;
-    d.message = error->kind == ErrorWord::index_out_of_range ? "an index is out of range"
-                : error->kind == ErrorWord::bad_label ? "a label is not a class of the logits"
-                                                      : "a value is not finite";
-    d.got = std::to_string(error->value);
-    throw Error(ErrorKind::data, std::move(d));
-  }
+  refuse_reported(program);
   values_.clear();
   const Graph& graph = program.lowered().graph;
   for (const int output : pass.outputs) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "engine/formats/npy.h"
 #include "include/tandem/error.h"
 #include "tests/end_to_end/dlrm_model.h"
 #include "tests/end_to_end/parity_support.h"
@@ -88,6 +89,32 @@ TEST(ComputedIds, OnesOfNoRowAreErrors) {
       EXPECT_EQ(error.kind(), ErrorKind::data);
       EXPECT_NE(std::string(error.what()).find("an index is out of range"), std::string::npos);
     }
+  }
+}
+
+TEST(ComputedIds, OnesOfNoRowInHeldOutDataAreErrors) {
+  const TemporaryFolder folder;
+  for (const std::string part : {"train", "eval"}) {
+    std::vector<NamedTensor> arrays;
+    for (auto& [name, tensor] : dlrm_feeds(1)) {
+      if (part == "eval" && name == "categories") tensor.as<std::int64_t>()[30] = 100;
+      arrays.push_back({name, tensor});
+    }
+    write_npz(folder / (part + ".npz"), arrays);
+  }
+  std::vector<std::string> settings = dlrm_settings("lazy_adam");
+  settings.insert(settings.end(), {"data.kind=npz", "data.train.files=[\"train.npz\"]",
+                                   "data.eval.files=[\"eval.npz\"]", "run_dir=run"});
+  std::ofstream(folder / "train.toml")
+      << "model = \"" << dlrm_model << "\"\nbatch_size = 16\nsteps = 2\n";
+  try {
+    api::Trainer(folder / "train.toml", {.overrides = settings}).run();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::data);
+    EXPECT_NE(std::string(error.what()).find("an index is out of range in the held-out data"),
+              std::string::npos)
+        << error.what();
   }
 }
 
