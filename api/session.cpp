@@ -8,6 +8,7 @@
 #include "api/engine.h"
 #include "api/export_weights.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/reported_ids.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -55,7 +56,6 @@ struct Session::Impl {
   /// A parameter or buffer as it is now, also where no program holds it yet.
   HostTensor read(const State& state) const;
   /// Throws what kernels reported in the last step; the session stays usable.
-  void check_errors(const Program& program);
 };
 
 Session::Session(const std::string& model_path, std::int64_t batch_size,
@@ -143,22 +143,9 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   context.error = &my.errors;
   program.run(context, ticket);
   ++my.steps;
-  my.check_errors(program);
+  refuse_reported(program, my.errors);
   if (my.parts.devices.size() > 1) check_order(my.engine);
   return *static_cast<const float*>(program.output(my.training.loss_output, ticket));
-}
-
-void Session::Impl::check_errors(const Program& program) {
-  const std::optional<Program::StepError> error = program.error_in(errors);
-  if (!error) return;
-  errors.packed = 0;
-  Diagnostic d;
-  d.path = error->path;
-  d.message = error->kind == ErrorWord::bad_label ? "a label is not a class of the logits"
-              : error->kind == ErrorWord::index_out_of_range ? "an index is out of range"
-                                                             : "a value is not finite";
-  d.got = std::to_string(error->value);
-  throw Error(ErrorKind::data, std::move(d));
 }
 
 Program& Session::Impl::predictor(std::int64_t batch) {
@@ -185,7 +172,7 @@ std::map<std::string, Array> Session::predict(const std::map<std::string, Array>
   StepContext context;
   context.error = &my.errors;
   program.run(context, ticket);
-  my.check_errors(program);
+  refuse_reported(program, my.errors);
   std::map<std::string, Array> result;
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {

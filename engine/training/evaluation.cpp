@@ -237,7 +237,7 @@ std::vector<std::pair<std::string, double>> Evaluation::run(
     StepContext context;
     context.seed = config.seed;
     bound.program->run(context, pass->ticket);
-    refuse_reported(*bound.program, " in the held-out data");
+    refuse_reported(*bound.program, bound.program->errors(), " in the held-out data");
     const double share =
         config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
     loss +=

@@ -125,7 +125,7 @@ const std::vector<HostTensor>& Prediction::run(const SampleRange& samples) {
   StepContext context;
   context.seed = config_.seed;
   program.run(context, pass.ticket);
-  refuse_reported(program);
+  refuse_reported(program, program.errors());
   values_.clear();
   const Graph& graph = program.lowered().graph;
   for (const int output : pass.outputs) {

@@ -1,13 +1,14 @@
-// What a pass outside of training has reported of its ids and labels, as an error.
+// What a pass has reported of its ids and labels, as an error.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "engine/runtime/program.h"
 
 namespace tandem {
 
-/// Throws Error{data} where the program has reported an id or a label; `where` ends the message.
-void refuse_reported(Program& program, const std::string& where = "");
+/// Throws Error{data} where a pass of the program has reported an id or a label to `word`, which is
+/// empty then; `where` ends the message.
+void refuse_reported(const Program& program, ErrorWord& word, std::string_view where = "");
 
 }  // namespace tandem

@@ -5,6 +5,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/reported_ids.h"
 
 namespace tandem {
 
@@ -37,7 +38,6 @@ struct StepRunner::Impl {
   double denominator(const LossTerm& term, const Pass& first) const;
   RunParts parts_for(const PassShape& shape) const;
   void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
-  void check_errors(const BoundProgram& bound);
   const LossTerm& term(const std::string& name) const;
 };
 
@@ -221,25 +221,6 @@ void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, doubl
   }
 }
 
-void StepRunner::Impl::check_errors(const BoundProgram& bound) {
-  const std::int64_t packed = errors.packed.load();
-  if (packed == 0) return;
-  const auto kind = static_cast<ErrorWord::Kind>(packed >> 32);
-  const auto index = static_cast<std::int32_t>(packed & 0xffffffff);
-  const Graph& graph = bound.program->lowered().graph;
-  Diagnostic d;
-  if (index >= 0 && index < static_cast<std::int32_t>(graph.nodes.size())) {
-    d.path = graph.nodes[index].path;
-    d.got = std::to_string(errors.value.load()) + " in " + graph.nodes[index].op->name;
-  }
-  d.message = kind == ErrorWord::bad_label            ? "a label is not a class of the logits"
-              : kind == ErrorWord::index_out_of_range ? "an index is out of range"
-                                                      : "a value is not finite";
-  d.message += " at step " + std::to_string(steps_done + 1);
-  d.fix = "check the data, or loss.terms ignore_index";
-  throw Error(ErrorKind::data, std::move(d));
-}
-
 StepResult StepRunner::step(PassWatch* watch) {
   Impl& my = *impl_;
   if (!my.config.parameters.freeze.empty() && my.frozen != my.frozen_now()) {
@@ -289,7 +270,8 @@ StepResult StepRunner::step(PassWatch* watch) {
           *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, ticket));
     }
     my.loader->release(pass->ticket);
-    my.check_errors(bound);
+    if (my.errors.packed.load() != 0)
+      refuse_reported(*bound.program, my.errors, " at step " + std::to_string(result.step));
     my.whole = pass->end_of_step || !my.has_buffers;
     if (!pass->end_of_step) continue;
     my.steps_done = result.step;
