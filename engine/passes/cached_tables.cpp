@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
+#include "engine/operators/row_look_up.h"
 #include "engine/operators/split_ids.h"
 
 namespace tandem {
@@ -16,11 +17,6 @@ struct Cache {
   const CachedTable* table = nullptr;
   ValueId rows;
 };
-
-bool is_look_up(const Node& node) {
-  return node.op->name == "EmbeddingBag" ||
-         (node.op->name == "Gather" && node.attributes.integer("axis") == 0);
-}
 
 [[noreturn]] void refuse(const std::string& table, const std::string& path, const std::string& op) {
   Diagnostic d;
@@ -79,7 +75,7 @@ class Split {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Cache* read = cache_of(node.inputs[i]);
       if (read == nullptr) continue;
-      if (i != 0 || !is_look_up(node)) refuse(read->table->table, node.path, node.op->name);
+      if (i != 0 || !is_row_look_up(node)) refuse(read->table->table, node.path, node.op->name);
       cache = read;
     }
     if (cache == nullptr) return false;

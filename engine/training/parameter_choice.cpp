@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/graph/selector.h"
+#include "engine/operators/row_look_up.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/optimizer.h"
@@ -100,9 +101,7 @@ bool only_look_ups_read(const Graph& graph, const State& parameter) {
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == parameter.initial)) continue;
-      const bool rows = node.op->name == "EmbeddingBag" ||
-                        (node.op->name == "Gather" && node.attributes.integer("axis") == 0);
-      if (!rows || i != 0) return false;
+      if (!is_row_look_up(node) || i != 0) return false;
       any = true;
     }
   }

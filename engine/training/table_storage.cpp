@@ -2,7 +2,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/operators/operator.h"
+#include "engine/operators/row_look_up.h"
 
 namespace tandem {
 namespace {
@@ -23,10 +23,8 @@ bool is_parameter(const State& state) {
 
 // "" where the node may read the table at this input.
 std::string wrong_reader(const Graph& graph, const Node& node, std::size_t input) {
-  const bool rows = node.op->name == "EmbeddingBag" ||
-                    (node.op->name == "Gather" && node.attributes.integer("axis") == 0);
   const std::string who = node.path + " (" + node.op->name + ")";
-  if (!rows || input != 0) return who;
+  if (!is_row_look_up(node) || input != 0) return who;
   return graph.is_constant(node.inputs[1]) ? who + ", with constant ids" : "";
 }
 

@@ -96,7 +96,9 @@ class UniqueKernel final : public PreparedKernel {
     groups.inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
     const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
                                            groups, a.workspace, threads_);
-    if (!quiet_) report_outside_groups(a, unique, groups, count);
+    if (!quiet_) {
+      for (const IdArray& ids : arrays_) report_outside(a, ids, rows_, threads_, node_);
+    }
     const std::int32_t end = groups.offsets[count];
     parallel_ranges(threads_, capacity_ - count, (capacity_ - count) * 12,
                     [=](std::int64_t from, std::int64_t to) {
@@ -111,31 +113,6 @@ class UniqueKernel final : public PreparedKernel {
   }
 
  private:
-  // Ids outside became the nearest row: they are in the groups of the first and the last one.
-  void report_outside_groups(const KernelArguments& a, const std::int64_t* unique,
-                             const RowGroups& groups, std::int64_t count) const {
-    if (a.context == nullptr || a.context->error == nullptr || count == 0) return;
-    std::int64_t first = ids_, value = 0;
-    const auto look = [&](std::int64_t group) {
-      for (std::int32_t i = groups.offsets[group]; i < groups.offsets[group + 1]; ++i) {
-        const std::int64_t position = groups.order[i], id = id_at(position);
-        if (id < rows_ && id >= -rows_) continue;
-        if (position < first) value = id;
-        first = std::min(first, position);
-        return;  // positions ascend
-      }
-    };
-    if (unique[0] == 0) look(0);
-    if (unique[count - 1] == rows_ - 1) look(count - 1);
-    if (first < ids_) a.context->error->report(ErrorWord::index_out_of_range, node_, value);
-  }
-  std::int64_t id_at(std::int64_t position) const {
-    const IdArray* array = arrays_.data();
-    for (; position >= array->count; ++array) position -= array->count;
-    return array->wide ? static_cast<const std::int64_t*>(array->data)[position]
-                       : static_cast<const std::int32_t*>(array->data)[position];
-  }
-
   std::size_t unique_bytes() const { return static_cast<std::size_t>(capacity_) * 8; }
   std::size_t offset_bytes() const { return static_cast<std::size_t>(capacity_ + 1) * 4; }
 
