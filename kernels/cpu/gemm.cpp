@@ -1,5 +1,7 @@
 #include "kernels/cpu/gemm.h"
 
+#include <unistd.h>
+
 #include <cassert>
 #include <utility>
 
@@ -14,11 +16,22 @@ struct Machine {
   std::int64_t k_block_packed;  // the same where A is packed
   std::int64_t a_block_floats;  // packed A of one part: read in order, once for each block of B
   std::int64_t b_block_floats;  // packed B of one part: a good half of L2
+  // Panels of B from which on it pays to pack A's rows, where their stride is harmless and where
+  // they collide.
+  std::int64_t pack_rows_from, pack_colliding_from;
 };
 
+/// Whether the first cache holds the lines that a tile's rows have in one set (Intel's of 48 KiB).
+bool has_many_ways() {
+  static const bool many = sysconf(_SC_LEVEL1_DCACHE_ASSOC) >= 12;
+  return many;
+}
+
 Machine machine_of(Isa isa) {
-  if (isa == Isa::avx512) return {14, 16, 1024, 384, 1024 * 1024, 256 * 1024};
-  return {6, 8, 320, 256, 256 * 1024, 64 * 1024};
+  if (isa != Isa::avx512) return {6, 8, 320, 256, 256 * 1024, 64 * 1024, 16, 3};
+  Machine machine{14, 16, 1024, 384, 1024 * 1024, 256 * 1024, 16, 3};
+  if (has_many_ways()) machine.pack_rows_from = machine.pack_colliding_from = 48;
+  return machine;
 }
 
 std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -42,9 +55,10 @@ GemmShape transposed(const GemmShape& s) {
 // Where a tile's rows or panels lie at multiples of 4 KiB they fall into a few sets of the cache.
 bool collides(std::int64_t stride) { return stride % 1024 == 0; }
 
-bool should_pack_a(const GemmShape& s, std::int64_t panels) {
+bool should_pack_a(const GemmShape& s, std::int64_t panels, const Machine& machine) {
   if (s.a_m == 1) return panels >= 3;
-  if (s.a_k == 1) return panels >= (collides(s.a_m) ? 3 : 16);
+  if (s.a_k == 1)
+    return panels >= (collides(s.a_m) ? machine.pack_colliding_from : machine.pack_rows_from);
   return true;
 }
 
@@ -60,7 +74,8 @@ double cycles(const GemmShape& s, std::int64_t m, std::int64_t n, const Machine&
   const std::int64_t blocks = up(s.k, machine.k_block_packed);
   sum += static_cast<double>(tiles * panels * blocks) * (s.c_n == 1 ? 20.0 : 420.0);
   if (should_pack_b(s, tiles)) sum += static_cast<double>(n) * k * (s.b_n == 1 ? 0.2 : 0.5);
-  if (should_pack_a(s, panels)) sum += static_cast<double>(m) * k * (s.a_m == 1 ? 0.25 : 0.5);
+  if (should_pack_a(s, panels, machine))
+    sum += static_cast<double>(m) * k * (s.a_m == 1 ? 0.25 : 0.5);
   // Reading A or B for the first time.
   return sum + 0.1 * k * static_cast<double>(m + n);
 }
@@ -101,7 +116,7 @@ GemmPlan plan_gemm(const GemmShape& shape, int threads, Isa isa) {
   for (int i = 0; i < plan.parts_n; ++i) {
     most_n = std::max(most_n, part_of(s.n, i, plan.parts_n, machine.width).size());
   }
-  plan.pack_a = should_pack_a(s, up(most_n, 2 * machine.width));
+  plan.pack_a = should_pack_a(s, up(most_n, 2 * machine.width), machine);
   plan.pack_b = should_pack_b(s, up(most_m, machine.rows));
   const std::int64_t longest = plan.pack_a ? machine.k_block_packed : machine.k_block;
   const std::int64_t blocks = std::max<std::int64_t>(1, up(s.k, longest));

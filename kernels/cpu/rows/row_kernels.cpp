@@ -94,11 +94,11 @@ class UniqueKernel final : public PreparedKernel {
     groups.order = static_cast<std::int32_t*>(
         output(UniqueOutputs::order, static_cast<std::size_t>(ids_) * 4));
     groups.inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
-    const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
-                                           groups, a.workspace, threads_);
     if (!quiet_) {
       for (const IdArray& ids : arrays_) report_outside(a, ids, rows_, threads_, node_);
     }
+    const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
+                                           groups, a.workspace, threads_);
     const std::int32_t end = groups.offsets[count];
     parallel_ranges(threads_, capacity_ - count, (capacity_ - count) * 12,
                     [=](std::int64_t from, std::int64_t to) {

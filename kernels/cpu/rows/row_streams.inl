@@ -49,8 +49,8 @@ TANDEM_INLINE std::int64_t group_begin(const RowGradients& g, std::int64_t group
 }
 
 // Rows are fetched into the second cache: where many are on their way, the few buffers between the
-// first and the second one would limit them.
-constexpr std::int64_t rows_ahead = 64;
+// first and the second one would limit them. That cache has to hold them all.
+constexpr std::int64_t rows_ahead = 192;
 TANDEM_INLINE void prefetch_row(const void* row, std::int64_t bytes) {
   const char* p = static_cast<const char*>(row);
   const std::int64_t most = bytes < 1024 ? bytes : 1024;  // the processor follows longer streams
