@@ -13,6 +13,7 @@
 #include "api/table_rows.h"
 #include "engine/graph/error.h"
 #include "engine/training/check_integers.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/table_storage.h"
 #include "kernels/cpu/cpu_device.h"
@@ -264,12 +265,8 @@ LowerOptions lower_options(const RunConfig& config, OpenModel& model) {
       options.keep_float32.push_back(std::move(selector));
       continue;
     }
-    Diagnostic d;
-    d.path = "precision.keep_float32";
-    d.message = "\"" + kept.at + "\" matches no operator";
-    d.file = kept.where.file;
-    d.line = kept.where.line;
-    d.column = kept.where.column;
+    Diagnostic d =
+        at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator");
     const std::string nearest = nearest_name(kept.at, paths);
     d.fix =
         nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";

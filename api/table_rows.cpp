@@ -6,6 +6,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/prepare_table.h"
 #include "importer/parameter_path.h"
 
@@ -14,12 +15,7 @@ namespace {
 
 [[noreturn]] void fail(const ShapeRule& rule, std::string message, std::string expected,
                        std::string fix = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = rule.where.file;
-  d.line = rule.where.line;
-  d.column = rule.where.column;
-  d.path = "parameters.shape";
+  Diagnostic d = at(rule.where, "parameters.shape", std::move(message));
   d.expected = std::move(expected);
   d.got = "vocabulary(" + rule.vocabulary + ")";
   d.fix = std::move(fix);

@@ -76,6 +76,7 @@ ResolvedPolicy PolicyResolver::run() {
   warn_about_homes();
   warn_about_acts();
   warn_about_lookahead();
+  warn_about_ship();
   warn_about_devices();
   note_fall_backs();
   note_missing_caches();

@@ -167,6 +167,29 @@ void PolicyResolver::warn_about_lookahead() {
   }
 }
 
+void PolicyResolver::warn_about_ship() {
+  struct Covered {
+    std::size_t parameters = 0;
+    bool crosses = false;
+  };
+  std::map<int, Covered> rules;  // by deciding rule
+  for (const ParameterAttributes& p : result_.parameters) {
+    const Reason& reason = p.ship.reason;
+    if (reason.rule < 0) continue;
+    Covered& covered = rules[reason.rule];
+    ++covered.parameters;
+    covered.crosses |= p.traffic.crosses;
+  }
+  for (const auto& [r, covered] : rules) {
+    const PolicyRule& rule = policy_.rules[r];
+    if (covered.crosses || rule.layer == Layer::automatic) continue;
+    Diagnostic d = at(rule.where_of("ship"), rule.at.text(),
+                      "ship does nothing for " + count_text(covered.parameters, "parameter") +
+                          ": it is of tables on cpu whose look-ups an accelerator reads");
+    result_.warnings.push_back(std::move(d));
+  }
+}
+
 void PolicyResolver::warn_about_devices() {
   for (const ResolvedDevice& device : result_.devices) {
     const auto warn = [&](const std::string& key, const std::string& message,

@@ -49,6 +49,7 @@ class PolicyResolver {
   void warn_about_homes();
   void warn_about_acts();
   void warn_about_lookahead();
+  void warn_about_ship();
   void warn_about_devices();
   std::vector<int> winners_over(int rule) const;
 

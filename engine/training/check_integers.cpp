@@ -1,4 +1,5 @@
 #include "engine/training/check_integers.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -191,11 +192,8 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
     if (field.out_of_range != OutOfRange::zero) continue;
     const int index = source->find_field(field.name);
     if (index < 0) continue;
-    Diagnostic d{.message = "out_of_range is for ids that look up rows of a parameter",
-                 .file = field.where.file,
-                 .line = field.where.line,
-                 .column = field.where.column,
-                 .path = "data.fields." + field.name};
+    Diagnostic d = at(field.where, "data.fields." + field.name,
+                      "out_of_range is for ids that look up rows of a parameter");
     const DType own = type_of(*source, index);
     const LookUp *first = nullptr, *other = nullptr;  // tables of different lengths
     for (const LookUp& look_up : all) {

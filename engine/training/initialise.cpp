@@ -1,4 +1,5 @@
 #include "engine/training/initialise.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -159,16 +160,6 @@ void initialise(const InitRule& rule, std::uint64_t seed, const State& state, St
                       });
 }
 
-Diagnostic at(const Where& where, std::string message, std::string path = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = where.file;
-  d.line = where.line;
-  d.column = where.column;
-  d.path = std::move(path);
-  return d;
-}
-
 std::string shown(double number) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", number);
@@ -190,7 +181,7 @@ std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state)
                            double limit) -> std::optional<Diagnostic> {
     if (std::abs(value) <= limit) return std::nullopt;
     Diagnostic d =
-        at(rule.where, "initial values of this size do not fit the parameter's type", state.path);
+        at(rule.where, state.path, "initial values of this size do not fit the parameter's type");
     d.expected =
         key + " of at most " + shown(limit) + " for " + std::string(name_of(state.start.dtype()));
     d.got = shown(value);
@@ -266,7 +257,7 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
       initialise(rule, seed, state, states);
     }
     if (matched == 0)
-      problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
+      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
     notes.push_back("initialised " + std::to_string(matched) + " parameters: " + rule.at);
   }
   for (const std::string& name : tables_at_zero(config, graph)) {
@@ -287,11 +278,11 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
       if (found == weights.end()) {
         if (rule.missing_is_error)
           problems.push_back(
-              at(rule.where, rule.from + " does not hold this parameter", state.name));
+              at(rule.where, state.name, rule.from + " does not hold this parameter"));
         continue;
       }
       if (found->second.shape() != state.start.shape()) {
-        Diagnostic d = at(rule.where, rule.from + " holds another shape", state.name);
+        Diagnostic d = at(rule.where, state.name, rule.from + " holds another shape");
         d.expected = to_string(state.start.shape());
         d.got = to_string(found->second.shape());
         problems.push_back(std::move(d));
@@ -301,7 +292,7 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
       ++loaded;
     }
     if (matched == 0)
-      problems.push_back(at(rule.where, "\"" + rule.at + "\" matches no parameter"));
+      problems.push_back(at(rule.where, "", "\"" + rule.at + "\" matches no parameter"));
     notes.push_back("loaded " + std::to_string(loaded) + " parameters from " + rule.from);
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

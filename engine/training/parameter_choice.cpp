@@ -1,4 +1,5 @@
 #include "engine/training/parameter_choice.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <limits>
@@ -34,9 +35,9 @@ class Selectors {
       names.push_back(state.name);
     }
     const std::string nearest = nearest_name(text, names);
-    problems.push_back(diagnostic_at(where, "\"" + text + "\" matches no parameter",
-                                     nearest.empty() ? "`tandem inspect MODEL` lists them"
-                                                     : "did you mean \"" + nearest + "\"?"));
+    Diagnostic& d = problems.emplace_back(at(where, "", "\"" + text + "\" matches no parameter"));
+    d.fix =
+        nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";
     return selector;
   }
 
@@ -66,20 +67,20 @@ bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
     return state.kind == StateKind::parameter && state.trainable;
   });
   if (!any || frozen.empty()) {
-    throw Error(ErrorKind::usage,
-                diagnostic_at(config.model.where, "nothing to train: no parameter is trainable",
-                              "`tandem inspect MODEL` says why"));
+    Diagnostic d = at(config.model.where, "", "nothing to train: no parameter is trainable");
+    d.fix = "`tandem inspect MODEL` says why";
+    throw Error(ErrorKind::usage, std::move(d));
   }
   const bool later = std::any_of(frozen.begin(), frozen.end(),
                                  [](const FreezeRule* rule) { return rule->until.has_value(); });
   std::vector<Diagnostic> problems;
   for (const FreezeRule* rule : frozen) {
     Diagnostic d =
-        diagnostic_at(rule->where, "nothing to train: every parameter is frozen",
-                      later ? "leave a parameter out of parameters.freeze: a step must train one, "
-                              "also before an `until`"
-                            : "leave a parameter out of parameters.freeze");
-    d.path = "parameters.freeze";
+        at(rule->where, "parameters.freeze", "nothing to train: every parameter is frozen");
+    d.fix = later
+                ? "leave a parameter out of parameters.freeze: a step must train one, also before "
+                  "an `until`"
+                : "leave a parameter out of parameters.freeze";
     d.got = "\"" + rule->at + "\"" + (rule->until ? " until " + to_string(*rule->until) : "");
     problems.push_back(std::move(d));
   }
@@ -127,16 +128,6 @@ struct OtherKind {
 };
 
 }  // namespace
-
-Diagnostic diagnostic_at(const Where& where, std::string message, std::string fix) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = where.file;
-  d.line = where.line;
-  d.column = where.column;
-  d.fix = std::move(fix);
-  return d;
-}
 
 std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest& request) {
   const RunConfig& config = *request.config;
@@ -218,15 +209,13 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
   for (const OtherKind& other : others) {
     const std::string more =
         other.parameters > 1 ? " and " + std::to_string(other.parameters - 1) + " more" : "";
-    Diagnostic d = diagnostic_at(
-        other.first->where,
-        "the run has trained \"" + other.first->parameter.path + "\"" + more +
-            " with another kind of optimizer, which may not change on resume",
-        "give " + std::string(other.parameters > 1 ? "them" : "it") + " the kind \"" +
-            other.before + "\" (optimizer.kind, or that of a group that covers " +
-            (other.parameters > 1 ? "them" : "it") +
-            "; lr and other numbers may change), or start a new run without --resume");
-    d.path = other.first->kind_key;
+    const std::string them = other.parameters > 1 ? "them" : "it";
+    Diagnostic d = at(other.first->where, other.first->kind_key,
+                      "the run has trained \"" + other.first->parameter.path + "\"" + more +
+                          " with another kind of optimizer, which may not change on resume");
+    d.fix = "give " + them + " the kind \"" + other.before +
+            "\" (optimizer.kind, or that of a group that covers " + them +
+            "; lr and other numbers may change), or start a new run without --resume";
     d.expected = other.before;
     d.got = choice_name(other.first->options.kind);
     problems.push_back(std::move(d));

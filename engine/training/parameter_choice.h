@@ -33,6 +33,4 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
 /// the forward passes.
 std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& forward);
 
-Diagnostic diagnostic_at(const Where& where, std::string message, std::string fix = "");
-
 }  // namespace tandem

@@ -1,4 +1,5 @@
 #include "engine/training/table_storage.h"
+#include "engine/training/config/config_value.h"
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
@@ -6,15 +7,6 @@
 
 namespace tandem {
 namespace {
-
-Diagnostic at(const StorageRule& rule, std::string message) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = rule.where.file;
-  d.line = rule.where.line;
-  d.column = rule.where.column;
-  return d;
-}
 
 // Caches of tables are kept as their tables are.
 bool is_parameter(const State& state) {
@@ -35,8 +27,7 @@ constexpr const char* what_reads =
 
 void refuse_split_table(const SplitTable& table, const std::string& path, std::string message,
                         std::string expected, std::string got, std::string fix) {
-  Diagnostic d = at(*table.rule, std::move(message));
-  d.path = path;
+  Diagnostic d = at(table.rule->where, path, std::move(message));
   d.expected = std::move(expected);
   d.got = std::move(got);
   d.fix = std::move(fix);
@@ -57,7 +48,7 @@ std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph
       names.push_back(state.name);
     }
     if (any) continue;
-    Diagnostic d = at(rule, "\"" + rule.at + "\" matches no parameter");
+    Diagnostic d = at(rule.where, "", "\"" + rule.at + "\" matches no parameter");
     const std::string nearest = nearest_name(rule.at, names);
     d.fix =
         nearest.empty() ? "`tandem inspect MODEL` lists them" : "did you mean \"" + nearest + "\"?";

@@ -1,4 +1,5 @@
 #include "engine/training/training_graph.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <map>
@@ -22,14 +23,13 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
   if (type.dtype == DType::float32 || (type.dtype == DType::float64 && !has_states))
     return std::nullopt;
   const std::string& path = chosen.parameter.path;
-  Diagnostic d =
-      diagnostic_at(chosen.where,
+  Diagnostic d = at(chosen.where, path,
                     chosen.kind_key + " = \"" + std::string(choice_name(chosen.options.kind)) +
-                        "\" cannot update a parameter of this element type",
-                    "write the model with this parameter in float32 (precision.compute makes "
-                    "products of 16 bits), or leave it as it is: parameters.freeze = [ { at = \"" +
-                        path + "\" } ]");
-  d.path = path;
+                        "\" cannot update a parameter of this element type");
+  d.fix =
+      "write the model with this parameter in float32 (precision.compute makes products of 16 "
+      "bits), or leave it as it is: parameters.freeze = [ { at = \"" +
+      path + "\" } ]";
   d.expected = "float32";
   d.got = to_string(type);
   return d;
@@ -45,12 +45,10 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const TensorType& type = chosen.parameter.start.type();
   if (!kind->by_row || type.rank() >= 2) return std::nullopt;
   const std::string name = "\"" + std::string(choice_name(chosen.options.kind)) + "\"";
-  Diagnostic d = diagnostic_at(chosen.where, chosen.kind_key + " = " + name + " works on rows",
-                               "give it another kind, and " + name +
-                                   " to the tables alone: groups = [ { at = "
-                                   "\"TABLE:weight\", kind = " +
-                                   name + " } ]");
-  d.path = chosen.parameter.path;
+  Diagnostic d =
+      at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows");
+  d.fix = "give it another kind, and " + name +
+          " to the tables alone: groups = [ { at = \"TABLE:weight\", kind = " + name + " } ]";
   d.expected = "a parameter of at least two dimensions";
   d.got = to_string(type);
   return d;

@@ -152,6 +152,25 @@ TEST(Ship, ALookaheadAboveOneIsWarnedOf) {
   EXPECT_THAT(warnings("results", "3"), Not(HasSubstr("acts as 1")));
 }
 
+TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
+  const auto warnings = [](const std::string& rules) {
+    Asked asked;
+    std::string text;
+    for (const Diagnostic& d : resolved_of(16, rules, asked).warnings) text += to_string(d) + "\n";
+    return text;
+  };
+  EXPECT_THAT(warnings("rules = [\n{ at = \"**\", on = \"gpu\" },\n"
+                       "{ at = \"embed.**\", ship = \"rows\" },\n"),
+              AllOf(HasSubstr("policy.toml:4:"),
+                    HasSubstr("embed.**: ship does nothing for 1 parameter: it is of tables on cpu "
+                              "whose look-ups an accelerator reads")));
+  EXPECT_THAT(warnings(embed_on_host + "{ at = \"head.**\", ship = \"rows\" },\n"),
+              HasSubstr("head.**: ship does nothing for"));
+  // One of those that a rule covers is enough.
+  EXPECT_THAT(warnings(embed_on_host + "{ at = \"**\", ship = \"rows\" },\n"),
+              Not(HasSubstr("does nothing")));
+}
+
 TEST(Ship, NobodyIsAskedWhereNothingCrosses) {
   Asked asked{5};
   for (const char* rules :

@@ -1,4 +1,5 @@
 #include "engine/training/data/array_set.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
@@ -127,12 +128,8 @@ std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& sp
   for (const ArrayFiles& array : split.files) {
     for (const std::string& path : array.paths) {
       if (!path_exists(path)) {
-        errors.push_back({.message = "no such file: " + path,
-                          .file = array.where.file,
-                          .line = array.where.line,
-                          .column = array.where.column,
-                          .path = array.name,
-                          .fix = fix_of_missing(path)});
+        errors.push_back(at(array.where, array.name, "no such file: " + path));
+        errors.back().fix = fix_of_missing(path);
         continue;
       }
       try {

@@ -1,4 +1,5 @@
 #include "engine/training/data/data_source.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
@@ -163,11 +164,7 @@ class ArraySource final : public DataSource {
 
   void add(const FieldConfig& field, const OpenOptions& options, std::vector<Diagnostic>& errors) {
     const auto report = [&](const Where& where, std::string message) {
-      errors.push_back({.message = std::move(message),
-                        .file = where.file,
-                        .line = where.line,
-                        .column = where.column,
-                        .path = "data.fields." + field.name});
+      errors.push_back(at(where, "data.fields." + field.name, std::move(message)));
     };
     const ArrayRows* array = arrays_->find(field.from);
     if (!array) {
@@ -202,11 +199,8 @@ class ArraySource final : public DataSource {
           try {
             plan.append(*it);
           } catch (const std::invalid_argument& problem) {
-            throw Error(ErrorKind::usage, Diagnostic{.message = it->text + ": " + problem.what(),
-                                                     .file = it->where.file,
-                                                     .line = it->where.line,
-                                                     .column = it->where.column,
-                                                     .path = "data.fields." + field.name});
+            throw Error(ErrorKind::usage, at(it->where, "data.fields." + field.name,
+                                             it->text + ": " + problem.what()));
           }
         }
       };
@@ -301,13 +295,10 @@ DataSets split_off(std::shared_ptr<const DataSource> whole, double fraction, std
   const std::int64_t samples = whole->samples();
   const std::int64_t held = std::llround(fraction * static_cast<double>(samples));
   if (held < 1 || held >= samples) {
-    throw Error(ErrorKind::data,
-                Diagnostic{.message = "the fraction leaves nothing to train or to evaluate on",
-                           .file = where.file,
-                           .line = where.line,
-                           .column = where.column,
-                           .path = "data.eval.fraction",
-                           .got = std::to_string(samples) + " samples"});
+    Diagnostic d =
+        at(where, "data.eval.fraction", "the fraction leaves nothing to train or to evaluate on");
+    d.got = std::to_string(samples) + " samples";
+    throw Error(ErrorKind::data, std::move(d));
   }
   std::vector<std::int64_t> order =
       epoch_order(samples, {ShuffleConfig::Kind::full}, seed ^ split_key, 0);
@@ -326,13 +317,10 @@ void compare_splits(const DataSource& train, const DataSource& eval, const Where
     if (other < 0) continue;  // reported where it was looked for
     const TensorType& type = eval.fields()[static_cast<std::size_t>(other)].sample;
     if (type == field.sample) continue;
-    errors.push_back({.message = "the held-out data has another type",
-                      .file = where.file,
-                      .line = where.line,
-                      .column = where.column,
-                      .path = "data.fields." + field.name,
-                      .expected = to_string(field.sample) + " a sample",
-                      .got = to_string(type)});
+    Diagnostic& d = errors.emplace_back(
+        at(where, "data.fields." + field.name, "the held-out data has another type"));
+    d.expected = to_string(field.sample) + " a sample";
+    d.got = to_string(type);
   }
 }
 

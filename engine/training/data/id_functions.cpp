@@ -1,4 +1,5 @@
 #include "engine/training/data/id_functions.h"
+#include "engine/training/config/config_value.h"
 
 #include <vector>
 
@@ -77,13 +78,10 @@ void refuse_other_functions(const std::map<std::string, std::string>& before,
     const auto then = before.find(field.name);
     const std::string now = functions_of(field);
     if (then == before.end() || then->second == now) continue;
-    Diagnostic d;
-    d.file = field.where.file;
-    d.line = field.where.line;
-    d.column = field.where.column;
-    d.path = "data.fields." + field.name;
-    d.message = "the " + who + " was trained with other functions of this field: ids would mean " +
-                "other rows";
+    Diagnostic d = at(field.where, "data.fields." + field.name,
+                      "the " + who +
+                          " was trained with other functions of this field: ids would mean other "
+                          "rows");
     d.expected = shown(then->second);
     d.got = shown(now);
     d.fix = (then->second.empty() ? "leave " + now + " out" : "write " + then->second) + ", or " +

@@ -1,4 +1,5 @@
 #include "engine/training/data/prepare_table.h"
+#include "engine/training/config/config_value.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -33,12 +34,9 @@ void refuse_missing(const SplitConfig& split, std::vector<Diagnostic>& errors) {
   for (const ArrayFiles& files : split.files) {
     for (const std::string& path : files.paths) {
       if (path_exists(path) && !is_directory(path)) continue;
-      errors.push_back(
-          {.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
-           .file = files.where.file,
-           .line = files.where.line,
-           .column = files.where.column,
-           .fix = fix_of_missing(path)});
+      errors.push_back(at(files.where, "",
+                          (path_exists(path) ? "this is a folder: " : "no such file: ") + path));
+      errors.back().fix = fix_of_missing(path);
     }
   }
 }

@@ -1,4 +1,5 @@
 #include "engine/training/data/table_plan.h"
+#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
@@ -60,12 +61,8 @@ class FieldPlanner {
 
  private:
   void report(const Where& where, std::string message, std::string fix = "") {
-    errors_.push_back({.message = std::move(message),
-                       .file = where.file,
-                       .line = where.line,
-                       .column = where.column,
-                       .path = "data.fields." + field_.name,
-                       .fix = std::move(fix)});
+    errors_.push_back(at(where, "data.fields." + field_.name, std::move(message)));
+    errors_.back().fix = std::move(fix);
   }
 
   void find_columns() {
@@ -284,11 +281,7 @@ TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
   for (const FieldConfig& field : config.fields) FieldPlanner(field, file, plan, errors).add();
   count_columns_once(plan.fields);
   if (config.fields.empty()) {
-    errors.push_back({.message = "nothing says what the columns are for",
-                      .file = config.where.file,
-                      .line = config.where.line,
-                      .column = config.where.column,
-                      .path = "data.fields"});
+    errors.push_back(at(config.where, "data.fields", "nothing says what the columns are for"));
   }
   return plan;
 }
