@@ -113,13 +113,6 @@ struct Ids {
   }
 };
 
-/// What is about to be written, in an order that the processor does not foresee.
-template <class T>
-void fetch_to_write(const T* data, std::int64_t count) {
-  constexpr std::int64_t line = 64 / sizeof(T);
-  for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(data + i, 1, 2);
-}
-
 // Fills slots[part][digit], which hold counts, with where each begins: digit by digit, and within
 // one part by part.
 void counts_to_starts(std::int32_t* slots, std::int64_t stride, int parts, std::int64_t digits) {
@@ -176,10 +169,6 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   const std::int64_t row_mask = (std::int64_t{1} << bucket_bits) - 1;
   parallel_parts(parts, [&](int part) {
     std::int32_t* own = slots + part * stride;
-    for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
-      const std::int32_t end = part + 1 < parts ? own[stride + bucket] : starts[bucket + 1];
-      fetch_to_write(elements + own[bucket], end - own[bucket]);
-    }
     const Range range = part_of(n, part, parts);
     ids.visit(range.begin, range.end, [=](std::int64_t position, std::int64_t row) {
       elements[own[row >> bucket_bits]++] =
@@ -212,7 +201,8 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
     const std::int64_t begin = starts[bucket], end = starts[bucket + 1];
     firsts[bucket + 1] = 0;
     if (begin == end) return;
-    fetch_to_write(groups.order + begin, end - begin);
+    // Written below, in an order that the processor does not foresee.
+    for (std::int64_t i = begin; i < end; i += 16) __builtin_prefetch(groups.order + i, 1, 2);
     std::memset(counts, 0, static_cast<std::size_t>(row_mask + 1) * 4);
     std::memset(later, 0, static_cast<std::size_t>(row_mask + 1) * 4);
     const std::int64_t half = (end - begin) / 2, middle = begin + half;
