@@ -1,5 +1,4 @@
 #include "engine/training/check_integers.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/rows.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
 
 namespace tandem {

@@ -1,5 +1,4 @@
 #include "engine/training/initialise.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +14,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_value.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,4 @@
 #include "engine/training/parameter_choice.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "engine/operators/row_look_up.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/optimizers/optimizer.h"
 
 namespace tandem {

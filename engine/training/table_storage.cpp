@@ -1,9 +1,9 @@
 #include "engine/training/table_storage.h"
-#include "engine/training/config/config_value.h"
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/operators/row_look_up.h"
+#include "engine/training/config/config_value.h"
 
 namespace tandem {
 namespace {

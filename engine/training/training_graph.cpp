@@ -1,5 +1,4 @@
 #include "engine/training/training_graph.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +8,7 @@
 #include "engine/graph/rewrite.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"

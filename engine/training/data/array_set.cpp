@@ -1,5 +1,4 @@
 #include "engine/training/data/array_set.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
@@ -8,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/idx.h"
 #include "engine/formats/npy.h"
+#include "engine/training/config/config_value.h"
 
 namespace tandem {
 

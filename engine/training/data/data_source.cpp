@@ -1,5 +1,4 @@
 #include "engine/training/data/data_source.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
@@ -9,6 +8,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
 #include "engine/training/data/loader.h"
 #include "engine/training/data/number_text.h"

@@ -1,11 +1,11 @@
 #include "engine/training/data/id_functions.h"
-#include "engine/training/config/config_value.h"
 
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/graph/error.h"
+#include "engine/training/config/config_value.h"
 
 namespace tandem {
 namespace {

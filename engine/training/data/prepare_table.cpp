@@ -1,5 +1,4 @@
 #include "engine/training/data/prepare_table.h"
-#include "engine/training/config/config_value.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,6 +14,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/parallel_jobs.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/data/table_manifest.h"

@@ -1,11 +1,11 @@
 #include "engine/training/data/table_plan.h"
-#include "engine/training/config/config_value.h"
 
 #include <algorithm>
 #include <cassert>
 #include <limits>
 
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/data/number_functions.h"
 
 namespace tandem {

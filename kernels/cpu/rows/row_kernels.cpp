@@ -94,7 +94,7 @@ class UniqueKernel final : public PreparedKernel {
     groups.order = static_cast<std::int32_t*>(
         output(UniqueOutputs::order, static_cast<std::size_t>(ids_) * 4));
     groups.inverse = static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse]);
-    if (!quiet_) {  // first: it reads the ids faster than what finds them in a cache then
+    if (!quiet_) {  // before grouping, which then finds the ids in a cache
       for (const IdArray& ids : arrays_) report_outside(a, ids, rows_, threads_, node_);
     }
     const std::int64_t count = unique_rows(arrays_.data(), static_cast<int>(arrays_.size()), rows_,
