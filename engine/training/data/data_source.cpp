@@ -54,6 +54,10 @@ class ArraySource final : public DataSource {
     const TransformPlan& functions = augments ? plan.training : plan.evaluation;
     auto* out = static_cast<std::uint8_t*>(to);
     const std::size_t bytes = functions.to().bytes();
+    if (functions.only_copies()) {
+      copy_rows(*plan.array, samples, bytes, out);
+      return;
+    }
     for (const std::int64_t sample : samples) {
       SampleKey key{.sample = sample};
       if (augments) {
@@ -111,6 +115,19 @@ class ArraySource final : public DataSource {
   }
 
  private:
+  /// Rows that lie one behind the other in memory as one piece.
+  static void copy_rows(const ArrayRows& array, std::span<const std::int64_t> samples,
+                        std::size_t bytes, std::uint8_t* to) {
+    for (std::size_t i = 0; i < samples.size();) {
+      const auto* from = static_cast<const std::uint8_t*>(array.row(samples[i]));
+      std::size_t count = 1;
+      while (i + count < samples.size() && array.row(samples[i + count]) == from + count * bytes)
+        ++count;
+      if (bytes > 0) std::memcpy(to + i * bytes, from, count * bytes);
+      i += count;
+    }
+  }
+
   /// What the files' statistics tell without reading the field.
   bool is_known_within(int field, double least, double most) const {
     const FieldPlan& plan = plans_[static_cast<std::size_t>(field)];

@@ -408,7 +408,7 @@ void TransformPlan::run_step(const Step& step, const void* from, const SampleKey
 }
 
 void TransformPlan::run(const void* from, const SampleKey& key, void* to) const {
-  if (steps_.empty()) {
+  if (only_copies()) {
     if (to_.bytes() > 0) std::memcpy(to, from, to_.bytes());
     return;
   }

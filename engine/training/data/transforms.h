@@ -39,6 +39,8 @@ class TransformPlan {
   /// Appends a conversion of the element type, if it is another one.
   void append_cast(DType dtype);
 
+  /// Keeps every byte what it is.
+  bool only_copies() const { return steps_.empty(); }
   /// Keeps every whole number what it is, in another type at most.
   bool only_casts() const;
 

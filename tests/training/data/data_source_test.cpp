@@ -252,6 +252,26 @@ TEST(OpenData, Int32StaysWhereBothSplitsHaveIt) {
   EXPECT_EQ(type_with("b.npz"), DType::int64);
 }
 
+// Neighbours in a file are copied as one piece; files, gaps and repetitions end it.
+TEST(OpenData, TakesSamplesInAnyOrder) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::vector<float>& values) {
+    const auto rows = static_cast<std::int64_t>(values.size()) / 2;
+    write_npz(folder / name, {{"x", HostTensor::from<float>({rows, 2}, values)}});
+  };
+  write("a.npz", {0, 1, 10, 11, 20, 21});
+  write("b.npz", {30, 31, 40, 41});
+  const DataSets sets = open_data(npz_config({folder / "a.npz", folder / "b.npz"}, {}));
+  const std::vector<std::int64_t> samples{1, 2, 3, 4, 0, 0, 1, 4, 2};
+  std::vector<float> rows(2 * samples.size()), wanted;
+  for (const std::int64_t sample : samples) {
+    wanted.push_back(static_cast<float>(10 * sample));
+    wanted.push_back(static_cast<float>(10 * sample + 1));
+  }
+  sets.train->fill(0, samples, nullptr, rows.data());
+  EXPECT_EQ(rows, wanted);
+}
+
 TEST(OpenData, JoinsFilesAndNamesBadRows) {
   const TemporaryFolder folder;
   const auto write = [&](const std::string& name, std::vector<std::int64_t> labels) {
