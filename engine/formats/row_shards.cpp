@@ -105,6 +105,7 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
                             const std::vector<RowShard>& shards) {
   TensorType type;
   std::int64_t rows = 0;
+  std::string all;  // rows of the table, as the files say
   std::vector<Part> parts;
   for (const RowShard& shard : shards) {
     const std::string path = folder + "/" + shard.file;
@@ -122,12 +123,25 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
       fail(path, name, "rows are missing", "rows from " + std::to_string(rows) + " on",
            "rows from " + std::to_string(shard.first) + " on");
     }
+    const auto says = [&](const char* key) {
+      const auto entry = file.metadata().find(key);
+      return entry == file.metadata().end() ? "no number" : entry->second;
+    };
+    if (parts.empty()) all = says("rows");
+    if (says("first_row") != std::to_string(shard.first) || says("rows") != all) {
+      fail(path, name, "the file holds other rows",
+           "rows from " + std::to_string(shard.first) + " on, of " + all,
+           "rows from " + says("first_row") + " on, of " + says("rows"));
+    }
     const std::size_t at = parts.empty() ? 0 : parts.back().at + parts.back().rows.bytes();
     parts.push_back({path, file.data_offset(), at, *found});
     type = expected;
     rows += shard.rows;
   }
   if (parts.empty()) fail(folder, name, "no file holds rows of this tensor");
+  if (std::to_string(rows) != all)
+    fail(parts.back().path, name, "rows are missing behind it", all + " rows",
+         std::to_string(rows));
   type.shape[0] = rows;
   if (std::shared_ptr<void> memory = mapped(parts, type.bytes())) {
     void* data = memory.get();

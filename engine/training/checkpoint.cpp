@@ -21,6 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr int format_version = 1;
 constexpr std::string_view prefix = "step-";
 constexpr std::string_view unfinished = ".new";
+constexpr std::string_view table_key = "table:";  // then the tensor's name
 constexpr const char *larger = "larger", *smaller = "smaller";
 const std::vector<std::string> content_files{"model.safetensors", "optimizer.safetensors",
                                              "state.json"};
@@ -156,7 +157,7 @@ void write_tensors(const std::string& path, const std::string& stem,
     }
     const std::string name = stem + ".table" + std::to_string(sharded.size() + 1);
     sharded.push_back({&tensor, row_shards(tensor, options.shard_bytes, name)});
-    metadata["table:" + tensor.name] = sharded.back().shards[0].file;
+    metadata[std::string(table_key) + tensor.name] = sharded.back().shards[0].file;
   }
   struct Job {
     const ShardedTensor* tensor;
@@ -183,9 +184,10 @@ void write_tensors(const std::string& path, const std::string& stem,
   }
 }
 
-// Tensors of one part that have files of their own, in the manifest's order.
+// Tensors of one part that have files of their own, in the manifest's order: all those that
+// STEM.safetensors names, which has a hash. The manifest has none.
 void read_tables(const std::string& path, const std::string& stem, const Json& manifest,
-                 std::vector<NamedTensor>& to) {
+                 const SafetensorsFile& rest, std::vector<NamedTensor>& to) {
   std::vector<std::pair<std::string, std::vector<RowShard>>> tables;
   for (const auto& [file, listed] : manifest["files"].items()) {
     if (!listed.contains("tensor") || listed.at("part").get<std::string>() != stem) continue;
@@ -193,6 +195,15 @@ void read_tables(const std::string& path, const std::string& stem, const Json& m
     if (tables.empty() || tables.back().first != name) tables.emplace_back(name, 0);
     tables.back().second.push_back(
         {file, listed.at("first_row").get<std::int64_t>(), listed.at("rows").get<std::int64_t>()});
+  }
+  for (const auto& [key, file] : rest.metadata()) {
+    if (!key.starts_with(table_key)) continue;
+    const std::string name = key.substr(table_key.size());
+    const bool is_listed = std::any_of(tables.begin(), tables.end(), [&](const auto& table) {
+      return table.first == name && table.second[0].file == file;
+    });
+    if (!is_listed)
+      broken(path + "/manifest.json", "does not list the rows of \"" + name + "\"", file);
   }
   for (const auto& [name, shards] : tables) to.push_back(read_row_shards(path, name, shards));
 }
@@ -298,8 +309,8 @@ CheckpointContent read_checkpoint(const std::string& path) {
   const SafetensorsFile optimizer(path + "/optimizer.safetensors");
   content.optimizer = optimizer.tensors();
   try {
-    read_tables(path, "model", manifest, content.model);
-    read_tables(path, "optimizer", manifest, content.optimizer);
+    read_tables(path, "model", manifest, model, content.model);
+    read_tables(path, "optimizer", manifest, optimizer, content.optimizer);
   } catch (const Json::exception& e) {
     broken(path + "/manifest.json", std::string("unreadable list of rows: ") + e.what());
   }

@@ -117,6 +117,23 @@ TEST_F(CheckpointTables, DamageOfAnyFileIsNoticed) {
   EXPECT_EQ(read_checkpoint(path(8)).position.step, 8u);
 }
 
+TEST_F(CheckpointTables, AManifestThatLeavesRowsOutIsNoticed) {
+  write(7);
+  const std::string file = path(7) + "/manifest.json", whole = read_file(file);
+  const auto error_without = [&](const std::vector<std::string>& names) {
+    auto manifest = nlohmann::ordered_json::parse(whole);
+    for (const std::string& name : names) manifest["files"].erase(name);
+    std::ofstream(file) << manifest.dump();
+    return testing::error_text([&] { read_checkpoint(path(7)); });
+  };
+  const std::string first = "model.table2-00001-of-00002.safetensors",
+                    last = "model.table2-00002-of-00002.safetensors";
+  EXPECT_THAT(error_without({last}), HasSubstr("rows are missing behind it: expected 90000 rows"));
+  EXPECT_THAT(error_without({first}), HasSubstr("does not list the rows of \"wide.weight\""));
+  EXPECT_THAT(error_without({first, last}), HasSubstr("does not list the rows of \"wide.weight\""));
+  EXPECT_EQ(error_without({}), "no error");
+}
+
 /// Stops a write before its n-th file operation, whatever thread makes it.
 struct Stopped {};
 class StopAt {

@@ -104,11 +104,26 @@ TEST_F(RowShards, ThatDoNotFitTogetherAreNamed) {
   };
   EXPECT_THAT(text({shards[0], shards[2]}), HasSubstr("rows are missing"));
   EXPECT_THAT(text({shards[0], shards[2]}), HasSubstr(shards[2].file));
+  EXPECT_THAT(text({shards[0], shards[1]}),
+              HasSubstr("rows are missing behind it: expected 70001"));
   EXPECT_THAT(text({}), HasSubstr("no file holds rows"));
   shards[1].rows -= 1;
   EXPECT_THAT(text(shards), HasSubstr("rows of another type"));
   EXPECT_THAT(testing::error_text([&] { read_row_shards(folder_.path(), "wide", {shards[0]}); }),
               HasSubstr("does not hold rows of this tensor alone"));
+}
+
+TEST_F(RowShards, ThatChangedPlacesAreNamed) {
+  const NamedTensor table = table_of(70'001, 7);
+  const std::vector<RowShard> shards = write(source_of(table), 500'000);
+  ASSERT_EQ(shards[0].rows, shards[1].rows);
+  std::filesystem::rename(folder_ / shards[0].file, folder_ / "other");
+  std::filesystem::rename(folder_ / shards[1].file, folder_ / shards[0].file);
+  std::filesystem::rename(folder_ / "other", folder_ / shards[1].file);
+  EXPECT_THAT(
+      testing::error_text([&] { read(shards); }),
+      HasSubstr("the file holds other rows: expected rows from 0 on, of 70001, got rows from " +
+                std::to_string(shards[1].first)));
 }
 
 }  // namespace
