@@ -270,13 +270,10 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
   write_checkpoint(folder, sources_of(content), options);
 }
 
-void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
-                      const CheckpointOptions& options) {
-  make_directories(folder);
-  const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
-  if (path_exists(final_path)) return;
-  const std::string path = final_path + std::string(unfinished);
-  remove_all(path);
+namespace {
+
+void write_files(const std::string& path, const CheckpointSources& sources,
+                 const CheckpointOptions& options) {
   make_directory(path);
   Json files = Json::object();
   write_tensors(path, "model", sources.model, weights_metadata(sources.aliases), options, files);
@@ -287,7 +284,27 @@ void write_checkpoint(const std::string& folder, const CheckpointSources& source
   const Json manifest{{"format", format_version}, {"files", files}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);
-  rename_path(path, final_path);
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
+                      const CheckpointOptions& options) {
+  make_directories(folder);
+  const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
+  if (path_exists(final_path)) return;
+  const std::string path = final_path + std::string(unfinished);
+  remove_all(path);
+  try {
+    write_files(path, sources, options);
+    rename_path(path, final_path);
+  } catch (...) {  // its room may be what the next one lacks
+    try {
+      remove_all(path);
+    } catch (...) {  // the first failure is the one to tell
+    }
+    throw;
+  }
   sync_directory(folder);
 }
 
@@ -353,14 +370,15 @@ void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step)
   }
 }
 
-void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best) {
-  bool removed = false;
+void remove_unfinished_checkpoints(const std::string& folder) {
   for (const std::string& name : list_directory(folder)) {
-    if (name.starts_with(prefix) && name.ends_with(unfinished)) {
-      remove_all(folder + "/" + name);
-      removed = true;
-    }
+    if (name.starts_with(prefix) && name.ends_with(unfinished)) remove_all(folder + "/" + name);
   }
+}
+
+void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best) {
+  remove_unfinished_checkpoints(folder);
+  bool removed = false;
   const std::vector<std::string> names = list_checkpoints(folder);
   if (keep > 0 && names.size() > static_cast<std::size_t>(keep)) {
     for (std::size_t i = 0; i + keep < names.size(); ++i) {

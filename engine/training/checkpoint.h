@@ -86,8 +86,10 @@ std::vector<std::string> list_checkpoints(const std::string& folder);
 /// be read must neither take the name of a new checkpoint nor count as one of the newest.
 void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step);
 
-/// Keeps the newest `keep` (0 = all) and the one of step `best`; removes leftovers of interrupted
-/// writes.
+/// Removes what writes left that were killed: nobody reads it, and it takes room.
+void remove_unfinished_checkpoints(const std::string& folder);
+
+/// Keeps the newest `keep` (0 = all) and the one of step `best`; removes what is unfinished.
 void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best);
 
 /// Tensors of a StateStore, split as the files are; sums of accumulating steps are left out.

@@ -91,6 +91,7 @@ void Training::Impl::resume(const std::string& run_dir) {
       RunDirectory::resume(run_dir, content ? content->position.step : 0));
   evaluated_step = directory->evaluated_step();
   for (const std::string& message : messages) say(message);
+  remove_unfinished_checkpoints(directory->checkpoints());
   set_broken_checkpoints_aside(directory->checkpoints(), content ? content->position.step : 0);
   if (!content) {
     say("no whole checkpoint in " + run_dir + ": starting from the beginning");

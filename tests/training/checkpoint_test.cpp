@@ -236,6 +236,8 @@ TEST_F(CheckpointTest, AnInterruptedWriteLeavesTheOneBeforeNewest) {
       stopped = true;
     }
     if (!stopped) break;
+    EXPECT_FALSE(fs::exists(folder_ / "step-00000008.new"))
+        << "takes room, stopped at " << operation;
     std::vector<std::string> messages;
     const auto content = newest_checkpoint(folder_.path(), messages);
     ASSERT_TRUE(content);

@@ -104,6 +104,14 @@ TEST_F(ResumeTest, WithoutAWholeCheckpointTheRunStartsAgain) {
   EXPECT_EQ(metrics_of(resumed.result.run_dir).size(), 6u);
 }
 
+TEST_F(ResumeTest, WhatAKilledSaveLeftIsRemovedFirst) {
+  const Trained done = run({"steps=3"});
+  const fs::path left = fs::path(done.result.run_dir) / "checkpoints/step-00000009.new";
+  fs::create_directories(left);
+  run({"steps=3"}, 0, done.result.run_dir);  // saves nothing
+  EXPECT_FALSE(fs::exists(left));
+}
+
 TEST_F(ResumeTest, AFinishedRunGoesOnWithMoreSteps) {
   const Trained first = run({"steps=4"});
   const Trained more = run({"steps=6"}, 0, first.result.run_dir);
