@@ -63,7 +63,10 @@ RunDirectory RunDirectory::create(const std::string& path, const std::string& pa
     chosen = parent + "/" + numbered(name, highest + 1);
     make_directory(chosen);
   } else {
-    if (path_exists(chosen + "/metrics.jsonl")) {
+    // Checkpoints of another run would pass for those of the new one.
+    const std::string checkpoints = chosen + "/checkpoints";
+    const bool has_checkpoints = is_directory(checkpoints) && !list_directory(checkpoints).empty();
+    if (has_checkpoints || path_exists(chosen + "/metrics.jsonl")) {
       Diagnostic d;
       d.file = chosen;
       d.message = "this directory holds a run already";

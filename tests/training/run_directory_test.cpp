@@ -66,6 +66,10 @@ TEST_F(RunDirectoryTest, AGivenDirectoryIsNeverOverwritten) {
   EXPECT_EQ(RunDirectory::create(path, runs(), "digits").path(), path);
   EXPECT_THAT(testing::error_text([&] { RunDirectory::create(path, runs(), "digits"); }),
               HasSubstr("this directory holds a run already"));
+  fs::remove(path + "/metrics.jsonl");
+  fs::create_directories(path + "/checkpoints/step-00000003");
+  EXPECT_THAT(testing::error_text([&] { RunDirectory::create(path, runs(), "digits"); }),
+              HasSubstr("this directory holds a run already"));
 }
 
 TEST_F(RunDirectoryTest, TheNewestUnfinishedRun) {
