@@ -40,6 +40,7 @@ Report evaluate_run(const std::string& run, const TrainedOptions& options) {
   const double seconds = seconds_so_far();
 
   Report report;
+  report.warnings = trained.run().warnings;
   report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
                             names_of(options.data), samples);
   nlohmann::ordered_json metrics = nlohmann::ordered_json::object();
@@ -52,6 +53,7 @@ Report evaluate_run(const std::string& run, const TrainedOptions& options) {
   json["samples"] = samples;
   json["metrics"] = std::move(metrics);
   json["seconds"] = seconds;
+  json["warnings"] = report.warnings;
   report.json = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   return report;
 }

@@ -112,6 +112,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
                                     found.content, to, metadata);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
+  for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;
   return text;
 }
 

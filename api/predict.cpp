@@ -174,6 +174,7 @@ Report predicted(const std::string& run, const PredictOptions& options) {
   const double seconds = seconds_since(start);
 
   Report report;
+  report.warnings = trained.run().warnings;
   const std::string to = options.to == "-" ? "standard output" : options.to;
   std::string columns;
   Json listed = Json::array();

@@ -16,6 +16,19 @@ namespace {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+[[noreturn]] void refuse_broken(const std::string& folder,
+                                const std::vector<std::string>& messages) {
+  std::vector<Diagnostic> problems;
+  for (const std::string& message : messages) {
+    problems.push_back({.message = message,
+                        .file = folder,
+                        .fix =
+                            "take a whole copy of the run directory; or `tandem train --resume`, "
+                            "which sets it aside and trains again from the beginning"});
+  }
+  throw Error(ErrorKind::data, std::move(problems));
+}
+
 std::string chosen_name(const std::string& folder, const std::string& which) {
   if (which == "best") {
     const std::string pointer = folder + "/best";
@@ -52,12 +65,10 @@ FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std:
          "name a directory that `tandem train` has written");
   }
   if (which.empty() || which == "latest") {
-    std::vector<std::string> messages;
-    std::optional<CheckpointContent> newest = newest_checkpoint(folder, messages, &found.path);
-    if (!newest) {
-      fail(folder, messages.empty() ? "there is no checkpoint yet" : messages.back(),
-           "train first");
-    }
+    std::optional<CheckpointContent> newest =
+        newest_checkpoint(folder, found.warnings, &found.path);
+    if (!newest && !found.warnings.empty()) refuse_broken(folder, found.warnings);
+    if (!newest) fail(folder, "there is no checkpoint yet", "train first");
     found.content = std::move(*newest);
     return found;
   }

@@ -9,11 +9,13 @@
 namespace tandem::api {
 
 /// A checkpoint of a run directory ("", "latest", "best", "1000", "step-00001000"), or of a
-/// checkpoint directory itself. Throws Error{usage} listing what there is.
+/// checkpoint directory itself. Throws Error{usage} listing what there is, Error{data} where none
+/// is whole.
 struct FoundCheckpoint {
   std::string run_dir;  // holds train.resolved.toml
   std::string path;
   CheckpointContent content;
+  std::vector<std::string> warnings;  // newer ones that are broken
 };
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which);
 

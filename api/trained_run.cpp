@@ -136,6 +136,7 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
   FoundCheckpoint found = find_checkpoint(run, trained.which);
   trained.path = found.path;
   trained.step = found.content.position.step;
+  trained.warnings = std::move(found.warnings);
   trained.content = std::move(found.content);
   if (path_exists(run + "/manifest.json")) trained.which = "as named";
   trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);

@@ -14,9 +14,10 @@ namespace tandem::api {
 
 struct TrainedRun {
   RunConfig config;
-  std::string path;        // of the checkpoint or of the exported model
-  std::string which;       // "best", "latest", as asked for; "" of an exported model
-  std::uint64_t step = 0;  // of the checkpoint
+  std::string path;                   // of the checkpoint or of the exported model
+  std::string which;                  // "best", "latest", as asked for; "" of an exported model
+  std::uint64_t step = 0;             // of the checkpoint
+  std::vector<std::string> warnings;  // newer checkpoints that are broken
   CheckpointContent content;
   PlacingArguments placing;      // as in training, and what was added
   std::vector<ShapeRule> shape;  // rules whose rows are those of vocabularies

@@ -58,6 +58,8 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       return until_interrupted([&] {
         const api::Report report = show_progress(
             how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
+        for (const std::string& warning : report.warnings)
+          std::fprintf(stderr, "warning: %s\n", warning.c_str());
         return print(report.text, report.json, invocation.json);
       });
     };

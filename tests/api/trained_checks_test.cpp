@@ -13,6 +13,7 @@ namespace {
 
 using namespace tandem::testing;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -160,6 +161,26 @@ TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
   ASSERT_NE(key, std::string::npos);
   write_file(model_, bytes.replace(key, 7, "others."));
   predict_run(model_, options);
+}
+
+TEST_F(TrainedChecksTest, BrokenCheckpointsAreNamed) {
+  const std::string checkpoints = run_ + "/checkpoints/", state = "/state.json";
+  const std::string broken = "checkpoint step-00000010 is broken and is not used: " + checkpoints +
+                             "step-00000010/state.json: the checkpoint lacks this file";
+  std::filesystem::remove(checkpoints + "step-00000010" + state);
+  EXPECT_THAT(export_run(run_, folder_ / "weights.npz", "latest"), HasSubstr("warning: " + broken));
+  TrainedOptions options;
+  options.checkpoint = "latest";
+  EXPECT_THAT(evaluate_run(run_, options).warnings, ElementsAre(broken));
+  PredictOptions predict;
+  predict.checkpoint = "latest";
+  predict.data = {folder_ / "eval.tsv"};
+  predict.to = folder_ / "predicted.tsv";
+  EXPECT_THAT(predict_run(run_, predict).warnings, ElementsAre(broken));
+
+  std::filesystem::remove(checkpoints + "step-00000005" + state);
+  EXPECT_THAT(refusal_of([&] { export_run(run_, folder_ / "weights.npz", "latest"); }),
+              AllOf(HasSubstr(broken), HasSubstr("checkpoint step-00000005 is broken")));
 }
 
 TEST_F(TrainedChecksTest, AnotherVocabularyIsNotExported) {
