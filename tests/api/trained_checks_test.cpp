@@ -132,7 +132,11 @@ TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
   EXPECT_THAT(error_of(train, ErrorKind::usage),
               AllOf(HasSubstr("data.fields.ids: the run was trained with other functions"),
                     HasSubstr(then_and_now + "got hash(299) (write hash(300), or start a new")));
-  training.overrides = hashed("\"missing(-2)\", \"hash( 300 )\"");
+  training.overrides = hashed("\"missing(-2)\", \"hash(300)\"");
+  const std::string other_missing =
+      "expected missing('-1'), got missing('-2') (write missing('-1')";
+  EXPECT_THAT(error_of(train, ErrorKind::usage), HasSubstr(other_missing));
+  training.overrides = hashed("\"missing('-1')\", \"hash( 300 )\"");
   training.overrides.push_back("epochs=2");
   train();
 
@@ -149,6 +153,10 @@ TEST_F(TrainedChecksTest, AnotherNumberOfHashedIdsIsRefused) {
                     HasSubstr(then_and_now + "got hash(299)")));
   EXPECT_THAT(error_of([&] { evaluate_run(model_, options); }, ErrorKind::usage),
               HasSubstr("got hash(299)"));
+  options.overrides = hashed("\"missing(-2)\", \"hash(300)\"");
+  EXPECT_THAT(error_of([&] { predict_run(model_, options); }, ErrorKind::usage),
+              HasSubstr(other_missing));
+  options.overrides = hashed("\"missing(-1)\", \"hash(299)\"");
   PredictOptions of_run = options;
   of_run.config.clear();
   of_run.overrides.pop_back();

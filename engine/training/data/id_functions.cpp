@@ -1,5 +1,6 @@
 #include "engine/training/data/id_functions.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -57,15 +58,47 @@ std::string functions_of(const FieldConfig& field) {
   return up_to_ids;
 }
 
-std::string shown(const std::string& functions) {
-  return functions.empty() ? "neither hash nor bucketize" : functions;
+bool gives_ids(const FieldConfig& field) {
+  return std::any_of(field.as.begin(), field.as.end(), [](const Transform& function) {
+    return function.kind == TransformKind::hash || function.kind == TransformKind::bucketize ||
+           function.kind == TransformKind::vocabulary;
+  });
+}
+
+/// Which values a column's text holds.
+std::string cells_of(const FieldConfig& field) {
+  std::string all;
+  for (const Transform& function : field.as) {
+    std::string text;
+    if (function.kind == TransformKind::missing) text = fmt::format("missing('{}')", function.word);
+    if (function.kind == TransformKind::split)
+      text = fmt::format("split('{}', pad={})", function.word, function.pad);
+    if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
+  }
+  return all;
+}
+
+std::string cells_key(const FieldConfig& field) { return field.name + "/cells"; }
+
+/// What decides the ids of one field, by its key in `id_functions`.
+struct Decides {
+  std::string key, text;
+  const char* none;  // what is said where the text is empty
+};
+std::vector<Decides> decides_ids_of(const FieldConfig& field) {
+  std::vector<Decides> all{{field.name, functions_of(field), "neither hash nor bucketize"}};
+  if (gives_ids(field))
+    all.push_back({cells_key(field), cells_of(field), "neither missing nor split"});
+  return all;
 }
 
 }  // namespace
 
 std::map<std::string, std::string> id_functions(const DataConfig& config) {
   std::map<std::string, std::string> functions;
-  for (const FieldConfig& field : config.fields) functions[field.name] = functions_of(field);
+  for (const FieldConfig& field : config.fields) {
+    for (Decides& decides : decides_ids_of(field)) functions[decides.key] = std::move(decides.text);
+  }
   return functions;
 }
 
@@ -75,18 +108,19 @@ void refuse_other_functions(const std::map<std::string, std::string>& before,
   if (!config.data) return;
   std::vector<Diagnostic> problems;
   for (const FieldConfig& field : config.data->fields) {
-    const auto then = before.find(field.name);
-    const std::string now = functions_of(field);
-    if (then == before.end() || then->second == now) continue;
-    Diagnostic d = at(field.where, "data.fields." + field.name,
-                      "the " + who +
-                          " was trained with other functions of this field: ids would mean other "
-                          "rows");
-    d.expected = shown(then->second);
-    d.got = shown(now);
-    d.fix = (then->second.empty() ? "leave " + now + " out" : "write " + then->second) + ", or " +
-            other_fix;
-    problems.push_back(std::move(d));
+    for (const auto& [key, now, none] : decides_ids_of(field)) {
+      const auto then = before.find(key);
+      if (then == before.end() || then->second == now) continue;
+      Diagnostic d = at(field.where, "data.fields." + field.name,
+                        "the " + who +
+                            " was trained with other functions of this field: ids would mean other "
+                            "rows");
+      d.expected = then->second.empty() ? none : then->second;
+      d.got = now.empty() ? none : now;
+      d.fix = (then->second.empty() ? "leave " + now + " out" : "write " + then->second) + ", or " +
+              other_fix;
+      problems.push_back(std::move(d));
+    }
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }

@@ -49,6 +49,21 @@ TEST(IdFunctionsTest, WhatIdsDependOn) {
   EXPECT_EQ(ids_of("'vocabulary'"), "");  // its file tells
 }
 
+TEST(IdFunctionsTest, WhichValuesTextHolds) {
+  const auto cells_of = [](const std::string& functions) {
+    const auto all = id_functions(*config_with(functions).data);
+    const auto found = all.find("ids/cells");
+    return found == all.end() ? "no entry" : found->second;
+  };
+  EXPECT_EQ(cells_of("'missing( -1 )', 'hash(300)'"), "missing('-1')");
+  EXPECT_EQ(cells_of("'missing(\"none\")', 'split(\"|\", max=8, pad=3)', 'vocabulary'"),
+            "missing('none'), split('|', pad=3)");
+  EXPECT_EQ(cells_of("'split(\"|\", max=4)', 'hash(300)'"),
+            cells_of("'split(\"|\", max=8)', 'hash(300)'"));
+  EXPECT_EQ(cells_of("'vocabulary'"), "");
+  EXPECT_EQ(cells_of("'missing(0)', 'log1p'"), "no entry") << "no ids";
+}
+
 TEST(IdFunctionsTest, OthersAreRefused) {
   const auto refusal = [](const std::string& before, const std::string& functions) {
     return testing::error_text([&] {
@@ -66,6 +81,17 @@ TEST(IdFunctionsTest, OthersAreRefused) {
   EXPECT_EQ(refusal("scale(0.5), bucketize(1)", "'scale(1/2)', 'bucketize(1.0)'"), "no error");
   EXPECT_THAT(refusal("hash(300)", "'int64'"), HasSubstr("got neither hash nor bucketize"));
   EXPECT_THAT(refusal("", "'hash(3)'"), HasSubstr("(leave hash(3) out, or train a new one)"));
+  const auto cells_refusal = [](const std::string& before, const std::string& functions) {
+    return testing::error_text([&] {
+      refuse_other_functions({{"ids/cells", before}}, config_with(functions), "run", "");
+    });
+  };
+  EXPECT_THAT(cells_refusal("missing('-1')", "'missing(-2)', 'vocabulary'"),
+              HasSubstr("ids would mean other rows: expected missing('-1'), got missing('-2') "
+                        "(write missing('-1'), or "));
+  EXPECT_THAT(cells_refusal("", "'split(\"|\", max=2)', 'vocabulary'"),
+              HasSubstr("expected neither missing nor split, got split('|', pad=0)"));
+  EXPECT_EQ(cells_refusal("missing('-1')", "'missing(\"-1\")', 'hash(7)'"), "no error");
   // Of a run that says nothing of this field.
   refuse_other_functions({{"label", ""}}, config_with("'hash(3)'"), "run", "");
 }
