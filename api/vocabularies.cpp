@@ -118,9 +118,12 @@ std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan
         run.exported() ? "exported model" : "checkpoint",
         run.exported() ? "take the one that `tandem export` wrote with this model" : whole_copy);
     try {
-      vocabularies.push_back(Vocabulary::parse(text, plan.columns));
+      const std::vector<std::string> no_names;
+      vocabularies.push_back(Vocabulary::parse(text, wanted.by_value ? no_names : plan.columns));
     } catch (const std::invalid_argument& problem) {
-      refuse(path, problem.what(), "", "", whole_copy);
+      refuse(path, problem.what(),
+             std::string("one that counts by ") + (wanted.by_value ? "value" : "column"), "",
+             whole_copy);
     }
   }
   expect_rows(trained, plan, vocabularies);

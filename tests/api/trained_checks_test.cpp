@@ -88,6 +88,12 @@ TEST_F(TrainedChecksTest, AnExportKnowsItsVocabularies) {
   EXPECT_THAT(refusal_of([&] { evaluate_run(model_, options); }), HasSubstr("the exported model"));
   write_file(vocabulary, text);
   EXPECT_EQ(refusal(), "no error");
+  // Every value would be unknown.
+  options.overrides = {
+      "data.fields.ids.as=[\"missing(-1)\", \"vocabulary(min_count=2, by='value')\"]"};
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("out.vocabulary.ids.tsv: line 2: a value of one column"),
+                               HasSubstr("expected one that counts by value")));
+  options.overrides.clear();
 
   // A model that says nothing of vocabularies: their length alone is compared.
   std::string bytes = read_file(model_);

@@ -167,6 +167,8 @@ Vocabulary Vocabulary::parse(std::string_view text, const std::vector<std::strin
         std::from_chars(row.data() + last + 1, row.data() + row.size(), times);
     if (error != std::errc() || stop != row.data() + row.size() || times < 1) fail("no count");
     std::uint32_t column = 0;
+    if (first > 0 && columns.empty()) fail("a value of one column, expected those of any column");
+    if (first == 0 && !columns.empty()) fail("a value of any column, expected those of one column");
     if (first > 0) {
       const auto found = numbers.find(unescaped(row.substr(0, first)));
       if (found == numbers.end()) fail("no such column");

@@ -241,10 +241,12 @@ TEST(Vocabulary, OddValuesSurviveTheFile) {
   EXPECT_EQ(read.id(0, "plain"), 0);
   for (const char* broken :
        {"", "x\n", "column\tvalue\tcount\nx\ta\t1", "column\tvalue\tcount\nx\n",
-        "column\tvalue\tcount\nq\ta\t1\n", "column\tvalue\tcount\nx\ta\t1\nx\ta\t1\n"}) {
+        "column\tvalue\tcount\nq\ta\t1\n", "column\tvalue\tcount\n\ta\t1\n",
+        "column\tvalue\tcount\nx\ta\t1\nx\ta\t1\n"}) {
     if (*broken == 0) continue;
     EXPECT_THROW(Vocabulary::parse(broken, columns), std::invalid_argument) << broken;
   }
+  EXPECT_THROW(Vocabulary::parse(made.text(columns), {}), std::invalid_argument);
 }
 
 TEST(Vocabulary, ManyValues) {
