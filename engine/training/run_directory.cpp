@@ -60,8 +60,15 @@ RunDirectory RunDirectory::create(const std::string& path, const std::string& pa
     for (const std::string& folder : list_directory(parent)) {
       highest = std::max(highest, number_of(folder, name));
     }
-    chosen = parent + "/" + numbered(name, highest + 1);
-    make_directory(chosen);
+    for (bool made = false; !made;) {
+      chosen = parent + "/" + numbered(name, ++highest);
+      try {
+        make_directory(chosen);
+        made = true;
+      } catch (const Error&) {
+        if (!path_exists(chosen)) throw;  // else a run that started just now has it
+      }
+    }
   } else {
     // Checkpoints of another run would pass for those of the new one.
     const std::string checkpoints = chosen + "/checkpoints";

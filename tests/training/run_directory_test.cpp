@@ -61,6 +61,15 @@ TEST_F(RunDirectoryTest, RunsAreNumberedUp) {
   EXPECT_TRUE(fs::is_directory(runs() + "/digits-0042/checkpoints"));
 }
 
+TEST_F(RunDirectoryTest, ANumberThatAnotherProcessTakesAtThatMomentIsItsOwn) {
+  set_file_hook([&](std::string_view operation, std::string_view path) {
+    if (operation == "make_directory" && path.ends_with("digits-0001"))
+      fs::create_directories(runs() + "/digits-0001");
+  });
+  EXPECT_EQ(numbered().path(), runs() + "/digits-0002");
+  set_file_hook({});
+}
+
 TEST_F(RunDirectoryTest, AGivenDirectoryIsNeverOverwritten) {
   const std::string path = folder_ / "a/b/run";
   EXPECT_EQ(RunDirectory::create(path, runs(), "digits").path(), path);
