@@ -6,6 +6,12 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t npos = std::string_view::npos;
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+
+// Places are counted behind the mark that some editors begin a file with.
+std::size_t start_of_text(std::string_view text) {
+  return text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+}
 
 std::size_t end_of_string(std::string_view text, std::size_t start) {
   const char quote = text[start];
@@ -32,7 +38,7 @@ std::size_t end_of_string(std::string_view text, std::size_t start) {
 
 std::size_t offset_of(std::string_view text, const Where& where) {
   if (where.line < 1 || where.column < 1) return npos;
-  std::size_t offset = 0;
+  std::size_t offset = start_of_text(text);
   for (int line = 1; line < where.line; ++line) {
     const std::size_t end = text.find('\n', offset);
     if (end == npos) return npos;
@@ -77,6 +83,7 @@ std::size_t end_of_value(std::string_view text, std::size_t start) {
 }
 
 std::size_t skip_blank(std::string_view text, std::size_t start) {
+  start = std::max(start, start_of_text(text));
   while (start < text.size()) {
     start = std::min(text.find_first_not_of(" \t\r\n", start), text.size());
     if (start == text.size() || text[start] != '#') break;
@@ -86,9 +93,8 @@ std::size_t skip_blank(std::string_view text, std::size_t start) {
 }
 
 std::size_t start_of_line(std::string_view text, std::size_t at) {
-  if (at == 0) return 0;
-  const std::size_t end = text.rfind('\n', at - 1);
-  return end == npos ? 0 : end + 1;
+  const std::size_t end = at == 0 ? npos : text.rfind('\n', at - 1);
+  return end == npos ? start_of_text(text) : end + 1;
 }
 
 std::size_t after_line(std::string_view text, std::size_t at) {

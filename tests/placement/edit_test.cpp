@@ -103,6 +103,16 @@ TEST(PolicyEdit, WritesTheVersionWhereItIsMissing) {
             "policy = 1\nauto = [\n  { at = \"a\", on = \"gpu\" },\n]\n");
 }
 
+TEST(PolicyEdit, TakesFilesWithAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF", rule = "{ at = \"a\", on = \"cpu\" }";
+  const PolicyEdit e{.at = "a", .set = {{"on", "cpu"}}};
+  EXPECT_EQ(edit(e, mark), mark + "policy = 1\nrules = [\n  " + rule + ",\n]\n");
+  EXPECT_EQ(edit(e, mark + "rules = [ { at = \"a\", on = \"gpu\" } ]\n"),
+            mark + "policy = 1\nrules = [ " + rule + " ]\n");
+  EXPECT_EQ(replace_auto(mark + "auto = []\n", "p.toml", {rule + ","}),
+            mark + "policy = 1\nauto = [\n  " + rule + ",\n]\n");
+}
+
 TEST(PolicyEdit, ChecksTheNamesOfDevices) {
   EXPECT_EQ(
       error_of({.at = "wide.**", .set = {{"on", "gup"}}}),
