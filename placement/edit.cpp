@@ -44,6 +44,30 @@ std::string rule_text(const PolicyEdit& edit) {
   return text + " }";
 }
 
+// A key has one value; those that find a rule are filters.
+void check_keys(const PolicyEdit& edit, bool fresh) {
+  std::vector<std::string_view> said;
+  const auto say = [&](std::string_view key) {
+    if (contains(said, key)) {
+      throw Error(ErrorKind::usage, Diagnostic{.message = "this key of the rule is given twice",
+                                               .path = std::string(key)});
+    }
+    said.push_back(key);
+  };
+  if (fresh) say("at");
+  for (const auto& [key, value] : edit.filters) {
+    if (!contains(rule_filters, key)) {
+      throw Error(ErrorKind::usage, Diagnostic{.message = "this is no filter of a rule",
+                                               .path = key,
+                                               .expected = "op, min, after or before",
+                                               .fix = "--set gives a rule its attributes"});
+    }
+    say(key);
+  }
+  if (!fresh) said.clear();
+  for (const auto& [key, value] : edit.set) say(key);
+}
+
 bool sets_nothing(const ConfigValue& rule) {
   return std::none_of(rule.members.begin(), rule.members.end(), [](const auto& member) {
     return !contains(rule_filters, member.key) && !contains(remark_keys, member.key);
@@ -110,6 +134,7 @@ std::string edit_policy(std::string_view text, const std::string& path, const Po
   editor.list_start("rules");  // refuses other forms
   editor.add_version();
   const std::optional<std::size_t> rule = editor.find_rule(edit);
+  check_keys(edit, !rule);
   if (!rule && (edit.remove || !edit.clear.empty())) no_such_rule(editor, path, edit);
   for (const std::string& key : edit.clear) {
     rule_value(key, "");  // refuses unknown keys

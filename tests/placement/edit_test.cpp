@@ -113,6 +113,20 @@ TEST(PolicyEdit, TakesFilesWithAByteOrderMark) {
             mark + "policy = 1\nauto = [\n  " + rule + ",\n]\n");
 }
 
+TEST(PolicyEdit, GivesAKeyOneValue) {
+  EXPECT_EQ(error_of({.at = "a", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
+            "on: this key of the rule is given twice");
+  EXPECT_EQ(error_of({.at = "wide.**", .set = {{"on", "cpu"}, {"on", "gpu"}}}),
+            "on: this key of the rule is given twice");
+  EXPECT_EQ(error_of({.at = "a", .set = {{"at", "b"}}}), "at: this key of the rule is given twice");
+  EXPECT_EQ(error_of({.at = "a", .filters = {{"op", "Add"}}, .set = {{"op", "Mul"}}}),
+            "op: this key of the rule is given twice");
+  EXPECT_EQ(
+      error_of({.at = "a", .filters = {{"on", "cpu"}}, .set = {{"run", "cpu"}}}),
+      "on: this is no filter of a rule: expected op, min, after or before (--set gives a rule "
+      "its attributes)");
+}
+
 TEST(PolicyEdit, ChecksTheNamesOfDevices) {
   EXPECT_EQ(
       error_of({.at = "wide.**", .set = {{"on", "gup"}}}),
