@@ -1,6 +1,7 @@
 #include "api/auto_arguments.h"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 
 #include "engine/graph/error.h"
@@ -63,9 +64,11 @@ namespace {
 // "gpu=emulated:0,memory=2GiB" as an item of the table `devices`; texts stay as written.
 std::string device_item(const std::string& argument) {
   const std::size_t equals = argument.find('=');
-  std::string item = argument.substr(0, equals) + " = { ";
-  if (item.find_first_of(":.") != std::string::npos)
-    item = toml_string(argument.substr(0, equals)) + " = { ";
+  const std::string name = argument.substr(0, equals);
+  const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-';
+  });
+  std::string item = (bare ? name : toml_string(name)) + " = { ";
   const std::size_t start = item.size();
   for (std::size_t at = equals + 1; at < argument.size();) {
     const std::size_t end = std::min(argument.find(',', at), argument.size());

@@ -323,6 +323,18 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
                     HasSubstr("devices.gpu.bytes_per_second")));
 }
 
+TEST_F(PolicyAutoTest, DevicesMayHaveAnyName) {
+  PolicyOptions with = options("mlp", "named.toml");
+  with.devices = {"my \"gpu\"=emulated:0,memory=256MiB"};
+  with.profile.clear();
+  PolicyAutoOptions automatic;
+  automatic.most_plans = 1;
+  policy_auto(with, automatic);
+  EXPECT_THAT(
+      read("named.toml"),
+      HasSubstr(R"(devices = { "my \"gpu\"" = { use = "emulated:0", memory = "256MiB" } })"));
+}
+
 TEST_F(PolicyAutoTest, MeasuredTimesCanBeStoredAndTakenAgain) {
   PolicyOptions with = options("mlp", "measured.toml");
   with.profile.clear();
