@@ -71,8 +71,8 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
     policy_ = policy_of_arguments(arguments.place, &options_.earlier);
     text_ = policy_without_rules(options_.default_device);
   } else {
-    policy_ = read_policy(config.policy, arguments.place, &options_.earlier);
-    if (path_exists(config.policy)) text_ = read_file(config.policy, std::size_t{16} << 20);
+    text_ = read_policy_text(config.policy);
+    policy_ = parse_policy(text_, config.policy, arguments.place, &options_.earlier);
   }
   add_stand_ins(arguments.stand_ins, policy_, options_.bindings);
   for (const std::string& rule : arguments.place) text_ += "# --place " + rule + "\n";

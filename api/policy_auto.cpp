@@ -204,7 +204,7 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
     throw Error(ErrorKind::usage, std::move(d));
   }
   const bool exists = !source.empty() && path_exists(source);
-  const std::string text = exists ? read_file(source, most_bytes) : new_policy(options.devices);
+  const std::string text = exists ? read_policy_text(source) : new_policy(options.devices);
   const std::string bare = replace_auto(text, to, {});
 
   DeviceProfiles profiles = of.profiles();
@@ -232,7 +232,9 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   found.pinned = pinned;
   const bool kept = (found.pinned && found.before) || found.is_old_better();
   const std::string after = kept ? text : replace_auto(bare, to, found.lines);
-  const bool changed = !path_exists(to) || read_file(to, most_bytes) != after;
+  std::error_code none;
+  const bool changed =
+      !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != after;
   const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to);
   if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
   const std::string shown =

@@ -241,6 +241,12 @@ std::string read_policy_text(const std::string& path) {
                            .file = path,
                            .expected = "a policy.toml"});
   }
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
+    throw Error(ErrorKind::usage, Diagnostic{.message = "the policy is not a regular file",
+                                             .file = path,
+                                             .fix = "it is read several times: store it first"});
+  }
   try {
     return read_file(path, largest_file);
   } catch (const Error& error) {

@@ -333,6 +333,14 @@ TEST_F(PolicyAutoTest, DevicesMayHaveAnyName) {
   EXPECT_THAT(
       read("named.toml"),
       HasSubstr(R"(devices = { "my \"gpu\"" = { use = "emulated:0", memory = "256MiB" } })"));
+  with.policy = folder_.path();
+  try {
+    policy_auto(with, automatic);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_THAT(error.what(), HasSubstr("this is a folder"));
+  }
 }
 
 TEST_F(PolicyAutoTest, MeasuredTimesCanBeStoredAndTakenAgain) {

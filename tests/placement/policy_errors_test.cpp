@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 #include "engine/formats/files.h"
 #include "placement/policy_keys.h"
 #include "tests/placement/support.h"
+#include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::testing {
 namespace {
@@ -337,8 +339,13 @@ TEST(PolicyErrors, Files) {
   EXPECT_EQ(text("/nowhere/policy.toml"),
             "/nowhere/policy.toml: there is no such policy file: expected a policy.toml");
   EXPECT_EQ(text("/dev"), "/dev: this is a folder: expected a policy.toml");
-  EXPECT_EQ(text("/dev/zero"),
-            "/dev/zero: this is no policy file: it is too large: expected at most 4.0 MiB");
+  EXPECT_EQ(
+      text("/dev/zero"),
+      "/dev/zero: the policy is not a regular file (it is read several times: store it first)");
+  const TemporaryFolder folder;
+  std::ofstream(folder / "large.toml") << std::string((4 << 20) + 1, '#');
+  EXPECT_THAT(text(folder / "large.toml"),
+              HasSubstr("this is no policy file: it is too large: expected at most 4.0 MiB"));
 }
 
 TEST(DeviceArguments, AreRead) {
