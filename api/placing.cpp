@@ -21,6 +21,13 @@ std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
 }
 
+// What stands on the command line may have several lines.
+std::string comment(const std::string& text) {
+  std::string lines = "# ";
+  for (const char c : text) lines += c == '\n' ? "\n# " : std::string(1, c);
+  return lines + "\n";
+}
+
 // A stand-in says least, but for `use` where nothing names a device that is there.
 void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
                    std::vector<DeviceBinding>& bindings) {
@@ -75,8 +82,8 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
     policy_ = parse_policy(text_, config.policy, arguments.place, &options_.earlier);
   }
   add_stand_ins(arguments.stand_ins, policy_, options_.bindings);
-  for (const std::string& rule : arguments.place) text_ += "# --place " + rule + "\n";
-  for (const std::string& binding : arguments.devices) text_ += "# --device " + binding + "\n";
+  for (const std::string& rule : arguments.place) text_ += comment("--place " + rule);
+  for (const std::string& binding : arguments.devices) text_ += comment("--device " + binding);
 }
 
 std::optional<int> Placing::host_threads() const {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/npy.h"
+#include "placement/policy.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -248,7 +249,8 @@ TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
   const PolicyPlan plan = policy_plan(small);
   EXPECT_FALSE(plan.fits);
   EXPECT_THAT(plan.report.text, HasSubstr("the plan does not fit into gpu"));
-  EXPECT_FALSE(Json::parse(plan.report.json)["fits"]);
+  const Json json = Json::parse(plan.report.json);
+  EXPECT_FALSE(json["fits"]);
 }
 
 // A run keeps a program for each size and place of a pass: what fits by the plan also trains.
@@ -398,6 +400,17 @@ TEST_F(PolicyTest, TrainingUnderAPolicyRecordsIt) {
     EXPECT_EQ(node["reason"], "policy.toml:3") << node;
   }
   EXPECT_THAT(read(both.run_dir + "/policy.toml"), HasSubstr("layer{1..3}.{matmul,add}"));
+}
+
+TEST_F(PolicyTest, RulesOfTheCommandLineMayHaveSeveralLines) {
+  TrainOptions options;
+  options.devices = {"gpu=emulated:0,memory=64MiB"};
+  options.place = {"{ at = \"relu1\", on = \"cpu\", why = \"\"\"two\nlines\"\"\" }"};
+  options.run_dir = folder_ / "lines";
+  const TrainResult result = Trainer(folder_ / "train.toml", options).run();
+  EXPECT_THAT(read(result.run_dir + "/policy.toml"),
+              HasSubstr("\n# --place { at = \"relu1\", on = \"cpu\", why = \"\"\"two\n# lines"));
+  EXPECT_NO_THROW(parse_policy(read(result.run_dir + "/policy.toml"), "policy.toml"));
 }
 
 TEST_F(PolicyTest, TheRunDirectorySaysWhatBecomesOfResults) {
