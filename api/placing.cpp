@@ -21,6 +21,19 @@ std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
 }
 
+// The system refuses what the policy, or --device, asks for.
+std::vector<Diagnostic> at_memory(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
+  const bool set = device.binding.sets("memory");
+  const Where& where = set ? device.binding.where_of("memory") : device.where;
+  for (Diagnostic& problem : problems) {
+    problem.file = where.file;
+    problem.line = where.line;
+    problem.column = where.column;
+    problem.got = set ? "\"" + device.binding.text_of("memory") + "\"" : "";
+  }
+  return problems;
+}
+
 // What stands on the command line may have several lines.
 std::string comment(const std::string& text) {
   std::string lines = "# ";
@@ -168,7 +181,11 @@ std::unique_ptr<Device> Placing::make_device(const ResolvedDevice& device,
     if (device.binding.bandwidth) options.bytes_per_second = *device.binding.bandwidth;
     if (device.binding.latency) options.latency_seconds = *device.binding.latency;
     options.monitor = monitor;
-    return make_emulated_device(options);
+    try {
+      return make_emulated_device(options);
+    } catch (const Error& error) {
+      throw Error(error.kind(), at_memory(error.diagnostics(), device));
+    }
   }
   CudaOptions options;
   options.name = device.name;

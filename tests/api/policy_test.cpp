@@ -413,6 +413,20 @@ TEST_F(PolicyTest, RulesOfTheCommandLineMayHaveSeveralLines) {
   EXPECT_NO_THROW(parse_policy(read(result.run_dir + "/policy.toml"), "policy.toml"));
 }
 
+TEST_F(PolicyTest, MemoryThatTheSystemRefusesIsNamed) {
+  write("huge.toml",
+        "policy = 1\ndevices = { big = { use = \"emulated:0\", memory = \"1e18B\" } }\n"
+        "rules = [ { at = \"**\", on = \"big\" } ]\n");
+  try {
+    plan(options("huge.toml"));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+    EXPECT_THAT(error.what(), HasSubstr("huge.toml:2:"));
+    EXPECT_THAT(error.what(), HasSubstr("got \"1e18B\" (set a smaller memory= for this device)"));
+  }
+}
+
 TEST_F(PolicyTest, TheRunDirectorySaysWhatBecomesOfResults) {
   TrainOptions options;
   options.devices = {"gpu=emulated:0,memory=64MiB"};
