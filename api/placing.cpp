@@ -340,11 +340,15 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     Diagnostic problem;
     problem.message = "the plan does not fit into " + name;
     problem.path = use.peak_at;
-    problem.expected = "at most " + text(limit);
+    // A few bytes too many would look alike.
+    const auto exact = [&](std::size_t bytes) {
+      return text(limit) == text(use.peak) ? fmt::format("{} bytes", bytes) : text(bytes);
+    };
+    problem.expected = "at most " + exact(limit);
     problem.got = fmt::format(
         "{} (parameters {}, state {}, gradients {}, activations {}, workspace {}, "
         "inputs, outputs and others {})",
-        text(use.peak), text(use.parameters), text(use.state), text(use.gradients),
+        exact(use.peak), text(use.parameters), text(use.state), text(use.gradients),
         text(use.activations), text(use.workspace), text(use.others()));
     std::size_t tables = 0;
     const ParameterAttributes* table = largest_table(resolved, static_cast<int>(d), tables);

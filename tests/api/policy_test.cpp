@@ -251,6 +251,11 @@ TEST_F(PolicyTest, PlanSaysWhatDoesNotFit) {
   EXPECT_THAT(plan.report.text, HasSubstr("the plan does not fit into gpu"));
   const Json json = Json::parse(plan.report.json);
   EXPECT_FALSE(json["fits"]);
+  const auto peak = json["devices"]["gpu"]["peak"].get<std::size_t>();
+  small.devices = {"gpu=emulated:0,memory=" + std::to_string(peak - 1) + "B"};
+  EXPECT_THAT(policy_plan(small).report.text,
+              HasSubstr("expected at most " + std::to_string(peak - 1) + " bytes, got " +
+                        std::to_string(peak) + " bytes"));
 }
 
 // A run keeps a program for each size and place of a pass: what fits by the plan also trains.
