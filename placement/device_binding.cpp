@@ -24,6 +24,15 @@ struct Fault {
   std::string message, expected, fix;
 };
 
+// Names stand in tables and messages.
+std::optional<Fault> fault_of_name(std::string_view name) {
+  const bool readable =
+      !name.empty() &&
+      std::none_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (readable) return std::nullopt;
+  return Fault{"not the name of a device", "readable characters, at least one", ""};
+}
+
 Fault unknown_use(const std::string& text) {
   constexpr std::string_view numbered[] = {"cuda:", "emulated:"};
   const auto did_you_mean = [](const std::string& use) {
@@ -154,6 +163,7 @@ DeviceBinding parse_device_argument(const std::string& text, int number,
     return Where{"--device", number, static_cast<int>(offset) + 1};
   };
   binding.where = place(0);
+  if (const auto fault = fault_of_name(binding.name)) report(0, *fault, "");
   const std::vector<std::string>& keys = binding_keys();
   for (std::size_t start = equals + 1; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
@@ -204,6 +214,8 @@ std::vector<DeviceBinding> read_device_table(const TableReader& root) {
     DeviceBinding& binding = bindings.emplace_back();
     binding.name = member.key;
     binding.where = member.where;
+    if (const auto fault = fault_of_name(member.key))
+      root.report(member.where, "devices", fault->message, fault->expected);
     binding.faulty = member.value.kind != ConfigValue::Kind::table;
     if (binding.faulty) continue;
     const std::vector<std::string>& keys = binding_keys();

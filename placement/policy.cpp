@@ -57,6 +57,8 @@ std::optional<PolicyRule> read_rule(const TableReader& table, Layer layer) {
   read_selector(table, "after", rule.after);
   read_selector(table, "before", rule.before);
   table.read("op", rule.op);
+  if (const ConfigValue* op = table.valid("op"); op && rule.op.empty())
+    table.report(op->where, "op", "no operator has an empty type", "a type, \"Gather\"");
   read_size(table, "min", rule.min);
   std::optional<std::string> on;
   read_text(table, "on", on);

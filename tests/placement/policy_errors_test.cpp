@@ -29,6 +29,15 @@ std::string details(const std::string& text) {
   return all;
 }
 
+TEST(PolicyErrors, EmptyNames) {
+  EXPECT_THAT(only_error("devices = { \"\" = { use = \"emulated:0\" } }"),
+              HasSubstr("not the name of a device"));
+  EXPECT_THAT(only_error("devices = { \"a\\u001B\" = { use = \"emulated:0\" } }"),
+              HasSubstr("not the name of a device"));
+  EXPECT_THAT(rule("{ at = \"**\", op = \"\", on = \"cpu\" }"),
+              HasSubstr("no operator has an empty type"));
+}
+
 TEST(PolicyErrors, NotToml) {
   EXPECT_THAT(only_error("rules = [ { at = \"**\" on = \"cpu\" } ]"), HasSubstr("2:23 not TOML"));
 }
