@@ -7,7 +7,6 @@
 #include "api/cuda_status.h"
 #include "api/engine.h"
 #include "api/kernel_refusals.h"
-#include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "kernels/emulated/emulated_device.h"
 
