@@ -2,6 +2,8 @@
 // the two.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "importer/operators/all.h"
 
 namespace tandem::importer {
@@ -20,13 +22,33 @@ bool trains(NodeContext& node) {
   return options.batch_norm == "train" || file_trains(node);
 }
 
+// Exporters merge equal initializers, a scale of ones with a variance of ones: new statistics must
+// not become the weight.
+bool is_weight_too(const onnx::GraphProto& graph, const std::string& statistics) {
+  for (const onnx::NodeProto& node : graph.node()) {
+    if (node.op_type() == "Identity") continue;
+    const int own = node.op_type() == "BatchNormalization" ? 3 : node.input_size();
+    for (int i = 0; i < std::min(own, node.input_size()); ++i) {
+      if (node.input(i) == statistics) return true;
+    }
+  }
+  return false;
+}
+
 // New running statistics go into the state that they came from.
 void write_back(NodeContext& node, std::size_t input, const Term& value) {
   Session& session = node.session();
   const ValueId initial = node.in(input).id;
   if (!initial || session.builder.graph().value(initial).kind != ValueKind::state) return;
   for (const State& state : session.builder.graph().states) {
-    if (!(state.initial == initial) || state.final == state.initial) continue;
+    if (!(state.initial == initial)) continue;
+    if (is_weight_too(session.file.model->graph(), state.name)) {
+      node.unsupported(
+          fmt::format("its running statistics '{}' are a weight of the model too", state.name),
+          "export the model in training mode, which keeps them apart; batch_norm = "
+          "\"inference\" trains the rest of the model");
+    }
+    if (state.final == state.initial) continue;
     node.unsupported(
         fmt::format("its running statistics '{}' are those of another operator too", state.name),
         "batch_norm = \"inference\" trains the rest of the model");

@@ -57,6 +57,19 @@ TEST(BadOperator, Attributes) {
   EXPECT_THAT(absent.error(), HasSubstr("the_node"));
 }
 
+TEST(BadOperator, StatisticsThatAreAWeightToo) {
+  ModelMaker m(16);
+  m.input("x", {2, 3, 4}).output("y");
+  for (const char* name : {"ones", "zeros"}) m.weight(name, {3});
+  m.node("BatchNormalization", {"x", "ones", "zeros", "zeros", "ones"}, {"y"}).set_name("norm");
+  ImportOptions options;
+  const std::string text = error_of([&] { import_graph(m.file(), engine_operators(), options); });
+  EXPECT_THAT(text, HasSubstr("norm"));
+  EXPECT_THAT(text, HasSubstr("its running statistics 'zeros' are a weight of the model too"));
+  options.batch_norm = "inference";
+  EXPECT_NO_THROW(import_graph(m.file(), engine_operators(), options));
+}
+
 // Bernoulli is ONNX's RandomUniformLike and Greater.
 TEST(BadOperator, InsideOfADefinition) {
   OneNode one("Bernoulli", {"x"});
