@@ -22,15 +22,20 @@ bool trains(NodeContext& node) {
   return options.batch_norm == "train" || file_trains(node);
 }
 
-// Exporters merge equal initializers, a scale of ones with a variance of ones: new statistics must
-// not become the weight.
-bool is_weight_too(const onnx::GraphProto& graph, const std::string& statistics) {
-  for (const onnx::NodeProto& node : graph.node()) {
-    if (node.op_type() == "Identity") continue;
-    const int own = node.op_type() == "BatchNormalization" ? 3 : node.input_size();
-    for (int i = 0; i < std::min(own, node.input_size()); ++i) {
-      if (node.input(i) == statistics) return true;
-    }
+// Exporters merge equal initializers, a scale of ones with a variance of ones, or name one by
+// copies of it: new statistics must not become the weight. `first`: the node that is looked at
+// first.
+bool is_weight_too(const onnx::GraphProto& graph, const std::string& statistics, int first = 0) {
+  for (int n = first; n < graph.node_size(); ++n) {
+    const onnx::NodeProto& node = graph.node(n);
+    const auto reads = [&](int count) {
+      const auto end = node.input().begin() + std::min(count, node.input_size());
+      return std::find(node.input().begin(), end, statistics) != end;
+    };
+    const bool is_copy = node.op_type() == "Identity" && node.output_size() == 1;
+    const bool own = first == 0 && node.op_type() == "BatchNormalization";
+    if (!reads(own ? 3 : node.input_size())) continue;
+    if (!is_copy || is_weight_too(graph, node.output(0), n + 1)) return true;
   }
   return false;
 }
@@ -44,7 +49,8 @@ void write_back(NodeContext& node, std::size_t input, const Term& value) {
     if (!(state.initial == initial)) continue;
     if (is_weight_too(session.file.model->graph(), state.name)) {
       node.unsupported(
-          fmt::format("its running statistics '{}' are a weight of the model too", state.name),
+          fmt::format("its running statistics '{}' are a weight, or another operator's, too",
+                      state.name),
           "export the model in training mode, which keeps them apart; batch_norm = "
           "\"inference\" trains the rest of the model");
     }

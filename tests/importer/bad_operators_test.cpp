@@ -65,7 +65,16 @@ TEST(BadOperator, StatisticsThatAreAWeightToo) {
   ImportOptions options;
   const std::string text = error_of([&] { import_graph(m.file(), engine_operators(), options); });
   EXPECT_THAT(text, HasSubstr("norm"));
-  EXPECT_THAT(text, HasSubstr("its running statistics 'zeros' are a weight of the model too"));
+  EXPECT_THAT(text,
+              HasSubstr("its running statistics 'zeros' are a weight, or another operator's, too"));
+  ModelMaker copies(16);
+  copies.input("x", {2, 3, 4}).output("y");
+  for (const char* name : {"scale", "bias", "mean", "var"}) copies.weight(name, {3});
+  copies.node("Identity", {"mean"}, {"same"});
+  copies.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"n"});
+  copies.node("BatchNormalization", {"n", "scale", "bias", "same", "var"}, {"y"});
+  EXPECT_THAT(error_of([&] { import_graph(copies.file(), engine_operators(), options); }),
+              HasSubstr("its running statistics 'mean' are a weight, or another operator's, too"));
   options.batch_norm = "inference";
   EXPECT_NO_THROW(import_graph(m.file(), engine_operators(), options));
 }
