@@ -162,7 +162,8 @@ class Fusion {
     }
   }
 
-  // Whether some path from `joint` leads outside and back into it.
+  // Whether some path from `joint` leads outside and back into it, or to a reduction in it, which
+  // ends the node that `joint` would be.
   bool leaves_and_returns(const std::vector<std::int32_t>& joint) const {
     std::vector<char> inside(count_, 0), seen(count_, 0);
     for (std::int32_t n : joint) inside[n] = 1;
@@ -170,7 +171,7 @@ class Fusion {
     bool found = false;
     auto visit = [&](std::int32_t n, bool from_outside) {
       if (inside[n]) {
-        found |= from_outside;
+        found |= from_outside || !fusible_[n];
         return;
       }
       if (seen[n]) return;

@@ -157,6 +157,19 @@ TEST_F(LowerTest, ReductionEndsAFusedNode) {
   EXPECT_EQ(calls(lowered)["Fused"], 1);
 }
 
+TEST_F(LowerTest, ReaderOfAReductionAndOfWhatItReducesIsANodeBehindIt) {
+  for (const Ints& axes : {Ints{1}, Ints{0, 1}}) {
+    GraphBuilder b(operators);
+    const ValueId e = b.add_node("Exp", {b.input("x", {DType::float32, {4, 5}})});
+    const ValueId softmax = b.div(e, b.reduce_sum(e, axes, true));
+    b.output("y", b.mul(softmax, e));
+    const Graph graph = b.finish();
+    const Lowered lowered = lower_on(graph, *fast);
+    EXPECT_EQ(calls(lowered)["Fused"], 2) << to_text(lowered);
+    EXPECT_EQ(program_difference(graph, operators, *fast, 1, 1e-5), "");
+  }
+}
+
 TEST_F(LowerTest, ElementWiseResultsReuseWhatDies) {
   GraphBuilder b(operators);
   const ValueId x = b.input("x", {DType::float32, {4, 5}});
