@@ -1,5 +1,7 @@
 // Plain SGD on a weight whose gradient is one product is that product: w -= lr * a b, no gradient
 // buffer.
+#include <unordered_set>
+
 #include "engine/lower/placed_graph.h"
 
 namespace tandem {
@@ -10,11 +12,29 @@ bool is_constant_number(const Graph& graph, ValueId value, double wanted) {
          graph.value(value).constant->number(0) == wanted;
 }
 
+std::unordered_set<std::int32_t> updated_states(const Graph& graph) {
+  std::unordered_set<std::int32_t> updated;
+  for (const State& state : graph.states) {
+    if (!(state.final == state.initial)) updated.insert(state.initial.index);
+  }
+  return updated;
+}
+
+// `value` or what it is a view of.
+ValueId behind_views(const Graph& graph, ValueId value) {
+  for (;;) {
+    const NodeId producer = graph.value(value).producer;
+    if (!producer || !is_view(graph.node(producer))) return value;
+    value = graph.node(producer).inputs[0];
+  }
+}
+
 }  // namespace
 
 PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
   const std::size_t count = edit.graph().nodes.size();
+  const std::unordered_set<std::int32_t> updated = updated_states(edit.graph());
   for (std::size_t n = 0; n < count; ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node update = edit.graph().node(id);
@@ -38,8 +58,12 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
         graph.type(product.inputs[1]).rank() != 2) {
       continue;
     }
-    // A product that reads the weight itself would see it change under its hands.
-    if (product.inputs[0] == update.inputs[0] || product.inputs[1] == update.inputs[0]) continue;
+    // A product that reads the weight itself would see it change under its hands, and two weights
+    // whose products read each other's could not be updated in any order.
+    const auto changes = [&](ValueId operand) {
+      return updated.count(behind_views(graph, operand).index) > 0;
+    };
+    if (changes(product.inputs[0]) || changes(product.inputs[1])) continue;
     const NodeId fused = edit.add(
         "GemmSgd", {update.inputs[0], product.inputs[0], product.inputs[1], update.inputs[3]}, {},
         id, {producer});

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <span>
 
+#include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/operators/operator.h"
 #include "kernels/reference/reference_kernels.h"
@@ -45,6 +47,40 @@ TEST_F(LowerTest, PlainSgdIsTheWeightGradientProduct) {
   EXPECT_EQ(count["GroupedUpdate"], 1);  // the biases
   EXPECT_EQ(count["Copy"], 0);
   EXPECT_EQ(count["Transpose"], 0);
+}
+
+// W = A B: the gradient of A reads B, and that of B reads A. W = A Aᵀ: that of A reads A.
+TEST_F(LowerTest, WeightsThatReadEachOtherKeepTheirGradients) {
+  for (const bool tied : {false, true}) {
+    GraphBuilder b(operators);
+    const ValueId x = b.input("x", {DType::float32, {4, 5}});
+    const ValueId lr = b.input("lr", {DType::float32, {}});
+    const ValueId step = b.input("step", {DType::int64, {}});
+    const ValueId skip = b.filled(0.0, {DType::boolean, {}});
+    std::vector<ValueId> weights;
+    const auto weight = [&](const std::string& name, const Shape& shape) {
+      State state;
+      state.name = name;
+      state.start = HostTensor::from(
+          shape, std::vector<float>(static_cast<std::size_t>(element_count(shape)), 0.5f));
+      weights.push_back(b.state(std::move(state)));
+      return weights.back();
+    };
+    const ValueId first = weight("A", {5, 3});
+    const ValueId second = tied ? b.transpose_last_two(first) : weight("B", {3, 5});
+    const ValueId y = b.matmul(x, b.matmul(first, second));
+    b.output("y", y);
+    const GradientSeed seed{y, b.filled(1.0, b.type(y))};
+    const std::vector<ValueId> gradients = add_gradients(b, std::span(&seed, 1), weights);
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const auto out = b.node("SgdUpdate", {weights[i], gradients[i], ValueId{}, lr, step,
+                                            b.scalar(1, DType::float32), skip});
+      b.write_state(weights[i], out[0]);
+    }
+    const Graph graph = b.finish();
+    EXPECT_EQ(calls(lower_on(graph, *fast))["GemmSgd"], 0);
+    EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-5), "");
+  }
 }
 
 TEST_F(LowerTest, MomentumKeepsTheGradient) {
