@@ -253,7 +253,8 @@ InspectReport inspect(const std::string& model_path, const InspectOptions& optio
     report.text = stage_text(engine, inspected, options, json);
     json["text"] = report.text;
   }
-  report.json = json.dump(2);
+  // Texts of the file, such as its producer, may be no UTF-8.
+  report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <unordered_set>
 
 #include "importer/tensor_data.h"
@@ -10,7 +11,10 @@
 namespace tandem::importer {
 namespace {
 
-bool is_utf8(const std::string& text) {
+// UTF-8 in its shortest form, without control characters and halves of surrogate pairs: what JSON,
+// safetensors and terminals take as it is. Between 0x7f and 0x9f are control characters.
+bool is_readable(const std::string& text) {
+  constexpr std::array<std::uint32_t, 4> smallest{0x20, 0xa0, 0x800, 0x10000};  // by length
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);
     const int more = lead < 0x80       ? 0
@@ -18,10 +22,16 @@ bool is_utf8(const std::string& text) {
                      : lead >> 4 == 14 ? 2
                      : lead >> 3 == 30 ? 3
                                        : -1;
-    if (more < 0 || lead < 0x20 || i + static_cast<std::size_t>(more) >= text.size()) return false;
+    if (more < 0 || i + static_cast<std::size_t>(more) >= text.size()) return false;
+    std::uint32_t code = more == 0 ? lead : lead & (0x3fu >> more);
     for (int k = 1; k <= more; ++k) {
-      if ((static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]) & 0xc0) != 0x80)
-        return false;
+      const auto next = static_cast<unsigned char>(text[i + static_cast<std::size_t>(k)]);
+      if ((next & 0xc0) != 0x80) return false;
+      code = code << 6 | (next & 0x3fu);
+    }
+    if (code < smallest[static_cast<std::size_t>(more)] || code == 0x7f || code > 0x10ffff ||
+        (code >= 0xd800 && code < 0xe000)) {
+      return false;
     }
     i += static_cast<std::size_t>(more) + 1;
   }
@@ -96,7 +106,7 @@ class Check {
   }
 
   void check_name(const std::string& name, const std::string& what) {
-    if (name.size() > 4096 || !is_utf8(name)) {
+    if (name.size() > 4096 || !is_readable(name)) {
       fail("", "the name of " + what + " is not readable text", "UTF-8 of at most 4096 bytes");
     }
   }
@@ -106,6 +116,11 @@ class Check {
     if (name.empty()) fail(where, fmt::format("{} has no name", what));
     if (names.has(name)) fail(where, fmt::format("two values are called '{}'", name));
     names.own.insert(name);
+  }
+
+  void check_dims(const onnx::ValueInfoProto& info) {
+    for (const auto& dim : info.type().tensor_type().shape().dim())
+      check_name(dim.dim_param(), "a dimension");
   }
 
   static std::string label(const onnx::NodeProto& node) {
@@ -167,6 +182,7 @@ class Check {
     std::unordered_map<std::string_view, const onnx::ValueInfoProto*> inputs;
     for (const onnx::ValueInfoProto& input : graph.input()) {
       define(names, input.name(), input.name(), "an input");
+      check_dims(input);
       inputs.emplace(input.name(), &input);
     }
     std::unordered_set<std::string_view> initializers;
@@ -184,6 +200,7 @@ class Check {
     std::unordered_set<std::string_view> outputs;
     for (const onnx::ValueInfoProto& output : graph.output()) {
       check_name(output.name(), "an output");
+      check_dims(output);
       if (!names.has(output.name())) {
         fail(output.name(), "no node makes this output of the graph");
       }

@@ -116,6 +116,10 @@ class Import {
         scope_.names[tensor.name()] = scope_.names.at(first->second);
         continue;
       }
+      if (tensor.name() == "__metadata__") {
+        refuse(file_.path, tensor.name(), "safetensors files keep this name for themselves",
+               "a parameter of another name", "", "rename the initializer");
+      }
       State state;
       state.name = tensor.name();
       state.path = role.kind == StateKind::parameter ? parameter_path(tensor.name()) : "";

@@ -332,6 +332,32 @@ TEST(BadFile, NamesAndOrder) {
   bytes.graph().mutable_node(0)->set_name("\xff\xfe");
   EXPECT_THAT(import_error(bytes), HasSubstr("UTF-8"));
 
+  // Too long forms, a half of a surrogate pair, beyond Unicode, control characters.
+  for (const char* name : {"\xc0\x80", "\xe0\x80\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80",
+                           "\xf7\xbf\xbf\xbf", "\x7f", "\xc2\x9b", "\xc3", "a\nb"}) {
+    bytes.graph().mutable_node(0)->set_name(name);
+    EXPECT_THAT(import_error(bytes), HasSubstr("UTF-8"));
+  }
+  for (const char* name :
+       {"\xc2\xa0", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xf4\x8f\xbf\xbf"}) {
+    bytes.graph().mutable_node(0)->set_name(name);
+    EXPECT_NO_THROW(bytes.file()) << name;
+  }
+  ModelMaker dimension = relu_model();
+  dimension.graph()
+      .mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("\xff");
+  EXPECT_THAT(import_error(dimension), HasSubstr("the name of a dimension"));
+
+  ModelMaker reserved;
+  reserved.input("x", {2}).output("y").weight("__metadata__", {2});
+  reserved.node("Add", {"x", "__metadata__"}, {"y"});
+  EXPECT_THAT(import_error(reserved), HasSubstr("rename the initializer"));
+
   ModelMaker empty = relu_model();
   empty.model.clear_graph();
   EXPECT_THAT(import_error(empty), HasSubstr("no graph"));
