@@ -138,8 +138,9 @@ class Export {
     };
     const auto set_rows = [&](onnx::ValueInfoProto& info) {
       const std::int64_t rows = rows_of(info.name());
+      if (rows < 0 || !info.type().tensor_type().has_shape()) return;
       auto* shape = info.mutable_type()->mutable_tensor_type()->mutable_shape();
-      if (rows >= 0 && shape->dim_size() > 0) shape->mutable_dim(0)->set_dim_value(rows);
+      if (shape->dim_size() > 0) shape->mutable_dim(0)->set_dim_value(rows);
     };
     if (tables_.empty()) return;
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
@@ -316,11 +317,7 @@ void write(const std::filesystem::path& to) {
   NewFile place(to.string(), to.string());
   const std::string made = place.make();
   write_message(model_, made);
-  try {
-    onnx::checker::check_model(made);
-  } catch (const std::exception& error) {
-    refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", error.what());
-  }
+  check(made);
   if (data) {  // until here it was found under the name of its making
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
       for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
@@ -335,6 +332,25 @@ void write(const std::filesystem::path& to) {
   place.finish(made);
   sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
   result_.files.insert(result_.files.begin(), to);
+}
+
+// What was wrong with the imported file already does not keep its weights from being written.
+void check(const std::string& made) {
+  const auto complaint = [](const auto& model) -> std::string {
+    try {
+      onnx::checker::check_model(model);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string now = complaint(made);
+  if (now.empty()) return;
+  const bool from_memory = file_.path().empty();
+  if (now != (from_memory ? complaint(*content_.model) : complaint(file_.path().string())))
+    refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", now);
+  if (!result_.note.empty()) result_.note += "\n";
+  result_.note += "ONNX's checker refuses the model, as it refuses the one it comes from: " + now;
 }
 
 static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,

@@ -270,6 +270,7 @@ void free_batch(onnx::ModelProto& model, const std::string& name, const ImportRe
   }
   drop_unread(graph, before);
   const auto set_first = [&](onnx::ValueInfoProto& info, bool named) {
+    if (!info.type().tensor_type().has_shape()) return;  // to say one would be to say "a scalar"
     auto* shape = info.mutable_type()->mutable_tensor_type()->mutable_shape();
     if (shape->dim_size() == 0 || !shape->dim(0).has_dim_value()) return;
     shape->mutable_dim(0)->clear_value();

@@ -163,6 +163,23 @@ TEST(Export, MetadataOfOurOwn) {
   EXPECT_EQ(model.metadata_props(1).key(), "tandem.c");
 }
 
+// Many exporters leave the shapes of outputs out, which the checker wants to be there.
+TEST(Export, WhatTheCheckerRefusedBeforeIsWrittenWithANote) {
+  ModelMaker m;
+  m.input("x", {2, 4}).output("y").weight("w", {4, 3});
+  m.node("MatMul", {"x", "w"}, {"y"});
+  m.graph().mutable_output(0)->clear_type();
+  EXPECT_ANY_THROW(onnx::checker::check_model(m.model));
+  ScratchFolder folder;
+  const std::filesystem::path first = folder.path() / "first.onnx",
+                              second = folder.path() / "second.onnx";
+  const ExportResult made = export_graph(m.file(), engine_operators(), {}, first, with_import());
+  EXPECT_THAT(made.note, HasSubstr("as it refuses the one it comes from"));
+  export_graph(OnnxFile::open(first), engine_operators(), {}, second, with_import());
+  EXPECT_EQ(load(second).graph().output(0).name(), "y");
+  EXPECT_FALSE(load(second).graph().output(0).has_type());
+}
+
 TEST(Export, BatchThatCannotBeFreedStays) {
   ModelMaker m;
   m.input("x", {2, 6}).output("y").integers("shape", {3, 4});
