@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <unordered_set>
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
@@ -146,6 +148,19 @@ Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluat
 
 }  // namespace
 
+// Values of states are found by their names.
+static void check_state_names(const Graph& graph) {
+  std::unordered_set<std::string_view> names;
+  for (const State& state : graph.states) {
+    if (names.insert(state.name).second) continue;
+    Diagnostic d;
+    d.path = state.name;
+    d.message = "a parameter of the model has the name of a state that training adds";
+    d.fix = "rename the initializer";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
                                    const TrainingRequest& request) {
   const RunConfig& config = *request.config;
@@ -219,6 +234,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     g.output("gradient_norm", clip[1]);
   }
   for (const UpdateRequest& update : requests) updates.add(update, scalars);
+  check_state_names(g.graph());
   result.learning_rates = std::move(rates.list);
   result.graph = folded(g.finish(), operators, request.evaluate);
   return result;

@@ -71,6 +71,27 @@ class TrainingGraphTest : public ::testing::Test {
   OperatorSet operators_ = all_operators();
 };
 
+// Values of states are found by name: two of one name would be one.
+TEST_F(TrainingGraphTest, ParameterWithTheNameOfAMoment) {
+  GraphBuilder g(operators_);
+  const ValueId x = g.input("x", {DType::float32, {4, 6}});
+  std::vector<ValueId> parts;
+  for (const std::string name : {"w", "w/momentum_buffer"}) {
+    State state;
+    state.name = state.path = name;
+    state.trainable = true;
+    state.start = HostTensor(TensorType{DType::float32, {6, 3}});
+    parts.push_back(g.matmul(x, g.state(std::move(state))));
+  }
+  g.output("logits", g.add(parts[0], parts[1]));
+  const Graph forward = g.finish();
+  EXPECT_NO_THROW(make(forward, testing::small_config("/folder", {})));
+  EXPECT_THAT(testing::error_text([&] {
+                make(forward, testing::small_config("/folder", {"optimizer.momentum=0.9"}));
+              }),
+              AllOf(HasSubstr("w/momentum_buffer"), HasSubstr("rename the initializer")));
+}
+
 TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
   const TrainingGraph made = make({"optimizer.kind=adam"});
   EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 4u);
