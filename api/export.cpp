@@ -104,12 +104,12 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   std::map<std::string, std::string> metadata = functions_metadata(found.content);
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   VocabularyCopies vocabularies(found.run_dir, to);
-  std::vector<std::string> files{to};
+  const OnnxFile file = OnnxFile::open(config.model.file);
+  std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
-  refuse_files_in_use(files, config, found.run_dir);
+  refuse_files_in_use(files, config, file, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
-  std::string text = export_weights(engine, OnnxFile::open(config.model.file), config,
-                                    found.content, to, metadata);
+  std::string text = export_weights(engine, file, config, found.content, to, metadata);
   vocabularies.finish();
   for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
   for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;

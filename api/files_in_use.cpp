@@ -153,10 +153,11 @@ void refuse_files_in_use(const std::string& to, const TrainedRun& run,
 }
 
 void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
-                         const std::string& run_dir) {
+                         const OnnxFile& model, const std::string& run_dir) {
   for (const std::string& path : to) {
     const Target target(path);
     refuse_configured(target, config);
+    for (const fs::path& file : model.external_files()) target.refuse_file(file.string(), is_read);
     refuse_run(target, run_dir);
   }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/trained_run.h"
+#include "importer/onnx_file.h"
 
 namespace tandem::api {
 
@@ -14,7 +15,8 @@ namespace tandem::api {
 void refuse_files_in_use(const std::string& to, const TrainedRun& run,
                          const TrainedOptions& options);
 /// The same for the files of an export of a run: `to` is what the user named, the others follow it.
+/// `model` is the configuration's; the files that its weights lie in are in use as well.
 void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
-                         const std::string& run_dir);
+                         const OnnxFile& model, const std::string& run_dir);
 
 }  // namespace tandem::api

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <set>
 
 #include "importer/check_file.h"
 #include "importer/external_data.h"
@@ -123,6 +124,19 @@ OnnxFile OnnxFile::from_bytes(std::string_view bytes, const std::filesystem::pat
 }
 
 const std::filesystem::path& OnnxFile::path() const { return content_->path; }
+
+std::vector<std::filesystem::path> OnnxFile::external_files() const {
+  std::set<std::string> locations;
+  for (const onnx::TensorProto& tensor : content_->model->graph().initializer()) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
+    for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
+      if (entry.key() == "location") locations.insert(entry.value());
+    }
+  }
+  std::vector<std::filesystem::path> files;
+  for (const std::string& location : locations) files.push_back(content_->folder / location);
+  return files;
+}
 
 std::map<std::string, std::string> OnnxFile::metadata() const {
   std::map<std::string, std::string> entries;

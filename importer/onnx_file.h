@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tandem {
 
@@ -34,6 +35,8 @@ class OnnxFile {
                              const FileLimits& limits = {});
 
   const std::filesystem::path& path() const;  // empty where it came from memory
+  /// The files beside the model that its initializers lie in.
+  std::vector<std::filesystem::path> external_files() const;
   /// What Tandem has written into an exported model's metadata, by key without own_metadata.
   std::map<std::string, std::string> metadata() const;
 

@@ -4,8 +4,10 @@
 
 #include <filesystem>
 
+#include "engine/formats/npy.h"
 #include "engine/training/config/run_config.h"
 #include "tests/api/error_of.h"
+#include "tests/api/small_model.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/failing_files.h"
 
@@ -88,6 +90,49 @@ TEST_F(ExportFilesTest, WhatTheRunWasMadeFromStays) {
   }
   fs::copy_file(config.model.file, out_ + "/model.npz");
   EXPECT_NO_THROW(export_run(run_, out_ + "/model.npz")) << "a copy of it";
+}
+
+// A model with its weights beside it: wherever they lie, also where large exported ones would.
+TEST_F(ExportFilesTest, WeightsBesideTheModelStay) {
+  const std::vector<float> numbers(15, 0.5f);
+  const std::string raw(reinterpret_cast<const char*>(numbers.data()), 60);
+  for (const std::string beside : {"trained.onnx.data", "w.safetensors"}) {
+    SCOPED_TRACE(beside);
+    const TemporaryFolder folder;
+    write_file(folder / beside, raw);
+    write_file(folder / "m.onnx", SmallModel()
+                                      .input("x", {4, 5})
+                                      .output("y", {4, 3})
+                                      .external_weight("w", {5, 3}, beside)
+                                      .node("MatMul", "product", {"x", "w"}, "y")
+                                      .bytes());
+    write_npz(folder / "d.npz", {{"x", HostTensor(TensorType{DType::float32, {8, 5}})},
+                                 {"label", HostTensor(TensorType{DType::int64, {8}})}});
+    write_file(folder / "train.toml", R"toml(
+model = "m.onnx"
+batch_size = 4
+steps = 1
+[loss]
+terms = [ { name = "loss", kind = "softmax_cross_entropy", logits = "y", labels = "label" } ]
+[optimizer]
+kind = "sgd"
+lr = 0.1
+[data]
+kind = "npz"
+[data.train]
+files = [ "d.npz" ]
+[data.fields]
+x = "x"
+label = "label"
+)toml");
+    testing::train(folder);
+    const std::string run = folder / "run";
+    const std::string to = beside.ends_with(".data") ? "trained.onnx" : beside;
+    EXPECT_THAT(error_of([&] { export_run(run, folder / to); }),
+                HasSubstr("--to: this file is read"));
+    EXPECT_EQ(read_file(folder / beside), raw);
+    EXPECT_NO_THROW(export_run(run, out_ + "/" + to));
+  }
 }
 
 }  // namespace

@@ -65,6 +65,16 @@ class SmallModel {
     graph_.message(5, tensor);
     return *this;
   }
+  /// Its values are the first bytes of the file `location` beside the model.
+  SmallModel& external_weight(const std::string& name, const std::vector<std::int64_t>& shape,
+                              const std::string& location) {
+    WireMessage tensor;
+    for (const std::int64_t extent : shape) tensor.number(1, static_cast<std::uint64_t>(extent));
+    tensor.number(2, 1).bytes(8, name);
+    tensor.message(13, WireMessage().bytes(1, "location").bytes(2, location)).number(14, 1);
+    graph_.message(5, tensor);
+    return *this;
+  }
   /// `integers`: attributes, by name.
   SmallModel& node(const std::string& op, const std::string& name,
                    const std::vector<std::string>& inputs, const std::string& output,
