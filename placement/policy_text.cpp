@@ -102,7 +102,8 @@ void PolicyText::add_version() {
   if (wanted_.find("policy")) return;
   std::size_t place = skip_blank(text_, 0);
   if (place < text_.size()) place = start_of_line(text_, place);
-  const bool open_line = place == text_.size() && place > start_of_line(text_, 0) && text_[place - 1] != '\n';
+  const bool open_line =
+      place == text_.size() && place > start_of_line(text_, 0) && text_[place - 1] != '\n';
   text_.insert(place, lines(open_line ? "\npolicy = 1\n" : "policy = 1\n"));
   wanted_.members.push_back({"policy", Where{}, parsed_value("1")});
 }

@@ -146,10 +146,8 @@ Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluat
   return remove_dead(graph, operators);
 }
 
-}  // namespace
-
 // Values of states are found by their names.
-static void check_state_names(const Graph& graph) {
+void check_state_names(const Graph& graph) {
   std::unordered_set<std::string_view> names;
   for (const State& state : graph.states) {
     if (names.insert(state.name).second) continue;
@@ -160,6 +158,8 @@ static void check_state_names(const Graph& graph) {
     throw Error(ErrorKind::usage, std::move(d));
   }
 }
+
+}  // namespace
 
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
                                    const TrainingRequest& request) {
