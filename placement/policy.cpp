@@ -259,11 +259,6 @@ std::string read_policy_text(const std::string& path) {
   }
 }
 
-Policy read_policy(const std::string& path, const std::vector<std::string>& place,
-                   std::vector<Diagnostic>* errors) {
-  return parse_policy(read_policy_text(path), path, place, errors);
-}
-
 Policy policy_of_arguments(const std::vector<std::string>& place, std::vector<Diagnostic>* errors) {
   return parse(nullptr, "", place, errors);
 }

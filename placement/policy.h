@@ -64,8 +64,8 @@ struct Policy {
   Where model_where;
 };
 
-/// The text of a policy file. Throws Error{usage} where it is missing, a folder, or larger than any
-/// policy.
+/// The text of a policy file. Throws Error{usage} where it is missing, no regular file, or larger
+/// than any policy.
 std::string read_policy_text(const std::string& path);
 /// Reads a policy from text; `path` names it in messages. `place` are `--place` arguments, rules as
 /// inline tables: '{ at = "wide.**", on = "cpu" }'. Problems, all of them, are one Error{usage}; or
@@ -73,9 +73,6 @@ std::string read_policy_text(const std::string& path);
 Policy parse_policy(std::string_view text, const std::string& path,
                     const std::vector<std::string>& place = {},
                     std::vector<Diagnostic>* errors = nullptr);
-/// The same from a file.
-Policy read_policy(const std::string& path, const std::vector<std::string>& place = {},
-                   std::vector<Diagnostic>* errors = nullptr);
 /// Without a file: only `--place` rules.
 Policy policy_of_arguments(const std::vector<std::string>& place,
                            std::vector<Diagnostic>* errors = nullptr);

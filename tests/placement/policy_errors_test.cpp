@@ -338,7 +338,7 @@ TEST(PolicyWarnings, OffloadOnTheHost) {
 TEST(PolicyErrors, Files) {
   const auto text = [](const std::string& path) {
     try {
-      read_policy(path);
+      read_policy_text(path);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
       return std::string(error.what());
