@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "engine/graph/error.h"
 #include "engine/lower/kernel_choice.h"
 #include "engine/operators/grouped_update.h"
 
@@ -44,6 +45,20 @@ void collect_readers(const Graph& graph, const std::vector<std::vector<NodeId>>&
       collect_readers(graph, readers, graph.node(reader).outputs[0], found);
     }
   }
+}
+
+// Nodes that wait for one another: a pass made a cycle, or states need each other's new values.
+[[noreturn]] void refuse_cycle(const Graph& graph, const std::vector<int>& missing) {
+  Diagnostic d;
+  d.message = "operators of the step wait for each other: a defect of Tandem, please report it";
+  for (std::size_t n = 0; n < missing.size(); ++n) {
+    if (missing[n] == 0) continue;
+    const Node& node = graph.nodes[n];
+    if (d.path.empty()) d.path = node.path;
+    d.got += (d.got.empty() ? "" : ", ") + node.op->name + " " + node.path;
+    if (d.got.size() > 200) break;
+  }
+  throw Error(ErrorKind::runtime, std::move(d));
 }
 
 }  // namespace
@@ -100,8 +115,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
       if (--missing[reader] == 0) ready.emplace(keys[reader], reader);
     }
   }
-  assert(order.size() == wanted && "a pass made a cycle");
-  (void)wanted;
+  if (order.size() != wanted) refuse_cycle(from, missing);
 
   // Values in the order of their first use; inputs and states first.
   PlacedGraph to;

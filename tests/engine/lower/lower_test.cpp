@@ -8,6 +8,7 @@
 
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
+#include "engine/graph/error.h"
 #include "engine/operators/operator.h"
 #include "kernels/reference/reference_kernels.h"
 #include "tests/harness/program_check.h"
@@ -80,6 +81,28 @@ TEST_F(LowerTest, WeightsThatReadEachOtherKeepTheirGradients) {
     const Graph graph = b.finish();
     EXPECT_EQ(calls(lower_on(graph, *fast))["GemmSgd"], 0);
     EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-5), "");
+  }
+}
+
+TEST_F(LowerTest, StatesThatNeedEachOthersOldValuesAreRefused) {
+  GraphBuilder b(operators);
+  std::vector<ValueId> states;
+  for (const std::string name : {"a", "b"}) {
+    State state;
+    state.name = name;
+    state.start = HostTensor::from<float>({2}, {1, 2});
+    states.push_back(b.state(std::move(state)));
+  }
+  b.write_state(states[0], b.add_node("Exp", {states[1]}));
+  b.write_state(states[1], b.add_node("Exp", {states[0]}));
+  b.output("y", b.add_node("Neg", {states[0]}));
+  const Graph graph = b.finish();
+  try {
+    lower_on(graph, *fast);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("wait for each other"), std::string::npos)
+        << error.what();
   }
 }
 
