@@ -100,8 +100,8 @@ TEST(ToolTest, WhatIsNoPolicyFileIsMisuse) {
     EXPECT_EQ(ended.code, 2) << ended.text;
     EXPECT_THAT(ended.text, HasSubstr(why));
   };
-  refused(run_program("policy plan /dev/zero" + with), "too large");
-  refused(run_program("policy edit /dev/zero" + change), "too large");
+  refused(run_program("policy plan /dev/zero" + with), "not a regular file");
+  refused(run_program("policy edit /dev/zero" + change), "not a regular file");
   refused(run_program("policy plan " + (folder / "") + with), "this is a folder");
   refused(run_program("policy edit " + (folder / "") + change), "this is a folder");
   refused(run_program("policy plan " + (folder / "none.toml") + with),
