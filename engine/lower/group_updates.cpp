@@ -19,7 +19,7 @@ using Updates = std::vector<NodeId>;
 
 // One that GroupedUpdate takes.
 bool is_update(const Node& node) {
-  return node.phase == Phase::update && is_optimizer_update(node) && !update_kind(node).by_row;
+  return node.phase == Phase::update && is_optimizer_update(node) && !update_kind(node).whole_row;
 }
 
 // Updates of one group agree on all of this.

@@ -108,7 +108,7 @@ class Narrowing {
 
   // Updates of whole rows, and of rows alone, do not.
   static bool writes_weights(const Node& update) {
-    return is_optimizer_update(update) && !update_kind(update).by_row;
+    return is_optimizer_update(update) && !update_kind(update).whole_row;
   }
 
   void add_weights() {

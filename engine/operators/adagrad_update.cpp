@@ -35,7 +35,7 @@ UpdateKind rowwise_adagrad_kind() {
           .states = {{.name = "row_sum", .by_row = true}},
           .require_settings = require_settings,
           .keeps_still = keeps_still,
-          .by_row = true,
+          .whole_row = true,
           .flops = 6};
 }
 

@@ -24,7 +24,7 @@ void require_settings(const NodeView& view) {
   }
 }
 
-UpdateKind kind(const char* op, bool by_row) {
+UpdateKind kind(const char* op, bool whole_row) {
   return {.op = op,
           .attributes = {{"l1", 0.0},
                          {"l2", 0.0},
@@ -35,7 +35,7 @@ UpdateKind kind(const char* op, bool by_row) {
                          {"dialect", std::string("mcmahan")}},
           .states = {{.name = "accumulator"}, {.name = "linear"}},
           .require_settings = require_settings,
-          .by_row = by_row,
+          .whole_row = whole_row,
           .flops = 14};
 }
 

@@ -75,7 +75,7 @@ namespace {
 std::vector<TensorType> infer(const NodeView& view) {
   const std::string& op = view.attributes().text("op");
   const UpdateKind* kind = find_update_kind(op);
-  if (kind == nullptr || kind->by_row) {
+  if (kind == nullptr || kind->whole_row) {
     view.fail("op cannot be grouped", "an update of single elements", op);
   }
   const std::int64_t count = view.attributes().integer("count");

@@ -9,7 +9,7 @@
 namespace tandem {
 
 Shape UpdateKind::state_shape(std::size_t k, const Shape& master) const {
-  assert(by_row || !states[k].by_row);
+  assert(whole_row || !states[k].by_row);
   return states[k].by_row ? Shape{master[0]} : master;
 }
 
@@ -69,7 +69,7 @@ void require_update_scalars(const NodeView& view, std::size_t first) {
 }
 
 void require_rows(const NodeView& view, const UpdateKind& kind, const TensorType& master) {
-  if (!kind.by_row || master.rank() >= 2) return;
+  if (!kind.whole_row || master.rank() >= 2) return;
   view.fail(kind.op + " works on rows", "a parameter of at least two dimensions",
             to_string(master));
 }
@@ -129,7 +129,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   add_state_outputs(view, kind, master, 2, outputs);
   const std::size_t scalars = 2 + kind.states.size();
   require_update_scalars(view, scalars);
-  if (!kind.by_row) add_weight_output(view, scalars + 4, outputs);
+  if (!kind.whole_row) add_weight_output(view, scalars + 4, outputs);
   return outputs;
 }
 
@@ -155,7 +155,7 @@ Operator update_operator(const UpdateKind& kind) {
   }
   for (const char* scalar : {"lr", "step", "scale", "skip"}) op.inputs.push_back({scalar});
   op.attributes = kind.attributes;
-  if (!kind.by_row) {
+  if (!kind.whole_row) {
     op.aliases.push_back({.output = static_cast<int>(op.outputs.size()),
                           .input = static_cast<int>(op.inputs.size())});
     op.inputs.push_back({.name = "weight", .optional = true});
@@ -165,7 +165,7 @@ Operator update_operator(const UpdateKind& kind) {
   op.infer = infer;
   op.not_differentiable = not_differentiable_update;
   op.cost = cost;
-  op.elementwise_ranges = !kind.by_row && !kind.whole_tensor;
+  op.elementwise_ranges = kind.elementwise();
   op.engine_only = true;
   return op;
 }

@@ -13,7 +13,7 @@ namespace tandem {
 /// What an update keeps of a master between steps.
 struct UpdateState {
   std::string name;     // "exp_avg"
-  bool by_row = false;  // of kinds by row: [rows] instead of the master's shape
+  bool by_row = false;  // of whole_row kinds: [rows] instead of the master's shape
 };
 
 struct UpdateKind {
@@ -29,12 +29,13 @@ struct UpdateKind {
   bool (*keeps_still)(const Attributes& settings) = nullptr;
   /// What an element of a master [rows, ...] becomes depends on all of its row; the master needs
   /// two dimensions or more.
-  bool by_row = false;
+  bool whole_row = false;
   /// What an element becomes depends on all of the master, which is neither cut nor updated by
   /// rows; master and states are read twice.
   bool whole_tensor = false;
   double flops = 0;  // per element of the master
 
+  bool elementwise() const { return !whole_row && !whole_tensor; }
   /// Of states[k].
   Shape state_shape(std::size_t k, const Shape& master) const;
   bool uses_states(const Attributes& settings) const {

@@ -180,7 +180,7 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
         choose_update(group != nullptr ? group->options : config.optimizer.base);
     const UpdateKind* kind = find_update_kind(choice.op);
     const bool by_rows = (choice.lazy || choice.takes_rows) && only_look_ups_read(forward, state);
-    if (by_rows || (kind != nullptr && kind->by_row)) names.push_back(state.name);
+    if (by_rows || (kind != nullptr && kind->whole_row)) names.push_back(state.name);
   }
   return names;
 }

@@ -45,7 +45,7 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   if (kind == nullptr) return std::nullopt;
   if (auto problem = wrong_type(chosen, kind->uses_states(choice.settings))) return problem;
   const TensorType& type = chosen.parameter.start.type();
-  if (!kind->by_row || type.rank() >= 2) return std::nullopt;
+  if (!kind->whole_row || type.rank() >= 2) return std::nullopt;
   const std::string name = "\"" + std::string(choice_name(chosen.options.kind)) + "\"";
   Diagnostic d =
       at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows");

@@ -1,11 +1,4 @@
-// Optimizers, dropout and the small transposition. Included by vector_functions_*.cpp.
-
-void update_sgd(const SgdStep<float>& step, const float* master, const float* grad,
-                float* new_master, std::int64_t n) {
-  const SgdStep<float> s = step;
-  map2({master, grad, nullptr, new_master, n, 0, 0},
-       [=](V w, V d) TANDEM_LAMBDA { return w - s.lr * (d * s.scale + w * s.weight_decay); });
-}
+// SGD with momentum, LAMB, dropout and the small transposition. Included by vector_functions_*.cpp.
 
 TANDEM_INLINE V sgd_vector(const SgdStep<float>& s, V w, V d, V& b) {
   const V g = d * s.scale + w * s.weight_decay;
@@ -29,35 +22,6 @@ void update_sgd_momentum(const SgdStep<float>& step, const float* master, const 
     store_part(new_master + i,
                sgd_vector(s, load_part(master + i, rest), load_part(grad + i, rest), b), rest);
     store_part(new_buffer + i, b, rest);
-  }
-}
-
-TANDEM_INLINE V adam_vector(const AdamStep<float>& a, V w, V d, V& m, V& v) {
-  const V g = d * a.scale + w * a.weight_decay;
-  m = m * a.beta1 + g * a.rest1;
-  v = v * a.beta2 + g * a.rest2 * g;
-  return w * a.shrink - (m * a.rate) / (sqrt_of(v) * a.root_factor + a.epsilon);
-}
-
-void update_adam(const AdamStep<float>& step, const float* master, const float* grad,
-                 const float* exp_avg, const float* exp_avg_sq, float* new_master,
-                 float* new_exp_avg, float* new_exp_avg_sq, std::int64_t n) {
-  const AdamStep<float> a = step;
-  std::int64_t i = 0;
-  for (; i + width <= n; i += width) {
-    V m = load(exp_avg + i), v = load(exp_avg_sq + i);
-    const V w = adam_vector(a, load(master + i), load(grad + i), m, v);
-    store(new_master + i, w);
-    store(new_exp_avg + i, m);
-    store(new_exp_avg_sq + i, v);
-  }
-  if (i < n) {
-    const std::int64_t rest = n - i;
-    V m = load_part(exp_avg + i, rest), v = load_part(exp_avg_sq + i, rest);
-    const V w = adam_vector(a, load_part(master + i, rest), load_part(grad + i, rest), m, v);
-    store_part(new_master + i, w, rest);
-    store_part(new_exp_avg + i, m, rest);
-    store_part(new_exp_avg_sq + i, v, rest);
   }
 }
 

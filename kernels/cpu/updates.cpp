@@ -1,4 +1,5 @@
-// SgdUpdate, AdamUpdate and many of them as one GroupedUpdate; Accumulate, ClipScale and LossScale.
+// Updates of single elements and many of them as one GroupedUpdate; Accumulate, ClipScale and
+// LossScale.
 // An update is a stream of memory: one plain loop, cut into equal parts before it starts.
 #include <cmath>
 
@@ -8,6 +9,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/updates.h"
@@ -17,24 +19,23 @@
 namespace tandem {
 namespace {
 
-// Group i reads inputs [i * inputs, ...) and writes outputs [i * outputs, ...).
-class Update final : public PreparedKernel {
+// Updates of the kinds that treat each element alone. Group i reads inputs [i * inputs, ...) and
+// writes outputs [i * outputs, ...).
+class ElementUpdate final : public PreparedKernel {
  public:
-  Update(const KernelRequest& r, std::string_view op, std::int64_t count)
-      : adam_(op == "AdamUpdate"),
+  explicit ElementUpdate(const KernelRequest& r)
+      : rule_(r),
         sizes_(update_group(*r.node)),
         functions_(vector_functions(r)),
+        isa_(isa_of(*r.facts)),
         scalars_(first_scalar(*r.node)) {
-    if (adam_)
-      adam_settings_ = adam_settings(r.attributes());
-    else
-      sgd_settings_ = sgd_settings(r.attributes());
+    const UpdateKind& kind = update_kind(*r.node);
+    if (kind.uses_states(r.attributes())) states_ = kind.states.size();
+    momentum_ = row_optimizer(kind.op) == RowOptimizer::sgd && states_ > 0;
     std::int64_t total = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::size_t first = static_cast<std::size_t>(i) * sizes_.inputs;
+    for (std::int64_t i = 0; i < update_count(r); ++i) {
       starts_.push_back(total);
-      total += r.inputs[first].type.elements();
-      has_buffer_ = has_buffer_ || (!adam_ && r.is_present(first + 2));
+      total += r.inputs[static_cast<std::size_t>(i) * sizes_.inputs].type.elements();
     }
     const DType grad = r.inputs[1].type.dtype;
     half_grad_ = grad != DType::float32;
@@ -42,21 +43,13 @@ class Update final : public PreparedKernel {
     const bool float16 = r.attributes().text("weight") == "float16";
     narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
     starts_.push_back(total);
-    parts_ = parts_for(r.facts->threads, total * (adam_ ? 28 : has_buffer_ ? 20 : 12), grain_bytes);
+    // Master and states are read and written, the gradient is read.
+    const std::int64_t bytes = 12 + 8 * static_cast<std::int64_t>(states_);
+    parts_ = parts_for(r.facts->threads, total * bytes, grain_bytes);
   }
 
   void run(const KernelArguments& a) noexcept override {
-    const void* const* scalars = a.inputs + scalars_;
-    const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
-    const std::int64_t step = *static_cast<const std::int64_t*>(scalars[1]);
-    const double scale = static_cast<double>(*static_cast<const float*>(scalars[2]));
-    const bool skip = *static_cast<const bool*>(scalars[3]);
-    SgdStep<float> sgd{};
-    AdamStep<float> adam{};
-    if (adam_)
-      adam = adam_step<float>(adam_settings_, lr, step, scale);
-    else
-      sgd = sgd_step<float>(sgd_settings_, lr, step, scale);
+    const std::optional<RowStep> step = rule_.step(a.inputs + scalars_);
     parallel_parts(parts_, [&](int part) {
       const Range range = part_of(starts_.back(), part, parts_, 1024);
       // The group in which the range begins, then all that it reaches.
@@ -64,7 +57,7 @@ class Update final : public PreparedKernel {
           std::upper_bound(starts_.begin(), starts_.end(), range.begin) - starts_.begin() - 1);
       for (std::int64_t at = range.begin; at < range.end; ++group) {
         const std::int64_t end = std::min(range.end, starts_[group + 1]);
-        if (end > at) run_range(a, group, at - starts_[group], end - at, skip, sgd, adam);
+        if (end > at) run_range(a, group, at - starts_[group], end - at, step);
         at = std::max(at, end);
       }
     });
@@ -72,20 +65,19 @@ class Update final : public PreparedKernel {
 
  private:
   void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
-                 bool skip, const SgdStep<float>& sgd, const AdamStep<float>& adam) const {
+                 const std::optional<RowStep>& step) const {
+    const void* grad = a.inputs[group * sizes_.inputs + 1];
     if (!half_grad_ && !sizes_.weight) {
-      run_floats(a, group, begin, n, skip, sgd, adam, nullptr);
+      run_floats(a, group, begin, n, step, static_cast<const float*>(grad) + begin);
       return;
     }
     // 16-bit operands are converted in tiles that stay in the first cache.
-    alignas(64) float grad[tile];
+    alignas(64) float wide[tile];
     for (const std::int64_t end = begin + n; begin < end; begin += tile) {
       const std::int64_t part = std::min(end - begin, tile);
-      if (half_grad_ && !skip) {
-        const void* from = a.inputs[group * sizes_.inputs + 1];
-        widen_(static_cast<const std::uint16_t*>(from) + begin, grad, part);
-      }
-      run_floats(a, group, begin, part, skip, sgd, adam, half_grad_ ? grad : nullptr);
+      if (half_grad_ && step) widen_(static_cast<const std::uint16_t*>(grad) + begin, wide, part);
+      run_floats(a, group, begin, part, step,
+                 half_grad_ ? wide : static_cast<const float*>(grad) + begin);
       void* weight = sizes_.weight ? a.outputs[group * sizes_.outputs + sizes_.results] : nullptr;
       if (weight == nullptr) continue;
       const void* master = a.outputs[group * sizes_.outputs];
@@ -94,27 +86,20 @@ class Update final : public PreparedKernel {
     }
   }
 
-  // `grad`: null for the operand itself.
+  // The outputs begin as what was there before; in place nothing moves.
   void run_floats(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
-                  bool skip, const SgdStep<float>& sgd, const AdamStep<float>& adam,
-                  const float* grad) const {
-    const auto in = [&](std::size_t i) {
-      if (i == 1 && grad != nullptr) return grad;
-      return static_cast<const float*>(a.inputs[group * sizes_.inputs + i]) + begin;
-    };
-    const auto out = [&](std::size_t i) {
-      return static_cast<float*>(a.outputs[group * sizes_.outputs + i]) + begin;
-    };
-    if (skip) {
-      keep(in(0), out(0), n);
-      if (adam_ || has_buffer_) keep(in(2), out(1), n);
-      if (adam_) keep(in(3), out(2), n);
-    } else if (adam_) {
-      functions_.adam(adam, in(0), in(1), in(2), in(3), out(0), out(1), out(2), n);
-    } else if (has_buffer_) {
-      functions_.sgd_momentum(sgd, in(0), in(1), in(2), out(0), out(1), n);
+                  const std::optional<RowStep>& step, const float* grad) const {
+    float* results[1 + most_states] = {};  // master, states
+    for (std::size_t k = 0; k <= states_; ++k) {
+      const void* before = a.inputs[group * sizes_.inputs + (k == 0 ? 0 : k + 1)];
+      results[k] = static_cast<float*>(a.outputs[group * sizes_.outputs + k]) + begin;
+      keep(static_cast<const float*>(before) + begin, results[k], n);
+    }
+    if (!step) return;
+    if (momentum_) {
+      functions_.sgd_momentum(step->sgd, results[0], grad, results[1], results[0], results[1], n);
     } else {
-      functions_.sgd(sgd, in(0), in(1), out(0), n);
+      update_elements(*step, results[0], results + 1, grad, n, isa_);
     }
   }
 
@@ -125,21 +110,33 @@ class Update final : public PreparedKernel {
 
   static constexpr std::int64_t tile = 1024;
 
-  bool adam_, has_buffer_ = false, half_grad_ = false;
+  RowRule rule_;
+  std::size_t states_ = 0;
+  bool momentum_ = false, half_grad_ = false;
   UpdateGroup sizes_;
   const VectorFunctions& functions_;
+  Isa isa_;
   std::size_t scalars_;
   void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // of gradients
   void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // of weights
-  SgdSettings sgd_settings_;
-  AdamSettings adam_settings_;
-  std::vector<std::int64_t> starts_;  // of the groups, in elements
+  std::vector<std::int64_t> starts_;                                  // of the groups, in elements
   int parts_ = 1;
 };
 
-std::optional<std::string> refuse_update(const KernelRequest& r, std::string_view op) {
-  if (op == "SgdUpdate" || op == "AdamUpdate") return refuse_update_operands(r, op == "AdamUpdate");
-  return "updates of kind " + std::string(op);
+std::optional<std::string> refuse_update(const KernelRequest& r) {
+  const UpdateKind& kind = update_kind(*r.node);
+  if (!kind.elementwise()) return "updates of kind " + kind.op;
+  return refuse_update_operands(r, kind.uses_states(r.attributes()));
+}
+
+Kernel update_kernel(std::string name, std::string op) {
+  return {.name = std::move(name),
+          .op = std::move(op),
+          .refuse = refuse_update,
+          .propose = propose_update,
+          .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+            return std::make_unique<ElementUpdate>(r);
+          }};
 }
 
 std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
@@ -221,25 +218,21 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool h
   return std::nullopt;
 }
 
-void add_update_kernels(KernelList& list) {
-  for (const std::string op : {"SgdUpdate", "AdamUpdate"}) {
-    list.push_back({.name = op == "SgdUpdate" ? "cpu.sgd_update" : "cpu.adam_update",
-                    .op = op,
-                    .refuse = [op](const KernelRequest& r) { return refuse_update(r, op); },
-                    .propose = propose_update,
-                    .prepare = [op](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                      return std::make_unique<Update>(r, op, 1);
-                    }});
+std::string update_kernel_name(const UpdateKind& kind) {
+  std::string name = "cpu.";
+  for (const char c : kind.op) {
+    const bool capital = c >= 'A' && c <= 'Z';
+    if (capital && name.back() != '.') name += '_';
+    name += capital ? static_cast<char>(c - 'A' + 'a') : c;
   }
-  list.push_back(
-      {.name = "cpu.grouped_update",
-       .op = "GroupedUpdate",
-       .refuse = [](const KernelRequest& r) { return refuse_update(r, r.attributes().text("op")); },
-       .propose = propose_update,
-       .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-         return std::make_unique<Update>(r, r.attributes().text("op"),
-                                         r.attributes().integer("count"));
-       }});
+  return name;
+}
+
+void add_update_kernels(KernelList& list) {
+  for (const UpdateKind& kind : update_kinds()) {
+    if (kind.elementwise()) list.push_back(update_kernel(update_kernel_name(kind), kind.op));
+  }
+  list.push_back(update_kernel("cpu.grouped_update", "GroupedUpdate"));
   list.push_back({.name = "cpu.accumulate",
                   .op = "Accumulate",
                   .refuse =

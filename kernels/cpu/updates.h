@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "engine/operators/update_kind.h"
 #include "engine/runtime/kernel.h"
 
 namespace tandem {
@@ -11,5 +12,8 @@ namespace tandem {
 /// A reason where the operands of an update, or of many grouped, are not what vector code takes:
 /// float32, gradients of one type, which may be of 16 bits. `has_states`: all results are wanted.
 std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool has_states);
+
+/// "cpu.adam_update": the name of a kernel for one parameter.
+std::string update_kernel_name(const UpdateKind& kind);
 
 }  // namespace tandem

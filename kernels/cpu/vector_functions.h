@@ -159,14 +159,9 @@ struct VectorFunctions {
   float (*dot)(const float* a, const float* b, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
 
-  // Optimizers, in place or not.
-  void (*sgd)(const SgdStep<float>& step, const float* master, const float* grad, float* new_master,
-              std::int64_t n);
+  // Optimizers, in place or not; those of one element-wise pass are update_elements in rows/rows.h.
   void (*sgd_momentum)(const SgdStep<float>& step, const float* master, const float* grad,
                        const float* buffer, float* new_master, float* new_buffer, std::int64_t n);
-  void (*adam)(const AdamStep<float>& step, const float* master, const float* grad,
-               const float* exp_avg, const float* exp_avg_sq, float* new_master, float* new_exp_avg,
-               float* new_exp_avg_sq, std::int64_t n);
   /// The first walk of LAMB; squares[0] += those of master, squares[1] += those of the direction.
   void (*lamb_moments)(const LambStep<float>& step, const float* master, const float* grad,
                        const float* exp_avg, const float* exp_avg_sq, float* new_exp_avg,

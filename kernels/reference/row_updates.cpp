@@ -55,7 +55,7 @@ template <class Rule, class T>
 void update_row(const typename Rule::Step& step, T* w, const T* grad, T** states,
                 std::int64_t columns) {
   const auto with_states = [&](std::int64_t c, auto f) {
-    T own[2] = {};
+    T own[most_states] = {};
     for (int k = 0; k < Rule::states; ++k) own[k] = states[k][c];
     const T result = f(own);
     for (int k = 0; k < Rule::states; ++k) states[k][c] = own[k];
@@ -80,7 +80,7 @@ struct RowTensors {
   std::size_t count = 1;  // master and states
   std::size_t tail = 0;   // 0: none
   std::int64_t rows, columns;
-  std::int64_t state_columns[2] = {};  // 1 where a state is by row
+  std::int64_t state_columns[most_states] = {};  // 1 where a state is by row
   std::vector<std::size_t> bytes;
 
   RowTensors(const KernelRequest& r, std::size_t first_state) {
@@ -109,7 +109,7 @@ struct RowTensors {
   template <class Rule, class T>
   void update(const KernelArguments& a, const typename Rule::Step& step, std::int64_t row,
               const T* grad, T* whole = nullptr) const {
-    T* states[2] = {};
+    T* states[most_states] = {};
     for (std::size_t k = 1; k < count; ++k) {
       states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns[k - 1];
     }
@@ -228,7 +228,7 @@ void add_row_update_kernels(KernelList& list) {
       "reference.rows_sum_of_squares", "RowsSumOfSquares",
       [](const KernelRequest& r, auto tag) { return rows_sum_of_squares(r, tag); }, 3));
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.by_row) continue;
+    if (!kind.whole_row) continue;
     list.push_back(
         float_kernel("reference." + kind.op, kind.op,
                      [](const KernelRequest& r, auto tag) { return dense_rows_update(r, tag); }));

@@ -46,7 +46,7 @@ struct Tensors {
   template <class T, class F>
   void update(const KernelArguments& a, F f) const {
     for (std::int64_t i = 0; i < master.count(); ++i) {
-      T state[2] = {};
+      T state[most_states] = {};
       for (std::size_t k = 0; k < states.size(); ++k) {
         state[k] = static_cast<const T*>(a.inputs[input + 2 + k])[states[k](i)];
       }
@@ -210,7 +210,7 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
 
 void add_update_kernels(KernelList& list) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (kind.by_row) continue;
+    if (kind.whole_row) continue;
     list.push_back(float_kernel(
         "reference." + kind.op, kind.op,
         [](const KernelRequest& r, auto tag) { return updates<decltype(tag)>(r, 1); }));

@@ -14,12 +14,15 @@ namespace tandem {
 /// The kinds that kernels know; their operators are in update_rules.h.
 enum class RowOptimizer { sgd, adam, adagrad, rowwise_adagrad, ftrl, group_ftrl };
 
+/// A kind has at most so many states.
+inline constexpr int most_states = 2;
+
 /// What the update of a row needs beside the row and its gradient; what UpdateKind says of the
 /// operator, but for sgd, which updates rows without momentum alone.
 struct RowLayout {
   int states = 0;
-  bool by_row[2] = {false, false};  // of a state: one element for a row, else as many as it has
-  bool whole_row = false;           // what an element becomes depends on the others of its row
+  bool by_row[most_states] = {};  // of a state: one element for a row, else as many as it has
+  bool whole_row = false;         // what an element becomes depends on the others of its row
 
   /// Several rows may be updated like one that is as long as all of them.
   constexpr bool elementwise() const { return !whole_row && !by_row[0] && !by_row[1]; }

@@ -338,7 +338,7 @@ TEST(RowUpdatesOfACard, EveryKindIsHere) {
 TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
   RowCard card;
   for (const Kind& kind : kinds()) {
-    if (!find_update_kind(kind.op)->by_row) continue;
+    if (!find_update_kind(kind.op)->whole_row) continue;
     for (const std::int64_t columns : {1, 4, 30, 129, 1028}) {
       for (const DType dtype : {DType::float32, DType::bfloat16}) {
         SCOPED_TRACE(kind.name + " of " + std::to_string(columns));

@@ -195,7 +195,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
 TEST(UpdatesOnCards, EveryKindIsHere) {
   const std::vector<Kind> all = kinds();
   for (const UpdateKind& known : update_kinds()) {
-    if (known.by_row) continue;  // row_updates_test.cpp
+    if (known.whole_row) continue;  // row_updates_test.cpp
     EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kind& kind) {
       return kind.op == known.op;
     })) << known.op;

@@ -1,6 +1,7 @@
 // Optimizers, accumulation and clipping against the reference.
 #include <gtest/gtest.h>
 
+#include "engine/operators/update_kind.h"
 #include "tests/kernels/pointwise_check.h"
 
 namespace tandem::testing {
@@ -138,6 +139,71 @@ TEST(Update, Grouped) {
          .attributes = {{"op", std::string("SgdUpdate")}, {"count", std::int64_t{5}}},
          .unread = {1, 3, 5, 7, 9}});
 }
+
+// Every kind that treats elements alone: of any length, in place and not, grouped, from and to 16
+// bits, in any dense layout.
+class ElementUpdates : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ElementUpdates, AsTheReference) {
+  const UpdateKind& kind = *find_update_kind(GetParam());
+  const bool states = kind.has_states == nullptr;  // with default settings
+  const auto tensors = [&](const Shape& shape, unsigned seed, DType grad = DType::float32,
+                           const std::optional<Layout>& layout = {}) {
+    std::vector<NodeInput> inputs{{random_tensor(shape, seed), layout},
+                                  {random_tensor(shape, seed + 1).converted(grad), layout}};
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      const auto number = seed + 2 + static_cast<unsigned>(k);
+      inputs.push_back(states ? NodeInput{random_tensor(shape, number, 0.1, 1), layout}
+                              : absent_input());
+    }
+    return inputs;
+  };
+  const auto results = 1 + (states ? kind.states.size() : 0);
+  const std::vector<int> unread = states ? std::vector<int>{} : std::vector<int>{1};
+  for (std::int64_t n : {1, 37, 70001}) {
+    for (bool skip : {false, true}) {
+      for (bool in_place : {false, true}) {
+        check({.op = kind.op,
+               .inputs = with_scalars(tensors({n}, 1), 3, skip),
+               .unread = unread,
+               .in_place = in_place});
+      }
+      check({.op = kind.op,
+             .inputs = with_scalars(tensors({n}, 1, DType::bfloat16), 3, skip),
+             .attributes = {{"weight", std::string("bfloat16")}},
+             .unread = unread,
+             .tolerance = 4e-3,
+             .in_place = true});
+    }
+  }
+  const Shape image{20, 30, 3, 3};
+  const std::optional<Layout> last = channels_last(image);
+  check({.op = kind.op,
+         .inputs = with_scalars(tensors(image, 1, DType::float32, last), 3, false),
+         .unread = unread,
+         .output_layouts = std::vector<std::optional<Layout>>(results, last)});
+  std::vector<NodeInput> grouped;
+  for (std::int64_t n : {5000, 1, 0, 1024, 333}) {
+    for (NodeInput& input : tensors({n}, static_cast<unsigned>(n)))
+      grouped.push_back(std::move(input));
+  }
+  std::vector<int> all_unread;
+  for (int group = 0; !states && group < 5; ++group) all_unread.push_back(2 * group + 1);
+  check({.op = "GroupedUpdate",
+         .inputs = with_scalars(grouped, 2, false),
+         .attributes = {{"op", kind.op}, {"count", std::int64_t{5}}},
+         .unread = all_unread});
+}
+
+std::vector<std::string> element_kinds() {
+  std::vector<std::string> names;
+  for (const UpdateKind& kind : update_kinds()) {
+    if (kind.elementwise()) names.push_back(kind.op);
+  }
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(Kinds, ElementUpdates, ::testing::ValuesIn(element_kinds()),
+                         [](const auto& info) { return info.param; });
 
 TEST(Update, LayoutsAndTheRest) {
   const Shape shape{20, 30, 3, 3};

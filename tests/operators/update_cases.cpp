@@ -142,7 +142,7 @@ void add_adagrad_and_ftrl(Cases& cases) {
     add_case(cases, op, "all_settings", with_scalars(tensors, 3), settings);
     add_case(cases, op, "skipped", with_scalars(tensors, 3, true), settings);
     cases.back().expected = pattern(15);
-    if (!find_update_kind(op)->by_row) {
+    if (!find_update_kind(op)->whole_row) {
       std::vector<CaseInput> weighted = with_scalars(tensors, 3, true);
       weighted.push_back(weight);
       add_case(cases, op, "skipped_with_weight", weighted, {{"weight", std::string("bfloat16")}});

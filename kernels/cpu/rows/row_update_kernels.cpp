@@ -1,7 +1,5 @@
-// RowsUpdate, and updates of single parameters that only the loops over rows know.
-#include <cassert>
+// RowsUpdate, and dense updates of the kinds that work on whole rows.
 #include <cstring>
-#include <functional>
 #include <optional>
 
 #include "engine/operators/grouped_update.h"
@@ -10,54 +8,13 @@
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/rows/row_gradients.h"
-#include "kernels/cpu/vector_functions.h"
-#include "kernels/shared/update_rules.h"
+#include "kernels/cpu/rows/row_rule.h"
+#include "kernels/cpu/updates.h"
 
 namespace tandem {
 namespace {
 
 RowOptimizer kind_of(const KernelRequest& r) { return row_optimizer(update_kind(*r.node).op); }
-
-/// Whether VectorFunctions have the kind: what updates.cpp does where the gradient is dense, and
-/// what steps all rows of a table here.
-bool has_vector_function(RowOptimizer kind) {
-  return kind == RowOptimizer::sgd || kind == RowOptimizer::adam;
-}
-
-void set_factors(RowStep& step, const SgdStep<float>& factors) { step.sgd = factors; }
-void set_factors(RowStep& step, const AdamStep<float>& factors) { step.adam = factors; }
-void set_factors(RowStep& step, const AdagradStep<float>& factors) { step.adagrad = factors; }
-void set_factors(RowStep& step, const FtrlStep<float>& factors) { step.ftrl = factors; }
-
-/// What a step of an update does to rows.
-class RowRule {
- public:
-  explicit RowRule(const KernelRequest& r)
-      : factors_(with_rule<float>(update_kind(*r.node).op, r.attributes(),
-                                  [](auto rule) {
-                                    return Factors(
-                                        [rule](double lr, std::int64_t number, double scale) {
-                                          RowStep step{.kind = decltype(rule)::kind};
-                                          set_factors(step, rule.step(lr, number, scale));
-                                          return step;
-                                        });
-                                  })),
-        kind_(kind_of(r)) {}
-
-  /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
-  std::optional<RowStep> step(const void* const* scalars) const {
-    if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
-    const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
-    if (is_no_step(kind_, lr)) return std::nullopt;
-    return factors_(lr, *static_cast<const std::int64_t*>(scalars[1]),
-                    static_cast<double>(*static_cast<const float*>(scalars[2])));
-  }
-
- private:
-  using Factors = std::function<RowStep(double lr, std::int64_t number, double scale)>;
-  Factors factors_;
-  RowOptimizer kind_;
-};
 
 /// Master and states of an update; the tail of a split master is input and output `tail`.
 class RowTensors {
@@ -104,7 +61,6 @@ class RowsUpdateKernel final : public PreparedKernel {
         lazy_(r.attributes().flag("lazy")),
         isa_(isa_of(*r.facts)),
         threads_(r.facts->threads),
-        functions_(vector_functions(isa_)),
         gradients_(r, at_.gradients(), row_elements(r.inputs[0].type.shape)),
         table_rows_(r.inputs[0].type.shape[0]) {
     workspace_bytes =
@@ -143,17 +99,13 @@ class RowsUpdateKernel final : public PreparedKernel {
     alignas(64) static constexpr float zeros[tile] = {};
     alignas(64) float whole[tile];  // part of a split table
     const bool split = table.tops != nullptr;
-    float *m = table.states[0], *v = table.states[1];
     for (; begin < end; begin += tile) {
       const std::int64_t n = std::min(end - begin, tile);
       float* w = split ? whole : table.weights + begin;
       if (split) join_rows(table.tops + begin, table.tails + begin, w, n, isa_);
-      if (step.kind == RowOptimizer::adam) {
-        functions_.adam(step.adam, w, zeros, m + begin, v + begin, w, m + begin, v + begin, n);
-      } else {
-        assert(step.kind == RowOptimizer::sgd && "has_vector_function");
-        functions_.sgd(step.sgd, w, zeros, w, n);
-      }
+      float* states[most_states] = {};
+      for (int k = 0; k < layout_of(step.kind).states; ++k) states[k] = table.states[k] + begin;
+      update_elements(step, w, states, zeros, n, isa_);
       if (split) split_rows(w, table.tops + begin, table.tails + begin, n, isa_);
     }
   }
@@ -166,12 +118,11 @@ class RowsUpdateKernel final : public PreparedKernel {
   bool lazy_;
   Isa isa_;
   int threads_;
-  const VectorFunctions& functions_;
   GradientOperands gradients_;
   std::int64_t table_rows_;
 };
 
-/// An update whose gradient is dense, as rows of which each has one gradient row.
+/// An update of whole rows whose gradient is dense: each row has one gradient row.
 class DenseRowsUpdate final : public PreparedKernel {
  public:
   explicit DenseRowsUpdate(const KernelRequest& r)
@@ -181,7 +132,7 @@ class DenseRowsUpdate final : public PreparedKernel {
         isa_(isa_of(*r.facts)),
         threads_(r.facts->threads) {
     const TensorType& master = r.inputs[0].type;
-    const std::int64_t rows = master.rank() < 2 ? 1 : master.shape[0];
+    const std::int64_t rows = master.shape[0];
     for (std::int64_t row = 0; row < rows; ++row) rows_.push_back(row);
     gradients_.columns = rows == 0 ? 0 : master.elements() / rows;
     gradients_.bfloat16 = r.inputs[1].type.dtype == DType::bfloat16;
@@ -232,7 +183,7 @@ std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const RowsOperands at(*r.node);
   const RowOptimizer kind = kind_of(r);
   if (kind == RowOptimizer::sgd && r.is_present(1)) return "momentum";
-  if (!has_vector_function(kind) && !r.attributes().flag("lazy"))
+  if (!layout_of(kind).elementwise() && !r.attributes().flag("lazy"))
     return update_kind(*r.node).op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
   if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
@@ -257,8 +208,8 @@ void add_row_update_kernels(KernelList& list) {
                     return std::make_unique<RowsUpdateKernel>(r);
                   }});
   for (const UpdateKind& kind : update_kinds()) {
-    if (kind.whole_tensor || has_vector_function(row_optimizer(kind.op))) continue;
-    list.push_back({.name = "cpu." + kind.op,
+    if (!kind.whole_row) continue;
+    list.push_back({.name = update_kernel_name(kind),
                     .op = kind.op,
                     .refuse = refuse_dense_rows,
                     .propose = propose_row_major,

@@ -131,6 +131,13 @@ void update_any(const RowStep& step, Row w, float* a, float* b, const float* g, 
   }
 }
 
+void dense_elements(const RowStep& step, float* weights, float* const* states,
+                    const float* gradients, std::int64_t n) {
+  const int count = layout_of(step.kind).states;
+  update_any(step, WholeRow{weights}, count > 0 ? states[0] : nullptr,
+             count > 1 ? states[1] : nullptr, gradients, n);
+}
+
 template <class Row>
 TANDEM_INLINE Row row_at(const RowTable& table, std::int64_t start);
 template <>

@@ -152,6 +152,11 @@ void update_rows(const RowStep& step, const RowTable& table, const RowGradients&
                   });
 }
 
+void update_elements(const RowStep& step, float* weights, float* const* states,
+                     const float* gradients, std::int64_t n, Isa isa) noexcept {
+  vector_rows(isa).elements(step, weights, states, gradients, n);
+}
+
 double update_rows_bytes(RowOptimizer kind, const RowGradients& g, std::int64_t positions) {
   const RowLayout layout = layout_of(kind);
   std::int64_t changed = g.columns;  // elements of a row's weights and states

@@ -105,7 +105,7 @@ struct RowStep {
 /// `weights`, `tops` and `tails` may hold a split table.
 struct RowTable {
   float* weights = nullptr;
-  float* states[2] = {nullptr, nullptr};
+  float* states[most_states] = {};
   const void* rows = nullptr;  // [groups] distinct rows to update
   bool wide_rows = true;
   std::uint16_t* tops = nullptr;
@@ -115,6 +115,11 @@ struct RowTable {
 /// Sums each group and updates its row of weights and states with it, in one pass.
 void update_rows(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  void* scratch, Isa isa, int threads) noexcept;
+
+/// n elements of a dense parameter: the step of an element-wise kind, in place. `states`: as many
+/// as the kind has.
+void update_elements(const RowStep& step, float* weights, float* const* states,
+                     const float* gradients, std::int64_t n, Isa isa) noexcept;
 
 /// n elements of a split table as float32, and back (engine/graph/split_float.h).
 void join_rows(const std::uint16_t* tops, const std::int16_t* tails, float* x, std::int64_t n,

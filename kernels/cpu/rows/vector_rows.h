@@ -20,6 +20,8 @@ struct VectorRows {
                     float* buffers);
   void (*update)(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  std::int64_t first, std::int64_t last, float* buffers);
+  void (*elements)(const RowStep& step, float* weights, float* const* states,
+                   const float* gradients, std::int64_t n);
   /// y[b] for begin <= b < end. Returns whether all their ids are inside the table.
   bool (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
   // n floats from and to their halves.

@@ -49,6 +49,7 @@ const VectorRows vector_rows_avx2 = {
     .sum = rows_avx2::sum_range,
     .squares = rows_avx2::squares_range,
     .update = rows_avx2::update_range,
+    .elements = rows_avx2::dense_elements,
     .bags = rows_avx2::bag_range,
     .join = rows_avx2::join_row,
     .split = rows_avx2::split_row,

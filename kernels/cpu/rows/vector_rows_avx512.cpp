@@ -48,6 +48,7 @@ const VectorRows vector_rows_avx512 = {
     .sum = rows_avx512::sum_range,
     .squares = rows_avx512::squares_range,
     .update = rows_avx512::update_range,
+    .elements = rows_avx512::dense_elements,
     .bags = rows_avx512::bag_range,
     .join = rows_avx512::join_row,
     .split = rows_avx512::split_row,

@@ -40,6 +40,7 @@ const VectorRows vector_rows_base = {
     .sum = rows_baseline::sum_range,
     .squares = rows_baseline::squares_range,
     .update = rows_baseline::update_range,
+    .elements = rows_baseline::dense_elements,
     .bags = rows_baseline::bag_range,
     .join = rows_baseline::join_row,
     .split = rows_baseline::split_row,

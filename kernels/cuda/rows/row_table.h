@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/updates/floats.h"
 #include "kernels/cuda/updates/rules.h"
+#include "kernels/shared/row_optimizers.h"
 
 namespace tandem::cuda {
 
@@ -15,7 +16,7 @@ struct RowTable {
   float* master;
   std::uint16_t* tops;
   std::int16_t* tails;
-  float* states[2];
+  float* states[most_states];
   float* row_state;  // [rows]; null where the kind has none
   std::int64_t columns;
 
@@ -56,10 +57,10 @@ struct ElementUpdate {
                                  const Values<n>& grad) const {
     const std::int64_t at = row * table.columns + c;
     Values<n> master = table.load_master<n>(at);
-    Values<n> states[2];
+    Values<n> states[most_states];
     for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
     for (int k = 0; k < n; ++k) {
-      float own[2] = {states[0].at[k], states[1].at[k]};
+      float own[most_states] = {states[0].at[k], states[1].at[k]};
       master.at[k] = Rule::element(factors.step, master.at[k], grad.at[k], own);
       states[0].at[k] = own[0];
       states[1].at[k] = own[1];
@@ -89,11 +90,11 @@ struct RowUpdate {
                                  const Values<n>& grad) const {
     const std::int64_t at = row * table.columns + c;
     const Values<n> master = table.load_master<n>(at);
-    Values<n> states[2];
+    Values<n> states[most_states];
     for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
     float sum = 0;
     for (int k = 0; k < n; ++k) {
-      float own[2] = {states[0].at[k], states[1].at[k]};
+      float own[most_states] = {states[0].at[k], states[1].at[k]};
       sum += Rule::first(factors.step, master.at[k], grad.at[k], own);
       states[0].at[k] = own[0];
       states[1].at[k] = own[1];
@@ -117,10 +118,10 @@ struct RowUpdate {
                                const Values<n>& grad, float factor) const {
     const std::int64_t at = row * table.columns + c;
     Values<n> master = table.load_master<n>(at);
-    Values<n> states[2];
+    Values<n> states[most_states];
     for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
     for (int k = 0; k < n; ++k) {
-      const float own[2] = {states[0].at[k], states[1].at[k]};
+      const float own[most_states] = {states[0].at[k], states[1].at[k]};
       master.at[k] = Rule::last(factors.step, master.at[k], grad.at[k], own, factor);
     }
     table.store_master<n>(at, master);

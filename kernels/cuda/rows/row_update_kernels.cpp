@@ -148,7 +148,7 @@ void add_row_updates(KernelList& list, const Card& card) {
                                             [&](auto rule) { return rows_update(card, r, rule); });
                   }});
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.by_row) continue;
+    if (!kind.whole_row) continue;
     list.push_back({.name = "cuda." + kind.op,
                     .op = kind.op,
                     .refuse = refuse_dense_update,

@@ -55,10 +55,10 @@ struct UpdateElements {
     }
     Values<n> master = load<n>(tensor.master, i);
     const Values<n> grad = load<n>(tensor.grad, all.grads, i);
-    Values<n> states[2];
+    Values<n> states[most_states];
     for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(tensor.states[s], i);
     for (int k = 0; k < n; ++k) {
-      float own[2] = {states[0].at[k], states[1].at[k]};
+      float own[most_states] = {states[0].at[k], states[1].at[k]};
       master.at[k] = Rule::element(factors.step, master.at[k], grad.at[k], own);
       states[0].at[k] = own[0];
       states[1].at[k] = own[1];
@@ -127,7 +127,7 @@ Kernel update_kernel(const Card& card, std::string name, std::string op) {
 
 void add_element_updates(KernelList& list, const Card& card) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (kind.by_row || kind.whole_tensor) continue;
+    if (!kind.elementwise()) continue;
     list.push_back(update_kernel(card, "cuda." + kind.op, kind.op));
   }
   list.push_back(update_kernel(card, "cuda.grouped_update", "GroupedUpdate"));

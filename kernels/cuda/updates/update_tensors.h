@@ -10,6 +10,7 @@
 #include "engine/operators/grouped_update.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
+#include "kernels/shared/row_optimizers.h"
 
 namespace tandem::cuda {
 
@@ -21,7 +22,7 @@ inline constexpr int most_tensors = 64;
 /// A parameter with what its update reads and writes, all dense and in the same order.
 struct UpdateTensor {
   float* master;
-  float* states[2];
+  float* states[most_states];
   const void* grad;
   void* weight;  // the new master in 16 bits; null where there is none
   std::int64_t elements;
