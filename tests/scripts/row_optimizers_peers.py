@@ -66,10 +66,12 @@ def torch_step(name, options, first):
         optimizer = torch.optim.SparseAdam([w], o["lr"], betas=betas, eps=o["eps"])
     elif name == "adam":
         optimizer = torch.optim.Adam([w], o["lr"], betas=betas, eps=o["eps"])
-    else:
+    elif name.startswith("adagrad"):
         optimizer = torch.optim.Adagrad(
             [w], o["lr"], eps=o["eps"], initial_accumulator_value=o["initial_accumulator"]
         )
+    else:
+        raise SystemExit(f"no optimizer of PyTorch is known for {name}")
 
     def step(ids, grads, t):
         w.grad = torch.sparse_coo_tensor(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <stdexcept>
 
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/optimizer_options.h"
@@ -305,6 +306,8 @@ std::vector<KeyInfo> all_keys() {
       const auto* base = std::find_if(
           std::begin(table_of_keys), std::end(table_of_keys),
           [&](const KeyInfo& k) { return k.path == "optimizer." + std::string(option); });
+      if (base == std::end(table_of_keys))
+        throw std::logic_error("optimizer." + std::string(option) + " is missing in table_of_keys");
       KeyInfo copy = *base;
       texts.push_back("optimizer.groups[]." + std::string(option));
       copy.path = texts.back();

@@ -12,7 +12,10 @@
 
 namespace tandem {
 
-/// What an optimizer's options come to: which update, with which settings.
+/// What an optimizer's options come to: which update, with which settings. A table's gradient that
+/// comes as rows stays rows where the kind is `lazy`, or it `takes_rows` and few occur. The rows
+/// without ids then stay as they are where it is lazy, or where a gradient of zeros changes nothing
+/// (UpdateKind::keeps_still); else they take the step of a gradient of zeros.
 struct UpdateChoice {
   std::string op;  // of engine/operators/update_kind.h
   Attributes settings;

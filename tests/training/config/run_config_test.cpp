@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <set>
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
@@ -190,6 +193,20 @@ TEST(RunConfig, OddTextsSurviveTheResolvedFile) {
   config.model.bind["odd name.x"] = 3;
   config.loss.terms.push_back({.name = "${HOME} $${x} \t$", .logits = "a", .labels = "ü"});
   EXPECT_EQ(parse(to_toml(config)), config) << to_toml(config);
+}
+
+// Else it would be read and ignored.
+TEST(RunConfig, EveryKeyOfTheOptimizerBelongsToSomeKinds) {
+  const std::set<std::string_view> of_all = {"kind", "lr", "groups", "schedule", "clip_norm"};
+  for (const KeyInfo& key : config_keys()) {
+    if (!key.path.starts_with("optimizer.")) continue;
+    const std::string_view name = key.path.substr(10);
+    if (of_all.contains(name) || name.find_first_of(".[") != std::string_view::npos) continue;
+    EXPECT_TRUE(
+        std::any_of(std::begin(option_uses), std::end(option_uses),
+                    [&](const OptionUse& use) { return use.key == name && use.kinds != 0; }))
+        << key.path;
+  }
 }
 
 // The defaults in the table of keys are those of the structs.
