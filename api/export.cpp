@@ -107,7 +107,7 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   const OnnxFile file = OnnxFile::open(config.model.file);
   std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
-  refuse_files_in_use(files, config, file, found.run_dir);
+  refuse_files_in_use(files, config, found.run_dir);
   vocabularies.make();  // before the weights take their place, which go with them
   std::string text = export_weights(engine, file, config, found.content, to, metadata);
   vocabularies.finish();

@@ -12,6 +12,7 @@
 
 #include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
+#include "importer/onnx_file.h"
 
 namespace tandem::api {
 namespace {
@@ -59,6 +60,7 @@ class Target {
     name_ = path.filename().string();
   }
 
+  bool is_there() const { return identity_.has_value(); }
   void refuse_where(const std::optional<Identity>& used, const char* message) const {
     if (used && used == identity_) refuse(message);
   }
@@ -112,15 +114,23 @@ class Target {
 constexpr const char* is_read = "this file is read";
 constexpr const char* is_of_run = "this is a file of the run";
 
-/// The configuration's own file, its model and its data.
-void refuse_configured(const Target& target, const RunConfig& config) {
-  target.refuse_file(config.file, is_read);
-  target.refuse_file(config.model.file, is_read);
-  if (!config.data) return;
-  for (const SplitConfig* split : {&config.data->train, &config.data->eval}) {
-    for (const ArrayFiles& array : split->files) {
-      for (const std::string& path : array.paths)
-        target.refuse_file(path, "this file is data of the configuration");
+/// The configuration's own file, its data, its model with the files of weights, and what else it
+/// names.
+void refuse_configured(const std::vector<Target>& targets, const RunConfig& config) {
+  std::vector<std::string> read{config.file, config.model.file, config.policy};
+  for (const LoadRule& rule : config.parameters.load) read.push_back(rule.from);
+  // Which files weights lie in, only the model itself can say: large ones take a while to be read.
+  if (std::any_of(targets.begin(), targets.end(), [](const Target& t) { return t.is_there(); })) {
+    for (const fs::path& file : external_files(config.model.file)) read.push_back(file.string());
+  }
+  for (const Target& target : targets) {
+    for (const std::string& path : read) target.refuse_file(path, is_read);
+    if (!config.data) continue;
+    for (const SplitConfig* split : {&config.data->train, &config.data->eval}) {
+      for (const ArrayFiles& array : split->files) {
+        for (const std::string& path : array.paths)
+          target.refuse_file(path, "this file is data of the configuration");
+      }
     }
   }
 }
@@ -141,7 +151,7 @@ void refuse_files_in_use(const std::string& to, const TrainedRun& run,
     target.refuse_file(text, is_read);
     target.refuse_file(text.substr(text.find('=') + 1), is_read);  // NAME=FILE
   }
-  refuse_configured(target, run.config);
+  refuse_configured({target}, run.config);
   const fs::path stem(run.vocabulary_stem);
   if (run.exported()) {
     target.refuse_files(stem.parent_path(), is_read, [&](const std::string& name) {
@@ -153,13 +163,10 @@ void refuse_files_in_use(const std::string& to, const TrainedRun& run,
 }
 
 void refuse_files_in_use(const std::vector<std::string>& to, const RunConfig& config,
-                         const OnnxFile& model, const std::string& run_dir) {
-  for (const std::string& path : to) {
-    const Target target(path);
-    refuse_configured(target, config);
-    for (const fs::path& file : model.external_files()) target.refuse_file(file.string(), is_read);
-    refuse_run(target, run_dir);
-  }
+                         const std::string& run_dir) {
+  const std::vector<Target> targets(to.begin(), to.end());
+  refuse_configured(targets, config);
+  for (const Target& target : targets) refuse_run(target, run_dir);
 }
 
 }  // namespace tandem::api

@@ -73,6 +73,25 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+std::shared_ptr<onnx::ModelProto> parse(std::string_view bytes, const std::filesystem::path& path,
+                                        const FileLimits& limits) {
+  if (bytes.empty() || bytes.size() > limits.file_bytes) {
+    refuse(path, "", bytes.empty() ? "the file is empty" : "the file is too large");
+  }
+  if (count_messages(bytes, limits.messages) > limits.messages) {
+    refuse(path, "", "the file has too many parts", fmt::format("at most {}", limits.messages));
+  }
+  auto model = std::make_shared<onnx::ModelProto>();
+  google::protobuf::LogSilencer quiet;
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetTotalBytesLimit(static_cast<int>(bytes.size()));
+  if (!model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    refuse(path, "", "the file is not an ONNX model, or it is damaged");
+  }
+  return model;
+}
+
 std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::filesystem::path path,
                                               std::filesystem::path folder,
                                               const FileLimits& limits) {
@@ -80,21 +99,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->path = std::move(path);
   content->folder = std::move(folder);
   content->limits = limits;
-  if (bytes.empty() || bytes.size() > limits.file_bytes) {
-    refuse(content->path, "", bytes.empty() ? "the file is empty" : "the file is too large");
-  }
-  if (count_messages(bytes, limits.messages) > limits.messages) {
-    refuse(content->path, "", "the file has too many parts",
-           fmt::format("at most {}", limits.messages));
-  }
-  content->model = std::make_shared<onnx::ModelProto>();
-  google::protobuf::LogSilencer quiet;
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetTotalBytesLimit(static_cast<int>(bytes.size()));
-  if (!content->model->ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
-    refuse(content->path, "", "the file is not an ONNX model, or it is damaged");
-  }
+  content->model = parse(bytes, content->path, limits);
   check_file(*content);
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
@@ -104,6 +109,33 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   }
   return content;
 }
+
+// The locations of tensors in a part of a model: its own, and those of what is in it.
+class Locations {
+ public:
+  std::set<std::string> all;
+
+  void add(const onnx::GraphProto& graph) {
+    for (const onnx::TensorProto& tensor : graph.initializer()) add(tensor);
+    for (const onnx::NodeProto& node : graph.node()) add(node);
+  }
+  void add(const onnx::NodeProto& node) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      if (attribute.has_t()) add(attribute.t());
+      for (const onnx::TensorProto& tensor : attribute.tensors()) add(tensor);
+      if (attribute.has_g()) add(attribute.g());
+      for (const onnx::GraphProto& graph : attribute.graphs()) add(graph);
+    }
+  }
+
+ private:
+  void add(const onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
+      if (entry.key() == "location") all.insert(entry.value());
+    }
+  }
+};
 
 }  // namespace
 }  // namespace importer
@@ -125,19 +157,6 @@ OnnxFile OnnxFile::from_bytes(std::string_view bytes, const std::filesystem::pat
 
 const std::filesystem::path& OnnxFile::path() const { return content_->path; }
 
-std::vector<std::filesystem::path> OnnxFile::external_files() const {
-  std::set<std::string> locations;
-  for (const onnx::TensorProto& tensor : content_->model->graph().initializer()) {
-    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
-    for (const onnx::StringStringEntryProto& entry : tensor.external_data()) {
-      if (entry.key() == "location") locations.insert(entry.value());
-    }
-  }
-  std::vector<std::filesystem::path> files;
-  for (const std::string& location : locations) files.push_back(content_->folder / location);
-  return files;
-}
-
 std::map<std::string, std::string> OnnxFile::metadata() const {
   std::map<std::string, std::string> entries;
   for (const onnx::StringStringEntryProto& entry : content_->model->metadata_props()) {
@@ -145,6 +164,24 @@ std::map<std::string, std::string> OnnxFile::metadata() const {
       entries[entry.key().substr(own_metadata.size())] = entry.value();
   }
   return entries;
+}
+
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& model) {
+  importer::Locations locations;
+  try {
+    const FileLimits limits;
+    const importer::MappedFile file(model, limits);
+    const auto content = importer::parse(file.bytes(), model, limits);
+    locations.add(content->graph());
+    for (const onnx::FunctionProto& function : content->functions()) {
+      for (const onnx::NodeProto& node : function.node()) locations.add(node);
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  std::vector<std::filesystem::path> files;
+  for (const std::string& location : locations.all) files.push_back(model.parent_path() / location);
+  return files;
 }
 
 }  // namespace tandem

@@ -35,8 +35,6 @@ class OnnxFile {
                              const FileLimits& limits = {});
 
   const std::filesystem::path& path() const;  // empty where it came from memory
-  /// The files beside the model that its initializers lie in.
-  std::vector<std::filesystem::path> external_files() const;
   /// What Tandem has written into an exported model's metadata, by key without own_metadata.
   std::map<std::string, std::string> metadata() const;
 
@@ -46,5 +44,9 @@ class OnnxFile {
  private:
   std::shared_ptr<const Content> content_;
 };
+
+/// The files that tensors of a model lie in, as it says itself: nothing else is checked, they need
+/// not be there. None where it cannot be read as a model.
+std::vector<std::filesystem::path> external_files(const std::filesystem::path& model);
 
 }  // namespace tandem

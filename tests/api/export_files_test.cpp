@@ -130,6 +130,11 @@ label = "label"
     const std::string to = beside.ends_with(".data") ? "trained.onnx" : beside;
     EXPECT_THAT(error_of([&] { export_run(run, folder / to); }),
                 HasSubstr("--to: this file is read"));
+    PredictOptions predict;
+    predict.data = {folder / "d.npz"};
+    predict.to = folder / "link.tsv";
+    fs::create_symlink(beside, predict.to);
+    EXPECT_THAT(error_of([&] { predict_run(run, predict); }), HasSubstr("--to: this file is read"));
     EXPECT_EQ(read_file(folder / beside), raw);
     EXPECT_NO_THROW(export_run(run, out_ + "/" + to));
   }

@@ -91,6 +91,20 @@ TEST_F(PredictionFilesTest, InputsAreNotWrittenOver) {
   EXPECT_THAT(list_directory(out_), ElementsAre("errors", "ev.tsv", "hard.tsv", "symbolic.tsv"));
 }
 
+TEST_F(PredictionFilesTest, WhatTheConfigurationNamesIsNotWrittenOver) {
+  write_file(out("policy.toml"), "policy = 1\n");
+  fs::create_symlink("policy.toml", out("policy.tsv"));
+  write_file(out("start.npz"), "weights");
+  PredictOptions how = options(out("policy.tsv"));
+  how.overrides = {"policy=" + out("policy.toml"),
+                   "parameters.load=[{from='" + out("start.npz") + "'}]"};
+  for (const char* name : {"policy.tsv", "start.npz"}) {
+    how.to = out(name);
+    EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::usage),
+                HasSubstr("--to: this file is read"));
+  }
+}
+
 TEST_F(PredictionFilesTest, FilesOfTheRunAreNotWrittenOver) {
   const std::string vocabulary = read_file(run_ + "/vocabulary.ids.tsv");
   fs::create_symlink(run_ + "/train.resolved.toml", out("symbolic.tsv"));
