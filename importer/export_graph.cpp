@@ -30,11 +30,23 @@ namespace {
   throw Error(ErrorKind::runtime, std::move(d));
 }
 
+// Large weights take the place of what the model that is replaced has for them, of nothing else.
+void refuse_other_data(const std::filesystem::path& data, const std::filesystem::path& model) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(data, ignored))) return;
+  for (const std::filesystem::path& own : external_files(model)) {
+    if (own == data) return;
+  }
+  refuse(data, "", "the weights go into this file, and there is another one of this name",
+         "no such file, or the weights of the " + model.filename().string() + " that is replaced",
+         "", "export under another name, or remove the file");
+}
+
 // A file in the making; `commit` puts it into its place.
 class PlacedFile {
  public:
   explicit PlacedFile(const std::filesystem::path& to)
-      : place_(to.string(), to.string()), file_(place_.make()) {}
+      : to_(link_target(to.string())), place_(to.string(), to.string()), file_(place_.make()) {}
 
   void write(const void* data, std::size_t size) { file_.write(data, size); }
   void align(std::uint64_t unit) {
@@ -49,9 +61,32 @@ class PlacedFile {
     file_.sync();
     file_.close();
   }
-  void commit() { place_.finish(path()); }
+  void commit() {
+    was_there_ = path_exists(to_);
+    if (was_there_) keep();
+    place_.finish(path());
+  }
+  // The place becomes what it was before `commit`. Never throws.
+  void undo() {
+    try {
+      if (!was_there_) remove_all(to_);
+      if (!old_.empty()) place_.finish(old_);
+    } catch (const Error&) {  // what made it necessary is the one to tell
+    }
+  }
 
  private:
+  // What is there, under another name until the end: file systems without hard links have none.
+  void keep() {
+    const std::string name = place_.make();
+    std::error_code failed;
+    std::filesystem::remove(name, failed);
+    std::filesystem::create_hard_link(to_, name, failed);
+    if (!failed) old_ = name;
+  }
+
+  std::string to_, old_;
+  bool was_there_ = false;
   NewFile place_;
   OutputFile file_;
 };
@@ -303,7 +338,10 @@ void write(const std::filesystem::path& to) {
       refer(tensor, data->name(), offsets.at(first->second), value.bytes());
       continue;
     }
-    if (!data) data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
+    if (!data) {
+      refuse_other_data(to.parent_path() / data_name, to);
+      data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
+    }
     data->align(4096);
     const std::uint64_t offset = data->position();
     data->write(value.data(), value.bytes());
@@ -329,7 +367,12 @@ void write(const std::filesystem::path& to) {
     data->commit();
     result_.files.push_back(to.parent_path() / data_name);
   }
-  place.finish(made);
+  try {
+    place.finish(made);
+  } catch (const Error&) {
+    if (data) data->undo();
+    throw;
+  }
   sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
   result_.files.insert(result_.files.begin(), to);
 }

@@ -38,8 +38,8 @@ struct ExportResult {
 
 /// Writes the model with new values for initializers (by name; converted to the file's element
 /// type), checks it with ONNX's checker, and renames it into place: `to` is the old file or the
-/// whole new one. Throws Error{usage} for names or shapes that the model does not have,
-/// Error{runtime} where writing fails.
+/// whole new one. Throws Error{usage} for names or shapes that the model does not have, and where
+/// NAME.data is there and no part of the old file; Error{runtime} where writing fails.
 ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
                           const std::vector<std::pair<std::string, HostTensor>>& values,
                           const std::filesystem::path& to, const ExportOptions& options = {});

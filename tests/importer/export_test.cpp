@@ -301,6 +301,69 @@ TEST(Export, ExternalDataAndOtherTypes) {
   EXPECT_EQ(files, 2);  // no temporary file is left
 }
 
+// y = x w with weights that go into a file of their own.
+struct LargeExport {
+  explicit LargeExport(float first) {
+    m.input("x", {2, 300}).output("y").weight("w", {300, 4}, first);
+    m.node("MatMul", {"x", "w"}, {"y"});
+    auto& type = *m.graph().mutable_output(0)->mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t extent : {2, 4}) type.mutable_shape()->add_dim()->set_dim_value(extent);
+    options.inline_bytes = 1000;
+    options.external_from = 100;
+  }
+  ExportResult to(const std::filesystem::path& path) const {
+    return export_graph(m.file(), engine_operators(), {}, path, options);
+  }
+  ModelMaker m;
+  ExportOptions options = with_import();
+};
+
+TEST(Export, DataOfAnotherModelStays) {
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "model.onnx";
+  const LargeExport large(0.5f);
+  const std::string small = ModelMaker().bytes();
+  for (const std::string& old : {std::string(), std::string("no model"), small}) {
+    folder.write("model.onnx.data", "the user's");
+    if (!old.empty()) folder.write("model.onnx", old);
+    const auto before = files_in(folder.path().string());
+    EXPECT_THAT(error_of([&] { large.to(to); }),
+                ::testing::AllOf(HasSubstr(to.string() + ".data: "),
+                                 HasSubstr("there is another one of this name"),
+                                 HasSubstr("the weights of the model.onnx that is replaced"),
+                                 HasSubstr("export under another name, or remove the file")));
+    EXPECT_EQ(files_in(folder.path().string()), before);
+  }
+  // What fits into the model has no need of it.
+  export_graph(large.m.file(), engine_operators(), {}, to, with_import());
+  EXPECT_EQ(read_file(to.string() + ".data"), "the user's");
+  // The old model's own, whatever has become of it.
+  std::filesystem::remove(to.string() + ".data");
+  EXPECT_EQ(large.to(to).files.size(), 2u);
+  folder.write("model.onnx.data", "cut");
+  large.to(to);
+  EXPECT_NO_THROW(OnnxFile::open(to));
+}
+
+TEST(Export, DataStaysWhereTheModelCannotBeReplaced) {
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "model.onnx";
+  for (const float first : {1.f, 2.f}) {  // nothing there yet, then an older export
+    const auto before = files_in(folder.path().string());
+    set_file_hook([&](std::string_view operation, std::string_view path) {
+      if (operation == "rename" && path.ends_with("model.onnx"))
+        throw Error(ErrorKind::usage, Diagnostic{.message = "no such luck"});
+    });
+    const std::string said = error_of([&] { LargeExport(first).to(to); });
+    set_file_hook({});
+    EXPECT_EQ(said, "no such luck");
+    EXPECT_EQ(files_in(folder.path().string()), before);
+    LargeExport(first).to(to);
+    EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
+  }
+}
+
 TEST(Export, WrongValues) {
   const OnnxFile file = OnnxFile::open(fixtures() / "mlp_dynamo.onnx");
   ScratchFolder folder;
