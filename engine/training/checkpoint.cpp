@@ -1,6 +1,10 @@
 #include "engine/training/checkpoint.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -308,7 +312,28 @@ void write_checkpoint(const std::string& folder, const CheckpointSources& source
   sync_directory(folder);
 }
 
+namespace {
+
+/// Throws where the system does not let this process read the folder or a file in it: what they
+/// hold is whole for all that is known.
+void expect_permission(const std::string& path) {
+  const auto expect = [&](const std::string& file, int mode) {
+    if (::faccessat(AT_FDCWD, file.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES) return;
+    Diagnostic d;
+    d.file = file;
+    d.message = "the checkpoint cannot be read: permission denied";
+    d.fix = "read it as the user that has trained, or let others read it: chmod -R a+rX " + path;
+    throw Error(ErrorKind::runtime, std::move(d));
+  };
+  expect(path, R_OK | X_OK);
+  if (!is_directory(path)) return;
+  for (const std::string& name : list_directory(path)) expect(path + "/" + name, R_OK);
+}
+
+}  // namespace
+
 CheckpointContent read_checkpoint(const std::string& path) {
+  expect_permission(path);
   if (!is_directory(path)) broken(path, "there is no checkpoint here");
   CheckpointContent content;
   Json manifest;
@@ -348,6 +373,7 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::string* path) {
   std::vector<std::string> names = list_checkpoints(folder);
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    expect_permission(folder + "/" + *name);
     try {
       CheckpointContent content = read_checkpoint(folder + "/" + *name);
       if (path != nullptr) *path = folder + "/" + *name;

@@ -71,10 +71,11 @@ std::map<std::string, std::string> weights_metadata(
     const std::map<std::string, std::string>& aliases);
 
 /// Checks sizes and hashes against the manifest, then maps the files. Throws Error{data} naming the
-/// file.
+/// file, Error{runtime} where it must not be read.
 CheckpointContent read_checkpoint(const std::string& path);
 
-/// The newest whole checkpoint; each broken one found before it adds a line to `messages`.
+/// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
+/// Error{runtime} at one that must not be read.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr);

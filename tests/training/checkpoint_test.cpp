@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -208,6 +209,42 @@ TEST_F(CheckpointTest, BrokenOnesAreSetAside) {
   EXPECT_TRUE(fs::exists(folder_ / "broken-step-00000009"));
   write(9);
   EXPECT_EQ(read_checkpoint(path(9)).position.step, 9u);
+}
+
+/// No superuser while it lives: permissions count.
+class PlainUser {
+ public:
+  PlainUser() : is_plain_(::geteuid() != 0 || ::seteuid(65534) == 0) {}
+  ~PlainUser() {
+    if (::geteuid() != ::getuid()) {
+      EXPECT_EQ(::seteuid(::getuid()), 0);
+    }
+  }
+  bool is_plain() const { return is_plain_; }
+
+ private:
+  bool is_plain_;
+};
+
+TEST_F(CheckpointTest, OneThatMustNotBeReadIsNotBroken) {
+  for (const std::uint64_t step : {7, 8}) write(step);
+  fs::permissions(folder_.path(), static_cast<fs::perms>(0755));
+  for (const std::string& locked : {path(8), path(8) + "/state.json"}) {
+    const fs::perms before = fs::status(locked).permissions();
+    fs::permissions(locked, fs::perms::none);
+    std::vector<std::string> messages;
+    std::string newest, named;
+    {
+      const PlainUser user;
+      if (!user.is_plain() || !is_directory(path(7))) GTEST_SKIP() << "permissions do not count";
+      newest = testing::error_text([&] { newest_checkpoint(folder_.path(), messages); });
+      named = testing::error_text([&] { read_checkpoint(path(8)); });
+    }
+    fs::permissions(locked, before);
+    EXPECT_THAT(newest, HasSubstr(locked + ": the checkpoint cannot be read: permission denied"));
+    EXPECT_EQ(named, newest);
+    EXPECT_THAT(messages, IsEmpty());
+  }
 }
 
 // ---------------------------------------------------------------- interrupted writes
