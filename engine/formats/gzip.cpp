@@ -59,8 +59,9 @@ std::vector<std::uint8_t> read_maybe_gzip(const std::string& path, std::uint64_t
     taken += in - z.avail_in;
     made += out - z.avail_out;
     if (result == Z_STREAM_END) {
-      if (taken == file.size()) break;
-      inflateReset(&z);  // gzip files may be joined
+      // Gzip files may be joined; zeros behind the last one are padding, as of gzip(1).
+      if (std::all_of(from + taken, from + file.size(), [](auto byte) { return byte == 0; })) break;
+      inflateReset(&z);
       continue;
     }
     if (result == Z_OK && (z.avail_out == 0 || taken < file.size())) continue;

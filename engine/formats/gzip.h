@@ -7,7 +7,8 @@
 
 namespace tandem {
 
-/// The file's bytes, unpacked where it starts as a gzip file does (several members too).
+/// The file's bytes, unpacked where it starts as a gzip file does (several members too; zeros
+/// behind the last one are left out).
 /// Error{data} with file and offset where it is broken, or unpacks to more than `limit` bytes.
 std::vector<std::uint8_t> read_maybe_gzip(const std::string& path,
                                           std::uint64_t limit = std::uint64_t{1} << 36);

@@ -54,7 +54,7 @@ struct TextStream::Impl {
   std::vector<std::uint8_t> input = std::vector<std::uint8_t>(std::size_t{1} << 18);
   std::size_t at = 0, filled = 0;
   std::uint64_t loaded = 0;  // bytes of the file that came into `input`
-  bool packed = false, between_members = false;
+  bool packed = false, between_members = false, padded = false;
   z_stream stream{};
 
   ~Impl() {
@@ -129,7 +129,11 @@ std::size_t TextStream::Impl::unpack(char* to, std::size_t bytes) {
       if (!between_members) broken("the file ends too early");
       return 0;
     }
-    if (between_members) {  // gzip files may be joined
+    if (between_members) {  // gzip files may be joined; zeros behind the last one are padding
+      padded = padded || input[at] == 0;
+      while (padded && at < filled && input[at] == 0) ++at;
+      if (at == filled) continue;
+      if (padded) broken("there is more behind the zeros that pad the data");
       inflateReset(&stream);
       between_members = false;
     }

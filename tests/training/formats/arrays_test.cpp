@@ -171,6 +171,14 @@ TEST(Idx, ReadsPlainAndPackedInBigEndian) {
   EXPECT_EQ(read_idx(folder / "x.gz").integers(), read.integers());
   write_file(folder / "two.gz", gz + gz);  // joined members: twice the bytes
   EXPECT_NE(error_of([&] { read_idx(folder / "two.gz"); }).find("follow"), std::string::npos);
+  const std::string zeros(512, '\0');
+  write_file(folder / "padded.gz", gz + zeros);
+  EXPECT_EQ(read_idx(folder / "padded.gz").integers(), read.integers());
+  for (const std::string& more : {std::string("more"), zeros + "x", zeros + gz}) {
+    write_file(folder / "more.gz", gz + more);
+    EXPECT_NE(error_of([&] { read_idx(folder / "more.gz"); }).find("broken gzip data"),
+              std::string::npos);
+  }
   write_file(folder / "cut.gz", gz.substr(0, gz.size() - 9));
   EXPECT_NE(error_of([&] { read_idx(folder / "cut.gz"); }).find("ends too early"),
             std::string::npos);

@@ -146,6 +146,21 @@ TEST(Delimited, ReadsGzip) {
   EXPECT_EQ(rows_of(folder / "joined.gz", false), rows);
 
   std::string bytes = packed(text);
+  // Padded with zeros, as by gzip(1); other things behind the end are refused where they begin.
+  for (const std::size_t zeros : {1, 511, 600'000}) {
+    const std::string padding(zeros, '\0');
+    write_file(folder / "padded.gz", bytes + padding);
+    EXPECT_EQ(rows_of(folder / "padded.gz", false), rows) << zeros;
+    for (const std::string& more : {std::string("x"), bytes}) {
+      write_file(folder / "more.gz", bytes + padding + more);
+      EXPECT_THAT(error_of([&] { rows_of(folder / "more.gz", false); }),
+                  HasSubstr("broken gzip data at byte " + std::to_string(bytes.size() + zeros) +
+                            ": there is more behind the zeros that pad the data"));
+    }
+  }
+  write_file(folder / "more.gz", bytes + "more");
+  EXPECT_THAT(error_of([&] { rows_of(folder / "more.gz", false); }),
+              HasSubstr("broken gzip data at byte"));
   write_file(folder / "cut.gz", bytes.substr(0, bytes.size() / 2));
   EXPECT_THAT(error_of([&] { rows_of(folder / "cut.gz", false); }),
               HasSubstr("the file ends too early"));
