@@ -72,6 +72,8 @@ TEST(PolicyErrors, AMissingVersionIsSaidAtTheTop) {
 TEST(PolicyErrors, TomlsOwnRules) {
   EXPECT_THAT(only_error("rules = []\nrules = []\n"), HasSubstr("3:9 not TOML"));
   EXPECT_THAT(rule(R"({ at = "**", on = "cpu", on = "gpu" })"), HasSubstr("3:31 not TOML"));
+  EXPECT_THAT(rule(R"({ at = "**", on = "cpu", lookahead = 1e400 })"),
+              HasSubstr("a number is out of range"));
 }
 
 TEST(PolicyErrors, UnknownKeys) {

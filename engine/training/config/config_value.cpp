@@ -57,6 +57,21 @@ std::string interpolate(std::string_view text, const Where& where,
   return result;
 }
 
+/// Of text that cannot be read. A number that no float64 holds is TOML all the same.
+Diagnostic toml_problem(const toml::parse_error& error, const Where& where,
+                        const std::string& path = "") {
+  const std::string text(error.description());
+  constexpr std::string_view start = "Error while parsing floating-point: '";
+  const bool is_too_large =
+      text.starts_with(start) && (text.ends_with("' could not be interpreted as a value") ||
+                                  text.ends_with("' is not representable in 64 bits"));
+  if (!is_too_large) return at(where, path, "not TOML: " + text);
+  Diagnostic d = at(where, path, "a number is out of range");
+  d.expected = "at most 1.8e308";
+  d.got = text.substr(start.size(), text.rfind('\'') - start.size());
+  return d;
+}
+
 struct Converter {
   std::string file;
   std::vector<Diagnostic>& errors;
@@ -213,8 +228,7 @@ ConfigValue parse_toml(std::string_view text, const std::string& file,
   }
   const toml::parse_result result = toml::parse(text, file);
   if (!result) {
-    errors.push_back(at(where_of(result.error().source(), file), "",
-                        "not TOML: " + std::string(result.error().description())));
+    errors.push_back(toml_problem(result.error(), where_of(result.error().source(), file)));
     return {};
   }
   return Converter{file, errors}.convert(result.table());
@@ -240,7 +254,7 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
   }
   const KeyInfo* info = train_keys().find(path);
   if (!parsed && is_meant_as_toml(written, info)) {
-    Diagnostic d = at(where, path, "not TOML: " + std::string(parsed.error().description()));
+    Diagnostic d = toml_problem(parsed.error(), where, path);
     d.got = written.substr(0, 200);
     errors.push_back(std::move(d));
     return;

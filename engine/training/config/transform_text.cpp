@@ -116,6 +116,8 @@ class CallParser {
     double value = 0;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), value);
+    if (error == std::errc::result_out_of_range)
+      throw std::invalid_argument("the number " + std::string(begin, end) + " is out of range");
     if (error != std::errc() || !std::isfinite(value))
       throw std::invalid_argument("a number is missing");
     at_ += static_cast<std::size_t>(end - begin);

@@ -26,6 +26,7 @@ double nearest(std::string_view number) {
   return ::strtod_l(std::string(number).c_str(), nullptr, plain);
 }
 
+/// Infinity only of a number that is too large: 1e400.
 template <class T>
 std::optional<T> number_in(std::string_view text) {
   text = trimmed(text);
@@ -36,10 +37,9 @@ std::optional<T> number_in(std::string_view text) {
   if constexpr (std::is_floating_point_v<T>) {
     if (error == std::errc::result_out_of_range) {
       value = nearest(text);
-    } else if (error != std::errc()) {
+    } else if (error != std::errc() || !std::isfinite(value)) {
       return std::nullopt;
     }
-    if (!std::isfinite(value)) return std::nullopt;
   } else if (error != std::errc()) {
     return std::nullopt;
   }
@@ -215,6 +215,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   const std::optional<double> parsed = number_in<double>(text);
   if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
   double value = *parsed;
+  if (std::isinf(value)) return bad("out of range", "a number up to 1.8e308");
   for (const Transform& function : field.numeric)
     value = number_function(function.kind)->apply(function, value);
   if (field.end != TableField::End::number) {

@@ -306,6 +306,22 @@ TEST(RunConfig, OverridesThatAreNoTomlSayWhy) {
   EXPECT_EQ(parse(minimal, {"run_dir={a,b}"}).run_dir, "/folder/{a,b}");
 }
 
+TEST(RunConfig, ATooLargeNumberIsOutOfRange) {
+  for (const char* number : {"1e400", "-1e400", "1.5e+400"}) {
+    const std::string shown = number[0] == '-' ? number + 1 : number;
+    EXPECT_THAT(
+        first_error("model = 'm.onnx'\nseed = 1\nbatch_size = " + std::string(number)),
+        AllOf(HasSubstr("train.toml:3:"),
+              HasSubstr("a number is out of range: expected at most 1.8e308, got " + shown)))
+        << number;
+    EXPECT_THAT(first_error(minimal, {"optimizer.lr=" + std::string(number)}),
+                HasSubstr("optimizer.lr: a number is out of range: expected at most 1.8e308, got " +
+                          std::string(number)));
+  }
+  EXPECT_EQ(parse(minimal, {"optimizer.lr=1e-400"}).optimizer.base.lr, 0);
+  EXPECT_THAT(first_error(minimal, {"optimizer.lr=1e"}), HasSubstr("not TOML: "));
+}
+
 TEST(RunConfig, AChoiceIsNotMadeOfAnotherType) {
   const std::string half = "precision.compute=float16";
   EXPECT_THAT(first_error(minimal, {half, "precision.loss_scale=true"}),
@@ -422,6 +438,8 @@ TEST(RunConfig, ErrorsByKind) {
   EXPECT_THAT(first_error(field + "[] }\n"), HasSubstr("no array is named"));
   const std::string fields = field + "'a', ";
   EXPECT_THAT(first_error(fields + "as = ['scale(1/0)'] }\n"), HasSubstr("division by zero"));
+  EXPECT_THAT(first_error(fields + "as = ['scale(1/1e400)'] }\n"),
+              HasSubstr("the number 1e400 is out of range"));
   EXPECT_THAT(first_error(fields + "as = ['scal(2)'] }\n"), HasSubstr("did you mean `scale`"));
   EXPECT_THAT(first_error(fields + "as = ['floa32'] }\n"), HasSubstr("did you mean `float32`"));
   EXPECT_THAT(first_error(fields + "as = ['random_flip'] }\n"), HasSubstr("move it to `augment`"));

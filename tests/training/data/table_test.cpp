@@ -312,6 +312,28 @@ TEST(Table, BadRowsHaveAPlace) {
               HasSubstr("there are no samples"));
 }
 
+TEST(Table, TooLargeNumbersAreNumbers) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "1\t1\n1e400\t1\n-1e400\t1\n1\t1e400\n1e39\t1\ninf\t1\n1e-400\t1\n");
+  const std::string a = folder / "a",
+                    text = error_of([&] {
+                      open_data(
+                          tsv(folder, "'n', 'k'", "x = 'n'\ny = { from = 'k', as = ['uint8'] }\n"));
+                    });
+  for (const std::string& line :
+       {a + ":2:1: data.fields.x: column `n`: out of range: expected a number up to 1.8e308, got "
+            "\"1e400\"",
+        a + ":3:1: data.fields.x: column `n`: out of range: expected a number up to 1.8e308, got "
+            "\"-1e400\"",
+        a + ":4:2: data.fields.y: column `k`: not a whole number in range: expected a whole number "
+            "from 0 to 255, got \"1e400\"",
+        a + ":5:1: data.fields.x: column `n`: out of range: expected a float32, got \"1e39\"",
+        a + ":6:1: data.fields.x: column `n`: not a number: expected a number, got \"inf\""}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_THAT(text, ::testing::Not(HasSubstr(a + ":7")));
+}
+
 TEST(Table, AnyBytesAreText) {
   const TemporaryFolder folder;
   write_file(folder / "a", std::string("1\t\xff\xfe\n\xff\tx\n2\t") + '\0' + "\n");
