@@ -116,9 +116,14 @@ TrainingResult Training::Impl::train() {
   my.first_step = my.position.step;
   my.other_bytes = my.copied_bytes();
   my.runner->start(my.position.step, my.position.data);
+  const auto goes_on = [&] {
+    const bool has_patience = my.evaluate();
+    if (!has_patience) my.say("stopped early: " + my.not_improved());
+    return has_patience;
+  };
   // Interrupted in that evaluation.
   if (my.first_step > 0 && my.evaluated_step != my.first_step && eval_every.due(my.first_step))
-    my.evaluate();
+    goes_on();
   while (my.position.step < static_cast<std::uint64_t>(my.length.steps) && !my.interrupted &&
          !my.patience_has_run_out()) {
     const std::uint64_t next = my.position.step + 1;
@@ -136,10 +141,7 @@ TrainingResult Training::Impl::train() {
       my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
     my.position.skipped_in_a_row = my.scale_watch.in_a_row();
     if (watch != nullptr) my.say(watch->report(result.step));
-    if (eval_every.due(my.position.step) && !my.evaluate()) {
-      my.say("stopped early: " + my.not_improved());
-      break;
-    }
+    if (eval_every.due(my.position.step) && !goes_on()) break;
     if (save_every.due(my.position.step)) my.save(false);
     if (my.is_interrupted()) break;
     if (my.config.max_seconds && seconds_since(my.started) > *my.config.max_seconds) {

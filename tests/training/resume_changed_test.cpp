@@ -215,5 +215,26 @@ TEST_F(ResumeChangedTest, ARunThatStoppedEarlyIsAtItsEnd) {
   EXPECT_EQ(run(with(keys, {"steps=11"}), 0, run_dir).result.steps, 11u);
 }
 
+TEST_F(ResumeChangedTest, AnEvaluationThatIsMadeUpForSaysThatItEndsTheRun) {
+  eval_ = testing::small_data(9, 9);
+  const Keys keys{
+      "optimizer.lr=0.0", "eval.every=\"2 steps\"", "batch_size=8", "eval.metrics=[\"loss\"]",
+      "eval.best=loss",   "eval.patience=1",        "steps=100"};
+  std::uint64_t step = 0;
+  TrainingHooks hooks;
+  hooks.on_progress = [&](const TrainingProgress& p) { step = p.step; };
+  hooks.stop_requested = [&] { return step == 4; };  // between the two passes of its evaluation
+  Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
+                    DataSets{train_, eval_}, hooks);
+  const TrainingResult stopped = training.run("", {});
+  ASSERT_TRUE(stopped.interrupted);
+  ASSERT_EQ(stopped.steps, 4u);
+  ASSERT_EQ(testing::metrics_of(stopped.run_dir).size(), 5u);  // one evaluation, four steps
+  const Trained resumed = run(keys, 0, stopped.run_dir);
+  EXPECT_EQ(resumed.result.steps, 4u);
+  EXPECT_THAT(resumed.messages,
+              Contains("stopped early: loss has not improved for 1 evaluations, at step 4"));
+}
+
 }  // namespace
 }  // namespace tandem
