@@ -1,11 +1,11 @@
 #include "api/auto_arguments.h"
 
 #include <algorithm>
-#include <cctype>
 #include <optional>
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/training/config/config_value.h"
 #include "placement/device_use.h"
 #include "placement/policy.h"
 #include "placement/quantities.h"
@@ -64,11 +64,7 @@ namespace {
 // "gpu=emulated:0,memory=2GiB" as an item of the table `devices`; texts stay as written.
 std::string device_item(const std::string& argument) {
   const std::size_t equals = argument.find('=');
-  const std::string name = argument.substr(0, equals);
-  const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-';
-  });
-  std::string item = (bare ? name : toml_string(name)) + " = { ";
+  std::string item = toml_key(argument.substr(0, equals)) + " = { ";
   const std::size_t start = item.size();
   for (std::size_t at = equals + 1; at < argument.size();) {
     const std::size_t end = std::min(argument.find(',', at), argument.size());

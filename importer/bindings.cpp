@@ -5,18 +5,13 @@
 #include <algorithm>
 #include <set>
 
+#include "engine/training/config/config_value.h"
 #include "importer/tensor_data.h"
 
 namespace tandem::importer {
 namespace {
 
 constexpr std::int64_t largest_extent = std::int64_t{1} << 40;
-
-/// What TOML takes without quotes.
-bool is_bare_key(const std::string& name) {
-  constexpr const char* bare = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  return name.find_first_not_of(bare) == std::string::npos;
-}
 
 class Binder {
  public:
@@ -155,7 +150,7 @@ class Binder {
             dim.dim_param().empty()
                 ? "export it with a name or an extent for this axis"
                 : fmt::format("bind it: the key model.bind.{}=N; `inspect` takes --bind {}=N",
-                              is_bare_key(name) ? name : '"' + name + '"', name));
+                              toml_key(name), name));
     return -1;
   }
 

@@ -10,6 +10,7 @@
 
 #include "api/planned_step.h"
 #include "engine/runtime/program.h"
+#include "engine/training/config/config_value.h"
 #include "tandem/tandem.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -333,6 +334,20 @@ TEST_F(PolicyAutoTest, DevicesMayHaveAnyName) {
   EXPECT_THAT(
       read("named.toml"),
       HasSubstr(R"(devices = { "my \"gpu\"" = { use = "emulated:0", memory = "256MiB" } })"));
+  // No ${ is replaced in keys.
+  const PolicyOptions plain = options("mlp", "plain.toml");
+  for (const char* name : {"${gpu}", "gpu.0", "é \\ #", "on"}) {
+    with.devices = {std::string(name) + "=emulated:0,memory=256MiB"};
+    with.policy = folder_ / "again.toml";
+    std::remove((folder_ / "again.toml").c_str());
+    policy_auto(with, automatic);
+    write("again.toml",
+          read("again.toml") + "rules = [ { at = \"**\", on = " + toml_string(name) + " } ]\n");
+    PolicyOptions later = plain;
+    later.devices.clear();
+    later.profile.clear();
+    EXPECT_TRUE(plan(later, "again.toml")["devices"].contains(name)) << read("again.toml");
+  }
   with.policy = folder_.path();
   try {
     policy_auto(with, automatic);

@@ -231,6 +231,11 @@ TEST(BadOperator, InputExtents) {
   const std::string text =
       error_of([&] { import_graph(free.file(), engine_operators(), with_evaluator()); });
   EXPECT_THAT(text, HasSubstr("the key model.bind.width=N; `inspect` takes --bind width=N"));
+  ModelMaker quoted;
+  quoted.free_input("x", {"N", "seq \"len\"", "8"}).output("y");
+  quoted.node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(error_of([&] { import_graph(quoted.file(), engine_operators(), with_evaluator()); }),
+              HasSubstr(R"(the key model.bind."seq \"len\""=N; `inspect`)"));
   ImportOptions options = with_evaluator();
   options.bind = {{"width", 5}};
   options.batch = 3;

@@ -130,19 +130,27 @@ bool is_meant_as_toml(std::string_view written, const KeyInfo* key) {
 }
 
 // "a.b.0" or "a.\"x.y\".0"
-std::vector<std::string> split_path(std::string_view path) {
+// The parts of `a.b.c=…`, and where the `=` stands (npos without one). Quoted parts are as toml_key
+// writes them: \" and \\ stand for themselves.
+std::pair<std::vector<std::string>, std::size_t> split_path(std::string_view text) {
   std::vector<std::string> parts(1);
   bool quoted = false;
-  for (const char c : path) {
-    if (c == '"') {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool escaped = quoted && text[i] == '\\' && i + 1 < text.size() &&
+                         (text[i + 1] == '"' || text[i + 1] == '\\');
+    if (escaped) {
+      parts.back() += text[++i];
+    } else if (text[i] == '"') {
       quoted = !quoted;
-    } else if (c == '.' && !quoted) {
+    } else if (text[i] == '=' && !quoted) {
+      return {std::move(parts), i};
+    } else if (text[i] == '.' && !quoted) {
       parts.emplace_back();
     } else {
-      parts.back() += c;
+      parts.back() += text[i];
     }
   }
-  return parts;
+  return {std::move(parts), std::string_view::npos};
 }
 
 bool fits(const ConfigValue& value, unsigned type) {
@@ -236,7 +244,7 @@ ConfigValue parse_toml(std::string_view text, const std::string& file,
 
 void apply_override(ConfigValue& root, const std::string& text, std::vector<Diagnostic>& errors) {
   const Where where{std::string(command_line)};
-  const std::size_t equals = text.find('=');
+  const auto [parts, equals] = split_path(text);
   if (equals == std::string::npos || equals == 0 || line_of_endless_key(text) != 0) {
     Diagnostic d = at(where, text.substr(0, 200), "not a setting");
     d.expected = "KEY=VALUE";
@@ -244,7 +252,6 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
     return;
   }
   const std::string path = text.substr(0, equals), written = text.substr(equals + 1);
-  const std::vector<std::string> parts = split_path(path);
 
   ConfigValue value;
   const toml::parse_result parsed = toml::parse("value = " + written);
@@ -337,6 +344,16 @@ std::string toml_string(std::string_view text) {
     }
   }
   return result + '"';
+}
+
+std::string toml_key(std::string_view name) {
+  constexpr std::string_view bare =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  if (!name.empty() && name.find_first_not_of(bare) == std::string_view::npos)
+    return std::string(name);
+  std::string quoted = toml_string(name);
+  for (std::size_t i = 0; (i = quoted.find("$${", i)) != std::string::npos;) quoted.erase(i, 1);
+  return quoted;
 }
 
 std::string toml_number(double value) {

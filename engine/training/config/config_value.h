@@ -57,8 +57,10 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
 /// A diagnostic at a place.
 Diagnostic at(const Where& where, std::string path, std::string message);
 
-// TOML spellings: a quoted string ("${" protected), a number that reads back exactly.
+// TOML spellings: a quoted string ("${" protected), a key (quoted where it has other characters
+// than letters, digits, _ and -; no ${ is replaced in keys), a number that reads back exactly.
 std::string toml_string(std::string_view text);
+std::string toml_key(std::string_view name);
 std::string toml_number(double value);
 
 inline constexpr std::string_view command_line = "command line";

@@ -70,18 +70,6 @@ class Inline {
   std::string text_ = "{";
 };
 
-// A key with other characters than letters, digits, _ and - is quoted; no ${ is replaced in keys.
-std::string toml_key(const std::string& key) {
-  const bool bare =
-      !key.empty() &&
-      key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
-          std::string::npos;
-  if (bare) return key;
-  std::string quoted = toml_string(key);
-  for (std::size_t i = 0; (i = quoted.find("$${", i)) != std::string::npos;) quoted.erase(i, 1);
-  return quoted;
-}
-
 void write_items(TomlWriter& out, std::string_view key, const std::vector<std::string>& items) {
   if (items.empty()) return;
   std::string text = "[\n";

@@ -293,6 +293,26 @@ TEST(RunConfig, OverridesReachEverything) {
   EXPECT_THAT(first_error(minimal, {"epochs.x=1"}), HasSubstr("only tables and lists"));
 }
 
+TEST(RunConfig, NamesThatTomlQuotesAreReadAgain) {
+  EXPECT_EQ(toml_key("sequence_2-B"), "sequence_2-B");
+  const std::pair<const char*, const char*> quoted[] = {{"", R"("")"},
+                                                        {"a.b", R"("a.b")"},
+                                                        {"two words", R"("two words")"},
+                                                        {"a = \"b\"", R"("a = \"b\"")"},
+                                                        {R"(a\b)", R"("a\\b")"},
+                                                        {"é", R"("é")"},
+                                                        {"${x}", R"("${x}")"}};
+  for (const auto& [name, key] : quoted) {
+    EXPECT_EQ(toml_key(name), key);
+    const std::string text = std::string("model = { file = 'm.onnx', bind = { ") + key +
+                             " = 5 } }\nsteps = 1\n[optimizer]\nkind = 'sgd'\n";
+    EXPECT_EQ(parse(text).model.bind, (std::map<std::string, std::int64_t>{{name, 5}})) << key;
+    EXPECT_EQ(parse(minimal, {std::string("model.bind.") + key + "=7"}).model.bind,
+              (std::map<std::string, std::int64_t>{{name, 7}}))
+        << key;
+  }
+}
+
 TEST(RunConfig, OverridesThatAreNoTomlSayWhy) {
   for (const char* text : {"parameters.shape=[{at='T', rows=1, rows=2}]",  // twice the same key
                            "parameters.shape=[{at='T', rows=9223372036854775808}]",  // 2^63
