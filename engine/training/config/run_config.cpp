@@ -62,6 +62,8 @@ void read_parameters(const TableReader& root, ParametersConfig& to) {
     freeze.where = rule.where();
     rule.read("at", freeze.at);
     rule.read("until", freeze.until);
+    if (freeze.until && freeze.until->unit == Duration::Unit::seconds)
+      rule.report(rule.find("until")->where, "until", "parameters thaw after steps or epochs");
   }
   for (const TableReader& rule : table.tables("load")) {
     LoadRule& load = to.load.emplace_back();

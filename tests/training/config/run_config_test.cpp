@@ -342,6 +342,11 @@ TEST(RunConfig, ATooLargeNumberIsOutOfRange) {
   EXPECT_THAT(first_error(minimal, {"optimizer.lr=1e"}), HasSubstr("not TOML: "));
 }
 
+TEST(RunConfig, ParametersThawAfterStepsOrEpochs) {
+  EXPECT_THAT(first_error(minimal, {"parameters.freeze=[{at='x', until='2 min'}]"}),
+              HasSubstr("parameters.freeze.0.until: parameters thaw after steps or epochs"));
+}
+
 TEST(RunConfig, AChoiceIsNotMadeOfAnotherType) {
   const std::string half = "precision.compute=float16";
   EXPECT_THAT(first_error(minimal, {half, "precision.loss_scale=true"}),
