@@ -52,6 +52,7 @@ Json position_json(const TrainingPosition& p) {
   if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
   if (!p.optimizers.empty()) json["optimizers"] = p.optimizers;
   if (!p.functions.empty()) json["functions"] = p.functions;
+  if (!p.thawed.empty()) json["thawed"] = p.thawed;
   return json;
 }
 
@@ -84,6 +85,7 @@ TrainingPosition position_of(const Json& json) {
   p.vocabularies = texts_of(json, "vocabularies");
   p.optimizers = texts_of(json, "optimizers");
   p.functions = texts_of(json, "functions");
+  if (json.contains("thawed")) p.thawed = json["thawed"].get<std::map<std::string, bool>>();
   return p;
 }
 

@@ -32,6 +32,7 @@ struct TrainingPosition {
   std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's
   std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
+  std::map<std::string, bool> thawed;             // StepRunner::thawed; older checkpoints lack it
 };
 
 struct CheckpointContent {

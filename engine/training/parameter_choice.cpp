@@ -1,7 +1,6 @@
 #include "engine/training/parameter_choice.h"
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 
 #include "engine/graph/selector.h"
@@ -46,19 +45,6 @@ class Selectors {
  private:
   const Graph& graph_;
 };
-
-bool still_frozen(const FreezeRule& rule, const TrainingRequest& request) {
-  if (!rule.until) return true;
-  switch (rule.until->unit) {
-    case Duration::Unit::steps:
-      return request.steps_done < rule.until->value;
-    case Duration::Unit::epochs:
-      return request.epochs_done < rule.until->value;
-    case Duration::Unit::seconds:
-      return true;
-  }
-  return true;
-}
 
 // `frozen`: the rules that hold now.
 [[noreturn]] void refuse_nothing_to_train(const RunConfig& config, const Graph& graph,
@@ -113,8 +99,8 @@ bool only_look_ups_read(const Graph& graph, const State& parameter) {
 std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
   request.config = &config;
-  request.epochs_done = std::numeric_limits<double>::infinity();
-  request.steps_done = std::numeric_limits<std::int64_t>::max();
+  for (const FreezeRule& rule : config.parameters.freeze)
+    request.thawed.push_back(rule.until.has_value());
   std::vector<Chosen> chosen = choose_parameters(forward, request);
   std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.cache_of.empty(); });
   return chosen;
@@ -135,9 +121,10 @@ std::vector<Chosen> choose_parameters(const Graph& graph, const TrainingRequest&
   std::vector<Selector> frozen;
   std::vector<const FreezeRule*> frozen_by;
   Groups groups;
-  for (const FreezeRule& rule : config.parameters.freeze) {
+  for (std::size_t i = 0; i < config.parameters.freeze.size(); ++i) {
+    const FreezeRule& rule = config.parameters.freeze[i];
     Selector selector = selectors.parse(rule.at, rule.where);
-    if (!still_frozen(rule, request)) continue;
+    if (i < request.thawed.size() && request.thawed[i]) continue;
     frozen.push_back(std::move(selector));
     frozen_by.push_back(&rule);
   }

@@ -21,7 +21,7 @@ struct StepRunner::Impl {
   std::vector<std::string> field_names;
   std::vector<int> fields;  // those that programs are fed
   std::map<PassShape, BoundProgram> programs;
-  std::vector<bool> frozen;  // per freeze rule, as the programs were built
+  std::vector<bool> thawed;  // per freeze rule, as the programs were built
   const BoundProgram* main = nullptr;
   std::unique_ptr<Loader> loader;
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
@@ -30,9 +30,9 @@ struct StepRunner::Impl {
   DataPosition position;
   ErrorWord errors;
 
-  std::vector<bool> frozen_now() const;
-  void build();
-  void build_where_due();
+  std::vector<bool> thawed_now() const;
+  void build(std::vector<bool> rules);
+  void build_where_due(std::vector<bool> rules);
   std::vector<PassShape> shapes() const;
   void open_loader();
   double denominator(const LossTerm& term, const Pass& first) const;
@@ -44,27 +44,18 @@ struct StepRunner::Impl {
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, const RunLength& length,
                        StateStore& states, std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config,
-                     parts,
-                     std::move(source),
-                     length,
-                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
-                     states,
-                     std::move(arenas),
-                     {},
-                     {},
-                     {},
-                     {},
-                     nullptr,
-                     nullptr,
-                     0,
-                     0,
-                     0,
-                     {},
-                     {}}) {
+    : impl_(new Impl{config, parts, std::move(source), length,
+                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length), states,
+                     std::move(arenas)}) {
   for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
-  impl_->build();
+  impl_->build(impl_->thawed_now());
 }
+
+namespace {
+std::string name_of(const FreezeRule& rule) {
+  return rule.at + (rule.until ? " until " + to_string(*rule.until) : "");
+}
+}  // namespace
 
 StepRunner::~StepRunner() = default;
 const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
@@ -79,11 +70,14 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
 bool StepRunner::states_are_whole() const { return impl_->whole; }
 double StepRunner::waited_for_data() const { return impl_->loader ? impl_->loader->waited() : 0; }
 
-std::vector<bool> StepRunner::Impl::frozen_now() const {
-  std::vector<bool> result;
-  for (const FreezeRule& rule : config.parameters.freeze) {
-    result.push_back(!rule.until ||
-                     !length.has_passed(*rule.until, static_cast<std::int64_t>(steps_done)));
+std::vector<bool> StepRunner::Impl::thawed_now() const {
+  std::vector<bool> result = thawed;
+  const std::vector<FreezeRule>& rules = config.parameters.freeze;
+  result.resize(rules.size());
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    result[i] =
+        result[i] || (rules[i].until &&
+                      length.has_passed(*rules[i].until, static_cast<std::int64_t>(steps_done)));
   }
   return result;
 }
@@ -110,8 +104,8 @@ std::vector<PassShape> StepRunner::Impl::shapes() const {
   return all;
 }
 
-void StepRunner::Impl::build() {
-  frozen = frozen_now();
+void StepRunner::Impl::build(std::vector<bool> rules) {
+  thawed = std::move(rules);
   programs.clear();
   for (const PassShape& shape : shapes()) {
     TrainingRequest request;
@@ -120,8 +114,7 @@ void StepRunner::Impl::build() {
     request.kind = shape.kind;
     request.samples = {shape.pass, shape.step};
     request.evaluate = parts.evaluate;
-    request.steps_done = static_cast<std::int64_t>(steps_done);
-    request.epochs_done = length.epoch(request.steps_done);
+    request.thawed = thawed;
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
     check_fed_inputs(training, config, request.fields);
@@ -136,16 +129,31 @@ void StepRunner::Impl::build() {
   fields = fed_fields(*main);
 }
 
-void StepRunner::Impl::build_where_due() {
-  if (frozen != frozen_now() || programs.size() != shapes().size()) build();
+void StepRunner::Impl::build_where_due(std::vector<bool> rules) {
+  if (thawed != rules || programs.size() != shapes().size()) build(std::move(rules));
 }
 
-void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length) {
+void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
+                         const std::map<std::string, bool>& thawed) {
   Impl& my = *impl_;
   my.length = length;
   my.schedule = Schedule(my.config.optimizer.schedule, my.config.optimizer.base.lr, length);
   my.steps_done = steps_done;
-  my.build_where_due();
+  std::vector<bool> then = my.thawed_now();
+  for (std::size_t i = 0; i < then.size(); ++i) {
+    const auto known = thawed.find(name_of(my.config.parameters.freeze[i]));
+    if (known != thawed.end()) then[i] = known->second;
+  }
+  my.build_where_due(std::move(then));
+}
+
+std::map<std::string, bool> StepRunner::thawed() const {
+  std::map<std::string, bool> rules;
+  for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
+    const FreezeRule& rule = impl_->config.parameters.freeze[i];
+    if (rule.until) rules[name_of(rule)] = impl_->thawed[i];
+  }
+  return rules;
 }
 
 void StepRunner::Impl::open_loader() {
@@ -174,7 +182,7 @@ void StepRunner::Impl::open_loader() {
 void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
   impl_->steps_done = steps_done;
   impl_->position = position;
-  impl_->build_where_due();
+  impl_->build_where_due(impl_->thawed_now());
   const std::vector<std::string> names = impl_->states.names();
   impl_->has_buffers = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
     return impl_->states.kind(name) == StateKind::buffer;
@@ -223,9 +231,9 @@ void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, doubl
 
 StepResult StepRunner::step(PassWatch* watch) {
   Impl& my = *impl_;
-  if (!my.config.parameters.freeze.empty() && my.frozen != my.frozen_now()) {
+  if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     my.loader.reset();
-    my.build();
+    my.build(std::move(now));
     my.open_loader();
   }
   StepResult result;

@@ -33,9 +33,14 @@ class StepRunner {
              std::shared_ptr<Arenas> arenas);
   ~StepRunner();
 
-  /// Builds the programs that are due after `steps_done` (freeze rules may end) of a run that now
-  /// has this length; before `start`.
-  void prepare(std::uint64_t steps_done, const RunLength& length);
+  /// Builds the programs of the step after `steps_done`, of a run that now has this length, in
+  /// which rules of parameters.freeze stood like `thawed` (others as the length says); before
+  /// `start`.
+  void prepare(std::uint64_t steps_done, const RunLength& length,
+               const std::map<std::string, bool>& thawed);
+  /// By rule of parameters.freeze with an end, "fc1 until 1.5 epochs": whether it had ended in the
+  /// last step. It then never holds again, whatever becomes of the batch size.
+  std::map<std::string, bool> thawed() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
   /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the

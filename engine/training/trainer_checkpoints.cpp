@@ -78,7 +78,8 @@ void Training::Impl::resume(const std::string& run_dir) {
         run_length(config, data.train->samples(),
                    {static_cast<std::int64_t>(content->position.step), content->position.data});
     // The states of its last step: some appear when frozen parameters thaw.
-    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1, length);
+    runner->prepare(std::max<std::uint64_t>(content->position.step, 1) - 1, length,
+                    content->position.thawed);
     restore_states(states, *content);
     carried = restore_loss_scale(states, config.precision, *content, path);
     if (states.has(skipped_steps_state)) {
@@ -176,6 +177,7 @@ void Training::Impl::save(bool finished, bool keep_all) {
 CheckpointSources Training::Impl::sources() const {
   CheckpointSources sources = sources_of(states);
   sources.position = position;
+  sources.position.thawed = runner->thawed();
   if (parts.aliases) sources.aliases = parts.aliases();
   leave_out_fixed_loss_scale(sources, config.precision);
   for (TensorSource& source : sources_of(carried)) sources.optimizer.push_back(std::move(source));

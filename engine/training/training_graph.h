@@ -22,9 +22,8 @@ struct TrainingRequest {
   FieldTypes fields;
   PassKind kind = PassKind::whole;
   StepSamples samples;
-  double epochs_done = 0;  // freeze rules with `until` end there
-  std::int64_t steps_done = 0;
-  Evaluator evaluate;  // empty: arithmetic on constants stays in the graph
+  std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
+  Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
 };
 
 /// A learning rate that is fed each step: the schedule's factor times `base`.

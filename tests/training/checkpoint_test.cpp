@@ -78,6 +78,7 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   written.position.larger_is_better = true;
   written.position.evaluations_without_better = 1;
   written.position.finished = true;
+  written.position.thawed = {{"fc1 until 1.5 epochs", true}, {"fc2 until 9 steps", false}};
   write_checkpoint(folder_.path(), written);
   const CheckpointContent read = read_checkpoint(path(7));
   expect_equal(read.model, written.model);
@@ -89,6 +90,7 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
             std::tie(b.step, b.samples, b.seed, b.held_out, b.batch_size, b.best, b.best_step,
                      b.best_metric, b.larger_is_better, b.evaluations_without_better, b.finished));
   EXPECT_EQ(a.data, b.data);
+  EXPECT_EQ(a.thawed, b.thawed);
 }
 
 TEST_F(CheckpointTest, TheManifestListsEveryFile) {

@@ -124,6 +124,39 @@ TEST_F(ResumeChangedTest, InterruptedAgainItGoesOnExactly) {
   EXPECT_EQ(testing::metrics_of(copy), testing::metrics_of(stopped.result.run_dir));
 }
 
+// 1.5 epochs are 9 steps of 4, and 2 of 22: step 10 trains what 22 would freeze until the epoch
+// ends.
+TEST_F(ResumeChangedTest, WhatHasThawedStaysThawed) {
+  const std::string freeze = "parameters.freeze=[{at=\"fc1\", until=\"1.5 epochs\"}]";
+  const Keys keys{"epochs=4", "steps=1000", "optimizer.momentum=0.9"};
+  const Trained stopped = run(with(keys, {freeze, "batch_size=4"}), 10);
+  const HostTensor start = stopped.training->states().read("fc1.weight");
+  const std::string copy = folder_ / "copy";
+  fs::copy(stopped.result.run_dir, copy, fs::copy_options::recursive);
+  const Trained resumed = run(with(keys, {freeze, "batch_size=22"}), 11, stopped.result.run_dir);
+  EXPECT_FALSE(testing::same_bytes(resumed.training->states().read("fc1.weight"), start));
+  // As without the rule: with the momentum of step 10.
+  const Trained never = run(with(keys, {"batch_size=22"}), 11, copy);
+  EXPECT_EQ(testing::difference(resumed.training->states(), never.training->states()), "");
+  // Another end is another rule.
+  const Trained again =
+      run(with(keys, {"parameters.freeze=[{at=\"fc1\", until=\"4 epochs\"}]", "batch_size=22"}), 12,
+          stopped.result.run_dir);
+  EXPECT_TRUE(testing::same_bytes(again.training->states().read("fc1.weight"),
+                                  resumed.training->states().read("fc1.weight")));
+}
+
+// 1.5 epochs are 2 steps of 22, and 9 of 4: 4 would have thawed before step 2, of which the
+// checkpoint has no momentum.
+TEST_F(ResumeChangedTest, WhatTheLastStepFrozeMayThawWithAnotherBatch) {
+  const Keys keys{"epochs=4", "steps=1000", "optimizer.momentum=0.9",
+                  "parameters.freeze=[{at=\"fc1\", until=\"1.5 epochs\"}]"};
+  const Trained stopped = run(with(keys, {"batch_size=22"}), 2);
+  const HostTensor start = stopped.training->states().read("fc1.weight");
+  const Trained resumed = run(with(keys, {"batch_size=4"}), 3, stopped.result.run_dir);
+  EXPECT_FALSE(testing::same_bytes(resumed.training->states().read("fc1.weight"), start));
+}
+
 TEST(RunLengthTest, AWarmUpInStepsThatIsOverStaysOver) {
   ScheduleConfig config;
   config.kind = ScheduleKind::linear;

@@ -108,17 +108,21 @@ TEST_F(TrainerTest, TheFirstOfStepsAndEpochsEndsTheRun) {
 // ---------------------------------------------------------------- freezing, rates, clipping
 
 TEST_F(TrainerTest, FrozenParametersThawOnTime) {
-  const std::string freeze = "parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]";
+  const auto until = [](const std::string& end) {
+    return "parameters.freeze=[{at=\"fc1\", until=\"" + end + "\"}]";
+  };
   const HostTensor start =
       run({"steps=1", "optimizer.lr=0.0"}).training->states().read("fc1.weight");
-  auto moved = [&](const std::string& steps) {
-    const HostTensor now = run({freeze, "steps=" + steps, "optimizer.kind=adam"})
+  auto moved = [&](const std::string& end, const std::string& steps) {
+    const HostTensor now = run({until(end), "steps=" + steps, "optimizer.kind=adam"})
                                .training->states()
                                .read("fc1.weight");
     return !std::equal(start.as<float>().begin(), start.as<float>().end(), now.as<float>().begin());
   };
-  EXPECT_FALSE(moved("3"));
-  EXPECT_TRUE(moved("4"));
+  EXPECT_FALSE(moved("3 steps", "3"));
+  EXPECT_TRUE(moved("3 steps", "4"));
+  EXPECT_FALSE(moved("1.4 epochs", "4"));  // 4.2 steps
+  EXPECT_TRUE(moved("1.4 epochs", "5"));
 }
 
 TEST_F(TrainerTest, RatesFollowTheSchedule) {

@@ -10,6 +10,7 @@
 #include "api/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
+#include "engine/training/run_length.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/support.h"
 
@@ -36,7 +37,8 @@ class TrainingGraphTest : public ::testing::Test {
     request.fields = {{"labels", {DType::int64, {4}}}};
     request.kind = kind;
     request.samples = {4, kind == PassKind::whole ? 4 : 8};
-    request.steps_done = steps_done;
+    for (const FreezeRule& rule : config.parameters.freeze)
+      request.thawed.push_back(rule.until && RunLength().has_passed(*rule.until, steps_done));
     TrainingGraph made = build_training_graph(operators_, forward, request);
     verify(made.graph);
     return made;
