@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "importer/initializers.h"
+#include "importer/inlined.h"
 #include "importer/node_context.h"
 #include "importer/operators/all.h"
 #include "importer/tensor_data.h"
@@ -36,14 +37,6 @@ void mark_bad(Scope& scope, const onnx::NodeProto& node) {
   }
 }
 
-[[noreturn]] void unsupported(const std::string& path, std::string message, std::string fix = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.path = path;
-  d.fix = std::move(fix);
-  throw Unsupported(ErrorKind::usage, std::move(d));
-}
-
 // Arity, attribute names and attribute types, by ONNX's own description of the operator.
 void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& node,
                           const std::string& path) {
@@ -54,75 +47,6 @@ void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& n
     d.message = fmt::format("{}: {}", node.op_type(), error.what());
     d.path = path;
     throw Error(ErrorKind::usage, std::move(d));
-  }
-}
-
-// A node of a function's body as it is in this call: attributes that refer to the call's are filled
-// in or left out, inputs that the call does not give are absent.
-onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
-  onnx::NodeProto result = node;
-  for (int i = 0; i < result.input_size(); ++i) {
-    if (scope.find(result.input(i)) == nullptr) result.set_input(i, "");
-  }
-  result.clear_attribute();
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.ref_attr_name().empty()) {
-      *result.add_attribute() = attribute;
-    } else if (const auto given = scope.attributes.find(attribute.ref_attr_name());
-               given != scope.attributes.end()) {
-      onnx::AttributeProto& filled = *result.add_attribute();
-      filled = *given->second;
-      filled.set_name(attribute.name());
-    }
-  }
-  return result;
-}
-
-// A call: its own names, its operands under the names of the formal inputs.
-void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call,
-                    const onnx::FunctionProto& function, const Opsets& opsets,
-                    const std::string& path, bool fixed_path) {
-  if (caller.depth >= session.file.limits.nesting) {
-    unsupported(path, fmt::format("functions call each other more than {} deep",
-                                  session.file.limits.nesting));
-  }
-  Scope scope;
-  scope.opsets = &opsets;
-  scope.path = path;
-  scope.fixed_path = fixed_path;
-  scope.in_function = true;
-  scope.depth = caller.depth + 1;
-  scope.prefix = fmt::format("{}:", ++session.scopes);
-  if (call.input_size() > function.input_size()) unsupported(path, "a call with too many inputs");
-  for (int i = 0; i < call.input_size(); ++i) {
-    if (call.input(i).empty()) continue;
-    const Term* term = caller.find(call.input(i));
-    if (term != nullptr) scope.names[function.input(i)] = *term;
-  }
-  for (const onnx::AttributeProto& attribute : function.attribute_proto()) {
-    scope.attributes[attribute.name()] = &attribute;
-  }
-  for (const onnx::AttributeProto& attribute : call.attribute()) {
-    if (attribute.ref_attr_name().empty()) {
-      scope.attributes[attribute.name()] = &attribute;
-    } else if (const auto given = caller.attributes.find(attribute.ref_attr_name());
-               given != caller.attributes.end()) {
-      scope.attributes[attribute.name()] = given->second;
-    }
-  }
-  for (const onnx::NodeProto& node : function.node()) {
-    lower_node(session, scope, settled(node, scope));
-  }
-  for (int i = 0; i < call.output_size() && i < function.output_size(); ++i) {
-    if (call.output(i).empty()) continue;
-    const Term* term = scope.find(function.output(i));
-    if (term == nullptr) continue;
-    caller.names[call.output(i)] = *term;
-    session.record.shapes[caller.prefix + call.output(i)] = term->type.shape;
-    if (caller.main && term->id &&
-        session.builder.graph().value(term->id).kind == ValueKind::computed) {
-      session.builder.rename(term->id, call.output(i));
-    }
   }
 }
 
@@ -189,41 +113,6 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
   lower_function(session, scope, node, body, opsets, path, true);
   blame_outer(session, reported, node.op_type());
   return true;
-}
-
-// If with a condition that is known: the nodes of the branch taken.
-void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node,
-              const std::string& path) {
-  const Term* condition = node.input_size() == 1 ? scope.find(node.input(0)) : nullptr;
-  if (condition == nullptr || !condition->constant || condition->type.elements() != 1) {
-    unsupported(path, "If: only conditions that are known before the run are supported",
-                "export the model with static control flow");
-  }
-  const char* wanted = condition->constant->number(0) != 0 ? "then_branch" : "else_branch";
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() != wanted || !attribute.has_g()) continue;
-    const onnx::GraphProto& graph = attribute.g();
-    Scope inner;
-    inner.outer = &scope;
-    inner.opsets = scope.opsets;
-    inner.attributes = scope.attributes;
-    inner.path = scope.path;
-    inner.in_function = scope.in_function;
-    inner.fixed_path = scope.fixed_path;
-    inner.depth = scope.depth + 1;
-    inner.prefix = fmt::format("{}:", ++session.scopes);
-    for (const onnx::TensorProto& tensor : graph.initializer()) {
-      inner.names[tensor.name()] =
-          session.constant(read_tensor(tensor, session.file, tensor.name()));
-    }
-    for (const onnx::NodeProto& each : graph.node()) lower_node(session, inner, each);
-    for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
-      const Term* term = inner.find(graph.output(i).name());
-      if (term != nullptr && !node.output(i).empty()) scope.names[node.output(i)] = *term;
-    }
-    return;
-  }
-  unsupported(path, "If: a branch is missing");
 }
 
 void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
