@@ -30,6 +30,21 @@ onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
   return result;
 }
 
+// `what`, a function or a branch, makes `made` outputs; the node may name fewer.
+void check_outputs(const onnx::NodeProto& node, const std::string& what, int made,
+                   const std::string& path) {
+  int named = node.output_size();
+  while (named > 0 && node.output(named - 1).empty()) --named;
+  if (named <= made) return;
+  Diagnostic d;
+  d.message = fmt::format("{} has no output for '{}'", what, node.output(named - 1));
+  d.path = path;
+  d.expected = fmt::format("at most {} output{}", made, made == 1 ? "" : "s");
+  d.got = std::to_string(named);
+  d.fix = "the file is damaged: export the model again";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 }  // namespace
 
 void unsupported(const std::string& path, std::string message, std::string fix) {
@@ -56,6 +71,7 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
   scope.depth = caller.depth + 1;
   scope.prefix = fmt::format("{}:", ++session.scopes);
   if (call.input_size() > function.input_size()) unsupported(path, "a call with too many inputs");
+  check_outputs(call, fmt::format("function '{}'", function.name()), function.output_size(), path);
   for (int i = 0; i < call.input_size(); ++i) {
     if (call.input(i).empty()) continue;
     const Term* term = caller.find(call.input(i));
@@ -78,7 +94,11 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
   for (int i = 0; i < call.output_size() && i < function.output_size(); ++i) {
     if (call.output(i).empty()) continue;
     const Term* term = scope.find(function.output(i));
-    if (term == nullptr) continue;
+    if (term == nullptr) {
+      unsupported(path, fmt::format("'{}' is output '{}' of function '{}', an input that this call "
+                                    "leaves out",
+                                    call.output(i), function.output(i), function.name()));
+    }
     caller.names[call.output(i)] = *term;
     session.record.shapes[caller.prefix + call.output(i)] = term->type.shape;
     if (caller.main && term->id &&
@@ -99,6 +119,7 @@ void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node,
   for (const onnx::AttributeProto& attribute : node.attribute()) {
     if (attribute.name() != wanted || !attribute.has_g()) continue;
     const onnx::GraphProto& graph = attribute.g();
+    check_outputs(node, fmt::format("If: {}", wanted), graph.output_size(), path);
     Scope inner;
     inner.outer = &scope;
     inner.opsets = scope.opsets;
