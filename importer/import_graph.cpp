@@ -6,6 +6,7 @@
 
 #include "engine/graph/rewrite.h"
 #include "importer/bindings.h"
+#include "importer/branches.h"
 #include "importer/grown_tables.h"
 #include "importer/initializers.h"
 #include "importer/tensor_data.h"
@@ -223,6 +224,8 @@ class Import {
       }
       summary.parameters.push_back(std::move(parameter));
     }
+    for (ParameterSummary& fixed : fixed_weights(file_))
+      summary.parameters.push_back(std::move(fixed));
     for (const onnx::NodeProto& node : graph_.node()) {
       const std::string domain = domain_of(node.domain());
       ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];

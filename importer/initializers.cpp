@@ -46,22 +46,12 @@ struct Uses {
   std::string other;          // anything else
 };
 
-bool is_weight(const std::string& op, int input, const HostTensor& value) {
-  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm") return input >= 1;
-  if (op == "MatMul") return value.shape().size() >= 2;
-  if (op == "BatchNormalization" || op == "LayerNormalization") return input == 1 || input == 2;
-  if (op == "Gather") return input == 0;
-  return false;
-}
-
 std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
                                                const std::vector<bool>& needed) {
   std::unordered_map<std::string, Uses> uses;
   const onnx::GraphProto& graph = file.model->graph();
   const ModulePaths modules(*file.model);
-  for (int n = 0; n < graph.node_size(); ++n) {
-    if (!needed[static_cast<std::size_t>(n)]) continue;
-    const onnx::NodeProto& node = graph.node(n);
+  const auto add = [&](const onnx::NodeProto& node, const auto& self) -> void {
     std::string path = modules.operator_path(node);
     if (path.empty()) path = node.op_type();
     const bool standard = domain_of(node.domain()).empty();
@@ -73,16 +63,22 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
         use.setting_of = path;
       } else if (standard && node.op_type() == "BatchNormalization" && i >= 3) {
         use.statistics_of = path;
-      } else if (standard && is_weight(node.op_type(), i, value->second)) {
+      } else if (standard && is_weight(node.op_type(), i, value->second.shape().size())) {
         use.weight_of = path;
       } else if (node.op_type() != "Shape" && node.op_type() != "Size" &&
                  node.op_type() != "CastLike") {
         use.other = path;
       }
     }
-    for (const std::string& name : reads_of(node)) {
-      if (file.initializers.count(name) > 0) uses[name];  // captured by a graph inside the node
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      for (const onnx::NodeProto& inner : attribute.g().node()) self(inner, self);
     }
+    for (const std::string& name : reads_of(node)) {
+      if (file.initializers.count(name) > 0) uses[name];  // also what graphs inside it return
+    }
+  };
+  for (int n = 0; n < graph.node_size(); ++n) {
+    if (needed[static_cast<std::size_t>(n)]) add(graph.node(n), add);
   }
   return uses;
 }
@@ -128,6 +124,14 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
 }
 
 }  // namespace
+
+bool is_weight(const std::string& op, int input, std::size_t rank) {
+  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm") return input >= 1;
+  if (op == "MatMul") return rank >= 2;
+  if (op == "BatchNormalization" || op == "LayerNormalization") return input == 1 || input == 2;
+  if (op == "Gather") return input == 0;
+  return false;
+}
 
 std::vector<std::string> reads_of(const onnx::NodeProto& node) {
   std::vector<std::string> names;

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <set>
 
+#include "importer/branches.h"
 #include "importer/check_file.h"
 #include "importer/external_data.h"
 #include "importer/onnx_content.h"
@@ -101,6 +102,7 @@ std::shared_ptr<const OnnxFile::Content> read(std::string_view bytes, std::files
   content->limits = limits;
   content->model = parse(bytes, content->path, limits);
   check_file(*content);
+  lift_branch_weights(*content->model);
   content->external = std::make_shared<ExternalFiles>(content->path, content->folder);
   for (const onnx::TensorProto& tensor : content->model->graph().initializer()) {
     // Tensors of other types are refused where a node reads them.

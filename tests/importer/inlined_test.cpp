@@ -2,13 +2,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "engine/graph/error.h"
+#include "importer/export_graph.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 using namespace testing;
 
 /// If on the constant `yes` over x [2, 3]; its branches are the graphs of other makers.
@@ -83,6 +88,100 @@ TEST(Inlined, OutputsThatABranchDoesNotMake) {
   EXPECT_THAT(error_of([&] { import_graph(file, engine_operators(), with_evaluator()); }),
               HasSubstr("choice: If: then_branch has no output for 'z': expected at most 1 output, "
                         "got 2"));
+}
+
+// y = x · w, with w [3, 3] of each branch. Columns of 0.5 + i/8 sum to 2.625, 3 and 3.375, those of
+// 1 + i/8 to 1.5 more.
+class BranchWeights : public ::testing::Test {
+ protected:
+  static IfModel model(bool taken) {
+    IfModel choice(taken);
+    for (const auto& [name, first] : {std::pair{"then_branch", 0.5f}, {"else_branch", 1.0f}}) {
+      ModelMaker branch;
+      branch.weight("w", {3, 3}, first).node("MatMul", {"x", "w"}, {std::string(name) + "_y"});
+      branch.output(std::string(name) + "_y");
+      choice.branch(name, branch);
+    }
+    return choice;
+  }
+  static double first_result(const Graph& graph) {
+    const HostTensor ones = HostTensor::from<float>({2, 3}, std::vector<float>(6, 1.0f));
+    return run_graph(graph, {{"x", ones}}).at(0).second.number(0);
+  }
+  static const ParameterSummary& parameter(const ImportResult& result, const std::string& name) {
+    for (const ParameterSummary& p : result.summary.parameters) {
+      if (p.name == name) return p;
+    }
+    throw std::runtime_error("no parameter " + name);
+  }
+};
+
+TEST_F(BranchWeights, AreParametersOfTheirOwnNames) {
+  for (const bool taken : {true, false}) {
+    const std::string used = taken ? "w" : "w_2", other = taken ? "w_2" : "w";
+    const IfModel choice = model(taken);
+    const ImportResult result = import_graph(choice.m.file(), engine_operators(), with_evaluator());
+    ASSERT_NE(result.graph.find_state(used), nullptr);
+    EXPECT_TRUE(result.graph.find_state(used)->trainable);
+    EXPECT_EQ(first_result(result.graph), taken ? 2.625 : 4.125);
+    EXPECT_EQ(parameter(result, used).reason, "a float32 initializer that reaches 'y'");
+    EXPECT_FALSE(parameter(result, other).trainable);
+    EXPECT_EQ(parameter(result, other).reason, "reaches no output");
+  }
+}
+
+TEST_F(BranchWeights, AreExportedAsTheyWereTrained) {
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "trained.onnx";
+  const HostTensor trained = HostTensor::from<float>({3, 3}, std::vector<float>(9, 2.0f));
+  ExportOptions options;
+  options.import = with_evaluator();
+  export_graph(model(false).m.file(), engine_operators(), {{"w_2", trained}}, to, options);
+  const ImportResult again = import_graph(OnnxFile::open(to), engine_operators(), with_evaluator());
+  EXPECT_EQ(first_result(again.graph), 6.0);
+}
+
+// A BatchNormalization in a branch, as in the main graph.
+TEST_F(BranchWeights, HaveTheRolesOfTheirPlaces) {
+  IfModel choice(true);
+  ModelMaker branch;
+  for (const char* name : {"scale", "bias", "mean", "var"}) branch.weight(name, {3});
+  branch.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"h"});
+  branch.output("h");
+  choice.branch("then_branch", branch);
+  ModelMaker other;
+  other.node("Relu", {"x"}, {"h2"});
+  other.output("h2");
+  choice.branch("else_branch", other);
+  const ImportResult result = import_graph(choice.m.file(), engine_operators(), with_evaluator());
+  std::vector<std::string> trained, buffers;
+  for (const State& state : result.graph.states)
+    (state.kind == StateKind::buffer ? buffers : trained).push_back(state.name);
+  EXPECT_THAT(trained, UnorderedElementsAre("scale", "bias"));
+  EXPECT_THAT(buffers, UnorderedElementsAre("mean", "var"));
+}
+
+TEST_F(BranchWeights, ThatStayConstantsAreNamed) {
+  IfModel choice(true);
+  ModelMaker branch;
+  onnx::TensorProto& tensor = *branch.node("Constant", {}, {"fixed"}).add_attribute()->mutable_t();
+  branch.graph().mutable_node(0)->mutable_attribute(0)->set_name("value");
+  branch.graph().mutable_node(0)->mutable_attribute(0)->set_type(onnx::AttributeProto::TENSOR);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  for (const int extent : {3, 4}) tensor.add_dims(extent);
+  for (int i = 0; i < 12; ++i) tensor.add_float_data(1);
+  branch.node("MatMul", {"x", "fixed"}, {"h"});
+  branch.output("h");
+  choice.branch("then_branch", branch);
+  ModelMaker returned;
+  returned.weight("given", {2, 4}).output("given");
+  choice.branch("else_branch", returned);
+  const ImportResult result = import_graph(choice.m.file(), engine_operators(), with_evaluator());
+  EXPECT_THAT(result.graph.states, IsEmpty());
+  EXPECT_EQ(parameter(result, "fixed").reason, "a Constant node, not an initializer");
+  EXPECT_EQ(parameter(result, "fixed").type, (TensorType{DType::float32, {3, 4}}));
+  EXPECT_EQ(parameter(result, "given").reason,
+            "an initializer in else_branch of 'choice', not of the main graph");
 }
 
 }  // namespace
