@@ -1,41 +1,22 @@
 // The distinct rows among look-up indices, and the positions of each: indices are dealt to buckets
 // of neighbouring rows and each bucket is counted in the first cache; where the table is large
-// against the batch, a radix sort. Absent indices are sorted as those of a row behind the table's
-// last one, which is then dropped: leaving them out before would take a branch that, where many are
-// absent, cannot be foretold.
+// against the batch, a radix sort (radix_rows.cpp). Absent indices are sorted as those of a row
+// behind the table's last one, which is then dropped: leaving them out before would take a branch
+// that, where many are absent, cannot be foretold.
 #include <bit>
 #include <cstring>
 
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/rows/rows.h"
+#include "kernels/cpu/rows/row_sort.h"
 
 namespace tandem {
+namespace row_sort {
 namespace {
 
-constexpr int most_bucket_bits = 12;      // table rows of a bucket: its counters are 16 KiB
 constexpr int most_counted_bits = 22;     // table rows of a sort by buckets
 constexpr std::int64_t rows_per_id = 16;  // and at most so many for each id
-constexpr int most_parts = 16;
-
-struct Plan {
-  bool buckets = true;
-  int parts = 1;
-  int position_bits = 0;
-  int bucket_bits = 0;             // of the sort by buckets: table rows of one
-  int digit_bits = 0, passes = 0;  // of the radix sort
-  std::size_t bytes = 0;
-
-  /// Of rows 0 to table_rows.
-  std::int64_t bucket_count(std::int64_t table_rows) const {
-    return (table_rows >> bucket_bits) + 1;
-  }
-  /// An element of the sort by buckets fits 32 bits.
-  bool narrow() const { return bucket_bits + position_bits <= 32; }
-};
 
 int bits_of(std::int64_t largest) { return std::bit_width(static_cast<std::uint64_t>(largest)); }
-
-std::size_t padded(std::int64_t bytes) { return (static_cast<std::size_t>(bytes) + 63) / 64 * 64; }
 
 Plan plan_for(std::int64_t n, std::int64_t table_rows, int threads) {
   Plan plan;
@@ -57,74 +38,6 @@ Plan plan_for(std::int64_t n, std::int64_t table_rows, int threads) {
   plan.bytes = 2 * padded(n * 8) +
                static_cast<std::size_t>(plan.parts) * padded(std::int64_t{4} << plan.digit_bits);
   return plan;
-}
-
-struct Ids {
-  const IdArray* arrays;
-  int count;
-  std::int64_t table_rows;
-
-  bool negative = true;  // there may be some below 0, absent ones among them
-
-  /// table_rows for an absent id. Where those are, they come in no order that branches could
-  /// foretell.
-  template <class Id>
-  std::int64_t row_of_any(Id raw) const {
-    std::int64_t id = raw;
-    id += table_rows & (id >> 63);
-    id &= ~(id >> 63);
-    const std::int64_t inside = std::min(id, table_rows - 1);
-    const std::int64_t absent = -static_cast<std::int64_t>(raw == absent_id<Id>);
-    return (inside & ~absent) | (table_rows & absent);
-  }
-  template <class Id, class F>
-  bool visit_array(const Id* data, std::int64_t first, std::int64_t from, std::int64_t to,
-                   F f) const {
-    Id all = 0;
-    if (negative) {
-      for (std::int64_t i = from; i < to; ++i) f(first + i, row_of_any(data[i]));
-    } else {
-      const auto last = static_cast<std::uint64_t>(table_rows - 1);
-      for (std::int64_t i = from; i < to; ++i) {
-        all |= data[i];
-        const auto id = static_cast<std::uint64_t>(std::int64_t{data[i]});
-        f(first + i, static_cast<std::int64_t>(std::min(id, last)));
-      }
-    }
-    return all < 0;
-  }
-
-  /// f(position, row) for positions begin..end, in order. Returns whether `negative` was wrong, and
-  /// so were rows.
-  template <class F>
-  bool visit(std::int64_t begin, std::int64_t end, F f) const {
-    std::int64_t first = 0;
-    bool wrong = false;
-    for (int a = 0; a < count && first < end; ++a) {
-      const std::int64_t from = std::max(begin, first) - first;
-      const std::int64_t to = std::min(end - first, arrays[a].count);
-      wrong |=
-          arrays[a].wide
-              ? visit_array(static_cast<const std::int64_t*>(arrays[a].data), first, from, to, f)
-              : visit_array(static_cast<const std::int32_t*>(arrays[a].data), first, from, to, f);
-      first += arrays[a].count;
-    }
-    return wrong;
-  }
-};
-
-// Fills slots[part][digit], which hold counts, with where each begins: digit by digit, and within
-// one part by part.
-void counts_to_starts(std::int32_t* slots, std::int64_t stride, int parts, std::int64_t digits) {
-  std::int32_t start = 0;
-  for (std::int64_t digit = 0; digit < digits; ++digit) {
-    for (int part = 0; part < parts; ++part) {
-      std::int32_t& slot = slots[part * stride + digit];
-      const std::int32_t own = slot;
-      slot = start;
-      start += own;
-    }
-  }
 }
 
 // An element is a row of its bucket << position_bits | position. Buckets and parts keep the order
@@ -270,87 +183,6 @@ std::int64_t bucket_sort(Ids ids, std::int64_t n, const RowGroups& groups, const
   return count;
 }
 
-// Least significant digit first; an element is row << position_bits | position. Each pass keeps
-// the order of equal digits, so that positions stay ascending.
-template <class Row>
-std::int64_t radix_sort(const Ids& ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
-                        void* scratch) {
-  auto* from = static_cast<std::uint64_t*>(scratch);
-  auto* to = from + padded(n * 8) / 8;
-  auto* slots = reinterpret_cast<std::int32_t*>(to + padded(n * 8) / 8);
-  const std::int64_t digits = std::int64_t{1} << plan.digit_bits;
-  const auto stride = static_cast<std::int64_t>(padded(digits * 4) / 4);
-  const std::uint64_t mask = static_cast<std::uint64_t>(digits) - 1;
-  const int parts = plan.parts, position_bits = plan.position_bits;
-
-  for (int pass = 0; pass < plan.passes; ++pass) {
-    const int shift = position_bits + pass * plan.digit_bits;
-    const auto visit = [&](const Range& range, auto f) {
-      if (pass > 0) {
-        for (std::int64_t i = range.begin; i < range.end; ++i) f(from[i]);
-        return;
-      }
-      ids.visit(range.begin, range.end, [&](std::int64_t position, std::int64_t row) {
-        f(static_cast<std::uint64_t>(row) << position_bits | static_cast<std::uint64_t>(position));
-      });
-    };
-    parallel_parts(parts, [&](int part) {
-      std::int32_t* own = slots + part * stride;
-      std::memset(own, 0, static_cast<std::size_t>(digits) * 4);
-      visit(part_of(n, part, parts), [=](std::uint64_t x) { ++own[x >> shift & mask]; });
-    });
-    counts_to_starts(slots, stride, parts, digits);
-    parallel_parts(parts, [&](int part) {
-      std::int32_t* own = slots + part * stride;
-      visit(part_of(n, part, parts), [=](std::uint64_t x) { to[own[x >> shift & mask]++] = x; });
-    });
-    std::swap(from, to);
-  }
-
-  const std::uint64_t* end =
-      std::lower_bound(from, from + n, static_cast<std::uint64_t>(ids.table_rows) << position_bits);
-  const std::int64_t present = end - from;
-  const auto starts_group = [=](std::int64_t i) {
-    return i == 0 || from[i] >> position_bits != from[i - 1] >> position_bits;
-  };
-  std::int64_t before[most_parts + 1] = {};
-  parallel_parts(parts, [&](int part) {
-    const Range range = part_of(present, part, parts);
-    std::int64_t count = 0;
-    for (std::int64_t i = range.begin; i < range.end; ++i) count += starts_group(i);
-    before[part + 1] = count;
-  });
-  for (int part = 0; part < parts; ++part) before[part + 1] += before[part];
-  Row* rows = static_cast<Row*>(groups.rows);
-  const std::uint64_t position_mask = (std::uint64_t{1} << position_bits) - 1;
-  parallel_parts(parts, [&](int part) {
-    const Range range = part_of(present, part, parts);
-    std::int64_t group = before[part];
-    for (std::int64_t i = range.begin; i < range.end; ++i) {
-      groups.order[i] = static_cast<std::int32_t>(from[i] & position_mask);
-      if (!starts_group(i)) continue;
-      rows[group] = static_cast<Row>(from[i] >> position_bits);
-      groups.offsets[group++] = static_cast<std::int32_t>(i);
-    }
-  });
-  const std::int64_t count = before[parts];
-  groups.offsets[count] = static_cast<std::int32_t>(present);
-  std::fill(groups.order + present, groups.order + n, -1);
-  if (groups.inverse == nullptr) return count;
-  for (std::int64_t i = present; i < n; ++i) {
-    groups.inverse[from[i] & position_mask] = absent_id<std::int32_t>;
-  }
-  parallel_parts(parts, [&](int part) {
-    const Range range = part_of(present, part, parts);
-    std::int64_t group = before[part] - 1;
-    for (std::int64_t i = range.begin; i < range.end; ++i) {
-      group += starts_group(i);
-      groups.inverse[from[i] & position_mask] = static_cast<std::int32_t>(group);
-    }
-  });
-  return count;
-}
-
 template <class Row>
 std::int64_t sort(const Ids& ids, std::int64_t n, const RowGroups& groups, const Plan& plan,
                   void* scratch) {
@@ -360,9 +192,10 @@ std::int64_t sort(const Ids& ids, std::int64_t n, const RowGroups& groups, const
 }
 
 }  // namespace
+}  // namespace row_sort
 
 std::size_t unique_rows_scratch_bytes(std::int64_t ids, std::int64_t table_rows, int threads) {
-  return plan_for(ids, table_rows, threads).bytes;
+  return row_sort::plan_for(ids, table_rows, threads).bytes;
 }
 
 std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows,
@@ -373,10 +206,10 @@ std::int64_t unique_rows(const IdArray* ids, int arrays, std::int64_t table_rows
     groups.offsets[0] = 0;
     return 0;
   }
-  const Plan plan = plan_for(n, table_rows, threads);
-  const Ids all{ids, arrays, table_rows};
-  return groups.wide_rows ? sort<std::int64_t>(all, n, groups, plan, scratch)
-                          : sort<std::int32_t>(all, n, groups, plan, scratch);
+  const row_sort::Plan plan = row_sort::plan_for(n, table_rows, threads);
+  const row_sort::Ids all{ids, arrays, table_rows};
+  return groups.wide_rows ? row_sort::sort<std::int64_t>(all, n, groups, plan, scratch)
+                          : row_sort::sort<std::int32_t>(all, n, groups, plan, scratch);
 }
 
 }  // namespace tandem
