@@ -196,6 +196,7 @@ std::string selector_part(std::string_view name) {
   for (char& c : part) {
     if (std::string_view("*{},").find(c) != std::string_view::npos) c = '?';
   }
+  if (part.starts_with("re:")) part[0] = '?';  // a module called `re`, no regular expression
   return part;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "engine/graph/builder.h"
 #include "placement/auto_groups.h"
 #include "placement/auto_rules.h"
 #include "placement/auto_search.h"
@@ -108,6 +109,32 @@ TEST(AutoRules, SayWhatWasChosen) {
         }
       }
     }
+  }
+}
+
+// Written as TOML and read again, each selector means its operator and no other.
+TEST(AutoRules, OperatorsMayHaveAnyName) {
+  const std::vector<std::string> paths = {R"(say "hi".Relu)", R"(back\slash.Relu)", "größe 2.Relu",
+                                          "${home}.Relu",     "a{0..3},b*.Relu",    "re:x.Relu",
+                                          "# no comment.Relu"};
+  const OperatorSet operators = all_operators();
+  GraphBuilder b(operators);
+  ValueId x = b.input("x", {DType::float32, {4}});
+  for (const std::string& path : paths) {
+    b.set_scope({path, Phase::forward, {}});
+    x = b.add_node("Relu", {x});
+  }
+  b.output("y", x);
+  const AutoGroups groups = make_auto_groups(b.finish(), {}, 20);
+  ASSERT_EQ(groups.groups.size(), paths.size());
+  for (std::size_t g = 0; g < paths.size(); ++g) {
+    AutoChoices choices(paths.size(), {0, -1, -1});
+    choices[g] = {1, -1, -1};
+    const std::string text = policy_of(groups, choices);
+    const Policy policy = parse_policy("policy = 1\n" + text, "folder/policy.toml");
+    ASSERT_EQ(policy.rules.size(), 1u) << text;
+    for (std::size_t other = 0; other < paths.size(); ++other)
+      EXPECT_EQ(policy.rules[0].at.matches(paths[other]), other == g) << text << paths[other];
   }
 }
 
