@@ -75,6 +75,7 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
   options_.missing = [any = bool(make_device_), cards = cards_](const std::string& use) {
     return any ? std::nullopt : missing_card(cards.report(), use);
   };
+  options_.model_file = config.model.file;
   if (config.device == "gpu") {
     options_.default_device = "gpu";
     options_.default_reason = "device = \"gpu\"";

@@ -145,6 +145,7 @@ struct ResolveOptions {
   std::vector<DeviceBinding> bindings;  // `--device`, over the policy's table
   std::string default_device = "cpu";   // where everything is that no rule places
   std::string default_reason = "default";
+  std::string model_file;  // that the graph is of, absolute; "": not known
   /// ONNX node names by path, so that raw names match too.
   std::unordered_map<std::string, std::string> raw_names;
   /// What rules may name besides the forward graph. Empty: rules that begin with `loss.`, `data.`

@@ -1,6 +1,7 @@
 // What a policy says that is legal and probably not meant: rules without effect, homes that cost
 // copies in every step, keys that do nothing for their device.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -45,15 +46,27 @@ std::vector<int> PolicyResolver::winners_over(int rule) const {
   return {winners.begin(), winners.end()};
 }
 
+// Where the policy has a hash, that decides: a file may move, or be exported anew.
 void PolicyResolver::warn_about_model() {
-  if (policy_.model_structure.empty()) return;
+  const bool hashed = !policy_.model_structure.empty();
+  if (!hashed && (policy_.model_file.empty() || options_.model_file.empty())) return;
   const std::string here = structure_hash(graph_);
-  if (here == policy_.model_structure) return;
-  Diagnostic d =
-      at(policy_.model_where, "model.structure", "this policy was made for another model");
-  d.expected = policy_.model_structure;
-  d.got = here;
-  d.fix = "check it with `tandem policy check`, then update or remove the hash";
+  std::error_code none;
+  if (hashed ? here == policy_.model_structure
+             : policy_.model_file == options_.model_file ||
+                   std::filesystem::equivalent(policy_.model_file, options_.model_file, none)) {
+    return;
+  }
+  const auto named = [](const std::string& file, const std::string& structure) {
+    return file.empty() || structure.empty() ? file + structure : file + " (" + structure + ")";
+  };
+  Diagnostic d = at(policy_.model_where, hashed ? "model.structure" : "model",
+                    "this policy was made for another model");
+  d.expected = named(policy_.model_file, policy_.model_structure);
+  d.got = named(options_.model_file, hashed ? here : "");
+  d.fix = "check it with `tandem policy check`, then update or remove ";
+  d.fix += hashed ? "the hash"
+                  : "`model`; model = { structure = \"" + here + "\" } means any file of its graph";
   result_.warnings.push_back(std::move(d));
 }
 

@@ -16,6 +16,7 @@
 namespace tandem::api {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -339,6 +340,16 @@ TEST_F(PolicyTest, CheckCountsMatchesAndListsAllErrors) {
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().size(), 2u) << error.what();
   }
+}
+
+TEST_F(PolicyTest, CheckWarnsOfAnotherModelsPolicy) {
+  const std::string rules = "rules = [ { at = \"**\", on = \"cpu\" } ]\n";
+  write("own.toml", "policy = 1\nmodel = \"model.onnx\"\n" + rules);
+  EXPECT_THAT(policy_check(options("own.toml")).text, Not(HasSubstr("warning")));
+  write("other.toml", "policy = 1\nmodel = \"other.onnx\"\n" + rules);
+  EXPECT_THAT(policy_check(options("other.toml")).text,
+              AllOf(HasSubstr("other.toml:2:9: model: this policy was made for another model"),
+                    HasSubstr("/other.onnx, got "), HasSubstr("/model.onnx (")));
 }
 
 TEST_F(PolicyTest, CommandsSayWhatTheyNeed) {

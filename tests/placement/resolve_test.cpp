@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "placement/forward_placement.h"
 #include "placement/structure.h"
 #include "tests/placement/support.h"
@@ -255,6 +257,29 @@ TEST(ResolveWarnings, AnotherModel) {
       IsEmpty());
   const ResolvedPolicy other = resolve_text("model = { structure = \"sha256:00\" }\n");
   EXPECT_THAT(warnings_of(other), ElementsAre("2:9 this policy was made for another model"));
+}
+
+TEST(ResolveWarnings, AnotherModelsFile) {
+  const std::string own = std::filesystem::absolute("folder/own.onnx").string();
+  const std::string hash = structure_hash(shared_graph());
+  const auto warnings = [&](const std::string& model) {
+    return resolve_text("model = " + model + "\n", {}, {.model_file = own}).warnings;
+  };
+  EXPECT_THAT(warnings("\"own.onnx\""), IsEmpty());
+  EXPECT_THAT(warnings("{ file = \"../folder/own.onnx\" }"), IsEmpty());
+  // A file may be renamed: where there is a hash, it decides.
+  EXPECT_THAT(warnings("{ file = \"old.onnx\", structure = \"" + hash + "\" }"), IsEmpty());
+  EXPECT_EQ(warnings("{ file = \"own.onnx\", structure = \"sha256:00\" }").size(), 1u);
+  for (const char* model : {"\"other.onnx\"", "{ file = \"other.onnx\" }"}) {
+    const std::vector<Diagnostic> found = warnings(model);
+    ASSERT_EQ(found.size(), 1u) << model;
+    EXPECT_EQ(to_string(found[0]),
+              "folder/policy.toml:2:9: model: this policy was made for another model: expected " +
+                  std::filesystem::absolute("folder/other.onnx").string() + ", got " + own +
+                  " (check it with `tandem policy check`, then update or remove `model`; model = { "
+                  "structure = \"" +
+                  hash + "\" } means any file of its graph)");
+  }
 }
 
 TEST(ForwardPlacement, LeavesAddedPartsOpenThatNoRulePlaced) {
