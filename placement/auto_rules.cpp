@@ -45,12 +45,27 @@ AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
   return now;
 }
 
-std::optional<int> number_in(const std::string& name) {
+// "op_12" as "op_" and 12: what a range of numbers can stand for.
+struct Numbered {
+  std::string stem;
   int number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  if (std::to_string(number) != name) return std::nullopt;
-  return number;
+};
+
+std::optional<Numbered> numbered(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: digits alone
+  Numbered found{name.substr(0, digits)};
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + digits, end, found.number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  if (std::to_string(found.number) != name.substr(digits)) return std::nullopt;
+  if (selector_part(found.stem) != found.stem) return std::nullopt;
+  return found;
+}
+
+bool follows(const Numbered& first, const AutoScope& next, std::size_t steps) {
+  const std::optional<Numbered> other = numbered(next.name);
+  return other && other->stem == first.stem &&
+         other->number == first.number + static_cast<int>(steps);
 }
 
 // Fewer rules are better, then shorter ones.
@@ -149,30 +164,33 @@ class RuleWriter {
     std::size_t length = 0;
     for (std::size_t i = 0; i < children.size(); ++i) {
       const AutoScope& child = groups_.scopes[children[i]];
-      const std::optional<int> first = number_in(child.name);
+      const std::optional<Numbered> first = numbered(child.name);
       std::size_t last = i;
       bool inner = !child.children.empty();
       while (first && last + 1 < children.size() &&
-             number_in(groups_.scopes[children[last + 1]].name) ==
-                 *first + static_cast<int>(last - i) + 1) {
+             follows(*first, groups_.scopes[children[last + 1]], last + 1 - i)) {
         ++last;
         inner |= !groups_.scopes[children[last]].children.empty();
       }
+      std::string name = selector_part(child.name);
       if (last > i + 1) {
-        flush();
-        parts.push_back(prefix + "{" + child.name + ".." + groups_.scopes[children[last]].name +
-                        "}" + (inner ? ".**" : ""));
+        name = first->stem + "{" + std::to_string(first->number) + ".." +
+               std::to_string(first->number + static_cast<int>(last - i)) + "}";
         i = last;
-        continue;
+      } else {
+        inner = !child.children.empty();
       }
+      const bool alone = name.starts_with('{');  // no set in a set
+      if (alone) flush();
       if (names.empty()) length = prefix.size();
-      if (!names.empty() && length + child.name.size() > longest_set) {
+      if (!names.empty() && length + name.size() > longest_set) {
         flush();
         length = prefix.size();
       }
-      names.push_back(selector_part(child.name));
-      length += child.name.size() + 1;
-      whole |= !child.children.empty();
+      length += name.size() + 1;
+      names.push_back(std::move(name));
+      whole |= inner;
+      if (alone) flush();
     }
     flush();
     return parts;

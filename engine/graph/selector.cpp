@@ -29,7 +29,7 @@ struct Token {
     set,
   };
   Kind kind = Kind::literal;
-  char character = 0;
+  std::string text;  // of a literal
   std::uint64_t low = 0, high = 0;
   std::vector<Sequence> choices;
 };
@@ -70,7 +70,9 @@ class Parser {
       } else if (c == '}') {
         fail(text_, "a } without its {");
       } else {
-        tokens.push_back({.kind = Token::Kind::literal, .character = c});
+        if (tokens.empty() || tokens.back().kind != Token::Kind::literal)
+          tokens.push_back({.kind = Token::Kind::literal});
+        tokens.back().text += c;
       }
     }
     return tokens;
@@ -86,7 +88,12 @@ class Parser {
     Token::Kind kind = Token::Kind::everything;
     if (next == '.') kind = Token::Kind::leading_parts;
     if (previous == '.') {
-      tokens.pop_back();
+      std::string& before = tokens.back().text;
+      if (before.size() > 1) {
+        before.pop_back();
+      } else {  // the whole literal, or a ** that the dot belongs to
+        tokens.pop_back();
+      }
       kind = next == '.' ? Token::Kind::middle_parts : Token::Kind::trailing_parts;
     }
     tokens.push_back({.kind = kind});
@@ -145,12 +152,19 @@ using Places = std::vector<bool>;
 
 Places advance(const Sequence& tokens, Places places, std::string_view path);
 
+void advance_literal(const std::string& text, const Places& from, std::string_view path,
+                     Places& to) {
+  for (std::size_t i = 0; i + text.size() <= path.size(); ++i) {
+    if (from[i] && path.compare(i, text.size(), text) == 0) to[i + text.size()] = true;
+  }
+}
+
 Places advance(const Token& token, const Places& from, std::string_view path) {
   const std::size_t end = path.size();
   Places to(end + 1);
   switch (token.kind) {
     case Token::Kind::literal:
-      for (std::size_t i = 0; i < end; ++i) to[i + 1] = from[i] && path[i] == token.character;
+      advance_literal(token.text, from, path, to);
       break;
     case Token::Kind::one:
       for (std::size_t i = 0; i < end; ++i) to[i + 1] = from[i] && !is_border(path[i]);
@@ -189,6 +203,10 @@ Places advance(const Token& token, const Places& from, std::string_view path) {
       break;
     case Token::Kind::set:
       for (const Sequence& choice : token.choices) {
+        if (choice.size() == 1 && choice[0].kind == Token::Kind::literal) {
+          advance_literal(choice[0].text, from, path, to);
+          continue;
+        }
         const Places reached = advance(choice, from, path);
         for (std::size_t i = 0; i <= end; ++i) to[i] = to[i] || reached[i];
       }
@@ -271,11 +289,10 @@ Selector::Selector(std::string_view text) : text_(text) {
     }
   } else {
     Sequence& tokens = pattern->tokens = Parser(text).parse();
-    const auto wild = std::find_if(tokens.begin(), tokens.end(), [](const Token& token) {
-      return token.kind != Token::Kind::literal;
-    });
-    for (auto token = tokens.begin(); token != wild; ++token) pattern->prefix += token->character;
-    tokens.erase(tokens.begin(), wild);
+    if (tokens[0].kind == Token::Kind::literal) {
+      pattern->prefix = tokens[0].text;
+      tokens.erase(tokens.begin());
+    }
     names_role_ = text.find(':') != std::string_view::npos;
   }
   pattern_ = std::move(pattern);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -75,6 +76,32 @@ TEST(AutoRules, AreFewAndGeneralOnesComeFirst) {
   EXPECT_EQ(policy_of(groups, {host, there, there, state, none, there}),
             "auto = [\n  { at = \"**\", on = \"gpu\" },\n  { at = \"embed.**\", on = \"cpu\" },\n"
             "  { at = \"layers.10.**\", state = \"cpu\" },\n]\n");
+}
+
+/// op_0 ... in a chain, none with a folder.
+Graph flat_graph(int operators) {
+  static const OperatorSet all = all_operators();
+  GraphBuilder b(all);
+  ValueId x = b.input("x", {DType::float32, {4, 8}});
+  for (int i = 0; i < operators; ++i) {
+    b.set_scope({"op_" + std::to_string(i), Phase::forward, {}});
+    x = b.add_node("Relu", {x});
+  }
+  b.output("y", x);
+  return b.finish();
+}
+
+TEST(AutoRules, ARangeStandsForNamesThatEndInNumbers) {
+  const Graph graph = flat_graph(200);
+  const AutoGroups groups = make_auto_groups(graph, {}, 20);
+  ASSERT_EQ(groups.groups.size(), 20u);
+  const AutoChoice host{0, -1, -1}, there{1, -1, -1};
+  AutoChoices choices(20, host);
+  std::fill(choices.begin(), choices.begin() + 6, there);
+  EXPECT_EQ(policy_of(groups, choices), "auto = [\n  { at = \"op_{0..59}\", on = \"gpu\" },\n]\n");
+  choices[8] = there;
+  EXPECT_EQ(policy_of(groups, choices),
+            "auto = [\n  { at = \"{op_{0..59},op_{80..89}}\", on = \"gpu\" },\n]\n");
 }
 
 TEST(AutoRules, SayWhatWasChosen) {
