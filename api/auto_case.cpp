@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::size_t most_groups = 20;
 
+constexpr int most_usual_plans = 600, least_usual_plans = 75;
+constexpr int least_trials = 16;           // of rules to leave out
+constexpr double operators_of_most = 100;  // up to so many operators
+
 AutoPlan impossible() {
   AutoPlan plan;
   plan.score.possible = false;
@@ -20,6 +24,11 @@ AutoPlan impossible() {
 
 }  // namespace
 
+int usual_plans(std::size_t operators) {
+  const double larger = std::max(1.0, static_cast<double>(operators) / operators_of_most);
+  return std::max(least_usual_plans, static_cast<int>(most_usual_plans / (larger * larger)));
+}
+
 AutoCase::AutoCase(PolicyCase& of, std::string text, std::vector<std::string> devices,
                    std::map<std::string, std::uint64_t> budgets, int most_plans)
     : of_(of),
@@ -27,7 +36,7 @@ AutoCase::AutoCase(PolicyCase& of, std::string text, std::vector<std::string> de
       path_(of.config().policy.empty() ? "policy.toml" : of.config().policy),
       devices_(std::move(devices)),
       budgets_(std::move(budgets)),
-      most_plans_(std::max(most_plans, 1)) {}
+      most_plans_(most_plans) {}
 
 std::string AutoCase::with_rules(const std::vector<std::string>& rules) const {
   std::vector<std::string> lines;
@@ -48,6 +57,7 @@ void AutoCase::check_devices() {
   for (const OperatorAttributes& op : of_.resolved().operators) {
     if (op.added) added.push_back({op.path, ""});
   }
+  if (most_plans_ < 1) most_plans_ = usual_plans(of_.resolved().operators.size());
   groups_ = make_auto_groups(of_.imported().graph, added, most_groups);
   make_options();
   make_baselines();
@@ -250,25 +260,14 @@ std::vector<std::string> AutoCase::simplified(std::vector<std::string> rules) {
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
     return fewer;
   };
-  for (std::size_t i = rules.size(); i-- > 0;) {  // exceptions first
+  int trials = std::max(least_trials, most_plans_ / 4);  // n rules can ask for n * n / 2
+  for (std::size_t i = rules.size(); i-- > 0;) {         // exceptions first
+    all_simplified_ = trials-- > 0;
+    if (!all_simplified_) break;
     const std::vector<std::string> fewer = without(i);
     const std::optional<AutoPlan> now = plan(rules), then = plan(fewer);
     if (!now || !then || better(now->score, then->score)) continue;
     rules = fewer;
-    i = rules.size();
-  }
-  const auto placement = [&](const std::vector<std::string>& of) -> std::string {
-    try {
-      of_.replace_policy(with_rules(of));
-      return of_.placement_text();
-    } catch (const Error&) {
-      return "";
-    }
-  };
-  const std::string wanted = placement(rules);
-  for (std::size_t i = rules.size(); i-- > 0;) {
-    if (placement(without(i)) != wanted) continue;
-    rules = without(i);
     i = rules.size();
   }
   return rules;

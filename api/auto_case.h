@@ -25,9 +25,13 @@ struct AutoPlan {
   std::vector<DeviceUse> devices;
 };
 
+/// How many placements to compare where nobody says: what one takes grows faster than the model.
+int usual_plans(std::size_t operators);
+
 class AutoCase {
  public:
   /// `text`: the policy without its list `auto`. `devices`: what rules may name, "cpu" first.
+  /// `most_plans`: 0: as many as usual.
   AutoCase(PolicyCase& of, std::string text, std::vector<std::string> devices,
            std::map<std::string, std::uint64_t> budgets, int most_plans);
 
@@ -43,13 +47,18 @@ class AutoCase {
   std::optional<AutoPlan> plan(const std::vector<std::string>& rules);
   /// A text as it stands; throws what is wrong with it.
   AutoPlan plan_text(const std::string& text);
-  /// Without the rules that change nothing, and those that gain nothing.
+  /// Without the rules that change nothing, and those that gain nothing; of many rules some may
+  /// stay that are not looked at.
   std::vector<std::string> simplified(std::vector<std::string> rules);
   /// With what each rule decides as a comment behind it.
   std::vector<std::string> commented(const std::vector<std::string>& rules);
 
   const std::string& path() const { return path_; }
   int plans() const { return plans_; }
+  /// That a search may make.
+  int most_plans() const { return most_plans_; }
+  /// Whether `simplified` has looked at all rules.
+  bool all_simplified() const { return all_simplified_; }
   /// Of the first placement that was not possible.
   const std::optional<Error>& error() const { return error_; }
 
@@ -73,9 +82,9 @@ class AutoCase {
   const std::string path_;
   const std::vector<std::string> devices_;
   const std::map<std::string, std::uint64_t> budgets_;
-  const int most_plans_;
+  int most_plans_;
   int plans_ = 0;
-  bool searching_ = false;
+  bool searching_ = false, all_simplified_ = true;
   AutoGroups groups_;
   std::vector<AutoChoices> options_;  // per group
   std::vector<std::pair<std::string, AutoChoices>> baselines_;

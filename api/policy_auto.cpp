@@ -71,7 +71,7 @@ struct Found {
   AutoPlan after;
   std::optional<AutoPlan> before;
   std::vector<std::pair<std::string, AutoPlan>> baselines;
-  int plans = 0;
+  int plans = 0, most_plans = 0;
   bool finished = false;
   bool pinned = false;             // the rules leave nothing to search
   std::vector<int> lost_comments;  // lines of the file as it was
@@ -100,7 +100,8 @@ Found find_placement(AutoCase& of, const std::string& before) {
   found.after = *of.plan(fewer);
   found.lines = of.commented(fewer);
   found.plans = of.plans();
-  found.finished = best.finished;
+  found.finished = best.finished && of.all_simplified();
+  found.most_plans = of.most_plans();
   return found;
 }
 
@@ -165,8 +166,12 @@ Report report_of(const Found& found, const std::string& file, const std::string&
     report.text += fmt::format("beside    {}: {}{}\n", name, outcome,
                                plan.score.overflow > 0 ? ", does not fit" : "");
   }
-  report.text += fmt::format("{} placements compared by the cost model ({}){}\n", found.plans,
-                             times, found.finished ? "" : "; more might find a better one");
+  report.text += fmt::format("{} placements compared by the cost model ({})", found.plans, times);
+  if (!found.finished) {
+    report.text += fmt::format("; more might find a better one: --tries {}",
+                               4 * std::int64_t{found.most_plans});
+  }
+  report.text += "\n";
   report.json = Json{{"file", file},
                      {"changed", changed},
                      {"auto", found.lines},
@@ -174,6 +179,7 @@ Report report_of(const Found& found, const std::string& file, const std::string&
                      {"after", to_json(found.after)},
                      {"baselines", baselines},
                      {"plans", found.plans},
+                     {"most_plans", found.most_plans},
                      {"finished", found.finished},
                      {"pinned", found.pinned},
                      {"lost_comments", found.lost_comments}}

@@ -239,7 +239,9 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
                     "Time kernels on the devices here instead of assuming");
   command->add_option("--save-profile", automatic.save_profile,
                       "Store the devices' times as FILE, for --profile");
-  command->add_option("--tries", automatic.most_plans, "Placements to compare at most")
+  command
+      ->add_option("--tries", automatic.most_plans,
+                   "Placements to compare at most (default: 600, fewer above 100 operators)")
       ->check(CLI::Range(1, 1000000));
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {

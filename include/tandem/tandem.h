@@ -285,7 +285,7 @@ struct PolicyAutoOptions {
   std::string to;                    // the file to write instead of the policy
   bool measure = false;              // kernels on the devices here, instead of assuming times
   std::string save_profile;          // where to store what was measured or taken
-  int most_plans = 600;              // that are made and compared
+  int most_plans = 0;                // that a search compares; 0: 600, fewer above 100 operators
 };
 /// Searches a placement under the budgets and writes it as the policy's list `auto`; the file's own
 /// rules hold, its comments and order stay. Equal input gives an equal file, unless it measures.

@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "api/auto_case.h"
 #include "api/planned_step.h"
 #include "engine/runtime/program.h"
 #include "engine/training/config/config_value.h"
 #include "tandem/tandem.h"
+#include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -322,6 +324,41 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
               AllOf(HasSubstr("devices.gpu.flops_per_secnd: unknown key (did you mean "
                               "flops_per_second?)"),
                     HasSubstr("devices.gpu.bytes_per_second")));
+}
+
+TEST_F(PolicyAutoTest, LargeModelsGetFewerTries) {
+  EXPECT_EQ(usual_plans(5), 600);
+  EXPECT_EQ(usual_plans(100), 600);
+  EXPECT_EQ(usual_plans(200), 150);  // a quarter for twice the operators
+  EXPECT_EQ(usual_plans(1000), 75);
+  EXPECT_EQ(usual_plans(1'000'000), 75);
+}
+
+TEST_F(PolicyAutoTest, ManyRulesAreNotAllTriedAway) {
+  constexpr int operators = 48, searched = 8, most_trials = 16;
+  testing::SmallModel model;
+  model.input("x", {4, 8}).output("y", {4, 8});
+  std::vector<std::string> rules;
+  for (int i = 0; i < operators; ++i) {
+    const std::string name = "op_" + std::to_string(i);
+    model.node("Relu", name, {i == 0 ? "x" : "v" + std::to_string(i - 1)},
+               i + 1 == operators ? "y" : "v" + std::to_string(i));
+    rules.push_back("{ at = \"" + name + "\", on = \"gpu\" }");
+  }
+  write("flat.onnx", model.bytes());
+  PolicyOptions with = options("mlp", "many.toml");
+  with.model = folder_ / "flat.onnx";
+  with.bind.clear();
+  with.overrides.clear();
+  PolicyCase open(with, PlacingArguments{.devices = with.devices, .text = "policy = 1\n"});
+  AutoCase of(open, "policy = 1\n", {"cpu", "gpu"}, {}, searched);
+  of.check_devices();
+  EXPECT_EQ(of.most_plans(), searched);
+  of.simplified(rules);
+  EXPECT_LE(of.plans(), 1 + most_trials);  // the rules themselves, then without one of them
+  EXPECT_FALSE(of.all_simplified());
+  of.simplified({rules[0]});
+  EXPECT_TRUE(of.all_simplified());
 }
 
 TEST_F(PolicyAutoTest, DevicesMayHaveAnyName) {
