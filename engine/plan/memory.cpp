@@ -1,6 +1,7 @@
 // Offsets in the arena. Two buffers may overlap only where all uses of one come before the first
 // use of the other, in the same step and across the step edge.
 #include <algorithm>
+#include <climits>
 #include <numeric>
 
 #include "engine/plan/plan_parts.h"
@@ -11,14 +12,15 @@ namespace {
 struct Life {
   int buffer = 0;
   std::size_t bytes = 0;
-  int first = 0, last = 0;         // in the list of all items
-  std::vector<int> firsts, lasts;  // per queue that uses it: first and last item
+  int first = 0, last = 0;  // in the list of all items
+  /// Per queue: the place of the last item there that uses it, -1 where none does; how far the
+  /// queue has come for certain when the first use starts, in the same step and in the next one.
+  std::vector<int> ends, reached[2];
 };
 
 class Placer {
  public:
-  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device)
-      : items_(items), plan_(plan) {
+  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device) {
     std::vector<std::vector<int>> users(plan.buffers.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (const Access& access : items[i].instruction.accesses) {
@@ -27,10 +29,7 @@ class Placer {
         }
       }
     }
-    for (const PlannedItem& item : items) {
-      length_.resize(std::max<std::size_t>(length_.size(), item.queue + 1), 0);
-      ++length_[item.queue];
-    }
+    for (const PlannedItem& item : items) queues_ = std::max<std::size_t>(queues_, item.queue + 1);
     for (std::size_t b = 0; b < plan.buffers.size(); ++b) {
       if (plan.buffers[b].device != device || !plan.buffers[b].in_arena() || users[b].empty())
         continue;
@@ -44,12 +43,16 @@ class Placer {
         life.first = 0;
         life.last = static_cast<int>(items.size()) - 1;
       }
-      life.firsts.assign(length_.size(), -1);
-      life.lasts.assign(length_.size(), -1);
-      for (int item : users[b]) {
-        const int queue = items[item].queue;
-        if (life.firsts[queue] < 0) life.firsts[queue] = item;
-        life.lasts[queue] = item;
+      life.ends.assign(queues_, -1);
+      for (std::vector<int>& reached : life.reached) reached.assign(queues_, INT_MAX);
+      for (int i : users[b]) {
+        const PlannedItem& item = items[i];
+        const bool starts = life.ends[item.queue] < 0;  // the others of a queue come later
+        for (std::size_t step = 0; starts && step < 2; ++step) {
+          for (std::size_t q = 0; q < queues_; ++q)
+            life.reached[step][q] = std::min(life.reached[step][q], item.clock[step][q]);
+        }
+        life.ends[item.queue] = item.position;
       }
       lives_.push_back(std::move(life));
     }
@@ -60,7 +63,7 @@ class Placer {
   // All uses of a end before any use of b starts, and b's end before a's of the next step.
   bool apart(const Life& a, const Life& b) const {
     if (a.last >= b.first) return false;
-    return before(a.lasts, 0, b.firsts, 0) && before(b.lasts, 0, a.firsts, 1);
+    return before(a, b, 0) && before(b, a, 1);
   }
 
   // Each buffer at the lowest place that is free of those it may meet.
@@ -93,22 +96,15 @@ class Placer {
   }
 
  private:
-  bool before(const std::vector<int>& lasts, int step_of_last, const std::vector<int>& firsts,
-              int step_of_first) const {
-    for (int last : lasts) {
-      if (last < 0) continue;
-      const int queue = items_[last].queue;
-      const int end = items_[last].position + step_of_last * length_[queue];
-      for (int first : firsts) {
-        if (first >= 0 && items_[first].clock[step_of_first][queue] <= end) return false;
-      }
+  // All uses of a have ended when b's first ones of this step, or of the next, start.
+  bool before(const Life& a, const Life& b, int step) const {
+    for (std::size_t q = 0; q < queues_; ++q) {
+      if (a.ends[q] >= 0 && b.reached[step][q] <= a.ends[q]) return false;
     }
     return true;
   }
 
-  const std::vector<PlannedItem>& items_;
-  const Plan& plan_;
-  std::vector<int> length_;
+  std::size_t queues_ = 0;
   std::vector<Life> lives_;
 };
 

@@ -295,20 +295,29 @@ class Verifier {
                      name(b) + when);
   }
 
-  // All uses of a finish before any use of b, in the same step or (next) with b in the next one.
-  bool all_before(const std::vector<Use>& a, const std::vector<Use>& b, int next) const {
-    // Within a queue the last use of a and the first use of b decide.
-    const std::size_t queues = plan_.queues.size();
-    std::vector<int> last(queues, -1), first(queues, -1);
-    for (const Use& use : a) last[use.by.queue] = std::max(last[use.by.queue], use.by.index);
-    for (const Use& use : b) {
-      int& f = first[use.by.queue];
+  /// Of one buffer, per queue: its first and its last use; -1 where there is none.
+  struct Reach {
+    std::vector<int> first, last;
+  };
+
+  Reach reach_of(const std::vector<Use>& uses) const {
+    Reach reach{std::vector<int>(plan_.queues.size(), -1), {}};
+    reach.last = reach.first;
+    for (const Use& use : uses) {
+      int &f = reach.first[use.by.queue], &l = reach.last[use.by.queue];
       if (f < 0 || use.by.index < f) f = use.by.index;
+      l = std::max(l, use.by.index);
     }
-    for (std::size_t p = 0; p < queues; ++p) {
-      for (std::size_t q = 0; q < queues; ++q) {
-        if (last[p] < 0 || first[q] < 0) continue;
-        if (!before({static_cast<int>(p), last[p]}, 0, {static_cast<int>(q), first[q]}, next))
+    return reach;
+  }
+
+  // All uses of a finish before any use of b, in the same step or (next) with b in the next one.
+  bool all_before(const Reach& a, const Reach& b, int next) const {
+    // Within a queue the last use of a and the first use of b decide.
+    for (std::size_t p = 0; p < a.last.size(); ++p) {
+      for (std::size_t q = 0; a.last[p] >= 0 && q < b.first.size(); ++q) {
+        if (b.first[q] < 0) continue;
+        if (!before({static_cast<int>(p), a.last[p]}, 0, {static_cast<int>(q), b.first[q]}, next))
           return false;
       }
     }
@@ -321,6 +330,7 @@ class Verifier {
 
   void check_arena() {
     std::vector<int> order;
+    std::vector<Reach> reach(plan_.buffers.size());
     for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
       const Buffer& buffer = plan_.buffers[b];
       if (!buffer.in_arena() || buffer.bytes == 0 || uses_[b].empty()) continue;
@@ -330,6 +340,7 @@ class Verifier {
         wrong_.push_back("outside the arena: '" + buffer.name + "'");
       }
       order.push_back(static_cast<int>(b));
+      reach[b] = reach_of(uses_[b]);
     }
     std::sort(order.begin(), order.end(),
               [&](int a, int b) { return plan_.buffers[a].offset < plan_.buffers[b].offset; });
@@ -339,7 +350,7 @@ class Verifier {
         const Buffer& b = plan_.buffers[order[j]];
         if (b.offset >= a.offset + extent(a)) break;
         if (a.device != b.device) continue;
-        const std::vector<Use>&x = uses_[order[i]], &y = uses_[order[j]];
+        const Reach &x = reach[order[i]], &y = reach[order[j]];
         // What is filled ahead shares its place with nobody.
         const bool apart = a.copies == 1 && b.copies == 1 &&
                            ((all_before(x, y, 0) && all_before(y, x, 1)) ||
