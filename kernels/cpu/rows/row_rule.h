@@ -1,5 +1,5 @@
-// What a step of an update does to elements or rows: the rule that a node names, with the factors of
-// one step.
+// What a step of an update does to elements or rows: the rule that a node names, with the factors
+// of one step.
 #pragma once
 
 #include <functional>
