@@ -180,8 +180,8 @@ TEST_P(ElementUpdates, AsTheReference) {
   const std::optional<Layout> last = channels_last(image);
   check({.op = kind.op,
          .inputs = with_scalars(tensors(image, 1, DType::float32, last), 3, false),
-         .unread = unread,
-         .output_layouts = std::vector<std::optional<Layout>>(results, last)});
+         .output_layouts = std::vector<std::optional<Layout>>(results, last),
+         .unread = unread});
   std::vector<NodeInput> grouped;
   for (std::int64_t n : {5000, 1, 0, 1024, 333}) {
     for (NodeInput& input : tensors({n}, static_cast<unsigned>(n)))
