@@ -129,9 +129,8 @@ bool is_meant_as_toml(std::string_view written, const KeyInfo* key) {
   return opens || c == '+' || c == '-' || (c >= '0' && c <= '9');
 }
 
-// "a.b.0" or "a.\"x.y\".0"
-// The parts of `a.b.c=…`, and where the `=` stands (npos without one). Quoted parts are as toml_key
-// writes them: \" and \\ stand for themselves.
+// The parts of `a."x.y".0=…`, and where the `=` stands (npos without one). Quoted parts are as
+// toml_key writes them: \" and \\ stand for " and \.
 std::pair<std::vector<std::string>, std::size_t> split_path(std::string_view text) {
   std::vector<std::string> parts(1);
   bool quoted = false;
