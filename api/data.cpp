@@ -186,7 +186,7 @@ Checked check_table(const DataConfig& config, const OpenOptions& options) {
 // ---------------------------------------------------------------- arrays
 
 CheckedSplit check_source(const std::string& name, const DataSource& source) {
-  constexpr std::int64_t piece = 256;
+  constexpr std::int64_t most_samples = 256, most_values = std::int64_t{1} << 18;
   CheckedSplit split;
   split.name = name;
   split.samples = source.samples();
@@ -195,6 +195,8 @@ CheckedSplit check_source(const std::string& name, const DataSource& source) {
     CheckedColumn column;
     column.name = field.name;
     std::vector<std::int64_t> samples;
+    const std::int64_t each = std::max<std::int64_t>(field.sample.elements(), 1);
+    const std::int64_t piece = std::clamp<std::int64_t>(most_values / each, 1, most_samples);
     for (std::int64_t first = 0; first < source.samples(); first += piece) {
       samples.clear();
       for (std::int64_t i = first; i < std::min(first + piece, source.samples()); ++i) {

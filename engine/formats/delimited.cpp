@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t npos = std::string::npos;
 constexpr std::size_t first_buffer = std::size_t{1} << 18;
 constexpr std::size_t longest_row = std::size_t{1} << 24;
+constexpr std::size_t most_fields = std::size_t{1} << 20;
 
 }  // namespace
 
@@ -55,6 +56,13 @@ std::size_t DelimitedReader::line_end() {
   }
 }
 
+void DelimitedReader::refuse_fields() const {
+  throw Error(ErrorKind::data, Diagnostic{.message = "this row has too many fields",
+                                          .file = path_,
+                                          .line = static_cast<int>(line_),
+                                          .expected = "at most " + std::to_string(most_fields)});
+}
+
 void DelimitedReader::split_plain(std::size_t end) {
   if (end > begin_ && buffer_[end - 1] == '\r') --end;
   const char* at = buffer_.data() + begin_;
@@ -63,6 +71,7 @@ void DelimitedReader::split_plain(std::size_t end) {
     const void* found =
         at < last ? std::memchr(at, separator_, static_cast<std::size_t>(last - at)) : nullptr;
     const char* stop = found ? static_cast<const char*>(found) : last;
+    if (fields_.size() == most_fields) refuse_fields();
     fields_.emplace_back(at, static_cast<std::size_t>(stop - at));
     if (!found) return;
     at = stop + 1;
@@ -84,6 +93,7 @@ std::size_t DelimitedReader::split_quoted() {
   };
   std::int64_t lines = 1;
   while (true) {
+    if (spans_.size() == most_fields) refuse_fields();
     Span& span = spans_.emplace_back(Span{at, at, false});
     if (have(at) && byte(at) == '"') {
       span.from = ++at;

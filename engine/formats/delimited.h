@@ -22,7 +22,7 @@ class DelimitedReader {
                   std::int64_t line = 1);
 
   /// Reads a row; false at the end. Errors as TextStream, and for rows and runs of empty lines
-  /// above 16 MiB.
+  /// above 16 MiB and rows of more than 2^20 fields.
   bool next();
   /// Ends before the first row that starts at byte `end` of the text or behind it.
   void end_at(std::uint64_t end) { end_ = end; }
@@ -56,6 +56,7 @@ class DelimitedReader {
   /// Sets text_at_ to the first line from begin_ on that is not empty. Where there is none, goes to
   /// the end of the file and returns false.
   bool find_text();
+  [[noreturn]] void refuse_fields() const;
   void split_plain(std::size_t end);
   /// Past the row; npos where its quotes are broken.
   std::size_t split_quoted();

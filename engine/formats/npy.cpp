@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "engine/formats/claim.h"
 #include "engine/formats/npy_array.h"
 #include "engine/graph/error.h"
 
@@ -27,7 +29,7 @@ struct Failure {
   }
 };
 
-struct Header {
+struct Dictionary {
   std::string descr;
   bool fortran_order = false;
   Shape shape;
@@ -35,12 +37,12 @@ struct Header {
 
 // The dictionary literal that NumPy writes: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
 // 2), }.
-class HeaderParser {
+class DictionaryParser {
  public:
-  HeaderParser(std::string_view text, const Failure& fail) : text_(text), fail_(fail) {}
+  DictionaryParser(std::string_view text, const Failure& fail) : text_(text), fail_(fail) {}
 
-  Header parse() {
-    Header header;
+  Dictionary parse() {
+    Dictionary header;
     bool has_descr = false, has_order = false, has_shape = false;
     expect('{');
     while (!accept('}')) {
@@ -150,67 +152,91 @@ void swap_elements(void* data, std::int64_t count) {
   }
 }
 
-void swap_bytes(HostTensor& tensor) {
-  const std::int64_t count = tensor.type().elements();
-  switch (size_of(tensor.dtype())) {
+void swap_bytes(DType dtype, void* data, std::int64_t count) {
+  switch (size_of(dtype)) {
     case 2:
-      return swap_elements<std::uint16_t>(tensor.data(), count);
+      return swap_elements<std::uint16_t>(data, count);
     case 4:
-      return swap_elements<std::uint32_t>(tensor.data(), count);
+      return swap_elements<std::uint32_t>(data, count);
     case 8:
-      return swap_elements<std::uint64_t>(tensor.data(), count);
+      return swap_elements<std::uint64_t>(data, count);
     default:
       return;
   }
 }
 
-HostTensor row_major_from_fortran(const HostTensor& from) {
-  const Shape& shape = from.shape();
-  HostTensor to(from.type());
-  const std::size_t size = size_of(from.dtype());
-  const auto* source = static_cast<const std::uint8_t*>(from.data());
-  auto* target = static_cast<std::uint8_t*>(to.data());
-  std::vector<std::int64_t> index(shape.size()), stride(shape.size(), 1);
-  for (std::size_t axis = 1; axis < shape.size(); ++axis) {
-    stride[axis] = stride[axis - 1] * shape[axis - 1];
-  }
-  std::int64_t offset = 0;
-  for (std::int64_t i = 0; i < to.type().elements(); ++i) {
-    std::memcpy(target + static_cast<std::size_t>(i) * size,
-                source + static_cast<std::size_t>(offset) * size, size);
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-      offset += stride[axis];
-      if (++index[axis] < shape[axis]) break;
-      offset -= index[axis] * stride[axis];
-      index[axis] = 0;
+/// Where in a row-major array the elements of a column-major one go, one after the other.
+class ColumnMajorPlaces {
+ public:
+  explicit ColumnMajorPlaces(Shape shape)
+      : shape_(std::move(shape)), index_(shape_.size(), 0), stride_(shape_.size(), 1) {
+    for (std::size_t axis = shape_.size() - 1; axis-- > 0;) {
+      stride_[axis] = stride_[axis + 1] * shape_[axis + 1];
     }
   }
-  return to;
+  template <class Element>
+  void scatter(const void* from, std::int64_t count, void* to) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      static_cast<Element*>(to)[offset_] = static_cast<const Element*>(from)[i];
+      for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+        offset_ += stride_[axis];
+        if (++index_[axis] < shape_[axis]) break;
+        offset_ -= index_[axis] * stride_[axis];
+        index_[axis] = 0;
+      }
+    }
+  }
+
+ private:
+  const Shape shape_;
+  std::vector<std::int64_t> index_, stride_;
+  std::int64_t offset_ = 0;
+};
+
+void scatter(ColumnMajorPlaces& places, std::size_t size, const void* from, std::int64_t count,
+             void* to) {
+  switch (size) {
+    case 1:
+      return places.scatter<std::uint8_t>(from, count, to);
+    case 2:
+      return places.scatter<std::uint16_t>(from, count, to);
+    case 4:
+      return places.scatter<std::uint32_t>(from, count, to);
+    default:
+      return places.scatter<std::uint64_t>(from, count, to);
+  }
 }
 
 }  // namespace
 
-HostTensor parse_npy(const std::uint8_t* data, std::size_t bytes, const std::string& file,
-                     const std::string& member) {
+NpyHeader read_npy_header(ByteStream& from, std::uint64_t bytes, const std::string& file,
+                          const std::string& member) {
   const Failure fail{file, member};
-  if (bytes < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0) fail("not a .npy array");
+  std::uint8_t data[12];
+  if (bytes < 10 || read_fully(from, data, 10) < 10 || std::memcmp(data, "\x93NUMPY", 6) != 0) {
+    fail("not a .npy array");
+  }
   const int major = data[6];
   if (major < 1 || major > 3) fail("unknown version of .npy", "1 to 3", std::to_string(major));
   const std::size_t start = major == 1 ? 10 : 12;
-  if (bytes < start) fail("the array is cut off in its header");
+  if (read_fully(from, data + 10, start - 10) < start - 10) {
+    fail("the array is cut off in its header");
+  }
   std::size_t length = data[8] | std::size_t{data[9]} << 8;
   if (major > 1) length |= std::size_t{data[10]} << 16 | std::size_t{data[11]} << 24;
   if (length > header_limit) {
     fail("the header is too long", "at most " + std::to_string(header_limit) + " bytes",
          std::to_string(length));
   }
-  if (bytes - start < length) fail("the array is cut off in its header");
-  const std::string_view text(reinterpret_cast<const char*>(data) + start, length);
-  const Header header = HeaderParser(text, fail).parse();
+  std::string text(length, ' ');
+  if (bytes < start + length || read_fully(from, text.data(), length) < length) {
+    fail("the array is cut off in its header");
+  }
+  const Dictionary dictionary = DictionaryParser(text, fail).parse();
 
-  std::string_view descr = header.descr;
+  std::string_view descr = dictionary.descr;
   if (descr.starts_with("|O") || descr.starts_with("O")) {
-    fail("arrays of Python objects are not read", "numbers", header.descr);
+    fail("arrays of Python objects are not read", "numbers", dictionary.descr);
   }
   char order = '<';
   if (!descr.empty() && std::strchr("<>|=", descr[0]) != nullptr) {
@@ -218,29 +244,56 @@ HostTensor parse_npy(const std::uint8_t* data, std::size_t bytes, const std::str
     descr.remove_prefix(1);
   }
   const std::optional<DType> dtype = type_from_descr(descr);
-  if (!dtype) fail("the element type is not supported", "numbers or booleans", header.descr);
-
-  std::uint64_t wanted = size_of(*dtype);
-  for (std::int64_t extent : header.shape) {
-    if (__builtin_mul_overflow(wanted, static_cast<std::uint64_t>(extent), &wanted)) {
-      fail("the shape is too large", "", to_string(header.shape));
-    }
-  }
-  if (std::find(header.shape.begin(), header.shape.end(), 0) != header.shape.end()) wanted = 0;
-  const std::size_t there = bytes - start - length;
-  if (wanted != there) {
-    fail(there < wanted ? "the array is cut off" : "bytes follow the array",
-         std::to_string(wanted) + " bytes after offset " + std::to_string(start + length),
+  if (!dtype) fail("the element type is not supported", "numbers or booleans", dictionary.descr);
+  const std::optional<std::uint64_t> wanted = bytes_of_array(*dtype, dictionary.shape);
+  if (!wanted) fail("the shape is too large", "", to_string(dictionary.shape));
+  const std::uint64_t there = bytes - start - length;
+  if (*wanted != there) {
+    fail(there < *wanted ? "the array is cut off" : "bytes follow the array",
+         std::to_string(*wanted) + " bytes after offset " + std::to_string(start + length),
          std::to_string(there));
   }
-  HostTensor tensor(TensorType{*dtype, header.shape});
-  if (wanted > 0) std::memcpy(tensor.data(), data + start + length, wanted);
-  if (order == '>') swap_bytes(tensor);
-  if (*dtype == DType::boolean) {
-    auto* at = static_cast<std::uint8_t*>(tensor.data());
-    for (std::size_t i = 0; i < wanted; ++i) at[i] = at[i] != 0;
+  return {{*dtype, dictionary.shape},
+          order == '>' && size_of(*dtype) > 1,
+          dictionary.fortran_order && dictionary.shape.size() > 1};
+}
+
+HostTensor read_npy_elements(ByteStream& from, const NpyHeader& header, DType as,
+                             const std::string& file, const std::string& member) {
+  const DType dtype = header.type.dtype;
+  const std::size_t size = size_of(dtype), size_here = size_of(as);
+  const std::int64_t count = header.type.elements();
+  HostTensor tensor(TensorType{as, header.type.shape});
+  auto* to = static_cast<std::uint8_t*>(tensor.data());
+  const bool in_place = as == dtype && !header.column_major;
+  const std::int64_t at_a_time = std::min<std::int64_t>(
+      count, static_cast<std::int64_t>(std::size_t{1} << 20) / static_cast<std::int64_t>(size));
+  HostTensor piece;
+  if (!in_place) piece = HostTensor(TensorType{dtype, {at_a_time}});
+  ColumnMajorPlaces places(header.column_major ? header.type.shape : Shape{1});
+  for (std::int64_t first = 0; first < count; first += at_a_time) {
+    const std::int64_t here = std::min(at_a_time, count - first);
+    void* read = in_place ? to + static_cast<std::size_t>(first) * size : piece.data();
+    const std::size_t wanted = static_cast<std::size_t>(here) * size;
+    if (const std::size_t got = read_fully(from, read, wanted); got < wanted) {
+      Failure{file, member}("the array is cut off", std::to_string(header.type.bytes()) + " bytes",
+                            std::to_string(static_cast<std::size_t>(first) * size + got));
+    }
+    if (header.swapped) swap_bytes(dtype, read, here);
+    if (dtype == DType::boolean) {
+      auto* at = static_cast<std::uint8_t*>(read);
+      for (std::int64_t i = 0; i < here; ++i) at[i] = at[i] != 0;
+    }
+    if (in_place) continue;
+    const HostTensor converted = piece.converted(as);
+    if (header.column_major) {
+      scatter(places, size_here, converted.data(), here, to);
+    } else {
+      std::memcpy(to + static_cast<std::size_t>(first) * size_here, converted.data(),
+                  static_cast<std::size_t>(here) * size_here);
+    }
   }
-  return header.fortran_order && header.shape.size() > 1 ? row_major_from_fortran(tensor) : tensor;
+  return tensor;
 }
 
 std::string npy_header(const TensorType& type) {
@@ -301,8 +354,12 @@ std::string npy_header(const TensorType& type) {
 }
 
 HostTensor read_npy(const std::string& path) {
-  const MappedFile file(path);
-  return parse_npy(file.data(), file.size(), path, "");
+  const InputFile file(path);
+  FileRange stream(file, 0, file.size());
+  const NpyHeader header = read_npy_header(stream, file.size(), path, "");
+  claim_memory(header.type.bytes(), path, "",
+               to_string(header.type) + ", " + std::to_string(header.type.bytes()) + " bytes");
+  return read_npy_elements(stream, header, header.type.dtype, path, "");
 }
 
 WrittenFile write_npy(const std::string& path, const HostTensor& tensor) {

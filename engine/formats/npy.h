@@ -11,9 +11,9 @@ namespace tandem {
 
 /// Row-major and native byte order, whatever the file has. Error{data} with file and offset on
 /// anything broken; object arrays (pickles), strings, structures and complex numbers are refused.
+/// Error{does_not_fit} where the array takes more memory than there is.
 HostTensor read_npy(const std::string& path);
-/// In the archive's order, names without ".npy". Zip64 is read; encryption and split archives are
-/// not.
+/// All arrays in the archive's order, as NpzFile reads them.
 std::vector<NamedTensor> read_npz(const std::string& path);
 
 /// Writes and syncs. bfloat16 has no NumPy type: Error{usage}.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "engine/formats/claim.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -254,6 +255,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) {
         "at most " + std::to_string(std::min<std::uint64_t>(header_limit, file->size() - 8)),
         std::to_string(header_bytes));
   }
+  constexpr std::uint64_t of_a_byte = 32;  // of the header, once it is parsed
+  claim_memory(of_a_byte * header_bytes, path, "",
+               std::to_string(of_a_byte * header_bytes) + " bytes for a header of " +
+                   std::to_string(header_bytes));
   const char* text = reinterpret_cast<const char*>(file->data() + 8);
   if (header_bytes == 0 || text[0] != '{') reader.fail("the header does not start with {");
   const nlohmann::ordered_json header = reader.header(text, header_bytes);

@@ -11,9 +11,14 @@ namespace tandem {
 struct HostMemory {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-  std::size_t bytes = 0;              // of the machine
-  std::size_t available = 0;          // of them, that programs may take now; 0: not known
-  std::size_t addresses = unlimited;  // that this process may have in all (RLIMIT_AS)
+  std::size_t bytes = 0;                   // of the machine
+  std::size_t available = 0;               // of them, that programs may take now; 0: not known
+  std::size_t addresses = unlimited;       // that this process may have in all (RLIMIT_AS)
+  std::size_t addresses_left = unlimited;  // of those
+  std::size_t group = unlimited;           // left by the limits of control groups
+
+  /// That the process may still take: the least of the three.
+  std::size_t free() const;
 };
 HostMemory host_memory();
 
@@ -21,5 +26,10 @@ HostMemory host_memory();
 /// `message`), how many bytes (`got`) and how to need less (`fix`); what the machine has, or the
 /// process may have, is added.
 [[noreturn]] void fail_without_memory(Diagnostic d);
+
+/// Throws Error{does_not_fit} before anything is taken, where `bytes` are more than the host has
+/// free (15/16 of it: the rest of the program takes memory as well). `d` as above; what is free,
+/// and by which limit, is added.
+void expect_memory(std::size_t bytes, Diagnostic d);
 
 }  // namespace tandem

@@ -9,7 +9,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/formats/npy.h"
+#include "engine/formats/npz_file.h"
 #include "engine/formats/parallel_jobs.h"
 #include "engine/formats/safetensors.h"
 #include "engine/graph/error.h"
@@ -204,20 +204,36 @@ std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state)
   }
 }
 
-std::map<std::string, HostTensor> read_weights(const std::string& path) {
-  std::map<std::string, HostTensor> weights;
-  if (path.ends_with(".npz")) {
-    for (const NamedTensor& t : read_npz(path)) weights[t.name] = t.tensor;
-  } else {
+/// The parameters that a file holds: nothing but the names and types is read before they are
+/// asked for.
+class WeightsFile {
+ public:
+  explicit WeightsFile(const std::string& path) {
+    if (path.ends_with(".npz")) {
+      arrays_.emplace(path);
+      return;
+    }
     const SafetensorsFile file(path);
-    for (const NamedTensor& t : file.tensors()) weights[t.name] = t.tensor;
+    for (const NamedTensor& t : file.tensors()) tensors_[t.name] = t.tensor;
     for (const auto& [key, name] : file.metadata()) {  // tied weights under their other names
       if (const HostTensor* tensor = file.find(name); tensor && key.starts_with("alias:"))
-        weights.emplace(key.substr(6), *tensor);
+        tensors_.emplace(key.substr(6), *tensor);
     }
   }
-  return weights;
-}
+  bool has(const std::string& name) const {
+    return arrays_ ? arrays_->has(name) : tensors_.contains(name);
+  }
+  Shape shape(const std::string& name) const {
+    return arrays_ ? arrays_->type(name).shape : tensors_.at(name).shape();
+  }
+  HostTensor read(const std::string& name, DType as) const {
+    return arrays_ ? arrays_->read(name, as) : tensors_.at(name).converted(as);
+  }
+
+ private:
+  std::optional<NpzFile> arrays_;              // of an .npz file; otherwise
+  std::map<std::string, HostTensor> tensors_;  // mapped
+};
 
 /// Copies and caches of other parameters show what these hold.
 bool is_own(const State& state) { return state.mirror_of.empty() && state.cache_of.empty(); }
@@ -267,28 +283,28 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
                     "random, as with kind = \"normal\", std = 0.01)");
   }
   for (const LoadRule& rule : config.load) {
-    const std::map<std::string, HostTensor> weights = read_weights(rule.from);
+    const WeightsFile weights(rule.from);
     const Selector selector(rule.at);
     int matched = 0, loaded = 0;
     for (const State& state : graph.states) {
       const bool model = state.kind == StateKind::parameter || state.kind == StateKind::buffer;
       if (!model || !is_own(state) || !selector.covers_parameter(state.path, state.name)) continue;
       ++matched;
-      const auto found = weights.find(state.name);
-      if (found == weights.end()) {
+      if (!weights.has(state.name)) {
         if (rule.missing_is_error)
           problems.push_back(
               at(rule.where, state.name, rule.from + " does not hold this parameter"));
         continue;
       }
-      if (found->second.shape() != state.start.shape()) {
+      const Shape shape = weights.shape(state.name);
+      if (shape != state.start.shape()) {
         Diagnostic d = at(rule.where, state.name, rule.from + " holds another shape");
         d.expected = to_string(state.start.shape());
-        d.got = to_string(found->second.shape());
+        d.got = to_string(shape);
         problems.push_back(std::move(d));
         continue;
       }
-      states.write(state.name, found->second.converted(state.start.dtype()));
+      states.write(state.name, weights.read(state.name, state.start.dtype()));
       ++loaded;
     }
     if (matched == 0)

@@ -6,8 +6,12 @@
 
 #include <cmath>
 
+#include "engine/formats/files.h"
 #include "engine/graph/builder.h"
+#include "tests/harness/peak_memory.h"
 #include "tests/harness/program_check.h"
+#include "tests/training/formats/packed_files.h"
+#include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
 
 namespace tandem {
@@ -166,6 +170,27 @@ TEST_F(Initialise, TablesThatStayAtZeroAreSaid) {
   EXPECT_EQ(own_.states.read("wide.weight").as<float>()[2'000'000], 0);
   config.init.push_back(rule("wide:*", InitKind::zeros));
   EXPECT_EQ(apply(config).size(), 2u);  // of the two init rules
+}
+
+// Only what a parameter takes is unpacked, and converted on the way.
+TEST_F(Initialise, WeightsOfAnArchiveAreReadOneByOne) {
+  const testing::TemporaryFolder folder;
+  const std::string start = testing::npy_start("<f8", "(3000000, 1)"), block(8'000'000, '\0');
+  const std::string small = testing::npy_start("<f8", "(5, 3)") + std::string(15 * 8, '\0');
+  write_file(
+      folder / "w.npz",
+      testing::zip_archive({testing::bomb("bomb.npy"),
+                            {"wide.weight.npy", testing::deflated_repeats(start, block, 3),
+                             start.size() + 24'000'000, testing::crc_of_repeats(start, block, 3)},
+                            testing::packed("small.weight.npy", small)}));
+  LoadRule load;
+  load.at = "{wide,small}:weight";
+  load.from = folder / "w.npz";
+  ParametersConfig config;
+  config.load = {load};
+  // 12 MB as float32; those of the file have twice as many.
+  EXPECT_LT(testing::peak_memory_of([&] { apply(config); }), std::size_t{30'000'000});
+  EXPECT_THAT(apply(config).back(), HasSubstr("loaded 2 parameters"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/idx.h"
 #include "engine/formats/npy.h"
+#include "engine/formats/npz_file.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {
@@ -83,6 +84,15 @@ const ArrayRows* ArraySet::find(std::string_view name) const {
   return nullptr;
 }
 
+std::vector<std::string> ArraySet::names() const {
+  std::vector<std::string> names;
+  for (const ArrayRows& array : arrays_) names.push_back(array.name());
+  for (const std::string& name : left_out_) {
+    if (find(name) == nullptr) names.push_back(name);
+  }
+  return names;
+}
+
 std::string fix_of_missing(const std::string& path) {
   const bool is_pattern = path.find_first_of("*?") != std::string::npos;
   return is_pattern ? "several files are listed, or written as part_{0..9}.tsv: * and ? stand for "
@@ -92,26 +102,43 @@ std::string fix_of_missing(const std::string& path) {
 
 namespace {
 
-void read_one(DataKind kind, const std::string& name, const std::string& path, ArraySet& to,
-              std::vector<Diagnostic>& errors) {
+void read_npz_arrays(const std::string& path, const ArrayNames& wanted, ArraySet& to,
+                     std::vector<Diagnostic>& errors) {
+  const NpzFile file(path);
+  std::vector<std::string> names;
+  for (const std::string& name : file.names()) {
+    if (!wanted || wanted->contains(name)) {
+      names.push_back(name);
+    } else {
+      to.leave_out(name);
+    }
+  }
+  for (const NamedTensor& array : file.read(names)) to.add(array.name, array.tensor, path, errors);
+}
+
+void read_cifar_arrays(const std::string& path, const ArrayNames& wanted, ArraySet& to,
+                       std::vector<Diagnostic>& errors) {
+  const auto takes = [&](std::string_view name) {
+    if (!wanted || wanted->contains(std::string(name))) return true;
+    to.leave_out(std::string(name));
+    return false;
+  };
+  for (const NamedTensor& array : read_cifar(path, takes)) {
+    to.add(array.name, array.tensor, path, errors);
+  }
+}
+
+void read_one(DataKind kind, const std::string& name, const std::string& path,
+              const ArrayNames& wanted, ArraySet& to, std::vector<Diagnostic>& errors) {
+  if (!name.empty() && wanted && !wanted->contains(name)) return to.leave_out(name);
   switch (kind) {
     case DataKind::idx:
-      to.add(name, read_idx(path), path, errors);
-      return;
+      return to.add(name, read_idx(path), path, errors);
     case DataKind::cifar:
-      for (const NamedTensor& array : read_cifar(path)) {
-        to.add(array.name, array.tensor, path, errors);
-      }
-      return;
+      return read_cifar_arrays(path, wanted, to, errors);
     case DataKind::npz:
-      if (!name.empty()) {
-        to.add(name, read_npy(path), path, errors);
-        return;
-      }
-      for (const NamedTensor& array : read_npz(path)) {
-        to.add(array.name, array.tensor, path, errors);
-      }
-      return;
+      if (!name.empty()) return to.add(name, read_npy(path), path, errors);
+      return read_npz_arrays(path, wanted, to, errors);
     case DataKind::csv:
     case DataKind::tsv:
       assert(false && "tables are prepared");
@@ -119,9 +146,20 @@ void read_one(DataKind kind, const std::string& name, const std::string& path, A
   }
 }
 
+[[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
+  for (Diagnostic& d : problems) {
+    d.fix += (d.fix.empty() ? "" : ", ") +
+             std::string(
+                 "let data.fields name fewer arrays, or make text tables of them (csv, "
+                 "tsv), which are encoded once and take no memory");
+  }
+  throw Error(ErrorKind::does_not_fit, std::move(problems));
+}
+
 }  // namespace
 
 std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+                                            const ArrayNames& names,
                                             std::vector<Diagnostic>& errors) {
   const std::size_t before = errors.size();
   auto set = std::make_shared<ArraySet>();
@@ -133,8 +171,9 @@ std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& sp
         continue;
       }
       try {
-        read_one(kind, array.name, path, *set, errors);
+        read_one(kind, array.name, path, names, *set, errors);
       } catch (const Error& error) {
+        if (error.kind() == ErrorKind::does_not_fit) refuse_size(error.diagnostics());
         const auto& found = error.diagnostics();
         errors.insert(errors.end(), found.begin(), found.end());
       }

@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,22 +56,32 @@ class ArraySet {
   void add(const std::string& name, const HostTensor& tensor, const std::string& file,
            std::vector<Diagnostic>& errors);
   ArrayRows& add(ArrayRows array) { return arrays_.emplace_back(std::move(array)); }
+  /// The files have an array of that name, which was not read.
+  void leave_out(const std::string& name) { left_out_.insert(name); }
   /// Reports arrays of different lengths and empty sets.
   void finish(std::vector<Diagnostic>& errors);
 
   const ArrayRows* find(std::string_view name) const;
   const std::vector<ArrayRows>& arrays() const { return arrays_; }
+  /// Of all arrays, those that were left out too.
+  std::vector<std::string> names() const;
   std::int64_t rows() const { return rows_; }
 
  private:
   std::vector<ArrayRows> arrays_;
+  std::set<std::string> left_out_;
   std::int64_t rows_ = 0;
 };
 
 /// What to do about a file that is not there, or "".
 std::string fix_of_missing(const std::string& path);
-/// Reads all files of a split. Null where something was reported.
+/// Names of arrays; none: all of them.
+using ArrayNames = std::optional<std::set<std::string>>;
+/// Reads the arrays of these names from the files of a split; the others are not looked at. Null
+/// where something was reported. Throws Error{does_not_fit} where they take more memory than there
+/// is.
 std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+                                            const ArrayNames& names,
                                             std::vector<Diagnostic>& errors);
 
 }  // namespace tandem

@@ -140,9 +140,11 @@ class ArraySource final : public DataSource {
   template <class Read, class IsBad, class Text>
   void check_values(int field, const std::string& expected, Read read, IsBad is_bad,
                     Text text) const {
-    constexpr std::int64_t piece = 4096;
+    constexpr std::int64_t most_samples = 4096, most_values = std::int64_t{1} << 18;
     const DataField& info = fields_[static_cast<std::size_t>(field)];
     const std::int64_t each = info.sample.elements();
+    const std::int64_t piece =
+        std::clamp<std::int64_t>(most_values / std::max<std::int64_t>(each, 1), 1, most_samples);
     std::vector<std::int64_t> samples;
     std::vector<Diagnostic> bad;
     std::int64_t bad_rows = 0;
@@ -185,8 +187,7 @@ class ArraySource final : public DataSource {
     };
     const ArrayRows* array = arrays_->find(field.from);
     if (!array) {
-      std::vector<std::string> names;
-      for (const ArrayRows& known : arrays_->arrays()) names.push_back(known.name());
+      const std::vector<std::string> names = arrays_->names();
       report(field.where, "no array `" + field.from + "` in the files");
       for (const std::string& name : names) {
         errors.back().expected += (errors.back().expected.empty() ? "" : ", ") + name;
@@ -363,11 +364,16 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
 
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
   if (is_table(config.kind)) return open_table(config, options);
+  ArrayNames names;
+  for (const FieldConfig& field : config.fields) {
+    if (!names) names.emplace();
+    names->insert(field.from);
+  }
   std::vector<Diagnostic> broken, misfits;  // of the files, of the functions
   DataSets sets;
-  const auto train = read_arrays(config.kind, config.train, broken);
+  const auto train = read_arrays(config.kind, config.train, names, broken);
   const auto eval =
-      config.eval.files.empty() ? nullptr : read_arrays(config.kind, config.eval, broken);
+      config.eval.files.empty() ? nullptr : read_arrays(config.kind, config.eval, names, broken);
   OpenOptions taken = options;
   for (const FieldConfig& field :
        train&& eval ? fields_of(config.fields, *train) : std::vector<FieldConfig>{}) {

@@ -246,6 +246,22 @@ void Reading::end_behind(std::size_t file) {
   }
 }
 
+/// What was thrown; what takes too much memory does so because of the file.
+std::exception_ptr with_file(std::exception_ptr failure, const std::string& path) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) return failure;
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) {
+      if (d.file.empty()) d.file = shown_path(path);
+    }
+    return std::make_exception_ptr(Error(error.kind(), std::move(problems)));
+  } catch (...) {
+    return failure;
+  }
+}
+
 void Reading::work() {
   std::unique_ptr<Worker> worker;
   FileInBlocks* own = nullptr;
@@ -255,7 +271,7 @@ void Reading::work() {
       if (!worker) worker = std::make_unique<Worker>(plan_, rows_at_a_time(), options_);
       read(*block, *worker);
     } catch (...) {
-      own->end(std::current_exception());
+      own->end(with_file(std::current_exception(), own->path));
       if (!options_.reads_all) end_behind(own->number);
     }
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
+#include <unordered_set>
 
 namespace tandem {
 namespace {
@@ -32,9 +34,11 @@ std::vector<std::string> header_of(DelimitedReader& reader, const std::string& f
   if (!found) fail("the file is empty: the first row names the columns", 0);
   if (!reader.problem().empty()) fail(reader.problem(), reader.problem_field() + 1);
   std::vector<std::string> names;
-  for (const std::string_view name : reader.fields()) {
-    names.emplace_back(trimmed(name));
-    const bool twice = std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1;
+  std::unordered_set<std::string_view> known;
+  for (const std::string_view field : reader.fields()) {
+    const std::string_view name = trimmed(field);
+    const bool twice = !known.insert(name).second;
+    names.emplace_back(name);
     if (names.back().empty()) fail("a column without a name", names.size());
     if (twice) fail("two columns have the name `" + names.back() + "`", names.size());
   }
@@ -110,10 +114,12 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
 void TableFile::match_header(const std::vector<std::string>& names,
                              const std::vector<char>& may_lack) {
   std::vector<Diagnostic> problems;
+  std::unordered_map<std::string_view, int> places;
+  for (const std::string& name : names) places.emplace(name, static_cast<int>(places.size()));
   for (std::size_t c = 0; c < plan_.columns.size(); ++c) {
-    const auto found = std::find(names.begin(), names.end(), plan_.columns[c]);
-    cell_of_[c] = found == names.end() ? -1 : static_cast<int>(found - names.begin());
-    if (found != names.end() || may_lack[c] != 0) continue;
+    const auto found = places.find(plan_.columns[c]);
+    cell_of_[c] = found == places.end() ? -1 : found->second;
+    if (found != places.end() || may_lack[c] != 0) continue;
     problems.push_back({.message = "the header does not name the column `" + plan_.columns[c] + "`",
                         .file = name_,
                         .line = 1});

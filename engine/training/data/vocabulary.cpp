@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "engine/graph/host_memory.h"
 #include "engine/training/data/random.h"
 
 namespace tandem {
@@ -80,7 +81,22 @@ std::size_t ValueCounts::slot_of(std::uint64_t hash, std::uint32_t column,
   }
 }
 
+/// Large pieces of memory are looked for before they are taken.
+void ValueCounts::expect_room(std::size_t bytes) const {
+  constexpr std::size_t looked_for_from = std::size_t{16} << 20;
+  if (bytes < looked_for_from) return;
+  expect_memory(bytes,
+                {.message = "the different values of a vocabulary need more memory than there is",
+                 .got = std::to_string(size()) + " values of " + std::to_string(text_.size()) +
+                        " bytes up to here, for which " + std::to_string(bytes) + " bytes more",
+                 .fix = "use hash(n) instead of vocabulary, which keeps no values"});
+}
+
 void ValueCounts::grow() {
+  constexpr std::size_t of_a_value =
+      sizeof(std::uint64_t) + sizeof(std::uint32_t) + sizeof(std::int64_t) + sizeof(std::uint64_t);
+  // Twice the slots, and the other lists of values: up to half as many as slots.
+  expect_room(slots_.size() * (2 * sizeof(std::int32_t) + of_a_value));
   slots_.assign(std::max<std::size_t>(1024, 2 * slots_.size()), -1);
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t i = 0; i < hashes_.size(); ++i) {
@@ -96,6 +112,8 @@ std::int32_t ValueCounts::find_or_add(std::uint32_t column, std::string_view val
   std::int32_t& number = slots_[slot_of(hash, column, value)];
   if (number >= 0) return number;
   if (times_.size() >= 0x7fffffff) throw std::length_error("more than 2^31 - 1 values");
+  if (text_.size() + value.size() > text_.capacity())
+    expect_room(std::max(2 * text_.capacity(), text_.size() + value.size()));
   number = static_cast<std::int32_t>(times_.size());
   hashes_.push_back(hash);
   columns_.push_back(column);

@@ -12,6 +12,7 @@ namespace tandem {
 /// same in all columns the column is 0.
 class ValueCounts {
  public:
+  /// Throws Error{does_not_fit}, without a file, where the values take more memory than there is.
   std::int32_t find_or_add(std::uint32_t column, std::string_view value);
   /// -1 where it is unknown.
   std::int32_t find(std::uint32_t column, std::string_view value) const;
@@ -29,6 +30,7 @@ class ValueCounts {
  private:
   std::size_t slot_of(std::uint64_t hash, std::uint32_t column, std::string_view value) const;
   void grow();
+  void expect_room(std::size_t bytes) const;
 
   std::vector<std::int32_t> slots_;  // a power of two, at most half full; -1 = free
   std::vector<std::uint64_t> hashes_;

@@ -4,22 +4,35 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <set>
 
+#include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
+#include "tests/harness/few_addresses.h"
+#include "tests/harness/peak_memory.h"
 #include "tests/training/error_text.h"
+#include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem {
 namespace {
 
+using ::testing::AllOf;
+using testing::bomb;
 using testing::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::npy_start;
+using testing::packed;
+using testing::peak_memory_of;
+using testing::stored;
 using testing::TemporaryFolder;
+using testing::zip_archive;
 
 FieldConfig field(const std::string& from, const std::vector<std::string>& as,
                   const std::vector<std::string>& augment = {}) {
@@ -315,6 +328,68 @@ TEST(OpenData, ReportsEverythingAtOnce) {
   DataConfig config = npz_config({folder / "b.npz"});
   config.fields = {field("xs", {})};
   EXPECT_THAT(error_of([&] { open_data(config); }), HasSubstr("did you mean \"x\"?"));
+}
+
+FieldConfig named(const std::string& name) {
+  FieldConfig result = field(name, {});
+  result.name = name;
+  return result;
+}
+
+TEST(OpenData, ArraysThatNoFieldNamesAreNotLookedAt) {
+  const TemporaryFolder folder;
+  const std::string numbers = npy_start("<f4", "(2,)") + std::string(8, '\0');
+  write_file(folder / "a.npz",
+             zip_archive({packed("x.npy", numbers), bomb("bomb.npy"),
+                          stored("one.npy", npy_start("<f4", "()") + std::string(4, '\0')),
+                          stored("names.npy", npy_start("<U1", "(2,)") + std::string(8, 'a')),
+                          packed("long.npy", npy_start("|u1", "(9,)") + std::string(9, '\0'))}));
+  DataConfig config = npz_config({folder / "a.npz"}, {folder / "a.npz"});
+  config.fields = {named("x")};
+  const std::size_t peak = peak_memory_of([&] {
+    const DataSets sets = open_data(config);
+    if (sets.train->samples() != 2 || sets.eval->samples() != 2) throw 1;
+  });
+  EXPECT_LT(peak, std::size_t{16} << 20);
+  config.fields = {named("x"), named("bom")};
+  EXPECT_THAT(error_of([&] { open_data(config); }),
+              AllOf(HasSubstr("no array `bom`"), HasSubstr("did you mean \"bomb\"?"),
+                    HasSubstr("long, names, one")));
+  config.fields = {named("x"), named("long")};
+  EXPECT_THAT(error_of([&] { open_data(config); }), HasSubstr("another number of samples"));
+}
+
+TEST(OpenData, ArraysBeyondTheMachineAreRefusedWithTheirBytes) {
+  const TemporaryFolder folder;
+  const std::string numbers = npy_start("<f4", "(2,)") + std::string(8, '\0');
+  write_file(folder / "a.npz", zip_archive({packed("x.npy", numbers), bomb("bomb.npy")}));
+  DataConfig config = npz_config({folder / "a.npz"});
+  for (const bool named_fields : {true, false}) {
+    if (named_fields) config.fields = {named("x"), named("bomb")};
+    const testing::FewAddresses few(std::size_t{512} << 20);
+    try {
+      open_data(config);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::does_not_fit);
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr("a.npz: bomb: "), HasSubstr("2147483656 bytes in 2 arrays"),
+                        HasSubstr("data.fields"), Not(HasSubstr("batch"))));
+    }
+    config.fields.clear();
+  }
+}
+
+// Whole fields are checked in pieces, however large a sample is.
+TEST(OpenData, ChecksOfLargeSamplesTakeLittleMemory) {
+  const HostTensor maps(TensorType{DType::uint8, {64, 1024, 1024}});
+  std::memset(const_cast<HostTensor&>(maps).data(), 1, maps.bytes());
+  const auto source = make_array_source({{"x", maps}}, {field("x", {"int64"})});
+  EXPECT_LT(peak_memory_of([&] {
+              source->check_range(0, 2, nullptr);
+              source->check_numbers(0, 0, 1, "0 or 1");
+            }),
+            std::size_t{48} << 20);  // a sample takes 8 MiB as int64
 }
 
 TEST(OpenData, HoldsAFractionOut) {
