@@ -34,7 +34,7 @@ OpenOptions open_with(const RunConfig& config, const DataOptions& options) {
   open.seed = config.seed;
   open.threads = config.threads;
   open.on_message = options.on_message;
-  open.stop_requested = options.stop_requested;
+  open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
   return open;
 }
 

@@ -1,24 +1,19 @@
 #include "api/planned_step.h"
 
 #include <algorithm>
-#include <filesystem>
 
-#include <nlohmann/json.hpp>
-
+#include "api/paths.h"
 #include "api/sample_loss.h"
 #include "engine/graph/error.h"
 #include "engine/plan/simulate.h"
+#include "engine/training/config/config_value.h"
 #include "engine/training/evaluation.h"
 #include "kernels/emulated/emulated_device.h"
 
 namespace tandem::api {
 namespace {
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-std::string absolute_text(const std::string& path) {
-  return quoted(std::filesystem::absolute(path).lexically_normal().string());
-}
+std::string absolute_text(const std::string& path) { return toml_string(absolute_path(path)); }
 
 RunConfig config_of(const PolicyOptions& options) {
   std::vector<std::string> overrides;
@@ -36,13 +31,12 @@ RunConfig config_of(const PolicyOptions& options) {
   std::int64_t batch = 1;
   for (const auto& [name, extent] : options.bind) {
     if (name == "batch") batch = extent;
-    model += " " + quoted(name) + " = " + std::to_string(extent) + ",";
+    model += " " + toml_string(name) + " = " + std::to_string(extent) + ",";
   }
   if (model.back() == ',') model.pop_back();
   overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
                                        "optimizer={ kind = \"sgd\" }"});
-  return parse_run_config("steps = 1\n", (std::filesystem::current_path() / "train.toml").string(),
-                          overrides);
+  return parse_run_config("steps = 1\n", absolute_path("train.toml"), overrides);
 }
 
 /// Each shape of a full step with its number of passes.

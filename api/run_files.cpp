@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "api/paths.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 
@@ -50,8 +51,7 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
 
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
   FoundCheckpoint found;
-  const std::filesystem::path path =
-      std::filesystem::absolute(run_or_checkpoint).lexically_normal();
+  const std::filesystem::path path = absolute_path(run_or_checkpoint);
   if (path_exists((path / "manifest.json").string())) {
     found.path = path.string();
     found.run_dir = path.parent_path().parent_path().string();

@@ -1,14 +1,13 @@
 // tandem::api::Trainer: a run from a train.toml.
-#include <atomic>
-#include <csignal>
 #include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "api/crossings.h"
 #include "api/engine.h"
+#include "api/moved_from.h"
 #include "api/operator_log.h"
+#include "api/paths.h"
 #include "api/run_files.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
@@ -18,12 +17,6 @@
 #include "tandem/tandem.h"
 
 namespace tandem::api {
-namespace {
-
-std::atomic<bool> stop_requested{false};
-
-}  // namespace
-
 struct Trainer::Impl {
   RunConfig config;
   TrainOptions options;
@@ -33,6 +26,12 @@ struct Trainer::Impl {
   std::unique_ptr<Training> training;
   std::string resume_from;
   std::vector<SavedVocabulary> vocabularies;
+  bool is_prepared = false;  // the constructor has ended
+  bool has_run = false;
+
+  bool stops() const { return options.stop.stop_requested(); }
+  /// Throws where the constructor is to stop; a run saves first.
+  void check_stop() const;
 
   Impl(RunConfig c, TrainOptions o)
       : config(std::move(c)),
@@ -41,7 +40,16 @@ struct Trainer::Impl {
         model(engine, config, {options.place, options.devices}) {}
 };
 
+void Trainer::Impl::check_stop() const {
+  if (is_prepared || !stops()) return;
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = "interrupted before the first step",
+                         .fix = "nothing was trained, no run directory was written"});
+}
+
 namespace {
+
+constexpr const char* handle = "Trainer";  // in what is said of one that was moved from
 
 void require_data(const RunConfig& config) {
   if (config.data) return;
@@ -63,12 +71,8 @@ std::string find_run(const RunConfig& config) {
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
-  std::vector<std::string> overrides = options.overrides;
-  if (!options.run_dir.empty()) {
-    overrides.push_back("run_dir=" +
-                        nlohmann::json(std::filesystem::absolute(options.run_dir).string()).dump());
-  }
-  RunConfig config = read_run_config(config_path, overrides);
+  RunConfig config = read_run_config(config_path, options.overrides);
+  if (!options.run_dir.empty()) config.run_dir = absolute_path(options.run_dir);
   require_data(config);
   impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
   Impl& my = *impl_;
@@ -83,9 +87,11 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     }
   }
   my.model.use_run(my.resume_from);
-  const auto stops = [] { return stop_requested.load(std::memory_order_relaxed); };
+  my.check_stop();
+  const auto stops = [&my] { return my.stops(); };
   my.model.use_data(my.options.on_message, stops);
   DataSets data = my.model.data();
+  my.check_stop();
   my.vocabularies = data.vocabularies;
   if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
   TrainingHooks hooks;
@@ -109,25 +115,37 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       report(progress);
     };
   }
-  my.training = std::make_unique<Training>(my.config, run_parts(my.engine, my.model, my.config),
-                                           std::move(data), hooks);
+  RunParts parts = run_parts(my.engine, my.model, my.config);
+  parts.forward = [&my, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
+    my.check_stop();  // before each program that is built
+    return forward(batch, training);
+  };
+  my.training = std::make_unique<Training>(my.config, std::move(parts), std::move(data), hooks);
+  my.check_stop();
   if (my.operator_log) {
     std::vector<Program*> passes;
     for (const BoundProgram* bound : my.training->step_programs())
       passes.push_back(bound->program.get());
     my.operator_log->reserve(passes);
   }
+  my.is_prepared = true;
 }
 
 Trainer::~Trainer() = default;
 Trainer::Trainer(Trainer&&) noexcept = default;
-
-void Trainer::request_stop() { stop_requested.store(true, std::memory_order_relaxed); }
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 
 TrainResult Trainer::run() {
-  Impl& my = *impl_;
+  Impl& my = held(impl_, handle);
   TrainResult result;
   if (my.options.dry_run) return result;
+  if (my.has_run) {
+    Diagnostic d;
+    d.message = "this Trainer has run already";
+    d.fix = "make another one; with TrainOptions::resume it goes on where this one ended";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  my.has_run = true;
   const Placing& placing = my.model.placing();
   const Lowered& lowered = my.training->main_program().program->lowered();
   std::vector<std::pair<std::string, std::string>> files{
@@ -153,7 +171,7 @@ TrainResult Trainer::run() {
 }
 
 std::string Trainer::summary() const {
-  const Impl& my = *impl_;
+  const Impl& my = held(impl_, handle);
   const Program& program = *my.training->main_program().program;
   const Graph& graph = program.lowered().graph;
   std::size_t parameters = 0, elements = 0;

@@ -234,7 +234,7 @@ void check_standard_input(const DataConfig& data, const std::vector<std::string>
 OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
   OpenOptions open = open_options(trained.config(), trained.imported());
   open.on_message = options.on_message;
-  open.stop_requested = options.stop_requested;
+  open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
   return open;
 }
 

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/paths.h"
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "engine/formats/files.h"
@@ -98,7 +99,7 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
   if (!options.checkpoint.empty())
     refuse(model, "an exported model has no checkpoints", "leave --checkpoint away");
   TrainedRun run;
-  run.path = std::filesystem::absolute(model).lexically_normal().string();
+  run.path = absolute_path(model);
   run.config = read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);
@@ -147,7 +148,7 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
 }
 
 void check_stop(const TrainedOptions& options) {
-  if (!options.stop_requested || !options.stop_requested()) return;
+  if (!options.stop.stop_requested()) return;
   Diagnostic d;
   d.message = "interrupted";
   throw Error(ErrorKind::runtime, std::move(d));

@@ -34,7 +34,7 @@ struct TrainedRun {
 /// Without a choice the best checkpoint, else the latest. Throws Error{usage}.
 TrainedRun open_trained(const std::string& run, const TrainedOptions& options);
 
-/// Throws Error{runtime} where `options.stop_requested` says so.
+/// Throws Error{runtime} where `options.stop` was asked.
 void check_stop(const TrainedOptions& options);
 
 /// The model with the states of a trained run, once its first program is there.

@@ -38,8 +38,7 @@ void add_data(CLI::App& app, Invocation& invocation) {
         "written of a table is removed.");
     command->callback([options = options, &invocation] {
       invocation.action = [options, &invocation] {
-        catch_interrupts(nullptr, Waiting::goes_on);
-        options->data.stop_requested = [] { return interrupted_by() != 0; };
+        catch_interrupts(options->data.stop, Waiting::goes_on);
         return until_interrupted([&] {
           const api::Report report = api::data_prepare(options->config, options->data);
           return print(report.text, report.json, invocation.json);

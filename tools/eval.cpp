@@ -51,10 +51,9 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] {
-      catch_interrupts(nullptr, Waiting::fails);
+      catch_interrupts(options->eval.stop, Waiting::fails);
       std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
       api::TrainedOptions& how = options->eval;
-      how.stop_requested = [] { return interrupted_by() != 0; };
       return until_interrupted([&] {
         const api::Report report = show_progress(
             how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });

@@ -8,7 +8,7 @@ namespace tandem::tool {
 namespace {
 
 volatile std::sig_atomic_t received = 0, interrupts_waiting = 0;
-void (*volatile ask)() = nullptr;
+const api::StopToken* volatile asked = nullptr;  // stays: signals come until the process ends
 
 void on_signal(int signal) {
   if (received != 0) {
@@ -17,7 +17,7 @@ void on_signal(int signal) {
     std::raise(signal);
   }
   received = signal;
-  if (ask != nullptr) ask();
+  if (asked != nullptr) asked->request_stop();
   if (interrupts_waiting != 0) alarm(1);
 }
 
@@ -35,9 +35,9 @@ void handle(int signal, void (*handler)(int), bool restarts) {
 
 }  // namespace
 
-void catch_interrupts(void (*ask_to_stop)(), Waiting waiting) {
+void catch_interrupts(const api::StopToken& stop, Waiting waiting) {
   const bool restarts = waiting == Waiting::goes_on;
-  ask = ask_to_stop;
+  asked = new api::StopToken(stop);
   interrupts_waiting = restarts ? 0 : 1;
   if (!restarts) handle(SIGALRM, on_alarm, false);
   handle(SIGINT, on_signal, restarts);

@@ -5,15 +5,17 @@
 #include <exception>
 #include <string_view>
 
+#include "tandem/stop.h"
+
 namespace tandem::tool {
 
 /// What a signal does to calls of the system that wait, such as a read from a pipe.
 enum class Waiting { goes_on, fails };
 
-/// From now on the first signal calls `ask_to_stop` (null: nothing) within its handler, and a
-/// second one ends the process at once; what ignores SIGHUP (nohup) goes on to. With
+/// From now on the first signal asks `stop`, of which a copy is kept, and a second one ends the
+/// process at once; what ignores SIGHUP (nohup) goes on to. With
 /// `Waiting::fails`, waiting calls of the main thread fail with EINTR until the command has ended.
-void catch_interrupts(void (*ask_to_stop)(), Waiting waiting);
+void catch_interrupts(const api::StopToken& stop, Waiting waiting);
 
 /// The signal that came first, or 0.
 int interrupted_by();

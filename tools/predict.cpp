@@ -70,9 +70,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
                     Diagnostic{"predictions and the summary would both go to standard output",
                                "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
       }
-      catch_interrupts(nullptr, Waiting::fails);
+      catch_interrupts(how.stop, Waiting::fails);
       if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
-      how.stop_requested = [] { return interrupted_by() != 0; };
       return until_interrupted([&] {
         const api::Report report =
             show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),

@@ -97,7 +97,7 @@ void add_train(CLI::App& app, Invocation& invocation) {
       Display display;
       options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
       options->train.on_message = [&](const std::string& text) { display.message(text); };
-      catch_interrupts(api::Trainer::request_stop, Waiting::goes_on);  // saves, then stops
+      catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops
       std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
       std::optional<api::Trainer> trainer;
       try {

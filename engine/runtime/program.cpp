@@ -4,7 +4,6 @@
 
 #include <cassert>
 #include <cstring>
-#include <thread>
 
 #include "engine/graph/error.h"
 #include "engine/plan/plan_parts.h"
@@ -78,7 +77,6 @@ struct Program::Impl {
   StepContext context;
   ErrorWord error;
   Probe probe;
-  std::thread::id lane;
   std::atomic<std::uint64_t> finished{0};  // one past the last ticket that has finished
 
   Ring& ring(int index) {
@@ -100,6 +98,7 @@ struct Program::Impl {
   void pin_host(StateStore& states);
   void make_calls(const std::vector<std::byte*>& base, const ProgramOptions& options);
   void run_mixed(std::uint64_t ticket);
+  void run_on_lane(std::uint64_t ticket);
 };
 
 // States that no program has made yet get their start value.
@@ -336,30 +335,30 @@ bool Program::slot_free(std::uint64_t ticket) const {
 
 void Program::run(const StepContext& context, std::uint64_t ticket) {
   Impl& impl = *impl_;
-  if (std::this_thread::get_id() != impl.lane) {  // a thread's first step: team size, denormals
-    for (Device* device : impl.lowered.devices) device->on_lane([] {});
-    impl.lane = std::this_thread::get_id();
-  }
   impl.context = context;
   if (impl.context.error == nullptr) impl.context.error = &impl.error;
-  for (const Ring& ring : impl.inputs) ring.point_to(ticket);
-  for (const Ring& ring : impl.outputs) ring.point_to(ticket);
-  for (const Ring& ring : impl.doubled) ring.point_to(impl.steps);
-  if (impl.mixed) {
-    impl.run_mixed(ticket);
+  impl.lowered.devices[0]->on_lane([&impl, ticket] { impl.run_on_lane(ticket); });
+}
+
+void Program::Impl::run_on_lane(std::uint64_t ticket) {
+  for (const Ring& ring : inputs) ring.point_to(ticket);
+  for (const Ring& ring : outputs) ring.point_to(ticket);
+  for (const Ring& ring : doubled) ring.point_to(steps);
+  if (mixed) {
+    run_mixed(ticket);
     return;
   }
-  impl.arenas->take(nullptr, {});
-  if (impl.probe) {
-    for (const Call& call : impl.calls) {
-      impl.probe(call.node, true);
+  arenas->take(nullptr, {});
+  if (probe) {
+    for (const Call& call : calls) {
+      probe(call.node, true);
       call.kernel->run(call.arguments);
-      impl.probe(call.node, false);
+      probe(call.node, false);
     }
   } else {
-    for (const Call& call : impl.calls) call.kernel->run(call.arguments);
+    for (const Call& call : calls) call.kernel->run(call.arguments);
   }
-  impl.finished.store(ticket + 1, std::memory_order_release);
+  finished.store(ticket + 1, std::memory_order_release);
 }
 
 const void* Program::output(int output, std::uint64_t ticket) const {

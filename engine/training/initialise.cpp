@@ -139,7 +139,8 @@ void draw(const Distribution& from, Random random, std::int64_t first, std::span
 }
 
 /// In ranges of rows, by several threads: a table is never there twice.
-void initialise(const InitRule& rule, std::uint64_t seed, const State& state, StateStore& states) {
+template <class States>
+void initialise(const InitRule& rule, std::uint64_t seed, const State& state, States& states) {
   const TensorType& type = states.type(state.name);
   const Distribution distribution = distribution_of(rule, type.shape);
   const Random random(seed, state.name);
@@ -253,10 +254,27 @@ std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Gr
   return names;
 }
 
-}  // namespace
+/// Initial values where no program holds the states yet; has what is used here of a StateStore.
+class Values {
+ public:
+  explicit Values(const Graph& graph) : graph_(graph) {}
+  const TensorType& type(const std::string& name) const {
+    return graph_.find_state(name)->start.type();
+  }
+  /// A copy: what is loaded may be the pages of its file.
+  void write(const std::string& name, const HostTensor& value) { all[name] = value.clone(); }
+  static bool has_direct_rows(const std::string&) { return false; }
+  static void write_rows(const std::string&, std::int64_t, std::int64_t, const void*) {}
 
-std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
-                                               const Graph& graph, StateStore& states) {
+  std::map<std::string, HostTensor> all;
+
+ private:
+  const Graph& graph_;
+};
+
+template <class States>
+std::vector<std::string> initialise_all(const ParametersConfig& config, std::uint64_t seed,
+                                        const Graph& graph, States& states) {
   std::vector<std::string> notes;
   std::vector<Diagnostic> problems;
   for (const InitRule& rule : config.init) {
@@ -313,6 +331,20 @@ std::vector<std::string> initialise_parameters(const ParametersConfig& config, s
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   return notes;
+}
+
+}  // namespace
+
+std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
+                                               const Graph& graph, StateStore& states) {
+  return initialise_all(config, seed, graph, states);
+}
+
+std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,
+                                                 const Graph& graph) {
+  Values values(graph);
+  initialise_all(config, seed, graph, values);
+  return std::move(values.all);
 }
 
 }  // namespace tandem

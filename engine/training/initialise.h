@@ -14,4 +14,9 @@ namespace tandem {
 std::vector<std::string> initialise_parameters(const ParametersConfig& config, std::uint64_t seed,
                                                const Graph& graph, StateStore& states);
 
+/// The same values by state, of those that the rules cover alone: for graphs that no program has
+/// been made of.
+std::map<std::string, HostTensor> initial_values(const ParametersConfig& config, std::uint64_t seed,
+                                                 const Graph& graph);
+
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tandem/error.h"
+#include "tandem/stop.h"
 
 namespace tandem::api {
 
@@ -67,6 +68,9 @@ struct TrainOptions {
   bool log_operators = false;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
+  /// Asked, the constructor throws Error{runtime} "interrupted", and leaves nothing of a table that
+  /// it was preparing; `run` saves after the current step and returns. Of this Trainer alone.
+  StopToken stop;
 };
 
 struct TrainResult {
@@ -74,10 +78,13 @@ struct TrainResult {
   std::uint64_t steps = 0;
   double loss = 0;                           // of the last step; NaN: none was left to do
   std::map<std::string, double> evaluation;  // last values of the metrics
-  bool interrupted = false;                  // saved after request_stop
+  bool interrupted = false;                  // saved as `TrainOptions::stop` asked
 };
 
-/// A run described by a train.toml.
+/// A run described by a train.toml. Any number of Trainers and Sessions live side by side and one
+/// after the other; threads may use different ones at a time, but one of them one at a time. A call
+/// leaves the thread that makes it, and its OpenMP team, as they were: rounding, denormals, number
+/// of threads. One that was moved from throws Error{usage}, until another is assigned to it.
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
@@ -85,10 +92,9 @@ class Trainer {
   Trainer(const std::string& config_path, TrainOptions options);
   ~Trainer();
   Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+  /// Once; Error{usage} after that.
   TrainResult run();
-  /// From any thread or a signal handler: save after the current step and return. A constructor
-  /// that is preparing a text table throws Error{runtime} instead, and leaves nothing of it.
-  static void request_stop();
   /// One paragraph: model, parameters, placement with crossings, memory plan.
   std::string summary() const;
 
@@ -106,28 +112,45 @@ struct Array {
   std::vector<std::int64_t> shape;
   std::vector<std::byte> bytes;
 
+  /// Throw Error{usage} where the values do not fill the shape, or it is none.
   static Array of(std::vector<std::int64_t> shape, const std::vector<float>& values);
   static Array of(std::vector<std::int64_t> shape, const std::vector<std::int64_t>& values);
+  /// All elements, converted. Throws Error{usage} where type, shape and bytes do not fit.
   std::vector<float> floats() const;
 };
 
-/// A model in training, fed by the caller: `step` runs forward, backward and update.
+/// A model in training, fed by the caller: `step` runs forward, backward and update. Threads, and
+/// what was moved from: as a Trainer.
 class Session {
  public:
   /// `settings` are keys of train.toml: "optimizer.kind=adamw", "loss.terms=[{...}]", "seed=1".
+  /// Those of the model, its parameters, loss, optimizer, precision, policy and device are
+  /// honoured, with durations in steps; `steps` is the length of a cosine or linear schedule.
+  /// Throws Error{usage} with everything that is wrong, and by name for each key that a Session
+  /// does not honour: data, eval, checkpoint, log, micro_batch, epochs, max_time, name, run_dir.
   Session(const std::string& model_path, std::int64_t batch_size,
           const std::vector<std::string>& settings);
   ~Session();
   Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
   /// One array per fed input of the model and the loss, by name, batch on axis 0. Returns the loss.
+  /// Throws Error{usage} for other feeds; no step was taken then. Throws Error{data} for ids and
+  /// labels out of range, and Error{diverged} naming the step for a loss that is not finite or a
+  /// loss scale that does not help: that step counts, and its update was made, unless the loss
+  /// scale left it out; `parameters` tells, and the session goes on from there. A step that the
+  /// loss scale leaves out is no error.
   double step(const std::map<std::string, Array>& feeds);
-  /// Outputs of the model in inference form.
+  /// Outputs of the model in inference form, for any batch; what the loss alone takes is ignored.
+  /// A program is kept for each batch size. Throws Error{usage|data} as `step`.
   std::map<std::string, Array> predict(const std::map<std::string, Array>& feeds);
-  /// By the file's initializer names, as they are now; before the first step as the file has them.
+  /// By the file's initializer names, as they are now; before the first step as the file has them,
+  /// or as [parameters] init and load say.
   std::map<std::string, Array> parameters() const;
   /// Throws Error{usage} for an unknown name, another shape or another type.
   void set_parameter(const std::string& name, const Array& value);
-  void save(const std::string& path) const;  // .onnx, .safetensors or .npz
+  /// .onnx, .safetensors or .npz, there once it is whole. Throws Error{usage|runtime} where it
+  /// cannot be written.
+  void save(const std::string& path) const;
 
  private:
   struct Impl;
@@ -162,9 +185,9 @@ struct TrainedOptions {
   /// `evaluate_run` reads text tables, before its first pass, `rows` is 0 and `part` that of this
   /// reading; calls then come from several threads, one at a time.
   std::function<void(std::int64_t rows, double part, double rows_per_second)> on_progress;
-  /// Asked between passes, from any thread: true ends the work with Error{runtime} "interrupted",
-  /// and nothing is left behind.
-  std::function<bool()> stop_requested;
+  /// Asked, the work ends between two passes with Error{runtime} "interrupted", and nothing is left
+  /// behind.
+  StopToken stop;
 };
 
 /// Loss, its terms and the configured metrics, exact over all samples of the held-out data, or of
@@ -202,9 +225,9 @@ Report doctor();
 struct DataOptions {
   std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people
-  /// Of `data_prepare`: asked from any thread while a table is prepared; true ends that with
-  /// Error{runtime}, and what was written of it is removed.
-  std::function<bool()> stop_requested;
+  /// Of `data_prepare`: asked, it ends with Error{runtime} "interrupted", and what was written of a
+  /// table is removed.
+  StopToken stop;
 };
 /// Turns the text tables of a train.toml into arrays in `data.cache`, where they are not there yet.
 /// The report says "up to date", or what was made. Other kinds of data need no preparing.

@@ -100,13 +100,58 @@ class MappedMemory final : public Memory {
   std::size_t bytes_ = 0;
 };
 
-// Denormal numbers count as zero: they cost a hundred cycles each and carry no training signal.
-void flush_denormals() {
+// What a thread does with denormal numbers.
+class Denormals {
+ public:
+  /// They count as zero: they cost a hundred cycles each and carry no training signal.
+  static Denormals flushed() { return Denormals(bits); }
+  static Denormals of_this_thread() {
 #if defined(__x86_64__)
-  constexpr unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x0040;
-  _mm_setcsr(_mm_getcsr() | flush_to_zero | denormals_are_zero);
+    return Denormals(_mm_getcsr() & bits);
+#else
+    return Denormals(0);
 #endif
-}
+  }
+  void apply() const {
+#if defined(__x86_64__)
+    _mm_setcsr((_mm_getcsr() & ~bits) | bits_);
+#endif
+  }
+  void apply_to_team(int threads) const {
+    apply();
+    if (threads < 2) return;
+#pragma omp parallel num_threads(threads)
+    apply();
+  }
+
+ private:
+  static constexpr unsigned bits = 0x8040;  // MXCSR: flush to zero, denormals are zero
+  explicit Denormals(unsigned bits) : bits_(bits) {}
+  unsigned bits_;
+};
+
+// The settings of the compute lane, on this thread and its OpenMP team, until it goes: both are the
+// caller's, who may compute with them between two steps, or run another program with other threads.
+class LaneSettings {
+ public:
+  explicit LaneSettings(int threads)
+      : threads_(threads),
+        threads_before_(omp_get_max_threads()),
+        before_(Denormals::of_this_thread()) {
+    omp_set_num_threads(threads);
+    Denormals::flushed().apply_to_team(threads);
+  }
+  ~LaneSettings() {
+    before_.apply_to_team(threads_);
+    omp_set_num_threads(threads_before_);
+  }
+  LaneSettings(const LaneSettings&) = delete;
+  LaneSettings& operator=(const LaneSettings&) = delete;
+
+ private:
+  int threads_, threads_before_;
+  Denormals before_;
+};
 
 class CpuDevice final : public Device {
  public:
@@ -148,12 +193,7 @@ class CpuDevice final : public Device {
   }
 
   void on_lane(const std::function<void()>& f) override {
-    omp_set_num_threads(facts_.threads);
-    flush_denormals();
-    if (facts_.threads > 1) {
-#pragma omp parallel num_threads(facts_.threads)
-      flush_denormals();
-    }
+    const LaneSettings settings(facts_.threads);
     f();
   }
   LaneMonitor* monitor() const override { return monitor_.get(); }

@@ -176,18 +176,20 @@ TEST_F(PredictionFilesTest, PermissionsAndLinksStay) {
 TEST_F(PredictionFilesTest, AStopLeavesNothing) {
   const std::string to = out("keep.tsv");
   write_file(to, "old");
-  int asked = 0;
   PredictOptions how = options(to);
-  how.stop_requested = [&] { return ++asked > 3; };  // in the middle
+  how.on_progress = [&](std::int64_t, double part, double) {
+    EXPECT_LT(part, 1);  // in the middle
+    how.stop.request_stop();
+  };
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
               HasSubstr("interrupted"));
   how.to = out("keep.npz");
-  asked = 0;
+  how.stop = StopToken();
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
               HasSubstr("interrupted"));
   EXPECT_THAT(list_directory(out_), ElementsAre("keep.tsv"));
   EXPECT_EQ(read_file(to), "old");
-  asked = 0;
+  how.stop = StopToken();
   EXPECT_THAT(error_of([&] { evaluate_run(run_, how); }, ErrorKind::runtime),
               HasSubstr("interrupted"));
 }

@@ -4,56 +4,34 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <limits>
 
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "tandem/tandem.h"
+#include "tests/api/digits.h"
 #include "tests/api/error_of.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
 namespace {
 
+using tandem::testing::cross_entropy;
+using tandem::testing::digits;
+using tandem::testing::Digits;
 using tandem::testing::error_of;
+using tandem::testing::training_digits;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::SizeIs;
 
-const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
-const std::string cross_entropy =
-    R"(loss.terms=[{ name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" }])";
 const std::vector<std::string> adam{cross_entropy, "optimizer.kind=adam", "optimizer.lr=0.003"};
 
 Session open(std::int64_t batch, std::vector<std::string> settings = adam) {
   return Session(digits + "model.onnx", batch, settings);
-}
-
-/// Images (scaled to 0..1) and labels of the committed digits.
-struct Digits {
-  HostTensor images, labels;
-  explicit Digits(const std::string& file) {
-    for (const NamedTensor& t : read_npz(digits + file))
-      (t.name == "images" ? images : labels) = t.tensor;
-    images = images.converted(DType::float32);
-    for (float& x : images.as<float>()) x /= 16;
-  }
-  std::map<std::string, Array> batch(std::int64_t first, std::int64_t count) const {
-    const float* x = images.as<float>().data() + 64 * first;
-    const std::int64_t* y = labels.as<std::int64_t>().data() + first;
-    return {{"image", Array::of({count, 1, 8, 8}, std::vector<float>(x, x + 64 * count))},
-            {"labels", Array::of({count}, std::vector<std::int64_t>(y, y + count))}};
-  }
-  std::map<std::string, Array> image(std::int64_t first, std::int64_t count) const {
-    auto feeds = batch(first, count);
-    feeds.erase("labels");
-    return feeds;
-  }
-};
-
-const Digits& training_digits() {
-  static const Digits all("digits_train.npz");
-  return all;
 }
 
 TEST(ArrayTest, HoldsBytesOfATypeAndShape) {
@@ -63,6 +41,42 @@ TEST(ArrayTest, HoldsBytesOfATypeAndShape) {
   EXPECT_THAT(floats.floats(), ::testing::ElementsAre(1, 2));
   EXPECT_THAT(Array::of({2}, std::vector<std::int64_t>{3, 4}).floats(),
               ::testing::ElementsAre(3, 4));
+}
+
+TEST(ArrayTest, ValuesMustFillTheShape) {
+  const auto refusal = [](const std::vector<std::int64_t>& shape, std::size_t count) {
+    return error_of([&] { Array::of(shape, std::vector<float>(count)); });
+  };
+  EXPECT_THAT(refusal({2, 3}, 5), HasSubstr("expected 6 values for [2, 3], got 5"));
+  EXPECT_THAT(refusal({2, 3}, 7), HasSubstr("expected 6 values for [2, 3], got 7"));
+  EXPECT_THAT(refusal({}, 0), HasSubstr("expected 1 values for [], got 0"));
+  EXPECT_THAT(refusal({0, 3}, 1), HasSubstr("expected 0 values for [0, 3], got 1"));
+  EXPECT_THAT(refusal({-1, -6}, 6), HasSubstr("got [-1, -6]"));
+  constexpr std::int64_t half = std::int64_t{1} << 32;
+  EXPECT_THAT(refusal({half, half}, 0), HasSubstr("cannot have this shape"));  // 2^64 wraps to 0
+  EXPECT_THAT(refusal({half, half, 0}, 0), HasSubstr("cannot have this shape"));
+  EXPECT_THAT(error_of([] {
+                Array::of({3}, std::vector<std::int64_t>{1, 2});
+              }),
+              HasSubstr("expected 3 values for [3], got 2"));
+  EXPECT_TRUE(Array::of({0, 3}, std::vector<float>()).bytes.empty());
+}
+
+TEST(ArrayTest, WhatAnArraySaysOfItselfIsChecked) {
+  Array array = Array::of({4}, std::vector<float>{1, 2, 3, 4});
+  array.dtype = "flaot32";
+  EXPECT_THAT(error_of([&] { (void)array.floats(); }),
+              AllOf(HasSubstr("float32, float64"), HasSubstr("got \"flaot32\"")));
+  array.dtype = "float64";
+  EXPECT_THAT(error_of([&] { (void)array.floats(); }),
+              HasSubstr("expected 32 bytes of float64[4], got 16 bytes"));
+  array.shape = {-2};
+  EXPECT_THAT(error_of([&] { (void)array.floats(); }), HasSubstr("got [-2]"));
+  array.dtype = "bool";
+  array.shape = {16};
+  EXPECT_THAT(error_of([&] { (void)array.floats(); }), HasSubstr("neither 0 nor 1"));
+  array.bytes.assign(16, std::byte{1});
+  EXPECT_EQ(array.floats(), std::vector<float>(16, 1));
 }
 
 TEST(SessionTest, LearnsDigits) {
@@ -247,6 +261,134 @@ TEST(SessionErrorsTest, ALabelOutOfRangeIsNamedOnce) {
   EXPECT_THAT(text, HasSubstr("10"));
   EXPECT_THAT(text, HasSubstr("loss"));
   session.step(training_digits().batch(0, 8));
+}
+
+TEST(SessionErrorsTest, ALossThatIsNotFiniteNamesItsStep) {
+  Session session = open(8, {cross_entropy, "optimizer.kind=sgd", "optimizer.lr=1e30"});
+  const auto start = session.parameters();
+  EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);
+  const std::string text =
+      error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged);
+  EXPECT_THAT(text, HasSubstr("the loss is not finite at step 2: expected a number, got nan"));
+  EXPECT_THAT(text, HasSubstr("lower optimizer.lr"));
+  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
+              HasSubstr("at step 3"));
+  for (const auto& [name, value] : start) session.set_parameter(name, value);
+  EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);  // it goes on from there
+}
+
+TEST(SessionErrorsTest, InfiniteFeedsDiverge) {
+  Session session = open(8);
+  auto feeds = training_digits().batch(0, 8);
+  feeds["image"] =
+      Array::of({8, 1, 8, 8}, std::vector<float>(512, std::numeric_limits<float>::quiet_NaN()));
+  EXPECT_THAT(error_of([&] { session.step(feeds); }, ErrorKind::diverged),
+              HasSubstr("at step 1: expected a number, got nan"));
+}
+
+/// Products in float16, on an emulated device.
+std::vector<std::string> in_float16(const testing::TemporaryFolder& folder) {
+  std::ofstream(folder / "policy.toml") << "policy = 1\n"
+                                           "devices = { gpu = { use = \"emulated:0\" } }\n"
+                                           "rules = [ { at = \"**\", on = \"gpu\" } ]\n";
+  return {cross_entropy, "optimizer.kind=sgd", "policy=" + (folder / "policy.toml"),
+          "precision.compute=float16"};
+}
+
+TEST(SessionTest, AStepThatTheLossScaleLeavesOutIsNoError) {
+  const testing::TemporaryFolder folder;
+  std::vector<std::string> settings = in_float16(folder);
+  settings.push_back("precision.loss_scale=1e30");  // no gradient is finite
+  Session session = open(8, settings);
+  const auto start = session.parameters();
+  const double first = session.step(training_digits().batch(0, 8));
+  EXPECT_NEAR(first, 2.3, 0.3);
+  for (int step = 2; step < 40; ++step)
+    EXPECT_EQ(session.step(training_digits().batch(0, 8)), first);
+  for (const auto& [name, value] : session.parameters())
+    EXPECT_EQ(value.bytes, start.at(name).bytes) << name;
+  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
+              AllOf(HasSubstr("precision.loss_scale: 40 steps in a row"), HasSubstr("step 40")));
+}
+
+TEST(SessionErrorsTest, WhatFloat16CannotHoldIsSaid) {
+  const testing::TemporaryFolder folder;
+  std::vector<std::string> settings = in_float16(folder);
+  settings.push_back("parameters.init=[{ at = \"**\", kind = \"constant\", value = 1e4 }]");
+  Session session = open(8, settings);
+  const auto start = session.parameters();
+  EXPECT_THAT(error_of([&] { session.step(training_digits().batch(0, 8)); }, ErrorKind::diverged),
+              AllOf(HasSubstr("at step 1"), HasSubstr("float16 ends at 65504")));
+  for (const auto& [name, value] : session.parameters())  // the loss scale left the update out
+    EXPECT_EQ(value.bytes, start.at(name).bytes) << name;
+}
+
+TEST(SessionErrorsTest, FeedsThatNobodyTakes) {
+  Session session = open(8);
+  auto feeds = training_digits().batch(0, 8);
+  feeds["imge"] = feeds["image"];
+  const std::string expected =
+      "imge: neither the model nor the loss takes this: expected image, labels";
+  EXPECT_THAT(error_of([&] { session.step(feeds); }),
+              AllOf(HasSubstr(expected), HasSubstr("did you mean \"image\"?")));
+  EXPECT_THAT(error_of([&] { session.predict(feeds); }), HasSubstr(expected));
+  feeds.erase("imge");
+  EXPECT_EQ(session.predict(feeds).at("logits").floats(),  // labels do no harm
+            session.predict(training_digits().image(0, 8)).at("logits").floats());
+}
+
+TEST(SessionErrorsTest, BatchesThatAreNone) {
+  for (const std::int64_t batch : {std::int64_t{0}, std::int64_t{-3}, std::int64_t{1} << 40,
+                                   std::numeric_limits<std::int64_t>::min()})
+    EXPECT_THAT(error_of([&] { open(batch); }), HasSubstr("batch_size: out of range"));
+  Session session = open(8);
+  const auto refusal = [&](const std::vector<std::int64_t>& shape, std::size_t count) {
+    return error_of([&] {
+      Array array;
+      array.shape = shape;
+      array.bytes.resize(4 * count);
+      session.predict({{"image", array}});
+    });
+  };
+  EXPECT_THAT(refusal({0, 1, 8, 8}, 0),
+              HasSubstr("expected float32[8, 1, 8, 8], or another batch"));
+  EXPECT_THAT(refusal({}, 1), HasSubstr("got float32[]"));
+  EXPECT_THAT(refusal({-1, 1, 8, 8}, 64), HasSubstr("got [-1, 1, 8, 8]"));
+  EXPECT_THAT(refusal({std::int64_t{1} << 40, 1, 8, 8}, 64), HasSubstr("got 256 bytes"));
+  EXPECT_THAT(refusal({std::int64_t{1} << 40, 0, 8, 8}, 0),
+              HasSubstr("got float32[1099511627776, 0, 8, 8]"));
+  EXPECT_THAT(refusal({2, 64}, 128), HasSubstr("got float32[2, 64]"));
+  EXPECT_THAT(error_of([&] { session.predict({}); }), HasSubstr("at least one fed array"));
+  auto integers = training_digits().image(0, 2);
+  integers["image"] = Array::of({2, 1, 8, 8}, std::vector<std::int64_t>(128));
+  EXPECT_THAT(error_of([&] { session.predict(integers); }),
+              HasSubstr("expected float32[2, 1, 8, 8], got int64[2, 1, 8, 8]"));
+  EXPECT_EQ(session.predict(training_digits().image(0, 2)).at("logits").shape[0], 2);
+}
+
+TEST(SessionErrorsTest, FilesThatCannotBeReadOrWritten) {
+  const testing::TemporaryFolder folder;
+  EXPECT_THAT(error_of([] { Session("", 8, adam); }), HasSubstr("the model's path is empty"));
+  EXPECT_NE(error_of([&] { Session(folder / "", 8, adam); }), "no error");
+  EXPECT_NE(error_of([&] { Session(digits + "train.toml", 8, adam); }), "no error");
+  EXPECT_NE(error_of([] {
+              open(8, {cross_entropy, "optimizer.kind=adam", "=", "no setting", ""});
+            }),
+            "no error");
+  Session session = open(8);
+  std::ofstream(folder / "file") << "text";
+  for (const std::string& path :
+       {std::string(), folder / "", folder / "none/weights.npz", folder / "file/weights.onnx",
+        std::string("/proc/weights.safetensors"), folder / (std::string(300, 'x') + ".npz")}) {
+    bool is_refused = false;
+    try {
+      session.save(path);
+    } catch (const Error& error) {
+      is_refused = true;
+      EXPECT_TRUE(error.kind() == ErrorKind::usage || error.kind() == ErrorKind::runtime) << path;
+    }
+    EXPECT_TRUE(is_refused) << path;
+  }
 }
 
 TEST(SessionErrorsTest, UnknownParameters) {

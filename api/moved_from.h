@@ -1,0 +1,21 @@
+// Handles of the public library that were moved from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tandem/error.h"
+
+namespace tandem::api {
+
+/// What a handle holds. Throws Error{usage} where another handle has it now.
+template <class Impl>
+Impl& held(const std::unique_ptr<Impl>& impl, const char* kind) {
+  if (impl) return *impl;
+  Diagnostic d;
+  d.message = std::string("this ") + kind + " was moved from: another one has what it was";
+  d.fix = "call the one that it was moved to, or assign to this one first";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,257 @@
+#include "api/session_keys.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "api/paths.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/config_keys.h"
+#include "engine/training/config/config_value.h"
+
+namespace tandem::api {
+namespace {
+
+// Each with what it needs of a Session, where that is not plain: `check_values`.
+constexpr std::string_view honoured[] = {
+    "model",
+    "model.bind",
+    "model.bind.*",
+    "model.batch_norm",
+    "policy",
+    "device",
+    "steps",  // the length of a schedule
+    "seed",
+    "threads",
+
+    "parameters",
+    "parameters.freeze",
+    "parameters.freeze[]",
+    "parameters.freeze[].at",
+    "parameters.freeze[].until",
+    "parameters.load",
+    "parameters.load[]",
+    "parameters.load[].from",
+    "parameters.load[].at",
+    "parameters.load[].missing",
+    "parameters.init",
+    "parameters.init[]",
+    "parameters.init[].at",
+    "parameters.init[].kind",
+    "parameters.init[].mean",
+    "parameters.init[].std",
+    "parameters.init[].low",
+    "parameters.init[].high",
+    "parameters.init[].value",
+    "parameters.shape",
+    "parameters.shape[]",
+    "parameters.shape[].at",
+    "parameters.shape[].rows",
+    "parameters.storage",
+    "parameters.storage[]",
+    "parameters.storage[].at",
+    "parameters.storage[].kind",
+
+    "loss",
+    "loss.output",
+    "loss.terms",
+    "loss.terms[]",
+    "loss.terms[].name",
+    "loss.terms[].kind",
+    "loss.terms[].logits",
+    "loss.terms[].labels",
+    "loss.terms[].predictions",
+    "loss.terms[].targets",
+    "loss.terms[].of",
+    "loss.terms[].weight",
+    "loss.terms[].reduction",
+    "loss.terms[].ignore_index",
+    "loss.terms[].class_weights",
+    "loss.terms[].class_weights[]",
+    "loss.terms[].label_smoothing",
+    "loss.terms[].pos_weight",
+    "loss.terms[].pos_weight[]",
+
+    "optimizer",
+    "optimizer.kind",
+    "optimizer.lr",
+    "optimizer.weight_decay",
+    "optimizer.momentum",
+    "optimizer.dampening",
+    "optimizer.nesterov",
+    "optimizer.betas",
+    "optimizer.betas[]",
+    "optimizer.beta1",
+    "optimizer.beta2",
+    "optimizer.eps",
+    "optimizer.epsilon",
+    "optimizer.epsilon_form",
+    "optimizer.bias_correction",
+    "optimizer.lr_decay",
+    "optimizer.initial_accumulator",
+    "optimizer.l1",
+    "optimizer.l2",
+    "optimizer.beta",
+    "optimizer.l2_shrinkage",
+    "optimizer.lr_power",
+    "optimizer.l21",
+    "optimizer.dialect",
+    "optimizer.always_adapt",
+    "optimizer.trust_clip",
+    "optimizer.groups",
+    "optimizer.groups[]",
+    "optimizer.groups[].at",
+    "optimizer.schedule",
+    "optimizer.schedule.kind",
+    "optimizer.schedule.warmup",
+    "optimizer.schedule.final",
+    "optimizer.schedule.step_size",
+    "optimizer.schedule.gamma",
+    "optimizer.clip_norm",
+
+    "precision",
+    "precision.compute",
+    "precision.loss_scale",
+    "precision.growth_interval",
+    "precision.keep_float32",
+    "precision.keep_float32[]",
+    "precision.tf32",
+};
+
+// What to do instead, by the beginning of a key; the first one counts.
+constexpr std::pair<std::string_view, std::string_view> instead[] = {
+    {"model", "give the path to the constructor"},
+    {"batch_size", "give it to the constructor"},
+    {"micro_batch", "a Trainer accumulates over several passes; here a step is one"},
+    {"epochs", "call step as often as you like"},
+    {"max_time", "call step as often as you like"},
+    {"name", "a Session has no run directory; save writes a file"},
+    {"run_dir", "a Session has no run directory; save writes a file"},
+    {"data", "feed arrays to step and predict"},
+    {"eval", "feed held-out arrays to predict"},
+    {"checkpoint", "call save"},
+    {"log", "step returns the loss"},
+};
+
+Diagnostic refusal(const Where& where, const std::string& key) {
+  Diagnostic d = at(where, key, "a Session does not honour this key");
+  d.fix = "a Trainer does";
+  for (const auto& [start, fix] : instead) {
+    const bool is_it =
+        key.starts_with(start) && (key.size() == start.size() || key[start.size()] == '.');
+    if (!is_it) continue;
+    d.fix = std::string(fix) + "; a Trainer takes it";
+    break;
+  }
+  return d;
+}
+
+/// Keys that no table knows are left to the check of all configurations.
+class Refusals {
+ public:
+  explicit Refusals(std::vector<Diagnostic>& problems) : problems_(problems) {}
+
+  /// `pattern` in the table of keys, `shown` as it is written.
+  void walk(const ConfigValue& value, const std::string& pattern, const std::string& shown) {
+    const bool is_path = pattern == "model" && value.kind == ConfigValue::Kind::string;
+    const bool refused = (!pattern.empty() && !session_honours(pattern)) || is_path;
+    if (refused && value.members.empty()) {  // else its keys are named
+      problems_.push_back(refusal(value.where, shown));
+      return;
+    }
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      walk(value.items[i], pattern + "[]", shown + "." + std::to_string(i));
+    for (const ConfigValue::Member& member : value.members) {
+      const std::string before = pattern.empty() ? "" : pattern + ".";
+      const std::string path = (shown.empty() ? "" : shown + ".") + member.key;
+      for (const std::string& known : {before + member.key, before + "*"}) {
+        if (!is_key(known)) continue;
+        walk(member.value, known, path);
+        break;
+      }
+    }
+  }
+
+ private:
+  static bool is_key(std::string_view pattern) {
+    const auto keys = config_keys();
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const KeyInfo& key) { return key.path == pattern; });
+  }
+
+  std::vector<Diagnostic>& problems_;
+};
+
+void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
+                   const std::string& key, std::vector<Diagnostic>& problems) {
+  if (!duration || duration->unit == Duration::Unit::steps) return;
+  Diagnostic d = at(where, key, "a Session counts steps alone");
+  d.expected = "\"500 steps\"";
+  d.got = to_string(*duration);
+  d.fix = "a Trainer knows its epochs";
+  problems.push_back(std::move(d));
+}
+
+/// Values that mean something in runs alone.
+void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
+  const Where here{std::string(command_line)};
+  const ScheduleConfig& schedule = config.optimizer.schedule;
+  refuse_epochs(schedule.warmup, here, "optimizer.schedule.warmup", problems);
+  refuse_epochs(schedule.step_size, here, "optimizer.schedule.step_size", problems);
+  for (const FreezeRule& rule : config.parameters.freeze)
+    refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
+  for (const ShapeRule& rule : config.parameters.shape) {
+    if (rule.vocabulary.empty()) continue;
+    Diagnostic d = at(rule.where, "parameters.shape.rows", "a Session has no vocabularies");
+    d.expected = "a number of rows";
+    d.got = "vocabulary(" + rule.vocabulary + ")";
+    problems.push_back(std::move(d));
+  }
+  const bool has_end =
+      schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::linear;
+  if (config.steps && !has_end) {
+    Diagnostic d = at(here, "steps", "a Session honours this key only as the length of a schedule");
+    d.expected = "optimizer.schedule.kind cosine or linear beside it";
+    d.fix = "call step as often as you like";
+    problems.push_back(std::move(d));
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> session_keys() { return honoured; }
+
+bool session_honours(std::string_view pattern) {
+  const auto is_listed = [](std::string_view key) {
+    return std::find(std::begin(honoured), std::end(honoured), key) != std::end(honoured);
+  };
+  constexpr std::string_view group = "optimizer.groups[].";  // takes options of the optimizer
+  if (!is_listed(pattern) && pattern.starts_with(group))
+    return is_listed("optimizer." + std::string(pattern.substr(group.size())));
+  return is_listed(pattern);
+}
+
+RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
+                         const std::vector<std::string>& settings) {
+  std::vector<Diagnostic> problems;
+  if (model_path.empty()) problems.push_back({.message = "the model's path is empty"});
+  ConfigValue tree;
+  std::vector<Diagnostic> unreadable;  // said again where the settings are read
+  for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
+  Refusals(problems).walk(tree, "", "");
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+
+  std::vector<std::string> overrides = settings;
+  overrides.insert(overrides.end(), {"model.file=model.onnx",  // any: it is replaced below
+                                     "batch_size=" + std::to_string(batch_size)});
+  // The end that every configuration has to have: one that nothing is derived from.
+  RunConfig config =
+      parse_run_config("max_time = \"1 h\"\n", absolute_path("session.toml"), overrides);
+  check_values(config, problems);
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  config.model.file = absolute_path(model_path);
+  config.file.clear();  // there is none
+  return config;
+}
+
+}  // namespace tandem::api

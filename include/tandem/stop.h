@@ -1,0 +1,29 @@
+// Asking work that takes long to stop.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+namespace tandem::api {
+
+/// A request to stop, which copies share: one goes into the options of a call or of a Trainer, the
+/// other stays with whoever may ask. It cannot be taken back; work that is to go on later gets a
+/// new token. Nothing but what holds a copy hears of the request.
+class StopToken {
+ public:
+  /// Nobody has asked.
+  StopToken() : asked_(std::make_shared<std::atomic<bool>>(false)) {}
+  StopToken(const StopToken&) = default;  // which a move is as well: every token can be asked
+  StopToken& operator=(const StopToken&) = default;
+  ~StopToken() = default;
+
+  /// From any thread, or in a signal handler on a token that outlives it.
+  void request_stop() const noexcept { asked_->store(true, std::memory_order_relaxed); }
+  bool stop_requested() const noexcept { return asked_->load(std::memory_order_relaxed); }
+
+ private:
+  static_assert(std::atomic<bool>::is_always_lock_free);  // what signal handlers need
+  std::shared_ptr<std::atomic<bool>> asked_;
+};
+
+}  // namespace tandem::api

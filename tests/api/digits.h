@@ -1,0 +1,44 @@
+// The committed digits as feeds of a Session.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/formats/npy.h"
+#include "tandem/tandem.h"
+
+namespace tandem::testing {
+
+inline const std::string digits = std::string(TANDEM_SOURCE_DIR) + "/models/digits/";
+inline const std::string cross_entropy =
+    R"(loss.terms=[{ name = "loss", kind = "softmax_cross_entropy", logits = "logits", labels = "labels" }])";
+
+/// Images (scaled to 0..1) and labels of the committed digits.
+struct Digits {
+  HostTensor images, labels;
+  explicit Digits(const std::string& file) {
+    for (const NamedTensor& t : read_npz(digits + file))
+      (t.name == "images" ? images : labels) = t.tensor;
+    images = images.converted(DType::float32);
+    for (float& x : images.as<float>()) x /= 16;
+  }
+  std::map<std::string, api::Array> batch(std::int64_t first, std::int64_t count) const {
+    const float* x = images.as<float>().data() + 64 * first;
+    const std::int64_t* y = labels.as<std::int64_t>().data() + first;
+    return {{"image", api::Array::of({count, 1, 8, 8}, std::vector<float>(x, x + 64 * count))},
+            {"labels", api::Array::of({count}, std::vector<std::int64_t>(y, y + count))}};
+  }
+  std::map<std::string, api::Array> image(std::int64_t first, std::int64_t count) const {
+    auto feeds = batch(first, count);
+    feeds.erase("labels");
+    return feeds;
+  }
+};
+
+inline const Digits& training_digits() {
+  static const Digits all("digits_train.npz");
+  return all;
+}
+
+}  // namespace tandem::testing
