@@ -17,7 +17,7 @@ enum class Activation : std::uint8_t {
   relu,
   gelu,
   gelu_tanh,
-  relu_grad,  // of Gemm only: times (multiplier > 0)
+  relu_grad,  // of Gemm only: 0 where multiplier <= 0
 };
 
 struct NamedActivation {

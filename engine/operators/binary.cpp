@@ -97,13 +97,14 @@ Gradients pow_gradient(GradientContext& c) {
   return dx;
 }
 
-// The larger (smaller) operand gets dy; equal ones share it.
-Gradients extremum_gradient(GradientContext& c, std::string_view wins) {
+// The larger (smaller) operand gets dy; equal ones share it. Where one is NaN, so is y, and dy
+// passes to both, as in PyTorch.
+Gradients extremum_gradient(GradientContext& c, std::string_view loses) {
   const ValueId half = c.g.mul(c.dy[0], number(c, 0.5));
   const ValueId tied = c.g.add_node("Equal", {c.x(0), c.x(1)});
   const auto share = [&](std::size_t self, std::size_t other) {
-    const ValueId ahead = c.g.add_node(wins, {c.x(self), c.x(other)});
-    return summed(c, self, where(c, ahead, c.dy[0], where(c, tied, half, number(c, 0))));
+    const ValueId behind = c.g.add_node(loses, {c.x(self), c.x(other)});
+    return summed(c, self, where(c, behind, number(c, 0), where(c, tied, half, c.dy[0])));
   };
   Gradients dx(2);
   if (c.wanted[0]) dx[0] = share(0, 1);
@@ -111,8 +112,8 @@ Gradients extremum_gradient(GradientContext& c, std::string_view wins) {
   return dx;
 }
 
-Gradients max_gradient(GradientContext& c) { return extremum_gradient(c, "Greater"); }
-Gradients min_gradient(GradientContext& c) { return extremum_gradient(c, "Less"); }
+Gradients max_gradient(GradientContext& c) { return extremum_gradient(c, "Less"); }
+Gradients min_gradient(GradientContext& c) { return extremum_gradient(c, "Greater"); }
 
 // The exponent may have another type than the base.
 std::vector<TensorType> infer_pow(const NodeView& node) {

@@ -28,7 +28,7 @@ Operator gradient_operator(std::string name, ScalarFunction scalar, std::string 
 
 }  // namespace
 
-// y > 0 ? dy : 0
+// y <= 0 ? 0 : dy
 Operator relu_grad() { return gradient_operator("ReluGrad", ScalarFunction::relu_grad, "y"); }
 
 // x > 0 ? dy : alpha dy

@@ -1,4 +1,5 @@
-// y = activation(alpha a b + bias), or alpha a b (multiplier > 0) for "ReluGrad"; made by lowering.
+// y = activation(alpha a b + bias), or alpha a b where not (multiplier <= 0),
+// else 0, for "ReluGrad"; made by lowering.
 #include "engine/operators/activation.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/matmul.h"

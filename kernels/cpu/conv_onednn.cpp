@@ -3,6 +3,7 @@
 // are not tiny.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "kernels/cpu/convolution.h"
@@ -13,6 +14,18 @@ namespace tandem {
 namespace {
 
 using dnnl::memory;
+
+// oneDNN's kernels made at run time make 0 of NaN in their Relu. x clamp(FLT_MAX x, 0, 1) is x
+// where x > 0, -0 below, and NaN where x is NaN or -infinity; the absolute value takes the sign
+// from the zeros. Of x below 3e-39 it is less.
+void append_relu(dnnl::post_ops& then) {
+  then.append_eltwise(dnnl::algorithm::eltwise_hardswish, std::numeric_limits<float>::max(), 0);
+  then.append_eltwise(dnnl::algorithm::eltwise_abs, 0, 0);
+}
+
+bool is_by_gemm(const dnnl::convolution_forward::primitive_desc& desc) {
+  return std::string_view(desc.impl_info_str()).starts_with("x64:gemm");
+}
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -126,22 +139,36 @@ class OneDnnConvolution final : public PreparedKernel {
                     });
   }
 
-  void make_forward(const Convolution& c, const Descs& d) {
-    dnnl::primitive_attr attributes = onednn_attributes();
+  static dnnl::primitive_attr forward_attributes(const Convolution& c, const Descs& d,
+                                                 bool relu_of_library) {
     dnnl::post_ops then;
-    int residual = -1;
     if (c.has_residual && d.last) {
-      residual = then.len();
       then.append_binary(dnnl::algorithm::binary_add, d.y);
     } else if (c.has_residual) {  // the row-major kernels know sums with what y holds only
-      residual_elements_ = element_count(c.y);
       then.append_sum();
     }
-    if (c.relu) then.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    if (c.relu && relu_of_library) {
+      then.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    } else if (c.relu) {
+      append_relu(then);
+    }
+    dnnl::primitive_attr attributes = onednn_attributes();
     attributes.set_post_ops(then);
+    return attributes;
+  }
+
+  void make_forward(const Convolution& c, const Descs& d) {
+    const int residual = c.has_residual && d.last ? 0 : -1;
+    if (c.has_residual && !d.last) residual_elements_ = element_count(c.y);
+    // The convolution by im2col keeps NaN in a Relu that is written in C++ and by far the fastest.
+    auto attributes = forward_attributes(c, d, true);
     auto desc = forward_desc(engine_, d, d.any_weight, attributes);
+    if (c.relu && !is_by_gemm(desc)) {
+      attributes = forward_attributes(c, d, false);
+      desc = forward_desc(engine_, d, d.any_weight, attributes);
+    }
     // The batched-product kernels read the tap layout as fast as their own blocks.
-    if (c.group == 1 && c.weight[1] % 16 == 0) {
+    if (c.group == 1 && c.weight[1] % 16 == 0 && !is_by_gemm(desc)) {
       const auto plain = forward_desc(engine_, d, d.weight, attributes);
       if (std::string_view(plain.impl_info_str()).starts_with("brgconv")) desc = plain;
     }

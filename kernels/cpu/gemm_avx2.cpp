@@ -50,7 +50,10 @@ struct Vector {
     return mul(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
   }
   static Type positive(Type a) { return _mm256_cmp_ps(a, zero(), _CMP_GT_OQ); }
-  static Type keep_positive(Type a, Type where) { return _mm256_and_ps(positive(where), a); }
+  /// 0 where `where` <= 0; NaN lets a pass.
+  static Type keep_positive(Type a, Type where) {
+    return _mm256_and_ps(_mm256_cmp_ps(where, zero(), _CMP_NLE_UQ), a);
+  }
   static Type select_positive(Type x, Type yes, Type no) {
     return _mm256_blendv_ps(no, yes, positive(x));
   }

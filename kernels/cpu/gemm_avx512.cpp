@@ -47,7 +47,10 @@ struct Vector {
   static Type round(Type a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT); }
   static Type scale_by_power(Type a, Type n) { return _mm512_scalef_ps(a, n); }
   static Mask positive(Type a) { return _mm512_cmp_ps_mask(a, zero(), _CMP_GT_OQ); }
-  static Type keep_positive(Type a, Type where) { return _mm512_maskz_mov_ps(positive(where), a); }
+  /// 0 where `where` <= 0; NaN lets a pass.
+  static Type keep_positive(Type a, Type where) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(where, zero(), _CMP_NLE_UQ), a);
+  }
   static Type select_positive(Type x, Type yes, Type no) {
     return _mm512_mask_blend_ps(positive(x), no, yes);
   }

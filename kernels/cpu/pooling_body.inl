@@ -40,8 +40,9 @@ inline std::int64_t y_at(const Pooling& p, std::int64_t oh, std::int64_t ow) {
   return (oh * p.columns.out + ow) * p.y_column;
 }
 
+/// The larger of both; NaN stays, whichever holds it.
 inline void maximum_into(float* __restrict to, const float* __restrict from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] > to[i] ? from[i] : to[i];
+  for (std::int64_t i = 0; i < count; ++i) to[i] = (from[i] > to[i]) | (from[i] != from[i]) ? from[i] : to[i];
 }
 
 inline void add_into(float* __restrict to, const float* __restrict from, float factor,
@@ -49,11 +50,11 @@ inline void add_into(float* __restrict to, const float* __restrict from, float f
   for (std::int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
-/// Where x equals y for the first time the lane's rest of dy goes to dx and is used up.
+/// Where x equals y (or both are NaN) for the first time the lane's rest of dy goes to dx and is used up.
 inline void give_to_first(float* __restrict dx, float* __restrict rest, const float* __restrict x,
                           const float* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const bool hit = x[i] == y[i];
+    const bool hit = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
     dx[i] += hit ? rest[i] : 0.0f;
     rest[i] = hit ? 0.0f : rest[i];
   }

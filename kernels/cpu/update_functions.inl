@@ -146,7 +146,7 @@ void row_dropout(const float* x, float* y, unsigned char* mask, std::int64_t fir
     for (std::int64_t k = 0; k < m; ++k) {
       const bool keep = words[skip + k] >= threshold;
       mask[i + k] = keep;
-      y[i + k] = keep ? x[i + k] * factor : 0.0f;
+      y[i + k] = x[i + k] * (keep ? factor : 0.0f);
     }
     i += m;
   }
@@ -154,7 +154,7 @@ void row_dropout(const float* x, float* y, unsigned char* mask, std::int64_t fir
 
 void row_dropout_grad(const float* dy, const unsigned char* mask, float* dx, std::int64_t n,
                       float factor) {
-  for (std::int64_t i = 0; i < n; ++i) dx[i] = mask[i] ? dy[i] * factor : 0.0f;
+  for (std::int64_t i = 0; i < n; ++i) dx[i] = dy[i] * (mask[i] ? factor : 0.0f);
 }
 
 void transpose4(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride,

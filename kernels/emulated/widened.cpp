@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdlib>
 
 #include "engine/graph/half.h"
 
@@ -52,12 +53,19 @@ std::vector<Proposal> propose_widened(const Kernel& kernel, const KernelRequest&
   return proposals;
 }
 
-/// Where the elements of an operand lie, in order, and how many places they span.
+/// Where the elements of an operand lie, in order, and how many places they span. Steps backwards
+/// go to places before the first element.
 struct Places {
   explicit Places(const Operand& operand) : dtype(operand.type.dtype), shape(operand.type.shape) {
     strides = operand.layout.strides;
-    span = operand.type.elements() == 0 ? 0 : span_elements(operand.layout, shape);
-    if (span != operand.type.elements()) return;
+    if (operand.type.elements() == 0) return;
+    span = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      const std::int64_t reach = (shape[i] - 1) * strides[i];
+      span += std::abs(reach);
+      if (reach < 0) before -= reach;
+    }
+    if (span != operand.type.elements() || before != 0) return;
     shape = {span};  // no holes: the order does not matter
     strides = {1};
   }
@@ -93,7 +101,8 @@ struct Places {
   DType dtype;
   Shape shape;
   std::vector<std::int64_t> strides;
-  std::int64_t span = 0;
+  std::int64_t span = 0;    // how many, from the lowest to the highest
+  std::int64_t before = 0;  // of them in front of the first element
 };
 
 class Widened final : public PreparedKernel {
@@ -119,17 +128,17 @@ class Widened final : public PreparedKernel {
     std::copy_n(a.inputs, from_.size(), from_.begin());
     std::copy_n(a.outputs, to_.size(), to_.begin());
     for (const Copy& x : inputs_) {
-      float* wide = reinterpret_cast<float*>(workspace + x.offset);
+      float* wide = x.in(workspace);
       if (a.inputs[x.index] != nullptr) x.places.widen(a.inputs[x.index], wide);
       from_[x.index] = a.inputs[x.index] != nullptr ? wide : nullptr;
     }
     for (const Copy& y : outputs_) {
-      if (a.outputs[y.index] != nullptr) to_[y.index] = workspace + y.offset;
+      if (a.outputs[y.index] != nullptr) to_[y.index] = y.in(workspace);
     }
     inner_->run({from_.data(), to_.data(), workspace, a.context});
     for (const Copy& y : outputs_) {
       if (a.outputs[y.index] == nullptr) continue;
-      y.places.narrow(reinterpret_cast<const float*>(workspace + y.offset), a.outputs[y.index]);
+      y.places.narrow(y.in(workspace), a.outputs[y.index]);
     }
   }
 
@@ -138,6 +147,10 @@ class Widened final : public PreparedKernel {
     std::size_t index = 0;   // of the operand
     std::size_t offset = 0;  // in the workspace
     Places places;
+    /// The first element.
+    float* in(char* workspace) const {
+      return reinterpret_cast<float*>(workspace + offset) + places.before;
+    }
   };
 
   std::unique_ptr<PreparedKernel> inner_;

@@ -6,6 +6,7 @@
 
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
+#include "kernels/shared/scalar.h"
 
 namespace tandem::reference {
 namespace {
@@ -95,7 +96,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
         p.for_queries([&](auto n, auto h, auto i, auto row) {
           p.scores_of<T>(a, n, h, i, scores);
           double largest = -infinity, sum = 0;
-          for (std::int64_t j = 0; j < p.keys; ++j) largest = std::max(largest, scores[j]);
+          for (std::int64_t j = 0; j < p.keys; ++j) largest = scalar::maximum(largest, scores[j]);
           const bool blind = largest == -infinity;
           for (std::int64_t j = 0; j < p.keys; ++j) {
             scores[j] = blind ? 0 : std::exp(scores[j] - largest);

@@ -7,6 +7,7 @@
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/windows.h"
+#include "kernels/shared/scalar.h"
 
 namespace tandem::reference {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 double apply(Activation activation, double x) {
   switch (activation) {
     case Activation::relu:
-      return x > 0 ? x : 0;
+      return scalar::relu(x);
     case Activation::gelu:
       return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
     case Activation::gelu_tanh: {

@@ -1,4 +1,5 @@
-// Dropout with the mask of philox.h, and its gradient.
+// Dropout with the mask of philox.h, and its gradient. What is dropped is multiplied by 0, so that
+// NaN and infinities show whatever the mask.
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/philox.h"
@@ -21,7 +22,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
       const bool keep = random_word(stream, static_cast<std::uint64_t>(i)) >= threshold;
       const double value = static_cast<double>(static_cast<const T*>(a.inputs[0])[x(i)]);
       if (a.outputs[0] != nullptr) {
-        static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(keep ? value * factor : 0.0);
+        static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(value * (keep ? factor : 0.0));
       }
       if (a.outputs[1] != nullptr) static_cast<bool*>(a.outputs[1])[mask(i)] = keep;
     }
@@ -36,7 +37,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
     for (std::int64_t i = 0; i < dy.count(); ++i) {
       const bool keep = static_cast<const bool*>(a.inputs[1])[mask(i)];
       const double value = static_cast<double>(static_cast<const T*>(a.inputs[0])[dy(i)]);
-      static_cast<T*>(a.outputs[0])[dx(i)] = rounded<T>(keep ? value * factor : 0.0);
+      static_cast<T*>(a.outputs[0])[dx(i)] = rounded<T>(value * (keep ? factor : 0.0));
     }
   });
 }

@@ -40,7 +40,7 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
                       [&](std::int64_t at, std::int64_t more, std::int64_t last, double sum) {
                         double value = alpha * sum;
                         if (has_bias) value += bias[last * bias_stride];
-                        if (has_multiplier && !(multiplier[more] > T(0))) value = 0;
+                        if (has_multiplier && multiplier[more] <= T(0)) value = 0;
                         y[at] = static_cast<T>(activated(activation, value));
                       });
   });

@@ -235,9 +235,10 @@ TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) {
 
 // Gradients
 
+// A NaN of y lets dy pass, as in PyTorch.
 template <class T>
 TANDEM_HOST_DEVICE inline T relu_grad(T dy, T y) {
-  return y > T(0) ? dy : T(0);
+  return y <= T(0) ? T(0) : dy;
 }
 template <class T>
 TANDEM_HOST_DEVICE inline T leaky_relu_grad(T dy, T x, T alpha) {

@@ -1,5 +1,6 @@
 // Every case of every operator on every kernel of the card, over the fake runtime and libraries,
-// in all layouts and types; and which cases have no kernel.
+// in all layouts and types, also with NaN and infinities in its operands; and which cases have no
+// kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include "tests/cuda/support/fake_libraries.h"
 #include "tests/cuda/support/fake_nvrtc.h"
 #include "tests/cuda/support/listed_gaps.h"
-#include "tests/cuda/support/typed_case.h"
 #include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
+#include "tests/harness/poisoned_case.h"
 
 namespace tandem::testing {
 namespace {
@@ -47,18 +48,6 @@ std::unique_ptr<WholeCard>& own_card() {
 WholeCard& card() {
   if (!own_card()) own_card() = std::make_unique<WholeCard>();
   return *own_card();
-}
-
-// Of the largest magnitude. What is rounded on the way is rounded a few times at most.
-double tolerance_of(const OperatorCase& c, DType computed) {
-  switch (computed) {
-    case DType::float16:
-      return std::max(c.tolerance, 4e-3);
-    case DType::bfloat16:
-      return std::max(c.tolerance, 3e-2);
-    default:
-      return c.tolerance;
-  }
 }
 
 void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
@@ -141,7 +130,55 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
     card().runtime->clear_calls();
   }
 
+  void check_poisoned(DType computed) {
+    for (const OperatorCase& c : cases()) {
+      if (c.op != GetParam()) continue;
+      SCOPED_TRACE("case " + c.name);
+      try {
+        check_poisoned(c, computed);
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << e.what();
+      }
+    }
+    card().runtime->clear_calls();
+  }
+
+  PoisonExceptions exceptions_;
+
  private:
+  void check_poisoned(const OperatorCase& c, DType computed) {
+    Graph graph;
+    try {
+      graph = case_graph(c, operators(), computed);
+    } catch (const Error&) {
+      return;  // the operator has no such type
+    }
+    std::vector<const Kernel*> taking;
+    for (const Kernel& kernel : card().kernels) {
+      if (takes(kernel, graph)) taking.push_back(&kernel);
+    }
+    if (taking.empty()) return;  // WhatHasNoKernelIsListed
+    std::size_t turn = 0;
+    const TypedCase typed(c, operators(), computed);
+    each_poisoned(c, typed, [&](const PoisonedRun& run) {
+      SCOPED_TRACE(run.what + ", " + run.place);
+      const LayoutVariant& variant = layout_variants[turn++ % std::size(layout_variants)];
+      for (const Kernel* kernel : taking) {
+        RunOptions options = card().run_options();
+        for (const HostTensor& x : run.inputs)
+          options.input_layouts.push_back(variant.layout(x.shape()));
+        for (const HostTensor& y : run.expected)
+          options.output_layouts.push_back(variant.layout(y.shape()));
+        const auto results = run_node(*kernel, typed.graph, typed.node(), run.inputs, options);
+        for (const std::string& deviation :
+             deviations(results, run.expected, tolerance_of(c, computed))) {
+          const std::string line = c.op + " " + kernel->name + " " + run.what + ": " + deviation;
+          EXPECT_TRUE(exceptions_.allows(line)) << line << " (" << variant.name << ")";
+        }
+      }
+    });
+  }
+
   void check(const OperatorCase& c, DType computed) {
     Graph graph;
     try {
@@ -167,6 +204,14 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
 TEST_P(CudaParityTest, Float32) { check_all(DType::float32); }
 TEST_P(CudaParityTest, Float16) { check_all(DType::float16); }
 TEST_P(CudaParityTest, BFloat16) { check_all(DType::bfloat16); }
+
+TEST_P(CudaParityTest, StaysPoisonedAsInTheReference) {
+  for (const DType computed : {DType::float32, DType::float16, DType::bfloat16})
+    check_poisoned(computed);
+  EXPECT_EQ(exceptions_.not_needed(GetParam(), {"cuda", "cublas_lt", "cudnn"}),
+            std::vector<std::string>{})
+      << "listed in " << PoisonExceptions::path();
+}
 
 std::vector<std::string> operators_with_kernel() {
   std::set<std::string> names;

@@ -62,6 +62,7 @@ class PlacedTraining {
       const TrainingGraph training =
           build_training_graph(engine_->operators, forward(shape.pass, options.without), request);
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
+      graphs_[shape.kind] = training.graph;
     }
     passes_ = batch / config_.pass_size();
   }
@@ -82,6 +83,8 @@ class PlacedTraining {
   const Program& program() const {
     return *programs_.at(passes_ == 1 ? PassKind::whole : PassKind::last).program;
   }
+  /// What that program was made of, before it was lowered.
+  const Graph& graph() const { return graphs_.at(passes_ == 1 ? PassKind::whole : PassKind::last); }
   std::vector<const Program*> programs() const {
     std::vector<const Program*> all;
     for (const auto& [kind, bound] : programs_) all.push_back(bound.program.get());
@@ -162,6 +165,7 @@ class PlacedTraining {
   RunParts parts_;
   StateStore states_;
   std::map<PassKind, BoundProgram> programs_;
+  std::map<PassKind, Graph> graphs_;
   std::int64_t passes_ = 1;
   std::uint64_t steps_ = 0, ticket_ = 0;
 };

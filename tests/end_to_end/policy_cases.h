@@ -76,6 +76,7 @@ struct NetworkCase {
   std::vector<std::string> settings;
   std::map<std::string, HostTensor> feeds;  // of all steps
 
+  NetworkCase() = default;
   explicit NetworkCase(const PolicyCase& of) {
     const Json fixture = read_fixture(of.network);
     model = parity_folder() + fixture["files"]["logits"]["torchscript"].get<std::string>();

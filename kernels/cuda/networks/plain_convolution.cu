@@ -19,7 +19,7 @@ TANDEM_HOST_DEVICE inline std::int64_t offset_of(const ConvolutionMap& map, std:
 TANDEM_HOST_DEVICE inline float activated(Activation activation, float x) {
   switch (activation) {
     case Activation::relu:
-      return x > 0 ? x : 0.0f;
+      return scalar::relu(x);
     case Activation::gelu:
       return scalar::gelu(x);
     case Activation::gelu_tanh:

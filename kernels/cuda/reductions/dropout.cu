@@ -54,7 +54,7 @@ struct DropoutForward {
           }
         }
         TANDEM_UNROLL
-        for (int k = 0; k < pack; ++k) values[k] = keep[k] != 0 ? values[k] * factor : 0.0f;
+        for (int k = 0; k < pack; ++k) values[k] *= keep[k] != 0 ? factor : 0.0f;
         if (y != nullptr) store_pack<pack>(y + i * pack, values);
         if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
       }
@@ -92,7 +92,7 @@ struct DropoutBackward {
           if (i + j * step >= packs) continue;
           TANDEM_UNROLL
           for (int k = 0; k < pack; ++k)
-            values[j][k] = keep[j][k] != 0 ? values[j][k] * factor : 0.0f;
+            values[j][k] *= keep[j][k] != 0 ? factor : 0.0f;
           store_pack<pack>(dx + (i + j * step) * pack, values[j]);
         }
       }

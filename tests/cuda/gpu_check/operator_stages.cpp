@@ -9,7 +9,7 @@
 #include "engine/graph/error.h"
 #include "tests/cuda/gpu_check/distance.h"
 #include "tests/cuda/gpu_check/stages.h"
-#include "tests/cuda/support/typed_case.h"
+#include "tests/harness/typed_case.h"
 #include "tests/harness/layout_variants.h"
 
 namespace tandem::gpu_check {
