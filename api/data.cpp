@@ -11,6 +11,7 @@
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/table_file.h"
+#include "engine/training/divergence_cause.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -185,8 +186,10 @@ Checked check_table(const DataConfig& config, const OpenOptions& options) {
 
 // ---------------------------------------------------------------- arrays
 
-CheckedSplit check_source(const std::string& name, const DataSource& source) {
+CheckedSplit check_source(const std::string& name, const DataSource& source,
+                          std::vector<Diagnostic>& problems) {
   constexpr std::int64_t most_samples = 256, most_values = std::int64_t{1} << 18;
+  constexpr std::size_t shown_of_a_field = 20;
   CheckedSplit split;
   split.name = name;
   split.samples = source.samples();
@@ -218,6 +221,10 @@ CheckedSplit check_source(const std::string& name, const DataSource& source) {
       }
     }
     split.fields.push_back({field.name, field.sample, {column}});
+    const int index = static_cast<int>(f);
+    const std::vector<Diagnostic> found =
+        nan_diagnostics(source, index, source.nan_samples(index), shown_of_a_field);
+    problems.insert(problems.end(), found.begin(), found.end());
   }
   return split;
 }
@@ -225,8 +232,8 @@ CheckedSplit check_source(const std::string& name, const DataSource& source) {
 Checked check_arrays(const DataConfig& config, const OpenOptions& options) {
   Checked to;
   const DataSets sets = open_data(config, options);
-  to.splits.push_back(check_source("train", *sets.train));
-  if (sets.eval) to.splits.push_back(check_source("eval", *sets.eval));
+  to.splits.push_back(check_source("train", *sets.train, to.problems));
+  if (sets.eval) to.splits.push_back(check_source("eval", *sets.eval, to.problems));
   return to;
 }
 

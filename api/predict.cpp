@@ -111,6 +111,8 @@ class Predictor {
       if (!loaded) {
         prediction_.prepare(*range->source, range->count);
         trained_.load();
+        std::vector<Diagnostic> problems = trained_.not_finite();
+        if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
         loaded = true;
       }
       write(*range);

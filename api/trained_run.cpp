@@ -10,6 +10,7 @@
 #include "api/table_rows.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/training/finite_check.h"
 
 namespace tandem::api {
 namespace {
@@ -168,10 +169,33 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
 }
 
 void TrainedModel::load() {
-  if (run_.exported()) return;
+  // What the model file has so, or what no training changes.
+  const bool exported = run_.exported();
+  if (!exported) {
+    for (const NotFiniteState& state : not_finite_states(states_, {})) infinite_.insert(state.name);
+  }
+  for (const State& state : imported().states) {
+    const bool is_constant = state.kind == StateKind::parameter && !state.trainable;
+    if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
+  }
+  if (exported) return;
   restore_states(states_, run_.content);
   run_.content.model.clear();
   run_.content.optimizer.clear();
+}
+
+std::vector<Diagnostic> TrainedModel::not_finite() const {
+  std::vector<Diagnostic> problems;
+  for (const NotFiniteState& state : not_finite_states(states_, infinite_)) {
+    Diagnostic d = diagnostic_of(state, "");
+    d.file = run_.path;
+    if (problems.empty()) {
+      d.fix = run_.exported() ? "export an earlier checkpoint of the run"
+                              : "take an earlier checkpoint: --checkpoint STEP";
+    }
+    problems.push_back(std::move(d));
+  }
+  return problems;
 }
 
 }  // namespace tandem::api

@@ -1,6 +1,7 @@
 // A trained model on its way to being used: of a run directory, or exported as ONNX.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,9 @@ class TrainedModel {
   const Graph& imported() { return model_.imported(run_.config.pass_size(), true).graph; }
   /// Gives the states of the programs their trained values, and the checkpoint back.
   void load();
+  /// Parameters and running statistics with NaN, or with an infinity that training has made, each
+  /// with where it is read from; after `load`.
+  std::vector<Diagnostic> not_finite() const;
 
  private:
   TrainedRun run_;
@@ -63,6 +67,7 @@ class TrainedModel {
   OpenModel model_;
   RunParts parts_;
   StateStore states_;
+  std::set<std::string> infinite_;  // states that may hold infinities, such as masks
   std::shared_ptr<Arenas> arenas_ = make_arenas();
 };
 

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string>
 
+#include "tandem/error.h"
+
 namespace tandem::tool {
 
 /// The chosen subcommand's work; its result is the exit code.
@@ -41,6 +43,9 @@ inline CLI::Validator number_between(double low, double high) {
           },
           ""};
 }
+
+/// An error to standard error, with `json` also as an object to standard output; its exit code.
+int report(const Error& error, bool json);
 
 /// Text for people, or the JSON object for programs, to standard output.
 int print(const std::string& text, const std::string& json, bool as_json);

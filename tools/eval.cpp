@@ -55,11 +55,13 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
       api::TrainedOptions& how = options->eval;
       return until_interrupted([&] {
-        const api::Report report = show_progress(
+        const api::EvaluationReport report = show_progress(
             how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
         for (const std::string& warning : report.warnings)
           std::fprintf(stderr, "warning: %s\n", warning.c_str());
-        return print(report.text, report.json, invocation.json);
+        const int printed = print(report.text, report.json, invocation.json);
+        if (report.problems.empty()) return printed;
+        return tool::report(Error(ErrorKind::diverged, report.problems), false);
       });
     };
   });

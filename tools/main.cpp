@@ -36,6 +36,8 @@ std::string printable(const std::string& text) {
 
 constexpr std::size_t most_lines = 50, most_objects = 1000;
 
+}  // namespace
+
 int report(const Error& error, bool json) {
   const std::vector<Diagnostic>& all = error.diagnostics();
   if (json) {
@@ -63,6 +65,8 @@ int report(const Error& error, bool json) {
   std::fprintf(stderr, "tandem: %s\n", printable(text).c_str());
   return static_cast<int>(error.kind());
 }
+
+namespace {
 
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};

@@ -4,18 +4,32 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "engine/graph/error.h"
+#include "engine/graph/finiteness.h"
 #include "engine/runtime/program.h"
 
 namespace tandem {
 
-/// Parameters and buffers that hold an infinity, such as masks.
-std::set<std::string> infinite_states(const StateStore& states);
+/// Of rows of a state; of all of it where its rows cannot be reached without a whole copy. Several
+/// threads read them.
+Finiteness finiteness_of(const StateStore& states, const std::string& name, std::int64_t first,
+                         std::int64_t rows);
 
-/// A parameter or running statistic that is not finite any more can hide behind a finite loss; a
-/// checkpoint of it would push out the good ones. Infinities of `allowed` states were there before
-/// training. Throws Error{diverged} naming every such state.
-void refuse_not_finite(const StateStore& states, std::uint64_t step,
-                       const std::set<std::string>& allowed);
+/// Whether a state is a parameter or a running statistic of float type.
+bool can_be_not_finite(const StateStore& states, const std::string& name);
+
+struct NotFiniteState {
+  std::string name;
+  Finiteness worst = Finiteness::nan;
+};
+/// Parameters and running statistics that hold nan, or an infinity that is not in a state of
+/// `allowed`. Reads all of them.
+std::vector<NotFiniteState> not_finite_states(const StateStore& states,
+                                              const std::set<std::string>& allowed);
+
+/// Names one: "a parameter or running statistic is not finite" and `where`, " at step 6".
+Diagnostic diagnostic_of(const NotFiniteState& state, const std::string& where);
 
 }  // namespace tandem

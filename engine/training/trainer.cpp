@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "engine/training/check_finite.h"
 #include "engine/training/check_integers.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/finite_check.h"
@@ -47,12 +49,20 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
   }
-  my.infinite = infinite_states(my.states);
+  for (NotFiniteState& state : not_finite_states(my.states, {})) {
+    if (state.worst == Finiteness::infinite)
+      my.infinite.insert(state.name);
+    else
+      my.nan_at_start.push_back(std::move(state));
+  }
   my.position.optimizers = parameter_kinds(my.config, forward);
   if (my.config.data) my.position.functions = id_functions(*my.config.data);
   check_integer_fields(my.config, forward, *my.data.train);
+  const auto say = [&](const std::string& note) { my.say(note); };
+  check_finite_fields(my.config, forward, *my.data.train, say);
   if (my.data.eval) {
     check_integer_fields(my.config, forward, *my.data.eval);
+    check_finite_fields(my.config, forward, *my.data.eval, say);
     my.evaluation =
         std::make_unique<Evaluation>(my.config, my.parts, my.data.eval, my.states, my.arenas);
   }
@@ -90,8 +100,9 @@ TrainingResult Training::run(const std::string& resume_from,
     const std::shared_ptr<const void> lock = my.start(resume_from, files);
     return my.train();
   } catch (const Error& error) {
-    my.log_error(error);
-    throw;
+    const Error told = my.with_newest_checkpoint(error);
+    my.log_error(told);
+    throw told;
   }
 }
 
@@ -116,6 +127,8 @@ TrainingResult Training::Impl::train() {
   my.first_step = my.position.step;
   my.other_bytes = my.copied_bytes();
   my.runner->start(my.position.step, my.position.data);
+  my.refuse_nan_at_start();
+  my.watch.start(my.states, my.infinite, my.place());
   const auto goes_on = [&] {
     const bool has_patience = my.evaluate();
     if (!has_patience) my.say("stopped early: " + my.not_improved());
@@ -132,11 +145,12 @@ TrainingResult Training::Impl::train() {
     PassWatch* const watch = logged ? my.hooks.watch : nullptr;
     const StepResult result = my.step(watch);
     my.position.step = result.step;
-    my.position.data = result.end;
+    my.step_start = std::exchange(my.position.data, result.end);
     my.position.samples += result.samples;
     my.last_loss = result.loss;
     if (logged || !std::isfinite(result.loss)) my.log_step(result);
     my.refuse_bad_loss(result);
+    my.look_at_states(result, logged);
     if (result.loss_scale)
       my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
     my.position.skipped_in_a_row = my.scale_watch.in_a_row();

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "engine/training/data/id_functions.h"
-#include "engine/training/finite_check.h"
 #include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/trainer_state.h"
@@ -165,7 +164,7 @@ std::string Training::Impl::not_improved() const {
 void Training::Impl::save(bool finished, bool keep_all) {
   if (saved_step == position.step && position.step > 0) return;
   position.finished = finished;
-  refuse_not_finite(states, position.step, infinite);
+  refuse_bad_states();
   CheckpointOptions options;
   options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
   write_checkpoint(directory->checkpoints(), sources(), options);

@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/training/finite_check.h"
 #include "engine/training/metrics.h"
 #include "engine/training/trainer_state.h"
 
@@ -14,11 +13,6 @@ namespace tandem {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// Without the sign that a nan may have.
-std::string number_text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{:g}", value);
-}
 
 }  // namespace
 
@@ -79,11 +73,12 @@ void Training::Impl::log_step(const StepResult& result) {
 
 bool Training::Impl::evaluate() {
   if (!evaluation) return true;
+  if (!watch.look(place())) refuse_bad_states();
   try {
     return measure();
   } catch (const Error& error) {  // what was trained stays; what has diverged only if it is the end
     const bool at_end = position.step >= static_cast<std::uint64_t>(length.steps);
-    if (at_end || error.kind() != ErrorKind::diverged) save(false, true);
+    if (at_end || error.kind() != ErrorKind::diverged || data_is_the_cause) save(false, true);
     throw;
   }
 }
@@ -130,49 +125,6 @@ bool Training::Impl::measure() {
     }
   }
   return !patience_has_run_out();
-}
-
-void Training::Impl::refuse_bad_metrics() const {
-  std::vector<Diagnostic> problems;
-  for (const auto& [name, value] : last_evaluation) {
-    if (std::isfinite(value)) continue;
-    Diagnostic d;
-    d.path = "eval";
-    d.message =
-        "the evaluation's " + name + " is not finite at step " + std::to_string(position.step);
-    d.expected = "a number";
-    d.got = number_text(value);
-    d.fix = with_float16_advice(
-        "look for nan or infinite values in the held-out data, or lower optimizer.lr; earlier "
-        "checkpoints are kept");
-    problems.push_back(std::move(d));
-  }
-  if (problems.empty()) return;
-  refuse_not_finite(states, position.step, infinite);
-  throw Error(ErrorKind::diverged, std::move(problems));
-}
-
-void Training::Impl::refuse_bad_loss(const StepResult& result) const {
-  if (std::isfinite(result.loss)) return;
-  Diagnostic d;
-  d.message = "the loss is not finite at step " + std::to_string(position.step);
-  d.expected = "a number";
-  d.got = number_text(result.loss);
-  d.fix = with_float16_advice(
-      "lower optimizer.lr, or set optimizer.clip_norm; earlier checkpoints are kept");
-  throw Error(ErrorKind::diverged, std::move(d));
-}
-
-std::string Training::Impl::with_float16_advice(const char* fix) const {
-  const Graph& graph = runner->main_program().program->lowered().graph;
-  const bool computes_in_float16 =
-      std::any_of(graph.values.begin(), graph.values.end(),
-                  [](const Value& value) { return value.type.dtype == DType::float16; });
-  if (!computes_in_float16) return fix;
-  return std::string(
-             "float16 ends at 65504: name operators in precision.keep_float32, or set "
-             "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
-         fix;
 }
 
 TrainingResult Training::Impl::finish() {

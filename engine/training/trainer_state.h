@@ -15,6 +15,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/finite_watch.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/run_directory.h"
 #include "engine/training/run_length.h"
@@ -41,6 +42,10 @@ struct Training::Impl {
   std::vector<std::string> notes;    // for the log, before there is a directory
   double last_loss = std::nan("");   // until a step was taken, or metrics.jsonl told it
   std::set<std::string> infinite;    // states that hold infinities before training
+  std::vector<NotFiniteState> nan_at_start;  // states that hold NaN before training
+  FiniteWatch watch;
+  DataPosition step_start;         // of the last step
+  bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
   bool interrupted = false;                     // by hooks.stop_requested
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
@@ -88,13 +93,30 @@ struct Training::Impl {
   /// where it is interrupted.
   bool evaluate();
   bool measure();
+  TrainingResult finish();
+
+  // trainer_divergence.cpp: what is not finite any more, and why.
+  FiniteWatch::Place place() const { return {position.step, position.data}; }
+  /// Throws where the loss of the step is not finite. Saves it first where that is the data's fault
+  /// alone.
+  void refuse_bad_loss(const StepResult& result);
+  /// Throws where a run that begins has states with NaN.
+  void refuse_nan_at_start() const;
+  /// Looks at states after a step: at a part of them where it is logged, at all where its gradients
+  /// were not finite and were not left out. Throws what refuse_bad_states does.
+  void look_at_states(const StepResult& result, bool logged);
+  /// Looks at all states. Throws Error{diverged} naming those that are not finite.
+  void refuse_bad_states();
   /// Throws where the last evaluation is not finite: names the states that are the cause, if any.
-  void refuse_bad_metrics() const;
-  /// Throws where the loss of the step is not finite.
-  void refuse_bad_loss(const StepResult& result) const;
+  void refuse_bad_metrics();
+  /// Fields of a source that the steps read.
+  std::vector<int> fed(const DataSource& source) const;
+  /// What training data between two places is not finite; of the last epoch's worth of it.
+  std::vector<Diagnostic> bad_data(const DataPosition& from, const DataPosition& to) const;
   /// Of values that are not finite: what float16 adds to `fix`.
   std::string with_float16_advice(const char* fix) const;
-  TrainingResult finish();
+  /// Of a run that has diverged: says with the first thing what --resume goes on from.
+  Error with_newest_checkpoint(const Error& error) const;
 };
 
 }  // namespace tandem

@@ -190,9 +190,15 @@ struct TrainedOptions {
   StopToken stop;
 };
 
+struct EvaluationReport : Report {
+  /// What is not finite, and why: metrics, parameters of the model, rows of the data. `json` has it
+  /// as `errors`. Empty where all is well.
+  std::vector<Diagnostic> problems;
+};
+
 /// Loss, its terms and the configured metrics, exact over all samples of the held-out data, or of
 /// `options.data`. Throws Error{data} for bad rows and for vocabularies that do not fit the model.
-Report evaluate_run(const std::string& run, const TrainedOptions& options);
+EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options);
 
 struct PredictOptions : TrainedOptions {
   std::string to = "-";  // .tsv, .csv, .npy, .npz; "-": standard output, tab separated
@@ -208,7 +214,8 @@ struct PredictOptions : TrainedOptions {
 
 /// One line (or index of axis 0) a row of `options.data`, in order; a row that is left out as bad
 /// has nan, or -1 in place of a class. Memory does not grow with the rows of a table. A file named
-/// by `to` is there once all is written; Error{usage} where predictions are made from it.
+/// by `to` is there once all is written; Error{usage} where predictions are made from it,
+/// Error{diverged} where parameters of the model are not finite.
 Report predict_run(const std::string& run, const PredictOptions& options);
 
 struct BenchOptions {

@@ -142,7 +142,7 @@ TEST_F(EvaluationTest, WhatWasTrainedStaysWhereTheEvaluationFails) {
 
 TEST_F(EvaluationTest, ALastEvaluationThatIsNotFiniteLeavesAllCheckpoints) {
   HostTensor x(TensorType{DType::float32, {3, 6}});
-  x.as<float>()[7] = std::nanf("");
+  x.as<float>()[7] = std::numeric_limits<float>::infinity();
   const auto data = [](const HostTensor& x) {
     return make_array_source({{"x", x}, {"labels", HostTensor(TensorType{DType::int64, {3}})}});
   };

@@ -256,7 +256,7 @@ constexpr KeyInfo table_of_keys[] = {
      "stop after so many evaluations without a better `best`; 0: never", 0},
     {"checkpoint", table, "", "", "",
      "checkpoints; always after the last step and on an interrupt too"},
-    {"checkpoint.every", duration, "(after the last step only)", "", "", "how often"},
+    {"checkpoint.every", duration, "\"30 min\"", "", "", "how often"},
     {"checkpoint.keep", integer, "3", "", "",
      "how many of the newest are kept, besides the best; 0: all", 0},
     {"checkpoint.shard_mib", integer, "1024", "", "",

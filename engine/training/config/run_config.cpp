@@ -421,7 +421,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
   read_data_config(root, config.data);
   read_eval(root, config, config.eval);
   const TableReader checkpoint = root.table("checkpoint");
-  checkpoint.read("every", config.checkpoint.every);
+  std::optional<Duration> save_every;
+  checkpoint.read("every", save_every);
+  if (save_every) config.checkpoint.every = *save_every;
   checkpoint.read("keep", config.checkpoint.keep);
   checkpoint.read("shard_mib", config.checkpoint.shard_mib);
   std::optional<Duration> log_every;

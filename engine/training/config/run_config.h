@@ -312,7 +312,7 @@ struct EvalConfig {
   bool operator==(const EvalConfig&) const = default;
 };
 struct CheckpointConfig {
-  std::optional<Duration> every;  // unset: after the last step and on a signal only
+  Duration every{1800, Duration::Unit::seconds};
   std::int64_t keep = 3;          // besides the best one; 0 = all
   std::int64_t shard_mib = 1024;  // larger tensors go into files of about this many MiB
   bool operator==(const CheckpointConfig&) const = default;

@@ -49,6 +49,9 @@ class BoundedSource final : public DataSource {
                      const std::string& expected) const override {
     source_->check_numbers(field, least, most, expected);
   }
+  std::vector<std::int64_t> nan_samples(int field) const override {
+    return source_->nan_samples(field);
+  }
 
  private:
   std::shared_ptr<const DataSource> source_;

@@ -4,9 +4,12 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
+#include "engine/formats/parallel_jobs.h"
 #include "engine/graph/error.h"
+#include "engine/graph/finiteness.h"
 #include "engine/graph/selector.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/array_set.h"
@@ -112,6 +115,30 @@ class ArraySource final : public DataSource {
         },
         [&](double value) { return !(value >= least && value <= most); },
         [](double value) { return number_text(value); });
+  }
+
+  std::vector<std::int64_t> nan_samples(int field) const override {
+    const ArrayRows& array = *plans_[static_cast<std::size_t>(field)].array;
+    const TensorType& type = array.sample();
+    const bool are_floats =
+        is_float(type.dtype) && is_float(fields_[static_cast<std::size_t>(field)].sample.dtype);
+    std::vector<std::int64_t> found;
+    if (!are_floats || array.range || type.elements() == 0) return found;
+    constexpr std::size_t range_bytes = std::size_t{1} << 22;
+    std::mutex mutex;
+    parallel_row_ranges(
+        file_threads(), samples_, type.bytes(), range_bytes,
+        [&](std::int64_t first, std::int64_t count) {
+          std::vector<std::int64_t> own;
+          for (std::int64_t i = first; i < first + count; ++i) {
+            if (finiteness_of(type.dtype, array.row(i), type.elements()) == Finiteness::nan)
+              own.push_back(i);
+          }
+          const std::lock_guard lock(mutex);
+          found.insert(found.end(), own.begin(), own.end());
+        });
+    std::sort(found.begin(), found.end());
+    return found;
   }
 
  private:
@@ -282,6 +309,15 @@ class SubsetSource final : public DataSource {
   void check_numbers(int field, double least, double most,
                      const std::string& expected) const override {
     whole_->check_numbers(field, least, most, expected);
+  }
+  std::vector<std::int64_t> nan_samples(int field) const override {
+    const std::vector<std::int64_t> all = whole_->nan_samples(field);
+    std::vector<std::int64_t> own;
+    for (std::size_t i = 0; i < samples_.size() && !all.empty(); ++i) {
+      if (std::binary_search(all.begin(), all.end(), samples_[i]))
+        own.push_back(static_cast<std::int64_t>(i));
+    }
+    return own;
   }
 
  private:

@@ -51,6 +51,12 @@ class DataSource {
   /// The same of a field of any type: least <= value <= most, and a number. `expected`: for people.
   virtual void check_numbers(int field, double least, double most,
                              const std::string& expected) const = 0;
+  /// Samples whose rows in the files hold NaN, ascending, of a field that is given to the graph as
+  /// floats. Empty where statistics say so, and of sources that have no files.
+  virtual std::vector<std::int64_t> nan_samples(int field) const {
+    (void)field;
+    return {};
+  }
 
   /// Index into fields(), or -1.
   int find_field(std::string_view name) const;

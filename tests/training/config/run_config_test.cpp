@@ -178,6 +178,14 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.log.every, (Duration{50, Duration::Unit::steps}));
 }
 
+TEST(RunConfig, CheckpointsAreWrittenEveryHalfHourUnlessTheFileSaysOtherwise) {
+  const Duration half_an_hour{1800, Duration::Unit::seconds};
+  EXPECT_EQ(parse(minimal).checkpoint.every, half_an_hour);
+  EXPECT_EQ(parse(to_toml(parse(minimal))).checkpoint.every, half_an_hour);
+  EXPECT_EQ(parse(minimal, {"checkpoint.every=5 steps"}).checkpoint.every,
+            (Duration{5, Duration::Unit::steps}));
+}
+
 TEST(RunConfig, TheResolvedFileReadsBackEqual) {
   for (const std::string text : {full, minimal}) {
     const RunConfig config = parse(text);

@@ -1,0 +1,20 @@
+// NaN in the data, looked for once before a run.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "engine/graph/graph.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// NaN in float fields that the graph or a loss term reads: Error{data} with file and row of the
+/// first samples. Where the graph may take it away again (a comparison, Where, a part of the input
+/// that is cut out), it may be meant: `say` hears of it. Text tables have none. `forward`: the
+/// imported graph, for any batch.
+void check_finite_fields(const RunConfig& config, const Graph& forward, const DataSource& source,
+                         const std::function<void(const std::string&)>& say);
+
+}  // namespace tandem

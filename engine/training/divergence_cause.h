@@ -1,0 +1,34 @@
+// Why a loss or a parameter is not finite: looked for once a run has ended by that, in what it
+// read.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/training/config/run_config.h"
+#include "engine/training/data/data_source.h"
+
+namespace tandem {
+
+/// Samples with nan in float fields as the graph is fed them, or, where there is none, with
+/// infinities: file and row of the first ones (at most 5), and how many there are. `augmentation`
+/// null: none. A sample that cannot be read is left out.
+std::vector<Diagnostic> not_finite_samples(const DataSource& source, const std::vector<int>& fields,
+                                           std::span<const std::int64_t> samples,
+                                           const Augmentation* augmentation);
+
+/// "nan in the data" for the first of these samples (at most `most`), with file and row, and how
+/// many there are.
+std::vector<Diagnostic> nan_diagnostics(const DataSource& source, int field,
+                                        const std::vector<std::int64_t>& samples, std::size_t most);
+
+/// Means over labels whose weights are all 0: class_weights and ignore_index of the loss terms.
+/// `samples`: of one mean. `what`: "all labels of step 3".
+std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSource& source,
+                                         std::span<const std::int64_t> samples,
+                                         const std::string& what);
+
+}  // namespace tandem

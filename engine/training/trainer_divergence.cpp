@@ -1,0 +1,176 @@
+// How a training ends whose loss, states or evaluation are not finite: what is named, what is
+// saved.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/training/divergence_cause.h"
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+namespace {
+
+/// Without the sign that a nan may have.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:g}", value);
+}
+
+void append(std::vector<Diagnostic> more, std::vector<Diagnostic>& to) {
+  for (Diagnostic& d : more) to.push_back(std::move(d));
+}
+
+constexpr const char* lower_rate = "lower optimizer.lr, or set optimizer.clip_norm";
+
+}  // namespace
+
+void Training::Impl::refuse_nan_at_start() const {
+  if (first_step > 0 || nan_at_start.empty()) return;
+  std::vector<Diagnostic> problems;
+  for (const NotFiniteState& state : nan_at_start)
+    problems.push_back(diagnostic_of(state, " before the first step"));
+  problems[0].fix =
+      "the model file has it so, or parameters.load; parameters.init gives new values";
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+void Training::Impl::refuse_bad_loss(const StepResult& result) {
+  if (std::isfinite(result.loss)) return;
+  const std::string step = "step " + std::to_string(position.step);
+  std::vector<Diagnostic> causes = bad_data(step_start, position.data);
+  std::vector<std::int64_t> samples =
+      epoch_order(data.train->samples(), config.data ? config.data->shuffle : ShuffleConfig{},
+                  config.seed, step_start.epoch);
+  samples.erase(samples.begin(), samples.begin() + step_start.sample);
+  samples.resize(static_cast<std::size_t>(result.samples));
+  append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
+  if (!causes.empty() && watch.look_at_all(place()).empty()) {  // the loss scale left the step out
+    save(false, true);
+    say(step + " is saved: --resume goes on behind it");
+  }
+  std::vector<Diagnostic> problems(1);
+  problems[0].message = "the loss is not finite at " + step;
+  problems[0].expected = "a number";
+  problems[0].got = number_text(result.loss);
+  if (causes.empty()) {  // what made the states so may lie further back
+    FiniteWatch::Place good = place();
+    for (const NotFiniteState& state : watch.look_at_all(place())) {
+      const FiniteWatch::Place since = watch.finite_at(state.name);
+      if (since.step < good.step) good = since;
+    }
+    causes = bad_data(good.data, step_start);
+  }
+  if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
+  append(std::move(causes), problems);
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+void Training::Impl::look_at_states(const StepResult& result, bool logged) {
+  const bool norm_is_bad =
+      result.gradient_norm && !std::isfinite(*result.gradient_norm) && !result.loss_scale;
+  if (norm_is_bad || (logged && !watch.look(place()))) refuse_bad_states();
+}
+
+void Training::Impl::refuse_bad_states() {
+  const std::vector<NotFiniteState> bad = watch.look_at_all(place());
+  if (bad.empty()) return;
+  std::vector<Diagnostic> problems;
+  FiniteWatch::Place good = place();
+  for (const NotFiniteState& state : bad) {
+    const FiniteWatch::Place since = watch.finite_at(state.name);
+    if (since.step < good.step) good = since;
+    problems.push_back(diagnostic_of(
+        state, fmt::format(" at step {}; it was finite at step {}", position.step, since.step)));
+  }
+  std::vector<Diagnostic> causes = bad_data(good.data, position.data);
+  if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
+  append(std::move(causes), problems);
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+void Training::Impl::refuse_bad_metrics() {
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, value] : last_evaluation) {
+    if (std::isfinite(value)) continue;
+    Diagnostic d;
+    d.path = "eval";
+    d.message =
+        "the evaluation's " + name + " is not finite at step " + std::to_string(position.step);
+    d.expected = "a number";
+    d.got = number_text(value);
+    problems.push_back(std::move(d));
+  }
+  if (problems.empty()) return;
+  refuse_bad_states();
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(data.eval->samples()));
+  std::iota(samples.begin(), samples.end(), 0);
+  std::vector<Diagnostic> causes =
+      not_finite_samples(*data.eval, fed(*data.eval), samples, nullptr);
+  append(weightless_means(config, *data.eval, samples, "all held-out labels"), causes);
+  data_is_the_cause = !causes.empty();
+  if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
+  append(std::move(causes), problems);
+  throw Error(ErrorKind::diverged, std::move(problems));
+}
+
+std::vector<int> Training::Impl::fed(const DataSource& source) const {
+  std::vector<int> fields;
+  for (const int field : fed_fields(runner->main_program())) {
+    const int own = source.find_field(data.train->fields()[static_cast<std::size_t>(field)].name);
+    if (own >= 0) fields.push_back(own);
+  }
+  return fields;
+}
+
+std::vector<Diagnostic> Training::Impl::bad_data(const DataPosition& from,
+                                                 const DataPosition& to) const {
+  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
+  const std::int64_t samples = data.train->samples();
+  DataPosition at = from;  // at most an epoch behind `to`
+  const DataPosition earliest{to.epoch - 1, to.sample};
+  if (at.epoch < earliest.epoch || (at.epoch == earliest.epoch && at.sample < earliest.sample))
+    at = earliest;
+  std::vector<Diagnostic> found;
+  for (; at.epoch <= to.epoch && found.empty(); at = {at.epoch + 1, 0}) {
+    if (at.epoch < 0) continue;
+    const std::int64_t end = at.epoch == to.epoch ? to.sample : samples;
+    if (at.sample >= end) continue;
+    const std::vector<std::int64_t> order = epoch_order(samples, shuffle, config.seed, at.epoch);
+    const Augmentation augmentation{config.seed, at.epoch};
+    found = not_finite_samples(*data.train, fed(*data.train),
+                               std::span(order).subspan(static_cast<std::size_t>(at.sample),
+                                                        static_cast<std::size_t>(end - at.sample)),
+                               &augmentation);
+  }
+  return found;
+}
+
+std::string Training::Impl::with_float16_advice(const char* fix) const {
+  const Graph& graph = runner->main_program().program->lowered().graph;
+  const bool computes_in_float16 =
+      std::any_of(graph.values.begin(), graph.values.end(),
+                  [](const Value& value) { return value.type.dtype == DType::float16; });
+  if (!computes_in_float16) return fix;
+  return std::string(
+             "float16 ends at 65504: name operators in precision.keep_float32, or set "
+             "precision.compute = \"bfloat16\"; where float32 fails as well, ") +
+         fix;
+}
+
+Error Training::Impl::with_newest_checkpoint(const Error& error) const {
+  if (error.kind() != ErrorKind::diverged || !directory || error.diagnostics().empty())
+    return error;
+  std::vector<Diagnostic> problems = error.diagnostics();
+  std::string& fix = problems[0].fix;
+  const std::vector<std::string> kept = list_checkpoints(directory->checkpoints());
+  fix += fix.empty() ? "" : "; ";
+  fix += kept.empty() ? "no checkpoint was saved before: a shorter checkpoint.every, now " +
+                            to_string(config.checkpoint.every) + ", keeps more of a run"
+                      : "the newest good checkpoint is " + kept.back() +
+                            ": --resume goes on from there, nothing newer was saved";
+  return {error.kind(), std::move(problems)};
+}
+
+}  // namespace tandem
