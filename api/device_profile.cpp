@@ -1,10 +1,9 @@
 #include "api/device_profile.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
+#include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 
@@ -37,34 +36,21 @@ class ProfileReader {
 
   DeviceProfiles read() {
     DeviceProfiles profiles;
-    Json json;
-    const std::string text = read_file(file_, most_bytes);
-    try {
-      json = Json::parse(text);
-    } catch (const Json::exception& error) {
-      const auto* parse = dynamic_cast<const Json::parse_error*>(&error);
-      const std::size_t at = parse != nullptr ? std::min(parse->byte, text.size()) : 0;
-      problem("", "not JSON", "", error.what());
-      problems_.back().line =
-          1 + static_cast<int>(
-                  std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
-      throw Error(ErrorKind::usage, std::move(problems_));
+    const JsonFile file({.file = file_, .kind = ErrorKind::usage}, read_file(file_, most_bytes),
+                        {.bytes = most_bytes});
+    const JsonItem json = file.root();
+    for (const auto& [key, value] : json.members()) {
+      if (key != version_key && key != "devices") problem(key, "unknown key", "", "");
     }
-    if (json.is_object()) {
-      for (const auto& [key, value] : json.items()) {
-        if (key != version_key && key != "devices") problem(key, "unknown key", "", "");
-      }
-    }
-    if (!json.is_object() || !json.contains(version_key)) {
+    const auto version = json.find(version_key), devices = json.find("devices");
+    if (!version) {
       problem("", "not a device profile", std::string("a JSON object with ") + version_key, "");
-    } else if (json[version_key] != 1) {
-      problem(version_key, "this program reads version 1", "1", json[version_key].dump());
-    } else if (!json.contains("devices") || !json["devices"].is_object()) {
+    } else if (version->as_number() != 1) {
+      problem(version_key, "this program reads version 1", "1", version->shown());
+    } else if (!devices || !devices->is_object()) {
       problem("devices", "no devices", "an object, one member a device", "");
     } else {
-      for (const auto& [name, device] : json["devices"].items()) {
-        profiles[name] = read_device("devices." + name, device);
-      }
+      for (const auto& [name, device] : devices->members()) profiles[name] = read_device(device);
     }
     if (!problems_.empty()) throw Error(ErrorKind::usage, std::move(problems_));
     return profiles;
@@ -83,41 +69,40 @@ class ProfileReader {
     problems_.push_back(std::move(d));
   }
 
-  double read_number(const std::string& path, const Json& value, bool may_be_zero) {
+  double read_number(const JsonItem& value, bool may_be_zero) {
     // Seconds from 0 to 1,000; rates and sizes from 1 to 1e21.
-    const double number = value.is_number() ? value.get<double>() : -1;
+    const double number = value.as_number().value_or(-1);
     const double low = may_be_zero ? 0 : 1, high = may_be_zero ? 1e3 : 1e21;
     if (number >= low && number <= high) return number;
-    problem(path, "out of range", may_be_zero ? "0 to 1000" : "1 to 1e21", value.dump());
+    problem(value.keys(), "out of range", may_be_zero ? "0 to 1000" : "1 to 1e21", value.shown());
     return 1;
   }
 
-  StoredProfile read_device(const std::string& path, const Json& device) {
+  StoredProfile read_device(const JsonItem& device) {
     StoredProfile stored;
     if (!device.is_object()) {
-      problem(path, "not a device", "an object", device.dump());
+      problem(device.keys(), "not a device", "an object", device.shown());
       return stored;
     }
-    for (const auto& [key, value] : device.items()) {
-      const std::string at = path + "." + key;
+    for (const auto& [key, value] : device.members()) {
       const Rate* rate = nullptr;
       for (const Rate& known : rates) {
         if (key == known.name) rate = &known;
       }
       if (rate != nullptr) {
-        stored.profile.*(rate->value) = read_number(at, value, rate->may_be_zero);
+        stored.profile.*(rate->value) = read_number(value, rate->may_be_zero);
       } else if (key == memory_key) {
-        const double bytes = read_number(at, value, false);
+        const double bytes = read_number(value, false);
         if (bytes < 1e18) stored.memory_bytes = static_cast<std::uint64_t>(bytes);
       } else if (key == kernels_key && value.is_object()) {
-        for (const auto& [request, seconds] : value.items()) {
-          stored.profile.measured[request] = read_number(at + "." + request, seconds, true);
+        for (const auto& [request, seconds] : value.members()) {
+          stored.profile.measured[request] = read_number(seconds, true);
         }
       } else {
         std::vector<std::string> names{memory_key, kernels_key};
         for (const Rate& known : rates) names.emplace_back(known.name);
         const std::string near = nearest_name(key, names);
-        problem(at, key == kernels_key ? "not an object" : "unknown key", "", "",
+        problem(value.keys(), key == kernels_key ? "not an object" : "unknown key", "", "",
                 near.empty() || near == key ? "" : "did you mean " + near + "?");
       }
     }

@@ -34,7 +34,10 @@ void write_output(const std::string& path, std::string_view content, std::string
                   std::string_view mark) {
   if (path.empty()) refuse(option, "\"\"", "not a file name", "a path");
   const fs::path target = link_target(path);
-  const fs::file_status status = fs::status(target);
+  std::error_code failed;
+  const fs::file_status status = fs::status(target, failed);
+  if (status.type() == fs::file_type::none)
+    refuse(option, path, "cannot be reached: " + failed.message(), "a file to write");
   if (fs::is_directory(status)) refuse(option, path, "this is a folder", "a file to write");
   if (!fs::exists(status)) return write_new_file(target.string(), content, option);
   if (!fs::is_regular_file(status)) {
@@ -44,9 +47,10 @@ void write_output(const std::string& path, std::string_view content, std::string
     if (!out) refuse(option, path, "cannot be written", "a file, pipe or device that takes it");
     return;
   }
-  const bool is_ours = !mark.empty() && fs::file_size(target) <= most_bytes &&
+  const std::uint64_t bytes = file_size(target.string());
+  const bool is_ours = !mark.empty() && bytes <= most_bytes &&
                        read_file(target.string(), most_bytes).find(mark) != std::string::npos;
-  if (!is_ours && (mark.empty() || fs::file_size(target) > 0))
+  if (!is_ours && (mark.empty() || bytes > 0))
     refuse(option, path, "there is another file of this name", "a new name, or remove the file");
   write_new_file(target.string(), content, option);
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "api/paths.h"
 #include "api/sample_loss.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/plan/simulate.h"
 #include "engine/training/config/config_value.h"
@@ -13,7 +13,7 @@
 namespace tandem::api {
 namespace {
 
-std::string absolute_text(const std::string& path) { return toml_string(absolute_path(path)); }
+std::string absolute_text(const std::string& path) { return toml_string(normal_path(path)); }
 
 RunConfig config_of(const PolicyOptions& options) {
   std::vector<std::string> overrides;
@@ -36,7 +36,7 @@ RunConfig config_of(const PolicyOptions& options) {
   if (model.back() == ',') model.pop_back();
   overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
                                        "optimizer={ kind = \"sgd\" }"});
-  return parse_run_config("steps = 1\n", absolute_path("train.toml"), overrides);
+  return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
 }
 
 /// Each shape of a full step with its number of passes.

@@ -10,6 +10,7 @@
 #include "api/auto_case.h"
 #include "api/output_file.h"
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "placement/edit.h"
@@ -241,10 +242,10 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   std::error_code none;
   const bool changed =
       !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != after;
-  const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to);
+  const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to, none);
   if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
   const std::string shown =
-      std::filesystem::path(to).lexically_proximate(std::filesystem::current_path()).string();
+      std::filesystem::path(to).lexically_proximate(current_folder()).string();
   const std::string name = shown.starts_with("..") ? to : shown;
   if (changed && in_place && !kept) found.lost_comments = comments_in_auto(text, source);
   Report report = report_of(found, name, times, changed);

@@ -1,9 +1,10 @@
 #include "api/run_files.h"
 
+#include <charconv>
 #include <filesystem>
 
-#include "api/paths.h"
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {
@@ -30,20 +31,34 @@ namespace {
   throw Error(ErrorKind::data, std::move(problems));
 }
 
+/// Of `checkpoints/best`, which training writes.
+std::string best_name(const std::string& pointer) {
+  constexpr std::size_t longest = 64;
+  std::string name = read_file(pointer, 4096);
+  while (!name.empty() && name.back() == '\n') name.pop_back();
+  if (checkpoint_step(name)) return name;
+  Diagnostic d;
+  d.file = pointer;
+  d.message = "does not name a checkpoint";
+  d.expected = "a name like " + checkpoint_name(1000);
+  d.got = name.empty() ? "an empty file" : "\"" + name.substr(0, longest) + "\"";
+  d.fix =
+      "choose \"latest\" or a step (--checkpoint); `tandem train --resume` writes this file anew";
+  throw Error(ErrorKind::data, std::move(d));
+}
+
 std::string chosen_name(const std::string& folder, const std::string& which) {
   if (which == "best") {
     const std::string pointer = folder + "/best";
     if (!path_exists(pointer))
       fail(folder, "no best checkpoint", "set eval.best, or choose \"latest\"");
-    std::string name = read_file(pointer, 4096);
-    while (!name.empty() && name.back() == '\n') name.pop_back();
-    return name;
+    return best_name(pointer);
   }
-  if (which.starts_with("step-")) return which;
-  if (!which.empty() && which.find_first_not_of("0123456789") == std::string::npos &&
-      which.size() < 19) {
-    return checkpoint_name(std::stoull(which));
-  }
+  if (checkpoint_step(which)) return which;
+  std::uint64_t step = 0;
+  const char* const end = which.data() + which.size();
+  const auto [stop, error] = std::from_chars(which.data(), end, step);
+  if (!which.empty() && error == std::errc() && stop == end) return checkpoint_name(step);
   fail(folder, "\"" + which + "\" is not a checkpoint", "give \"latest\", \"best\" or a step");
 }
 
@@ -51,7 +66,8 @@ std::string chosen_name(const std::string& folder, const std::string& which) {
 
 FoundCheckpoint find_checkpoint(const std::string& run_or_checkpoint, const std::string& which) {
   FoundCheckpoint found;
-  const std::filesystem::path path = absolute_path(run_or_checkpoint);
+  std::filesystem::path path = normal_path(run_or_checkpoint);
+  if (!path.has_filename()) path = path.parent_path();  // a slash at its end
   if (path_exists((path / "manifest.json").string())) {
     found.path = path.string();
     found.run_dir = path.parent_path().parent_path().string();

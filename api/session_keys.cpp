@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "api/paths.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
@@ -246,10 +246,10 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
                                      "batch_size=" + std::to_string(batch_size)});
   // The end that every configuration has to have: one that nothing is derived from.
   RunConfig config =
-      parse_run_config("max_time = \"1 h\"\n", absolute_path("session.toml"), overrides);
+      parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
   check_values(config, problems);
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  config.model.file = absolute_path(model_path);
+  config.model.file = normal_path(model_path);
   config.file.clear();  // there is none
   return config;
 }

@@ -7,10 +7,10 @@
 #include "api/engine.h"
 #include "api/moved_from.h"
 #include "api/operator_log.h"
-#include "api/paths.h"
 #include "api/run_files.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/training/checkpoint.h"
 #include "engine/training/run_directory.h"
 #include "engine/training/trainer.h"
@@ -72,7 +72,7 @@ std::string find_run(const RunConfig& config) {
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   RunConfig config = read_run_config(config_path, options.overrides);
-  if (!options.run_dir.empty()) config.run_dir = absolute_path(options.run_dir);
+  if (!options.run_dir.empty()) config.run_dir = normal_path(options.run_dir);
   require_data(config);
   impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
   Impl& my = *impl_;

@@ -5,17 +5,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/paths.h"
 #include "api/run_files.h"
 #include "api/table_rows.h"
 #include "engine/formats/files.h"
+#include "engine/formats/json_file.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 #include "engine/training/finite_check.h"
 
 namespace tandem::api {
 namespace {
-
-using Json = nlohmann::json;
 
 bool sets(const std::vector<std::string>& overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& text) {
@@ -45,35 +44,29 @@ RunConfig read_config(const std::string& file, std::vector<std::string> override
 /// Arguments --place and --device of the training, of the file that it has written.
 class PlacementFile {
  public:
-  explicit PlacementFile(const std::string& path) : path_(path) {
-    const Json json = Json::parse(read_file(path), nullptr, false);
-    if (json.is_discarded()) broken("this is no whole JSON file");
-    if (!json.is_object() || !json.contains("arguments") || !json["arguments"].is_object())
-      broken("there is no object \"arguments\"");
-    arguments_ = json["arguments"];
+  explicit PlacementFile(const std::string& path)
+      : file_({.file = path,
+               .kind = ErrorKind::usage,
+               .fix = "take a whole copy of the run directory; or remove this file, and give again "
+                      "what --place and --device the training had"},
+              read_file(path, limits().bytes), limits()) {
+    file_.root().at("arguments").object();
   }
   std::vector<std::string> list(const char* name) const {
     std::vector<std::string> result;
-    const auto found = arguments_.find(name);
-    if (found == arguments_.end()) return result;
-    if (!found->is_array()) broken(std::string("arguments.") + name + " is no list of texts");
-    for (const Json& text : *found) {
-      if (!text.is_string()) broken(std::string("arguments.") + name + " is no list of texts");
-      result.push_back(text);
-    }
+    const std::optional<JsonItem> found = file_.root().at("arguments").find(name);
+    if (!found) return result;
+    for (const JsonItem& text : found->list()) result.push_back(text.any_text());
     return result;
   }
 
  private:
-  [[noreturn]] void broken(std::string message) const {
-    refuse(
-        path_, "which arguments the run was placed with cannot be read: " + std::move(message),
-        "take a whole copy of the run directory; or remove this file, and give again what --place "
-        "and --device the training had");
+  // Large models have many nodes.
+  static JsonLimits limits() {
+    return {.bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24, .depth = 16};
   }
 
-  std::string path_;
-  Json arguments_;
+  JsonFile file_;
 };
 
 /// The policy that the run was trained under, as it was then.
@@ -100,7 +93,7 @@ TrainedRun open_exported(const std::string& model, const TrainedOptions& options
   if (!options.checkpoint.empty())
     refuse(model, "an exported model has no checkpoints", "leave --checkpoint away");
   TrainedRun run;
-  run.path = absolute_path(model);
+  run.path = normal_path(model);
   run.config = read_config(options.config, options.overrides);
   run.config.model.file = run.path;
   run.shape = std::move(run.config.parameters.shape);

@@ -435,7 +435,8 @@ ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
                           const std::vector<std::pair<std::string, HostTensor>>& values,
                           const std::filesystem::path& to, const ExportOptions& options) {
   // Of a link, the weights beside a model lie where the model does.
-  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(to));
+  std::error_code none;
+  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(to, none));
   const std::filesystem::path place =
       is_link ? std::filesystem::path(link_target(to.string())) : to;
   return importer::Export(file, operators, options).run(values, place);

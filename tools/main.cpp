@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "tandem/tandem.h"
 #include "tools/command.h"
@@ -126,8 +128,19 @@ int run(int argc, char** argv) {
                                    "use a smaller batch_size or micro_batch, or fewer "
                                    "rows in parameters.shape"}),
                   invocation.json);
+  } catch (const std::filesystem::filesystem_error& e) {
+    return report(Error(ErrorKind::runtime, {.message = "the system refused: " + e.code().message(),
+                                             .file = e.path1().string()}),
+                  invocation.json);
+  } catch (const std::system_error& e) {
+    return report(
+        Error(ErrorKind::runtime, {.message = "the system refused: " + e.code().message()}),
+        invocation.json);
   } catch (const std::exception& e) {
-    return report(Error(ErrorKind::runtime, Diagnostic{e.what(), "", 0, 0, "", "", "", ""}),
+    return report(Error(ErrorKind::runtime,
+                        {.message = "a mistake in tandem itself, which stopped here",
+                         .got = e.what(),
+                         .fix = "please report it with this command and the files that it read"}),
                   invocation.json);
   }
 }

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -31,7 +32,7 @@ std::string random_letters() {
 
 std::string link_target(const std::string& path) {
   std::error_code error;
-  fs::path target = fs::absolute(path);
+  fs::path target = absolute_path(path);
   for (int links = 0; links < 40 && fs::is_symlink(fs::symlink_status(target, error)); ++links) {
     const fs::path next = fs::read_symlink(target, error);
     if (error) break;

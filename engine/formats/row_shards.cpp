@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "engine/graph/error.h"
@@ -118,6 +119,9 @@ NamedTensor read_row_shards(const std::string& folder, const std::string& name,
     expected.shape[0] = shard.rows;
     if (found->type() != expected) {
       fail(path, name, "rows of another type", to_string(expected), to_string(found->type()));
+    }
+    if (shard.rows > std::numeric_limits<std::int64_t>::max() - rows) {
+      fail(path, name, "more rows than 64 bits count");
     }
     if (shard.first != rows) {
       fail(path, name, "rows are missing", "rows from " + std::to_string(rows) + " on",

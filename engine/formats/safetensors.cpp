@@ -8,7 +8,11 @@
 #include <optional>
 #include <set>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "engine/formats/claim.h"
+#include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -118,24 +122,23 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<TensorS
     return size_of(a->type.dtype) > size_of(b->type.dtype);
   });
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header["__metadata__"] = metadata;
-  std::uint64_t offset = 0;
-  for (const TensorSource* tensor : order) {
-    const std::uint64_t end = offset + tensor->type.bytes();
-    nlohmann::ordered_json& entry = header[tensor->name];
-    entry["dtype"] = name_in_file(tensor->type.dtype);
-    entry["shape"] = tensor->type.shape;
-    entry["data_offsets"] = {offset, end};
-    offset = end;
-  }
-  std::string text;
+  std::string text = "{";
   try {
-    text = header.dump();
+    if (!metadata.empty()) text += "\"__metadata__\":" + nlohmann::json(metadata).dump();
+    std::uint64_t offset = 0;
+    for (const TensorSource* tensor : order) {
+      const std::uint64_t end = offset + tensor->type.bytes();
+      text += fmt::format(R"({}{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                          text.size() > 1 ? "," : "", nlohmann::json(tensor->name).dump(),
+                          name_in_file(tensor->type.dtype), fmt::join(tensor->type.shape, ","),
+                          offset, end);
+      offset = end;
+    }
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorKind::usage,
                 {.message = "a name or a metadata text is not UTF-8", .file = path});
   }
+  text += '}';
   text.resize((8 + text.size() + alignment - 1) / alignment * alignment - 8, ' ');
   if (text.size() > header_limit) {
     throw Error(ErrorKind::usage, {.message = "too many tensors for one safetensors file",
@@ -165,27 +168,6 @@ struct Reader {
                                   .expected = std::move(expected),
                                   .got = std::move(got)});
   }
-
-  // Repeated keys are an error, and nesting stays as flat as the format is.
-  nlohmann::ordered_json header(const char* text, std::size_t bytes) const {
-    std::vector<std::set<std::string>> keys;
-    const auto check = [&](int depth, nlohmann::json::parse_event_t event,
-                           nlohmann::ordered_json& parsed) {
-      using Event = nlohmann::json::parse_event_t;
-      if (depth > 3) fail("the header is nested too deeply");
-      if (event == Event::object_start) keys.emplace_back();
-      if (event == Event::object_end) keys.pop_back();
-      if (event == Event::key && !keys.back().insert(parsed.get<std::string>()).second) {
-        fail("the header has this name twice", parsed.get<std::string>());
-      }
-      return true;
-    };
-    try {
-      return nlohmann::ordered_json::parse(text, text + bytes, check);
-    } catch (const nlohmann::json::parse_error& error) {
-      fail("the header is not JSON (at byte " + std::to_string(8 + error.byte) + ")");
-    }
-  }
 };
 
 struct Entry {
@@ -194,45 +176,47 @@ struct Entry {
   std::uint64_t begin = 0, end = 0;
 };
 
-Entry read_entry(const Reader& reader, const std::string& name,
-                 const nlohmann::ordered_json& json) {
+/// Extents or offsets; nothing where it is no list of them.
+std::optional<std::vector<std::uint64_t>> numbers_of(const JsonItem& list) {
+  constexpr std::size_t most_axes = 64;
+  if (!list.is_list() || list.size() > most_axes) return std::nullopt;
+  std::vector<std::uint64_t> numbers;
+  for (const JsonItem& item : list.items()) {
+    const std::optional<std::uint64_t> number = item.as_natural();
+    if (!number || *number > std::uint64_t{1} << 62) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+Entry read_entry(const Reader& reader, const std::string& name, const JsonItem& json) {
   Entry entry{.name = name};
   if (!json.is_object()) reader.fail("its entry is not an object", name);
   const auto dtype = json.find("dtype"), shape = json.find("shape"),
              offsets = json.find("data_offsets");
-  if (dtype == json.end() || shape == json.end() || offsets == json.end() || json.size() != 3) {
+  if (!dtype || !shape || !offsets || json.size() != 3) {
     reader.fail("its entry has other members", name, "dtype, shape and data_offsets");
   }
-  const std::string type_name = dtype->is_string() ? dtype->get<std::string>() : dtype->dump();
-  const std::optional<DType> type = type_in_file(type_name);
-  if (!type) reader.fail("its element type is not supported", name, "", type_name);
+  const std::optional<DType> type = type_in_file(dtype->as_text().value_or(""));
+  if (!type) reader.fail("its element type is not supported", name, "", dtype->shown());
   entry.type.dtype = *type;
 
-  std::uint64_t bytes = size_of(*type);
+  const auto extents = numbers_of(*shape), ends = numbers_of(*offsets);
+  if (!extents) reader.fail("its shape is not a list of extents", name);
+  if (!ends || ends->size() != 2) reader.fail("its data_offsets are not two numbers", name);
+  std::uint64_t bytes = size_of(*type);  // of a tensor whose empty axes had an extent of 1
   bool empty = false;
-  const auto extent_list = [&](const nlohmann::ordered_json& list) {
-    if (!list.is_array() || list.size() > 64) return false;
-    for (const auto& item : list) {
-      if (!item.is_number_unsigned()) return false;
-      if (item.get<std::uint64_t>() > std::uint64_t{1} << 62) return false;
-    }
-    return true;
-  };
-  if (!extent_list(*shape)) reader.fail("its shape is not a list of extents", name);
-  if (!extent_list(*offsets) || offsets->size() != 2) {
-    reader.fail("its data_offsets are not two numbers", name);
-  }
-  for (const auto& item : *shape) {
-    const std::uint64_t extent = item.get<std::uint64_t>();
+  for (const std::uint64_t extent : *extents) {
     entry.type.shape.push_back(static_cast<std::int64_t>(extent));
     empty |= extent == 0;
-    if (!empty && __builtin_mul_overflow(bytes, extent, &bytes)) {
+    if (__builtin_mul_overflow(bytes, std::max<std::uint64_t>(extent, 1), &bytes) ||
+        bytes > std::uint64_t{1} << 62) {
       reader.fail("its shape is too large", name, "", to_string(entry.type.shape));
     }
   }
   if (empty) bytes = 0;
-  entry.begin = (*offsets)[0].get<std::uint64_t>();
-  entry.end = (*offsets)[1].get<std::uint64_t>();
+  entry.begin = (*ends)[0];
+  entry.end = (*ends)[1];
   if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
     reader.fail("its data_offsets do not fit its shape", name,
                 std::to_string(bytes) + " bytes for " + to_string(entry.type),
@@ -261,18 +245,21 @@ SafetensorsFile::SafetensorsFile(const std::string& path) {
                    std::to_string(header_bytes));
   const char* text = reinterpret_cast<const char*>(file->data() + 8);
   if (header_bytes == 0 || text[0] != '{') reader.fail("the header does not start with {");
-  const nlohmann::ordered_json header = reader.header(text, header_bytes);
+  const JsonFile header({.file = path, .what = "the header", .offset = 8},
+                        std::string_view(text, header_bytes),
+                        {.bytes = header_limit, .values = std::size_t{1} << 23, .depth = 3});
 
   std::vector<Entry> entries;
-  for (const auto& [name, json] : header.items()) {
+  for (const auto& [name, json] : header.root().members()) {
     if (name != "__metadata__") {
       entries.push_back(read_entry(reader, name, json));
       continue;
     }
     if (!json.is_object()) reader.fail("__metadata__ is not an object");
-    for (const auto& [key, value] : json.items()) {
-      if (!value.is_string()) reader.fail("__metadata__ holds something else than text", key);
-      metadata_[key] = value.get<std::string>();
+    for (const auto& [key, value] : json.members()) {
+      std::optional<std::string> says = value.as_text();
+      if (!says) reader.fail("__metadata__ holds something else than text", key);
+      metadata_[key] = std::move(*says);
     }
   }
   std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

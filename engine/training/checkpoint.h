@@ -60,6 +60,10 @@ struct CheckpointOptions {
 
 /// "step-00001000"
 std::string checkpoint_name(std::uint64_t step);
+/// The step of such a name; nothing of any other.
+std::optional<std::uint64_t> checkpoint_step(const std::string& name);
+/// No run gets so far; sums with it stay within 64 bits.
+constexpr std::uint64_t most_checkpoint_step = 1'000'000'000'000'000;
 
 /// Writes `folder`/step-N as step-N.new, syncs, renames. An existing one of that step is kept.
 void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
@@ -71,17 +75,20 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
 std::map<std::string, std::string> weights_metadata(
     const std::map<std::string, std::string>& aliases);
 
-/// Checks sizes and hashes against the manifest, then maps the files. Throws Error{data} naming the
-/// file, Error{runtime} where it must not be read.
+/// Checks sizes and hashes against the manifest, every value that is read against its range and
+/// against the other files, then maps the tensors. Throws Error{data} naming the file,
+/// Error{runtime} where it must not be read, Error{usage} where it is of a format that this program
+/// does not know.
 CheckpointContent read_checkpoint(const std::string& path);
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
-/// Error{runtime} at one that must not be read.
+/// Error{runtime} at one that must not be read, Error{usage} at one of an unknown format.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
                                                    std::string* path = nullptr);
 
-/// Names of checkpoints in a folder, oldest first; leftovers of interrupted writes are not listed.
+/// Names of checkpoints in a folder, by step; leftovers of interrupted writes and folders with
+/// other names are not listed.
 std::vector<std::string> list_checkpoints(const std::string& folder);
 
 /// Renames step-N to broken-step-N for all N > `step`: after resuming from `step`, what could not

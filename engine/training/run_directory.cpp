@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string_view>
 
+#include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -35,10 +37,35 @@ int number_of(const std::string& folder, const std::string& name) {
   return std::stoi(digits);
 }
 
+/// A line of metrics.jsonl; nothing where it is torn or another program's.
+std::optional<JsonFile> line_of(std::string_view text) {
+  try {
+    return JsonFile({.what = "the line"}, text, {.bytes = 1 << 20, .values = 1 << 14, .depth = 2});
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<std::uint64_t> step_of(const JsonItem& line) {
+  const std::optional<JsonItem> step = line.find("step");
+  return step ? step->as_natural() : std::nullopt;
+}
+
+bool is_evaluation(const JsonItem& line) {
+  const std::optional<JsonItem> phase = line.find("phase");
+  return phase && phase->as_text() == "eval";
+}
+
+std::optional<double> number_of(const JsonItem& line, const std::string& name) {
+  const std::optional<JsonItem> value = line.find(name);
+  return value ? value->as_number() : std::nullopt;
+}
+
 /// Numbers that are not finite are texts.
-bool is_finite(const Json& evaluation) {
-  return std::all_of(evaluation.items().begin(), evaluation.items().end(), [](const auto& entry) {
-    return entry.key() == "phase" || entry.value().is_number();
+bool is_finite(const JsonItem& evaluation) {
+  const auto members = evaluation.members();
+  return std::all_of(members.begin(), members.end(), [](const auto& member) {
+    return member.first == "phase" || member.second.as_number();
   });
 }
 
@@ -128,15 +155,16 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
     while (begin < text.size()) {
       const std::size_t end = text.find('\n', begin);
       if (end == std::string::npos) break;
-      const Json line = Json::parse(text.begin() + begin, text.begin() + end, nullptr, false);
-      if (!line.is_object() || !line.contains("step") || !line["step"].is_number_unsigned()) break;
-      if (line["step"].get<std::uint64_t>() > step) break;
-      const std::uint64_t at = line["step"].get<std::uint64_t>();
-      if (line.contains("phase") && line["phase"] == "eval") {
+      const auto parsed = line_of(std::string_view(text).substr(begin, end - begin));
+      if (!parsed) break;
+      const JsonItem line = parsed->root();
+      const std::optional<std::uint64_t> at = step_of(line);
+      if (!at || *at > step) break;
+      if (is_evaluation(line)) {
         if (at == step && !is_finite(line)) break;  // the run failed at it, and evaluates again
         run.evaluated_step_ = at;
-      } else if (at == step && line.contains("loss") && line["loss"].is_number()) {
-        run.resumed_loss_ = line["loss"].get<double>();
+      } else if (at == step) {
+        if (const auto loss = number_of(line, "loss")) run.resumed_loss_ = loss;
       }
       begin = keep = end + 1;
     }
@@ -151,11 +179,9 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
 std::optional<double> RunDirectory::evaluated(std::uint64_t step, const std::string& metric) const {
   std::istringstream lines(read_file(path_ + "/metrics.jsonl"));
   for (std::string text; std::getline(lines, text);) {
-    const Json line = Json::parse(text, nullptr, false);
-    if (!line.is_object() || line.value("phase", Json()) != "eval") continue;
-    if (line.value("step", Json()) != step) continue;
-    const Json value = line.value(metric, Json());
-    if (value.is_number()) return value.get<double>();
+    const std::optional<JsonFile> line = line_of(text);
+    if (!line || !is_evaluation(line->root()) || step_of(line->root()) != step) continue;
+    if (const auto value = number_of(line->root(), metric)) return value;
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // How a training starts in its run directory, saves and resumes.
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,6 +44,31 @@ void refuse_other_split(const TrainingPosition& before, const TrainingPosition& 
     refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
 }
 
+/// Throws where the data ends before the place where the run stopped, or where so many epochs of it
+/// are more steps than can be counted.
+void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
+                        std::int64_t steps_per_epoch, const std::string& checkpoint) {
+  Diagnostic d;
+  d.file = checkpoint + "/state.json";
+  if (before.data.sample >= samples) {
+    d.path = "data.sample";
+    d.message = "the run stopped behind the last sample of this training data";
+    d.expected = fmt::format("a sample below {}", samples);
+    d.got = std::to_string(before.data.sample);
+    d.fix = "resume with the data of the first run, or start a new run without --resume";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  const std::int64_t most = (std::numeric_limits<std::int64_t>::max() >> 1) / steps_per_epoch;
+  if (before.data.epoch >= most) {
+    d.path = "data.epoch";
+    d.message = "more epochs of this data than a run can make";
+    d.expected = fmt::format("an epoch below {}", most);
+    d.got = std::to_string(before.data.epoch);
+    d.fix = "resume from another checkpoint";
+    throw Error(ErrorKind::data, std::move(d));
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const void> Training::Impl::start(
@@ -73,6 +99,7 @@ void Training::Impl::resume(const std::string& run_dir) {
       refuse_other_kinds(content->position.optimizers, config, forward());
     refuse_other_functions(content->position.functions, config, "run",
                            "start a new run without --resume");
+    refuse_other_place(content->position, data.train->samples(), length.steps_per_epoch, path);
     length =
         run_length(config, data.train->samples(),
                    {static_cast<std::int64_t>(content->position.step), content->position.data});

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "engine/formats/files.h"
+#include "engine/formats/paths.h"
 #include "engine/training/config/config_reader.h"
 
 namespace tandem {
@@ -379,7 +380,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
 
   namespace fs = std::filesystem;
   RunConfig config;
-  const fs::path file = fs::absolute(path).lexically_normal();
+  const fs::path file = normal_path(path);
   const std::string folder = file.parent_path().string();
   config.file = file.string();
   const TableReader root(&tree, "", folder, errors);

@@ -1,15 +1,20 @@
 #include "engine/training/data/table_manifest.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "engine/formats/files.h"
+#include "engine/formats/json_file.h"
+#include "engine/graph/error.h"
 
 namespace tandem {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::int64_t count_of(const JsonItem& json) { return static_cast<std::int64_t>(json.natural()); }
 
 Json statistics_json(const ColumnStatistics& s) {
   Json json{{"values", s.values}, {"empty", s.empty}, {"cut", s.cut}, {"unknown", s.unknown}};
@@ -20,15 +25,16 @@ Json statistics_json(const ColumnStatistics& s) {
   return json;
 }
 
-ColumnStatistics statistics_of(const Json& json) {
+ColumnStatistics statistics_of(const JsonItem& json) {
+  constexpr double lowest = std::numeric_limits<double>::lowest(), most = -lowest;
   ColumnStatistics s;
-  s.values = json.at("values");
-  s.empty = json.at("empty");
-  s.cut = json.at("cut");
-  s.unknown = json.at("unknown");
-  if (json.contains("least")) {
-    s.least = json.at("least");
-    s.greatest = json.at("greatest");
+  s.values = count_of(json.at("values"));
+  s.empty = count_of(json.at("empty"));
+  s.cut = count_of(json.at("cut"));
+  s.unknown = count_of(json.at("unknown"));
+  if (const auto least = json.find("least")) {
+    s.least = least->number(lowest, most);
+    s.greatest = json.at("greatest").number(s.least, most);
   }
   return s;
 }
@@ -49,15 +55,18 @@ Json split_json(const PreparedSplit& split) {
   return json;
 }
 
-PreparedSplit split_of(const Json& json) {
+PreparedSplit split_of(const JsonItem& json) {
   PreparedSplit split;
-  for (const Json& file : json.at("files")) {
-    split.files.push_back(
-        {file.at("source"), file.at("rows"), file.at("bad"), file.at("first_bad")});
+  std::int64_t rows = 0;
+  for (const JsonItem& file : json.at("files").list()) {
+    const std::int64_t more = count_of(file.at("rows"));
+    if (__builtin_add_overflow(rows, more, &rows)) file.refuse("more rows than 64 bits count");
+    split.files.push_back({file.at("source").any_text(), more, count_of(file.at("bad")),
+                           file.at("first_bad").any_text()});
   }
-  for (const Json& field : json.at("fields")) {
+  for (const JsonItem& field : json.at("fields").list()) {
     auto& columns = split.fields.emplace_back();
-    for (const Json& s : field) columns.push_back(statistics_of(s));
+    for (const JsonItem& s : field.list()) columns.push_back(statistics_of(s));
   }
   return split;
 }
@@ -77,7 +86,9 @@ bool has_arrays(const PreparedTable& table, bool eval) {
     const std::string prefix = table_prefix(table.folder, eval, i);
     const auto rows = static_cast<std::uint64_t>(split.files[i].rows);
     const auto fits = [&](const std::string& path, std::uint64_t row_bytes) {
-      return path_exists(path) && file_size(path) == rows * row_bytes;
+      if (!path_exists(path)) return false;
+      const std::uint64_t bytes = file_size(path);  // rows * row_bytes may be too large a number
+      return row_bytes == 0 ? bytes == 0 : bytes % row_bytes == 0 && bytes / row_bytes == rows;
     };
     if (!fits(prefix + ".lines", sizeof(std::uint32_t))) return false;
     for (std::size_t f = 0; f < table.plan.fields.size(); ++f) {
@@ -109,22 +120,25 @@ std::string table_prefix(const std::string& folder, bool eval, std::size_t file)
 bool read_manifest(PreparedTable& table, std::size_t train_files, std::size_t eval_files) {
   const std::string path = table.folder + "/manifest.json";
   if (!path_exists(path)) return false;
-  const Json json = Json::parse(read_file(path, 1u << 30), nullptr, false);
-  if (json.is_discarded()) return false;
   try {
-    if (json.at("format") != table_format) return false;
+    const JsonLimits limits{.bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24};
+    const JsonFile file(path, limits);
+    const JsonItem json = file.root();
+    if (json.at("format").as_natural() != std::uint64_t{table_format}) return false;
     table.train = split_of(json.at("train"));
     table.eval = split_of(json.at("eval"));
     table.vocabularies.clear();
-    for (const Json& v : json.at("vocabularies")) {
-      const std::string file = v.at("file");
-      table.vocabularies.push_back(
-          {v.at("name"), v.at("rows"), file, table.folder + "/" + file, v.at("sha256")});
+    for (const JsonItem& v : json.at("vocabularies").list()) {
+      const std::string file_name = v.at("file").text();
+      if (file_name.empty() || file_name.find('/') != std::string::npos) return false;
+      table.vocabularies.push_back({v.at("name").any_text(), count_of(v.at("rows")), file_name,
+                                    table.folder + "/" + file_name, v.at("sha256").sha256()});
       const SavedVocabulary& saved = table.vocabularies.back();
       if (!path_exists(saved.path) || hash_file(saved.path).sha256 != saved.sha256) return false;
     }
-  } catch (const Json::exception&) {
-    return false;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::data) return false;
+    throw;
   }
   const bool fits = is_of(table.plan, table.train, train_files) &&
                     is_of(table.plan, table.eval, eval_files) &&

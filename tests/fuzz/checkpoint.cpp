@@ -1,0 +1,176 @@
+// Fuzz target: checkpoints whose JSON is changed and whose sizes and hashes are right again. Each
+// is read, or refused by a typed error that has no library's text; what is read can be gone on
+// from.
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "engine/graph/error.h"
+#include "engine/training/checkpoint.h"
+#include "tests/training/edited_checkpoint.h"
+
+namespace tandem {
+namespace {
+
+using testing::EditedCheckpoint;
+using Json = EditedCheckpoint::Json;
+
+constexpr std::int64_t rows = 4'100;  // two files, the first of one page
+
+CheckpointContent content() {
+  CheckpointContent content;
+  TrainingPosition& p = content.position;
+  p.step = 7;
+  p.data = {2, 96};
+  p.samples = 224;
+  p.held_out = 0.1;
+  p.batch_size = 32;
+  p.best = 0.25;
+  p.best_step = 4;
+  p.best_metric = "auc";
+  p.evaluations_without_better = 1;
+  p.skipped_in_a_row = 1;
+  p.vocabularies = {{"vocabulary.ids.tsv", std::string(64, 'a')}};
+  p.optimizers = {{"fc1.weight", "adam"}, {"deep", "sgd"}};
+  p.functions = {{"ids", "hash(300)"}};
+  p.thawed = {{"fc1 until 2 steps", true}};
+  content.model.push_back({"fc1.weight", HostTensor(TensorType{DType::float32, {2, 3}})});
+  content.model.push_back({"deep", HostTensor(TensorType{DType::float32, {rows, 4}})});
+  content.optimizer.push_back(
+      {"fc1.weight/exp_avg", HostTensor(TensorType{DType::float32, {2, 3}})});
+  content.aliases["decoder.weight"] = "fc1.weight";
+  return content;
+}
+
+/// Bytes of the fuzzer as choices; zeros behind the end.
+class Choices {
+ public:
+  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  bool more() const { return at_ < size_; }
+  std::uint64_t number(int bytes) {
+    std::uint64_t value = 0;
+    for (int i = 0; i < bytes; ++i) value = value << 8 | (at_ < size_ ? data_[at_++] : 0);
+    return value;
+  }
+  std::size_t below(std::size_t limit) { return limit > 0 ? number(2) % limit : 0; }
+  std::string text() {
+    const std::size_t bytes = std::min<std::size_t>(number(1) % 32, size_ - at_);
+    at_ += bytes;
+    return {reinterpret_cast<const char*>(data_) + at_ - bytes, bytes};
+  }
+
+ private:
+  const std::uint8_t* data_;
+  std::size_t size_, at_ = 0;
+};
+
+Json value_of(Choices& choices, const Json& document) {
+  static const auto hostile = testing::hostile_values();
+  switch (choices.number(1) % 6) {
+    case 0:
+      return hostile[choices.below(hostile.size())].second;
+    case 1:
+      return choices.number(8);
+    case 2:
+      return static_cast<std::int64_t>(choices.number(1)) - 2;
+    case 3:
+      return choices.text();
+    case 4:
+      return Json::array({choices.number(1), choices.number(8)});
+    default: {  // what stands elsewhere
+      const auto places = EditedCheckpoint::places(document);
+      return places.empty() ? Json() : document[places[choices.below(places.size())]];
+    }
+  }
+}
+
+/// Whether it is an edit of what the manifest itself says.
+bool edit(EditedCheckpoint& checkpoint, Choices& choices) {
+  const std::vector<std::string> files = checkpoint.files();
+  const std::string& file = files[choices.below(files.size())];
+  Json& json = checkpoint.json(file);
+  const auto places = EditedCheckpoint::places(json);
+  if (places.empty()) return false;
+  const Json::json_pointer place = places[choices.below(places.size())];
+  const Json value = value_of(choices, json);
+  Json& parent = json[place.parent_pointer()];
+  if (value.is_discarded()) {
+    EditedCheckpoint::remove(json, place);
+  } else if (parent.is_object() && choices.number(1) % 8 == 0) {
+    parent[choices.text()] = value;  // one more, or another name
+  } else {
+    json[place] = value;
+  }
+  return file == "manifest.json" && choices.number(1) % 2 == 0;
+}
+
+[[noreturn]] void defect(const char* what, const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", what, text.c_str());
+  std::abort();
+}
+
+/// The numbers that a resumed run computes with.
+void expect_sound(const CheckpointContent& content) {
+  const TrainingPosition& p = content.position;
+  const bool sound = p.step <= most_checkpoint_step && p.data.epoch >= 0 && p.data.sample >= 0 &&
+                     static_cast<std::uint64_t>(p.data.epoch) <= p.step && p.samples >= p.step &&
+                     p.batch_size > 0 && p.evaluations_without_better >= 0 &&
+                     p.best_step <= p.step && p.held_out.value_or(0) < 1;
+  if (!sound) defect("a position that no run has", std::to_string(p.step));
+  std::size_t sum = 0;
+  for (const auto* tensors : {&content.model, &content.optimizer}) {
+    for (const NamedTensor& t : *tensors) {
+      const auto* bytes = static_cast<const unsigned char*>(t.tensor.data());
+      if (t.tensor.bytes() > 0) sum += bytes[0] + bytes[t.tensor.bytes() - 1];
+    }
+  }
+  volatile std::size_t read = sum;
+  (void)read;
+}
+
+struct Folder {
+  Folder() {
+    const char* parent = std::getenv("TMPDIR");
+    path = std::string(parent != nullptr ? parent : "/tmp") + "/tandem-fuzz-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) defect("no folder", path);
+    write_checkpoint(path + "/whole", content(), {.shard_bytes = 40'000});
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+void read_changed(Choices choices) {
+  static const Folder folder;
+  static const EditedCheckpoint whole(folder.path + "/whole/" + checkpoint_name(7));
+  EditedCheckpoint changed = whole;
+  bool as_it_is = false;
+  do as_it_is |= edit(changed, choices);
+  while (choices.more());
+  const std::string path = folder.path + "/" + checkpoint_name(7);
+  changed.write(path, as_it_is);
+  expect_sound(read_checkpoint(path));
+}
+
+}  // namespace
+}  // namespace tandem
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    tandem::read_changed({data, size});
+  } catch (const tandem::Error& error) {
+    const std::string text = error.what();
+    for (const char* words : {"json.exception", "filesystem error", "basic_string", "std::"}) {
+      if (text.find(words) != std::string::npos) tandem::defect("a library's text", text);
+    }
+    if (text.find("/step-00000007") == std::string::npos) tandem::defect("no file", text);
+  }
+  return 0;
+}

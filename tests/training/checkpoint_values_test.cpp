@@ -1,0 +1,309 @@
+// Checkpoints with right hashes and wrong values: none is believed, none is lost.
+#include <filesystem>
+#include <fstream>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/training/checkpoint.h"
+#include "tests/training/edited_checkpoint.h"
+#include "tests/training/training_run.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::Contains;
+using testing::EditedCheckpoint;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Trained;
+using Json = EditedCheckpoint::Json;
+using Pointer = Json::json_pointer;
+
+/// What an exception says whose text no user should see.
+constexpr const char* library_texts[] = {
+    "json.exception", "filesystem error", "std::",    "basic_string",
+    "vector::",       "map::at",          "bad_alloc"};
+
+void expect_clean(const std::string& text, const std::string& where) {
+  for (const char* words : library_texts) {
+    EXPECT_EQ(text.find(words), std::string::npos) << where << ": " << text;
+  }
+}
+
+/// A run that stopped at step 5 of 6, with checkpoints of steps 4 and 5.
+class CheckpointValues : public testing::TrainingRun {
+ protected:
+  void SetUp() override {
+    eval_ = testing::small_data(7, 9);
+    whole_ = run(keys_);
+    stopped_ = run(keys_, 5).result.run_dir;
+    ASSERT_THAT(list_checkpoints(stopped_ + "/checkpoints"),
+                ElementsAre("step-00000002", "step-00000004", "step-00000005"));
+  }
+  EditedCheckpoint newest() const {
+    return EditedCheckpoint(stopped_ + "/checkpoints/step-00000005");
+  }
+  /// The stopped run with this newest checkpoint.
+  std::string with(const EditedCheckpoint& checkpoint, bool as_it_is = false) {
+    const std::string copy = folder_ / ("copy-" + std::to_string(++copies_));
+    fs::copy(stopped_, copy, fs::copy_options::recursive);
+    checkpoint.write(copy + "/checkpoints/step-00000005", as_it_is);
+    return copy;
+  }
+  std::string with(const std::string& file, const std::string& place, const Json& value) {
+    EditedCheckpoint checkpoint = newest();
+    set(checkpoint.json(file), Pointer(place), value);
+    return with(checkpoint, file == "manifest.json");
+  }
+  static void set(Json& json, const Pointer& place, const Json& value) {
+    if (value.is_discarded()) {
+      EditedCheckpoint::remove(json, place);
+    } else {
+      json[place] = value;
+    }
+  }
+  void expect_as_uninterrupted(const Trained& resumed, const std::string& what) {
+    EXPECT_EQ(testing::difference(resumed.training->states(), whole_.training->states()), "")
+        << what;
+  }
+  /// Resumes from step 4, and says why not from step 5.
+  void expect_set_aside(const std::string& run_dir, const std::string& reason) {
+    const Trained resumed = run(keys_, 0, run_dir);
+    EXPECT_THAT(resumed.messages,
+                Contains(AllOf(HasSubstr("checkpoint step-00000005 is broken"), HasSubstr(reason))))
+        << ::testing::PrintToString(resumed.messages);
+    for (const std::string& message : resumed.messages) expect_clean(message, reason);
+    EXPECT_THAT(resumed.messages, Contains("resumed at step 4"));
+    EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/broken-step-00000005"));
+    expect_as_uninterrupted(resumed, reason);
+  }
+  /// All files below a folder with what they hold.
+  static std::map<std::string, std::string> content_of(const std::string& folder) {
+    std::map<std::string, std::string> content;
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      content[entry.path().string()] = entry.is_directory() ? "" : read_file(entry.path().string());
+    }
+    return content;
+  }
+
+  const std::vector<std::string> keys_{"optimizer.momentum=0.9",
+                                       "eval.every=\"2 steps\"",
+                                       "eval.metrics=[\"accuracy\", \"loss\"]",
+                                       "eval.best=loss",
+                                       "checkpoint.every=\"2 steps\"",
+                                       "checkpoint.keep=0",
+                                       "parameters.freeze=[{at=\"fc1\", until=\"2 steps\"}]"};
+  Trained whole_;
+  std::string stopped_;
+  int copies_ = 0;
+};
+
+TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
+  const std::uint64_t top = std::uint64_t{1} << 63;
+  const std::vector<std::tuple<const char*, Json, const char*>> cases{
+      {"/data/epoch", -1, "state.json: data.epoch: "},
+      {"/data/epoch", top, "state.json: data.epoch: "},
+      {"/data/epoch", 6, "data.epoch: more epochs than steps: expected at most 5, got 6"},
+      {"/data/sample", -1, "expected an integer from 0 to 9223372036854775807, got -1"},
+      {"/data/sample", 0.5, "state.json: data.sample: "},
+      {"/step", -1, "state.json: step: "},
+      {"/step", top, "state.json: step: "},
+      {"/step", 4, "step: not the step that the folder's name says: expected 5, got 4"},
+      {"/step", "5", "got \"5\""},
+      {"/samples", 4, "samples: not the samples of so many steps: expected at least 5, got 4"},
+      {"/samples", ~std::uint64_t{0}, "state.json: samples: "},
+      {"/seed", -1, "state.json: seed: "},
+      {"/held_out", 1.0, "held_out: all samples are held out"},
+      {"/held_out", -0.5, "expected a number from 0 to 1, got -0.5"},
+      {"/batch_size", 0, "state.json: batch_size: "},
+      {"/best/step", 6, "best.step: not a value that can be here: expected an integer from 1 to 5"},
+      {"/best/step", 0, "state.json: best.step: "},
+      {"/best/value", nullptr, "state.json: best.value: "},
+      {"/best/better", "most", "expected larger or smaller, got \"most\""},
+      {"/best/metric", std::string("lo\0ss", 5), "without control characters"},
+      {"/evaluations_without_better", -1, "state.json: evaluations_without_better: "},
+      {"/evaluations_without_better", 6, "expected an integer from 0 to 5, got 6"},
+      {"/finished", "yes", "finished: not a value that can be here: expected true or false"},
+      {"/optimizers/fc1.weight", 3, "state.json: optimizers.fc1.weight: "},
+      {"/thawed", Json::array(), "thawed: not a value that can be here: expected an object"},
+      {"/vocabularies", {{"vocabulary.x.tsv", "12"}}, "expected 64 hexadecimal digits, got \"12\""},
+      {"/format", nullptr, "state.json: format: not the format of a checkpoint: expected 1"},
+      {"/format", -1, "state.json: format: "},
+      {"/format", 0, "state.json: format: "},
+      {"/format", 1.5, "state.json: format: "},
+      {"/format", "1", "state.json: format: "},
+      {"/format", Json(Json::value_t::discarded), "state.json: format: the file lacks this value"},
+  };
+  for (const auto& [place, value, reason] : cases)
+    expect_set_aside(with("state.json", place, value), reason);
+}
+
+TEST_F(CheckpointValues, AnUnknownFormatIsRefusedAndStays) {
+  for (const char* file : {"state.json", "manifest.json"}) {
+    for (const std::uint64_t format :
+         {std::uint64_t{2}, std::uint64_t{1} << 63, ~std::uint64_t{0}}) {
+      const std::string run_dir = with(file, "/format", format);
+      const auto before = content_of(run_dir);
+      try {
+        run(keys_, 0, run_dir);
+        ADD_FAILURE() << "no error: " << file << " " << format;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::usage);
+        EXPECT_THAT(error.what(),
+                    AllOf(HasSubstr(std::string(file) + ": format: a newer program has written"),
+                          HasSubstr("expected format 1, got format " + std::to_string(format)),
+                          HasSubstr("move its folder elsewhere")));
+      }
+      EXPECT_EQ(content_of(run_dir), before);
+      fs::remove_all(run_dir + "/checkpoints/step-00000005");  // as the message says
+      expect_as_uninterrupted(run(keys_, 0, run_dir), file);
+    }
+  }
+  // 2^64 is a number of another type to the parser.
+  const std::string run_dir = with("state.json", "/format", std::ldexp(1.0, 64));
+  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }), HasSubstr("a newer program"));
+}
+
+TEST_F(CheckpointValues, AnUnknownFormatNeedsNoFilesThatThisProgramKnows) {
+  const std::string run_dir = with("manifest.json", "/format", 2);
+  std::ofstream(run_dir + "/checkpoints/step-00000005/manifest.json") << R"({"format": 2})";
+  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }), HasSubstr("a newer program"));
+}
+
+TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
+  for (const std::int64_t sample : {22, 1'000'000}) {
+    EditedCheckpoint checkpoint = newest();
+    checkpoint.json("state.json")["data"]["sample"] = sample;
+    checkpoint.json("state.json")["samples"] = sample + 1;
+    const std::string run_dir = with(checkpoint);
+    const auto before = content_of(run_dir);
+    try {
+      run(keys_, 0, run_dir);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(),
+                  AllOf(HasSubstr("data.sample: the run stopped behind the last sample"),
+                        HasSubstr("expected a sample below 22, got " + std::to_string(sample))));
+    }
+    EXPECT_EQ(content_of(run_dir), before);
+  }
+}
+
+TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
+  constexpr std::uint64_t step = 1'000'000'000'000'000;
+  EditedCheckpoint checkpoint = newest();
+  Json& state = checkpoint.json("state.json");
+  state["step"] = step;
+  state["data"] = {{"epoch", step}, {"sample", 0}};
+  state["samples"] = step;
+  const std::string run_dir = with(newest());
+  checkpoint.write(run_dir + "/checkpoints/" + checkpoint_name(step));
+  // So many steps are possible with these data; with more samples an epoch they are not.
+  EXPECT_EQ(run(keys_, 0, run_dir).result.steps, step);
+  train_ = testing::small_data(40'000, 3);
+  const std::vector<std::string> one_by_one{"batch_size=1", "steps=6", "parameters.freeze=[]"};
+  EXPECT_THAT(testing::error_text([&] { run(one_by_one, 0, run_dir); }),
+              HasSubstr("data.epoch: more epochs of this data than a run can make"));
+}
+
+TEST_F(CheckpointValues, ListsOfFilesAreChecked) {
+  EditedCheckpoint elsewhere = newest();
+  Json& files = elsewhere.json("manifest.json")["files"];
+  files[std::string("a\0b", 3)] = files["state.json"];
+  expect_set_aside(with(elsewhere, true), "lists a file elsewhere");
+  const Json rows{{"part", "model"}, {"tensor", "fc1.weight"}, {"first_row", 0}, {"rows", 8}};
+  EditedCheckpoint of_rows = newest();
+  of_rows.json("manifest.json")["files"]["state.json"].update(rows);
+  expect_set_aside(with(of_rows, true), "not a file of rows");
+  expect_set_aside(with("manifest.json", "/files/state.json/bytes", -1), "files.state.json.bytes");
+  expect_set_aside(with("manifest.json", "/files/state.json/sha256", "no hash"),
+                   "64 hexadecimal digits");
+}
+
+TEST_F(CheckpointValues, ATensorOfTwoFilesIsNoTensor) {
+  EditedCheckpoint checkpoint = newest();
+  Json& header = checkpoint.json("optimizer.safetensors");
+  Json renamed = Json::object();
+  for (const auto& [name, entry] : header.items())
+    renamed[name == "fc1.weight/momentum_buffer" ? "fc1.weight" : name] = entry;
+  ASSERT_TRUE(renamed.contains("fc1.weight"));
+  header = renamed;
+  expect_set_aside(with(checkpoint), "fc1.weight: two tensors have this name");
+}
+
+TEST_F(CheckpointValues, FoldersOfOtherNamesAreNoCheckpoints) {
+  const std::string run_dir = with(newest()), checkpoints = run_dir + "/checkpoints/";
+  for (const char* name : {"step-00000005-copy", "step-", "step-9", "step-0000000x",
+                           "step--0000009", "step-00000009 "}) {
+    fs::copy(checkpoints + "step-00000005", checkpoints + name, fs::copy_options::recursive);
+  }
+  EXPECT_THAT(list_checkpoints(checkpoints),
+              ElementsAre("step-00000002", "step-00000004", "step-00000005"));
+  const Trained resumed = run(keys_, 0, run_dir);
+  EXPECT_THAT(resumed.messages, Contains("resumed at step 5"));
+  EXPECT_TRUE(fs::exists(checkpoints + "step-00000005-copy"));
+}
+
+TEST_F(CheckpointValues, ManyEntriesAreRead) {
+  constexpr int entries = 300'000;
+  EditedCheckpoint checkpoint = newest();
+  Json::object_t& optimizers =
+      checkpoint.json("state.json")["optimizers"].get_ref<Json::object_t&>();
+  for (int i = 0; i < entries; ++i)  // behind the others, without looking for the name
+    optimizers.Container::emplace_back("other." + std::to_string(i), "sgd");
+  const std::string run_dir = with(checkpoint);
+  EXPECT_GT(read_checkpoint(run_dir + "/checkpoints/step-00000005").position.optimizers.size(),
+            static_cast<std::size_t>(entries));
+  expect_as_uninterrupted(run(keys_, 0, run_dir), "many entries");
+}
+
+TEST_F(CheckpointValues, EveryValueIsCheckedOrChangesNothing) {
+  const std::vector<std::string> files{"state.json", "manifest.json", "model.safetensors",
+                                       "optimizer.safetensors"};
+  const std::string scratch = folder_ / "step-00000005";
+  int refused = 0, resumed = 0;
+  for (const std::string& file : files) {
+    const auto places = EditedCheckpoint::places(newest().json(file));
+    ASSERT_GT(places.size(), 10u) << file;
+    for (const Pointer& place : places) {
+      for (const auto& [name, value] : testing::hostile_values()) {
+        const std::string what = file + place.to_string() + " = " + name;
+        EditedCheckpoint checkpoint = newest();
+        set(checkpoint.json(file), place, value);
+        const bool as_it_is = file == "manifest.json";
+        checkpoint.write(scratch, as_it_is);
+        try {
+          read_checkpoint(scratch);
+        } catch (const Error& error) {
+          const bool is_format = place.to_string() == "/format";
+          EXPECT_TRUE(error.kind() == ErrorKind::data ||
+                      (is_format && error.kind() == ErrorKind::usage))
+              << what << ": " << error.what();
+          EXPECT_THAT(error.what(), HasSubstr(scratch)) << what;
+          expect_clean(error.what(), what);
+          ++refused;
+          continue;
+        }
+        const std::string run_dir = with(checkpoint, as_it_is);
+        try {
+          const Trained again = run(keys_, 0, run_dir);
+          expect_as_uninterrupted(again, what);
+          ++resumed;
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), ErrorKind::usage) << what << ": " << error.what();
+          expect_clean(error.what(), what);
+        }
+        fs::remove_all(run_dir);
+      }
+    }
+  }
+  EXPECT_GT(refused, 1000);
+  EXPECT_GT(resumed, 20);
+}
+
+}  // namespace
+}  // namespace tandem
