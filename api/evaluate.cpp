@@ -56,7 +56,9 @@ std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& con
 }  // namespace
 
 EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
-  TrainedModel trained(open_trained(run, options), {});
+  TrainedRun opened = open_trained(run, options);
+  opened.uses_held_out = options.data.empty();
+  TrainedModel trained(std::move(opened), {});
   const RunConfig& config = trained.config();
   const auto source = open_held_out(trained, options);
   const auto start = std::chrono::steady_clock::now();
@@ -83,6 +85,10 @@ EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& opti
   if (causes.empty() && !report.problems.empty()) causes = causes_in(*source, config);
   report.problems.insert(report.problems.end(), causes.begin(), causes.end());
   report.warnings = trained.run().warnings;
+  if (trained.run().uses_held_out && !trained.run().exported()) {
+    for (std::string& line : compare_held_out(trained.run().used(), *config.data, samples))
+      report.warnings.push_back(std::move(line));
+  }
   report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
                             names_of(options.data), samples);
   Json metrics = Json::object();

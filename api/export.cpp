@@ -8,6 +8,7 @@
 #include "api/export_weights.h"
 #include "api/files_in_use.h"
 #include "api/run_files.h"
+#include "api/run_fingerprint.h"
 #include "api/table_rows.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
@@ -96,8 +97,8 @@ std::map<std::string, std::string> exported_functions(
 }
 
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint) {
-  const FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
+                       const std::string& checkpoint, bool accept_changes) {
+  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
   const std::string resolved = found.run_dir + "/train.resolved.toml";
   const RunConfig config = read_run_config(resolved);
   const Engine engine(config.threads);
@@ -105,6 +106,11 @@ std::string export_run(const std::string& run_or_checkpoint, const std::string& 
   metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
   VocabularyCopies vocabularies(found.run_dir, to);
   const OnnxFile file = OnnxFile::open(config.model.file);
+  if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
+    const UsedCheckpoint used{found.content.position, found.path, accept_changes};
+    for (std::string& line : compare_model(used, config, file))
+      found.warnings.push_back(std::move(line));
+  }
   std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
   files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
   refuse_files_in_use(files, config, found.run_dir);

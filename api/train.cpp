@@ -8,6 +8,7 @@
 #include "api/moved_from.h"
 #include "api/operator_log.h"
 #include "api/run_files.h"
+#include "api/run_fingerprint.h"
 #include "api/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
@@ -116,6 +117,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     };
   }
   RunParts parts = run_parts(my.engine, my.model, my.config);
+  if (!my.options.dry_run) parts.fingerprint = run_fingerprint(my.config, my.model.file(), data);
+  parts.accept_changes = my.options.accept_changes;
   parts.forward = [&my, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
     my.check_stop();  // before each program that is built
     return forward(batch, training);

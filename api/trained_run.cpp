@@ -110,6 +110,10 @@ std::string TrainedRun::text() const {
   return exported() ? "model       " + path : "checkpoint  " + path + " (" + which + ")";
 }
 
+UsedCheckpoint TrainedRun::used() const {
+  return {content.position, path, accept_changes, uses_held_out};
+}
+
 void TrainedRun::describe(nlohmann::ordered_json& json) const {
   if (exported()) {
     json["model"] = path;
@@ -133,6 +137,7 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
   trained.step = found.content.position.step;
   trained.warnings = std::move(found.warnings);
   trained.content = std::move(found.content);
+  trained.accept_changes = options.accept_changes;
   if (path_exists(run + "/manifest.json")) trained.which = "as named";
   trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);
   trained.shape = trained.config.parameters.shape;
@@ -152,6 +157,10 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
     : run_(std::move(run)),
       engine_(run_threads(run_.config, run_.placing)),
       model_(engine_, run_.config, run_.placing) {
+  if (!run_.exported()) {
+    for (std::string& line : compare_model(run_.used(), run_.config, model_.file()))
+      run_.warnings.push_back(std::move(line));
+  }
   model_.use_rows([this](const ShapeRule& rule) {
     const std::vector<ShapeRule>& rules = run_.config.parameters.shape;
     const auto same = std::find(rules.rbegin(), rules.rend(), rule);

@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "api/engine.h"
+#include "api/run_fingerprint.h"
 #include "engine/training/checkpoint.h"
 #include "tandem/tandem.h"
 
@@ -20,6 +21,8 @@ struct TrainedRun {
   std::uint64_t step = 0;             // of the checkpoint
   std::vector<std::string> warnings;  // newer checkpoints that are broken
   CheckpointContent content;
+  bool accept_changes = false;   // of the model
+  bool uses_held_out = false;    // the data that the configuration holds out
   PlacingArguments placing;      // as in training, and what was added
   std::vector<ShapeRule> shape;  // rules whose rows are those of vocabularies
   std::string vocabulary_stem;   // its files are STEM + "vocabulary.NAME.tsv"
@@ -27,6 +30,8 @@ struct TrainedRun {
   bool exported() const { return which.empty(); }
   /// "checkpoint  runs/a/checkpoints/step-00000100 (best)".
   std::string text() const;
+  /// What is compared with the model and the data; not of an exported model, which is all there is.
+  UsedCheckpoint used() const;
   /// Adds `checkpoint`, `which` and `step`, or `model`.
   void describe(nlohmann::ordered_json& json) const;
 };
@@ -41,7 +46,8 @@ void check_stop(const TrainedOptions& options);
 /// The model with the states of a trained run, once its first program is there.
 class TrainedModel {
  public:
-  /// `values` of the graph are outputs as well. Imports the model and opens the devices.
+  /// `values` of the graph are outputs as well. Compares the model with the checkpoint's, imports
+  /// it and opens the devices.
   TrainedModel(TrainedRun run, const std::vector<std::string>& values);
 
   const RunConfig& config() const { return run_.config; }

@@ -19,6 +19,8 @@ void add_trained(CLI::App& command, api::TrainedOptions& options, std::string& r
       .add_option("--checkpoint", options.checkpoint,
                   "best, latest or a step (default: best where the run has one, else latest)")
       ->type_name("WHICH");
+  command.add_flag("--accept-changes", options.accept_changes,
+                   "Use a model that has changed since the checkpoint was written");
   command.add_option("--config", options.config, "The train.toml of an exported .onnx")
       ->type_name("TRAIN.toml");
   add_placing(command, options.place, options.devices);

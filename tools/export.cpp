@@ -9,6 +9,7 @@ namespace tandem::tool {
 void add_export(CLI::App& app, Invocation& invocation) {
   struct Options {
     std::string run, to, checkpoint;
+    bool accept_changes = false;
   };
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand(
@@ -17,11 +18,15 @@ void add_export(CLI::App& app, Invocation& invocation) {
   command->add_option("--to", options->to, "model.onnx, weights.safetensors or weights.npz")
       ->required();
   command->add_option("--checkpoint", options->checkpoint, "latest (default), best, or a step");
+  command->add_flag("--accept-changes", options->accept_changes,
+                    "Write an .onnx of a model that has changed since the checkpoint was written");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint best");
   command->callback([options, &invocation] {
     invocation.action = [options] {
-      return print(api::export_run(options->run, options->to, options->checkpoint), "", false);
+      return print(
+          api::export_run(options->run, options->to, options->checkpoint, options->accept_changes),
+          "", false);
     };
   });
 }

@@ -80,6 +80,8 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Where to write (default: runs/NAME-0001 beside the configuration, numbered up)");
   command->add_flag("--resume", options->train.resume,
                     "Go on with --run-dir or with the newest unfinished run");
+  command->add_flag("--accept-changes", options->train.accept_changes,
+                    "Resume although the model or the data have changed since the checkpoint");
   command->add_flag("--dry-run", options->train.dry_run,
                     "Check everything, build the plan, print the summary, train nothing");
   command->add_flag("--log-operators", options->train.log_operators,

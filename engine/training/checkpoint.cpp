@@ -152,6 +152,10 @@ void write_files(const std::string& path, const CheckpointSources& sources,
   write_tensors(path, "optimizer", sources.optimizer, {{"format", "pt"}}, options, files);
   const WrittenFile position = write_file(path + "/state.json", position_text(sources.position));
   files["state.json"] = {{"bytes", position.bytes}, {"sha256", position.sha256}};
+  if (sources.position.fingerprint) {
+    const WrittenFile written = write_fingerprint(path, *sources.position.fingerprint);
+    files[fingerprint_file] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
+  }
   const Json manifest{{"format", checkpoint_format}, {"files", files}};
   write_file(path + "/manifest.json", manifest.dump(2) + "\n");
   sync_directory(path);

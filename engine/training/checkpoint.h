@@ -11,6 +11,7 @@
 #include "engine/formats/safetensors.h"
 #include "engine/runtime/program.h"
 #include "engine/training/data/loader.h"
+#include "engine/training/fingerprint.h"
 
 namespace tandem {
 
@@ -33,6 +34,7 @@ struct TrainingPosition {
   std::map<std::string, std::string> optimizers;  // kinds by parameter; older checkpoints lack them
   std::map<std::string, std::string> functions;   // id_functions; older checkpoints lack them
   std::map<std::string, bool> thawed;             // StepRunner::thawed; older checkpoints lack it
+  FingerprintPtr fingerprint;  // a file of its own; null: older checkpoints lack it
 };
 
 struct CheckpointContent {

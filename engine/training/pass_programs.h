@@ -14,6 +14,8 @@
 
 namespace tandem {
 
+struct Fingerprint;  // engine/training/fingerprint.h
+
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {
   const OperatorSet* operators = nullptr;
@@ -26,6 +28,9 @@ struct RunParts {
   std::function<std::map<std::string, std::string>()> aliases;
   /// Options for every program; slots are set by the trainer.
   ProgramOptions options;
+  /// What checkpoints record and resume compares; null: nothing.
+  std::shared_ptr<const Fingerprint> fingerprint;
+  bool accept_changes = false;  // of what the fingerprint tells
 };
 
 /// A program with the indices of what is fed and read.

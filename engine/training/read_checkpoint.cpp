@@ -187,6 +187,9 @@ CheckpointContent read_checkpoint(const std::string& path) {
   const std::vector<ListedFile> files = checked_manifest(path);
   CheckpointContent content;
   content.position = read_position(path + "/state.json");
+  const auto is_fingerprint = [](const ListedFile& file) { return file.name == fingerprint_file; };
+  if (std::any_of(files.begin(), files.end(), is_fingerprint))
+    content.position.fingerprint = read_fingerprint(path);
   const std::string folder = path.substr(path.find_last_of('/') + 1);
   if (const auto step = checkpoint_step(folder); step && *step != content.position.step) {
     broken(path + "/state.json", "not the step that the folder's name says", std::to_string(*step),

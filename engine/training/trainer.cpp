@@ -35,6 +35,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
   my.position.batch_size = my.config.batch_size;
   my.position.vocabularies = my.vocabulary_hashes();
+  my.position.fingerprint = my.parts.fingerprint;
   const Graph forward = my.forward();
   my.data.train = zero_out_of_range(my.config, forward, my.data.train);
   my.data.eval = zero_out_of_range(my.config, forward, my.data.eval);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
@@ -13,6 +14,8 @@
 
 namespace tandem {
 namespace {
+
+constexpr std::string_view resolved_config_file = "train.resolved.toml";
 
 std::string base_name(const RunConfig& config) {
   return config.name.empty() ? std::filesystem::path(config.file).stem().string() : config.name;
@@ -82,24 +85,59 @@ std::shared_ptr<const void> Training::Impl::start(
     lock = RunDirectory::lock(resume_from);
     resume(resume_from);
   }
-  for (const auto& [name, content] : files) directory->write_file(name, content);
+  for (const auto& [name, content] : files) {
+    const std::string there = directory->path() + "/" + name;
+    if (name == resolved_config_file && path_exists(there)) {
+      for (const std::string& change : changed_keys(read_file(there), content))
+        say("the configuration has changed since the last start: " + change);
+    }
+    directory->write_file(name, content);
+  }
   for (const std::string& note : notes) directory->log_text(note);
   notes.clear();
   return lock;
 }
 
+FingerprintPtr Training::Impl::compared(const TrainingPosition& saved, const std::string& path,
+                                        std::vector<std::string>& messages) const {
+  if (!parts.fingerprint) return nullptr;
+  const Fingerprint* before = saved.fingerprint.get();
+  Fingerprint now = *parts.fingerprint;
+  for (std::string& note : notes_on(before, path, now.program, "the model and the data are"))
+    messages.push_back(std::move(note));
+  if (before == nullptr) return parts.fingerprint;
+  now.accepted = before->accepted;
+  if (!is_comparable(before)) return std::make_shared<const Fingerprint>(std::move(now));
+  const std::string since = fmt::format("step {} of the run was saved", saved.step);
+  const ChangedPart model{"model", config.model.file, since,
+                          "train a changed model in a new run, without --resume"};
+  const ChangedPart samples{"data", config.file, since,
+                            "train on other data in a new run, without --resume"};
+  for (const std::string& accepted :
+       {accept_or_refuse(first_difference(before->model, now.model), model, parts.accept_changes),
+        accept_or_refuse(first_difference(before->data, now.data), samples,
+                         parts.accept_changes)}) {
+    if (accepted.empty()) continue;
+    now.accepted.push_back({saved.step, accepted});
+    messages.push_back(accepted);
+  }
+  return std::make_shared<const Fingerprint>(std::move(now));
+}
+
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
   std::string path;
+  FingerprintPtr fingerprint = parts.fingerprint;
   const std::optional<CheckpointContent> content =
       newest_checkpoint(run_dir + "/checkpoints", messages, &path);
   if (content) {  // before anything in the directory changes
     refuse_other_split(content->position, position, config);
-    if (content->position.optimizers != position.optimizers)
-      refuse_other_kinds(content->position.optimizers, config, forward());
     refuse_other_functions(content->position.functions, config, "run",
                            "start a new run without --resume");
+    fingerprint = compared(content->position, path, messages);
     refuse_other_place(content->position, data.train->samples(), length.steps_per_epoch, path);
+    if (content->position.optimizers != position.optimizers)
+      refuse_other_kinds(content->position.optimizers, config, forward());
     length =
         run_length(config, data.train->samples(),
                    {static_cast<std::int64_t>(content->position.step), content->position.data});
@@ -135,6 +173,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
+  position.fingerprint = fingerprint;
   resume_best();
   saved_step = position.step;
   logged_samples = position.samples;

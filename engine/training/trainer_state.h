@@ -70,6 +70,11 @@ struct Training::Impl {
   std::shared_ptr<const void> start(const std::string& resume_from,
                                     const std::vector<std::pair<std::string, std::string>>& files);
   void resume(const std::string& run_dir);
+  /// Throws where the checkpoint at `path` rests on another model or other data than this run, and
+  /// the run does not accept that. Adds lines to `messages`; returns what checkpoints record from
+  /// now on.
+  FingerprintPtr compared(const TrainingPosition& saved, const std::string& path,
+                          std::vector<std::string>& messages) const;
   /// Whether the best so far is one of this configuration's eval.best, as far as is known.
   bool best_is_of_this_metric() const;
   /// Forgets a best of another metric; `checkpoints/best` names the one that is left.

@@ -62,6 +62,9 @@ struct TrainOptions {
   std::vector<std::string> devices;    // "gpu=emulated:0,memory=2GiB"
   std::string run_dir;                 // empty: runs/NAME-0001, numbered up
   bool resume = false;
+  /// Resume although the model or the data have changed since the checkpoint was written; without
+  /// it that is Error{usage}. The log and later checkpoints tell what was accepted.
+  bool accept_changes = false;
   bool dry_run = false;  // everything up to the first step
   /// With each line of the log also what the operators of that step took, and how many ids and rows
   /// look-ups in tables and their updates had.
@@ -161,8 +164,10 @@ class Session {
 
 /// Writes the weights of a run directory or checkpoint: .onnx (the user's own graph in inference
 /// form), .safetensors or .npz. `checkpoint`: "best", "latest" or a step. Returns what was written.
+/// Error{usage} where an .onnx would be made of another model than was trained, unless
+/// `accept_changes`.
 std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
-                       const std::string& checkpoint = "");
+                       const std::string& checkpoint = "", bool accept_changes = false);
 
 struct Report {
   std::string text, json;
@@ -174,6 +179,9 @@ struct Report {
 struct TrainedOptions {
   /// "best", "latest" or a step; "": the best one where the run has chosen one, else the latest.
   std::string checkpoint;
+  /// Use a model that has changed since the checkpoint was written; without it that is
+  /// Error{usage}. The report's warnings tell what was accepted.
+  bool accept_changes = false;
   std::string config;  // the train.toml of an exported model
   /// Files in the format of the configuration's [data]: "rows.tsv", "-" (standard input, tables
   /// only), "images=t10k.gz" where files have names.

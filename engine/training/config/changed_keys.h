@@ -1,0 +1,14 @@
+// Which keys of a run's configuration are not what they were.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+/// "optimizer.lr: 0.01, now 0.02" for each key whose value differs, in order of their names.
+/// Of two resolved configurations; one that cannot be read changes nothing.
+std::vector<std::string> changed_keys(std::string_view before, std::string_view now);
+
+}  // namespace tandem

@@ -1,0 +1,152 @@
+#include "engine/training/data/data_fingerprint.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::uint64_t end_bytes = 64 << 10;
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path)
+      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) fail();
+  }
+  ~OpenFile() { ::close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  /// Adds `bytes` bytes from `from` on.
+  void hash(Sha256& hash, std::uint64_t from, std::uint64_t bytes) const {
+    std::vector<char> buffer(bytes);
+    for (std::uint64_t done = 0; done < bytes;) {
+      const ssize_t count =
+          ::pread(descriptor_, buffer.data() + done, bytes - done, static_cast<off_t>(from + done));
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail();
+      if (count == 0) bytes = done;  // somebody cuts it now
+      done += static_cast<std::uint64_t>(count);
+    }
+    hash.update(buffer.data(), bytes);
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    Diagnostic d;
+    d.file = path_;
+    d.message = std::string("cannot read: ") + std::strerror(errno);
+    throw Error(ErrorKind::runtime, std::move(d));
+  }
+
+  std::string path_;
+  int descriptor_;
+};
+
+FileFingerprint fingerprint_of(const std::string& array, const std::string& path) {
+  FileFingerprint file;
+  file.array = array;
+  using Json = nlohmann::json;  // as the checkpoint's file will have it: UTF-8
+  file.name = Json::parse(Json(std::filesystem::path(path).filename().string())
+                              .dump(-1, ' ', true, Json::error_handler_t::replace));
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return file;
+  const OpenFile open(path);
+  file.bytes = file_size(path);
+  Sha256 hash;
+  open.hash(hash, 0, std::min(file.bytes, end_bytes));
+  // What lies between, or behind, the first part: no byte counts twice.
+  const std::uint64_t rest = file.bytes - std::min(file.bytes, end_bytes);
+  const std::uint64_t last = std::min(rest, end_bytes);
+  open.hash(hash, file.bytes - last, last);
+  file.ends = hash.finish();
+  return file;
+}
+
+std::string label(const FileFingerprint& file) {
+  return file.array.empty() ? file.name : file.array + " = " + file.name;
+}
+
+std::string count_of(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+SplitFingerprint fingerprint_of(const SplitConfig& split) {
+  SplitFingerprint result;
+  for (const ArrayFiles& array : split.files) {
+    for (const std::string& path : array.paths)
+      result.files.push_back(fingerprint_of(array.name, path));
+  }
+  return result;
+}
+
+DataFingerprint fingerprint_of(const DataConfig& config, const DataSets& data) {
+  DataFingerprint result;
+  result.train = fingerprint_of(config.train);
+  result.eval = fingerprint_of(config.eval);
+  result.train.samples = data.train->samples();
+  if (data.eval) result.eval.samples = data.eval->samples();
+  for (const DataField& field : data.train->fields())
+    result.fields[field.name] = to_string(field.sample);
+  return result;
+}
+
+std::string to_string(const Difference& d) {
+  return fmt::format("{}: {}: {}, now {}", d.where, d.what, d.before.empty() ? "none" : d.before,
+                     d.now.empty() ? "none" : d.now);
+}
+
+std::optional<Difference> first_difference(const std::string& where, const SplitFingerprint& before,
+                                           const SplitFingerprint& now) {
+  const std::size_t both = std::min(before.files.size(), now.files.size());
+  for (std::size_t i = 0; i < both; ++i) {
+    const FileFingerprint &a = before.files[i], &b = now.files[i];
+    if (a.name != b.name || a.array != b.array)
+      return Difference{where, fmt::format("file {}", i + 1), label(a), label(b)};
+    if (a.ends.empty() || b.ends.empty()) continue;
+    const std::string file = where + ": " + label(b);
+    if (a.bytes != b.bytes)
+      return Difference{file, "bytes", std::to_string(a.bytes), std::to_string(b.bytes)};
+    if (a.ends != b.ends)
+      return Difference{file, "sha256 of its first and last 64 KiB", a.ends.substr(0, 16) + "…",
+                        b.ends.substr(0, 16) + "…"};
+  }
+  if (before.files.size() != now.files.size()) {
+    return Difference{where, "number of files", count_of(before.files.size(), "file"),
+                      count_of(now.files.size(), "file")};
+  }
+  if (before.samples > 0 && now.samples > 0 && before.samples != now.samples) {
+    return Difference{where, "samples", std::to_string(before.samples),
+                      std::to_string(now.samples)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Difference> first_difference(const DataFingerprint& before,
+                                           const DataFingerprint& now) {
+  if (auto difference = first_difference("data.train", before.train, now.train)) return difference;
+  if (auto difference = first_difference("data.eval", before.eval, now.eval)) return difference;
+  for (const auto& [name, type] : before.fields) {
+    const auto found = now.fields.find(name);  // without it nothing is fed of that name
+    if (found != now.fields.end() && found->second != type)
+      return Difference{"data.fields." + name, "a sample", type, found->second};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tandem

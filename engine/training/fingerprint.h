@@ -1,0 +1,86 @@
+// What the meaning of a checkpoint rests on beside its own files: the model's structure and the
+// data, recorded with it and compared wherever it is used.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/formats/files.h"
+#include "engine/training/data/data_fingerprint.h"
+
+namespace tandem {
+
+/// A part of a model file: an input, an initializer, an operator, an output.
+struct StructureRecord {
+  std::string id;    // "input x", "operator 3"; operators are numbered as values flow
+  std::string name;  // for people; not compared
+  /// By name, in the order in which they are compared: {"operator", "MaxPool"}. "%3" in a list of
+  /// inputs is what "operator 3" makes.
+  std::vector<std::pair<std::string, std::string>> facts;
+};
+
+/// A model file as it is written, whatever an importer makes of it.
+struct ModelStructure {
+  std::vector<StructureRecord> records;
+  /// Values inside of the graph that the configuration names: by name what makes them.
+  std::map<std::string, std::string> values;
+  std::string sha256;     // of ids and facts of all records
+  std::size_t count = 0;  // of records; a checkpoint of a very large model keeps none of them
+};
+/// Fills in `sha256` and `count`.
+ModelStructure structure_of(std::vector<StructureRecord> records,
+                            std::map<std::string, std::string> values = {});
+
+/// The first difference, if any; values are compared where both know them.
+std::optional<Difference> first_difference(const ModelStructure& before, const ModelStructure& now);
+
+/// What --accept-changes has taken.
+struct AcceptedChange {
+  std::uint64_t step = 0;  // of the checkpoint that was resumed
+  std::string text;
+};
+
+struct Fingerprint {
+  int format = 0;       // of the fingerprint; another one than `fingerprint_format` says no more
+  std::string program;  // version of Tandem that wrote it
+  ModelStructure model;
+  DataFingerprint data;
+  std::vector<AcceptedChange> accepted;
+};
+/// Raised where the same model or data have other records than before, so that those of older
+/// programs are not taken for a change.
+constexpr int fingerprint_format = 1;
+
+using FingerprintPtr = std::shared_ptr<const Fingerprint>;
+
+/// Of `path`/fingerprint.json, a part of a checkpoint.
+extern const char* const fingerprint_file;
+WrittenFile write_fingerprint(const std::string& path, const Fingerprint& fingerprint);
+/// Throws Error{data} where it is not one.
+FingerprintPtr read_fingerprint(const std::string& path);
+
+/// What is said, and goes on: of a checkpoint without a fingerprint (null), of one that this
+/// program cannot compare, of a newer program. `checkpoint`: its name. `parts`: "the model".
+std::vector<std::string> notes_on(const Fingerprint* before, const std::string& checkpoint,
+                                  const std::string& program, const std::string& parts);
+/// Whether it can be compared.
+bool is_comparable(const Fingerprint* before);
+
+/// Where a change shows and how to go on.
+struct ChangedPart {
+  const char* part;   // "model", "data"
+  std::string file;   // the model file, the configuration
+  std::string since;  // "step 60 of the run was saved"
+  std::string fix;    // without --accept-changes, which is added
+};
+/// Throws Error{usage} for a difference, or returns the line that says what was accepted; "" where
+/// there is none.
+std::string accept_or_refuse(const std::optional<Difference>& difference, const ChangedPart& part,
+                             bool accepts);
+
+}  // namespace tandem

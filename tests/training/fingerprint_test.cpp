@@ -1,0 +1,167 @@
+// What a checkpoint says it rests on: written, read back, damaged, compared.
+#include "engine/training/fingerprint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/stat.h>
+
+#include "engine/training/checkpoint.h"
+#include "tests/training/formats/temporary_folder.h"
+#include "tests/training/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::TemporaryFolder;
+
+Fingerprint example() {
+  Fingerprint f;
+  f.format = fingerprint_format;
+  f.program = "1.2.3";
+  f.model = structure_of({{"operator 1", "conv \"ä\"", {{"operator", "Conv"}, {"inputs", "\"x\""}}},
+                          {"input x", "x", {{"type", "float32 [batch, 3]"}}},
+                          {"operator 2", "relu", {{"operator", "Relu"}, {"inputs", "%1"}}}},
+                         {{"h", "%1"}});
+  f.data.train = {{{"images", "train.gz", 12, "aa"}, {"", "b.npz", 0, ""}}, 34};
+  f.data.eval = {{{"", "eval.npz", 56, "bb"}}, 7};
+  f.data.fields = {{"x", "float32[3]"}};
+  f.accepted = {{9, "accepted: something"}};
+  return f;
+}
+
+CheckpointContent content_with(const Fingerprint& f) {
+  CheckpointContent content;
+  content.position.step = 3;
+  content.position.fingerprint = std::make_shared<const Fingerprint>(f);
+  return content;
+}
+
+TEST(FingerprintTest, IsAPartOfTheCheckpoint) {
+  const TemporaryFolder folder;
+  const Fingerprint written = example();
+  write_checkpoint(folder.path(), content_with(written));
+  const FingerprintPtr read = read_checkpoint(folder / "step-00000003").position.fingerprint;
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->program, "1.2.3");
+  EXPECT_EQ(read->model.sha256, written.model.sha256);
+  EXPECT_EQ(read->model.count, 3u);
+  EXPECT_EQ(read->model.records[0].name, "conv \"ä\"");
+  EXPECT_EQ(read->model.records[2].facts, written.model.records[2].facts);
+  EXPECT_EQ(read->model.values, written.model.values);
+  EXPECT_EQ(read->data.train.files, written.data.train.files);
+  EXPECT_EQ(read->data.train.samples, 34);
+  EXPECT_EQ(read->data.eval.files, written.data.eval.files);
+  EXPECT_EQ(read->data.fields, written.data.fields);
+  EXPECT_EQ(read->accepted[0].step, 9u);
+  EXPECT_EQ(read->accepted[0].text, "accepted: something");
+  EXPECT_FALSE(first_difference(written.model, read->model));
+  EXPECT_FALSE(first_difference(written.data, read->data));
+  CheckpointContent without;
+  without.position.step = 4;
+  write_checkpoint(folder.path(), without);
+  EXPECT_FALSE(read_checkpoint(folder / "step-00000004").position.fingerprint);
+}
+
+TEST(FingerprintTest, DamageIsNamed) {
+  const TemporaryFolder folder;
+  for (const char* text : {"", "{}", "[]", "{\"format\": 1, \"program\": \"1\"}",
+                           "{\"format\": \"1\", \"program\": \"1\"}",
+                           "{\"format\": 1, \"program\": \"1\", \"model\": {\"sha256\": \"\", "
+                           "\"count\": 1, \"values\": {}, \"records\": [[1]]}}"}) {
+    write_file(folder / fingerprint_file, text);
+    EXPECT_THAT(testing::error_text([&] { read_fingerprint(folder.path()); }),
+                HasSubstr("fingerprint.json: unreadable fingerprint"))
+        << text;
+  }
+  write_file(folder / fingerprint_file, "{\"format\": 7, \"program\": \"9\"}");
+  EXPECT_FALSE(is_comparable(read_fingerprint(folder.path()).get()));
+}
+
+// Its parts would be larger than the checkpoint of such a model's weights.
+TEST(FingerprintTest, OfAVeryLargeModelTheHashAloneIsKept) {
+  const TemporaryFolder folder;
+  const auto large = [](const char* last) {
+    std::vector<StructureRecord> records;
+    for (int i = 0; i < 100; ++i)
+      records.push_back(
+          {"operator " + std::to_string(i), "", {{"operator", std::string(1 << 19, 'x')}}});
+    records.push_back({"operator 100", "", {{"operator", last}}});
+    return structure_of(std::move(records));
+  };
+  Fingerprint f = example();
+  f.model = large("Relu");
+  EXPECT_LT(write_fingerprint(folder.path(), f).bytes, 4096u);
+  const FingerprintPtr read = read_fingerprint(folder.path());
+  EXPECT_FALSE(first_difference(read->model, large("Relu")));
+  const auto difference = first_difference(read->model, large("Tanh"));
+  ASSERT_TRUE(difference);
+  EXPECT_THAT(to_string(*difference), HasSubstr("too large to be listed"));
+}
+
+TEST(FingerprintTest, ProgramsAreComparedByTheirNumbers) {
+  const auto notes = [](const char* wrote, const char* now) {
+    Fingerprint f = example();
+    f.program = wrote;
+    return notes_on(&f, "step-3", now, "the model is");
+  };
+  EXPECT_THAT(notes("0.9.0", "0.10.0"), IsEmpty());
+  EXPECT_THAT(notes("0.10.0", "0.10.0"), IsEmpty());
+  EXPECT_THAT(notes("0.10.0", "0.9.9"),
+              ElementsAre("step-3 was written by Tandem 0.10.0, newer than this one (0.9.9)"));
+}
+
+SplitConfig files(const std::vector<std::string>& paths) { return {{{"", paths, {}}}}; }
+
+TEST(DataFingerprintTest, TellsFilesByTheirSizeAndEnds) {
+  const TemporaryFolder folder;
+  constexpr std::size_t end = 64 << 10;
+  const std::string path = folder / "a.bin";
+  const auto of = [&](std::string bytes) {
+    write_file(path, bytes);
+    return fingerprint_of(files({path}));
+  };
+  const auto differs = [&](const std::string& a, const std::string& b) {
+    return first_difference("data.train", of(a), of(b)).has_value();
+  };
+  for (const std::size_t size :
+       {std::size_t{1}, end - 1, end, end + 1, 2 * end, 2 * end + 1, 3 * end}) {
+    const std::string zeros(size, '\0');
+    EXPECT_FALSE(differs(zeros, zeros));
+    EXPECT_TRUE(differs(zeros, zeros + '\0')) << size;
+    for (const std::size_t at : {std::size_t{0}, size - 1, size / 2}) {
+      std::string other = zeros;
+      other[at] = '\1';
+      const bool is_read = at < end || at >= size - end;
+      EXPECT_EQ(differs(zeros, other), is_read) << size << " " << at;
+    }
+  }
+  EXPECT_FALSE(differs("", ""));
+}
+
+// What a pipe gives is gone once it is read.
+TEST(DataFingerprintTest, LeavesPipesAlone) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const SplitFingerprint pipe = fingerprint_of(files({path}));
+  ASSERT_EQ(pipe.files.size(), 1u);
+  EXPECT_EQ(pipe.files[0].ends, "");
+  EXPECT_FALSE(first_difference("data.train", pipe, pipe));
+}
+
+TEST(DataFingerprintTest, NumbersOfSamplesCountWhereBothAreKnown) {
+  SplitFingerprint a, b;
+  a.samples = 10;
+  EXPECT_FALSE(first_difference("data.eval", a, b));
+  b.samples = 9;
+  const auto difference = first_difference("data.eval", a, b);
+  ASSERT_TRUE(difference);
+  EXPECT_EQ(to_string(*difference), "data.eval: samples: 10, now 9");
+}
+
+}  // namespace
+}  // namespace tandem
