@@ -116,9 +116,12 @@ class ProfileReader {
 }  // namespace
 
 DeviceProfiles read_device_profiles(const std::string& path) {
-  if (!path_exists(path) || is_directory(path)) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {
     Diagnostic d;
-    d.message = path_exists(path) ? "this is a folder" : "no such file";
+    d.message = is_directory(path)  ? "this is a folder"
+                : path_exists(path) ? "this is not a regular file"
+                                    : "no such file";
     d.file = path;
     d.expected = "a device profile, as `tandem policy auto --save-profile` writes it";
     throw Error(ErrorKind::usage, std::move(d));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/engine.h"
+#include "api/json.h"
 #include "api/sample_loss.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
@@ -189,6 +190,15 @@ std::string port_text(const PortSummary& port) {
   return text + "\n";
 }
 
+std::string problems_text(const Inspected& inspected) {
+  std::string text = fmt::format("{} problems block training\n", inspected.problems.size());
+  for (const Problem& p : inspected.problems) {
+    text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason,
+                        p.fix.empty() ? "" : " (" + p.fix + ")");
+  }
+  return text;
+}
+
 std::string to_text(const Inspected& inspected, const std::string& path) {
   const ModelSummary& summary = inspected.imported.summary;
   std::string text =
@@ -215,16 +225,21 @@ std::string to_text(const Inspected& inspected, const std::string& path) {
   text += "\n";
   if (!inspected.recognised.empty()) text += "recognised\n";
   for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
-  if (inspected.problems.empty()) {
-    text += "ready to train\n";
-  } else {
-    text += fmt::format("{} problems block training\n", inspected.problems.size());
-    for (const Problem& p : inspected.problems) {
-      text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason,
-                          p.fix.empty() ? "" : " (" + p.fix + ")");
-    }
+  return text + (inspected.problems.empty() ? "ready to train\n" : problems_text(inspected));
+}
+
+/// The stage, then the problems that are known; these alone where it cannot be made.
+std::string stage_with_problems(const Engine& engine, const Inspected& inspected,
+                                const InspectOptions& options, Json& json) {
+  try {
+    const std::string text = stage_text(engine, inspected, options, json);
+    json["stage"] = options.stage;
+    json["text"] = text;
+    return inspected.problems.empty() ? text : text + "\n" + problems_text(inspected);
+  } catch (const Error&) {
+    if (inspected.problems.empty()) throw;
+    return "the stage \"" + options.stage + "\" cannot be made\n" + problems_text(inspected);
   }
-  return text;
 }
 
 }  // namespace
@@ -249,12 +264,9 @@ InspectReport inspect(const std::string& model_path, const InspectOptions& optio
   if (options.stage.empty()) {
     report.text = to_text(inspected, model_path);
   } else {
-    json["stage"] = options.stage;
-    report.text = stage_text(engine, inspected, options, json);
-    json["text"] = report.text;
+    report.text = stage_with_problems(engine, inspected, options, json);
   }
-  // Texts of the file, such as its producer, may be no UTF-8.
-  report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  report.json = json_text(json);
   return report;
 }
 

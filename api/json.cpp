@@ -4,6 +4,10 @@ namespace tandem::api {
 
 using Json = nlohmann::ordered_json;
 
+std::string json_text(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
 Json diagnostic_json(const Diagnostic& d) {
   return {{"file", d.file},       {"line", d.line},         {"column", d.column}, {"path", d.path},
           {"message", d.message}, {"expected", d.expected}, {"got", d.got},       {"fix", d.fix}};

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "api/crossings.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {
+
+/// What `--json` prints. Names of files and texts of a model may be no UTF-8: such characters are shown as U+FFFD.
+std::string json_text(const nlohmann::ordered_json& json);
 
 /// {file, line, column, path, message, expected, got, fix}.
 nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/path_value.h"
 #include "api/sample_loss.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
@@ -13,11 +14,9 @@
 namespace tandem::api {
 namespace {
 
-std::string absolute_text(const std::string& path) { return toml_string(normal_path(path)); }
-
 RunConfig config_of(const PolicyOptions& options) {
   std::vector<std::string> overrides;
-  if (!options.policy.empty()) overrides.push_back("policy=" + absolute_text(options.policy));
+  if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   if (options.config.empty() == options.model.empty()) {
     Diagnostic d;
@@ -27,11 +26,11 @@ RunConfig config_of(const PolicyOptions& options) {
     throw Error(ErrorKind::usage, std::move(d));
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);
-  std::string model = "model={ file = " + absolute_text(options.model) + ", bind = {";
+  std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
   std::int64_t batch = 1;
   for (const auto& [name, extent] : options.bind) {
     if (name == "batch") batch = extent;
-    model += " " + toml_string(name) + " = " + std::to_string(extent) + ",";
+    model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
   }
   if (model.back() == ',') model.pop_back();
   overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),

@@ -8,6 +8,7 @@
 
 #include "api/auto_arguments.h"
 #include "api/auto_case.h"
+#include "api/json.h"
 #include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
@@ -173,18 +174,17 @@ Report report_of(const Found& found, const std::string& file, const std::string&
                                4 * std::int64_t{found.most_plans});
   }
   report.text += "\n";
-  report.json = Json{{"file", file},
-                     {"changed", changed},
-                     {"auto", found.lines},
-                     {"before", found.before ? to_json(*found.before) : Json()},
-                     {"after", to_json(found.after)},
-                     {"baselines", baselines},
-                     {"plans", found.plans},
-                     {"most_plans", found.most_plans},
-                     {"finished", found.finished},
-                     {"pinned", found.pinned},
-                     {"lost_comments", found.lost_comments}}
-                    .dump(2);
+  report.json = json_text({{"file", file},
+                           {"changed", changed},
+                           {"auto", found.lines},
+                           {"before", found.before ? to_json(*found.before) : Json()},
+                           {"after", to_json(found.after)},
+                           {"baselines", baselines},
+                           {"plans", found.plans},
+                           {"most_plans", found.most_plans},
+                           {"finished", found.finished},
+                           {"pinned", found.pinned},
+                           {"lost_comments", found.lost_comments}});
   return report;
 }
 

@@ -137,7 +137,7 @@ Report policy_names(const PolicyOptions& options, const std::string& at, const s
                     {"bytes", row.bytes},
                     {"raw_name", row.raw_name}});
   }
-  return {names_text(rows), Json{{"names", list}}.dump(2)};
+  return {names_text(rows), json_text(Json{{"names", list}})};
 }
 
 Report policy_check(const PolicyOptions& options) {
@@ -149,7 +149,7 @@ Report policy_check(const PolicyOptions& options) {
 Report policy_check(PolicyCase& of) {
   const ResolvedPolicy& resolved = of.resolved();
   const Policy& policy = of.placing().policy();
-  return {check_text(policy, resolved), check_json(policy, resolved).dump(2)};
+  return {check_text(policy, resolved), json_text(check_json(policy, resolved))};
 }
 
 }  // namespace tandem::api

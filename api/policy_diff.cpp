@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "api/planned_step.h"
 #include "placement/policy.h"
 
@@ -172,16 +173,15 @@ PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const
     diff.report.text +=
         fmt::format("fits         {} -> {}\n", x.fits() ? "yes" : "no", y.fits() ? "yes" : "no");
   }
-  diff.report.json = Json{{"differs", diff.differs},
-                          {"operators", moves_json(moves, false)},
-                          {"parameters", moves_json(moves, true)},
-                          {"devices", devices},
-                          {"transfers",
-                           {{"copies", pair_json(from.copies, to.copies)},
-                            {"bytes", pair_json(from.bytes, to.bytes)}}},
-                          {"time", {{"step_ms", pair_json(seconds_from, seconds_to)}}},
-                          {"fits", pair_json(x.fits(), y.fits())}}
-                         .dump(2);
+  diff.report.json = json_text({{"differs", diff.differs},
+                                {"operators", moves_json(moves, false)},
+                                {"parameters", moves_json(moves, true)},
+                                {"devices", devices},
+                                {"transfers",
+                                 {{"copies", pair_json(from.copies, to.copies)},
+                                  {"bytes", pair_json(from.bytes, to.bytes)}}},
+                                {"time", {{"step_ms", pair_json(seconds_from, seconds_to)}}},
+                                {"fits", pair_json(x.fits(), y.fits())}});
   return diff;
 }
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
@@ -83,12 +84,11 @@ Report policy_edit(const std::string& path, const PolicyChange& change) {
   if (after != before) rewrite_file(path, after);
   const Change changed = change_of(before, after);
   Report report;
-  report.json = nlohmann::ordered_json{{"file", path},
-                                       {"changed", after != before},
-                                       {"line", changed.line},
-                                       {"before", changed.before},
-                                       {"after", changed.after}}
-                    .dump(2);
+  report.json = json_text({{"file", path},
+                           {"changed", after != before},
+                           {"line", changed.line},
+                           {"before", changed.before},
+                           {"after", changed.after}});
   if (after == before) {
     report.text = path + ": says that already\n";
     return report;

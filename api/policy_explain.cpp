@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
@@ -308,7 +309,7 @@ Report policy_explain(PolicyCase& of, const std::string& name, const std::string
     std::erase_if(explained.nodes,
                   [&](const ExplainedNode& node) { return phase != phase_name(node.row.phase); });
   }
-  return {to_text(of, explained), to_json(of, explained).dump(2)};
+  return {to_text(of, explained), json_text(to_json(of, explained))};
 }
 
 }  // namespace tandem::api

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/json.h"
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
@@ -304,7 +305,7 @@ PolicyPlan policy_plan(const PolicyOptions& options) {
   PolicyCase of(options);
   const PlannedStep step = of.plan();
   const std::vector<Hint> hints = hints_of(of, step);
-  return {{to_text(of, step, hints), to_json(of, step, hints).dump(2)}, step.fits()};
+  return {{to_text(of, step, hints), json_text(to_json(of, step, hints))}, step.fits()};
 }
 
 }  // namespace tandem::api

@@ -7,6 +7,7 @@
 #include "api/engine.h"
 #include "api/moved_from.h"
 #include "api/operator_log.h"
+#include "api/path_value.h"
 #include "api/run_files.h"
 #include "api/run_fingerprint.h"
 #include "api/vocabularies.h"
@@ -72,8 +73,11 @@ std::string find_run(const RunConfig& config) {
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
-  RunConfig config = read_run_config(config_path, options.overrides);
-  if (!options.run_dir.empty()) config.run_dir = normal_path(options.run_dir);
+  std::vector<std::string> overrides = options.overrides;
+  if (!options.run_dir.empty()) {
+    overrides.push_back("run_dir=" + path_value(options.run_dir));
+  }
+  RunConfig config = read_run_config(config_path, overrides);
   require_data(config);
   impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
   Impl& my = *impl_;
@@ -117,7 +121,8 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
     };
   }
   RunParts parts = run_parts(my.engine, my.model, my.config);
-  if (!my.options.dry_run) parts.fingerprint = run_fingerprint(my.config, my.model.file(), data);
+  if (!my.options.dry_run || !my.resume_from.empty())
+    parts.fingerprint = run_fingerprint(my.config, my.model.file(), data);
   parts.accept_changes = my.options.accept_changes;
   parts.forward = [&my, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
     my.check_stop();  // before each program that is built
@@ -141,12 +146,15 @@ Trainer& Trainer::operator=(Trainer&&) noexcept = default;
 TrainResult Trainer::run() {
   Impl& my = held(impl_, handle);
   TrainResult result;
-  if (my.options.dry_run) return result;
   if (my.has_run) {
     Diagnostic d;
     d.message = "this Trainer has run already";
     d.fix = "make another one; with TrainOptions::resume it goes on where this one ended";
     throw Error(ErrorKind::usage, std::move(d));
+  }
+  if (my.options.dry_run) {
+    my.training->try_start(my.resume_from);
+    return result;
   }
   my.has_run = true;
   const Placing& placing = my.model.placing();

@@ -46,11 +46,65 @@ struct Uses {
   std::string other;          // anything else
 };
 
+/// Whether the node only moves or converts what it reads first.
+bool is_move(const onnx::NodeProto& node) {
+  static const std::unordered_set<std::string> moves{"Cast",    "Flatten",   "Identity", "Reshape",
+                                                     "Squeeze", "Transpose", "Unsqueeze"};
+  return domain_of(node.domain()).empty() && moves.count(node.op_type()) > 0;
+}
+
+/// Values of the main graph that are, moved perhaps, in the place of a weight.
+class WeightPlaces {
+ public:
+  WeightPlaces(const onnx::GraphProto& graph, const std::vector<bool>& needed,
+               const ModulePaths& modules) {
+    for (int n = graph.node_size(); n-- > 0;) {
+      if (needed[static_cast<std::size_t>(n)]) add(graph.node(n), modules);
+    }
+  }
+
+  /// The path of the operator whose weight a tensor of so many axes is, or "".
+  std::string find(const std::string& value, std::size_t rank) const {
+    const auto at = places_.find(value);
+    return at != places_.end() && rank >= at->second.least_rank ? at->second.path : "";
+  }
+
+ private:
+  struct Place {
+    std::string path;
+    std::size_t least_rank = 0;
+  };
+
+  void add(const onnx::NodeProto& node, const ModulePaths& modules) {
+    if (is_move(node) && node.input_size() > 0 && node.output_size() > 0) {
+      const auto moved = places_.find(node.output(0));
+      if (moved != places_.end()) places_.emplace(node.input(0), Place(moved->second));
+      return;
+    }
+    if (!domain_of(node.domain()).empty()) return;
+    for (int i = 0; i < node.input_size(); ++i) {
+      std::size_t rank = 0;
+      while (rank <= 2 && !is_weight(node.op_type(), i, rank)) ++rank;
+      if (rank > 2 || node.input(i).empty()) continue;
+      std::string path = modules.operator_path(node);
+      if (path.empty()) path = node.op_type();
+      places_.emplace(node.input(i), Place{std::move(path), rank});
+    }
+  }
+
+  std::unordered_map<std::string, Place> places_;
+};
+
 std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
                                                const std::vector<bool>& needed) {
   std::unordered_map<std::string, Uses> uses;
   const onnx::GraphProto& graph = file.model->graph();
   const ModulePaths modules(*file.model);
+  const WeightPlaces places(graph, needed, modules);
+  const auto moved_to = [&](const onnx::NodeProto& node, int input, std::size_t rank) {
+    const bool moves = input == 0 && is_move(node) && node.output_size() > 0;
+    return moves ? places.find(node.output(0), rank) : std::string();
+  };
   const auto add = [&](const onnx::NodeProto& node, const auto& self) -> void {
     std::string path = modules.operator_path(node);
     if (path.empty()) path = node.op_type();
@@ -65,6 +119,9 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
         use.statistics_of = path;
       } else if (standard && is_weight(node.op_type(), i, value->second.shape().size())) {
         use.weight_of = path;
+      } else if (const std::string of = moved_to(node, i, value->second.shape().size());
+                 !of.empty()) {
+        use.weight_of = of;
       } else if (node.op_type() != "Shape" && node.op_type() != "Size" &&
                  node.op_type() != "CastLike") {
         use.other = path;
@@ -90,8 +147,19 @@ Role constant(std::string reason) {
   return {false, StateKind::parameter, false, std::move(reason)};
 }
 
+/// Files in which numbers are the names of all weights, which are inputs of the graph too: old
+/// exporters numbered whatever a graph has, and computed no constants.
+bool numbers_are_names(const OnnxFile::Content& file) {
+  std::unordered_set<std::string> inputs;
+  for (const onnx::ValueInfoProto& input : file.model->graph().input()) inputs.insert(input.name());
+  return std::all_of(file.initializers.begin(), file.initializers.end(), [&](const auto& entry) {
+    const auto& [name, value] = entry;
+    return !is_float(value.dtype()) || (is_number(name) && inputs.count(name) > 0);
+  });
+}
+
 Role role_of(const std::string& name, const HostTensor& value, const Uses& use, const Kinds& kinds,
-             const std::string& output) {
+             bool is_made_up, const std::string& output) {
   if (!is_float(value.dtype()))
     return constant(fmt::format("{} is not trained", name_of(value.dtype())));
   if (!use.setting_of.empty()) return constant(fmt::format("a setting of {}", use.setting_of));
@@ -114,10 +182,9 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
   }
   // Names that the exporter made up belong to weights that it moved, or to constants that it
   // computed.
-  if ((is_generated_name(name) || !kinds.kind.empty()) && use.weight_of.empty()) {
-    const bool listed = is_generated_name(name);
-    return constant(listed ? "computed by the exporter, and not in the place of a weight"
-                           : "the file lists its parameters, and this is none of them");
+  if ((is_made_up || !kinds.kind.empty()) && use.weight_of.empty()) {
+    return constant(is_made_up ? "computed by the exporter, and not in the place of a weight"
+                               : "the file lists its parameters, and this is none of them");
   }
   return state(StateKind::parameter, true,
                fmt::format("a {} initializer that reaches '{}'", name_of(value.dtype()), output));
@@ -128,7 +195,11 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
 bool is_weight(const std::string& op, int input, std::size_t rank) {
   if (op == "Conv" || op == "ConvTranspose" || op == "Gemm") return input >= 1;
   if (op == "MatMul") return rank >= 2;
+  // Not those of InstanceNormalization and GroupNormalization: exporters fill them with ones and
+  // zeros, and leave the weights to operators behind.
   if (op == "BatchNormalization" || op == "LayerNormalization") return input == 1 || input == 2;
+  if (op == "PRelu") return input == 1;
+  if (op == "RNN" || op == "GRU" || op == "LSTM") return input >= 1 && input <= 3;
   if (op == "Gather") return input == 0;
   return false;
 }
@@ -167,6 +238,7 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
   const Kinds kinds(graph);
   const auto uses = all_uses(file, needed);
   const std::string output = graph.output_size() > 0 ? graph.output(0).name() : "";
+  const bool numbered = numbers_are_names(file);
   std::unordered_map<std::string, Role> roles;
   for (const auto& [name, value] : file.initializers) {
     const auto use = uses.find(name);
@@ -175,7 +247,8 @@ std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content&
     if (use == uses.end() && !direct) {
       roles[name] = constant("reaches no output");
     } else {
-      roles[name] = role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds, output);
+      roles[name] = role_of(name, value, use == uses.end() ? Uses{} : use->second, kinds,
+                            !numbered && is_generated_name(name), output);
     }
   }
   return roles;

@@ -156,6 +156,8 @@ std::string parameter_path(const std::string& initializer) {
   return initializer.substr(0, dot) + ":" + initializer.substr(dot + 1);
 }
 
+bool is_number(const std::string& name) { return all_digits(name); }
+
 bool is_generated_name(const std::string& name) {
   if (name.empty() || name[0] == '/' || name.compare(0, 6, "onnx::") == 0) return true;
   if (all_digits(name)) return true;

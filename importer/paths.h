@@ -31,7 +31,10 @@ class ModulePaths {
   std::unordered_set<std::string> modules_;  // scopes of initializers
 };
 
-/// True for names that exporters invent ("onnx::MatMul_12", "/a/Constant_output_0", "val_3").
+/// True for names of digits alone.
+bool is_number(const std::string& initializer);
+/// True for names that exporters invent ("onnx::MatMul_12", "/a/Constant_output_0", "val_3"),
+/// numbers included.
 bool is_generated_name(const std::string& initializer);
 
 /// Makes paths unique: x, x#1, x#2; nodes without a name: OpType#0, OpType#1.

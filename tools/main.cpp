@@ -70,6 +70,16 @@ int report(const Error& error, bool json) {
 
 namespace {
 
+/// Of what no part of the program has foreseen: words of a library, which say nothing of the cause.
+Error unexpected(const std::string& what, int argc, char** argv) {
+  std::string command = "tandem";
+  for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
+  Diagnostic d;
+  d.message = "an unexpected error, which is a fault of tandem itself: " + what;
+  d.fix = "please report it, with this command and its files: " + command;
+  return {ErrorKind::runtime, std::move(d)};
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
   app.footer(
@@ -137,11 +147,7 @@ int run(int argc, char** argv) {
         Error(ErrorKind::runtime, {.message = "the system refused: " + e.code().message()}),
         invocation.json);
   } catch (const std::exception& e) {
-    return report(Error(ErrorKind::runtime,
-                        {.message = "a mistake in tandem itself, which stopped here",
-                         .got = e.what(),
-                         .fix = "please report it with this command and the files that it read"}),
-                  invocation.json);
+    return report(unexpected(e.what(), argc, argv), invocation.json);
   }
 }
 

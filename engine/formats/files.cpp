@@ -64,6 +64,19 @@ class Descriptor {
   int value_;
 };
 
+/// Of an open file. What is no regular one might never end, or wait for a writer for ever.
+struct stat regular_status(const Descriptor& file, const std::string& path) {
+  struct stat status;
+  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
+  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    throw Error(ErrorKind::data, {.message = "this is not a regular file",
+                                  .file = path,
+                                  .fix = "store what it gives in one first"});
+  }
+  return status;
+}
+
 struct stat status_of(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) fail("read", path, errno);
@@ -224,13 +237,11 @@ std::vector<std::string> list_directory(const std::string& path) {
 }
 
 std::string read_file(const std::string& path, std::uint64_t limit) {
-  const Descriptor file(path, O_RDONLY, "open");
-  struct stat status;
-  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
-  if (S_ISDIR(status.st_mode)) fail("read", path, EISDIR);
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
+  const struct stat status = regular_status(file, path);
   std::string content;
   content.reserve(std::min<std::uint64_t>(static_cast<std::uint64_t>(status.st_size), limit) + 1);
-  while (true) {  // the size is only a hint: pipes have none
+  while (true) {  // the size is only a hint: those of the system's own files are 0
     const std::size_t had = content.size();
     content.resize(std::max(content.capacity(), had + 65536));
     const ssize_t got = ::read(file.value(), content.data() + had, content.size() - had);
@@ -246,7 +257,8 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
 }
 
 WrittenFile hash_file(const std::string& path) {
-  const Descriptor file(path, O_RDONLY, "open");
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
+  regular_status(file, path);
   std::vector<std::uint8_t> buffer(1 << 20);
   Sha256 hash;
   WrittenFile result;
@@ -265,10 +277,8 @@ WrittenFile hash_file(const std::string& path) {
 }
 
 MappedFile::MappedFile(const std::string& path, bool read_only) {
-  const Descriptor file(path, O_RDONLY, "open");
-  struct stat status;
-  if (::fstat(file.value(), &status) != 0) fail("read", path, errno);
-  if (!S_ISREG(status.st_mode)) fail("map", path, S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+  const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open");
+  const struct stat status = regular_status(file, path);
   size_ = static_cast<std::size_t>(status.st_size);
   if (size_ == 0) return;
   const int access = read_only ? PROT_READ : PROT_READ | PROT_WRITE;

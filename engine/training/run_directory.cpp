@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
@@ -69,6 +70,65 @@ bool is_finite(const JsonItem& evaluation) {
   });
 }
 
+int highest_number(const std::string& parent, const std::string& name) {
+  int highest = 0;
+  for (const std::string& folder : list_directory(parent)) {
+    highest = std::max(highest, number_of(folder, name));
+  }
+  return highest;
+}
+
+[[noreturn]] void refuse_folder(const std::string& path, const char* message, const char* fix) {
+  Diagnostic d;
+  d.file = path;
+  d.message = message;
+  d.fix = fix;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// Checkpoints of another run would pass for those of the new one.
+void refuse_run(const std::string& path) {
+  const std::string checkpoints = path + "/checkpoints";
+  const bool has_checkpoints = is_directory(checkpoints) && !list_directory(checkpoints).empty();
+  if (!has_checkpoints && !path_exists(path + "/metrics.jsonl")) return;
+  refuse_folder(path, "this directory holds a run already",
+                "choose another run_dir, or continue it with --resume");
+}
+
+void refuse_other_files(const std::string& path) {
+  if (list_directory(path).empty() || path_exists(path + "/train.log")) return;
+  refuse_folder(path, "this directory holds other files, which a run might overwrite",
+                "choose a new or empty run_dir");
+}
+
+/// Makes folders to see whether they can be made. Those that were not there go with this object.
+class TrialFolders {
+ public:
+  explicit TrialFolders(const std::string& path) {
+    for (std::filesystem::path p = path; !p.empty() && !path_exists(p.string());
+         p = p.parent_path()) {
+      made_.push_back(p.string());
+    }
+    try {
+      make_directories(path);
+    } catch (const Error&) {
+      remove();
+      throw;
+    }
+  }
+  ~TrialFolders() { remove(); }
+  TrialFolders(const TrialFolders&) = delete;
+  TrialFolders& operator=(const TrialFolders&) = delete;
+
+ private:
+  /// The deepest first, and only folders that are empty.
+  void remove() {
+    for (const std::string& path : made_) ::rmdir(path.c_str());
+  }
+
+  std::vector<std::string> made_;
+};
+
 }  // namespace
 
 RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {}
@@ -83,10 +143,7 @@ RunDirectory RunDirectory::create(const std::string& path, const std::string& pa
   std::string chosen = path;
   if (chosen.empty()) {
     make_directories(parent);
-    int highest = 0;
-    for (const std::string& folder : list_directory(parent)) {
-      highest = std::max(highest, number_of(folder, name));
-    }
+    int highest = highest_number(parent, name);
     for (bool made = false; !made;) {
       chosen = parent + "/" + numbered(name, ++highest);
       try {
@@ -97,29 +154,35 @@ RunDirectory RunDirectory::create(const std::string& path, const std::string& pa
       }
     }
   } else {
-    // Checkpoints of another run would pass for those of the new one.
-    const std::string checkpoints = chosen + "/checkpoints";
-    const bool has_checkpoints = is_directory(checkpoints) && !list_directory(checkpoints).empty();
-    if (has_checkpoints || path_exists(chosen + "/metrics.jsonl")) {
-      Diagnostic d;
-      d.file = chosen;
-      d.message = "this directory holds a run already";
-      d.fix = "choose another run_dir, or continue it with --resume";
-      throw Error(ErrorKind::usage, std::move(d));
-    }
+    refuse_run(chosen);
     make_directories(chosen);
-    if (!list_directory(chosen).empty() && !path_exists(chosen + "/train.log")) {
-      Diagnostic d;
-      d.file = chosen;
-      d.message = "this directory holds other files, which a run might overwrite";
-      d.fix = "choose a new or empty run_dir";
-      throw Error(ErrorKind::usage, std::move(d));
-    }
+    refuse_other_files(chosen);
   }
   RunDirectory run(std::move(chosen));
   make_directories(run.checkpoints());
   run.open_files();
   return run;
+}
+
+void RunDirectory::try_create(const std::string& path, const std::string& parent,
+                              const std::string& name) {
+  std::string chosen = path;
+  if (chosen.empty()) {
+    const int highest = is_directory(parent) ? highest_number(parent, name) : 0;
+    chosen = parent + "/" + numbered(name, highest + 1);
+  } else {
+    refuse_run(chosen);
+    if (is_directory(chosen)) refuse_other_files(chosen);
+  }
+  TrialFolders(chosen + "/checkpoints");
+}
+
+void RunDirectory::try_resume(const std::string& path) {
+  const std::string checkpoints = path + "/checkpoints";
+  TrialFolders(checkpoints + "/trial");
+  for (const char* file : {"/metrics.jsonl", "/train.log"}) {
+    if (path_exists(path + file)) OutputFile(path + file, OutputFile::Mode::append);
+  }
 }
 
 std::string RunDirectory::newest_unfinished(const std::string& parent, const std::string& name) {

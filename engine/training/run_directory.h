@@ -18,6 +18,11 @@ class RunDirectory {
   /// Creates `path`, or parent/NAME-0001 with the next free number where `path` is empty.
   static RunDirectory create(const std::string& path, const std::string& parent,
                              const std::string& name);
+  /// Throws what `create` would throw, and leaves nothing.
+  static void try_create(const std::string& path, const std::string& parent,
+                         const std::string& name);
+  /// Throws where nothing can be written into the run that is there, and leaves nothing.
+  static void try_resume(const std::string& path);
   /// The newest unfinished run NAME-* in `parent` (no summary.json), or "".
   static std::string newest_unfinished(const std::string& parent, const std::string& name);
   /// Opens an existing run and cuts metrics.jsonl back to lines up to `step`, torn lines and an

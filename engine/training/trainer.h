@@ -48,6 +48,9 @@ class Training {
   TrainingResult run(const std::string& resume_from,
                      const std::vector<std::pair<std::string, std::string>>& files);
 
+  /// What `run` does before its first step, without leaving anything: throws what it would throw.
+  void try_start(const std::string& resume_from);
+
   /// The program of a whole step (or of its first pass), for inspection and benches.
   const BoundProgram& main_program() const;
   /// Of the passes of a full step, in order; one may come several times.

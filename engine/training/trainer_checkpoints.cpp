@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/training/checkpoint_room.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/metrics.h"
@@ -81,6 +82,7 @@ std::shared_ptr<const void> Training::Impl::start(
     directory = std::make_unique<RunDirectory>(
         RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
     lock = RunDirectory::lock(directory->path());
+    warn_of_room(directory->path());
   } else {
     lock = RunDirectory::lock(resume_from);
     resume(resume_from);
@@ -124,17 +126,42 @@ FingerprintPtr Training::Impl::compared(const TrainingPosition& saved, const std
   return std::make_shared<const Fingerprint>(std::move(now));
 }
 
-void Training::Impl::resume(const std::string& run_dir) {
+void Training::try_start(const std::string& resume_from) {
+  Impl& my = *impl_;
+  if (resume_from.empty()) {
+    const std::string runs = runs_folder(my.config);
+    RunDirectory::try_create(my.config.run_dir, runs, base_name(my.config));
+    my.warn_of_room(my.config.run_dir.empty() ? runs : my.config.run_dir);
+    return;
+  }
+  const std::shared_ptr<const void> lock = RunDirectory::lock(resume_from);
   std::vector<std::string> messages;
+  my.load_newest(resume_from, messages);
+  for (const std::string& message : messages) my.say(message);
+  RunDirectory::try_resume(resume_from);
+}
+
+void Training::Impl::warn_of_room(const std::string& folder) {
+  const CheckpointSources checkpoint = sources();
+  std::uint64_t bytes = 0;
+  for (const std::vector<TensorSource>* tensors : {&checkpoint.model, &checkpoint.optimizer}) {
+    for (const TensorSource& tensor : *tensors) bytes += tensor.type.bytes();
+  }
+  const std::int64_t kept = std::max<std::int64_t>(config.checkpoint.keep, 1);
+  const std::string warning = room_warning(free_bytes(folder), bytes, kept);
+  if (!warning.empty()) say("warning    " + warning);
+}
+
+std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& run_dir,
+                                                             std::vector<std::string>& messages) {
   std::string path;
-  FingerprintPtr fingerprint = parts.fingerprint;
-  const std::optional<CheckpointContent> content =
+  std::optional<CheckpointContent> content =
       newest_checkpoint(run_dir + "/checkpoints", messages, &path);
-  if (content) {  // before anything in the directory changes
+  if (content) {
     refuse_other_split(content->position, position, config);
     refuse_other_functions(content->position.functions, config, "run",
                            "start a new run without --resume");
-    fingerprint = compared(content->position, path, messages);
+    content->position.fingerprint = compared(content->position, path, messages);
     refuse_other_place(content->position, data.train->samples(), length.steps_per_epoch, path);
     if (content->position.optimizers != position.optimizers)
       refuse_other_kinds(content->position.optimizers, config, forward());
@@ -152,6 +179,12 @@ void Training::Impl::resume(const std::string& run_dir) {
     }
     if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
   }
+  return content;
+}
+
+void Training::Impl::resume(const std::string& run_dir) {
+  std::vector<std::string> messages;
+  const std::optional<CheckpointContent> content = load_newest(run_dir, messages);
   directory = std::make_unique<RunDirectory>(
       RunDirectory::resume(run_dir, content ? content->position.step : 0));
   evaluated_step = directory->evaluated_step();
@@ -173,7 +206,6 @@ void Training::Impl::resume(const std::string& run_dir) {
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
-  position.fingerprint = fingerprint;
   resume_best();
   saved_step = position.step;
   logged_samples = position.samples;

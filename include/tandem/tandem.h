@@ -35,7 +35,9 @@ struct InspectOptions {
 std::vector<std::string> pass_names();
 
 struct InspectReport {
-  std::string text;              // for people
+  /// For people. A stage is followed by what blocks training; where that keeps the stage from being
+  /// made, it stands alone.
+  std::string text;
   std::string json;              // one object, as docs/formats.md says
   bool blocks_training = false;  // some operator or gradient is missing
 };

@@ -3,6 +3,7 @@
 // are not tiny.
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <string_view>
 
@@ -72,6 +73,30 @@ dnnl::convolution_forward::primitive_desc forward_desc(const dnnl::engine& engin
   }
   return {engine,    kind,        direct,       d.x,        weight,    d.y,
           d.strides, d.dilations, d.pads_begin, d.pads_end, attributes};
+}
+
+/// Some of oneDNN's programs are written out position by position of the innermost axis. On wider
+/// maps than this they take seconds and gigabytes to make, in proportion to the width, and run no
+/// faster than those that are not.
+constexpr std::int64_t widest_written_out = 1 << 15;
+
+bool is_wide(const Descs& d) {
+  return std::max(d.x.get_dims().back(), d.y.get_dims().back()) > widest_written_out;
+}
+
+/// Where a map is wide, leaves an implementation whose name begins with one of `written_out` for
+/// the next one.
+template <class PrimitiveDesc>
+void choose_for_width(PrimitiveDesc& desc, const Descs& d,
+                      std::initializer_list<std::string_view> written_out) {
+  if (!is_wide(d)) return;
+  const auto is_written_out = [&] {
+    const std::string_view name = desc.impl_info_str();
+    return std::any_of(written_out.begin(), written_out.end(),
+                       [&](std::string_view start) { return name.starts_with(start); });
+  };
+  while (is_written_out() && desc.next_impl()) {
+  }
 }
 
 class OneDnnConvolution final : public PreparedKernel {
@@ -163,12 +188,14 @@ class OneDnnConvolution final : public PreparedKernel {
     // The convolution by im2col keeps NaN in a Relu that is written in C++ and by far the fastest.
     auto attributes = forward_attributes(c, d, true);
     auto desc = forward_desc(engine_, d, d.any_weight, attributes);
+    choose_for_width(desc, d, {"brg"});
     if (c.relu && !is_by_gemm(desc)) {
       attributes = forward_attributes(c, d, false);
       desc = forward_desc(engine_, d, d.any_weight, attributes);
+      choose_for_width(desc, d, {"brg"});
     }
     // The batched-product kernels read the tap layout as fast as their own blocks.
-    if (c.group == 1 && c.weight[1] % 16 == 0 && !is_by_gemm(desc)) {
+    if (c.group == 1 && c.weight[1] % 16 == 0 && !is_by_gemm(desc) && !is_wide(d)) {
       const auto plain = forward_desc(engine_, d, d.weight, attributes);
       if (std::string_view(plain.impl_info_str()).starts_with("brgconv")) desc = plain;
     }
@@ -184,9 +211,10 @@ class OneDnnConvolution final : public PreparedKernel {
 
   void make_input(const Descs& d) {
     const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
-    const dnnl::convolution_backward_data::primitive_desc desc(
+    dnnl::convolution_backward_data::primitive_desc desc(
         engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
         d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
+    choose_for_width(desc, d, {"brg"});
     call_ = {engine_,
              dnnl::convolution_backward_data(desc),
              desc.scratchpad_desc(),
@@ -198,9 +226,10 @@ class OneDnnConvolution final : public PreparedKernel {
 
   void make_weight(const Descs& d) {
     const auto hint = forward_desc(engine_, d, d.any_weight, onednn_attributes());
-    const dnnl::convolution_backward_weights::primitive_desc desc(
+    dnnl::convolution_backward_weights::primitive_desc desc(
         engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
         d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
+    choose_for_width(desc, d, {"brg", "jit:"});
     call_ = {engine_,
              dnnl::convolution_backward_weights(desc),
              desc.scratchpad_desc(),

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/graph/error.h"
+#include "tests/importer/stages.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -28,6 +29,7 @@ struct OneNode {
     node->set_name("the_node");
   }
   std::string error() {
+    expect_same_diagnosis(m.bytes());
     return error_of([&] { import_graph(m.file(), engine_operators(), with_evaluator()); });
   }
 };

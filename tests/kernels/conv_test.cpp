@@ -79,6 +79,12 @@ TEST(Conv, OneAndThreeAxes) {
   check_all_passes({{2, 4, 5, 6, 7}, {6, 4, 2, 3, 3}, {1, 2, 1}, {0, 1, 1, 0, 1, 1}, {1, 1, 1}});
 }
 
+TEST(Conv, WideMaps) {
+  check_all_passes({{1, 2, 1, 33000}, {3, 2, 1, 3}, {1, 1}, {0, 1, 0, 1}});
+  check_all_passes({{1, 16, 33000}, {16, 16, 3}, {1}, {1, 1}, {1}});
+  check_all_passes({{1, 4, 33000}, {4, 2, 3}, {1}, {1, 1}, {2}, 2});
+}
+
 TEST(ConvFused, Epilogues) {
   struct Fused {
     Shape x, weight, y;

@@ -445,13 +445,19 @@ RunConfig parse_run_config(std::string_view text, const std::string& path,
 }
 
 RunConfig read_run_config(const std::string& path, const std::vector<std::string>& overrides) {
-  if (!path_exists(path) || is_directory(path)) {
-    throw Error(ErrorKind::usage,
-                Diagnostic{.message = is_directory(path) ? "this is a folder" : "no such file",
-                           .file = path,
-                           .expected = "a train.toml"});
-  }
-  return parse_run_config(read_file(path, 16 << 20), path, overrides);
+  const auto refuse = [&](const char* message, const char* fix) {
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = message, .file = path, .expected = "a train.toml", .fix = fix});
+  };
+  constexpr std::uint64_t largest_file = 16 << 20;
+  std::error_code ignored;
+  if (is_directory(path)) refuse("this is a folder", "");
+  if (!path_exists(path)) refuse("no such file", "");
+  if (!std::filesystem::is_regular_file(path, ignored))  // a pipe might never end
+    refuse("this is not a regular file", "store it in one first");
+  if (file_size(path) > largest_file) refuse("the file is too large", "");
+  return parse_run_config(read_file(path, largest_file), path, overrides);
 }
 
 }  // namespace tandem

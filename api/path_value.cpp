@@ -1,0 +1,25 @@
+#include "api/path_value.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+
+namespace tandem::api {
+
+std::string text_value(const std::string& text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::exception&) {
+    Diagnostic d;
+    d.file = "command line";
+    d.message = "these characters are no UTF-8, as those of train.toml have to be";
+    d.got = text;
+    d.fix = "a file can be renamed, or reached by a link of another name";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
+std::string path_value(const std::string& path) { return text_value(normal_path(path)); }
+
+}  // namespace tandem::api

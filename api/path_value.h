@@ -1,0 +1,13 @@
+// Texts and paths of arguments as values of train.toml.
+#pragma once
+
+#include <string>
+
+namespace tandem::api {
+
+/// Quoted. Throws Error{usage} for a text that is no UTF-8, which train.toml could not hold.
+std::string text_value(const std::string& text);
+/// Absolute, normal and quoted; refuses what text_value does.
+std::string path_value(const std::string& path);
+
+}  // namespace tandem::api

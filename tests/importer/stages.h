@@ -1,0 +1,11 @@
+// Whether every stage of `inspect` gives the diagnosis that it gives without a stage.
+#pragma once
+
+#include <string>
+
+namespace tandem::testing {
+
+/// Test failures where a stage of this file says something else, in text or as JSON.
+void expect_same_diagnosis(const std::string& model_bytes);
+
+}  // namespace tandem::testing
