@@ -9,7 +9,8 @@
 
 namespace tandem::api {
 
-/// What `--json` prints. Names of files and texts of a model may be no UTF-8: such characters are shown as U+FFFD.
+/// What `--json` prints. Names of files and texts of a model may be no UTF-8: such characters are
+/// shown as U+FFFD.
 std::string json_text(const nlohmann::ordered_json& json);
 
 /// {file, line, column, path, message, expected, got, fix}.

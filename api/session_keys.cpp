@@ -122,7 +122,7 @@ constexpr std::string_view honoured[] = {
 constexpr std::pair<std::string_view, std::string_view> instead[] = {
     {"model", "give the path to the constructor"},
     {"batch_size", "give it to the constructor"},
-    {"micro_batch", "a Trainer accumulates over several passes; here a step is one"},
+    {"micro_batch", "here a step is one pass"},
     {"epochs", "call step as often as you like"},
     {"max_time", "call step as often as you like"},
     {"name", "a Session has no run directory; save writes a file"},

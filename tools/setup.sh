@@ -2,7 +2,7 @@
 # Installs what Tandem's build needs and is not there yet. A second run does nothing.
 #
 #   tools/setup.sh              Debian packages, oneDNN, the ONNX C++ library; cuobjdump, where there is nvcc 13 without it
-#   tools/setup.sh --developer  also clang-format and clang-tidy (for `make check` and `make tidy`)
+#   tools/setup.sh --developer  also clang-format, clang-tidy and clang (for `make check`, `make tidy` and the preset fuzz)
 #   tools/setup.sh --check      exit 0 if nothing is missing, else list it and exit 1
 #   tools/setup.sh --prefixes   print where the two libraries are (CMake reads this)
 #
@@ -18,7 +18,7 @@ deps=${TANDEM_DEPS:-$cache/tandem/deps}
 packages=(g++ make cmake ninja-build ccache python3 python3-pip python3-venv
           protobuf-compiler libprotobuf-dev libtomlplusplus-dev libcli11-dev nlohmann-json3-dev
           libfmt-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev)
-developer_packages=(clang-format clang-tidy)
+developer_packages=(clang-format clang-tidy clang libclang-rt-dev)
 
 onednn_version=3.2
 onednn_release=2023.2.0

@@ -82,8 +82,9 @@ void add_train(CLI::App& app, Invocation& invocation) {
                     "Go on with --run-dir or with the newest unfinished run");
   command->add_flag("--accept-changes", options->train.accept_changes,
                     "Resume although the model or the data have changed since the checkpoint");
-  command->add_flag("--dry-run", options->train.dry_run,
-                    "Check everything, build the plan, print the summary, train nothing");
+  command->add_flag(
+      "--dry-run", options->train.dry_run,
+      "Check everything, the run directory too, build the plan, print the summary, train nothing");
   command->add_flag("--log-operators", options->train.log_operators,
                     "With each log line: the step's times by operator, ids and rows of tables");
   add_placing(*command, options->train.place, options->train.devices);

@@ -77,6 +77,16 @@ Json parsed(const JsonSource& source, std::string_view text, const JsonLimits& l
 
 const Json& json_of(const void* value) { return *static_cast<const Json*>(value); }
 
+std::string in_quotes(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+/// Without control characters, which would end or hide a line.
+bool is_plain(const std::string& text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 std::string range_text(double least, double most) {
   return fmt::format("a number from {:g} to {:g}", least, most);
 }
@@ -118,15 +128,15 @@ std::string JsonItem::shown() const {
   if (json_of(value_).is_array()) return "a list";
   if (json_of(value_).is_string()) {
     const std::string& whole = json_of(value_).get_ref<const std::string&>();
-    std::string text =
-        Json(whole.substr(0, longest)).dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = in_quotes(whole.substr(0, longest));
     return whole.size() > longest ? text + "…" : text;
   }
   return json_of(value_).dump();
 }
 
 JsonItem JsonItem::below(const std::string& key, const void* value) const {
-  return {source_, value, keys_.empty() ? key : keys_ + "." + key};
+  const std::string shown = is_plain(key) ? key : in_quotes(key);
+  return {source_, value, keys_.empty() ? shown : keys_ + "." + shown};
 }
 
 std::optional<JsonItem> JsonItem::find(std::string_view key) const {

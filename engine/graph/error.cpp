@@ -3,6 +3,16 @@
 #include <utility>
 
 namespace tandem {
+namespace {
+
+/// A NUL would end the text of `what()`.
+std::string without_nul(std::string text) {
+  for (std::size_t at = 0; (at = text.find('\0', at)) != std::string::npos;)
+    text.replace(at, 1, "\\0");
+  return text;
+}
+
+}  // namespace
 
 std::string to_string(const Diagnostic& d) {
   std::string text;
@@ -17,7 +27,7 @@ std::string to_string(const Diagnostic& d) {
   if (!d.expected.empty()) text += ": expected " + d.expected;
   if (!d.got.empty()) text += (d.expected.empty() ? ": got " : ", got ") + d.got;
   if (!d.fix.empty()) text += " (" + d.fix + ")";
-  return text;
+  return without_nul(std::move(text));
 }
 
 Error::Error(ErrorKind kind, Diagnostic diagnostic)

@@ -39,10 +39,8 @@ class Match {
     }
     return first;
   }
-  bool is_number(ValueId value, double wanted, double tolerance = 1e-4) const {
-    const auto got = number(value);
-    return got && std::abs(*got - wanted) <= tolerance * std::abs(wanted);
-  }
+  /// Exactly that number: one that every float type holds, such as 0, 0.5, 1 or 2.
+  bool is_number(ValueId value, double wanted) const { return number(value) == wanted; }
 
   /// For a commutative node: the other input where one of them satisfies `test`, else -1.
   template <class Test>
@@ -69,7 +67,10 @@ class Match {
     return found;
   }
 
-  /// Writes value = factor * rest[0] * rest[1] * ... by walking Mul and Div by constants.
+  /// Writes value = factor * rest[0] * rest[1] * ... by walking Mul and Div by constants. A
+  /// constant may widen the result: whoever takes the product apart compares types. One of an
+  /// unusual magnitude stays in `rest`: with it, some of the products would overflow or vanish, and
+  /// the whole would not.
   struct Product {
     double factor = 1;
     std::vector<ValueId> rest;
@@ -81,8 +82,14 @@ class Match {
   }
 
  private:
+  std::optional<double> usual_number(ValueId value) const {
+    const auto found = number(value);
+    const bool usual = found && std::abs(*found) >= 0x1p-16 && std::abs(*found) <= 0x1p16;
+    return usual ? found : std::nullopt;
+  }
+
   void multiply(ValueId value, int depth, Product& result) const {
-    if (const auto constant = number(value)) {
+    if (const auto constant = usual_number(value)) {
       result.factor *= *constant;
       return;
     }
@@ -93,7 +100,7 @@ class Match {
         return;
       }
       if (const Node* node = is(value, "Div")) {
-        if (const auto divisor = number(node->inputs[1])) {
+        if (const auto divisor = usual_number(node->inputs[1])) {
           result.factor /= *divisor;
           multiply(node->inputs[0], depth - 1, result);
           return;

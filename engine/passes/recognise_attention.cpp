@@ -1,4 +1,6 @@
 // MatMul(Softmax(scale q kT + mask), v) becomes Attention, which keeps no S x T buffer.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/graph/rewrite.h"
@@ -14,19 +16,45 @@ struct Found {
   bool causal = false;
 };
 
-/// A constant [.., S, T] of 0 where key <= query + T - S and of very negative numbers elsewhere.
-bool is_causal_mask(const Match& match, ValueId mask) {
-  if (!mask || !match.graph().is_constant(mask)) return false;
-  const HostTensor& tensor = *match.graph().value(mask).constant;
-  const Shape& shape = tensor.shape();
-  if (shape.size() < 2 || !is_float(tensor.dtype())) return false;
-  const std::int64_t rows = shape[shape.size() - 2], columns = shape[shape.size() - 1];
-  if (rows * columns != tensor.type().elements() || rows < 2) return false;
+/// Added to any score that its type holds comfortably, it leaves nothing of the key beside a
+/// visible one. Of float16's finite numbers none does: scores reach as far.
+bool hides(double m, DType dtype) {
+  const bool wide = dtype == DType::float32 || dtype == DType::bfloat16;
+  return m == -std::numeric_limits<double>::infinity() || (wide && m <= -1e38);
+}
+
+/// [.., S, T] of 0 where key <= query + T - S and of what hides elsewhere. With fewer keys than
+/// queries the first rows would see none.
+bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t columns) {
+  const Shape& shape = mask.shape();
+  const std::size_t rank = shape.size();
+  if (rank < 2 || shape[rank - 2] != rows || shape[rank - 1] != columns) return false;
+  if (rows * columns != mask.type().elements() || rows < 2 || rows > columns) return false;
   for (std::int64_t i = 0; i < rows; ++i) {
     for (std::int64_t j = 0; j < columns; ++j) {
-      const double m = tensor.number(i * columns + j);
-      if (j <= i + columns - rows ? m != 0.0 : m > -1e30) return false;
+      const double m = mask.number(i * columns + j);
+      if (j <= i + columns - rows ? m != 0.0 : !hides(m, mask.dtype())) return false;
     }
+  }
+  return true;
+}
+
+/// Whether each row leaves a key at an ordinary number. A row of -infinity is NaN after a Softmax
+/// and 0 after Attention; one of very negative numbers is uniform after a Softmax, while
+/// log_sum_exp, from which the gradient of Attention makes p again, loses the logarithm of the sum
+/// beside them.
+bool shows_in_every_row(const HostTensor& mask) {
+  const std::int64_t columns = mask.shape().empty() ? 1 : mask.shape().back();
+  const std::int64_t count = mask.type().elements();
+  if (count == 0) return false;
+  for (std::int64_t start = 0; start < count; start += columns) {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (std::int64_t j = start; j < start + columns; ++j) {
+      const double m = mask.number(j);
+      if (std::isnan(m)) return false;
+      largest = std::max(largest, m);
+    }
+    if (std::abs(largest) > 1024) return false;
   }
   return true;
 }
@@ -60,18 +88,27 @@ bool find(const Match& match, const Node& node, Found& found) {
   found.k_transposed = k.rest[0];
   found.v = node.inputs[1];
   found.scale = product.factor * q.factor * k.factor;
+  if (std::abs(found.scale) > 1e9) return false;
+  // No factor and no mask widens what it meets.
+  if (graph.type(softmax->inputs[0]) != graph.type(matmul->outputs[0])) return false;
+  if (graph.type(matmul->inputs[0]) != graph.type(found.q)) return false;
+  if (graph.type(matmul->inputs[1]) != graph.type(found.k_transposed)) return false;
   const Shape &qs = graph.type(found.q).shape, &ks = graph.type(found.k_transposed).shape;
   const Shape& vs = graph.type(found.v).shape;
   if (qs.size() != 4 || ks.size() != 4 || vs.size() != 4) return false;
   if (qs[0] != ks[0] || qs[1] != ks[1] || vs[0] != qs[0] || vs[1] != qs[1]) return false;
-  if (found.mask && !is_float(graph.type(found.mask).dtype)) return false;
-  if (is_causal_mask(match, found.mask)) {
+  if (element_count(qs) == 0 || element_count(ks) == 0 || element_count(vs) == 0) return false;
+  if (!found.mask) return true;
+  // Of a mask that is fed or computed nobody knows what its rows show; one that depends on
+  // parameters would lose its gradient as well.
+  if (!graph.is_constant(found.mask)) return false;
+  const HostTensor& mask = *graph.value(found.mask).constant;
+  if (is_causal_mask(mask, qs[2], ks[3])) {
     found.causal = true;
     found.mask = {};
+    return true;
   }
-  // A mask that depends on parameters would lose its gradient.
-  return !found.mask || graph.is_constant(found.mask) ||
-         graph.value(found.mask).kind == ValueKind::input;
+  return shows_in_every_row(mask);
 }
 
 }  // namespace

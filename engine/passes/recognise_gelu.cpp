@@ -8,21 +8,46 @@
 namespace tandem {
 namespace {
 
-constexpr double tolerance = 1e-3;
-bool near(double a, double b) { return std::abs(a - b) <= tolerance * std::abs(b); }
+constexpr double sqrt_half = 0.70710678118654752440;
+constexpr double sqrt_two_over_pi = 0.79788456080286535588;
+constexpr double cubic = 0.044715;
+
+/// One unit in the last place of 1.
+double last_place(DType dtype) {
+  switch (dtype) {
+    case DType::float64:
+      return 0x1p-52;
+    case DType::float16:
+      return 0x1p-10;
+    case DType::bfloat16:
+      return 0x1p-7;
+    default:
+      return 0x1p-23;
+  }
+}
+
+/// `factor` is `wanted`, a number that no float type holds, as the type of the chain rounds it: a
+/// constant is off by half a last place at most, two of them by one. Where x / sqrt 2 is off by
+/// the factor 1 + e, Gelu is off by e x^2 phi(x), at most 0.3 e: less than half a last place of 1,
+/// which the chain's own 1 + erf loses as well. A decimal of fewer digits than the type holds
+/// (1.4142 in float32) is another number; that chain stays as it is.
+bool is_rounded(double factor, double wanted, DType dtype) {
+  return std::abs(factor - wanted) <= last_place(dtype) * wanted;
+}
 
 /// x where value = Erf(x / sqrt 2).
 ValueId erf_argument(const Match& match, ValueId value) {
   const Node* erf = match.is(value, "Erf");
   if (erf == nullptr) return {};
   const Match::Product p = match.product(erf->inputs[0], 1);
-  return p.rest.size() == 1 && near(p.factor, 0.70710678) ? p.rest[0] : ValueId{};
+  const DType dtype = match.graph().type(value).dtype;
+  return p.rest.size() == 1 && is_rounded(p.factor, sqrt_half, dtype) ? p.rest[0] : ValueId{};
 }
 
 /// Is value = 0.044715 x^3?
 bool is_cubic(const Match& match, ValueId value, ValueId x) {
   const Match::Product p = match.product(value);
-  if (!near(p.factor, 0.044715)) return false;
+  if (!is_rounded(p.factor, cubic, match.graph().type(value).dtype)) return false;
   if (p.rest.size() == 3)
     return std::all_of(p.rest.begin(), p.rest.end(), [&](ValueId v) { return v == x; });
   if (p.rest.size() != 1) return false;
@@ -35,7 +60,8 @@ ValueId tanh_argument(const Match& match, ValueId value) {
   const Node* tanh = match.is(value, "Tanh");
   if (tanh == nullptr) return {};
   const Match::Product p = match.product(tanh->inputs[0], 1);
-  if (p.rest.size() != 1 || !near(p.factor, 0.7978845608)) return {};
+  const DType dtype = match.graph().type(value).dtype;
+  if (p.rest.size() != 1 || !is_rounded(p.factor, sqrt_two_over_pi, dtype)) return {};
   const Node* sum = match.is(p.rest[0], "Add");
   if (sum == nullptr) return {};
   if (is_cubic(match, sum->inputs[1], sum->inputs[0])) return sum->inputs[0];
@@ -51,7 +77,7 @@ struct Found {
 Found find(const Match& match, const Node& node) {
   if (node.op->name != "Mul") return {};
   const Match::Product p = match.product(node.outputs[0]);
-  if (p.rest.size() != 2 || !near(p.factor, 0.5)) return {};
+  if (p.rest.size() != 2 || p.factor != 0.5) return {};
   for (int i = 0; i < 2; ++i) {
     const ValueId x = p.rest[i];
     const Node* plus_one = match.is(p.rest[1 - i], "Add");

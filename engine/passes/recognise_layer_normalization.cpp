@@ -44,6 +44,7 @@ Normalised find_normalised(const Match& match, ValueId value) {
       match.other_where(*sum, [&](ValueId v) { return match.number(v).has_value(); });
   if (!variance) return {};
   result.epsilon = *match.number(variance == sum->inputs[0] ? sum->inputs[1] : sum->inputs[0]);
+  if (!(result.epsilon >= 0 && std::isfinite(result.epsilon))) return {};
   const Node* mean = match.is(variance, "ReduceMean");
   if (mean == nullptr || trailing_axis(match, *mean) != result.axis) return {};
   ValueId difference;
@@ -52,7 +53,13 @@ Normalised find_normalised(const Match& match, ValueId value) {
   } else if (const Node* square = match.is(mean->inputs[0], "Mul")) {
     if (square->inputs[0] == square->inputs[1]) difference = square->inputs[0];
   }
-  if (!difference || centred(match, difference).x != result.x) return {};
+  if (!difference) return {};
+  const Normalised again = centred(match, difference);
+  if (again.x != result.x || again.axis != result.axis) return {};
+  // Neither epsilon nor the exponent widens what it meets.
+  const Graph& graph = match.graph();
+  if (graph.type(root->inputs[0]) != graph.type(variance)) return {};
+  if (graph.type(mean->inputs[0]) != graph.type(difference)) return {};
   return result;
 }
 
@@ -91,7 +98,7 @@ Graph recognise_layer_normalization(const Graph& graph, PassContext& context) {
         if (scale && !has_normalised_shape(graph, bias, found)) scale = {};
       }
     }
-    if (!scale) return false;
+    if (!scale || graph.type(found.x).elements() == 0) return false;
     const std::vector<NodeId> others = match.interior(node.outputs[0], {found.x, scale, bias});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);

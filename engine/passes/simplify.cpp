@@ -67,13 +67,13 @@ ValueId simpler(GraphRewrite& to, const Match& match, const Node& node) {
       return is_identity_permutation(both) ? source : to.builder().transpose(source, both);
     }
   }
-  if ((op == "Mul" || op == "Div") && same_type && match.is_number(node.inputs[1], 1.0, 0)) {
+  if ((op == "Mul" || op == "Div") && same_type && match.is_number(node.inputs[1], 1.0)) {
     return to.mapped(x);
   }
   if ((op == "Add" || op == "Sub") && same_type && match.is_number(node.inputs[1], 0.0)) {
     return to.mapped(x);
   }
-  if ((op == "Mul" && match.is_number(x, 1.0, 0)) || (op == "Add" && match.is_number(x, 0.0))) {
+  if ((op == "Mul" && match.is_number(x, 1.0)) || (op == "Add" && match.is_number(x, 0.0))) {
     if (graph.type(node.inputs[1]) == y_type) return to.mapped(node.inputs[1]);
   }
   return {};

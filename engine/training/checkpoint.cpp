@@ -218,7 +218,10 @@ void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64
   if (keep > 0 && names.size() > static_cast<std::size_t>(keep)) {
     for (std::size_t i = 0; i + keep < names.size(); ++i) {
       if (best > 0 && names[i] == checkpoint_name(best)) continue;
-      remove_all(folder + "/" + names[i]);
+      // Under a name of its own first: what is called step-N is whole.
+      const std::string leaving = folder + "/" + names[i] + std::string(unfinished);
+      rename_path(folder + "/" + names[i], leaving);
+      remove_all(leaving);
       removed = true;
     }
   }

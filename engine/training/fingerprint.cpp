@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "engine/formats/json_file.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -24,8 +25,8 @@ std::string dump(const Json& json) {
 }
 
 Json json_of(const StructureRecord& record) {
-  Json facts = Json::object();
-  for (const auto& [name, text] : record.facts) facts[name] = text;
+  Json facts = Json::array();  // in the order in which they are compared
+  for (const auto& [name, text] : record.facts) facts.push_back(Json::array({name, text}));
   return Json::array({record.id, record.name, std::move(facts)});
 }
 
@@ -106,12 +107,27 @@ Json json_of(const SplitFingerprint& split) {
   return {{"samples", split.samples}, {"files", std::move(files)}};
 }
 
-SplitFingerprint split_of(const Json& json) {
+SplitFingerprint split_of(const JsonItem& json) {
   SplitFingerprint split;
-  split.samples = json.at("samples");
-  for (const Json& file : json.at("files"))
-    split.files.push_back({file.at("array"), file.at("name"), file.at("bytes"), file.at("ends")});
+  split.samples = static_cast<std::int64_t>(json.at("samples").natural());
+  for (const JsonItem& file : json.at("files").list()) {
+    split.files.push_back({file.at("array").any_text(), file.at("name").any_text(),
+                           file.at("bytes").natural(), file.at("ends").text()});
+  }
   return split;
+}
+
+std::map<std::string, std::string> texts_of(const JsonItem& json) {
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, text] : json.object()) texts[name] = text.any_text();
+  return texts;
+}
+
+/// The items of a list of `count`.
+std::vector<JsonItem> items_of(const JsonItem& json, std::size_t count) {
+  std::vector<JsonItem> items = json.list();
+  if (items.size() != count) json.refuse("not as long as it has to be", std::to_string(count));
+  return items;
 }
 
 /// As many numbers as both have: 0.10.2 is newer than 0.9.
@@ -125,29 +141,31 @@ bool is_newer(const std::string& a, const std::string& b) {
   return numbers(a) > numbers(b);
 }
 
-Fingerprint parse(const std::string& text) {
-  const Json json = Json::parse(text);
+Fingerprint parse(const JsonItem& json) {
   Fingerprint result;
-  result.format = json.at("format");
-  result.program = json.at("program");
+  result.format = static_cast<int>(json.at("format").natural(1, 1u << 30));
+  result.program = json.at("program").text();
   if (result.format != fingerprint_format) return result;
-  const Json& model = json.at("model");
-  result.model.sha256 = model.at("sha256");
-  result.model.count = model.at("count");
-  result.model.values = model.at("values").get<std::map<std::string, std::string>>();
-  for (const Json& record : model.at("records")) {
+  const JsonItem model = json.at("model");
+  result.model.sha256 = model.at("sha256").sha256();
+  result.model.count = model.at("count").natural();
+  result.model.values = texts_of(model.at("values"));
+  for (const JsonItem& record : model.at("records").list()) {
+    const std::vector<JsonItem> parts = items_of(record, 3);
     StructureRecord& added = result.model.records.emplace_back();
-    added.id = record.at(0);
-    added.name = record.at(1);
-    for (const auto& [name, fact] : record.at(2).items())
-      added.facts.emplace_back(name, fact.get<std::string>());
+    added.id = parts[0].any_text();
+    added.name = parts[1].any_text();
+    for (const JsonItem& fact : parts[2].list()) {
+      const std::vector<JsonItem> pair = items_of(fact, 2);
+      added.facts.emplace_back(pair[0].any_text(), pair[1].any_text());
+    }
   }
-  const Json& data = json.at("data");
+  const JsonItem data = json.at("data");
   result.data.train = split_of(data.at("train"));
   result.data.eval = split_of(data.at("eval"));
-  result.data.fields = data.at("fields").get<std::map<std::string, std::string>>();
-  for (const Json& change : json.at("accepted"))
-    result.accepted.push_back({change.at("step"), change.at("change")});
+  result.data.fields = texts_of(data.at("fields"));
+  for (const JsonItem& change : json.at("accepted").list())
+    result.accepted.push_back({change.at("step").natural(), change.at("change").any_text()});
   return result;
 }
 
@@ -225,14 +243,8 @@ WrittenFile write_fingerprint(const std::string& path, const Fingerprint& f) {
 
 FingerprintPtr read_fingerprint(const std::string& path) {
   const std::string file = path + "/" + fingerprint_file;
-  try {
-    return std::make_shared<const Fingerprint>(parse(read_file(file, most_file_bytes)));
-  } catch (const Json::exception& e) {
-    Diagnostic d;
-    d.file = file;
-    d.message = std::string("unreadable fingerprint: ") + e.what();
-    throw Error(ErrorKind::data, std::move(d));
-  }
+  const JsonFile json(file, {.bytes = most_file_bytes, .values = std::size_t{1} << 23, .depth = 8});
+  return std::make_shared<const Fingerprint>(parse(json.root()));
 }
 
 bool is_comparable(const Fingerprint* before) {

@@ -151,18 +151,19 @@ TrainingResult Training::Impl::train() {
     my.last_loss = result.loss;
     if (logged || !std::isfinite(result.loss)) my.log_step(result);
     my.refuse_bad_loss(result);
-    my.look_at_states(result, logged);
     if (result.loss_scale)
       my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
     my.position.skipped_in_a_row = my.scale_watch.in_a_row();
     if (watch != nullptr) my.say(watch->report(result.step));
+    my.look_at_states(result, logged);  // reads through the devices, whose record is reported first
     if (eval_every.due(my.position.step) && !goes_on()) break;
-    if (save_every.due(my.position.step)) my.save(false);
     if (my.is_interrupted()) break;
     if (my.config.max_seconds && seconds_since(my.started) > *my.config.max_seconds) {
       my.say("stopped: max_time has passed");
       break;
     }
+    // The save of the last step comes after its evaluation, of which it records the best.
+    if (save_every.due(my.position.step) && !last) my.save(false);
   }
   my.runner->stop();
   const bool evaluated = my.evaluated_step == my.position.step && !my.last_evaluation.empty();

@@ -48,10 +48,12 @@ void refuse_other_split(const TrainingPosition& before, const TrainingPosition& 
     refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
 }
 
-/// Throws where the data ends before the place where the run stopped, or where so many epochs of it
-/// are more steps than can be counted.
+/// Throws where the data ends before the place where the run stopped, where it has fewer samples up
+/// to there than were seen, or where so many epochs of it are more steps than can be counted.
 void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
                         std::int64_t steps_per_epoch, const std::string& checkpoint) {
+  constexpr const char* same_data =
+      "resume with the data of the first run, or start a new run without --resume";
   Diagnostic d;
   d.file = checkpoint + "/state.json";
   if (before.data.sample >= samples) {
@@ -59,7 +61,19 @@ void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
     d.message = "the run stopped behind the last sample of this training data";
     d.expected = fmt::format("a sample below {}", samples);
     d.got = std::to_string(before.data.sample);
-    d.fix = "resume with the data of the first run, or start a new run without --resume";
+    d.fix = same_data;
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  std::int64_t seen = 0;  // drop_last leaves some out
+  if (!__builtin_mul_overflow(before.data.epoch, samples, &seen) &&
+      !__builtin_add_overflow(seen, before.data.sample, &seen) &&
+      before.samples > static_cast<std::uint64_t>(seen)) {
+    d.path = "samples";
+    d.message = "the run has seen more samples than this training data has up to its place";
+    d.expected = fmt::format("at most {}: {} epochs of {} and {}", seen, before.data.epoch, samples,
+                             before.data.sample);
+    d.got = std::to_string(before.samples);
+    d.fix = same_data;
     throw Error(ErrorKind::usage, std::move(d));
   }
   const std::int64_t most = (std::numeric_limits<std::int64_t>::max() >> 1) / steps_per_epoch;

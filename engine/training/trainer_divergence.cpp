@@ -70,7 +70,12 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
 void Training::Impl::look_at_states(const StepResult& result, bool logged) {
   const bool norm_is_bad =
       result.gradient_norm && !std::isfinite(*result.gradient_norm) && !result.loss_scale;
-  if (norm_is_bad || (logged && !watch.look(place()))) refuse_bad_states();
+  if (norm_is_bad) refuse_bad_states();
+  if (!logged) return;
+  const std::uint64_t copied = copied_bytes();
+  const bool finite = watch.look(place());
+  other_bytes += copied_bytes() - copied;
+  if (!finite) refuse_bad_states();
 }
 
 void Training::Impl::refuse_bad_states() {

@@ -52,8 +52,9 @@ struct Training::Impl {
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
                                         logged_at = started;
   std::uint64_t logged_samples = 0;
-  std::uint64_t first_step = 0;   // of this process: what it had before
-  std::uint64_t other_bytes = 0;  // that devices copied before the first step and to evaluate
+  std::uint64_t first_step = 0;  // of this process: what it had before
+  /// That devices copied before the first step, to evaluate and to look at states.
+  std::uint64_t other_bytes = 0;
 
   TrainingResult train();
   /// Asks hooks.stop_requested, unless it has said so already.

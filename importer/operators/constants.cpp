@@ -150,13 +150,15 @@ void mod(NodeContext& node) {
   if (b.type().elements() != 1 && a.shape() != b.shape()) {
     node.unsupported("operands of different shapes");
   }
+  const Shape shape = *broadcast_shape(a.shape(), b.shape());  // of a's elements, maybe more axes
   std::vector<std::int64_t> index(static_cast<std::size_t>(a.type().elements()));
   if (is_float(a.dtype())) {
     std::int64_t i = 0;
-    node.out(0, node.constant(map_numbers(a, [&](double x) {
+    const HostTensor rests = map_numbers(a, [&](double x) {
       const double divisor = b.number(b.type().elements() == 1 ? 0 : i++);
       return c_like ? std::fmod(x, divisor) : floored_remainder(x, divisor);
-    })));
+    });
+    node.out(0, node.constant(rests.reshaped(shape)));
     return;
   }
   const std::vector<std::int64_t> x = a.integers(), y = b.integers();
@@ -166,7 +168,7 @@ void mod(NodeContext& node) {
     const std::int64_t rest = divisor == -1 ? 0 : x[i] % divisor;
     index[i] = !c_like && rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
   }
-  node.out(0, node.constant(HostTensor::from(a.shape(), index).converted(a.dtype())));
+  node.out(0, node.constant(HostTensor::from(shape, index).converted(a.dtype())));
 }
 
 void non_zero(NodeContext& node) {
@@ -200,9 +202,15 @@ void reduce_prod(NodeContext& node) {
   }
   const bool whole = axes.empty() || axes.size() == x.shape().size();
   if (!whole) node.unsupported("over some of several axes");
+  const Shape shape(node.integer("keepdims", 1) != 0 ? x.shape().size() : 0, 1);
+  if (x.dtype() == DType::int64) {  // a double holds no more than 53 bits of it
+    std::uint64_t product = 1;
+    for (const std::int64_t factor : x.integers()) product *= static_cast<std::uint64_t>(factor);
+    const auto wrapped = static_cast<std::int64_t>(product);
+    return node.out(0, node.constant(HostTensor::from<std::int64_t>(shape, {wrapped})));
+  }
   double product = 1;
   for (std::int64_t i = 0; i < x.type().elements(); ++i) product *= x.number(i);
-  const Shape shape(node.integer("keepdims", 1) != 0 ? x.shape().size() : 0, 1);
   node.out(0, node.constant(HostTensor::from<double>(shape, {product}).converted(x.dtype())));
 }
 

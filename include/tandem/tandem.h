@@ -67,7 +67,9 @@ struct TrainOptions {
   /// Resume although the model or the data have changed since the checkpoint was written; without
   /// it that is Error{usage}. The log and later checkpoints tell what was accepted.
   bool accept_changes = false;
-  bool dry_run = false;  // everything up to the first step
+  /// Everything up to the first step. Of a run directory only whether it can be made, or the run in
+  /// it resumed.
+  bool dry_run = false;
   /// With each line of the log also what the operators of that step took, and how many ids and rows
   /// look-ups in tables and their updates had.
   bool log_operators = false;

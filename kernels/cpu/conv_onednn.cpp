@@ -99,6 +99,28 @@ void choose_for_width(PrimitiveDesc& desc, const Descs& d,
   }
 }
 
+/// oneDNN's own kernels for 1 x 1 windows copy the positions that a stride meets into the
+/// scratchpad, in whole blocks of channels: with a part of a block the copies run past the
+/// scratchpad, weight gradients are wrong, and some calls do not end.
+bool copies_parts_of_blocks(const Descs& d) {
+  const auto no_blocks = [](std::int64_t channels) { return channels % 16 != 0; };
+  return std::any_of(d.strides.begin(), d.strides.end(), [](std::int64_t s) { return s != 1; }) &&
+         (d.weight.get_ndims() > d.x.get_ndims() || no_blocks(d.x.get_dims()[1]) ||
+          no_blocks(d.y.get_dims()[1]));
+}
+
+/// Leaves the implementations that the shape or the width of the maps forbids for the next one.
+template <class PrimitiveDesc>
+void choose(PrimitiveDesc& desc, const Descs& d,
+            std::initializer_list<std::string_view> written_out) {
+  const auto is_forbidden = [&] {
+    return copies_parts_of_blocks(d) &&
+           std::string_view(desc.impl_info_str()).find("jit_1x1") != std::string_view::npos;
+  };
+  choose_for_width(desc, d, written_out);
+  while (is_forbidden() && desc.next_impl()) choose_for_width(desc, d, written_out);
+}
+
 class OneDnnConvolution final : public PreparedKernel {
  public:
   OneDnnConvolution(const KernelRequest& request, const Convolution& c, const Layout& x,
@@ -188,11 +210,11 @@ class OneDnnConvolution final : public PreparedKernel {
     // The convolution by im2col keeps NaN in a Relu that is written in C++ and by far the fastest.
     auto attributes = forward_attributes(c, d, true);
     auto desc = forward_desc(engine_, d, d.any_weight, attributes);
-    choose_for_width(desc, d, {"brg"});
+    choose(desc, d, {"brg"});
     if (c.relu && !is_by_gemm(desc)) {
       attributes = forward_attributes(c, d, false);
       desc = forward_desc(engine_, d, d.any_weight, attributes);
-      choose_for_width(desc, d, {"brg"});
+      choose(desc, d, {"brg"});
     }
     // The batched-product kernels read the tap layout as fast as their own blocks.
     if (c.group == 1 && c.weight[1] % 16 == 0 && !is_by_gemm(desc) && !is_wide(d)) {
@@ -214,7 +236,7 @@ class OneDnnConvolution final : public PreparedKernel {
     dnnl::convolution_backward_data::primitive_desc desc(
         engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
         d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
-    choose_for_width(desc, d, {"brg"});
+    choose(desc, d, {"brg"});
     call_ = {engine_,
              dnnl::convolution_backward_data(desc),
              desc.scratchpad_desc(),
@@ -229,7 +251,7 @@ class OneDnnConvolution final : public PreparedKernel {
     dnnl::convolution_backward_weights::primitive_desc desc(
         engine_, dnnl::algorithm::convolution_direct, d.x, d.any_weight, d.y, d.strides,
         d.dilations, d.pads_begin, d.pads_end, hint, onednn_attributes());
-    choose_for_width(desc, d, {"brg", "jit:"});
+    choose(desc, d, {"brg", "jit:"});
     call_ = {engine_,
              dnnl::convolution_backward_weights(desc),
              desc.scratchpad_desc(),

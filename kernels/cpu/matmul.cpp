@@ -13,9 +13,10 @@ namespace {
 
 using Strides = std::vector<std::int64_t>;
 
-/// One batch axis: extent and the strides of a, b and y (0 where an operand is broadcast).
+/// One batch axis: extent and the strides of a, b, y and ReluGrad's multiplier (0 where an operand
+/// is broadcast or absent).
 struct Axis {
-  std::int64_t extent, a, b, y;
+  std::int64_t extent, a, b, y, multiplier;
 };
 
 /// A MatMul as a list of equal products.
@@ -52,7 +53,9 @@ std::int64_t stride_at(const Matrices& m, std::size_t rank, std::size_t axis) {
   return m.strides[axis - missing];
 }
 
-Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Operand& y_operand) {
+/// `multiplier` has y's shape, and its unit stride where y has it; null: none.
+Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Operand& y_operand,
+                   const Operand* multiplier = nullptr) {
   const Matrices a = matrices(a_operand, true), b = matrices(b_operand, false);
   Matrices y{y_operand.type.shape, y_operand.layout.strides};
   if (a_operand.type.rank() == 1) {
@@ -66,6 +69,9 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
     y.strides.push_back(0);
   }
   const std::size_t rank = y.shape.size();
+  assert(multiplier == nullptr || multiplier->type.rank() == rank);
+  const Strides none(rank, 0);
+  const Strides& factor = multiplier != nullptr ? multiplier->layout.strides : none;
   Batched result;
   GemmShape& s = result.shape;
   s.m = y.shape[rank - 2];
@@ -77,9 +83,12 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
   s.b_n = b.strides.back();
   s.c_m = y.strides[rank - 2];
   s.c_n = y.strides[rank - 1];
+  s.multiplier_m = factor[rank - 2];
+  s.multiplier_n = factor[rank - 1];
   for (std::size_t i = 0; i + 2 < rank; ++i) {
     if (y.shape[i] == 1) continue;
-    result.axes.push_back({y.shape[i], stride_at(a, rank, i), stride_at(b, rank, i), y.strides[i]});
+    result.axes.push_back(
+        {y.shape[i], stride_at(a, rank, i), stride_at(b, rank, i), y.strides[i], factor[i]});
   }
   // Axes that b does not have become rows where the strides go on.
   while (!result.axes.empty() && result.axes.back().b == 0) {
@@ -87,7 +96,9 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
     if (s.m == 1) {
       s.a_m = axis.a;
       s.c_m = axis.y;
-    } else if (axis.a != s.a_m * s.m || axis.y != s.c_m * s.m) {
+      s.multiplier_m = axis.multiplier;
+    } else if (axis.a != s.a_m * s.m || axis.y != s.c_m * s.m ||
+               axis.multiplier != s.multiplier_m * s.m) {
       break;
     }
     s.m *= axis.extent;
@@ -102,6 +113,8 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
     s.b_n = s.b_k == 1 ? s.k : 1;
     if (s.c_m != 1) s.c_n = 1;
   }
+  if (s.m == 1) s.multiplier_m = s.c_m;
+  if (s.n == 1) s.multiplier_n = s.c_n;
   if (s.k == 1) {
     s.a_k = s.a_m == 1 ? s.m : 1;
     s.b_k = s.b_n == 1 ? s.n : 1;
@@ -118,6 +131,7 @@ class ProductKernel : public PreparedKernel {
     if (s.c_m != 1 && s.c_n != 1) {  // neither axis of y has neighbours: through a dense copy
       scatter_m_ = s.c_m;
       scatter_n_ = s.c_n;
+      assert(s.multiplier_m == 0 && s.multiplier_n == 0);  // it would have no neighbours either
       s.c_m = s.n;
       s.c_n = 1;
     }
@@ -151,6 +165,7 @@ class ProductKernel : public PreparedKernel {
       x.a += index * axis.a;
       x.b += index * axis.b;
       x.c += index * axis.y;
+      if (x.multiplier != nullptr) x.multiplier += index * axis.multiplier;
     }
     if (scatter_n_ == 0) {
       run_gemm(plan_, x, workspace);
@@ -267,10 +282,10 @@ std::optional<std::string> refuse_gemm(const KernelRequest& request) {
 }
 
 std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
-  Batched batched = take_apart(request.inputs[0], request.inputs[1], request.outputs[0]);
+  const bool masked = request.inputs.size() > 3 && request.inputs[3].present;
+  Batched batched = take_apart(request.inputs[0], request.inputs[1], request.outputs[0],
+                               masked ? &request.inputs[3] : nullptr);
   batched.shape.bias_n = 1;
-  batched.shape.multiplier_m = batched.shape.c_m;
-  batched.shape.multiplier_n = batched.shape.c_n;
   return std::make_unique<GemmKernel>(std::move(batched), request);
 }
 

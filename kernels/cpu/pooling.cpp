@@ -31,6 +31,15 @@ const Operand& large_map(const KernelRequest& request, PoolingKind kind) {
   return kind == PoolingKind::average_gradient ? request.outputs[0] : request.inputs[0];
 }
 
+/// A map of one position is row-major as well, so that all maps are asked.
+bool is_all_channels_last(const KernelRequest& request) {
+  const auto is_last = [](const Operand& map) {
+    return !map.present || is_channels_last(map.layout, map.type.shape);
+  };
+  return std::all_of(request.inputs.begin(), request.inputs.end(), is_last) &&
+         is_last(request.outputs[0]);
+}
+
 std::optional<std::string> refuse(const KernelRequest& request) {
   const PoolingKind kind = kind_of(request.node->op->name);
   if (kind == PoolingKind::maximum && request.outputs.size() > 1 && request.outputs[1].present) {
@@ -76,7 +85,7 @@ class PoolingKernel final : public PreparedKernel {
     p.count_padding = (p.kind == PoolingKind::average || p.kind == PoolingKind::average_gradient) &&
                       attributes.flag("count_include_pad");
     const std::int64_t in = p.rows.in * p.columns.in, out = p.rows.out * p.columns.out;
-    if (is_channels_last(large.layout, x)) {
+    if (is_all_channels_last(request)) {
       p.lanes = p.x_column = p.y_column = x[1];
       maps_ = x[0];
     } else {

@@ -1,5 +1,5 @@
-// Pooling of one map, compiled once for each instruction set: plain loops over lanes that the compiler
-// turns into vectors. Included inside a namespace and a `#pragma GCC target` region.
+// Pooling of one map, compiled once for each instruction set: plain loops over lanes that the
+// compiler turns into vectors. Included inside a namespace and a `#pragma GCC target` region.
 
 /// Taps first..last of the window at output position `at` that meet data.
 struct Taps {
@@ -42,7 +42,10 @@ inline std::int64_t y_at(const Pooling& p, std::int64_t oh, std::int64_t ow) {
 
 /// The larger of both; NaN stays, whichever holds it.
 inline void maximum_into(float* __restrict to, const float* __restrict from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = (from[i] > to[i]) | (from[i] != from[i]) ? from[i] : to[i];
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float larger = from[i] > to[i] ? from[i] : to[i];  // of NaN the one in `to` alone
+    to[i] = from[i] != from[i] ? from[i] : larger;
+  }
 }
 
 inline void add_into(float* __restrict to, const float* __restrict from, float factor,
@@ -50,11 +53,12 @@ inline void add_into(float* __restrict to, const float* __restrict from, float f
   for (std::int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
-/// Where x equals y (or both are NaN) for the first time the lane's rest of dy goes to dx and is used up.
+/// Where x is y for the first time the lane's rest of dy goes to dx and is used up. y is a copy of
+/// one of the window's elements, the first of equal ones, so that bits tell it, NaN included.
 inline void give_to_first(float* __restrict dx, float* __restrict rest, const float* __restrict x,
                           const float* __restrict y, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) {
-    const bool hit = (x[i] == y[i]) | ((x[i] != x[i]) & (y[i] != y[i]));
+    const bool hit = __builtin_bit_cast(int, x[i]) == __builtin_bit_cast(int, y[i]);
     dx[i] += hit ? rest[i] : 0.0f;
     rest[i] = hit ? 0.0f : rest[i];
   }
@@ -117,11 +121,10 @@ void maximum_gradient(const PoolingMap& m) {
 
 inline float reciprocal_count(const Pooling& p, std::int64_t oh, std::int64_t ow, const Taps& rows,
                               const Taps& columns) {
-  const std::int64_t count =
-      p.count_padding
-          ? padded_taps(p.rows, oh) * padded_taps(p.columns, ow)
-          : std::max<std::int64_t>(rows.last - rows.first, 0) *
-                std::max<std::int64_t>(columns.last - columns.first, 0);
+  const std::int64_t count = p.count_padding
+                                 ? padded_taps(p.rows, oh) * padded_taps(p.columns, ow)
+                                 : std::max<std::int64_t>(rows.last - rows.first, 0) *
+                                       std::max<std::int64_t>(columns.last - columns.first, 0);
   return count > 0 ? 1.0f / static_cast<float>(count) : 0.0f;
 }
 
@@ -158,11 +161,13 @@ using MapFunction = void (*)(const PoolingMap&);
 constexpr std::int64_t few = 17;  // lanes 1..16 have functions of their own
 
 template <int... lanes>
-constexpr std::array<MapFunction, sizeof...(lanes)> maxima_of(std::integer_sequence<int, lanes...>) {
+constexpr std::array<MapFunction, sizeof...(lanes)> maxima_of(
+    std::integer_sequence<int, lanes...>) {
   return {&maximum<lanes>...};
 }
 template <int... lanes>
-constexpr std::array<MapFunction, sizeof...(lanes)> gradients_of(std::integer_sequence<int, lanes...>) {
+constexpr std::array<MapFunction, sizeof...(lanes)> gradients_of(
+    std::integer_sequence<int, lanes...>) {
   return {&maximum_gradient<lanes>...};
 }
 
@@ -171,9 +176,17 @@ void pool_map(const PoolingMap& m) {
   static constexpr auto gradients = gradients_of(std::make_integer_sequence<int, few>{});
   const auto lanes = static_cast<std::size_t>(m.count < few ? m.count : 0);
   switch (m.pooling->kind) {
-    case PoolingKind::maximum: maxima[lanes](m); break;
-    case PoolingKind::maximum_gradient: gradients[lanes](m); break;
-    case PoolingKind::average: average(m); break;
-    case PoolingKind::average_gradient: average_gradient(m); break;
+    case PoolingKind::maximum:
+      maxima[lanes](m);
+      break;
+    case PoolingKind::maximum_gradient:
+      gradients[lanes](m);
+      break;
+    case PoolingKind::average:
+      average(m);
+      break;
+    case PoolingKind::average_gradient:
+      average_gradient(m);
+      break;
   }
 }

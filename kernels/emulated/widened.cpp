@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "engine/graph/half.h"
+#include "engine/operators/grouped_update.h"
 
 namespace tandem {
 namespace {
@@ -36,6 +37,8 @@ std::optional<std::string> refuse_widened(const Kernel& kernel, const KernelRequ
   if (request.node->body) return "a body of its own types";
   const AttributeValue* weight = request.attributes().find("weight");
   if (weight != nullptr) return "an update, which converts by itself";
+  if (request.attributes().find("split") != nullptr && request.attributes().flag("split"))
+    return "halves of a split table, which are no numbers by themselves";
   return kernel.refuse ? kernel.refuse(in_floats(request)) : std::nullopt;
 }
 
@@ -118,6 +121,15 @@ class Widened final : public PreparedKernel {
     };
     for (std::size_t i = 0; i < request.inputs.size(); ++i) add(request.inputs[i], inputs_, i);
     for (std::size_t i = 0; i < request.outputs.size(); ++i) add(request.outputs[i], outputs_, i);
+    // An output that overwrites an input does so in floats too: not all of it may be written.
+    for (const Alias& alias : aliases_of(*request.node)) {
+      for (Copy& y : outputs_) {
+        if (y.index != static_cast<std::size_t>(alias.output)) continue;
+        for (const Copy& x : inputs_) {
+          if (x.index == static_cast<std::size_t>(alias.input)) y.offset = x.offset;
+        }
+      }
+    }
     from_.resize(request.inputs.size());
     to_.resize(request.outputs.size());
     workspace_bytes = bytes;

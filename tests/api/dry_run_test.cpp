@@ -34,7 +34,9 @@ class DryRun : public ::testing::Test {
       } catch (const Error& error) {
         said[dry] = std::to_string(static_cast<int>(error.kind())) + " " + error.what();
       }
-      if (dry) EXPECT_EQ(files(), before) << run_dir;
+      if (dry) {
+        EXPECT_EQ(files(), before) << run_dir;
+      }
     }
     EXPECT_EQ(said[1], said[0]) << run_dir;
     return said[1];

@@ -69,11 +69,11 @@ TEST_F(PackedArrays, EveryCommandReadsWhatFieldsName) {
   for (const std::string& arguments :
        {"data check " + toml, "train " + toml + " --run-dir " + to, "eval " + to,
         "eval " + to + " --data " + npz,
-        "predict " + to + " --data " + npz + " --to " + to + ".npy"}) {
+        "predict " + to + " --data " + npz + " --to " + to + ".npz"}) {
     const Ended ended = run(arguments);
     EXPECT_EQ(ended.code, 0) << arguments << "\n" << ended.text;
   }
-  EXPECT_EQ(read_npy(to + ".npy").shape()[0], 360);
+  EXPECT_EQ(read_npz(to + ".npz").at(0).tensor.shape()[0], 360);
 }
 
 TEST_F(PackedArrays, AFieldThatIsTooLargeIsRefusedWithItsBytes) {

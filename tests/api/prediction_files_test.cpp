@@ -177,12 +177,15 @@ TEST_F(PredictionFilesTest, AStopLeavesNothing) {
   const std::string to = out("keep.tsv");
   write_file(to, "old");
   PredictOptions how = options(to);
-  how.on_progress = [&](std::int64_t, double part, double) {
-    EXPECT_LT(part, 1);  // in the middle
+  how.batch = 1;
+  int passes = 0;
+  how.on_progress = [&](std::int64_t, double, double) {
+    ++passes;
     how.stop.request_stop();
   };
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
               HasSubstr("interrupted"));
+  EXPECT_EQ(passes, 1);
   how.to = out("keep.npz");
   how.stop = StopToken();
   EXPECT_THAT(error_of([&] { predict_run(run_, how); }, ErrorKind::runtime),
@@ -259,7 +262,7 @@ TEST_F(PredictionFilesTest, ABrokenPlacementIsNamed) {
         text.substr(0, text.size() / 2)}) {
     write_file(path, broken);
     EXPECT_THAT(error_of([&] { evaluate_run(run_, {}); }, ErrorKind::usage),
-                AllOf(HasSubstr(path + ": "), HasSubstr("take a whole copy of the run directory")))
+                AllOf(HasSubstr(path + ":"), HasSubstr("take a whole copy of the run directory")))
         << broken;
   }
   fs::remove(path);

@@ -93,7 +93,7 @@ TEST(SessionKeysTest, AllThatIsRefusedIsSaidTogether) {
   for (const char* part :
        {"model: a Session", "batch_size: a Session", "micro_batch: a Session", "epochs: a Session",
         "checkpoint.every: a Session", "data.workers: a Session", "run_dir: a Session",
-        "accumulates", "feed arrays"})
+        "a step is one pass", "feed arrays"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 
@@ -154,7 +154,7 @@ std::vector<HonouredCase> honoured_cases() {
         "label_smoothing = 0.1, weight = 3.0 }]"}},
       {"float16",
        {"policy=FOLDER/policy.toml", "precision.compute=float16", "precision.loss_scale=1024.0",
-        "precision.keep_float32=[\"fc2**\"]"}},
+        "precision.keep_float32=[\"fc2.**\"]"}},
       {"other_device", {"policy=FOLDER/policy.toml", "threads=1"}},
   };
 }
@@ -166,7 +166,7 @@ class HonouredKeys : public ::testing::TestWithParam<HonouredCase> {
   HonouredKeys() {
     write_file(folder_ / "policy.toml",
                "policy = 1\ndevices = { gpu = { use = \"emulated:0\" } }\n"
-               "rules = [ { at = \"fc*\", on = \"gpu\" } ]\n");
+               "rules = [ { at = \"fc*.**\", on = \"gpu\" } ]\n");
     write_file(folder_ / "train.toml", "model = \"" + model + R"toml("
 [data]
 kind = "npz"

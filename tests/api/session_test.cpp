@@ -277,15 +277,6 @@ TEST(SessionErrorsTest, ALossThatIsNotFiniteNamesItsStep) {
   EXPECT_NEAR(session.step(training_digits().batch(0, 8)), 2.3, 0.3);  // it goes on from there
 }
 
-TEST(SessionErrorsTest, InfiniteFeedsDiverge) {
-  Session session = open(8);
-  auto feeds = training_digits().batch(0, 8);
-  feeds["image"] =
-      Array::of({8, 1, 8, 8}, std::vector<float>(512, std::numeric_limits<float>::quiet_NaN()));
-  EXPECT_THAT(error_of([&] { session.step(feeds); }, ErrorKind::diverged),
-              HasSubstr("at step 1: expected a number, got nan"));
-}
-
 /// Products in float16, on an emulated device.
 std::vector<std::string> in_float16(const testing::TemporaryFolder& folder) {
   std::ofstream(folder / "policy.toml") << "policy = 1\n"

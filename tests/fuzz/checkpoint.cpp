@@ -58,10 +58,15 @@ class Choices {
     return value;
   }
   std::size_t below(std::size_t limit) { return limit > 0 ? number(2) % limit : 0; }
+  /// Without what marks a library's text: its own words must not look like one.
   std::string text() {
     const std::size_t bytes = std::min<std::size_t>(number(1) % 32, size_ - at_);
     at_ += bytes;
-    return {reinterpret_cast<const char*>(data_) + at_ - bytes, bytes};
+    std::string text(reinterpret_cast<const char*>(data_) + at_ - bytes, bytes);
+    for (char& c : text) {
+      if (c == '.' || c == ':' || c == '_' || c == ' ') c = 'x';
+    }
+    return text;
   }
 
  private:

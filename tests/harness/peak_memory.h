@@ -2,7 +2,6 @@
 #pragma once
 
 #include <malloc.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,16 +9,17 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <new>
+#include <optional>
 #include <string>
 
 #include "tests/harness/allocation_count.h"
+#include "tests/harness/few_addresses.h"
 
 namespace tandem::testing {
 
 /// In bytes: the most that was resident at once, beyond what was before `work`. Runs it in a
 /// process that is forked off, which ends behind it: what it changes in memory is lost. The
-/// greatest number where it threw, or took more than 16 GiB of addresses.
+/// greatest number where it threw, or wanted more than 16 GiB of addresses besides.
 template <class F>
 std::size_t peak_memory_of(F&& work) {
   const auto kilobytes = [](const std::string& wanted) {
@@ -36,8 +36,8 @@ std::size_t peak_memory_of(F&& work) {
   const pid_t child = fork();
   if (child == 0) {
     std::size_t peak = std::numeric_limits<std::size_t>::max();
-    const rlimit limit{std::size_t{16} << 30, std::size_t{16} << 30};
-    if (counts_allocations()) setrlimit(RLIMIT_AS, &limit);
+    std::optional<FewAddresses> few;
+    if (counts_allocations()) few.emplace(std::size_t{16} << 30);
     malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << "5";  // VmHWM starts at what is resident now
     const std::size_t before = kilobytes("VmRSS:");

@@ -58,15 +58,10 @@ class PoisonExceptions {
  public:
   PoisonExceptions();
   static const char* path();
-  /// Whether the line is listed; its pattern counts as needed from then on.
-  bool allows(const std::string& line);
-  /// Patterns of the operator for kernels of these families ("cuda") that nothing needed.
-  std::vector<std::string> not_needed(const std::string& op,
-                                      const std::set<std::string>& families) const;
+  bool allows(const std::string& line) const;
 
  private:
   std::vector<std::string> patterns_;
-  std::set<std::string> needed_;
 };
 
 }  // namespace tandem::testing

@@ -126,8 +126,7 @@ files = [ "digits_train.npz" ]
 [data.eval]
 files = [ "digits_test.npz" ]
 [data.fields]
-image  = { from = "images", as = [ "scale(1/16)" ]
-  }
+image  = { from = "images", as = [ "scale(1/16)" ] }
 labels = "labels"
 [eval]
 metrics = [ "accuracy" ]

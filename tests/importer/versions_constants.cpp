@@ -126,6 +126,17 @@ void add_remainders(Rows& rows) {
                   .outputs = {floats({2}, {0.5, 1.5})},
                   .note = "real numbers, one divisor",
                   .known = true});
+  rows.push_back({.op = "Mod",
+                  .inputs = {integers({3}, {7, 8, 9}), integers({1, 1}, {4})},
+                  .outputs = {integers({1, 3}, {3, 0, 1})},
+                  .note = "one divisor with more axes",
+                  .known = true});
+  rows.push_back({.op = "Mod",
+                  .first = 28,
+                  .inputs = {x, floats({1, 1}, {2})},
+                  .outputs = {floats({1, 2}, {0.5, 1.5})},
+                  .note = "real numbers, one divisor with more axes",
+                  .known = true});
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
   rows.push_back(
       {.op = "Mod",
@@ -172,6 +183,12 @@ void add_others(Rows& rows) {
                     .note = "axes as input",
                     .known = true});
   }
+  const std::int64_t large = (std::int64_t{1} << 62) + 1;  // a double has 53 bits
+  rows.push_back({.op = "ReduceProd",
+                  .inputs = {HostTensor::from<std::int64_t>({2}, {large, 4})},
+                  .outputs = {integers({1}, {4})},
+                  .note = "64 bits, modulo 2^64",
+                  .known = true});
   rows.push_back({.op = "ReduceProd",
                   .first = 18,
                   .inputs = {floats({3}, {2, -3, 4})},

@@ -45,6 +45,18 @@ TEST(Conv, Pointwise) {
   check_all_passes({{4, 32, 8, 8}, {64, 32, 1, 1}, {2, 2}, {0, 0, 0, 0}});
 }
 
+TEST(Conv, PointwiseStridesOfFewChannels) {
+  for (const Ints& strides : {Ints{2, 2}, Ints{1, 2}, Ints{2, 1}, Ints{1, 3}}) {
+    for (const std::int64_t in : {1, 3, 5, 6, 8, 17}) {
+      for (const std::int64_t out : {4, 8, 20}) {
+        check_all_passes({{3, in, 8, 8}, {out, in, 1, 1}, strides, {0, 0, 0, 0}});
+      }
+    }
+  }
+  check_all_passes({{8, 3, 32, 32}, {64, 3, 1, 1}, {2, 2}, {0, 0, 0, 0}});
+  check_all_passes({{2, 17, 35}, {12, 17, 1}, {2}, {0, 0}, {1}});
+}
+
 TEST(Conv, TinyMaps) {
   check_all_passes({{9, 48, 1, 1}, {40, 48, 3, 3}, {1, 1}, {1, 1, 1, 1}}, {"simd.conv_taps"});
   check_all_passes({{8, 32, 2, 2}, {64, 32, 3, 3}, {2, 2}, {1, 1, 1, 1}}, {"simd.conv_taps"});

@@ -57,6 +57,37 @@ TEST(MatMul, NetworkShapes) {
   }
 }
 
+// Epilogues where the batch axes do not become rows: each product has its own part of the mask.
+TEST(Gemm, BatchesInAnyOrder) {
+  const std::vector<std::vector<int>> orders{{1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}};
+  for (const std::vector<int>& order : orders) {
+    for (const Shape& a : {Shape{4, 33, 16}, Shape{5, 1, 16}, Shape{4, 3, 1}}) {
+      for (const std::int64_t n : {20, 1}) {
+        const Shape b{a[2], n}, y{a[0], a[1], n};
+        for (const std::vector<int>& turn : {std::vector<int>{0, 1}, {1, 0}}) {
+          check_product({.op = "Gemm",
+                         .inputs = {a, b, {n}, y},
+                         .attributes = {{"activation", std::string("ReluGrad")}},
+                         .absent = {2},
+                         .orders = {order, turn},
+                         .kernels = {"simd.gemm"}});
+          check_product({.op = "Gemm",
+                         .inputs = {a, b, {n}, y},
+                         .attributes = {{"activation", std::string("Relu")}},
+                         .absent = {3},
+                         .orders = {order, turn},
+                         .kernels = {"simd.gemm"}});
+        }
+      }
+    }
+  }
+  check_product({.op = "Gemm",
+                 .inputs = {{2, 3, 5, 7}, {7, 9}, {9}, {2, 3, 5, 9}},
+                 .attributes = {{"activation", std::string("ReluGrad")}},
+                 .absent = {2},
+                 .orders = {{1, 0, 2, 3}}});
+}
+
 TEST(MatMul, NothingToSum) {
   check_product({.op = "MatMul", .inputs = {{3, 0}, {0, 4}}});
   check_product({.op = "MatMul", .inputs = {{0, 3}, {3, 4}}});

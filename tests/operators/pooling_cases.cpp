@@ -28,6 +28,9 @@ std::vector<Pooling> poolings() {
   return {
       {"whole_map", {2, 3, 4, 5}, settings({4, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1})},
       {"one_by_one_map", {2, 3, 1, 1}, settings({1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1})},
+      // A map of one position is channels-last and row-major at once; what it becomes is not.
+      {"one_position_padded", {5, 2, 1, 1}, settings({2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 1})},
+      {"one_position_line", {3, 2, 1}, settings({2}, {1}, {1, 1}, {1})},
       {"usual", {2, 16, 8, 8}, settings({2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1})},
       {"overlapping", {1, 2, 7, 7}, settings({3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1})},
       {"asymmetric", {1, 2, 5, 6}, settings({2, 3}, {1, 2}, {0, 1, 1, 2}, {1, 1})},

@@ -314,6 +314,25 @@ TEST_F(CheckpointTest, TheNewestAndTheBestAreKept) {
   EXPECT_THAT(names(), ElementsAre("step-00000005", "step-00000006"));
 }
 
+TEST_F(CheckpointTest, AnInterruptedRemovalLeavesWholeOnes) {
+  int operation = 1;
+  for (bool stopped = true; stopped; ++operation) {
+    for (std::uint64_t step = 7; step <= 10; ++step) write(step);
+    stopped = false;
+    try {
+      const StopAt stop(operation);
+      prune_checkpoints(folder_.path(), 2, 0);
+    } catch (const Stopped&) {
+      stopped = true;
+    }
+    for (const std::string& name : names())
+      EXPECT_NO_THROW(read_checkpoint(folder_ / name)) << name;
+    remove_unfinished_checkpoints(folder_.path());
+  }
+  EXPECT_GT(operation, 8);
+  EXPECT_THAT(names(), ElementsAre("step-00000009", "step-00000010"));
+}
+
 // ---------------------------------------------------------------- states
 
 class StatesTest : public ::testing::Test {

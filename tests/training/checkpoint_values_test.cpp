@@ -113,7 +113,7 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/step", top, "state.json: step: "},
       {"/step", 4, "step: not the step that the folder's name says: expected 5, got 4"},
       {"/step", "5", "got \"5\""},
-      {"/samples", 4, "samples: not the samples of so many steps: expected at least 5, got 4"},
+      {"/samples", 4, "samples: not the samples of so many steps: expected at least 17, got 4"},
       {"/samples", ~std::uint64_t{0}, "state.json: samples: "},
       {"/seed", -1, "state.json: seed: "},
       {"/held_out", 1.0, "held_out: all samples are held out"},
@@ -189,6 +189,21 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
                   AllOf(HasSubstr("data.sample: the run stopped behind the last sample"),
                         HasSubstr("expected a sample below 22, got " + std::to_string(sample))));
     }
+    EXPECT_EQ(content_of(run_dir), before);
+  }
+}
+
+// Step 5 of batches of 8 is behind 16 samples of the second epoch of 22.
+TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
+  for (const char* place : {"/data/epoch", "/data/sample"}) {
+    const std::string run_dir = with("state.json", place, 0);
+    const auto before = content_of(run_dir);
+    EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }),
+                AllOf(HasSubstr("samples: the run has seen more samples than this training data"),
+                      HasSubstr(std::string("expected at most ") +
+                                (place == std::string("/data/epoch") ? "16: 0 epochs of 22 and 16"
+                                                                     : "22: 1 epochs of 22 and 0")),
+                      HasSubstr("got 38")));
     EXPECT_EQ(content_of(run_dir), before);
   }
 }

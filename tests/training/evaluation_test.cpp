@@ -183,6 +183,25 @@ TEST_F(EvaluationTest, TheBestCheckpointIsKept) {
   EXPECT_LE(list_checkpoints(checkpoints).size(), 2u);
 }
 
+TEST_F(EvaluationTest, ACheckpointOfTheLastStepKnowsTheBestOfItsEvaluation) {
+  eval_ = testing::small_data(9, 9);
+  const std::vector<std::string> keys{"optimizer.lr=0.01", "eval.every=\"4 steps\"",
+                                      "eval.metrics=[\"loss\"]", "eval.best=\"loss\"",
+                                      "checkpoint.every=\"3 steps\""};
+  std::vector<std::string> six = keys, seven = keys;
+  six.push_back("steps=6");
+  seven.push_back("steps=7");
+  const Trained run = this->run(six);
+  const std::string checkpoints = run.result.run_dir + "/checkpoints";
+  const CheckpointContent last = read_checkpoint(checkpoints + "/" + checkpoint_name(6));
+  ASSERT_EQ(run.evaluations.back().step, 6u);
+  ASSERT_TRUE(last.position.best);
+  EXPECT_EQ(last.position.best_step, 6u);
+  EXPECT_EQ(*last.position.best, Trained::value(run.evaluations.back(), "loss"));
+  this->run(seven, 0, run.result.run_dir);
+  EXPECT_TRUE(fs::exists(checkpoints + "/best"));
+}
+
 TEST_F(EvaluationTest, PatienceEndsTheRun) {
   eval_ = testing::small_data(9, 9);
   const Trained run =

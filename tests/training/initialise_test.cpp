@@ -188,8 +188,8 @@ TEST_F(Initialise, WeightsOfAnArchiveAreReadOneByOne) {
   load.from = folder / "w.npz";
   ParametersConfig config;
   config.load = {load};
-  // 12 MB as float32; those of the file have twice as many.
-  EXPECT_LT(testing::peak_memory_of([&] { apply(config); }), std::size_t{30'000'000});
+  // 12 MB as float32, here and in the state; those of the file, 24 MB, would come on top.
+  EXPECT_LT(testing::peak_memory_of([&] { apply(config); }), std::size_t{36'000'000});
   EXPECT_THAT(apply(config).back(), HasSubstr("loaded 2 parameters"));
 }
 

@@ -9,8 +9,8 @@
 #include "engine/graph/error.h"
 #include "tests/cuda/gpu_check/distance.h"
 #include "tests/cuda/gpu_check/stages.h"
-#include "tests/harness/typed_case.h"
 #include "tests/harness/layout_variants.h"
+#include "tests/harness/typed_case.h"
 
 namespace tandem::gpu_check {
 namespace {
