@@ -10,6 +10,7 @@
 #include "api/moved_from.h"
 #include "api/session_keys.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/data/number_text.h"
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
 #include "engine/training/reported_ids.h"
@@ -128,14 +129,21 @@ std::vector<bool> Session::Impl::thawed_now() const {
 }
 
 void Session::Impl::refuse_unknown(const Feeds& feeds) {
-  std::vector<std::string> known;
-  for (const NamedValue& input : forward().inputs) known.push_back(input.name);
-  for (const LossTerm& term : config.loss.terms) {
-    if (!term.labels.empty()) known.push_back(term.labels);
-  }
+  const std::vector<NamedValue>& inputs = forward().inputs;
+  const std::vector<LossTerm>& terms = config.loss.terms;
+  const auto is_known = [&](const std::string& name) {
+    return forward().find_input(name) != nullptr ||
+           std::any_of(terms.begin(), terms.end(),
+                       [&](const LossTerm& term) { return term.labels == name; });
+  };
   std::vector<Diagnostic> problems;
   for (const auto& [name, array] : feeds) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (!name.empty() && is_known(name)) continue;
+    std::vector<std::string> known;
+    for (const NamedValue& input : inputs) known.push_back(input.name);
+    for (const LossTerm& term : terms) {
+      if (!term.labels.empty()) known.push_back(term.labels);
+    }
     Diagnostic d;
     d.path = name;
     d.message = "neither the model nor the loss takes this";
@@ -214,7 +222,7 @@ void Session::Impl::refuse_divergence(double loss, std::uint64_t ticket) {
     Diagnostic d;
     d.message = "the loss is not finite at step " + std::to_string(steps);
     d.expected = "a number";
-    d.got = std::isnan(loss) ? "nan" : loss > 0 ? "inf" : "-inf";
+    d.got = number_text(loss);
     d.fix = "lower optimizer.lr, or set optimizer.clip_norm";
     if (config.precision.compute == DType::float16)
       d.fix += "; float16 ends at 65504: precision.compute = \"bfloat16\" goes further";

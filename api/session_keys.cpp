@@ -8,6 +8,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/optimizer_options.h"
 
 namespace tandem::api {
 namespace {
@@ -75,29 +76,6 @@ constexpr std::string_view honoured[] = {
     "optimizer",
     "optimizer.kind",
     "optimizer.lr",
-    "optimizer.weight_decay",
-    "optimizer.momentum",
-    "optimizer.dampening",
-    "optimizer.nesterov",
-    "optimizer.betas",
-    "optimizer.betas[]",
-    "optimizer.beta1",
-    "optimizer.beta2",
-    "optimizer.eps",
-    "optimizer.epsilon",
-    "optimizer.epsilon_form",
-    "optimizer.bias_correction",
-    "optimizer.lr_decay",
-    "optimizer.initial_accumulator",
-    "optimizer.l1",
-    "optimizer.l2",
-    "optimizer.beta",
-    "optimizer.l2_shrinkage",
-    "optimizer.lr_power",
-    "optimizer.l21",
-    "optimizer.dialect",
-    "optimizer.always_adapt",
-    "optimizer.trust_clip",
     "optimizer.groups",
     "optimizer.groups[]",
     "optimizer.groups[].at",
@@ -151,34 +129,22 @@ class Refusals {
  public:
   explicit Refusals(std::vector<Diagnostic>& problems) : problems_(problems) {}
 
-  /// `pattern` in the table of keys, `shown` as it is written.
-  void walk(const ConfigValue& value, const std::string& pattern, const std::string& shown) {
-    const bool is_path = pattern == "model" && value.kind == ConfigValue::Kind::string;
-    const bool refused = (!pattern.empty() && !session_honours(pattern)) || is_path;
+  void walk(const ConfigValue& value, const std::string& path) {
+    const KeyInfo* key = path.empty() ? nullptr : train_keys().find(path);
+    if (key == nullptr && !path.empty()) return;
+    const bool is_path = path == "model" && value.kind == ConfigValue::Kind::string;
+    const bool refused = key != nullptr && (!session_honours(key->path) || is_path);
     if (refused && value.members.empty()) {  // else its keys are named
-      problems_.push_back(refusal(value.where, shown));
+      problems_.push_back(refusal(value.where, path));
       return;
     }
     for (std::size_t i = 0; i < value.items.size(); ++i)
-      walk(value.items[i], pattern + "[]", shown + "." + std::to_string(i));
-    for (const ConfigValue::Member& member : value.members) {
-      const std::string before = pattern.empty() ? "" : pattern + ".";
-      const std::string path = (shown.empty() ? "" : shown + ".") + member.key;
-      for (const std::string& known : {before + member.key, before + "*"}) {
-        if (!is_key(known)) continue;
-        walk(member.value, known, path);
-        break;
-      }
-    }
+      walk(value.items[i], path + "." + std::to_string(i));
+    for (const ConfigValue::Member& member : value.members)
+      walk(member.value, path.empty() ? member.key : path + "." + member.key);
   }
 
  private:
-  static bool is_key(std::string_view pattern) {
-    const auto keys = config_keys();
-    return std::any_of(keys.begin(), keys.end(),
-                       [&](const KeyInfo& key) { return key.path == pattern; });
-  }
-
   std::vector<Diagnostic>& problems_;
 };
 
@@ -222,13 +188,18 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
 std::span<const std::string_view> session_keys() { return honoured; }
 
 bool session_honours(std::string_view pattern) {
-  const auto is_listed = [](std::string_view key) {
-    return std::find(std::begin(honoured), std::end(honoured), key) != std::end(honoured);
-  };
-  constexpr std::string_view group = "optimizer.groups[].";  // takes options of the optimizer
-  if (!is_listed(pattern) && pattern.starts_with(group))
-    return is_listed("optimizer." + std::string(pattern.substr(group.size())));
-  return is_listed(pattern);
+  if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
+    return true;
+  // Options of optimizers are part of the graph that a Session runs, lists of them as well.
+  for (const std::string_view start : {"optimizer.groups[].", "optimizer."}) {
+    if (!pattern.starts_with(start)) continue;
+    std::string_view option = pattern.substr(start.size());
+    if (option.ends_with("[]")) option.remove_suffix(2);
+    return option == "kind" || option == "lr" ||
+           std::any_of(std::begin(option_uses), std::end(option_uses),
+                       [&](const OptionUse& use) { return use.key == option; });
+  }
+  return false;
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
@@ -238,7 +209,7 @@ RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
   ConfigValue tree;
   std::vector<Diagnostic> unreadable;  // said again where the settings are read
   for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
-  Refusals(problems).walk(tree, "", "");
+  Refusals(problems).walk(tree, "");
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 
   std::vector<std::string> overrides = settings;

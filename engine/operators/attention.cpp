@@ -107,7 +107,8 @@ Operator attention() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
-          .precision = Precision::low};
+          .precision = Precision::low,
+          .drops_elements = true};
 }
 
 // With ds = p * (dy v^T - sum(dy * y)): dq = scale * ds k, dk = scale * ds^T q, dv = p^T dy.

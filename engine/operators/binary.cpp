@@ -136,6 +136,7 @@ Operator div() { return arithmetic("Div", ScalarFunction::div, div_gradient); }
 Operator pow() {
   Operator op = binary_operator("Pow", ScalarFunction::pow, infer_pow, pow_gradient);
   op.precision = Precision::float32;
+  op.drops_elements = true;  // x^0 is 1
   return op;
 }
 Operator max() { return arithmetic("Max", ScalarFunction::maximum, max_gradient); }

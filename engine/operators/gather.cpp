@@ -63,6 +63,7 @@ Operator gather() {
   op.infer = infer;
   op.gradient = gradient;
   op.cost = cost;
+  op.drops_elements = true;
   return op;
 }
 

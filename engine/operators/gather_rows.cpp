@@ -32,6 +32,7 @@ Operator gather_rows() {
           .infer = infer,
           .not_differentiable = "made by lowering, after the gradient",
           .cost = cost,
+          .drops_elements = true,
           .engine_only = true};
 }
 

@@ -144,6 +144,9 @@ struct Operator {
   /// Results depend on inputs of the shape of output 0 element by element, and on scalars: kernels
   /// may run on any range of elements by itself.
   bool elementwise_ranges = false;
+  /// Elements of an operand may be missing in the result: another operand chooses among them, or
+  /// they are cut away. Windows that leave gaps are not meant.
+  bool drops_elements = false;
   bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
 };

@@ -62,6 +62,7 @@ Operator pad() {
   op.attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"value", 0.0}};
   op.infer = infer;
   op.gradient = gradient;
+  op.drops_elements = true;
   return op;
 }
 

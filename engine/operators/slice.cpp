@@ -68,6 +68,7 @@ Operator slice() {
   op.infer = infer;
   op.gradient = gradient;
   op.view = view;
+  op.drops_elements = true;
   return op;
 }
 

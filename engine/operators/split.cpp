@@ -45,6 +45,7 @@ Operator split() {
   op.attributes = {{"axis", std::int64_t{0}, true}, {"sizes", Ints(), true}};
   op.infer = infer;
   op.gradient = gradient;
+  op.drops_elements = true;
   return op;
 }
 

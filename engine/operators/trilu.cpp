@@ -28,6 +28,7 @@ Operator trilu() {
   op.attributes = {{"upper", std::int64_t{1}}, {"k", std::int64_t{0}}};
   op.infer = infer;
   op.gradient = gradient;
+  op.drops_elements = true;
   return op;
 }
 

@@ -38,6 +38,7 @@ Operator where() {
   op.infer = infer;
   op.gradient = gradient;
   op.scalar = ScalarFunction::where;
+  op.drops_elements = true;
   return op;
 }
 

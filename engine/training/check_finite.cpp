@@ -28,13 +28,10 @@ bool covers(const Graph& graph, const Node& node) {
   return true;
 }
 
-/// Whether NaN in an operand may be missing in the result: it is chosen by another operand, or cut
-/// away. All other operators are arithmetic or move every element; floats that are compared or
-/// counted give no floats.
+/// Whether NaN in an operand may be missing in the result. Operators that keep all elements are
+/// arithmetic or move them; floats that are compared or counted give no floats.
 bool may_drop_nan(const Graph& graph, const Node& node) {
-  constexpr std::string_view parts[] = {"Where", "Slice", "Split",     "Gather", "GatherRows",
-                                        "Pad",   "Trilu", "Attention", "Pow"};
-  if (std::find(std::begin(parts), std::end(parts), node.op->name) != std::end(parts)) return true;
+  if (node.op->drops_elements) return true;
   constexpr std::string_view windowed[] = {"Conv", "MaxPool", "AveragePool"};
   return std::find(std::begin(windowed), std::end(windowed), node.op->name) != std::end(windowed) &&
          !covers(graph, node);

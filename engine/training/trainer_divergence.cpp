@@ -7,16 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "engine/training/data/number_text.h"
 #include "engine/training/divergence_cause.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
 namespace {
-
-/// Without the sign that a nan may have.
-std::string number_text(double value) {
-  return std::isnan(value) ? "nan" : fmt::format("{:g}", value);
-}
 
 void append(std::vector<Diagnostic> more, std::vector<Diagnostic>& to) {
   for (Diagnostic& d : more) to.push_back(std::move(d));

@@ -1,60 +1,26 @@
 #include "engine/training/data/data_fingerprint.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/formats/files.h"
-#include "engine/graph/error.h"
+#include "engine/formats/byte_stream.h"
+#include "engine/formats/sha256.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::uint64_t end_bytes = 64 << 10;
 
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path)
-      : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) fail();
-  }
-  ~OpenFile() { ::close(descriptor_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-
-  /// Adds `bytes` bytes from `from` on.
-  void hash(Sha256& hash, std::uint64_t from, std::uint64_t bytes) const {
-    std::vector<char> buffer(bytes);
-    for (std::uint64_t done = 0; done < bytes;) {
-      const ssize_t count =
-          ::pread(descriptor_, buffer.data() + done, bytes - done, static_cast<off_t>(from + done));
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) fail();
-      if (count == 0) bytes = done;  // somebody cuts it now
-      done += static_cast<std::uint64_t>(count);
-    }
-    hash.update(buffer.data(), bytes);
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    Diagnostic d;
-    d.file = path_;
-    d.message = std::string("cannot read: ") + std::strerror(errno);
-    throw Error(ErrorKind::runtime, std::move(d));
-  }
-
-  std::string path_;
-  int descriptor_;
-};
+/// Adds `bytes` bytes from `from` on; fewer where somebody cuts the file now.
+void add_range(Sha256& hash, const InputFile& file, std::uint64_t from, std::uint64_t bytes) {
+  std::vector<char> buffer(bytes);
+  hash.update(buffer.data(), file.read_at(from, buffer.data(), bytes));
+}
 
 FileFingerprint fingerprint_of(const std::string& array, const std::string& path) {
   FileFingerprint file;
@@ -64,14 +30,14 @@ FileFingerprint fingerprint_of(const std::string& array, const std::string& path
                               .dump(-1, ' ', true, Json::error_handler_t::replace));
   struct stat facts {};
   if (::stat(path.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return file;
-  const OpenFile open(path);
-  file.bytes = file_size(path);
+  const InputFile open(path);
+  file.bytes = open.size();
   Sha256 hash;
-  open.hash(hash, 0, std::min(file.bytes, end_bytes));
+  add_range(hash, open, 0, std::min(file.bytes, end_bytes));
   // What lies between, or behind, the first part: no byte counts twice.
   const std::uint64_t rest = file.bytes - std::min(file.bytes, end_bytes);
   const std::uint64_t last = std::min(rest, end_bytes);
-  open.hash(hash, file.bytes - last, last);
+  add_range(hash, open, file.bytes - last, last);
   file.ends = hash.finish();
   return file;
 }
