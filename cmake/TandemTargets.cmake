@@ -54,3 +54,19 @@ function(tandem_library name)
     target_link_libraries(${name} INTERFACE tandem_options ${arg_USES})
   endif()
 endfunction()
+
+# tandem_precompile(TARGET HEADERS…): the target's C++ files parse these headers once together. Headers of third parties and of
+# the standard library alone, so that no file sees a header of Tandem that it does not include; with TANDEM_PRECOMPILE=OFF
+# (the preset debug) every file has to include what it uses.
+option(TANDEM_PRECOMPILE "Parse headers of third parties once per target" ON)
+function(tandem_precompile target)
+  get_target_property(type ${target} TYPE)
+  if(NOT TANDEM_PRECOMPILE OR type STREQUAL INTERFACE_LIBRARY)
+    return()
+  endif()
+  set(standard algorithm array charconv chrono cmath cstdint cstring filesystem fstream functional limits map memory
+    numeric optional random set span sstream string string_view thread unordered_map unordered_set variant vector)
+  list(TRANSFORM standard REPLACE "(.+)" "<\\1>")
+  target_precompile_headers(${target} PRIVATE ${standard} ${ARGN})
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # ccache asks for it
+endfunction()
