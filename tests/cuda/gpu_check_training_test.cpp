@@ -51,6 +51,7 @@ class TrainingStage : public ::testing::Test {
  protected:
   Said run(void (*stage)(const Options&, Report&), Options options) {
     options.out = folder_.path();
+    if (options.fixtures.empty()) options.fixtures = TANDEM_SOURCE_DIR;
     if (options.use == Options().use) options.use = "emulated:0";
     options.steps = 3;
     return said_by([&](Report& report) { stage(options, report); });

@@ -14,7 +14,7 @@ using ::testing::IsSupersetOf;
 
 /// MLP, LeNet-5, convolutions with batch normalisation, GPT, encoder, Wide & Deep; and ResNet-18.
 std::vector<gpu_check::Network> networks() {
-  std::vector<gpu_check::Network> all = gpu_check::check_networks();
+  std::vector<gpu_check::Network> all = gpu_check::check_networks(TANDEM_SOURCE_DIR);
   const NetworkCase resnet(PolicyCase{"resnet18", 0});
   gpu_check::Network more;
   more.name = "resnet18";

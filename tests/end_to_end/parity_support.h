@@ -20,8 +20,8 @@ inline std::string parity_folder() {
   return std::string(TANDEM_SOURCE_DIR) + "/tests/data/parity/";
 }
 
-inline Json read_fixture(const std::string& network) {
-  std::ifstream file(parity_folder() + network + ".json");
+inline Json read_fixture(const std::string& network, const std::string& folder = parity_folder()) {
+  std::ifstream file(folder + network + ".json");
   return Json::parse(file);
 }
 
@@ -38,10 +38,10 @@ inline api::Array array_of(const HostTensor& tensor, std::int64_t begin, std::in
 }
 
 /// All 20 batches in the type that the model takes.
-inline std::map<std::string, HostTensor> read_feeds(const Json& fixture) {
+inline std::map<std::string, HostTensor> read_feeds(const Json& fixture,
+                                                    const std::string& folder = parity_folder()) {
   std::map<std::string, HostTensor> feeds;
-  for (const NamedTensor& stored :
-       read_npz(parity_folder() + fixture["batches"].get<std::string>())) {
+  for (const NamedTensor& stored : read_npz(folder + fixture["batches"].get<std::string>())) {
     const Json& feed = fixture["feeds"][stored.name];
     HostTensor tensor = stored.tensor.converted(*dtype_from_name(feed["dtype"].get<std::string>()));
     if (feed.contains("scale")) {

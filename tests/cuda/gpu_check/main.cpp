@@ -1,4 +1,4 @@
-// gpu_check STAGE: one stage of tools/gpu_check.sh on the card of this machine.
+// gpu_check STAGE: one stage of tools/gpu_run.sh on the card of this machine.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -6,23 +6,29 @@
 #include <filesystem>
 #include <map>
 
+#include "tests/cuda/gpu_check/networks.h"
 #include "tests/cuda/gpu_check/stages.h"
 
 namespace tandem::gpu_check {
 namespace {
 
 const char* const usage_text =
-    "gpu_check STAGE [--json] [--only PART] [--out DIR] [--models DIR] [--seconds S] [--steps N]\n"
-    "                [--tf32]\n"
+    "gpu_check STAGE [--json] [--only PART] [--after CHECK] [--out DIR] [--models DIR]\n"
+    "                [--fixtures DIR] [--seconds S] [--steps N] [--tf32]\n"
     "  STAGE    env | smoke | parity | parity_tf32 | parity16 | gradients | graphs | partitions | "
     "overlap |\n           nccl | times\n"
     "  --json   JSON lines on standard output\n"
     "  --only   checks whose name contains PART\n"
+    "  --after  only what follows CHECK: the one that stopped the stage before\n"
     "  --out    folder for files (default: .)\n"
-    "  --models folder of exported networks (default: TANDEM_MODELS, else build/models)\n"
+    "  --models folder of exported networks (default: TANDEM_MODELS, else `models` beside "
+    "gpu_check)\n"
+    "  --fixtures  small networks and their batches (default: `fixtures` beside gpu_check)\n"
     "  --tf32   times: float32 models with TF32\n"
-    "gpu_check list    the workloads of `times`\n"
-    "exit codes: 0 passed, 1 failed, 2 usage, 3 no card, 77 skipped\n";
+    "gpu_check list      the workloads of `times`\n"
+    "gpu_check fixtures  the small networks that are found, and where\n"
+    "exit codes: 0 passed, 1 failed, 2 usage, 3 no card, 4 stopped by an error of the card, 77 "
+    "skipped\n";
 
 using OfCard = void (*)(CheckCard&, const Options&, Report&);
 using OfTraining = void (*)(const Options&, Report&);
@@ -64,9 +70,17 @@ struct Arguments {
   Options options;
 };
 
+/// Of this program's file, wherever it was carried; "." where the system does not tell.
+std::string beside_program(const char* name) {
+  std::error_code unknown;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  return (unknown ? std::filesystem::path(".") : program.parent_path()) / name;
+}
+
 bool read(int count, char** words, Arguments& to) {
   if (const char* models = std::getenv("TANDEM_MODELS")) to.options.models = models;
-  if (to.options.models.empty()) to.options.models = TANDEM_SOURCE_DIR "/build/models";
+  if (to.options.models.empty()) to.options.models = beside_program("models");
+  to.options.fixtures = beside_program("fixtures");
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
     if (word == "--json") {
@@ -78,6 +92,10 @@ bool read(int count, char** words, Arguments& to) {
       const char* const value = words[i];
       if (word == "--only") {
         to.options.only = value;
+      } else if (word == "--after") {
+        to.options.after = value;
+      } else if (word == "--fixtures") {
+        to.options.fixtures = value;
       } else if (word == "--out") {
         to.options.out = value;
       } else if (word == "--models") {
@@ -95,8 +113,19 @@ bool read(int count, char** words, Arguments& to) {
       return false;
     }
   }
-  const bool known = to.stage == "list" || stages().contains(to.stage);
+  const bool known = to.stage == "list" || to.stage == "fixtures" || stages().contains(to.stage);
   return known && to.options.seconds > 0 && to.options.steps > 0 && to.options.steps <= 20;
+}
+
+int list_fixtures(const std::string& folder) {
+  try {
+    for (const Network& network : check_networks(folder))
+      std::printf("%s: %s\n", network.name.c_str(), network.model.c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gpu_check: %s\n", error.what());
+    return Exit::failed;
+  }
+  return Exit::passed;
 }
 
 int run(const Arguments& arguments) {
@@ -136,6 +165,7 @@ int main(int count, char** words) {
     for (const std::string& name : workload_names()) std::printf("%s\n", name.c_str());
     return 0;
   }
+  if (arguments.stage == "fixtures") return list_fixtures(arguments.options.fixtures);
   set_environment(arguments.stage);
   return run(arguments);
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <stdexcept>
 
 #include "tests/end_to_end/parity_support.h"
 
@@ -15,24 +17,23 @@ using testing::Json;
 
 constexpr int steps_of_data = 20;
 
-Network fixture(const std::string& name, std::size_t optimizer) {
-  const Json json = testing::read_fixture(name);
+Network fixture(const std::string& parity, const std::string& name, std::size_t optimizer) {
+  const Json json = testing::read_fixture(name, parity);
   Network network;
   network.name = name + " with " + json["optimizers"][optimizer]["name"].get<std::string>();
-  network.model =
-      testing::parity_folder() + json["files"]["logits"]["torchscript"].get<std::string>();
+  network.model = parity + json["files"]["logits"]["torchscript"].get<std::string>();
   network.batch = json["batch"];
   network.settings = testing::settings_of(json["optimizers"][optimizer], json, false);
   network.plain_settings = testing::settings_of(json["optimizers"][0], json, false);
-  network.feeds = testing::read_feeds(json);
+  network.feeds = testing::read_feeds(json, parity);
   return network;
 }
 
-Network wide_deep() {
+Network wide_deep(const std::string& model) {
   constexpr std::int64_t batch = 64, fields = 39, rows = 5000;
   Network network;
   network.name = "wide_deep with ftrl and lazy_adam";
-  network.model = TANDEM_SOURCE_DIR "/models/wide_deep/model.onnx";
+  network.model = model;
   network.batch = batch;
   const std::string loss =
       "loss.terms=[{name=\"loss\", kind=\"binary_cross_entropy\", logits=\"logits\", "
@@ -73,9 +74,15 @@ std::map<std::string, HostTensor> Network::batch_of(int step) const {
   return fed;
 }
 
-std::vector<Network> check_networks() {
-  return {fixture("mlp", 0),     fixture("conv_bn", 1), fixture("lenet5", 3),
-          fixture("encoder", 2), fixture("gpt", 4),     wide_deep()};
+std::vector<Network> check_networks(const std::string& fixtures) {
+  const std::string parity = fixtures + "/tests/data/parity/";
+  const std::string tables = fixtures + "/models/wide_deep/model.onnx";
+  if (!std::filesystem::is_directory(parity) || !std::filesystem::exists(tables))
+    throw std::runtime_error("no fixtures in " + fixtures +
+                             ": expected tests/data/parity and models/wide_deep/model.onnx");
+  return {fixture(parity, "mlp", 0),    fixture(parity, "conv_bn", 1),
+          fixture(parity, "lenet5", 3), fixture(parity, "encoder", 2),
+          fixture(parity, "gpt", 4),    wide_deep(tables)};
 }
 
 std::string policy_text(const std::string& use, const std::vector<std::string>& rules) {

@@ -20,9 +20,10 @@ struct Network {
   std::map<std::string, HostTensor> batch_of(int step) const;
 };
 
-/// MLP, convolutions with batch normalisation, encoder, GPT: exported fixtures of the tests; and
-/// the small Wide & Deep.
-std::vector<Network> check_networks();
+/// MLP, convolutions with batch normalisation, LeNet-5, encoder, GPT: exported fixtures of the
+/// tests; and the small Wide & Deep.
+/// `fixtures`: the folder that holds tests/data/parity and models/wide_deep.
+std::vector<Network> check_networks(const std::string& fixtures);
 
 /// The text of a policy with these rules; `gpu` is what `use` says.
 std::string policy_text(const std::string& use, const std::vector<std::string>& rules);

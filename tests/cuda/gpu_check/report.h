@@ -13,7 +13,9 @@ namespace tandem::gpu_check {
 using Json = nlohmann::ordered_json;
 
 /// Exit codes of a stage.
-enum Exit : int { passed = 0, failed = 1, usage = 2, no_card = 3, skipped = 77 };
+/// `stopped`: an error of the card ended the stage at the check that its verdict names as
+/// "stopped_at"; `--after` that check goes on in another process.
+enum Exit : int { passed = 0, failed = 1, usage = 2, no_card = 3, stopped = 4, skipped = 77 };
 
 /// Lines go out as they come, so that a crash costs none of them.
 class Report {

@@ -14,9 +14,11 @@ namespace tandem::gpu_check {
 
 /// What the command line says.
 struct Options {
-  std::string only;            // part of a check's name; "": all
-  std::string out = ".";       // folder for files
-  std::string models;          // folder of exported networks
+  std::string only;       // part of a check's name; "": all
+  std::string after;      // only what follows this check, by which the stage was stopped; "": all
+  std::string out = ".";  // folder for files
+  std::string models;     // folder of exported networks
+  std::string fixtures;   // folder that holds tests/data/parity and models/wide_deep
   std::string use = "cuda:0";  // what policies say in `use`
   double seconds = 3;          // of timed steps
   int steps = 20;              // of trainings

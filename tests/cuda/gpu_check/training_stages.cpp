@@ -19,7 +19,7 @@ constexpr int plain_steps = 2;  // run without graphs
 
 template <class Check>
 void each_network(const Options& options, Report& report, Check check) {
-  for (const Network& network : check_networks()) {
+  for (const Network& network : check_networks(options.fixtures)) {
     if (!is_wanted(options, network.name)) continue;
     try {
       check(network);
