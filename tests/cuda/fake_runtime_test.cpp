@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
+
+#include "kernels/cuda/block/numbers.h"
 
 namespace tandem::testing {
 namespace {
@@ -91,6 +94,52 @@ TEST_F(FakeRuntimeTest, FreshMemoryIsNaNAndTheHostCannotTouchIt) {
   make();
   for (const float value : read(x)) EXPECT_NE(value, value);
   EXPECT_DEATH(*const_cast<volatile float*>(x) = 1, "");
+}
+
+/// Brings numbers into shared memory and back: `global` writes them as if that were global memory.
+struct ThroughShared {
+  const float* x;
+  float* y;
+  bool global;
+  template <class Block>
+  void operator()(Block& block) const {
+    auto* const kept = block.template shared<float>();
+    block.each([&](int thread) {
+      float four[4];
+      cuda::load(four, x + 4 * thread);
+      if (global) cuda::store(kept + 4 * thread, four);
+      if (!global) std::copy_n(four, 4, kept + 4 * thread);
+      std::copy_n(kept + 4 * thread, 4, four);
+      cuda::store(y + 4 * thread, four);
+    });
+  }
+};
+
+TEST_F(FakeRuntimeTest, GlobalAccessesOfSharedMemoryEndAKernel) {
+  for (const bool global : {false, true}) {
+    make();
+    const ThroughShared body{x, y, global};
+    runtime->copy_now(x, std::vector<float>{1, 2, 3, 4}.data(), 16);
+    EXPECT_EQ(runtime->launch(host_launch("through", {1, 1, 1, 16}, body), a), cudaSuccess);
+    if (!global) {
+      EXPECT_THAT(read(y), ElementsAre(1, 2, 3, 4));
+      EXPECT_THAT(runtime->problems(), IsEmpty());
+      continue;
+    }
+    EXPECT_THAT(runtime->problems(),
+                ElementsAre("kernel through: an access of global memory at an address of shared "
+                            "memory"));
+    EXPECT_EQ(add(x, y, 1, a), cudaSuccess) << "the others go on";
+    EXPECT_THAT(read(y), ElementsAre(2, 3, 4, 5));
+  }
+}
+
+TEST_F(FakeRuntimeTest, MisalignedAccessesEndAKernel) {
+  make();
+  const ThroughShared body{x + 1, y, false};
+  runtime->launch(host_launch("through", {1, 1, 1, 16}, body), a);
+  EXPECT_THAT(runtime->problems(), ElementsAre("kernel through: an access of 16 bytes at an "
+                                               "address that is no multiple of them"));
 }
 
 TEST_F(FakeRuntimeTest, LateStreamsRunWhenSomebodyWaits) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -217,6 +218,23 @@ TEST(GpuCheck, LargeCasesAreCasesOfTheOperators) {
     EXPECT_LE(c.tolerance, 1e-4);
   }
   EXPECT_GT(names.size(), 20u);
+}
+
+// A sum of one row's chunks goes through shared memory: the operators' own cases have no such row.
+TEST(GpuCheck, LargeCasesReachRowsOfManyPositions) {
+  FakeCheck check;
+  Options options;
+  options.only = "/large 300 equal ids";
+  const Said said = said_by([&](Report& report) { run_parity(*check.card, options, report); });
+  EXPECT_EQ(said.code, 0) << said.verdict;
+  EXPECT_EQ(said.verdict["checks"], 4);
+  EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
+  const std::vector<std::string> calls = check.runtime->calls();
+  EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                          [](const std::string& call) {
+                            return call.starts_with("launch finish long rows");
+                          }),
+            4);
 }
 
 TEST(GpuCheck, DistanceIsOfNorms) {

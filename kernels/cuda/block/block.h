@@ -30,6 +30,9 @@
 #if !defined(__CUDA_ARCH__)
 #include <vector>
 #endif
+#if !defined(__CUDACC_RTC__)
+#include "kernels/cuda/block/emulated_block.h"
+#endif
 
 #include "kernels/cuda/runtime/launch.h"
 #include "kernels/shared/host_device.h"
@@ -71,7 +74,8 @@ class HostBlock {
     T values_[most_threads] = {};
   };
 
-  TANDEM_HOST_DEVICE HostBlock(const LaunchShape& shape, unsigned index, unsigned index_y, void* shared)
+  TANDEM_HOST_DEVICE HostBlock(const LaunchShape& shape, unsigned index, unsigned index_y,
+                               void* shared)
       : shape_(shape), index_(index), index_y_(index_y), shared_(shared) {}
 
   TANDEM_HOST_DEVICE unsigned index() const { return index_; }
@@ -257,6 +261,7 @@ void emulate_on_host(const LaunchShape& shape, const void* body) {
     for (unsigned x = 0; x < shape.blocks; ++x) {
       // A card's shared memory holds anything at a block's start.
       std::memset(shared.data(), 0xff, shape.shared_bytes);
+      const detail::EmulatedBlock emulated(shared.data(), shape.shared_bytes);
       HostBlock block(shape, x, y, shared.data());
       (*static_cast<const Body*>(body))(block);
     }

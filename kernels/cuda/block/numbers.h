@@ -4,10 +4,10 @@
 
 #if !defined(__CUDACC_RTC__)
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 
 #include "engine/graph/half.h"
+#include "kernels/cuda/block/emulated_block.h"
 #endif
 
 #include "kernels/cuda/block/unroll.h"
@@ -147,10 +147,10 @@ struct Word<1> {
   using Type = std::uint8_t;
 };
 
-/// Emulated kernels stop where a card would.
-TANDEM_HOST_DEVICE inline void check_alignment(const void* address, std::size_t bytes) {
+/// Emulated kernels end where a card would fault.
+TANDEM_HOST_DEVICE inline void check_access(const void* address, std::size_t bytes) {
 #if !defined(__CUDA_ARCH__) && !defined(__CUDACC_RTC__)
-  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) std::abort();
+  check_global(address, bytes);
 #else
   (void)address, (void)bytes;
 #endif
@@ -158,11 +158,12 @@ TANDEM_HOST_DEVICE inline void check_alignment(const void* address, std::size_t 
 
 }  // namespace detail
 
-/// `count` elements that lie one after the other. Alignment: all of their bytes, at most 16.
+/// `count` elements that lie one after the other in global memory. Alignment: all of their bytes,
+/// at most 16. Shared memory is read and written by plain assignments.
 template <int count, class T>
 TANDEM_HOST_DEVICE inline void load(T (&to)[count], const T* from) {
   constexpr int bytes = count * static_cast<int>(sizeof(T)), step = bytes < 16 ? bytes : 16;
-  detail::check_alignment(from, step);
+  detail::check_access(from, step);
 #if defined(__CUDA_ARCH__)
   using Word = typename detail::Word<step>::Type;
   TANDEM_UNROLL
@@ -175,11 +176,11 @@ TANDEM_HOST_DEVICE inline void load(T (&to)[count], const T* from) {
 #endif
 }
 
-/// The same, to global memory. A plain assignment may become a store for each element.
+/// The same, written: a plain assignment may become a store for each element.
 template <int count, class T>
 TANDEM_HOST_DEVICE inline void store(T* to, const T (&from)[count]) {
   constexpr int bytes = count * static_cast<int>(sizeof(T)), step = bytes < 16 ? bytes : 16;
-  detail::check_alignment(to, step);
+  detail::check_access(to, step);
 #if defined(__CUDA_ARCH__)
   using Word = typename detail::Word<step>::Type;
   TANDEM_UNROLL

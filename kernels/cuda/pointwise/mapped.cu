@@ -77,7 +77,7 @@ struct MappedCopyKernel {
         }
         const Word* const x = static_cast<const Word*>(p.from);
         Word* const y = static_cast<Word*>(p.to) + to;
-        detail::check_alignment(y, sizeof(Word));
+        detail::check_access(y, sizeof(Word));
         *y = inside ? x[from] : border;
       }
     });

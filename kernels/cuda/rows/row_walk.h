@@ -228,7 +228,7 @@ struct FinishLongRows {
   /// than a chunk, and of the chunks from k on.
   template <class Block>
   TANDEM_HOST_DEVICE void add_chunks(Block& block, std::int64_t k, std::int64_t owner) const {
-    auto* const scratch = block.template shared<float>(walk_scratch_at);
+    auto* const scratch = block.template shared<float>(walk_scratch_at);  // [n, walk_threads]
     const std::int64_t columns = gradients.columns, place = k * most_positions;
     const std::int64_t begin = groups.begin(owner);
     const std::int64_t last = (groups.end(owner) - 1) / most_positions;
@@ -247,7 +247,7 @@ struct FinishLongRows {
         for (std::int64_t j = k + thread / lanes; j <= last; j += at_once) {
           add(load<n>(longs.sums, j * columns + c));
         }
-        store<n>(scratch, thread * n, all);
+        for (int e = 0; e < n; ++e) scratch[e * walk_threads + thread] = all.at[e];
       });
       block.sync();
       block.each([&](int thread) {
@@ -255,8 +255,7 @@ struct FinishLongRows {
         if (thread >= lanes || c >= columns) return;
         Values<n> all{};
         for (int from = thread; from < walk_threads; from += lanes) {
-          const Values<n> more = load<n>(scratch, from * n);
-          for (int e = 0; e < n; ++e) all.at[e] += more.at[e];
+          for (int e = 0; e < n; ++e) all.at[e] += scratch[e * walk_threads + from];
         }
         store<n>(longs.sums, k * columns + c, all);
       });

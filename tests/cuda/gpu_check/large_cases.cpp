@@ -1,4 +1,6 @@
 // Cases of several blocks, odd extents and long sums, for kernels on a real card.
+#include <numeric>
+
 #include "tests/cuda/gpu_check/stages.h"
 #include "tests/operators/network_cases.h"
 
@@ -90,6 +92,30 @@ void add_moves(Cases& cases) {
       {{"axis", std::int64_t{0}}});
   add(cases, "GatherGrad", "rows", {random_input({9'001, 16}), integers({9'001}, 503)},
       {{"axis", std::int64_t{0}}, {"shape", Ints{503, 16}}}, long_sum);
+  // Rows of several chunks of 64 positions, whose sums meet in shared memory.
+  for (const std::int64_t columns : {16, 15}) {
+    const std::string name = "300 equal ids, " + std::to_string(columns) + " columns";
+    add(cases, "GatherGrad", name.c_str(),
+        {random_input({300, columns}), valued({300}, std::vector<double>(300, 4), DType::int64)},
+        {{"axis", std::int64_t{0}}, {"shape", Ints{9, columns}}});
+  }
+  for (const char* op : {"AdamUpdate", "RowwiseAdagradUpdate"}) {
+    const bool whole = op[0] == 'R';
+    std::vector<double> order(300);
+    std::iota(order.begin(), order.end(), 0);
+    const std::vector<double> unique{4, -1, -1, -1, -1, -1, -1, -1, -1};
+    const std::vector<double> offsets{0, 300, 300, 300, 300, 300, 300, 300, 300, 300};
+    std::vector<CaseInput> inputs{random_input({9, 24}), positive(whole ? Shape{9} : Shape{9, 24})};
+    if (!whole) inputs.push_back(positive({9, 24}));
+    for (CaseInput& more : std::vector<CaseInput>{
+             valued({9}, unique, DType::int64), valued({300}, order, DType::int32),
+             valued({10}, offsets, DType::int32), valued({}, {1}, DType::int32), valued({}, {0.01}),
+             valued({}, {3}, DType::int64), valued({}, {1}), valued({}, {0}, DType::boolean),
+             random_input({300, 24})})
+      inputs.push_back(std::move(more));
+    add(cases, "RowsUpdate", (std::string("300 equal ids, ") + op).c_str(), std::move(inputs),
+        {{"op", std::string(op)}});
+  }
   add(cases, "UniqueIndices", "many", {integers({50'021}, 3'000'000)},
       {{"rows", std::int64_t{3'000'000}}});
 }

@@ -32,6 +32,7 @@ class Watch final : public LaneMonitor {
       : runtime_(runtime),
         inner_(inner ? std::move(inner) : std::make_shared<OrderChecker>(false)) {}
 
+  bool keeps_trace() const override { return inner_->keeps_trace(); }
   int add_lane(std::string_view name, int time_of) override {
     return inner_->add_lane(name, time_of);
   }
@@ -168,9 +169,13 @@ bool FakeRuntime::is_capturing() const {
 
 FakeRuntime::OfThread& FakeRuntime::thread() { return threads_[std::this_thread::get_id()]; }
 
-cudaError_t FakeRuntime::broken(cudaError_t error, const std::string& text) {
+void FakeRuntime::add_problem(const std::string& text) {
   if (std::find(problems_.begin(), problems_.end(), text) == problems_.end())
     problems_.push_back(text);
+}
+
+cudaError_t FakeRuntime::broken(cudaError_t error, const std::string& text) {
+  add_problem(text);
   const std::shared_ptr<Capture> capture = thread().capture.lock();
   if (capture && capture->broken.empty()) capture->broken = text;
   return error;

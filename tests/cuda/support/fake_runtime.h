@@ -43,8 +43,9 @@ class FakeRuntime final : public cuda::Runtime {
   ~FakeRuntime() override;
 
   // What tests ask.
-  /// What broke a rule so far, each once: also overwritten guards, use of released memory, and
-  /// accesses that nothing orders. Failures that a test has ordered are none.
+  /// What broke a rule so far, each once: also overwritten guards, use of released memory, accesses
+  /// that nothing orders, and what ended an emulated kernel. Failures that a test has ordered are
+  /// none.
   std::vector<std::string> problems();
   /// Memory, streams, events and graphs that nobody has given back.
   std::vector<std::string> leaks();
@@ -137,6 +138,7 @@ class FakeRuntime final : public cuda::Runtime {
 
   template <class Text>
   cudaError_t enter(const char* call, const Text& text);
+  void add_problem(const std::string& text);  // once
   /// Notes the problem, and that the calling thread's capture is broken.
   cudaError_t broken(cudaError_t error, const std::string& text);
   cudaError_t refuse_in_capture(const char* what);

@@ -1,6 +1,7 @@
 // The fake CUDA runtime: streams, events, captures and graphs.
 #include <algorithm>
 #include <cstring>
+#include <exception>
 
 #include "tests/cuda/support/fake_parts.h"
 #include "tests/cuda/support/fake_waiting.h"
@@ -107,7 +108,11 @@ void FakeRuntime::execute(FakeStream& stream, const Work& work) {
     CardMemory& memory = *cards_[stream.card];
     if (sticky_ != cudaSuccess) return;  // a broken card runs nothing
     memory.set_open(true);
-    f();
+    try {
+      f();
+    } catch (const std::exception& error) {  // what a card would fault at
+      add_problem("kernel " + std::string(name) + ": " + error.what());
+    }
     memory.set_open(false);
     if (const auto failing = failing_kernels_.find(name); failing != failing_kernels_.end()) {
       sticky_ = failing->second;
