@@ -90,7 +90,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     d.message = "bench needs data: there is no [data] table";
     throw Error(ErrorKind::usage, std::move(d));
   }
-  const PlacingArguments placing{options.place, options.devices};
+  PlacingArguments placing{options.place, options.devices};
+  placing.check_order = options.check_order;
   Engine engine(run_threads(config, placing));
   OpenModel model(engine, config, placing);
   model.use_data();
@@ -108,6 +109,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       total += s;
     });
   }
+  if (options.check_order) check_order(engine);
   const std::uint64_t resident = peak_resident_bytes();
   std::vector<Program*> passes;
   for (const BoundProgram* bound : training.step_programs()) passes.push_back(bound->program.get());

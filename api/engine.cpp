@@ -303,7 +303,7 @@ void check_order(const Engine& engine) {
   const std::vector<std::string> errors = engine.monitor->order_errors();
   if (errors.empty()) return;
   Diagnostic d;
-  d.message = "accesses out of order on an emulated device (please report this): " + errors.front();
+  d.message = "accesses out of order on an accelerator (please report this): " + errors.front();
   throw Error(ErrorKind::runtime, std::move(d));
 }
 

@@ -25,7 +25,7 @@ Evaluator reference_evaluator();
 
 struct Engine {
   OperatorSet operators = all_operators();
-  /// Hears of all lanes where a run has emulated devices.
+  /// Hears of all lanes where a run has accelerators.
   std::shared_ptr<OrderChecker> monitor = std::make_shared<OrderChecker>();
   std::unique_ptr<Device> cpu;
   Evaluator evaluate = reference_evaluator();
@@ -120,7 +120,7 @@ OpenOptions open_options(const RunConfig& config, OpenModel& model);
 /// Imports the model for a pass of the configuration, resolves the policy, opens the devices.
 RunParts run_parts(const Engine& engine, OpenModel& model, const RunConfig& config);
 
-/// Throws Error{runtime} where an emulated device saw accesses out of order: our own bug.
+/// Throws Error{runtime} where the monitor saw accesses out of order: our own bug.
 void check_order(const Engine& engine);
 
 /// Everything on cpu, reason "default".

@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
 constexpr std::string_view card_prefix = "cuda:";
+#ifdef NDEBUG
+constexpr bool is_debug_build = false;
+#else
+constexpr bool is_debug_build = true;
+#endif
 
 std::string policy_without_rules(const std::string& device) {
   return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
@@ -70,6 +75,7 @@ Placing::Placing(const RunConfig& config, const PlacingArguments& arguments)
       make_device_(arguments.make_device),
       cards_(arguments.cards),
       make_card_(arguments.make_card),
+      check_order_(arguments.check_order || is_debug_build),
       tf32_(config.precision.tf32) {
   options_.bindings = parse_device_arguments(arguments.devices);
   options_.missing = [any = bool(make_device_), cards = cards_](const std::string& use) {
@@ -161,6 +167,11 @@ Placement Placing::place(const Graph& graph) const {
 const std::vector<Device*>& Placing::open_devices(Device& cpu,
                                                   std::shared_ptr<OrderChecker> monitor) {
   if (!devices_.empty()) return devices_;
+  const std::vector<ResolvedDevice>& devices = resolved_->devices;
+  const bool only_cards =
+      std::all_of(devices.begin() + 1, devices.end(),
+                  [](const ResolvedDevice& device) { return device.use.starts_with(card_prefix); });
+  monitor->set_check_order(check_order_ || make_device_ || !only_cards);
   std::vector<std::unique_ptr<Device>> own;
   for (std::size_t d = 1; d < resolved_->devices.size(); ++d) {
     const ResolvedDevice& device = resolved_->devices[d];

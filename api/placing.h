@@ -46,6 +46,9 @@ struct PlacingArguments {
   KnownCards cards = KnownCards();
   /// Makes the cards that `use` names.
   CardMaker make_card = make_cuda_device;
+  /// The monitor looks at every byte that is touched, also where all accelerators are cards, which
+  /// wait for it; it does without in debug builds.
+  bool check_order = false;
 };
 
 class Placing {
@@ -97,6 +100,7 @@ class Placing {
   DeviceMaker make_device_;
   KnownCards cards_;
   CardMaker make_card_;
+  bool check_order_ = false;
   bool tf32_ = false;
   std::optional<ResolvedPolicy> resolved_;
   std::vector<std::unique_ptr<Device>> own_;

@@ -41,6 +41,11 @@ class LaneMonitor {
   static constexpr int host_lane = 0;
 
   virtual ~LaneMonitor() = default;
+  /// Whether it looks at the bytes that operations touch. Where not, a device need not tell of what
+  /// a captured graph does.
+  virtual bool checks_order() const { return true; }
+  /// Whether the next operation gets a span, so that it has to be launched by itself.
+  virtual bool keeps_trace() const { return false; }
   /// A lane that shares the clock time of `time_of` (a part of a captured graph that runs on that
   /// stream), or has its own (-1).
   virtual int add_lane(std::string_view name, int time_of = -1) = 0;

@@ -235,6 +235,7 @@ struct BenchOptions {
   std::vector<std::string> place, devices;  // as in TrainOptions
   double seconds = 3;                       // of timed steps after warm-up
   std::string trace_path;                   // Chrome trace; empty = none
+  bool check_order = false;                 // of what cards access; slower
 };
 Report bench(const std::string& config_path, const BenchOptions& options);
 /// One kernel alone: "adamw" on that many elements.

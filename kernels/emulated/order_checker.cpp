@@ -196,6 +196,11 @@ void OrderChecker::start_trace(std::size_t capacity) {
   trace_capacity_ = capacity;
 }
 
+bool OrderChecker::keeps_trace() const {
+  const std::lock_guard lock(mutex_);
+  return trace_.size() < trace_capacity_;
+}
+
 std::vector<TraceSpan> OrderChecker::trace() const {
   const std::lock_guard lock(mutex_);
   return trace_;

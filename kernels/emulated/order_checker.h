@@ -28,6 +28,10 @@ class OrderChecker final : public LaneMonitor {
   std::vector<std::string> order_errors() const;
   /// Keeps the first `capacity` operations from now on; 0 stops.
   void start_trace(std::size_t capacity);
+  /// Before the run's devices are made.
+  void set_check_order(bool check_order) { check_order_ = check_order; }
+  bool checks_order() const override { return check_order_; }
+  bool keeps_trace() const override;
   /// Complete once all devices are synchronized. Spans are in the order of enqueueing.
   std::vector<TraceSpan> trace() const;
   std::string lane_name(int lane) const;
@@ -79,7 +83,7 @@ class OrderChecker final : public LaneMonitor {
   void add_error(std::string text);
   std::string who(const OperationMark& mark, bool write) const;
 
-  const bool check_order_;
+  bool check_order_;
   const std::chrono::steady_clock::time_point start_;
   mutable std::mutex mutex_;
   std::deque<Lane> lanes_;

@@ -168,6 +168,36 @@ TEST_F(PolicyCards, Tf32IsAskedOfACardOnlyWhereTheConfigurationAsks) {
   }
 }
 
+TEST_F(PolicyCards, OrderIsCheckedOfCardsOnlyWhereThatIsAskedFor) {
+#ifdef NDEBUG
+  constexpr bool by_itself = false;
+#else
+  constexpr bool by_itself = true;
+#endif
+  const std::string card = "rules = [\n  { at = \"conv1.**\", on = \"big\" },\n";
+  const std::string both =
+      "devices = { big = { use = \"cuda:1\" }, other = { use = \"emulated:0\" } }\n" + card +
+      "  { at = \"conv2.**\", on = \"other\" },\n]\n";
+  const std::string alone = "devices = { big = { use = \"cuda:1\" } }\n" + card + "]\n";
+  const auto checked = [&](const std::string& policy, bool asked) {
+    bool found = false;
+    PlacingArguments placing = with(one_card(1, ""));
+    placing.check_order = asked;
+    placing.make_card = [&](const CudaOptions& options) {
+      found = options.monitor->checks_order();
+      EmulatedOptions emulated;
+      emulated.name = options.name;
+      return make_emulated_device(emulated);
+    };
+    PolicyCase of(options(policy), placing);
+    of.open_devices();
+    return found;
+  };
+  EXPECT_EQ(checked(alone, false), by_itself);
+  EXPECT_TRUE(checked(alone, true));
+  EXPECT_TRUE(checked(both, false)) << "of an emulated device it is checked always";
+}
+
 TEST_F(PolicyCards, Tf32WithoutACardIsNoted) {
   for (const char* rules : {"rules = []\n",
                             "devices = { gpu = { use = \"emulated:0\" } }\n"

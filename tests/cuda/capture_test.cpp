@@ -87,6 +87,56 @@ TEST(CudaCapture, NothingIsOfferedWhileATraceIsKept) {
   fake.device->synchronize();
 }
 
+/// Hears of operations, and does not look at what they touch.
+class Counting final : public LaneMonitor {
+ public:
+  bool checks_order() const override { return false; }
+  bool keeps_trace() const override { return traced; }
+  int add_lane(std::string_view, int) override { return lanes++; }
+  void remove_lane(int) override {}
+  int add_event() override { return events++; }
+  void remove_event(int) override {}
+  TraceSpan* operation(int, const Operation&, std::size_t) override {
+    ++operations;
+    return nullptr;
+  }
+  void record(int, int, std::uint64_t) override {}
+  void wait(int, int, std::uint64_t) override {}
+  void join(int, int) override {}
+  void forget(const void*, std::size_t) override {}
+  void report(std::string_view) override {}
+  double virtual_time(int) const override { return 0; }
+  double real_time() const override { return 0; }
+
+  bool traced = false;
+  int lanes = 1, events = 0, operations = 0;
+};
+
+// While a graph's operations are told, the card has nothing to do.
+TEST(CudaCapture, WhereNoOrderIsCheckedNothingIsToldOfAGraph) {
+  const auto runtime = std::make_shared<FakeRuntime>();
+  const auto monitor = std::make_shared<Counting>();
+  CudaOptions options;
+  options.monitor = monitor;
+  const auto device = cuda::make_device(options, runtime, std::make_shared<GivenLibraries>());
+  const auto compute = device->make_stream();
+  const auto x = device->allocate(bytes);
+  const auto kernel = affine_kernel(runtime, 0, 1, n);
+  AffineCall call(*kernel, "layer1.add", nullptr, x->address(), bytes);
+  compute->run(call.call());
+  EXPECT_EQ(monitor->operations, 1);
+  compute->begin_capture();
+  for (int i = 0; i < 5; ++i) compute->run(call.call());
+  const auto captured = compute->end_capture();
+  for (int i = 0; i < 3; ++i) compute->launch(*captured);
+  EXPECT_EQ(monitor->operations, 1);
+  EXPECT_EQ(monitor->lanes, 2);
+  EXPECT_TRUE(compute->can_capture());
+  monitor->traced = true;
+  EXPECT_FALSE(compute->can_capture());
+  EXPECT_THAT(runtime->problems(), IsEmpty());
+}
+
 TEST(CudaCapture, WithoutACaptureNothingIsOffered) {
   const auto runtime = std::make_shared<FakeRuntime>();
   const auto device =

@@ -44,7 +44,7 @@ int Capture::add_branch(CudaStream& stream) {
 
 void Capture::add(int branch, const Operation& declared, std::size_t bytes) {
   step(branch);
-  if (device_->monitor() == nullptr) return;
+  if (!device_->checks_order()) return;
   CapturedOperation& operation = operations_.emplace_back();
   operation.branch = branch;
   operation.name = declared.name;
@@ -56,7 +56,7 @@ void Capture::add(int branch, const Operation& declared, std::size_t bytes) {
 int Capture::add_record(int branch) {
   const int record = static_cast<int>(records_.size());
   records_.push_back(branches_[branch].clock);
-  if (device_->monitor() != nullptr) {
+  if (device_->checks_order()) {
     CapturedOperation& operation = operations_.emplace_back();
     operation.kind = CapturedOperation::Kind::record;
     operation.branch = branch;
@@ -70,7 +70,7 @@ void Capture::add_wait(int branch, int record) {
   const Clock& earlier = records_[record];
   for (std::size_t i = 0; i < earlier.size(); ++i) clock[i] = std::max(clock[i], earlier[i]);
   step(branch);
-  if (device_->monitor() == nullptr) return;
+  if (!device_->checks_order()) return;
   CapturedOperation& operation = operations_.emplace_back();
   operation.kind = CapturedOperation::Kind::wait;
   operation.branch = branch;
@@ -97,8 +97,8 @@ CudaCaptured::CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& captur
       contexts_(std::move(capture.contexts)),
       copied_(capture.copied),
       operations_(std::move(capture.operations_)) {
+  if (!device_->checks_order()) return;
   LaneMonitor* monitor = device_->monitor();
-  if (monitor == nullptr) return;
   for (const Capture::Branch& branch : capture.branches_) {
     const CudaStream& stream = *branch.stream;
     // What a fork does is ordered by the graph alone, not by the stream that it borrows.
@@ -114,7 +114,7 @@ CudaCaptured::~CudaCaptured() {
   (void)device_->runtime->synchronize(origin_.handle());
   (void)device_->runtime->destroy_graph(graph_);
   LaneMonitor* monitor = device_->monitor();
-  if (monitor == nullptr) return;
+  if (lanes_.empty()) return;
   for (std::size_t b = 1; b < lanes_.size(); ++b) monitor->remove_lane(lanes_[b]);
   for (const int event : events_) monitor->remove_event(event);
 }
@@ -132,9 +132,8 @@ void CudaCaptured::tell(LaneMonitor& monitor) {
         monitor.wait(lane, events_[operation.record], launches_);
         break;
       case CapturedOperation::Kind::operation:
-        device_->is_traced =
-            monitor.operation(lane, {operation.name, operation.seconds, operation.accesses},
-                              operation.bytes) != nullptr;
+        monitor.operation(lane, {operation.name, operation.seconds, operation.accesses},
+                          operation.bytes);
         break;
     }
   }
@@ -146,7 +145,7 @@ void CudaCaptured::launch(CudaStream& stream) {
   ++launches_;
   device_->choose();
   contexts_->renew(*stream.contexts_);
-  if (device_->monitor() != nullptr) tell(*device_->monitor());
+  if (device_->checks_order()) tell(*device_->monitor());
   device_->copies += copied_.copies;
   device_->bytes_to_device += copied_.to_device;
   device_->bytes_to_host += copied_.to_host;

@@ -83,7 +83,7 @@ class Capture {
   const std::shared_ptr<DeviceShared> device_;
   std::vector<Branch> branches_;
   std::vector<Clock> records_;
-  std::vector<CapturedOperation> operations_;  // empty without a monitor
+  std::vector<CapturedOperation> operations_;  // empty where no order is checked
   bool ended_ = false;
 };
 
@@ -105,7 +105,7 @@ class CudaCaptured final : public Captured {
   std::unique_ptr<GraphContexts> contexts_;
   CopiedBytes copied_;
   std::vector<CapturedOperation> operations_;
-  std::vector<int> lanes_;   // per branch
+  std::vector<int> lanes_;   // per branch; none where no order is checked
   std::vector<int> events_;  // per record, in the monitor
   std::uint64_t launches_ = 0;
 };

@@ -69,14 +69,12 @@ TraceSpan* CudaStream::tell(const Operation& operation, std::size_t bytes) {
   LaneMonitor* const monitor = device_->monitor();
   if (monitor == nullptr) return nullptr;
   monitor->join(lane_, LaneMonitor::host_lane);
-  TraceSpan* const span = monitor->operation(lane_, operation, bytes);
-  device_->is_traced = span != nullptr;
-  return span;
+  return monitor->operation(lane_, operation, bytes);
 }
 
 void CudaStream::run(const KernelCall& call) {
   device_->choose(last_);
-  if (device_->monitor() != nullptr) check_addresses(call);
+  if (device_->checks_order()) check_addresses(call);
   KernelArguments arguments = call.arguments;
   arguments.queue = stream_;
   last_ = call.operation.name.substr(0, most_name);

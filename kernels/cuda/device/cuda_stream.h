@@ -26,7 +26,10 @@ class CudaStream final : public Stream {
   void synchronize() override;
   int lane() const override { return lane_; }
   /// Not while a trace is kept, for which operations are timed one by one.
-  bool can_capture() const override { return device_->options.capture && !device_->is_traced; }
+  bool can_capture() const override {
+    const LaneMonitor* const monitor = device_->monitor();
+    return device_->options.capture && (monitor == nullptr || !monitor->keeps_trace());
+  }
   void begin_capture() override;
   std::unique_ptr<Captured> end_capture() override;
   void launch(Captured& captured) override;

@@ -37,13 +37,12 @@ class DeviceShared {
   std::size_t limit = 0;  // bytes
   ErrorRelay errors;
   std::atomic<std::thread::id> capturing{};  // the thread that captures
-  /// The operation that was told last has a span: operations of a graph would have no times.
-  std::atomic<bool> is_traced{false};
   std::atomic<std::uint64_t> bytes_to_device{0}, bytes_to_host{0}, copies{0};
   std::mutex streams_mutex;
   std::vector<CudaStream*> streams;
 
   LaneMonitor* monitor() const { return options.monitor.get(); }
+  bool checks_order() const { return monitor() != nullptr && monitor()->checks_order(); }
   const std::string& name() const { return options.name; }
 
   /// Before runtime calls: chooses the card for the calling thread. Throws what has failed before;
