@@ -22,18 +22,42 @@ using ::testing::HasSubstr;
 
 using Stage = void (*)(CheckCard&, const Options&, Report&);
 
+/// What `prepare` of a kernel that does something more at its end is.
+auto followed_by(const Kernel& kernel, std::function<void(const KernelArguments&)> harm) {
+  return [prepare = kernel.prepare, harm](const KernelRequest& request) {
+    std::shared_ptr<PreparedKernel> inner = prepare(request);
+    return prepared(
+        [inner, harm](const KernelArguments& arguments) {
+          inner->run(arguments);
+          harm(arguments);
+        },
+        inner->workspace_bytes);
+  };
+}
+
 struct FakeCheck {
   explicit FakeCheck(testing::FakeRuntimeOptions options = {}, bool tf32 = false)
       : runtime(std::make_shared<testing::FakeRuntime>(std::move(options))),
         libraries(std::make_shared<testing::FakeLibraries>(runtime)),
         card(std::make_unique<CheckCard>(runtime, libraries, 0, tf32)) {}
 
-  Said run(Stage stage, const std::string& only, const std::string& out = ".") {
+  Said run(Stage stage, const std::string& only, const std::string& out = ".",
+           const std::string& after = "") {
     Options options;
     options.only = only;
     options.small = true;
     options.out = out;
-    return said_by([&](Report& report) { stage(*card, options, report); });
+    return said_by([&](Report& report) { stage(*card, options, report); }, after);
+  }
+
+  /// Every kernel of that operator does something more at its end.
+  void spoil_all(const std::string& op, std::function<void(const KernelArguments&)> harm) {
+    KernelList spoiled;
+    for (Kernel kernel : card->kernels()) {
+      if (kernel.op == op) kernel.prepare = followed_by(kernel, harm);
+      spoiled.push_back(std::move(kernel));
+    }
+    card->replace_kernels(std::move(spoiled));
   }
 
   /// Puts a kernel in front that does what the card's first kernel of that operator does, then
@@ -43,15 +67,7 @@ struct FakeCheck {
       if (kernel.op != op) continue;
       Kernel spoiled = kernel;
       spoiled.name = "spoiled";
-      spoiled.prepare = [prepare = kernel.prepare, harm](const KernelRequest& request) {
-        std::shared_ptr<PreparedKernel> inner = prepare(request);
-        return prepared(
-            [inner, harm](const KernelArguments& arguments) {
-              inner->run(arguments);
-              harm(arguments);
-            },
-            inner->workspace_bytes);
-      };
+      spoiled.prepare = followed_by(kernel, harm);
       return card->add_kernel(std::move(spoiled));
     }
     FAIL() << "no kernel of " << op;
@@ -196,6 +212,42 @@ TEST(GpuCheck, FailsWhereACallFails) {
   EXPECT_EQ(said.code, Exit::failed);
   EXPECT_EQ(said.verdict["failed"], 1);  // the rest goes on
   EXPECT_GT(said.verdict["checks"], 1);
+}
+
+// CUDA gives an error of the card to all later calls of the process.
+TEST(GpuCheck, AnErrorOfTheCardStopsTheStageAndAnotherProcessGoesOn) {
+  const char* const only = "Softmax/";
+  const Said whole = FakeCheck().run(run_smoke, only);
+  ASSERT_EQ(whole.code, 0);
+  std::vector<std::string> names;
+  for (const Json& line : whole.lines) {
+    if (line.contains("check")) names.push_back(line["check"]);
+  }
+  ASSERT_GT(names.size(), 3u);
+
+  FakeCheck broken;
+  int runs = 0;
+  broken.spoil_all("Softmax", [&](const KernelArguments& arguments) {
+    if (++runs != 2) return;
+    broken.runtime->fail_kernel("spoil");
+    broken.runtime->enqueue(static_cast<cudaStream_t>(arguments.queue), "spoil", [] {});
+  });
+  const Said stopped = broken.run(run_smoke, only);
+  EXPECT_EQ(stopped.code, Exit::stopped);
+  EXPECT_EQ(stopped.verdict["verdict"], "failed");
+  EXPECT_EQ(stopped.verdict["stopped_at"], names[1]);
+  EXPECT_EQ(stopped.verdict["checks"], 2);
+  EXPECT_EQ(stopped.verdict["failed"], 1);
+
+  FakeCheck next;
+  const Said rest = next.run(run_smoke, only, ".", names[1]);
+  EXPECT_EQ(rest.code, 0) << rest.verdict;
+  EXPECT_EQ(rest.verdict["checks"], names.size() - 2);
+  EXPECT_EQ(rest.find(names[1]), nullptr);
+  EXPECT_EQ(next.run(run_smoke, only, ".", names.back()).code, 0) << "nothing is left";
+  const Said unknown = next.run(run_smoke, only, ".", "another check");
+  EXPECT_EQ(unknown.code, Exit::failed);
+  EXPECT_EQ(unknown.verdict["why"], "there is no check another check");
 }
 
 TEST(GpuCheck, NothingCheckedIsAFailure) {

@@ -49,6 +49,7 @@ class CheckCard {
   cuda::Libraries& libraries() { return *card_->libraries; }
   const cuda::CardContext& card() const { return *card_; }
   const KernelList& kernels() const { return kernels_; }
+  void replace_kernels(KernelList kernels) { kernels_ = std::move(kernels); }
   void add_kernel(Kernel kernel) { kernels_.insert(kernels_.begin(), std::move(kernel)); }
   const DeviceFacts& facts() const { return facts_; }
   cudaStream_t stream() const { return stream_; }
@@ -59,6 +60,8 @@ class CheckCard {
   void synchronize();
   /// Throws std::runtime_error with the call's name where it failed.
   void check(cudaError_t error, const char* what);
+  /// Whether every call fails from now on: an error in a kernel cannot be mended in this process.
+  bool is_broken() { return runtime().synchronize_card() != cudaSuccess; }
   /// Whether the card's kernel takes the only node of that graph; `why`: its reason where not.
   bool takes(const Kernel& kernel, const Graph& graph, std::string* why = nullptr) const;
 

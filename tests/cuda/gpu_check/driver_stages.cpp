@@ -73,11 +73,8 @@ void spin(double seconds) {
   }
 }
 
-}  // namespace
-
-void run_overlap(CheckCard& card, const Options& options, Report& report) {
-  const std::string check = "a kernel, copies both ways and the host at once";
-  if (!is_wanted(options, check)) return;
+void check_overlap(CheckCard& card, const Options& options, Report& report,
+                   const std::string& check) {
   const std::size_t bytes = std::size_t{options.small ? 1u : 32u} << 20;
   const std::int64_t n = options.small ? 32 : 2048;
   const double wanted = options.small ? 1e-3 : 30e-3;
@@ -151,9 +148,7 @@ void run_overlap(CheckCard& card, const Options& options, Report& report) {
   report.measured(check + ", wall by longest", wall / longest, most_of_longest);
 }
 
-void run_captured(CheckCard& card, const Options& options, Report& report) {
-  const std::string check = "a captured product, launched ten times";
-  if (!is_wanted(options, check)) return;
+void check_captured(CheckCard& card, Report& report, const std::string& check) {
   cuda::Runtime& runtime = card.runtime();
   card.operands().clear();
   const PreparedProduct product(card, 129, 65, 33, DType::float32);
@@ -177,6 +172,23 @@ void run_captured(CheckCard& card, const Options& options, Report& report) {
   } else {
     report.failed(check, "the results differ in their bits");
   }
+}
+
+}  // namespace
+
+void run_overlap(CheckCard& card, const Options& options, Report& report) {
+  const std::string check = "a kernel, copies both ways and the host at once";
+  if (!is_wanted(options, check)) return;
+  report.run(
+      check, [&] { check_overlap(card, options, report, check); },
+      [&] { return card.is_broken(); });
+}
+
+void run_captured(CheckCard& card, const Options& options, Report& report) {
+  const std::string check = "a captured product, launched ten times";
+  if (!is_wanted(options, check)) return;
+  report.run(
+      check, [&] { check_captured(card, report, check); }, [&] { return card.is_broken(); });
 }
 
 }  // namespace tandem::gpu_check

@@ -136,6 +136,7 @@ int run(const Arguments& arguments) {
     return Exit::no_card;
   }
   Report report(arguments.stage, arguments.json);
+  report.start_after(arguments.options.after);
   const Stage& stage = stages().at(arguments.stage);
   try {
     std::filesystem::create_directories(arguments.options.out);
@@ -145,6 +146,7 @@ int run(const Arguments& arguments) {
       part(card, arguments.options, report);
     }
     for (const OfTraining part : stage.of_training) part(arguments.options, report);
+  } catch (const Stopped&) {  // the report knows at which check
   } catch (const std::exception& error) {
     report.failed("the stage", error.what());
   }
@@ -167,5 +169,8 @@ int main(int count, char** words) {
   }
   if (arguments.stage == "fixtures") return list_fixtures(arguments.options.fixtures);
   set_environment(arguments.stage);
+  arguments.options.is_broken = [] {
+    return tandem::cuda::make_real_runtime()->synchronize_card() != cudaSuccess;
+  };
   return run(arguments);
 }

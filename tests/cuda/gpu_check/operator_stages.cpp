@@ -87,7 +87,8 @@ class OperatorChecks {
       for (const Kernel& kernel : card_.kernels()) {
         if (kernel.op != c.op || (tf32() && !is_of_library(kernel))) continue;
         const std::string name = name_of_check(c, kernel, computed, tf32());
-        try {
+        bool is_over = false;  // for all kernels
+        const auto check_kernel = [&] {
           if (!typed) {
             Graph graph;
             try {
@@ -95,19 +96,21 @@ class OperatorChecks {
             } catch (const Error&) {
               if (computed == DType::float32) throw;
               ++formless_;
-              break;
+              is_over = true;
+              return;
             }
             if (!any_takes(graph)) {
               ++untaken_;
-              break;
+              is_over = true;
+              return;
             }
             typed.emplace(c, operators(), computed);
           }
-          if (!card_.takes(kernel, typed->graph)) continue;
-          check(*typed, kernel, name, limit_of(c, computed, tf32()));
-        } catch (const std::exception& error) {
-          report_.failed(name, error.what());
-        }
+          if (card_.takes(kernel, typed->graph))
+            check(*typed, kernel, name, limit_of(c, computed, tf32()));
+        };
+        report_.run(name, check_kernel, [&] { return card_.is_broken(); });
+        if (is_over) break;
       }
     }
   }

@@ -49,6 +49,15 @@ void Report::measured(const std::string& check, double error, double limit) {
                     limit));
 }
 
+bool Report::is_before(const std::string& check) {
+  const bool before = !after_.empty();
+  if (before && check == after_) {
+    after_.clear();
+    went_on_ = true;
+  }
+  return before;
+}
+
 void Report::passed(const std::string& check) {
   ++checks_;
   write({{"check", check}, {"ok", true}}, "ok      " + check);
@@ -78,8 +87,8 @@ void Report::note(const std::string& name, Json content) {
 }
 
 int Report::finish() {
-  const bool said_nothing = checks_ == 0 && skips_ == 0 && values_ == 0;
-  const bool bad = failures_ > 0 || said_nothing;
+  const bool said_nothing = checks_ == 0 && skips_ == 0 && values_ == 0 && !went_on_;
+  const bool bad = failures_ > 0 || said_nothing || !after_.empty();
   const bool nothing_done = checks_ == 0 && values_ == 0;
   const std::string verdict = bad ? "failed" : nothing_done ? "skipped" : "passed";
   Json worst = Json::array();
@@ -88,16 +97,20 @@ int Report::finish() {
     worst.push_back({{"check", w.check}, {"error", number(w.error)}, {"limit", w.limit}});
     text += fmt::format("\n  worst {}: {:.3g} of {:.3g}", w.check, w.error, w.limit);
   }
-  const std::string why = said_nothing    ? "nothing was checked"
-                          : failures_ > 0 ? first_failure_
-                          : nothing_done  ? first_skip_
-                                          : "";
+  const std::string why = !after_.empty()                           ? "there is no check " + after_
+                          : said_nothing                            ? "nothing was checked"
+                          : failures_ > 0                           ? first_failure_
+                          : went_on_ && skips_ == 0 && nothing_done ? "nothing follows"
+                          : nothing_done                            ? first_skip_
+                                                                    : "";
   Json line{{"verdict", verdict}, {"checks", checks_}, {"failed", failures_}, {"skipped", skips_}};
   if (!why.empty()) line["why"] = why;
+  if (!stopped_at_.empty()) line["stopped_at"] = stopped_at_;
   if (!worst.empty()) line["worst"] = worst;
   write(std::move(line),
         fmt::format("{}: {}, {} checks, {} failed, {} skipped{}{}", stage_, verdict, checks_,
                     failures_, skips_, why.empty() ? "" : ": " + why, text));
+  if (!stopped_at_.empty()) return Exit::stopped;
   return bad ? Exit::failed : nothing_done ? Exit::skipped : Exit::passed;
 }
 

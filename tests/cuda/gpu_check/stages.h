@@ -25,6 +25,7 @@ struct Options {
   bool small = false;          // operators' own cases and short measurements alone
   bool tf32 = false;           // of `times`: float32 models with TF32
   std::function<std::unique_ptr<Device>(const CudaOptions&)> make_card = make_cuda_device;
+  std::function<bool()> is_broken = [] { return false; };  // the card of whole trainings
 };
 
 inline bool is_wanted(const Options& options, const std::string& check) {

@@ -21,11 +21,8 @@ template <class Check>
 void each_network(const Options& options, Report& report, Check check) {
   for (const Network& network : check_networks(options.fixtures)) {
     if (!is_wanted(options, network.name)) continue;
-    try {
-      check(network);
-    } catch (const std::exception& error) {
-      report.failed(network.name, error.what());
-    }
+    report.run(
+        network.name, [&] { check(network); }, options.is_broken);
   }
 }
 
@@ -162,6 +159,7 @@ void run_partitions(const Options& options, Report& report) {
                         worst_difference(found, expected, expected.size()), cut_limit);
       } catch (const std::exception& error) {
         report.failed(network.name + ", " + cut.name, error.what());
+        if (options.is_broken()) return;
       }
     }
   });
