@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <set>
 
 #include "engine/operators/operator.h"
@@ -12,6 +13,7 @@
 #include "tests/cuda/gpu_check/stages.h"
 #include "tests/cuda/gpu_check/timing.h"
 #include "tests/cuda/support/fake_libraries.h"
+#include "tests/cuda/support/fake_nvrtc.h"
 #include "tests/cuda/support/stage_said.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -36,10 +38,13 @@ auto followed_by(const Kernel& kernel, std::function<void(const KernelArguments&
 }
 
 struct FakeCheck {
-  explicit FakeCheck(testing::FakeRuntimeOptions options = {}, bool tf32 = false)
+  explicit FakeCheck(testing::FakeRuntimeOptions options = {}, bool tf32 = false,
+                     const std::string& cache_folder = "")
       : runtime(std::make_shared<testing::FakeRuntime>(std::move(options))),
-        libraries(std::make_shared<testing::FakeLibraries>(runtime)),
-        card(std::make_unique<CheckCard>(runtime, libraries, 0, tf32)) {}
+        libraries(std::make_shared<testing::FakeLibraries>(runtime)) {
+    libraries->compiler = &testing::fake_nvrtc();
+    card = std::make_unique<CheckCard>(runtime, libraries, 0, tf32, cache_folder);
+  }
 
   Said run(Stage stage, const std::string& only, const std::string& out = ".",
            const std::string& after = "") {
@@ -270,6 +275,37 @@ TEST(GpuCheck, LargeCasesAreCasesOfTheOperators) {
     EXPECT_LE(c.tolerance, 1e-4);
   }
   EXPECT_GT(names.size(), 20u);
+}
+
+// Compiling is most of a stage's time: five layouts, two types and the stages that follow share it.
+TEST(GpuCheck, KernelsAreCompiledOnceForAllStages) {
+  const testing::TemporaryFolder folder;
+  const auto files = [&] {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      count += entry.is_regular_file() ? 1 : 0;
+    return static_cast<int>(count);
+  };
+  int made = 0, compiled = testing::fake_nvrtc_compiled;
+  {
+    FakeCheck first({}, false, folder.path());
+    for (const char* only : {"Fused/", "Attention/"}) {
+      const Said said = first.run(run_parity16, only);
+      ASSERT_EQ(said.code, 0) << said.verdict;
+      ASSERT_GT(said.verdict["checks"], 3);
+    }
+    made = first.libraries->dnn.plans_made();
+    compiled = testing::fake_nvrtc_compiled - compiled;
+    EXPECT_GT(made, 0);
+    EXPECT_GT(compiled, 0);
+    EXPECT_EQ(files(), made + compiled) << "each graph and each source once";
+  }
+  FakeCheck second({}, false, folder.path());
+  const int before = testing::fake_nvrtc_compiled;
+  for (const char* only : {"Fused/", "Attention/"})
+    EXPECT_EQ(second.run(run_parity16, only).code, 0);
+  EXPECT_EQ(second.libraries->dnn.plans_made(), 0);
+  EXPECT_EQ(testing::fake_nvrtc_compiled, before);
 }
 
 // A sum of one row's chunks goes through shared memory: the operators' own cases have no such row.

@@ -144,13 +144,6 @@ std::unique_ptr<Device> make_device(const CudaOptions& options, std::shared_ptr<
   return std::make_unique<CudaDevice>(options, std::move(runtime), std::move(libraries));
 }
 
-}  // namespace tandem::cuda
-
-namespace tandem {
-
-namespace {
-
-/// "" where the user has none.
 std::string own_cache_folder() {
   if (const char* caches = std::getenv("XDG_CACHE_HOME"); caches != nullptr && *caches != '\0')
     return std::string(caches) + "/tandem/cuda";
@@ -158,7 +151,9 @@ std::string own_cache_folder() {
   return home == nullptr || *home == '\0' ? "" : std::string(home) + "/.cache/tandem/cuda";
 }
 
-}  // namespace
+}  // namespace tandem::cuda
+
+namespace tandem {
 
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   // Looked at before the runtime opens the driver, which a file that was cut short does not
@@ -166,7 +161,7 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   const CudaReport report = cuda_cards();
   if (report.cards.empty()) cuda::cannot_use(options, report.problem, report.fix);
   CudaOptions with_cache = options;
-  if (with_cache.cache_folder.empty()) with_cache.cache_folder = own_cache_folder();
+  if (with_cache.cache_folder.empty()) with_cache.cache_folder = cuda::own_cache_folder();
   return cuda::make_device(with_cache, cuda::make_real_runtime(), cuda::make_real_libraries());
 }
 

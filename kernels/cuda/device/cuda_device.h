@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/cuda/libraries/libraries.h"
 #include "kernels/cuda/runtime/runtime.h"
@@ -13,5 +14,9 @@ namespace tandem::cuda {
 /// nothing is kept on disk.
 std::unique_ptr<Device> make_device(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
                                     std::shared_ptr<Libraries> libraries);
+
+/// Where the user's compiled kernels and plans are kept: $XDG_CACHE_HOME/tandem/cuda, else
+/// ~/.cache/tandem/cuda; "" where the user has no such folder.
+std::string own_cache_folder();
 
 }  // namespace tandem::cuda

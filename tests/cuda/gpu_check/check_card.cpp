@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace tandem::gpu_check {
 namespace {
@@ -57,12 +58,14 @@ void CardOperands::clear() {
 }
 
 CheckCard::CheckCard(std::shared_ptr<cuda::Runtime> runtime,
-                     std::shared_ptr<cuda::Libraries> libraries, int ordinal, bool allow_tf32)
+                     std::shared_ptr<cuda::Libraries> libraries, int ordinal, bool allow_tf32,
+                     std::string cache_folder)
     : card_(std::make_shared<cuda::CardContext>()) {
   card_->runtime = std::move(runtime);
   card_->libraries = std::move(libraries);
   card_->card = ordinal;
   card_->allow_tf32 = allow_tf32;
+  card_->cache_folder = std::move(cache_folder);
   check(this->runtime().set_card(ordinal), "choosing the card");
   check(this->runtime().properties(ordinal, card_->properties), "asking for the card's properties");
   check(this->runtime().make_stream(stream_), "making a stream");

@@ -38,9 +38,10 @@ class CardOperands final : public testing::OperandMemory {
 
 class CheckCard {
  public:
-  /// Throws std::runtime_error where the card does not start.
+  /// `cache_folder`: of compiled kernels and plans, which the stages share; "" keeps none. Throws
+  /// std::runtime_error where the card does not start.
   CheckCard(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
-            int ordinal = 0, bool allow_tf32 = false);
+            int ordinal = 0, bool allow_tf32 = false, std::string cache_folder = "");
   ~CheckCard();
   CheckCard(const CheckCard&) = delete;
   CheckCard& operator=(const CheckCard&) = delete;

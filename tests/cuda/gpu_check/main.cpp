@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 
+#include "kernels/cuda/device/cuda_device.h"
 #include "tests/cuda/gpu_check/networks.h"
 #include "tests/cuda/gpu_check/stages.h"
 
@@ -142,7 +143,7 @@ int run(const Arguments& arguments) {
     std::filesystem::create_directories(arguments.options.out);
     for (const OfCard part : stage.of_card) {
       CheckCard card(cuda::make_real_runtime(), cuda::make_real_libraries(), 0,
-                     arguments.stage == tf32_stage);
+                     arguments.stage == tf32_stage, cuda::own_cache_folder());
       part(card, arguments.options, report);
     }
     for (const OfTraining part : stage.of_training) part(arguments.options, report);
