@@ -1,18 +1,23 @@
-"""Times one workload of the GPU check in PyTorch on a card: one process is one measurement, printed as JSON lines.
+"""Times one workload of the GPU check in PyTorch on a card, in one of its variants and both ways of feeding, as JSON lines.
 
-    python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--tf32] [--list]
+    python bench/peers/gpu_torch.py WORKLOAD [--variant eager|compile|graphs] [--seconds S] [--tf32] [--device cuda|cpu] [--list]
 
-The models, shapes, precisions and optimizers of `gpu_check times`; tools/gpu_check.sh --torch runs both in turn. Images are channels-last,
+The models, shapes, precisions and optimizers of `gpu_check times`; `tools/gpu_run.sh times` runs both in turn. Batches come from the card, where
+two lie ready, and from the loader: page-locked batches of a DataLoader that holds whole ones, copied while the step before computes,
+by the process itself or by two workers, whichever is faster. Tandem's batches always come through its loader. Images are channels-last,
 16-bit types by autocast (float16 with a gradient scaler), float32 without TF32 unless --tf32 asks for it, as `precision.tf32` does of ours.
 Wide & Deep keeps its tables on the host, with sparse gradients and their SGD: PyTorch has neither FTRL nor a lazy Adam for a table of the
 host beside a model on the card.
 """
 
 import argparse
+import importlib.util
 import json
 import pathlib
 import sys
 import time
+
+import gpu_feeding
 
 MODELS = pathlib.Path(__file__).resolve().parents[2] / "models"
 # name: (folder of models/, batch, precision, optimizer)
@@ -38,36 +43,45 @@ def load(name):
     return export.load(name)
 
 
-def optimizer_of(kind, parameters):
+def optimizer_of(kind, parameters, device):
     import torch
 
     if kind == "adamw":
-        return torch.optim.AdamW(parameters, 1e-4, weight_decay=0.01, fused=True, capturable=True)
+        return torch.optim.AdamW(parameters, 1e-4, weight_decay=0.01, fused=True, capturable=device.type == "cuda")
     return torch.optim.SGD(parameters, 1e-2, momentum=0.9 if kind == "momentum" else 0.0, fused=True)
 
 
+def batches_of(name):
+    """Two batches on the host: tensors of the model's input and the labels."""
+    import torch
+
+    folder, batch, _, _ = WORKLOADS[name]
+    module = load(folder)
+    batches = []
+    for _ in range(2):
+        if folder == "wide_deep":
+            batches.append((torch.randint(0, module.FULL["rows"], (batch, module.FIELDS)), torch.randint(0, 2, (batch, 1)).float()))
+            continue
+        (x,) = module.example(batch)
+        if x.is_floating_point():
+            x = x * 2 - 1
+        if folder.startswith("resnet"):
+            x = x.contiguous(memory_format=torch.channels_last)
+        shape = x.shape if x.dtype == torch.int64 else (batch,)
+        batches.append((x, torch.randint(0, CLASSES[folder], shape)))
+    return batches
+
+
 def whole_step(name, variant, device):
-    """Two batches in turn: a function of the step's number, its loss on the card."""
+    """The step as a function of a batch on the device, its loss there."""
     import torch
     import torch.nn.functional as F
 
-    folder, batch, precision, kind = WORKLOADS[name]
-    module = load(folder)
-    model = module.build().to(device).train()
-    images = folder.startswith("resnet")
-    if images:
+    folder, _, precision, kind = WORKLOADS[name]
+    model = load(folder).build().to(device).train()
+    if folder.startswith("resnet"):
         model = model.to(memory_format=torch.channels_last)
-    batches = []
-    for _ in range(2):
-        (x,) = module.example(batch)
-        x = x.to(device)
-        if x.is_floating_point():
-            x = x * 2 - 1
-        if images:
-            x = x.contiguous(memory_format=torch.channels_last)
-        shape = x.shape if x.dtype == torch.int64 else (batch,)
-        batches.append((x, torch.randint(0, CLASSES[folder], shape, device=device)))
-    optimizer = optimizer_of(kind, model.parameters())
+    optimizer = optimizer_of(kind, model.parameters(), device)
     half = precision != "float32"
     scaler = torch.amp.GradScaler(device.type, enabled=precision == "float16")
     call = torch.compile(model) if variant == "compile" else model
@@ -82,40 +96,41 @@ def whole_step(name, variant, device):
         scaler.update()
         return loss.detach()
 
-    if variant != "graphs":
-        return lambda i: step(*batches[i % 2])
-    if precision == "float16":
-        raise SystemExit(skip(name, variant, "a step with a gradient scaler waits for the host: it cannot be captured whole"))
-    x, labels = batches[0][0].clone(), batches[0][1].clone()
+    return captured(step, batches_of(name)[0], device) if variant == "graphs" else step
+
+
+def captured(step, batch, device):
+    """The whole step as one CUDA graph: batches are copied into its own."""
+    import torch
+
+    own = [x.to(device, copy=True) for x in batch]
     aside = torch.cuda.Stream()
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
         for _ in range(3):
-            step(x, labels)
+            step(*own)
     torch.cuda.current_stream().wait_stream(aside)
     graph = torch.cuda.CUDAGraph()
-    optimizer.zero_grad(set_to_none=False)
     with torch.cuda.graph(graph):
-        loss = step(x, labels)
+        loss = step(*own)
 
-    def replay(i):
-        x.copy_(batches[i % 2][0])
-        labels.copy_(batches[i % 2][1])
+    def replay(*given):
+        for to, x in zip(own, given):
+            to.copy_(x)
         graph.replay()
         return loss
 
     return replay
 
 
-def wide_deep_step(variant, device):
-    """Tables and their updates on the host, the MLP on the card."""
+def wide_deep_step(device):
+    """Tables and their updates on the host, the MLP on the card. Ids stay on the host whatever feeds them."""
     import torch
     import torch.nn.functional as F
 
-    if variant != "eager":
-        raise SystemExit(skip("wide_deep_host_tables", variant, "tables on the host cut the step"))
-    size = load("wide_deep").FULL
-    fields, dim, batch = load("wide_deep").FIELDS, size["dim"], 16000
+    module = load("wide_deep")
+    size, fields = module.FULL, module.FIELDS
+    dim = size["dim"]
     wide = torch.nn.Embedding(size["rows"], 1, sparse=True)
     deep = torch.nn.Embedding(size["rows"], dim, sparse=True)
     bias = torch.nn.Parameter(torch.zeros(1, device=device))
@@ -124,13 +139,9 @@ def wide_deep_step(variant, device):
     mlp = torch.nn.Sequential(*layers, torch.nn.Linear(widths[-1], 1)).to(device)
     tables = torch.optim.SGD([*wide.parameters(), *deep.parameters()], 1e-2)
     dense = torch.optim.Adam([bias, *mlp.parameters()], 3.5e-4, fused=True)
-    batches = [
-        (torch.randint(0, size["rows"], (batch, fields)), torch.randint(0, 2, (batch, 1), device=device).float())
-        for _ in range(2)
-    ]
 
-    def step(i):
-        ids, labels = batches[i % 2]
+    def step(ids, labels):
+        labels = labels.to(device)
         tables.zero_grad(set_to_none=True)
         dense.zero_grad(set_to_none=True)
         wide_rows = wide(ids).sum(1).to(device)
@@ -144,19 +155,50 @@ def wide_deep_step(variant, device):
     return step
 
 
+def feedings(name, step, device, seconds, wait):
+    """(name, function of a step's number, facts) of each way of feeding."""
+    batches = batches_of(name)
+    if WORKLOADS[name][3] == "wide_deep":  # its ids are for tables of the host: a loader that page-locks them would help nobody
+        yield "the host", lambda i: step(*batches[i % 2]), {}
+        host_loader = gpu_feeding.loaded(batches, 0, False)
+        yield "loader", lambda _: step(*next(host_loader)), {"workers": 0}
+        return
+    there = [tuple(x.to(device) for x in batch) for batch in batches]
+    yield "the card", lambda i: step(*there[i % 2]), {}
+    del there
+    tried = {}
+    for workers in (0, 2):
+        tried[workers] = gpu_feeding.fed_by_loader(step, batches, workers, device)
+    times = {workers: measure(run, seconds / 4, wait)[0][1] for workers, run in tried.items()}
+    best = min(times, key=times.get)
+    yield "loader", tried[best], {"workers": best, "other_workers_ms": {str(w): t for w, t in times.items() if w != best}}
+
+
 def say(**line):
     print(json.dumps(line), flush=True)
 
 
-def skip(name, variant, why):
+def skipped(name, why):
     """Says so; the exit code."""
-    say(check=f"{name} {variant}", skipped=why)
+    say(check=name, skipped=why)
     say(verdict="skipped", checks=0, failed=0, why=why)
     return 77
 
 
+def impossible(name, variant, device):
+    """Why PyTorch has no such variant; None: it has."""
+    if WORKLOADS[name][3] == "wide_deep" and variant != "eager":
+        return "tables on the host cut the step"
+    if variant == "graphs" and device == "cpu":
+        return "graphs are of cards"
+    if variant == "graphs" and WORKLOADS[name][2] == "float16":
+        return "a step with a gradient scaler waits for the host: it cannot be captured whole"
+    return None
+
+
 def measure(step, seconds, wait):
-    """The medians of single steps after warming up, in ms: [p10, median, p90], and how many."""
+    """Single steps after warming up, each waited for, in ms: [p10, median, p90], and how many; and the mean of as many that are not
+    waited for but at the end."""
     for i in range(12):
         step(i)
     wait()
@@ -168,7 +210,12 @@ def measure(step, seconds, wait):
         times.append(time.perf_counter() - start)
         total += times[-1]
     times.sort()
-    return [1e3 * times[int(q * (len(times) - 1))] for q in (0.1, 0.5, 0.9)], len(times)
+    start = time.perf_counter()
+    for i in range(len(times)):
+        step(i)
+    wait()
+    streamed = 1e3 * (time.perf_counter() - start) / len(times)
+    return [1e3 * times[int(q * (len(times) - 1))] for q in (0.1, 0.5, 0.9)], len(times), streamed
 
 
 def main():
@@ -177,39 +224,41 @@ def main():
     parser.add_argument("--variant", choices=VARIANTS, default="eager")
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--tf32", action="store_true")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="cpu: to try the script where there is no card")
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     if options.list or not options.workload:
         print("\n".join(WORKLOADS))
         return 0
     name, variant = options.workload, options.variant
+    label = f"{name} torch {variant}"
+    why = impossible(name, variant, options.device)
+    if why is None and importlib.util.find_spec("torch") is None:
+        why = f"{sys.executable} has no torch"
+    if why:
+        return skipped(label, why)
     import torch
 
-    if not torch.cuda.is_available():
-        return skip(name, variant, "this PyTorch sees no card")
+    cuda = options.device == "cuda"
+    if cuda and not torch.cuda.is_available():
+        return skipped(label, "this PyTorch sees no card")
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = options.tf32
     torch.backends.cudnn.benchmark = True
-    device = torch.device("cuda", 0)
-    step = wide_deep_step(variant, device) if WORKLOADS[name][3] == "wide_deep" else whole_step(name, variant, device)
-    loss = float(step(0))
-    (p10, median, p90), count = measure(step, options.seconds, torch.cuda.synchronize)
-    say(value=f"{name} torch {variant} step", number=median, unit="ms")
-    say(
-        note=f"{name} torch {variant}",
-        content={
-            "step_ms": median,
-            "step_ms_p10": p10,
-            "step_ms_p90": p90,
-            "steps": count,
-            "torch": torch.__version__,
-            "tf32": options.tf32,
-            "first_loss": loss,
-            "peak_card_mib": torch.cuda.max_memory_allocated() / 2**20,
-        },
-    )
-    say(check=f"{name} {variant}", ok=True)
-    say(verdict="passed", checks=1, failed=0)
+    device = torch.device(options.device, 0) if cuda else torch.device("cpu")
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    step = wide_deep_step(device) if WORKLOADS[name][3] == "wide_deep" else whole_step(name, variant, device)
+    for feed, fed, facts in feedings(name, step, device, options.seconds, wait):
+        loss = float(fed(0))
+        (p10, median, p90), count, streamed = measure(fed, options.seconds, wait)
+        say(value=f"{label} from {feed}", number=median, unit="ms")
+        content = {"workload": name, "variant": variant, "feed": feed, "step_ms": median, "step_ms_p10": p10, "step_ms_p90": p90}
+        content.update(streamed_ms=streamed, steps=count, torch=torch.__version__, tf32=options.tf32, first_loss=loss, **facts)
+        if cuda:
+            content["peak_card_mib"] = torch.cuda.max_memory_allocated() / 2**20
+        say(note=f"{label} from {feed}", content=content)
+        say(check=f"{label} from {feed}", ok=True)
+    say(verdict="passed", checks=2, failed=0)
     return 0
 
 

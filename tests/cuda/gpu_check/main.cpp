@@ -19,7 +19,7 @@ const char* const usage_text =
     "  STAGE    env | smoke | parity | parity_tf32 | parity16 | gradients | graphs | partitions | "
     "overlap |\n           nccl | times\n"
     "  --json   JSON lines on standard output\n"
-    "  --only   checks whose name contains PART\n"
+    "  --only   checks whose name contains PART, or one of several: A|B\n"
     "  --after  only what follows CHECK: the one that stopped the stage before\n"
     "  --out    folder for files (default: .)\n"
     "  --models folder of exported networks (default: TANDEM_MODELS, else `models` beside "

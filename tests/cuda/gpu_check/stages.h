@@ -14,7 +14,7 @@ namespace tandem::gpu_check {
 
 /// What the command line says.
 struct Options {
-  std::string only;       // part of a check's name; "": all
+  std::string only;       // part of a check's name, or several: A|B; "": all
   std::string after;      // only what follows this check, by which the stage was stopped; "": all
   std::string out = ".";  // folder for files
   std::string models;     // folder of exported networks
@@ -29,7 +29,12 @@ struct Options {
 };
 
 inline bool is_wanted(const Options& options, const std::string& check) {
-  return options.only.empty() || check.find(options.only) != std::string::npos;
+  for (std::size_t begin = 0;;) {
+    const std::size_t end = options.only.find('|', begin);
+    if (check.find(options.only.substr(begin, end - begin)) != std::string::npos) return true;
+    if (end == std::string::npos) return false;
+    begin = end + 1;
+  }
 }
 
 // On one card.
