@@ -52,8 +52,10 @@ std::string cuda_text(const CudaReport& report) {
   if (!report.problem.empty()) built += "; no card can be used: " + report.problem;
   std::string text = line("cuda", built) + with_fix(report.fix);
   for (const CudaCard& card : report.cards) text += line(use_of(card), card_text(card));
-  for (const CudaLibraryReport& library : report.libraries)
+  for (const CudaLibraryReport& library : report.libraries) {
     text += line(library.name, library_text(library)) + with_fix(library.fix);
+    for (const std::string& file : library.passed_over) text += line("", "passed over: " + file);
+  }
   return text;
 }
 
@@ -74,7 +76,8 @@ Json cuda_json(const CudaReport& report) {
                          {"version", library.version},
                          {"path", library.path},
                          {"problem", library.problem},
-                         {"fix", library.fix}});
+                         {"fix", library.fix},
+                         {"passed_over", library.passed_over}});
   }
   return {{"toolkit", report.toolkit}, {"driver", report.driver}, {"problem", report.problem},
           {"fix", report.fix},         {"cards", cards},          {"libraries", libraries}};

@@ -25,8 +25,9 @@ struct CudaLibraryReport {
   std::string needed;   // "9.19": the version that this build's headers have
   std::string version;  // that was found; "" where none was
   std::string path;
-  std::string problem;  // why it cannot be used; "" where it can
-  std::string fix;      // what to install or set
+  std::string problem;                        // why it cannot be used; "" where it can
+  std::string fix;                            // what to install or set
+  std::vector<std::string> passed_over = {};  // files before it that were not used, with the reason
 };
 
 struct CudaReport {

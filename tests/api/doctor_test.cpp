@@ -37,7 +37,13 @@ CudaReport two_cards() {
   report.cards = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
                   {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
   report.libraries = {
-      {"cuDNN", "9.19", "9.20.1", "/opt/cudnn/libcudnn.so.9", "", ""},
+      {"cuDNN",
+       "9.19",
+       "9.20.1",
+       "/opt/cudnn/libcudnn.so.9",
+       "",
+       "",
+       {"/usr/lib/libcudnn.so.9: it is too old"}},
       {"NVRTC", "13.0", "12.8", "/opt/cuda/libnvrtc.so.13", "it is too old", "a newer one"},
       {"NCCL", "2.28", "", "", "libnccl.so.2 is not in /opt", "install NCCL"}};
   return report;
@@ -67,6 +73,7 @@ TEST(CudaText, CardsAndLibraries) {
             "cuda:0    NVIDIA H100, compute capability 9.0, 80.00 GiB, 79.00 GiB free\n"
             "cuda:1    Tesla P4, compute capability 6.1, 8.00 GiB; cannot be used: it is too old\n"
             "cuDNN     9.20.1 in /opt/cudnn/libcudnn.so.9\n"
+            "          passed over: /usr/lib/libcudnn.so.9: it is too old\n"
             "NVRTC     12.8 in /opt/cuda/libnvrtc.so.13; cannot be used: it is too old\n"
             "          fix: a newer one\n"
             "NCCL      cannot be used: libnccl.so.2 is not in /opt\n"
@@ -85,7 +92,9 @@ TEST(CudaText, CardsAndLibraries) {
                                         {"version", "12.8"},
                                         {"path", "/opt/cuda/libnvrtc.so.13"},
                                         {"problem", "it is too old"},
-                                        {"fix", "a newer one"}}));
+                                        {"fix", "a newer one"},
+                                        {"passed_over", Json::array()}}));
+  EXPECT_EQ(json["libraries"][0]["passed_over"], Json({"/usr/lib/libcudnn.so.9: it is too old"}));
 }
 
 TEST(MissingCard, SaysWhatIsMissing) {

@@ -11,8 +11,7 @@
 #include <thread>
 
 #include "kernels/cuda/libraries/real_libraries.h"
-#include "tests/cuda/support/small_libraries.h"
-#include "tests/training/formats/temporary_folder.h"
+#include "tests/cuda/support/versioned_libraries.h"
 
 namespace tandem::testing {
 namespace {
@@ -26,23 +25,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-const std::string series = std::to_string(CUDART_VERSION / 1000);  // "13"
-
 cuda::Environment environment(std::map<std::string, std::string> variables) {
   return [variables = std::move(variables)](const char* variable) {
     const auto place = variables.find(variable);
     return place == variables.end() ? "" : place->second;
   };
 }
-
-class Folders : public ::testing::Test {
- protected:
-  std::string add(const std::string& folder) {
-    fs::create_directories(folder_ / folder);
-    return folder_ / folder;
-  }
-  TemporaryFolder folder_;
-};
 
 using Places = Folders;
 
@@ -154,64 +142,6 @@ TEST_F(Opening, APartBesideTheLibraryComesFirst) {
   EXPECT_THAT(cuda::open_part("libm.so.6", library),
               StartsWith("its part libm.so.6 cannot be opened: " + a + "/libm.so.6: "));
 }
-
-/// The code of each library at a version.
-std::string cublas_lt(int major, int minor) {
-  const std::string number = std::to_string(major * 10000 + minor * 100 + 2);
-  return functions_that_do_nothing(
-      cublas_lt_functions, "unsigned long cublasLtGetVersion(void) { return " + number + "; }");
-}
-std::string cudnn(int major, int minor, int cuda = CUDART_VERSION) {
-  const std::string number = std::to_string(major * 10000 + minor * 100 + 3);
-  return functions_that_do_nothing(cudnn_functions,
-                                   "unsigned long cudnnGetVersion(void) { return " + number +
-                                       "; }\nunsigned long cudnnGetCudartVersion(void) { return " +
-                                       std::to_string(cuda) + "; }");
-}
-std::string nvrtc(int major, int minor) {
-  return functions_that_do_nothing(
-      nvrtc_functions, "int nvrtcVersion(int* a, int* b) { *a = " + std::to_string(major) +
-                           "; *b = " + std::to_string(minor) + "; return 0; }");
-}
-std::string nccl(int major, int minor) {
-  const std::string number = std::to_string(major * 10000 + minor * 100 + 4);
-  return functions_that_do_nothing(
-      nccl_functions, "int ncclGetVersion(int* to) { *to = " + number + "; return 0; }");
-}
-
-constexpr int nvrtc_minor = CUDART_VERSION % 1000 / 10;
-
-class SmallLibraries : public Folders {
- protected:
-  std::string cublas_lt_file() const {
-    return "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
-  }
-  std::string cudnn_file() const { return "libcudnn.so." + std::to_string(CUDNN_MAJOR); }
-  std::string nvrtc_file() const { return "libnvrtc.so." + series; }
-  std::string nccl_file() const { return "libnccl.so." + std::to_string(NCCL_MAJOR); }
-
-  void add_library(const std::string& file, const std::string& code,
-                   const std::string& folder = "a") {
-    compile_library(folder_ / folder + "/" + file, code);
-  }
-  /// What cuDNN and NVRTC open by themselves.
-  void add_parts(const std::string& code = "int part;") {
-    add_library("libcudnn_graph.so." + std::to_string(CUDNN_MAJOR), code);
-    add_library("libnvrtc-builtins.so." + series + "." + std::to_string(nvrtc_minor), code);
-  }
-  std::shared_ptr<cuda::Libraries> open(const std::vector<std::string>& folders = {"a"}) {
-    LibraryPlaces places{{}, false, {}};
-    for (const std::string& folder : folders) places.others.push_back(add(folder));
-    return cuda::make_libraries(places);
-  }
-  CudaLibraryReport report_of(const std::string& name, cuda::Libraries& libraries) {
-    for (const CudaLibraryReport& report : libraries.report()) {
-      if (report.name == name) return report;
-    }
-    ADD_FAILURE() << name;
-    return {};
-  }
-};
 
 TEST_F(SmallLibraries, ThatFitAreTables) {
   add_parts();

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/libraries/cublas_lt.h"
 #include "kernels/cuda/libraries/cudnn.h"
+#include "kernels/cuda/libraries/file_version.h"
 #include "kernels/cuda/libraries/nccl.h"
 #include "kernels/cuda/libraries/nvrtc.h"
 #include "kernels/cuda/libraries/real_libraries.h"
@@ -75,13 +76,26 @@ Version version_of(const Nccl& table) {
   return split(static_cast<std::size_t>(number));
 }
 
-/// What a library needs before its first call, and cannot say without ending the program.
+const std::string cudnn_series = ".so." + std::to_string(CUDNN_MAJOR);
+
+/// What a library needs before its first call, and cannot say without ending the program. All
+/// parts of cuDNN are of one folder, also where the loader would find others first.
 template <class Table>
 std::string open_parts(const Table&, const SharedLibrary& library) {
   if constexpr (std::is_same_v<Table, Cudnn>) {
-    return open_part("libcudnn_graph.so." + std::to_string(CUDNN_MAJOR), library);
+    const std::string part = "libcudnn_";
+    if (std::string problem = open_part(part + "graph" + cudnn_series, library); !problem.empty())
+      return problem;
+    const std::vector<std::string> needed{part + "ops" + cudnn_series, part + "cnn" + cudnn_series,
+                                          part + "adv" + cudnn_series};
+    return open_parts_beside(part, cudnn_series, needed, library);
   }
   return "";
+}
+
+std::string made_for(int cuda) {
+  return "it is made for CUDA " + std::to_string(cuda) + ", this build for CUDA " +
+         std::to_string(cuda_major);
 }
 
 /// What else can be wrong with a library of a version that fits.
@@ -89,10 +103,7 @@ template <class Table>
 std::string further_problem(const Table& table, const SharedLibrary& library) {
   if constexpr (std::is_same_v<Table, Cudnn>) {
     const int built_for = static_cast<int>(table.cudnnGetCudartVersion() / 1000);
-    if (built_for != cuda_major) {
-      return "it is made for CUDA " + std::to_string(built_for) + ", this build for CUDA " +
-             std::to_string(cuda_major);
-    }
+    if (built_for != cuda_major) return made_for(built_for);
   }
   if constexpr (std::is_same_v<Table, Nvrtc>) {  // looked for by name when it compiles
     return open_part("libnvrtc-builtins.so." + to_text(version_of(table)), library);
@@ -138,6 +149,23 @@ std::string version_problem(const Version& found, const Version& needed) {
          to_text(needed) + ", which this build was made with";
 }
 
+/// What the names of files tell, before anything is loaded.
+template <class Table>
+std::string unfit(const About& about, const std::string& path) {
+  if (const std::optional<FileVersion> file = version_of_file(path)) {
+    const Version found{file->numbers[0], file->numbers[1],
+                        file->numbers.size() > 2 ? file->numbers[2] : -1};
+    if (std::string problem = version_problem(found, about.needed); !problem.empty())
+      return problem;
+    if (file->cuda != 0 && file->cuda != cuda_major) return made_for(file->cuda);
+  }
+  if constexpr (std::is_same_v<Table, Cudnn>) {
+    const std::string graph = "libcudnn_graph" + cudnn_series;
+    if (file_beside(path, graph).empty()) return "its part " + graph + " is not beside it";
+  }
+  return "";
+}
+
 std::string fix_of(const About& about, const std::string& file, const SharedLibrary& library,
                    const LibraryPlaces& places) {
   std::string package = about.package;
@@ -169,8 +197,10 @@ class Slot {
     const std::string file = about.file + std::to_string(about.series);
     report_.name = about.name;
     report_.needed = to_text(about.needed);
-    const SharedLibrary library = open_library(file, places);
+    const SharedLibrary library = open_library(
+        file, places, [&](const std::string& path) { return unfit<Table>(about, path); });
     report_.path = library.path;
+    if (library.handle != nullptr) report_.passed_over = library.passed_over;
     report_.problem = library.problem;
     Table table;
     if (library.handle != nullptr) report_.problem = check(about, library, table);

@@ -160,26 +160,32 @@ void* SharedLibrary::function(const char* name) const {
   return handle != nullptr ? dlsym(handle, name) : nullptr;
 }
 
-SharedLibrary open_library(const std::string& file, const LibraryPlaces& places) {
+SharedLibrary open_library(const std::string& file, const LibraryPlaces& places,
+                           const Unfit& unfit) {
   SharedLibrary library;
   std::string absent;  // places that have no such file
   const auto none_in = [&](const std::string& place) {
     absent += (absent.empty() ? "" : ", ") + place;
   };
   std::string error;  // of the last try
-  const auto open = [&](const std::string& name) {
+  const auto open = [&](const std::string& name, const std::string& path) {
+    if (!path.empty() && unfit && file_problem(path).empty()) {
+      if (const std::string why = unfit(path); !why.empty()) {
+        error = path + ": " + why;
+        return false;
+      }
+    }
     const Opened opened = open_file(name);
     library.handle = opened.handle;
     error = opened.error;
     if (library.handle == nullptr) return false;
     library.path = path_of(library.handle);
-    library.problem.clear();
     return true;
   };
   for (const std::string& folder : places.first) {
     const std::string path = file_in(folder, file);
     if (!path.empty()) {
-      if (!open(path)) {
+      if (!open(path, path)) {
         library.problem = error;
         library.refused = path;
       }
@@ -188,31 +194,61 @@ SharedLibrary open_library(const std::string& file, const LibraryPlaces& places)
     none_in(folder);
   }
   if (places.by_name) {
-    if (open(file)) return library;
+    if (open(file, loader_file(file))) return library;
     if (error.starts_with(file + ": cannot open shared object file")) {
       none_in("the loader's folders");
     } else {
-      library.problem = error + "; ";
+      library.passed_over.push_back(error);
     }
   }
   for (const std::string& folder : places.others) {
     const std::string path = file_in(folder, file);
     if (path.empty()) {
       none_in(folder);
-      continue;
+    } else if (open(path, path)) {
+      return library;
+    } else {
+      library.passed_over.push_back(error);
     }
-    if (open(path)) return library;
-    library.problem += error + "; ";
   }
+  for (const std::string& why : library.passed_over) library.problem += why + "; ";
   library.problem += file + " is not in " + (absent.empty() ? "any other folder" : absent);
   return library;
 }
 
+std::string file_beside(const std::string& path, const std::string& file) {
+  const std::string beside = file_in(fs::path(path).parent_path().string(), file);
+  if (!beside.empty()) return beside;
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error ? "" : file_in(real.parent_path().string(), file);
+}
+
 std::string open_part(const std::string& file, const SharedLibrary& library) {
-  const std::string beside = file_in(fs::path(library.path).parent_path().string(), file);
+  const std::string beside = file_beside(library.path, file);
   const Opened opened = open_file(beside.empty() ? file : beside);
   if (opened.handle != nullptr) return "";
   return "its part " + file + " cannot be opened: " + opened.error;
+}
+
+std::string open_parts_beside(const std::string& begin, const std::string& end,
+                              const std::vector<std::string>& first, const SharedLibrary& library) {
+  std::vector<std::string> files = first;
+  std::error_code error;
+  const fs::path folder = fs::canonical(library.path, error).parent_path();
+  for (fs::directory_iterator entry(folder, error), none; !error && entry != none;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool is_part = name.starts_with(begin) && name.ends_with(end);
+    if (is_part && std::find(files.begin(), files.end(), name) == files.end())
+      files.push_back(name);
+  }
+  for (const std::string& name : files) {
+    const std::string own = file_beside(library.path, name), found = loader_file(name);
+    if (own.empty() || found.empty() || fs::equivalent(own, found, error)) continue;
+    if (std::string problem = open_part(name, library); !problem.empty()) return problem;
+  }
+  return "";
 }
 
 std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,

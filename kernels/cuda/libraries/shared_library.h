@@ -31,19 +31,31 @@ struct SharedLibrary {
   void* handle = nullptr;
   std::string path;     // of the file; "" where none was opened
   std::string problem;  // why none was: where it was looked for, and what is wrong with files there
-  std::string refused;  // the file in a folder of `first` that cannot be opened; "" where none is
+  std::string refused;  // the file in a folder of `first` that cannot be used; "" where none is
+  std::vector<std::string> passed_over;  // files before it, each with the reason
 
   /// Null where the library has no such function.
   void* function(const char* name) const;
 };
 
-/// Opens the first file of this name ("libcudnn.so.9") that can be opened; one that is in a folder
-/// of `first` must be. Its functions are not added to the program's own.
-SharedLibrary open_library(const std::string& file, const LibraryPlaces& places);
+/// What is wrong with the file at a path, told without opening it; "" where nothing is known.
+using Unfit = std::function<std::string(const std::string& path)>;
+
+/// Opens the first file of this name ("libcudnn.so.9") that is fit and can be opened; one that is
+/// in a folder of `first` must be. Its functions are not added to the program's own.
+SharedLibrary open_library(const std::string& file, const LibraryPlaces& places,
+                           const Unfit& unfit = {});
+/// The file of this name beside the one at `path`, or beside what that links to; "" where there is
+/// none.
+std::string file_beside(const std::string& path, const std::string& file);
 /// Opens a file that `library` will ask for by name: the one beside it, else as the loader finds
-/// it.
-/// "" where it is open now, else the reason.
+/// it. "" where it is open now, else the reason.
 std::string open_part(const std::string& file, const SharedLibrary& library);
+/// Opens those files beside the library whose names begin and end so and of which the loader would
+/// find others: what is open is found before them. `first`: parts that others need, in order. ""
+/// or the reason.
+std::string open_parts_beside(const std::string& begin, const std::string& end,
+                              const std::vector<std::string>& first, const SharedLibrary& library);
 /// Whole files of this name in `places` other than the one at `path`, in the search order.
 std::vector<std::string> other_files(const std::string& file, const LibraryPlaces& places,
                                      const std::string& path);

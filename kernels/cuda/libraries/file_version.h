@@ -1,0 +1,23 @@
+// Which version a library's file is, told without loading it: loading two of one library mixes
+// them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem::cuda {
+
+struct FileVersion {
+  std::vector<int> numbers;  // two or more: {9, 19, 0}
+  int cuda = 0;              // of CUDA that its package names: 13 of nvidia-cudnn-cu13; 0: none
+
+  std::string text() const;
+};
+
+/// By the name of the file behind links (libcudnn.so.9 -> libcudnn.so.9.19.0), else by the Python
+/// package that has installed it: of those beside its `nvidia` folder the only one whose list of
+/// files has it. Nothing where neither tells.
+std::optional<FileVersion> version_of_file(const std::string& path);
+
+}  // namespace tandem::cuda
