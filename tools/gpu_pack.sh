@@ -70,8 +70,7 @@ done
 
 commit=$(git -C "$root" rev-parse HEAD 2> /dev/null || echo unknown)
 changed=$(git -C "$root" status --porcelain --untracked-files=no 2> /dev/null | wc -l)
-toolkit=$(sed -n 's/^CMAKE_CUDA_COMPILER_VERSION[^=]*=//p; s/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' \
-  "$build/CMakeCache.txt" "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake | head -1)
+toolkit=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\(.*\)")$/\1/p' "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake)
 printf '{"commit": "%s", "changed_files": %d, "architectures": "%s", "nvcc": "%s"}\n' \
   "$commit" "$changed" "$architectures" "$toolkit" > "$pack/pack.json"
 

@@ -101,6 +101,8 @@ class Run:
         self.options = options
         self.python, self.models, self.tf32, self.workload = options.python, options.models, options.tf32, options.workload
         self.part = options.part
+        # The libraries of the card are looked for among this interpreter's packages.
+        self.env = {"VIRTUAL_ENV": said([self.python, "-c", "import sys; print(sys.prefix)"])} if self.python != "python3" else {}
         self.name = f"part{self.part}" + (f"-{self.workload}" if self.part in ("3", "4") else "")
         self.folder = HOME / "run" / self.name
         self.end = time.monotonic() + 60 * options.minutes

@@ -60,7 +60,7 @@ def read_sanitizer(log, label, tool):
 
 
 class Parts:
-    """Makes the stages of a part. `run` has binary, models, folder, python, workload, tf32."""
+    """Makes the stages of a part. `run` has binary, models, folder, python, env, workload, tf32."""
 
     def __init__(self, run):
         self.run = run
@@ -70,7 +70,7 @@ class Parts:
 
     def gpu_check(self, stage, limit, *more, label=""):
         command = [self.run.binary / "gpu_check", stage, "--json", "--out", self.run.folder, "--models", self.run.models, *more]
-        return Stage(stage, command, limit, label, restarts=True)
+        return Stage(stage, command, limit, label, restarts=True, env=self.run.env)
 
     def check(self):
         return [self.gpu_check(stage, limit) for stage, limit in CHECK.items()]
@@ -93,7 +93,7 @@ class Parts:
             return label, "compute-sanitizer is not in PATH"
         log = self.run.folder / (label.replace(" ", "_") + ".txt")
         command = [program, "--tool", tool, "--log-file", log, *smoke.command]
-        return Stage(tool, command, SANITIZED, label, restarts=True, read=read_sanitizer(log, label, tool))
+        return Stage(tool, command, SANITIZED, label, restarts=True, env=self.run.env, read=read_sanitizer(log, label, tool))
 
     def script(self, name, *more):
         return [self.run.python, ROOT / "bench" / "peers" / name, *more]
@@ -123,4 +123,4 @@ class Parts:
         if program is None:
             return [(label, "ncu is not in PATH")]
         script = [sys.executable, ROOT / "tools" / "gpu_run_profile.py", "--ncu", program, "--out", self.run.folder, "--"]
-        return [self.export(name), Stage("profile", [*script, *self.ours().command, "--seconds", "0.1"], PROFILE, label)]
+        return [self.export(name), Stage("profile", [*script, *self.ours().command, "--seconds", "0.1"], PROFILE, label, env=self.run.env)]

@@ -4,7 +4,7 @@
     tools/gpu_run_profile.py --ncu NCU --out DIR [--skip N] [--count N] [--worst N] -- PROGRAM ARGUMENTS…
 
 First the duration alone of --count kernels after the first --skip, the warming up; then the worst by their sum with all of ncu's
-sections, one launch of each, into DIR/profile_N.txt. Prints JSON lines as gpu_check does. Clocks are left alone.
+sections, one launch of each, into DIR/profile_N.csv. Prints JSON lines as gpu_check does. Clocks are left alone.
 """
 
 import argparse
@@ -104,7 +104,7 @@ def main(arguments=None):
     failed = 0
     for rank, (name, launches, ns) in enumerate(kernels[: options.worst], 1):
         content = {"kernel": name, "launches": launches, "ns": ns, "share": round(ns / total, 4)}
-        path = options.out / f"profile_{rank}.txt"
+        path = options.out / f"profile_{rank}.csv"
         # All kernels of Tandem are one function template: its arguments tell them apart.
         only = ("--kernel-name-base", "demangled", "--kernel-name", name, "--launch-skip", "5", "--launch-count", "1")
         text, why = ncu(options, path, "--set", "full", "--page", "details", *only)
