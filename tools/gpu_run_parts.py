@@ -26,8 +26,8 @@ SHARED_MEMORY = {
     "losses": ["LabelWeights", "SoftmaxCrossEntropy", "SoftmaxCrossEntropyGrad", "SoftmaxCrossEntropyWithGrad"]
     + ["NegativeLogLikelihood", "NegativeLogLikelihoodGrad"],
     "updates": ["SgdUpdate", "AdamUpdate", "LambUpdate", "GroupedUpdate", "ClipScale", "LossScale"],
-    "attention": ["Attention", "AttentionGrad"],
-    "copies and products": ["Copy", "Fused", "Gemm", "GemmSgd"],
+    "networks": ["Attention", "AttentionGrad", "Conv", "ConvGradWeight"],
+    "copies and products": ["Copy", "Fused", "MatMul", "Gemm", "GemmSgd"],
 }
 SUMMARIES = {
     "memcheck": re.compile(r"ERROR SUMMARY: (\d+) error"),

@@ -35,7 +35,7 @@ class Parts(GpuRunTest):
         ):
             _, verdicts, _ = self.call("2")
             self.assertEqual(verdicts["racecheck rows"]["verdict"], "skipped")
-            self.assertEqual(verdicts["memcheck attention"]["why"], "compute-sanitizer is not in PATH")
+            self.assertEqual(verdicts["memcheck networks"]["why"], "compute-sanitizer is not in PATH")
             _, verdicts, _ = self.call("4")
             self.assertEqual(verdicts["profile mlp_b32"]["why"], "ncu is not in PATH")
 
