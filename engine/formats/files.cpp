@@ -227,11 +227,15 @@ std::vector<std::string> list_directory(const std::string& path) {
   DIR* folder = ::opendir(path.c_str());
   if (!folder) fail("list folder", path, errno);
   std::vector<std::string> names;
+  errno = 0;
   while (const dirent* entry = ::readdir(folder)) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
+    errno = 0;
   }
+  const int error = errno;
   ::closedir(folder);
+  if (error != 0) fail("list folder", path, error);
   std::sort(names.begin(), names.end());
   return names;
 }

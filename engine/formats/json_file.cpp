@@ -25,54 +25,78 @@ using Json = nlohmann::json;
                             .fix = source.fix});
 }
 
-// Counts and compares while the parser works, so that nothing grows beyond the limits.
-class Watch {
+// Looks at a text before anything is made of it: counts and compares, so that nothing grows beyond
+// the limits. The parser's own callback looks through an object whenever one inside of it ends.
+class Watch final : public nlohmann::json_sax<Json> {
  public:
-  Watch(const JsonSource& source, const JsonLimits& limits) : source_(source), limits_(limits) {}
+  Watch(const JsonSource& source, std::string_view text, const JsonLimits& limits)
+      : source_(source), text_(text), limits_(limits) {}
 
-  void see(int depth, Json::parse_event_t event, const Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth > limits_.depth) fail(source_, "", source_.what + " is nested too deeply");
-    if (event == Event::object_start) names_.emplace_back();
-    if (event == Event::object_end) names_.pop_back();
-    if (event == Event::object_end || event == Event::array_end) return;
-    if (event != Event::key) {
-      if (++values_ > limits_.values) {
-        fail(source_, "", source_.what + " has too many values",
-             fmt::format("at most {}", limits_.values));
-      }
-      return;
-    }
-    const std::string& name = parsed.get_ref<const std::string&>();
+  bool null() override { return see_value(); }
+  bool boolean(bool) override { return see_value(); }
+  bool number_integer(number_integer_t) override { return see_value(); }
+  bool number_unsigned(number_unsigned_t) override { return see_value(); }
+  bool number_float(number_float_t, const string_t&) override { return see_value(); }
+  bool string(string_t&) override { return see_value(); }
+  bool binary(binary_t&) override { return see_value(); }
+  bool start_object(std::size_t) override {
+    see_value();
+    ++depth_;
+    names_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    --depth_;
+    names_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    see_value();
+    ++depth_;
+    return true;
+  }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool key(string_t& name) override {
     if (!names_.back().insert(name).second)
       fail(source_, name, source_.what + " has this name twice");
+    return true;
+  }
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
+    if (dynamic_cast<const Json::parse_error*>(&error) == nullptr)  // no type holds it
+      fail(source_, "", source_.what + " is not JSON: a number is out of range");
+    const std::size_t at = std::min(byte, text_.size());
+    const auto line =
+        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    fail(source_, "",
+         fmt::format("{} is not JSON (at byte {})", source_.what, source_.offset + byte), "", "",
+         source_.offset == 0 ? static_cast<int>(std::min<std::ptrdiff_t>(line, 1 << 30)) : 0);
   }
 
  private:
+  bool see_value() {
+    if (depth_ > limits_.depth) fail(source_, "", source_.what + " is nested too deeply");
+    if (++values_ > limits_.values) {
+      fail(source_, "", source_.what + " has too many values",
+           fmt::format("at most {}", limits_.values));
+    }
+    return true;
+  }
+
   const JsonSource& source_;
+  std::string_view text_;
   const JsonLimits& limits_;
+  int depth_ = 0;  // objects and lists around
   std::size_t values_ = 0;
   std::vector<std::set<std::string>> names_;
 };
 
 Json parsed(const JsonSource& source, std::string_view text, const JsonLimits& limits) {
-  Watch watch(source, limits);
-  try {
-    return Json::parse(text.begin(), text.end(),
-                       [&](int depth, Json::parse_event_t event, const Json& value) {
-                         watch.see(depth, event, value);
-                         return true;
-                       });
-  } catch (const Json::parse_error& error) {
-    const std::size_t at = std::min(error.byte, text.size());
-    const auto line =
-        1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    fail(source, "",
-         fmt::format("{} is not JSON (at byte {})", source.what, source.offset + error.byte), "",
-         "", source.offset == 0 ? static_cast<int>(std::min<std::ptrdiff_t>(line, 1 << 30)) : 0);
-  } catch (const Json::exception&) {  // a number that no type holds
-    fail(source, "", source.what + " is not JSON: a number is out of range");
-  }
+  Watch watch(source, text, limits);
+  Json::sax_parse(text.begin(), text.end(), &watch);
+  return Json::parse(text.begin(), text.end());
 }
 
 const Json& json_of(const void* value) { return *static_cast<const Json*>(value); }

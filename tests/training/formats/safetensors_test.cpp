@@ -63,6 +63,19 @@ TEST(Safetensors, TensorsOutliveTheFileObject) {
   EXPECT_EQ(kept.as<float>()[1], 4);
 }
 
+// Half an hour, did the parser look through all of them when one ends.
+TEST(Safetensors, ManyTensorsAreRead) {
+  const TemporaryFolder folder;
+  constexpr std::size_t count = 300'000;
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < count; ++i)
+    tensors.push_back({"t" + std::to_string(i), HostTensor::from<float>({1}, {float(i % 1000)})});
+  write_safetensors(folder / "many.safetensors", tensors, {});
+  const SafetensorsFile file(folder / "many.safetensors");
+  ASSERT_EQ(file.tensors().size(), count);
+  EXPECT_EQ(file.find("t299999")->as<float>()[0], 999);
+}
+
 TEST(Safetensors, RefusesNamesThatCannotBeStored) {
   const TemporaryFolder folder;
   const HostTensor x = HostTensor::from<float>({1}, {1});
