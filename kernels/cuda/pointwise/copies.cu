@@ -30,8 +30,8 @@ struct CopyKernel {
           std::int64_t at[2] = {};
           if (unit + i * step < piece.units) {
             piece.walk.locate(0, piece.walk.axes, unit + i * step, 1, at);
-            detail::check_alignment(from + at[0], sizeof(Word));
-            detail::check_alignment(to + at[1], sizeof(Word));
+            detail::check_access(from + at[0], sizeof(Word));
+            detail::check_access(to + at[1], sizeof(Word));
             words[i] = from[at[0]];
           }
           targets[i] = at[1];

@@ -51,12 +51,12 @@ struct GatherKernel {
         }
         TANDEM_UNROLL
         for (int i = 0; i < at_once; ++i) {
-          detail::check_alignment(x, sizeof(Word));
+          detail::check_access(x, sizeof(Word));
           words[i] = sources[i] < 0 ? Word{} : x[sources[i]];
         }
         TANDEM_UNROLL
         for (int i = 0; i < at_once; ++i) {
-          detail::check_alignment(y, sizeof(Word));
+          detail::check_access(y, sizeof(Word));
           if (unit + i * step < p.units) y[unit + i * step] = words[i];
         }
       }
