@@ -282,6 +282,27 @@ TEST(Products, RandomGemmSgd) {
   }
 }
 
+TEST(Products, RandomWithoutAnAlgorithmOfTheLibrary) {
+  ProductCard card;
+  card.lt.unsupported = [](const LtProblem&) { return true; };
+  Sampler sampler(5);
+  const char* const activations[] = {"", "Relu", "Gelu", "GeluTanh", "ReluGrad"};
+  for (int i = 0; i < 30; ++i) {
+    const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
+    check_sample(card, sampler, {"MatMul", {{2, 1, m, k}, {3, k, n}}, {false, false}, {}});
+    check_sample(
+        card, sampler,
+        {"GemmSgd", {{m, n}, {m, k}, {k, n}, {}}, {false, false, false, false}, {{"alpha", 0.25}}});
+    const std::string activation = activations[i % 5];
+    check_sample(card, sampler,
+                 {"Gemm",
+                  {{2, m, k}, {k, n}, {n}, {2, m, n}},
+                  {false, false, sampler.coin(), activation != "ReluGrad"},
+                  {{"activation", activation}, {"alpha", -0.5}}});
+  }
+  EXPECT_TRUE(card.lt.calls().empty());
+}
+
 // A sum of nothing needs no library.
 TEST(Products, NothingToSum) {
   ProductCard card;

@@ -1,5 +1,5 @@
 // The card's kernels for MatMul, Gemm and GemmSgd, and what each takes: by cuBLASLt float32,
-// bfloat16 and float16, by a plain kernel the other element types.
+// bfloat16 and float16 where it has an algorithm, by a plain kernel those and the other types.
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -27,7 +27,9 @@ bool is_long(const Operand& operand) {
   return false;
 }
 
-std::optional<std::string> refuse_product(const KernelRequest& request, const CardContext& card) {
+using Refusal = std::optional<std::string>;
+
+Refusal refuse_product(const KernelRequest& request, const CardContext& card) {
   const DType dtype = request.outputs[0].type.dtype;
   if (!is_lt_type(dtype)) {
     return "computes float32, float16 and bfloat16, not " + std::string(name_of(dtype));
@@ -41,26 +43,57 @@ std::optional<std::string> refuse_product(const KernelRequest& request, const Ca
   return std::nullopt;
 }
 
-std::optional<std::string> refuse_gemm(const KernelRequest& request, const CardContext& card) {
+Refusal refuse_gemm(const KernelRequest& request, const CardContext& card) {
   if (auto reason = refuse_product(request, card)) return reason;
   if (request.inputs[1].type.rank() != 2) return "the second operand is not a matrix";
   if (request.inputs[0].type.rank() < 2) return "the first operand is a vector";
   return std::nullopt;
 }
 
-std::optional<std::string> refuse_gemm_sgd(const KernelRequest& request, const CardContext& card) {
+Refusal refuse_gemm_sgd(const KernelRequest& request, const CardContext& card) {
   if (auto reason = refuse_product(request, card)) return reason;
   if (request.outputs[0].type.rank() != 2) return "the parameter is not a matrix";
   return std::nullopt;
 }
 
-std::optional<std::string> refuse_plain(const KernelRequest& request) {
+/// The factors' places in the inputs.
+struct Factors {
+  std::size_t a = 0, b = 1;
+};
+
+bool has_algorithm(const LtLibraryPointer& library, const Operand& a, const Operand& b,
+                   const Operand& y) {
+  const Product p = take_apart(a, b, y);
+  if (p.m == 0 || p.n == 0 || p.k == 0 || p.count() == 0) return true;
+  return LtLibrary::has_algorithm(library, p, y.type.dtype);
+}
+
+/// Where cuBLASLt's heuristics offer nothing even for row-major operands.
+Refusal refuse_without_algorithm(const KernelRequest& request, const LtLibraryPointer& library,
+                                 Factors factors) {
+  Operand a = request.inputs[factors.a], b = request.inputs[factors.b], y = request.outputs[0];
+  for (Operand* operand : {&a, &b, &y}) operand->layout = row_major(operand->type.shape);
+  if (has_algorithm(library, a, b, y)) return std::nullopt;
+  return "cuBLASLt has no algorithm for " + to_string(a.type) + " times " + to_string(b.type);
+}
+
+Refusal refuse_plain_matmul(const KernelRequest& request, const CardContext& card) {
   const TensorType& y = request.outputs[0].type;
-  if (y.dtype == DType::boolean || is_lt_type(y.dtype)) {
-    return "computes integers and float64, not " + std::string(name_of(y.dtype));
+  if (is_lt_type(y.dtype)) {
+    if (auto reason = refuse_product(request, card)) return reason;
   }
+  if (y.dtype == DType::boolean) return "computes numbers, not " + std::string(name_of(y.dtype));
   if (y.rank() > most_plain_axes) {
     return "more than " + std::to_string(most_plain_axes) + " axes";
+  }
+  return std::nullopt;
+}
+
+/// Batch axes become axes of the product.
+Refusal refuse_many_axes(const KernelRequest& request) {
+  for (const Operand& operand : request.inputs) {
+    if (operand.present && operand.type.rank() > most_plain_axes)
+      return "more than " + std::to_string(most_plain_axes) + " axes";
   }
   return std::nullopt;
 }
@@ -68,71 +101,109 @@ std::optional<std::string> refuse_plain(const KernelRequest& request) {
 LayoutWish wish(Kind kind) { return {.kind = kind, .layout = {}}; }
 
 /// The factors a and b as they lie where cuBLASLt reads them so, in few calls.
-std::pair<LayoutWish, LayoutWish> factor_wishes(const Operand& a, const Operand& b,
-                                                const Operand& y) {
+std::pair<LayoutWish, LayoutWish> factor_wishes(const LtLibraryPointer& library, const Operand& a,
+                                                const Operand& b, const Operand& y) {
   const bool a_fits = is_readable(a, true), b_fits = is_readable(b, false);
   if (a_fits && b_fits && is_writable(y, a.type.rank(), b.type.rank()) &&
-      call_count(take_apart(a, b, y)) > most_calls) {
+      (call_count(take_apart(a, b, y)) > most_calls || !has_algorithm(library, a, b, y))) {
     return {wish(Kind::row_major), wish(Kind::row_major)};
   }
   return {wish(a_fits ? Kind::any : Kind::row_major), wish(b_fits ? Kind::any : Kind::row_major)};
 }
 
-std::vector<Proposal> propose_matmul(const KernelRequest& request) {
+std::vector<Proposal> propose_matmul(const LtLibraryPointer& library,
+                                     const KernelRequest& request) {
   const Operand &a = request.inputs[0], &b = request.inputs[1], &y = request.outputs[0];
-  const auto [left, right] = factor_wishes(a, b, y);
+  const auto [left, right] = factor_wishes(library, a, b, y);
   // Where there is nothing to sum, a pass over a row-major y writes zeros.
   const bool is_free = a.type.shape.back() > 0 && is_writable(y, a.type.rank(), b.type.rank());
   return {
       {.inputs = {left, right}, .outputs = {wish(is_free ? Kind::unit_stride : Kind::row_major)}}};
 }
 
-std::vector<Proposal> propose_gemm(const KernelRequest& request) {
+std::vector<Proposal> propose_gemm(const LtLibraryPointer& library, const KernelRequest& request) {
   const auto [left, right] =
-      factor_wishes(request.inputs[0], request.inputs[1], request.outputs[0]);
+      factor_wishes(library, request.inputs[0], request.inputs[1], request.outputs[0]);
   const LayoutWish plain = wish(Kind::row_major);
   return {{.inputs = {left, right, plain, plain}, .outputs = {plain}}};
 }
 
-std::vector<Proposal> propose_gemm_sgd(const KernelRequest& request) {
+std::vector<Proposal> propose_gemm_sgd(const LtLibraryPointer& library,
+                                       const KernelRequest& request) {
   const auto [left, right] =
-      factor_wishes(request.inputs[1], request.inputs[2], request.outputs[0]);
+      factor_wishes(library, request.inputs[1], request.inputs[2], request.outputs[0]);
   const LayoutWish dense = wish(Kind::dense);
   return {{.inputs = {dense, left, right, wish(Kind::row_major)}, .outputs = {dense}}};
 }
 
-std::vector<Proposal> propose_plain(const KernelRequest&) {
+// Of the floats it wants row-major operands: taking any layout it would be preferred to cuBLASLt
+// with a copy.
+std::vector<Proposal> propose_plain_matmul(const KernelRequest& request) {
+  if (is_lt_type(request.outputs[0].type.dtype)) return propose_row_major(request);
   return {{.inputs = {wish(Kind::any), wish(Kind::any)}, .outputs = {wish(Kind::any)}}};
+}
+
+std::vector<Proposal> propose_plain_gemm_sgd(const KernelRequest&) {
+  const LayoutWish dense = wish(Kind::dense), plain = wish(Kind::row_major);
+  return {{.inputs = {dense, plain, plain, plain}, .outputs = {dense}}};
+}
+
+using Refuse = Refusal (*)(const KernelRequest&, const CardContext&);
+using Propose = std::vector<Proposal> (*)(const LtLibraryPointer&, const KernelRequest&);
+using ProposePlain = std::vector<Proposal> (*)(const KernelRequest&);
+using Prepare = std::unique_ptr<PreparedKernel> (*)(const LtLibraryPointer&, const KernelRequest&,
+                                                    Multiplier);
+
+/// cuBLASLt's kernel of an operator.
+Kernel by_library(const char* name, const char* op, const LtLibraryPointer& library,
+                  Factors factors, Refuse refuse, Propose propose, Prepare prepare) {
+  return {
+      .name = name,
+      .op = op,
+      .refuse = [=](const KernelRequest& r) -> Refusal {
+        if (auto reason = refuse(r, library->card())) return reason;
+        return refuse_without_algorithm(r, library, factors);
+      },
+      .propose = [=](const KernelRequest& r) { return propose(library, r); },
+      .prepare = [=](const KernelRequest& r) { return prepare(library, r, Multiplier::library); }};
 }
 
 }  // namespace
 
 void add_product_kernels(KernelList& list, const Card& card) {
   const auto library = std::make_shared<LtLibrary>(card);
-  list.push_back(
-      {.name = "cublas_lt.matmul",
-       .op = "MatMul",
-       .refuse = [card](const KernelRequest& r) { return refuse_product(r, *card); },
-       .propose = propose_matmul,
-       .prepare = [library](const KernelRequest& r) { return prepare_matmul(library, r); }});
+  const auto plain = [library](Prepare prepare) {
+    return [=](const KernelRequest& r) { return prepare(library, r, Multiplier::plain); };
+  };
+  list.push_back(by_library("cublas_lt.matmul", "MatMul", library, {0, 1}, refuse_product,
+                            propose_matmul, prepare_matmul));
   list.push_back(
       {.name = "cuda.matmul",
        .op = "MatMul",
-       .refuse = refuse_plain,
-       .propose = propose_plain,
-       .prepare = [card](const KernelRequest& r) { return prepare_plain_matmul(card, r); }});
-  list.push_back(
-      {.name = "cublas_lt.gemm",
-       .op = "Gemm",
-       .refuse = [card](const KernelRequest& r) { return refuse_gemm(r, *card); },
-       .propose = propose_gemm,
-       .prepare = [library](const KernelRequest& r) { return prepare_gemm(library, r); }});
-  list.push_back(
-      {.name = "cublas_lt.gemm_sgd",
-       .op = "GemmSgd",
-       .refuse = [card](const KernelRequest& r) { return refuse_gemm_sgd(r, *card); },
-       .propose = propose_gemm_sgd,
-       .prepare = [library](const KernelRequest& r) { return prepare_gemm_sgd(library, r); }});
+       .refuse =
+           [library](const KernelRequest& r) { return refuse_plain_matmul(r, library->card()); },
+       .propose = propose_plain_matmul,
+       .prepare = plain(prepare_matmul)});
+  list.push_back(by_library("cublas_lt.gemm", "Gemm", library, {0, 1}, refuse_gemm, propose_gemm,
+                            prepare_gemm));
+  list.push_back({.name = "cuda.gemm",
+                  .op = "Gemm",
+                  .refuse = [library](const KernelRequest& r) -> Refusal {
+                    if (auto reason = refuse_gemm(r, library->card())) return reason;
+                    return refuse_many_axes(r);
+                  },
+                  .propose = propose_row_major,
+                  .prepare = plain(prepare_gemm)});
+  list.push_back(by_library("cublas_lt.gemm_sgd", "GemmSgd", library, {1, 2}, refuse_gemm_sgd,
+                            propose_gemm_sgd, prepare_gemm_sgd));
+  list.push_back({.name = "cuda.gemm_sgd",
+                  .op = "GemmSgd",
+                  .refuse = [library](const KernelRequest& r) -> Refusal {
+                    if (auto reason = refuse_gemm_sgd(r, library->card())) return reason;
+                    return refuse_many_axes(r);
+                  },
+                  .propose = propose_plain_gemm_sgd,
+                  .prepare = plain(prepare_gemm_sgd)});
 }
 
 }  // namespace tandem::cuda

@@ -76,6 +76,33 @@ std::string LtLibrary::text(cublasStatus_t status) const {
   return functions_->cublasLtGetStatusString(status);
 }
 
+bool LtLibrary::has_algorithm(const std::shared_ptr<LtLibrary>& library, const Product& product,
+                              DType dtype) {
+  const ColumnMajorProduct p = column_major(product);
+  std::string key(name_of(dtype));
+  const auto add = [&](std::int64_t number) { key += " " + std::to_string(number); };
+  for (const ColumnMajor* matrix : {&p.left, &p.right, &p.result}) {
+    for (const std::int64_t number : {matrix->rows, matrix->columns, matrix->ld,
+                                      matrix->batch_stride, std::int64_t{matrix->transposed}})
+      add(number);
+  }
+  add(p.batch);
+  for (const CallOffset& call : p.calls) add(call.left), add(call.right), add(call.result);
+  {
+    const std::lock_guard lock(library->mutex_);
+    if (const auto known = library->has_algorithm_.find(key);
+        known != library->has_algorithm_.end())
+      return known->second;
+  }
+  bool has = true;
+  try {
+    has = LtProduct::make(library, p, {.dtype = dtype}) != nullptr;
+  } catch (const Error&) {
+  }
+  const std::lock_guard lock(library->mutex_);
+  return library->has_algorithm_[key] = has;
+}
+
 std::unique_ptr<LtProduct> LtProduct::make(std::shared_ptr<LtLibrary> library,
                                            const ColumnMajorProduct& product,
                                            const LtSettings& settings) {
@@ -210,7 +237,7 @@ void LtProduct::add_algorithm(const Alignments& alignments) {
   workspace_bytes_ = std::max(workspace_bytes_, found.workspaceSize);
 }
 
-void LtProduct::run(const LtArguments& x) const noexcept {
+bool LtProduct::run(const LtArguments& x) const noexcept {
   const CublasLt& lt = library_->functions();
   CardContext& card = library_->card();
   const void* const left = product_.swapped ? x.b : x.a;
@@ -226,16 +253,13 @@ void LtProduct::run(const LtArguments& x) const noexcept {
       break;
     }
   }
-  if (chosen == nullptr) {
-    card.fail("cublasLtMatmul", "no algorithm for operands at these addresses");
-    return;
-  }
+  if (chosen == nullptr) return false;
   if (has_bias()) {
     const cublasStatus_t status = lt.cublasLtMatmulDescSetAttribute(
         operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &x.bias, sizeof x.bias);
     if (status != CUBLAS_STATUS_SUCCESS) {
       card.fail("cublasLtMatmulDescSetAttribute", library_->text(status));
-      return;
+      return true;
     }
   }
   const float host_scales[2] = {settings_.alpha, settings_.accumulate ? 1.0f : 0.0f};
@@ -253,9 +277,10 @@ void LtProduct::run(const LtArguments& x) const noexcept {
         chosen->workspace_bytes, static_cast<cudaStream_t>(x.queue));
     if (status != CUBLAS_STATUS_SUCCESS) {
       card.fail("cublasLtMatmul", library_->text(status));
-      return;
+      return true;
     }
   }
+  return true;
 }
 
 }  // namespace tandem::cuda

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,13 +28,19 @@ class LtLibrary {
   /// Chooses the card for the calling thread and makes the handle. Throws Error{usage} where the
   /// library is missing, Error{runtime} where it fails.
   void open();
+  CardContext& card() const { return *card_; }
   // Of an open library.
   const CublasLt& functions() const { return *functions_; }
   cublasLtHandle_t handle() const { return handle_; }
-  CardContext& card() const { return *card_; }
   std::string text(cublasStatus_t status) const;
 
+  /// Whether cuBLASLt has any algorithm for the product, without an epilogue; asked once for each.
+  /// True where cuBLASLt cannot be asked: whoever prepares the product says why.
+  static bool has_algorithm(const std::shared_ptr<LtLibrary>& library, const Product& product,
+                            DType dtype);
+
  private:
+  std::map<std::string, bool> has_algorithm_;
   Card card_;
   std::mutex mutex_;
   const CublasLt* functions_ = nullptr;
@@ -73,8 +80,9 @@ class LtProduct {
   LtProduct& operator=(const LtProduct&) = delete;
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// y = epilogue(alpha a b [+ c]); what fails is noted in the card's context.
-  void run(const LtArguments& arguments) const noexcept;
+  /// y = epilogue(alpha a b [+ c]); what fails is noted in the card's context. False, and nothing
+  /// is done, where no algorithm takes operands at these addresses.
+  bool run(const LtArguments& arguments) const noexcept;
 
  private:
   /// What an algorithm may rely on: addresses are multiples of these bytes.

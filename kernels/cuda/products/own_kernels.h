@@ -1,5 +1,5 @@
 // What cuBLASLt leaves to kernels of ours: activations that it has no epilogue for, the step size
-// of an update, and products of other element types.
+// of an update, products of other element types, and those that it has no algorithm for.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,18 @@ void scale_update(CardContext& card, float alpha, const float* rate, float* scal
 /// Batch axes that `plain_product` takes.
 inline constexpr std::size_t most_plain_axes = 6;
 
-/// y = a b by plain sums of integers, which wrap around, or float64; any strides.
-void plain_product(CardContext& card, const Product& product, DType dtype, const void* a,
-                   const void* b, void* y, void* queue) noexcept;
+struct PlainArguments {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* y = nullptr;
+  // Of float32, float16 and bfloat16 alone:
+  const void* c = nullptr;        // laid out as y, may be y; null: nothing is added
+  float alpha = 1;                // where `scales` is null
+  const float* scales = nullptr;  // on the card: alpha is the first
+};
+/// y = alpha a b [+ c] by plain sums: of integers, which wrap around, of float64, of the 16-bit
+/// floats in float32. Any strides, addresses and extents; slow.
+void plain_product(CardContext& card, const Product& product, DType dtype,
+                   const PlainArguments& arguments, void* queue) noexcept;
 
 }  // namespace tandem::cuda

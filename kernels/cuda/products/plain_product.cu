@@ -1,7 +1,9 @@
-// Products of integers and float64: one thread for an element of y. They are rare in training.
+// Products by plain sums, one thread for an element of y: of integers and float64, which are rare
+// in training, and of what cuBLASLt has no algorithm for.
 #include <type_traits>
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
 
@@ -10,10 +12,15 @@ namespace {
 
 template <class T>
 struct PlainProduct {
-  using Sum = std::conditional_t<std::is_floating_point_v<T>, T, std::uint64_t>;
+  static constexpr bool scaled = is_floating<T>;
+  using Computed = ComputedType<T>;
+  using Sum = std::conditional_t<std::is_floating_point_v<Computed>, Computed, std::uint64_t>;
   const T* a;
   const T* b;
+  const T* c;
   T* y;
+  float alpha;
+  const float* scales;
   std::int64_t count, m, n, k;  // count: elements of y
   std::int64_t a_m, a_k, b_k, b_n, y_m, y_n;
   BatchAxis axes[most_plain_axes];
@@ -28,7 +35,7 @@ struct PlainProduct {
         const std::int64_t column = i % n, row = i / n % m;
         const T* left = a + row * a_m;
         const T* right = b + column * b_n;
-        T* to = y + row * y_m + column * y_n;
+        std::int64_t to = row * y_m + column * y_n;
         std::int64_t matrix = i / n / m;
         for (int axis = axis_count; axis-- > 0;) {
           const std::int64_t index = matrix % axes[axis].extent;
@@ -39,20 +46,27 @@ struct PlainProduct {
         }
         Sum sum = 0;
         for (std::int64_t l = 0; l < k; ++l) {
-          sum += static_cast<Sum>(left[l * a_k]) * static_cast<Sum>(right[l * b_k]);
+          sum +=
+              static_cast<Sum>(widened(left[l * a_k])) * static_cast<Sum>(widened(right[l * b_k]));
         }
-        *to = static_cast<T>(sum);
+        if constexpr (scaled) {
+          sum *= scales == nullptr ? alpha : *scales;
+          if (c != nullptr) sum += widened(c[to]);
+        }
+        y[to] = stored<T>(static_cast<Computed>(sum));
       }
     });
   }
 };
 
 template <class T>
-void multiply(CardContext& card, const Product& p, const void* a, const void* b, void* y,
-              void* queue) {
-  PlainProduct<T> body{static_cast<const T*>(a),
-                       static_cast<const T*>(b),
-                       static_cast<T*>(y),
+void multiply(CardContext& card, const Product& p, const PlainArguments& x, void* queue) {
+  PlainProduct<T> body{static_cast<const T*>(x.a),
+                       static_cast<const T*>(x.b),
+                       static_cast<const T*>(x.c),
+                       static_cast<T*>(x.y),
+                       x.alpha,
+                       x.scales,
                        p.count() * p.m * p.n,
                        p.m,
                        p.n,
@@ -72,28 +86,32 @@ void multiply(CardContext& card, const Product& p, const void* a, const void* b,
 
 }  // namespace
 
-void plain_product(CardContext& card, const Product& product, DType dtype, const void* a,
-                   const void* b, void* y, void* queue) noexcept {
+void plain_product(CardContext& card, const Product& product, DType dtype,
+                   const PlainArguments& arguments, void* queue) noexcept {
   if (product.count() * product.m * product.n == 0) return;
+  if (is_card_float(dtype)) {
+    return with_float(dtype,
+                      [&](auto tag) { multiply<decltype(tag)>(card, product, arguments, queue); });
+  }
   switch (dtype) {
     case DType::int8:
-      return multiply<std::int8_t>(card, product, a, b, y, queue);
+      return multiply<std::int8_t>(card, product, arguments, queue);
     case DType::int16:
-      return multiply<std::int16_t>(card, product, a, b, y, queue);
+      return multiply<std::int16_t>(card, product, arguments, queue);
     case DType::int32:
-      return multiply<std::int32_t>(card, product, a, b, y, queue);
+      return multiply<std::int32_t>(card, product, arguments, queue);
     case DType::int64:
-      return multiply<std::int64_t>(card, product, a, b, y, queue);
+      return multiply<std::int64_t>(card, product, arguments, queue);
     case DType::uint8:
-      return multiply<std::uint8_t>(card, product, a, b, y, queue);
+      return multiply<std::uint8_t>(card, product, arguments, queue);
     case DType::uint16:
-      return multiply<std::uint16_t>(card, product, a, b, y, queue);
+      return multiply<std::uint16_t>(card, product, arguments, queue);
     case DType::uint32:
-      return multiply<std::uint32_t>(card, product, a, b, y, queue);
+      return multiply<std::uint32_t>(card, product, arguments, queue);
     case DType::uint64:
-      return multiply<std::uint64_t>(card, product, a, b, y, queue);
+      return multiply<std::uint64_t>(card, product, arguments, queue);
     default:
-      return multiply<double>(card, product, a, b, y, queue);
+      return multiply<double>(card, product, arguments, queue);
   }
 }
 

@@ -13,20 +13,53 @@ namespace {
 /// In front of the library's workspace: alpha and beta of an update.
 constexpr std::size_t scale_bytes = 256;
 
-std::unique_ptr<LtProduct> make_product(const LtLibraryPointer& library,
-                                        const ColumnMajorProduct& product,
-                                        const LtSettings& settings) {
-  auto made = LtProduct::make(library, product, settings);
-  if (made) return made;
-  Diagnostic d;
-  d.message = "cuBLASLt has no algorithm for this product";
-  d.path = settings.path;
-  d.got = std::string(name_of(settings.dtype)) + ", " + std::to_string(product.batch) + " x [" +
-          std::to_string(product.result.rows) + ", " + std::to_string(product.result.columns) +
-          "] on " + library->card().properties.name;
-  d.fix = "let the host compute it: the rule { at = \"" + settings.path + "\", run = \"cpu\" }";
-  throw Error(ErrorKind::runtime, std::move(d));
-}
+/// A product that is not empty and has something to sum, by whoever takes it.
+class SomeProduct {
+ public:
+  SomeProduct() = default;
+  SomeProduct(const LtLibraryPointer& library, const Product& product, const LtSettings& settings,
+              Multiplier by)
+      : library_(library), plain_(product), settings_(settings) {
+    if (by == Multiplier::library)
+      by_library_ = LtProduct::make(library, column_major(product), settings);
+    if (!by_library_ && !has_plain()) {
+      Diagnostic d;
+      d.message = "no kernel multiplies these operands";
+      d.path = settings.path;
+      d.got = std::to_string(product.axes.size()) + " batch axes, and no algorithm of cuBLASLt";
+      d.fix = "let the host compute it: the rule { at = \"" + settings.path + "\", run = \"cpu\" }";
+      throw Error(ErrorKind::runtime, std::move(d));
+    }
+  }
+
+  explicit operator bool() const { return library_ != nullptr; }
+  bool has_library() const { return by_library_ != nullptr; }
+  std::size_t workspace_bytes() const { return by_library_ ? by_library_->workspace_bytes() : 0; }
+  /// False where it was made by plain sums, which have no epilogue.
+  bool run(const LtArguments& x) const noexcept {
+    if (by_library_ && by_library_->run(x)) return true;
+    if (!has_plain()) {
+      library_->card().fail("cublasLtMatmul", "no algorithm for operands at these addresses");
+      return true;
+    }
+    const PlainArguments plain{.a = x.a,
+                               .b = x.b,
+                               .y = x.y,
+                               .c = settings_.accumulate ? x.c : nullptr,
+                               .alpha = settings_.alpha,
+                               .scales = settings_.scales_on_card ? x.scales : nullptr};
+    plain_product(library_->card(), plain_, settings_.dtype, plain, x.queue);
+    return false;
+  }
+
+ private:
+  bool has_plain() const { return plain_.axes.size() <= most_plain_axes; }
+
+  LtLibraryPointer library_;
+  Product plain_;
+  LtSettings settings_;
+  std::unique_ptr<LtProduct> by_library_;
+};
 
 bool is_empty(const Product& p) { return p.m == 0 || p.n == 0 || p.count() == 0; }
 
@@ -63,7 +96,7 @@ std::optional<cublasLtEpilogue_t> epilogue_of(Activation activation, bool has_bi
 /// The product with the epilogue where cuBLASLt has it, else followed by a pass of ours.
 class GemmKernel final : public PreparedKernel {
  public:
-  GemmKernel(LtLibraryPointer library, const KernelRequest& request)
+  GemmKernel(LtLibraryPointer library, const KernelRequest& request, Multiplier by)
       : library_(std::move(library)) {
     const Operand& y = request.outputs[0];
     const Product p = take_apart(request.inputs[0], request.inputs[1], y);
@@ -73,29 +106,31 @@ class GemmKernel final : public PreparedKernel {
     if (is_empty(p) || p.k == 0) return;
     LtSettings settings = settings_of(request);
     settings.alpha = static_cast<float>(request.attributes().number("alpha"));
-    const ColumnMajorProduct product = column_major(p);
-    assert(product.swapped && "bias runs along the rows of the result");
-    if (const auto epilogue = epilogue_of(finish_.activation, has_bias_)) {
+    assert((p.y_n == 1 || p.n == 1) && "bias runs along the rows of cuBLASLt's result");
+    finishes_ = finish_.activation != Activation::none || has_bias_;
+    const auto epilogue = epilogue_of(finish_.activation, has_bias_);
+    if (epilogue && by == Multiplier::library) {
       settings.epilogue = *epilogue;
-      product_ = LtProduct::make(library_, product, settings);
+      product_ = SomeProduct(library_, p, settings, by);
+      has_epilogue_ = product_.has_library();
     }
-    finishes_ = product_ == nullptr;
-    if (finishes_) {
+    if (!has_epilogue_) {
       settings.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-      product_ = make_product(library_, product, settings);
+      product_ = SomeProduct(library_, p, settings, by);
     }
-    workspace_bytes = product_->workspace_bytes();
+    workspace_bytes = product_.workspace_bytes();
   }
 
   void run(const KernelArguments& x) noexcept override {
     const void* const bias = has_bias_ ? x.inputs[2] : nullptr;
     if (product_) {
-      product_->run({.a = x.inputs[0],
-                     .b = x.inputs[1],
-                     .y = x.outputs[0],
-                     .bias = bias,
-                     .workspace = x.workspace,
-                     .queue = x.queue});
+      const bool by_library = product_.run({.a = x.inputs[0],
+                                            .b = x.inputs[1],
+                                            .y = x.outputs[0],
+                                            .bias = bias,
+                                            .workspace = x.workspace,
+                                            .queue = x.queue});
+      if (by_library && has_epilogue_) return;
     }
     if (!finishes_) return;
     FinishArguments finish = finish_;
@@ -107,15 +142,16 @@ class GemmKernel final : public PreparedKernel {
 
  private:
   LtLibraryPointer library_;
-  std::unique_ptr<LtProduct> product_;  // null: there is nothing to sum
+  SomeProduct product_;  // empty: there is nothing to sum
   FinishArguments finish_;
-  bool has_bias_ = false, finishes_ = true;
+  bool has_bias_ = false, finishes_ = true;  // a pass of ours, unless cuBLASLt's epilogue did it
+  bool has_epilogue_ = false;
 };
 
 /// new_master = master + (-alpha lr) a b with beta = 1; lr lies on the card, so both scales do.
 class GemmSgdKernel final : public PreparedKernel {
  public:
-  GemmSgdKernel(LtLibraryPointer library, const KernelRequest& request)
+  GemmSgdKernel(LtLibraryPointer library, const KernelRequest& request, Multiplier by)
       : library_(std::move(library)), bytes_(request.outputs[0].type.bytes()) {
     const Product p = take_apart(request.inputs[1], request.inputs[2], request.outputs[0]);
     if (is_empty(p) || p.k == 0) return;
@@ -123,8 +159,8 @@ class GemmSgdKernel final : public PreparedKernel {
     LtSettings settings = settings_of(request);
     settings.accumulate = true;
     settings.scales_on_card = true;
-    product_ = make_product(library_, column_major(p), settings);
-    workspace_bytes = scale_bytes + product_->workspace_bytes();
+    product_ = SomeProduct(library_, p, settings, by);
+    workspace_bytes = scale_bytes + product_.workspace_bytes();
   }
 
   void run(const KernelArguments& x) noexcept override {
@@ -138,66 +174,57 @@ class GemmSgdKernel final : public PreparedKernel {
     }
     auto* const scales = static_cast<float*>(x.workspace);
     scale_update(card, alpha_, static_cast<const float*>(x.inputs[3]), scales, x.queue);
-    product_->run({.a = x.inputs[1],
-                   .b = x.inputs[2],
-                   .c = x.inputs[0],
-                   .y = x.outputs[0],
-                   .scales = scales,
-                   .workspace = static_cast<char*>(x.workspace) + scale_bytes,
-                   .queue = x.queue});
+    product_.run({.a = x.inputs[1],
+                  .b = x.inputs[2],
+                  .c = x.inputs[0],
+                  .y = x.outputs[0],
+                  .scales = scales,
+                  .workspace = static_cast<char*>(x.workspace) + scale_bytes,
+                  .queue = x.queue});
   }
 
  private:
   LtLibraryPointer library_;
   std::size_t bytes_;
-  std::unique_ptr<LtProduct> product_;  // null: there is nothing to sum
+  SomeProduct product_;  // empty: there is nothing to sum
   float alpha_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
-                                               const KernelRequest& request) {
+                                               const KernelRequest& request, Multiplier by) {
   const Operand& y = request.outputs[0];
   const Product p = take_apart(request.inputs[0], request.inputs[1], y);
   if (is_empty(p)) return prepared([](const KernelArguments&) {});
-  if (p.k == 0) {
+  if (p.k == 0 && by == Multiplier::library) {
     return prepared([library, finish = finish_of(y.type, false)](const KernelArguments& x) {
       FinishArguments zeros = finish;
       zeros.y = x.outputs[0];
       finish_product(library->card(), zeros, x.queue);
     });
   }
-  auto product = make_product(library, column_major(p), settings_of(request));
-  const std::size_t workspace = product->workspace_bytes();
+  SomeProduct product(library, p, settings_of(request), by);
+  const std::size_t workspace = product.workspace_bytes();
   return prepared(
       [product = std::move(product)](const KernelArguments& x) {
-        product->run({.a = x.inputs[0],
-                      .b = x.inputs[1],
-                      .y = x.outputs[0],
-                      .workspace = x.workspace,
-                      .queue = x.queue});
+        product.run({.a = x.inputs[0],
+                     .b = x.inputs[1],
+                     .y = x.outputs[0],
+                     .workspace = x.workspace,
+                     .queue = x.queue});
       },
       workspace);
 }
 
 std::unique_ptr<PreparedKernel> prepare_gemm(const LtLibraryPointer& library,
-                                             const KernelRequest& request) {
-  return std::make_unique<GemmKernel>(library, request);
+                                             const KernelRequest& request, Multiplier by) {
+  return std::make_unique<GemmKernel>(library, request, by);
 }
 
 std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const LtLibraryPointer& library,
-                                                 const KernelRequest& request) {
-  return std::make_unique<GemmSgdKernel>(library, request);
-}
-
-std::unique_ptr<PreparedKernel> prepare_plain_matmul(const Card& card,
-                                                     const KernelRequest& request) {
-  return prepared([card, dtype = request.outputs[0].type.dtype,
-                   p = take_apart(request.inputs[0], request.inputs[1], request.outputs[0])](
-                      const KernelArguments& x) {
-    plain_product(*card, p, dtype, x.inputs[0], x.inputs[1], x.outputs[0], x.queue);
-  });
+                                                 const KernelRequest& request, Multiplier by) {
+  return std::make_unique<GemmSgdKernel>(library, request, by);
 }
 
 }  // namespace tandem::cuda

@@ -1,6 +1,7 @@
-// Prepared MatMul, Gemm and GemmSgd. Layouts are final: cuBLASLt can take the operands as they lie.
+// Prepared MatMul, Gemm and GemmSgd. Layouts are final: cuBLASLt can read the operands as they lie.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "kernels/cuda/products/lt_product.h"
@@ -9,17 +10,16 @@ namespace tandem::cuda {
 
 using LtLibraryPointer = std::shared_ptr<LtLibrary>;
 
-// These throw Error{runtime} where cuBLASLt has no algorithm or fails, Error{usage} where it is
-// missing.
-std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
-                                               const KernelRequest& request);
-std::unique_ptr<PreparedKernel> prepare_gemm(const LtLibraryPointer& library,
-                                             const KernelRequest& request);
-std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const LtLibraryPointer& library,
-                                                 const KernelRequest& request);
+/// Who multiplies: cuBLASLt, and plain sums where it has no algorithm for these layouts or for
+/// operands at the addresses that come; or plain sums alone.
+enum class Multiplier : std::uint8_t { library, plain };
 
-/// MatMul of integers and float64, in any layouts.
-std::unique_ptr<PreparedKernel> prepare_plain_matmul(const Card& card,
-                                                     const KernelRequest& request);
+// By the library, these throw Error{runtime} where it fails, Error{usage} where it is missing.
+std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
+                                               const KernelRequest& request, Multiplier by);
+std::unique_ptr<PreparedKernel> prepare_gemm(const LtLibraryPointer& library,
+                                             const KernelRequest& request, Multiplier by);
+std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const LtLibraryPointer& library,
+                                                 const KernelRequest& request, Multiplier by);
 
 }  // namespace tandem::cuda
