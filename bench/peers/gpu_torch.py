@@ -166,12 +166,16 @@ def feedings(name, step, device, seconds, wait):
     there = [tuple(x.to(device) for x in batch) for batch in batches]
     yield "the card", lambda i: step(*there[i % 2]), {}
     del there
-    tried = {}
+    runs, times, why = {}, {}, {}
     for workers in (0, 2):
-        tried[workers] = gpu_feeding.fed_by_loader(step, batches, workers, device)
-    times = {workers: measure(run, seconds / 4, wait)[0][1] for workers, run in tried.items()}
+        try:
+            runs[workers] = gpu_feeding.fed_by_loader(step, batches, workers, device)
+            times[workers] = measure(runs[workers], seconds / 4, wait)[0][1]
+        except RuntimeError as error:  # workers need shared memory of the system, which may be small
+            why[workers] = str(error).splitlines()[0]
     best = min(times, key=times.get)
-    yield "loader", tried[best], {"workers": best, "other_workers_ms": {str(w): t for w, t in times.items() if w != best}}
+    others = {str(workers): times.get(workers, why.get(workers)) for workers in (0, 2) if workers != best}
+    yield "loader", runs[best], {"workers": best, "other_workers": others}
 
 
 def say(**line):

@@ -79,6 +79,8 @@ class GpuPack(unittest.TestCase):
     def test_the_check_lists_its_workloads(self):
         ended = run(self.pack / "gpu_check", "list")
         self.assertEqual(ended.returncode, 0, ended.stderr)
+        peer = subprocess.run([sys.executable, ROOT / "bench" / "peers" / "gpu_torch.py", "--list"], capture_output=True, text=True)
+        self.assertEqual(ended.stdout.split(), peer.stdout.split(), "the peer's")
         self.assertIn("mlp_b32", ended.stdout.split())
 
     def test_fixtures_are_found_beside_the_check_and_nowhere_else(self):

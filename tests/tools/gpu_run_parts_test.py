@@ -1,13 +1,16 @@
 """tools/gpu_run.sh: what its parts run beside gpu_check (sanitizers, PyTorch, profiles), and the report of all parts."""
 import contextlib
 import io
+import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_run_support import GpuRunTest, gpu_run, gpu_run_parts  # noqa: E402
+from gpu_run_support import ROOT, GpuRunTest, gpu_run, gpu_run_parts  # noqa: E402
 
 
 class Parts(GpuRunTest):
@@ -91,6 +94,28 @@ class Parts(GpuRunTest):
         report = (self.folder / "home" / "run" / "part4-mlp_b32" / "report.md").read_text()
         self.assertIn("| gemm(int) | 1 | 5.5 | 55.0 % | DRAM throughput 81.5 % |", report)
         self.assertIn("| void tandem::cuda::run<A>(A) | 2 | 4.5 | 45.0 % |", report)
+
+
+class Peer(unittest.TestCase):
+    def test_without_pytorch_it_is_skipped_by_name(self):
+        """find_spec answers as in an environment that has nothing."""
+        bare = "import importlib.util, runpy, sys; importlib.util.find_spec = lambda name: None; sys.argv = sys.argv[1:]; "
+        bare += "sys.path.insert(0, sys.argv[0].rpartition('/')[0]); runpy.run_path(sys.argv[0], run_name='__main__')"
+        with tempfile.TemporaryDirectory() as folder:
+            for script, more, why in (("gpu_torch.py", [], "has no torch"), ("gpu_export.py", ["--to", folder], "has no torch, numpy, onnx")):
+                ended = subprocess.run(
+                    [sys.executable, "-c", bare, str(ROOT / "bench" / "peers" / script), "mlp_b32", *more], capture_output=True, text=True
+                )
+                verdict = json.loads(ended.stdout.splitlines()[-1])
+                self.assertEqual((ended.returncode, verdict["verdict"]), (77, "skipped"), ended.stderr)
+                self.assertIn(why, verdict["why"])
+
+    def test_what_there_is_not_is_skipped_with_the_reason(self):
+        for workload, variant in (("wide_deep_host_tables", "compile"), ("resnet50_b256_float16", "graphs")):
+            script = ROOT / "bench" / "peers" / "gpu_torch.py"
+            ended = subprocess.run([sys.executable, script, workload, "--variant", variant], capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 77)
+            self.assertIn('"skipped"', ended.stdout)
 
 
 class Report(GpuRunTest):
