@@ -30,6 +30,15 @@ BufferKind kind_of(const Lowered& lowered, ValueId id, const std::vector<char>& 
   return backward && feeds_update[id.index] ? BufferKind::gradient : BufferKind::activation;
 }
 
+// Losses and norms, not predictions.
+constexpr std::size_t most_doubled_output = 4096;
+
+void double_buffer(Buffer& buffer) {
+  if (!buffer.in_arena()) return;
+  buffer.copies = buffer.turns = 2;
+  buffer.stride = aligned(buffer.bytes);
+}
+
 }  // namespace
 
 std::vector<char> needed_values(const Lowered& lowered) {
@@ -120,9 +129,14 @@ void double_inputs(const Lowered& lowered, Plan& plan) {
     if (!(lowered.values[y.index].storage == y)) continue;
     if (graph.value(lowered.values[x.index].storage).kind != ValueKind::input) continue;
     Buffer& buffer = plan.buffers[plan.buffer_of[y.index]];
-    if (!buffer.in_arena()) continue;
-    buffer.copies = 2;
-    buffer.stride = aligned(buffer.bytes);
+    double_buffer(buffer);
+  }
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!lowered.nodes[n].transfer || lowered.nodes[n].device != 0) continue;
+    const ValueId x = graph.nodes[n].inputs[0], y = graph.nodes[n].outputs[0];
+    const int from = plan.buffer_of[x.index], to = plan.buffer_of[y.index];
+    if (from < 0 || to < 0 || plan.buffers[to].kind != BufferKind::output) continue;
+    if (plan.buffers[from].bytes <= most_doubled_output) double_buffer(plan.buffers[from]);
   }
 }
 

@@ -1,12 +1,26 @@
 // Planning: buffers, instructions, waits, offsets, estimate.
 #include "engine/plan/plan.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "engine/plan/plan_parts.h"
 #include "engine/plan/simulate.h"
 
 namespace tandem {
+namespace {
+
+// The host alone has read a step's outputs before it begins with the next.
+void set_slot_turns(int turns, Plan& plan) {
+  const bool has_accelerator = std::any_of(plan.queues.begin(), plan.queues.end(),
+                                           [](const Queue& queue) { return queue.device != 0; });
+  if (!has_accelerator) return;
+  for (Buffer& buffer : plan.buffers) {
+    if (buffer.kind == BufferKind::input || buffer.kind == BufferKind::output) buffer.turns = turns;
+  }
+}
+
+}  // namespace
 
 Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
                PlanOptions options) {
@@ -17,6 +31,7 @@ Plan make_plan(const Lowered& lowered, const std::vector<std::size_t>& workspace
   make_buffers(lowered, workspace_bytes, plan);
   if (options.double_inputs) double_inputs(lowered, plan);
   std::vector<PlannedItem> items = make_items(lowered, plan);
+  set_slot_turns(options.slot_turns, plan);
   const std::vector<ItemOrder> turns = copies_in_turn(items, lowered, plan);
   set_clocks(items, plan, turns);
   place_buffers(items, lowered, plan);

@@ -31,7 +31,10 @@ struct Buffer {
   std::size_t offset = 0;  // in the arena (gradient, activation, workspace)
   int copies = 1;          // 2: steps use two places in turn; one is filled while one is read
   std::size_t stride = 0;  // bytes from one copy to the next
-  ValueId storage;         // -1 for workspaces
+  /// Steps after which the same bytes are used again: as many as there are copies, or places of a
+  /// slot that steps use in turn.
+  int turns = 1;
+  ValueId storage;  // -1 for workspaces
   bool in_arena() const {
     return kind == BufferKind::gradient || kind == BufferKind::activation ||
            kind == BufferKind::workspace;
@@ -110,8 +113,12 @@ struct Plan {
 struct PlanOptions {
   std::vector<std::int64_t> ranges = {};  // what `split_ranges` gives; empty: nodes run whole
   /// What a device gets from an input slot lies in two places in turn, so that the next step's is
-  /// copied while this step computes.
+  /// copied while this step computes; so do the few bytes that it gives to an output slot, so that
+  /// the next step need not wait for their copy.
   bool double_inputs = true;
+  /// Places that steps use in turn of each input and output slot, where an accelerator takes part:
+  /// with 2 the next step is launched before the host has read this one's outputs.
+  int slot_turns = 1;
 };
 
 /// `workspace_bytes`: per node of the lowered graph, as the prepared kernels ask.

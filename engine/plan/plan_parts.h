@@ -35,7 +35,8 @@ ByteRange bytes_of(const Lowered& lowered, ValueId value);
 void make_buffers(const Lowered& lowered, const std::vector<std::size_t>& workspace_bytes,
                   Plan& plan);
 
-/// Two copies for what a device gets straight from an input slot.
+/// Two copies for what a device gets straight from an input slot, and for the few bytes that it
+/// gives straight to an output slot.
 void double_inputs(const Lowered& lowered, Plan& plan);
 
 /// All instructions but events, in an order that respects every dependency; names the queues.

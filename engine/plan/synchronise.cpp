@@ -54,7 +54,7 @@ struct Synchroniser {
     for (std::size_t buffer = 0; buffer < uses.size(); ++buffer) {
       const std::vector<Use>& list = uses[buffer];
       std::vector<std::vector<int>>& same = waits[0];
-      std::vector<std::vector<int>>& earlier = waits[plan.buffers[buffer].copies];
+      std::vector<std::vector<int>>& earlier = waits[plan.buffers[buffer].turns];
       if (std::none_of(list.begin(), list.end(), [](const Use& u) { return u.access->write; }))
         continue;
       for (const Use& a : list) {

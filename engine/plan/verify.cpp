@@ -281,7 +281,7 @@ class Verifier {
           if (x.access.begin >= y.access.end || y.access.begin >= x.access.end) continue;
           if (x.by.queue == y.by.queue) continue;  // one after the other, within and across steps
           if (!before(x.by, 0, y.by, 0) && !before(y.by, 0, x.by, 0)) unordered(b, x.by, y.by, "");
-          const int next = plan_.buffers[b].copies;  // the step that uses the same copy
+          const int next = plan_.buffers[b].turns;  // the step that uses the same bytes
           if (!before(x.by, 0, y.by, next))
             unordered(b, x.by, y.by,
                       next == 1 ? " of the next step" : " of the step after the next");

@@ -64,8 +64,10 @@ CompiledProgram compile_program(const Graph& graph, const Placement& placement,
       workspace_bytes[n] = std::max(workspace_bytes[n], (*kernels)[n]->workspace_bytes);
     }
   }
-  compiled.plan =
-      make_plan(compiled.lowered, workspace_bytes, {std::move(lengths), options.double_inputs});
+  // Two steps may be under way where each slot has a place for both.
+  const int slot_turns = std::min({options.input_slots, options.output_slots, 2});
+  compiled.plan = make_plan(compiled.lowered, workspace_bytes,
+                            {std::move(lengths), options.double_inputs, std::max(slot_turns, 1)});
   const std::vector<std::string> wrong = verify(compiled.plan, compiled.lowered);
   if (!wrong.empty()) {
     Diagnostic d;

@@ -111,11 +111,38 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     }
     launched_.push_back(launched);
   }
+  find_reads();
   segments_ = find_segments(plan, lowered);
   graphs_.reserve(segments_.size());
   for (const Segment& segment : segments_) {
     launched_[segment.begin].segment = static_cast<int>(graphs_.size());
     graphs_.emplace_back(segment, *streams_[segment.queue]);
+  }
+}
+
+// Reads come last in a plan's launches, in queues of their own. Who writes an output slot waits for
+// the read of the step that used the same place before.
+void MixedStep::find_reads() {
+  std::vector<char> of_read(plan_.events, 0);
+  const auto is_read = [&](const Launch& launch) {
+    return plan_.queues[launch.queue].role == Queue::Role::read;
+  };
+  std::size_t first = plan_.launches.size(), accesses = 0;
+  while (first > 0 && is_read(plan_.launches[first - 1])) --first;
+  for (std::size_t i = first; i < plan_.launches.size(); ++i) {
+    const Instruction& instruction = *launched_[i].instruction;
+    if (instruction.kind == Instruction::Kind::record) of_read[instruction.event] = 1;
+    accesses += instruction.accesses.size();
+  }
+  reads_.assign(launched_.begin() + static_cast<std::ptrdiff_t>(first), launched_.end());
+  launched_.resize(first);
+  for (std::vector<ByteAccess>& kept : read_accesses_) kept.resize(accesses);
+  steps_in_flight_ = 2;
+  for (const Launched& launched : launched_) {
+    const Instruction& instruction = *launched.instruction;
+    if (instruction.kind == Instruction::Kind::wait && of_read[instruction.event] &&
+        instruction.steps_back < 2)
+      steps_in_flight_ = 1;
   }
 }
 
@@ -167,7 +194,7 @@ bool MixedStep::launch(SegmentGraphs& graphs, std::uint64_t count) {
   return true;
 }
 
-void MixedStep::run(const StepContext& context, std::uint64_t count) {
+void MixedStep::launch(const StepContext& context, std::uint64_t count) {
   context_ = context;
   for (std::size_t i = 0; i < launched_.size();) {
     const int segment = launched_[i].segment;
@@ -177,7 +204,44 @@ void MixedStep::run(const StepContext& context, std::uint64_t count) {
       enqueue(launched_[i++], count);
     }
   }
+  keep_reads(count);
+}
+
+void MixedStep::keep_reads(std::uint64_t count) {
+  auto kept = read_accesses_[count % 2].begin();
+  for (const Launched& read : reads_) {
+    const std::span<const ByteAccess> accesses = accesses_of(read);
+    kept = std::copy(accesses.begin(), accesses.end(), kept);
+  }
+}
+
+void MixedStep::finish(std::uint64_t count) {
+  const ByteAccess* kept = read_accesses_[count % 2].data();
+  for (const Launched& read : reads_) {
+    const Instruction& instruction = *read.instruction;
+    if (instruction.kind != Instruction::Kind::read) {
+      enqueue(read, count);
+      continue;
+    }
+    read.stream->note({read.name, read.seconds, {kept, instruction.accesses.size()}});
+    kept += instruction.accesses.size();
+  }
   for (Event* event : slot_readers_) event->synchronize(count);
+}
+
+bool MixedStep::has_read_inputs(std::uint64_t count) const {
+  return std::all_of(slot_readers_.begin(), slot_readers_.end(),
+                     [&](const Event* event) { return event->reached(count); });
+}
+
+std::span<const ByteAccess> MixedStep::accesses_of(const Launched& launched) {
+  const std::vector<Access>& accesses = launched.instruction->accesses;
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    const Access& access = accesses[i];
+    accesses_[launched.first_access + i] = {base_[access.buffer] + access.begin,
+                                            access.end - access.begin, access.write};
+  }
+  return {accesses_.data() + launched.first_access, accesses.size()};
 }
 
 void MixedStep::enqueue(const Launched& launched, std::uint64_t count) {
@@ -188,14 +252,7 @@ void MixedStep::enqueue(const Launched& launched, std::uint64_t count) {
   }
   if (instruction.kind == Instruction::Kind::record)
     return launched.stream->record(*launched.event, count);
-  const std::size_t length = instruction.accesses.size();
-  for (std::size_t i = 0; i < length; ++i) {
-    const Access& access = instruction.accesses[i];
-    accesses_[launched.first_access + i] = {base_[access.buffer] + access.begin,
-                                            access.end - access.begin, access.write};
-  }
-  const Operation operation{
-      launched.name, launched.seconds, {accesses_.data() + launched.first_access, length}};
+  const Operation operation{launched.name, launched.seconds, accesses_of(launched)};
   if (instruction.kind == Instruction::Kind::run) {
     NodeCall& call = *launched.call;
     call.arguments.context = &context_;

@@ -1,8 +1,10 @@
 // A step on several devices: one thread enqueues every queue's instructions in the plan's order,
-// segments as captured graphs, and computes the host's own part in between.
+// segments as captured graphs, and computes the host's own part in between. What the step gives out
+// is read later: by then the next step may have been launched.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,10 +33,17 @@ class MixedStep {
 
   /// Addresses of the input and output slots of the next step, and of buffers with two copies.
   void set_slot(int buffer, std::byte* address) { base_[buffer] = address; }
+  /// How many steps may be launched before the first of them is finished: 2 where slots have two
+  /// places, as plan.slot_turns says; else 1.
+  int steps_in_flight() const { return steps_in_flight_; }
   /// Launches one step; `count` is 1 for the first and grows by 1. Returns when the host's part is
-  /// done, nobody reads the input slots any more and the outputs are in theirs; devices may still
-  /// work.
-  void run(const StepContext& context, std::uint64_t count);
+  /// done but for the reading of outputs; devices may still work.
+  void launch(const StepContext& context, std::uint64_t count);
+  /// Waits until that step's outputs are in their slots and nobody reads its input slots any more;
+  /// devices may still work. Steps are finished in their order.
+  void finish(std::uint64_t count);
+  /// Whether nobody reads the input slots of that step any more. Waits for nothing.
+  bool has_read_inputs(std::uint64_t count) const;
   /// Before the first step after another program's: what comes here comes after all that was
   /// drained.
   void begin();
@@ -46,7 +55,11 @@ class MixedStep {
  private:
   struct Launched;
 
+  void find_reads();
   void enqueue(const Launched& launched, std::uint64_t count);
+  std::span<const ByteAccess> accesses_of(const Launched& launched);
+  /// Keeps where the outputs of a step are, until it is finished.
+  void keep_reads(std::uint64_t count);
   void enqueue_copy(const Launched& launched, const Operation& operation);
   /// Launches the graph of that segment, capturing it first where that is due; false where its
   /// operations have to be enqueued one by one.
@@ -58,7 +71,10 @@ class MixedStep {
   std::vector<std::byte*> base_;
   std::vector<std::unique_ptr<Stream>> streams_;  // per queue
   std::vector<std::unique_ptr<Event>> events_;
-  std::vector<Launched> launched_;    // per launch of the plan
+  std::vector<Launched> launched_;  // per launch of the plan
+  std::vector<Launched> reads_;     // those of the host's reading, which are no part of them
+  std::vector<ByteAccess> read_accesses_[2];  // of `reads_`, of steps with even and odd counts
+  int steps_in_flight_ = 1;
   std::vector<Event*> slot_readers_;  // what has to be reached before input slots are filled again
   std::vector<ByteAccess> accesses_;  // of all instructions, one after the other
   std::vector<Device*> accelerators_;

@@ -2,6 +2,7 @@
 // list.
 #include "engine/runtime/program.h"
 
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -68,7 +69,9 @@ struct Program::Impl {
   std::vector<std::unique_ptr<PreparedKernel>> kernels, last_kernels;  // per node
   std::vector<Call> calls;  // of the only queue, where all is on one device
   std::unique_ptr<MixedStep> mixed;
-  std::uint64_t steps = 0;       // launched so far
+  std::uint64_t steps = 0;  // launched so far
+  // Of steps that may not be finished yet, by `steps`: their tickets.
+  std::array<std::uint64_t, 2> tickets{};
   std::vector<void*> arguments;  // of all calls, one after the other
   std::vector<Ring> inputs, outputs;
   std::vector<Ring> doubled;        // buffers with two copies; turns go by `steps`, not tickets
@@ -98,6 +101,7 @@ struct Program::Impl {
   void pin_host(StateStore& states);
   void make_calls(const std::vector<std::byte*>& base, const ProgramOptions& options);
   void run_mixed(std::uint64_t ticket);
+  std::uint64_t step_of(std::uint64_t ticket) const;
   void run_on_lane(std::uint64_t ticket);
 };
 
@@ -316,8 +320,16 @@ void Program::Impl::run_mixed(std::uint64_t ticket) {
     if (index >= 0) mixed->set_slot(static_cast<int>(b), ring(index).slot(turn(index, ticket)));
   }
   if (arenas->take(mixed.get(), [this] { mixed->drain(); })) mixed->begin();
-  mixed->run(context, ++steps);
-  finished.store(ticket + 1, std::memory_order_release);
+  ++steps;
+  tickets[steps % tickets.size()] = ticket;
+  mixed->launch(context, steps);
+}
+
+// The number among the program's own steps that MixedStep counts by.
+std::uint64_t Program::Impl::step_of(std::uint64_t ticket) const {
+  const bool is_last = tickets[steps % tickets.size()] == ticket;
+  assert(is_last || tickets[(steps - 1) % tickets.size()] == ticket);
+  return is_last ? steps : steps - 1;
 }
 
 void* Program::input_slot(int input, std::uint64_t ticket) {
@@ -334,6 +346,13 @@ bool Program::slot_free(std::uint64_t ticket) const {
 }
 
 void Program::run(const StepContext& context, std::uint64_t ticket) {
+  launch(context, ticket);
+  finish(ticket);
+}
+
+int Program::steps_in_flight() const { return impl_->mixed ? impl_->mixed->steps_in_flight() : 1; }
+
+void Program::launch(const StepContext& context, std::uint64_t ticket) {
   Impl& impl = *impl_;
   impl.context = context;
   if (impl.context.error == nullptr) impl.context.error = &impl.error;
@@ -344,10 +363,7 @@ void Program::Impl::run_on_lane(std::uint64_t ticket) {
   for (const Ring& ring : inputs) ring.point_to(ticket);
   for (const Ring& ring : outputs) ring.point_to(ticket);
   for (const Ring& ring : doubled) ring.point_to(steps);
-  if (mixed) {
-    run_mixed(ticket);
-    return;
-  }
+  if (mixed) return run_mixed(ticket);
   arenas->take(nullptr, {});
   if (probe) {
     for (const Call& call : calls) {
@@ -358,7 +374,17 @@ void Program::Impl::run_on_lane(std::uint64_t ticket) {
   } else {
     for (const Call& call : calls) call.kernel->run(call.arguments);
   }
-  finished.store(ticket + 1, std::memory_order_release);
+}
+
+void Program::finish(std::uint64_t ticket) {
+  Impl& impl = *impl_;
+  if (impl.mixed) impl.mixed->finish(impl.step_of(ticket));
+  impl.finished.store(ticket + 1, std::memory_order_release);
+}
+
+bool Program::has_read_inputs(std::uint64_t ticket) const {
+  const Impl& impl = *impl_;
+  return !impl.mixed || impl.mixed->has_read_inputs(impl.step_of(ticket));
 }
 
 const void* Program::output(int output, std::uint64_t ticket) const {

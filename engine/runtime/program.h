@@ -93,8 +93,16 @@ class Program {
   bool slot_free(std::uint64_t ticket) const;
 
   /// Runs one step on the calling thread's lane; the inputs of this ticket are filled. Allocates
-  /// nothing.
+  /// nothing. Its outputs are there when it returns, and nobody reads the inputs any more.
   void run(const StepContext& context, std::uint64_t ticket);
+  /// The same in two calls: `launch` returns while devices may still work, `finish` waits for the
+  /// outputs. So many steps may be launched before the first of them is finished; tickets are
+  /// finished in their order.
+  int steps_in_flight() const;
+  void launch(const StepContext& context, std::uint64_t ticket);
+  void finish(std::uint64_t ticket);
+  /// Whether nobody reads the inputs of that ticket any more, which was launched and not finished.
+  bool has_read_inputs(std::uint64_t ticket) const;
   /// An output of that ticket, row-major, valid until `output_slots` steps later.
   const void* output(int output, std::uint64_t ticket) const;
 

@@ -76,9 +76,19 @@ class PlacedTraining {
     return loss;
   }
 
+  /// The same in two calls, for steps of one pass: another step may be launched in between, as many
+  /// as `program().steps_in_flight()` says.
+  void launch(const Feeds& feeds, const Feeds* next = nullptr) {
+    ++steps_;
+    launch_pass(feeds, 0, next);
+  }
+  /// The loss of the oldest step that was launched.
+  double finish() { return finish_pass(PassKind::whole); }
+
   void synchronize() {
     for (Device* device : devices()) device->synchronize();
   }
+
   /// Of a whole step, or of its last pass.
   const Program& program() const {
     return *programs_.at(passes_ == 1 ? PassKind::whole : PassKind::last).program;
@@ -123,12 +133,25 @@ class PlacedTraining {
                       without);
   }
 
+  PassKind kind_of(std::int64_t pass) const {
+    if (passes_ == 1) return PassKind::whole;
+    if (pass == 0) return PassKind::first;
+    return pass + 1 == passes_ ? PassKind::last : PassKind::middle;
+  }
+
   double run_pass(const Feeds& feeds, std::int64_t pass, const Feeds* next) {
-    const PassKind kind = passes_ == 1          ? PassKind::whole
-                          : pass == 0           ? PassKind::first
-                          : pass + 1 == passes_ ? PassKind::last
-                                                : PassKind::middle;
+    launch_pass(feeds, pass, next);
+    return finish_pass(kind_of(pass));
+  }
+
+  double finish_pass(PassKind kind) {
     const BoundProgram& bound = programs_.at(kind);
+    bound.program->finish(finished_);
+    return *static_cast<const float*>(bound.program->output(bound.loss_output, finished_++));
+  }
+
+  void launch_pass(const Feeds& feeds, std::int64_t pass, const Feeds* next) {
+    const BoundProgram& bound = programs_.at(kind_of(pass));
     Program& program = *bound.program;
     const Graph& graph = program.lowered().graph;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
@@ -155,8 +178,8 @@ class PlacedTraining {
     context.seed = config_.seed;
     context.step = steps_;
     context.micro_batch = static_cast<std::uint64_t>(pass);
-    program.run(context, ticket_);
-    return *static_cast<const float*>(program.output(bound.loss_output, ticket_++));
+    program.launch(context, ticket_);
+    ++ticket_;
   }
 
   RunConfig config_;
@@ -167,7 +190,7 @@ class PlacedTraining {
   std::map<PassKind, BoundProgram> programs_;
   std::map<PassKind, Graph> graphs_;
   std::int64_t passes_ = 1;
-  std::uint64_t steps_ = 0, ticket_ = 0;
+  std::uint64_t steps_ = 0, ticket_ = 0, finished_ = 0;
 };
 
 }  // namespace tandem::testing

@@ -48,6 +48,11 @@ Placement random_placement(const Graph& graph, const std::vector<Device*>& devic
 }
 
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
+  launch_step(program, feeds, ticket);
+  program.finish(ticket);
+}
+
+void launch_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
   const Graph& graph = program.lowered().graph;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     for (const auto& [name, tensor] : feeds) {
@@ -58,7 +63,7 @@ void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket) {
   StepContext context;
   context.seed = 7;
   context.step = ticket + 1;
-  program.run(context, ticket);
+  program.launch(context, ticket);
 }
 
 std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,

@@ -31,6 +31,8 @@ Placement random_placement(const Graph& graph, const std::vector<Device*>& devic
 
 /// Fills the slots of `ticket` and runs the step.
 void run_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
+/// The same without `finish`.
+void launch_step(Program& program, const Feeds& feeds, std::uint64_t ticket);
 
 /// Runs `steps` steps; returns what differs first by more than `tolerance`, or "".
 std::string program_difference(const Graph& graph, const OperatorSet& operators, Device& device,

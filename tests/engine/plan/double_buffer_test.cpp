@@ -55,7 +55,7 @@ class DoubleBufferTest : public ::testing::Test {
 
 TEST_F(DoubleBufferTest, FedInputsHaveTwoPlaces) {
   const CompiledProgram program = compiled(true);
-  EXPECT_EQ(doubled(program.plan), 4);  // x, labels, lr, step
+  EXPECT_EQ(doubled(program.plan), 6);  // x, labels, lr, step; loss and logits
   EXPECT_EQ(doubled(compiled(false).plan), 0);
   const std::string text = to_text(program.plan, program.lowered);
   EXPECT_NE(text.find(" in turn"), std::string::npos) << text;
