@@ -65,6 +65,7 @@ TANDEM_TILE1(logical_not, number_of(a == 0.0f))
 TANDEM_TILE1(is_true, number_of(a != 0.0f))
 TANDEM_TILE1(square, a* a)
 TANDEM_TILE1(cube, a* a* a)
+TANDEM_TILE1(power_of_half, sqrt_of(a == -__builtin_inff() ? all(__builtin_inff()) : a + 0.0f))
 TANDEM_TILE1(leaky_relu, a > 0.0f ? a : a * s)
 TANDEM_TILE1(clip, min_of(all(t), a < s ? all(s) : a))
 TANDEM_TILE1(gelu, gelu_of(a))
@@ -176,6 +177,21 @@ void tile_from_float16(const TileCall& call) {
 }
 void tile_to_float16(const TileCall& call) {
   narrow_float16(call.a, reinterpret_cast<std::uint16_t*>(call.y), call.n);
+}
+
+template <class Narrow, class Widen>
+TANDEM_INLINE void round_through(const TileCall& call, Narrow to_half, Widen to_float) {
+  constexpr std::int64_t most = 256;
+  std::uint16_t half[most];
+  for (std::int64_t i = 0; i < call.n; i += most) {
+    const std::int64_t n = call.n - i < most ? call.n - i : most;
+    to_half(call.a + i, half, n);
+    to_float(half, call.y + i, n);
+  }
+}
+void tile_round_bfloat16(const TileCall& call) { round_through(call, narrow, widen); }
+void tile_round_float16(const TileCall& call) {
+  round_through(call, narrow_float16, widen_float16);
 }
 
 #undef TANDEM_TILE1

@@ -117,7 +117,9 @@ double cost_of_op(TileOp op) {
   if (among({T::exp, T::log, T::tanh, T::sigmoid, T::erf, T::gelu, T::gelu_tanh})) return 400;
   if (among({T::softplus, T::gelu_grad, T::gelu_tanh_grad})) return 700;
   if (among({T::pow, T::pow_number})) return 10000;
-  if (among({T::div, T::sqrt, T::reciprocal, T::divide_by_number, T::divide_number})) return 200;
+  if (among({T::div, T::sqrt, T::power_of_half, T::reciprocal, T::divide_by_number,
+             T::divide_number}))
+    return 200;
   return 60;
 }
 
@@ -305,30 +307,26 @@ class Compiler {
     emit(plain_op(f), y, a, b, c);
   }
 
+  // A cast to 16 bits rounds here and now. Other results of 16 bits stay float32 until they are
+  // stored.
   void lower_cast(int y, int a) {
-    int from = a;
-    switch (body_.values[a].dtype) {
-      case DType::uint8:
-        from = new_value();
-        emit(TileOp::from_uint8, from, a);
-        break;
-      case DType::int32:
-        from = new_value();
-        emit(TileOp::from_int32, from, a);
-        break;
-      case DType::int64:
-        from = new_value();
-        emit(TileOp::from_int64, from, a);
-        break;
-      default:
-        break;
-    }
-    const bool to_bool =
-        body_.values[y].dtype == DType::boolean && body_.values[a].dtype != DType::boolean;
-    if (from != a && !to_bool) {
-      steps_.back().y = y;
+    const DType from = body_.values[a].dtype, to = body_.values[y].dtype;
+    TileOp op = TileOp::copy;
+    if (to == DType::boolean && from != DType::boolean) op = TileOp::is_true;
+    if (is_half(to) && from != to && from != DType::boolean)
+      op = to == DType::float16 ? TileOp::round_float16 : TileOp::round_bfloat16;
+    const TileOp conversion = from == DType::uint8   ? TileOp::from_uint8
+                              : from == DType::int32 ? TileOp::from_int32
+                              : from == DType::int64 ? TileOp::from_int64
+                                                     : TileOp::copy;
+    if (conversion == TileOp::copy || number(a)) {  // numbers are floats already
+      emit(op, y, a);
+    } else if (op == TileOp::copy) {
+      emit(conversion, y, a);
     } else {
-      emit(to_bool ? TileOp::is_true : TileOp::copy, y, from);
+      const int wide = new_value();
+      emit(conversion, wide, a);
+      emit(op, y, wide);
     }
   }
 
@@ -405,7 +403,7 @@ class Compiler {
     else if (e == 1)
       emit(TileOp::copy, y, a);
     else if (e == 0.5)
-      emit(TileOp::sqrt, y, a);
+      emit(TileOp::power_of_half, y, a);
     else if (e == -1)
       emit(TileOp::reciprocal, y, a);
     else

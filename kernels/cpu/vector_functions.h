@@ -12,7 +12,8 @@
 namespace tandem {
 
 // The steps of the tile interpreter; tile_NAME in tile_functions.inl is the code of each. a, b, c
-// are operands, s and t numbers fixed when it was compiled.
+// are operands, s and t numbers fixed when it was compiled. round_* keep float32, of the numbers
+// that 16 bits hold.
 #define TANDEM_TILE_OPS(OP)                     \
   OP(copy)                                      \
   OP(neg)                                       \
@@ -31,8 +32,9 @@ namespace tandem {
   OP(is_true) /* a != 0 */                      \
   OP(square)                                    \
   OP(cube)                                      \
-  OP(leaky_relu) /* s = alpha */                \
-  OP(clip)       /* s = low, t = high */        \
+  OP(power_of_half) /* a to the power 1/2 */    \
+  OP(leaky_relu)    /* s = alpha */             \
+  OP(clip)          /* s = low, t = high */     \
   OP(gelu)                                      \
   OP(gelu_tanh)                                 \
   OP(scale_shift) /* a s + t */                 \
@@ -76,7 +78,9 @@ namespace tandem {
   OP(from_bfloat16) /* a is of that type */     \
   OP(to_bfloat16)   /* and y here */            \
   OP(from_float16)  /* a is of that type */     \
-  OP(to_float16)    /* and y here */
+  OP(to_float16)    /* and y here */            \
+  OP(round_bfloat16)                            \
+  OP(round_float16)
 
 enum class TileOp : std::uint8_t {
 #define TANDEM_ENUMERATOR(name) name,

@@ -202,6 +202,13 @@ TANDEM_HOST_DEVICE inline T pow(T x, E exponent) {
   }
 }
 
+// x to the power 1/2, faster than pow. Unlike the square root it is infinity at -infinity and 0,
+// not -0, at -0.
+template <class T>
+TANDEM_HOST_DEVICE inline T power_of_half(T x) {
+  return x < T(0) && x + x == x ? -x : std::sqrt(x + T(0));
+}
+
 // NaN wins, as in numpy.
 template <class T>
 TANDEM_HOST_DEVICE inline T maximum(T a, T b) {

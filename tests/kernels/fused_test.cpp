@@ -137,6 +137,21 @@ TEST(Fused, UnaryOperatorsAtTheEnds) {
 }
 
 // Relative errors against double, over the whole range of results that are not tiny.
+// Exponents that are known have steps of their own; the reference takes the standard's pow, which
+// makes infinity of -infinity to the power 1/2.
+TEST(Fused, KnownPowersAtTheEnds) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const HostTensor x = HostTensor::from<float>(
+      {11}, {-infinity, infinity, NAN, 0.0f, -0.0f, 1, -1, 4, -4, 3e38f, -3e38f});
+  for (const double e : {0.5, -0.5, 0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 1.5}) {
+    SCOPED_TRACE(e);
+    for (const DType dtype : {DType::float32, DType::float64}) {
+      const HostTensor exponent = HostTensor::from<double>({}, {e}).converted(dtype);
+      check({.op = "Pow", .inputs = {{x}, {.tensor = exponent, .constant = true}}});
+    }
+  }
+}
+
 TEST(Fused, FunctionsAreAccurate) {
   struct Function {
     TileOp op;
@@ -279,6 +294,60 @@ TEST(Fused, BodiesWithSeveralOutputs) {
       check({.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction)});
       check(
           {.op = "Fused", .inputs = inputs, .body = body(true, axes, reduction), .unread = {0, 1}});
+    }
+  }
+}
+
+/// x in 16 bits and back, once in the place of each other operand of a body.
+std::shared_ptr<const Graph> rounding_body(DType from, DType half) {
+  GraphBuilder g(operators());
+  const ValueId x = g.input("x", {from, {5, 1200}});
+  const ValueId w = g.input("w", {DType::float32, {1200}});
+  const ValueId rounded = g.cast(g.cast(x, half), DType::float32);
+  const ValueId product = g.mul(g.cast(x, DType::float32), w);
+  const ValueId narrow = g.cast(product, half);
+  g.output("rounded", rounded);
+  g.output("lost", g.sub(product, g.cast(narrow, DType::float32)));
+  g.output("twice",
+           g.cast(g.cast(narrow, half == DType::float16 ? DType::bfloat16 : DType::float16),
+                  DType::float32));
+  g.output("kept", g.cast(narrow, DType::boolean));
+  g.output("narrow", narrow);
+  return std::make_shared<const Graph>(g.finish());
+}
+
+// To the bit: a cast to 16 bits and back is no cast to nothing. Numbers of all magnitudes, beyond
+// the ends of float16 and below its least.
+TEST(Fused, CastsTo16BitsRound) {
+  HostTensor x = random_tensor({5, 1200}, 5), w = random_tensor({1200}, 6, 0.5, 1.5);
+  auto numbers = x.as<float>();
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    numbers[i] *= std::ldexp(1.0f, static_cast<int>(i % 60) - 40);
+  for (const DType half : {DType::float16, DType::bfloat16}) {
+    check({.op = "Fused",
+           .inputs = {{x}, {w}},
+           .body = rounding_body(DType::float32, half),
+           .tolerance = 0});
+    for (const DType from : {DType::int32, DType::int64, DType::uint8}) {
+      const std::int64_t most = from == DType::uint8 ? 256 : 100000;
+      check({.op = "Fused",
+             .inputs = {{random_integers({5, 1200}, from, from == DType::uint8 ? 0 : -most, most)},
+                        {w}},
+             .body = rounding_body(from, half),
+             .tolerance = 0});
+    }
+  }
+}
+
+// A number that is known takes the place of its operand, whatever its type is.
+TEST(Fused, CastsOfKnownNumbers) {
+  for (const DType from : {DType::uint8, DType::int32, DType::int64, DType::float16}) {
+    for (const char* to : {"float32", "float16", "bool"}) {
+      check({.op = "Cast",
+             .inputs = {{.tensor = HostTensor::from<double>({1}, {201}).converted(from),
+                         .constant = true}},
+             .attributes = {{"to", std::string(to)}},
+             .tolerance = 0});
     }
   }
 }

@@ -160,6 +160,22 @@ void add_binary(std::vector<OperatorCase>& cases) {
                                       {values({4}, {7, -7, 7, -7}, DType::int32),
                                        values({4}, {2, 2, -2, -2}, DType::int32)}),
                             {3, -3, -3, 3}));
+  // By 0 the quotient is 0; the lowest number by -1 wraps around to itself.
+  for (const auto& [dtype, lowest] : {std::pair{DType::int8, -128.0},
+                                      {DType::int16, -32768.0},
+                                      {DType::int32, -2147483648.0},
+                                      {DType::int64, -9223372036854775808.0}}) {
+    cases.push_back(expecting(make_case("Div", "ends of " + std::string(name_of(dtype)),
+                                        {values({6}, {7, -7, 0, lowest, lowest, lowest}, dtype),
+                                         values({6}, {0, 0, 0, 0, -1, 1}, dtype)}),
+                              {0, 0, 0, 0, lowest, lowest}));
+  }
+  for (const DType dtype : {DType::uint8, DType::uint16, DType::uint32, DType::uint64}) {
+    cases.push_back(
+        expecting(make_case("Div", "by 0 of " + std::string(name_of(dtype)),
+                            {values({3}, {7, 0, 255}, dtype), values({3}, {0, 0, 2}, dtype)}),
+                  {0, 0, 127}));
+  }
   cases.push_back(expecting(
       make_case("Add", "wraps around",
                 {values({2}, {200, 255}, DType::uint8), values({2}, {100, 1}, DType::uint8)}),

@@ -69,6 +69,15 @@ void add_fused_cases(std::vector<OperatorCase>& cases) {
                              [](GraphBuilder& g, const Values& x) {
                                return Values{g.mul(g.cast(x[1], g.dtype(x[0])), x[0])};
                              }));
+  // What rounding to 16 bits takes away from x: up to a thousandth.
+  for (const DType half : {DType::float16, DType::bfloat16}) {
+    cases.push_back(fused_case("what a cast to " + std::string(name_of(half)) + " rounds off",
+                               {uniform({3, 1100}, -200, 200)},
+                               [half](GraphBuilder& g, const Values& x) {
+                                 const ValueId rounded = g.cast(g.cast(x[0], half), g.dtype(x[0]));
+                                 return Values{rounded, g.sub(x[0], rounded)};
+                               }));
+  }
   cases.push_back(fused_case("sum over the rows", {uniform({6, 50}), uniform({50})},
                              [](GraphBuilder& g, const Values& x) {
                                return Values{g.reduce_sum(g.mul(x[0], x[1]), {1}, true)};

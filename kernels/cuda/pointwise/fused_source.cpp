@@ -198,7 +198,7 @@ class Writer {
       if (e == 2) return square;
       if (e == 3) return "scalar::mul<" + type + ">(" + square + ", " + a + ")";
       if (e == 1) return a;
-      if (e == 0.5) return "scalar::sqrt<" + type + ">(" + a + ")";
+      if (e == 0.5) return "scalar::power_of_half<" + type + ">(" + a + ")";
       if (e == -1) return "scalar::reciprocal<" + type + ">(" + a + ")";
     }
     return "scalar::pow<" + type + ", " + computed_name(exponent.dtype) + ">(" + a + ", " + b + ")";
