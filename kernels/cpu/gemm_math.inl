@@ -1,8 +1,9 @@
 // GELU in both forms on vectors, for the epilogue of the matrix product. Included like gemm_tile.inl.
 
-/// exp(x), relative error below 3e-7; x is clamped to where float exponents end.
+/// exp(x), relative error below 3e-7; x is clamped to where float exponents end: infinity from 88.4
+/// on, 1e-38 at least.
 inline Vector::Type exp_of(Vector::Type x) {
-  x = Vector::min(Vector::max(x, Vector::all(-87.3f)), Vector::all(88.3f));
+  x = Vector::min(Vector::max(x, Vector::all(-87.3f)), Vector::all(88.8f));
   const auto n = Vector::round(Vector::mul(x, Vector::all(1.44269504f)));
   auto r = Vector::fma(n, Vector::all(-0.693359375f), x);
   r = Vector::fma(n, Vector::all(2.12194440e-4f), r);
@@ -28,8 +29,10 @@ inline Vector::Type gelu_erf(Vector::Type x) {
   p = Vector::fma(p, t, Vector::all(0.254829592f));
   p = Vector::mul(p, t);
   const auto tail = Vector::mul(p, exp_of(Vector::mul(Vector::mul(z, z), Vector::all(-1.0f))));
-  // x > 0: x - x tail / 2; x < 0: x tail / 2
-  const auto half = Vector::mul(Vector::mul(x, tail), Vector::all(0.5f));
+  // x > 0: x - x tail / 2; x < 0: x tail / 2. From 16 on the tail is 0, which no infinity may meet;
+  // at -infinity the product is NaN.
+  const auto low = Vector::min(x, Vector::all(16.0f));
+  const auto half = Vector::mul(Vector::mul(low, tail), Vector::all(0.5f));
   return Vector::select_positive(x, Vector::sub(x, half), half);
 }
 

@@ -126,6 +126,35 @@ TEST(Nan, StaysInEpilogues) {
                 {nan, nan, 0, 0});
 }
 
+// x Phi(x) is infinity times 0 at -infinity, and 0 far below it. In rows of odd lengths, on both
+// sides of a vector's end.
+TEST(Nan, IsTheGeluOfMinusInfinity) {
+  for (const char* activation : {"Gelu", "GeluTanh"}) {
+    SCOPED_TRACE(activation);
+    for (const std::int64_t n : {1, 8, 19}) {
+      std::vector<double> x, y;
+      for (const auto& [from, to] : {std::pair{-infinity, nan},
+                                     {infinity, infinity},
+                                     {nan, nan},
+                                     {-3e38, 0.0},
+                                     {-1e20, 0.0},
+                                     {3e38, 3e38},
+                                     {-20.0, 0.0},
+                                     {20.0, 20.0}}) {
+        x.push_back(from);
+        y.insert(y.end(), static_cast<std::size_t>(n), to);
+      }
+      const auto rows = static_cast<std::int64_t>(x.size());
+      const HostTensor ones = floats({1, n}, std::vector<double>(static_cast<std::size_t>(n), 1));
+      expect_result("Gemm", {floats({rows, 1}, x), ones, HostTensor(), HostTensor()},
+                    {{"activation", std::string(activation)}}, y);
+    }
+    const std::string form = activation == std::string("Gelu") ? "none" : "tanh";
+    expect_result("Gelu", {row({-infinity, infinity, nan, -3e38, 3e38})}, {{"approximate", form}},
+                  {nan, infinity, nan, 0, 3e38});
+  }
+}
+
 TEST(Nan, OfTheResultLetsGradientsOfReluPass) {
   const HostTensor dy = row({1, 2, 3, nan, nan});
   expect_result("ReluGrad", {dy, row({nan, 0, 1, 0, 1})}, {}, {1, 0, 3, 0, nan});
