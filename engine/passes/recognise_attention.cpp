@@ -40,9 +40,9 @@ bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t colu
 }
 
 /// Whether each row leaves a key at an ordinary number. A row of -infinity is NaN after a Softmax
-/// and 0 after Attention; one of very negative numbers is uniform after a Softmax, while
-/// log_sum_exp, from which the gradient of Attention makes p again, loses the logarithm of the sum
-/// beside them.
+/// and 0 after Attention; one of very negative numbers is uniform after both, but log_sum_exp loses
+/// the logarithm of the sum beside them, so that gradients have to find it again, and those of
+/// libraries do not.
 bool shows_in_every_row(const HostTensor& mask) {
   const std::int64_t columns = mask.shape().empty() ? 1 : mask.shape().back();
   const std::int64_t count = mask.type().elements();

@@ -12,6 +12,7 @@
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/vector_functions.h"
+#include "kernels/shared/coarse_sums.h"
 
 namespace tandem {
 namespace {
@@ -285,6 +286,42 @@ class Backward final : public PreparedKernel {
     }
   }
 
+  static bool is_coarse_block(const float* log_sums, std::int64_t m) {
+    bool coarse = false;
+    for (std::int64_t r = 0; r < m; ++r) coarse |= is_coarse_sum(log_sums[r]);
+    return coarse;
+  }
+
+  /// Of m queries from i on: p = factor exp(score - shift), from log_sum_exp where that is fine,
+  /// else from the largest score and the sum beside it. `scores` is a block to work in.
+  void sums_again(const KernelArguments& a, std::int64_t n, std::int64_t h, std::int64_t i,
+                  std::int64_t m, const float* log_sums, float* scores, float* mask_buffer,
+                  float* shifts, float* factors, void* products) const {
+    const float* q = static_cast<const float*>(a.inputs[1]) + p_.q.at(n, h) + i * p_.q.row;
+    const float* k = static_cast<const float*>(a.inputs[2]) + p_.k.at(n, h);
+    for (std::int64_t r = 0; r < m; ++r) shifts[r] = -infinity, factors[r] = 0;
+    const std::int64_t seen = p_.visible(i + m - 1);
+    for (std::int64_t j = 0; j < seen; j += key_block) {
+      const std::int64_t count = std::min(key_block, seen - j);
+      product(plans_.at(i, j).scores, q, k + j * p_.k.row, scores, p_.scale, false, products);
+      for (std::int64_t r = 0; r < m; ++r) {
+        const std::int64_t own = std::clamp<std::int64_t>(p_.visible(i + r) - j, 0, count);
+        if (own == 0 || !is_coarse_sum(log_sums[r])) continue;
+        const float before = shifts[r];
+        const float sum = functions_.online_softmax(
+            scores + r * key_block, p_.mask_row(a, n, h, i + r, j, own, mask_buffer), own,
+            &shifts[r]);
+        if (shifts[r] != before) factors[r] *= std::exp(before - shifts[r]);
+        factors[r] += sum;
+      }
+    }
+    for (std::int64_t r = 0; r < m; ++r) {
+      const bool coarse = is_coarse_sum(log_sums[r]);
+      factors[r] = coarse && shifts[r] != -infinity ? 1 / factors[r] : 1;
+      if (!coarse) shifts[r] = log_sums[r];
+    }
+  }
+
   void run_head(const KernelArguments& a, std::int64_t n, std::int64_t h, char* workspace) const {
     const auto in = [&](int i) { return static_cast<const float*>(a.inputs[i]); };
     const auto out = [&](int i, const Heads& heads) {
@@ -295,6 +332,8 @@ class Backward final : public PreparedKernel {
     float* ds = reinterpret_cast<float*>(workspace + block_bytes);
     float* mask_buffer = reinterpret_cast<float*>(workspace + 2 * block_bytes);
     float* delta = mask_buffer + key_block;
+    float* shifts = delta + query_block;
+    float* factors = shifts + query_block;
     void* products = workspace + 2 * block_bytes + row_bytes;
     const float *q = in(1) + p_.q.at(n, h), *k = in(2) + p_.k.at(n, h), *v = in(3) + p_.v.at(n, h);
     const float *dy = in(0) + dy_.at(n, h), *y = in(4) + y_.at(n, h);
@@ -309,6 +348,8 @@ class Backward final : public PreparedKernel {
         delta[r] = functions_.dot(dy + (i + r) * dy_.row, y + (i + r) * y_.row, p_.value_size);
       }
       if (seen == 0 && dq != nullptr) clear(dq + i * dq_.row, m, dq_.row, p_.key_size);
+      const bool again = is_coarse_block(log_sums + i, m);
+      if (again) sums_again(a, n, h, i, m, log_sums + i, p, mask_buffer, shifts, factors, products);
       for (std::int64_t j = 0; j < seen; j += key_block) {
         const std::int64_t count = std::min(key_block, seen - j);
         const BlockPlans& plans = plans_.at(i, j);
@@ -317,7 +358,8 @@ class Backward final : public PreparedKernel {
           float* row = p + r * key_block;
           const std::int64_t own = std::clamp<std::int64_t>(p_.visible(i + r) - j, 0, count);
           functions_.probabilities(row, p_.mask_row(a, n, h, i + r, j, own, mask_buffer),
-                                   log_sums[i + r], own);
+                                   again ? shifts[r] : log_sums[i + r], own);
+          if (again && factors[r] != 1) functions_.scale(row, factors[r], own);
           std::memset(row + own, 0, static_cast<std::size_t>(count - own) * sizeof(float));
         }
         if (dv != nullptr)

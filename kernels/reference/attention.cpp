@@ -6,6 +6,7 @@
 
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
+#include "kernels/shared/coarse_sums.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::reference {
@@ -70,6 +71,18 @@ struct Problem {
       }
       if (causal && j > i + keys - queries) scores[j] = -infinity;
     }
+  }
+
+  /// exp(score - log_sum_exp) in the place of each score, 0 where the query sees no key.
+  void probabilities(double* scores, double log_sum_exp) const {
+    double shift = log_sum_exp, sum = 1;
+    if (is_coarse_sum(log_sum_exp)) {
+      shift = -infinity, sum = 0;
+      for (std::int64_t j = 0; j < keys; ++j) shift = scalar::maximum(shift, scores[j]);
+      for (std::int64_t j = 0; j < keys; ++j) sum += std::exp(scores[j] - shift);
+    }
+    for (std::int64_t j = 0; j < keys; ++j)
+      scores[j] = shift == -infinity ? 0 : std::exp(scores[j] - shift) / sum;
   }
 
   /// f(n, h, i, row) for all queries; row counts them.
@@ -145,8 +158,9 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
           for (std::int64_t e = 0; e < p.value_size; ++e) {
             delta += at(0, dy(n, h, i, e)) * at(4, y(n, h, i, e));
           }
+          p.probabilities(scores, lse);
           for (std::int64_t j = 0; j < p.keys && lse != -infinity; ++j) {
-            const double probability = std::exp(scores[j] - lse);
+            const double probability = scores[j];
             double dp = 0;
             for (std::int64_t e = 0; e < p.value_size; ++e) {
               dp += at(0, dy(n, h, i, e)) * at(3, p.v(n, h, j, e));

@@ -73,7 +73,9 @@ class PlainGradient final : public PreparedKernel {
  public:
   PlainGradient(const KernelRequest& request, Networks networks)
       : networks_(std::move(networks)), n_(plain_attention_of(request)) {
-    workspace_bytes = static_cast<std::size_t>(n_.batch * n_.heads * n_.queries) * sizeof(float);
+    workspace_bytes =
+        static_cast<std::size_t>(n_.batch * n_.heads * n_.queries * row_numbers_of_gradient) *
+        sizeof(float);
   }
 
   void run(const KernelArguments& a) noexcept override {
@@ -82,7 +84,7 @@ class PlainGradient final : public PreparedKernel {
     at.y_read = a.inputs[4];
     at.log_sum_exp_read = static_cast<const float*>(a.inputs[5]);
     if (n_.is_masked) at.mask = a.inputs[6];
-    at.delta = static_cast<float*>(a.workspace);
+    at.of_rows = static_cast<float*>(a.workspace);
     at.dq = a.outputs[0], at.dk = a.outputs[1], at.dv = a.outputs[2];
     run_attention_gradient(networks_->card(), n_, at, a.queue);
   }

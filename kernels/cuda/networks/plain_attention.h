@@ -24,13 +24,16 @@ struct PlainAttention {
   float scale = 1;
 };
 
+/// What the gradient keeps of each query.
+inline constexpr std::int64_t row_numbers_of_gradient = 3;
+
 /// Those that are there; what nobody wants of y, log_sum_exp, dq, dk, dv is null.
 struct AttentionAddresses {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *mask = nullptr;
   const void *y_read = nullptr, *dy = nullptr;
   const float* log_sum_exp_read = nullptr;  // [B, H, S], row-major, as the next two
   float* log_sum_exp = nullptr;
-  float* delta = nullptr;  // workspace of the gradient
+  float* of_rows = nullptr;  // workspace of the gradient: row_numbers_of_gradient for each query
   void *y = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 

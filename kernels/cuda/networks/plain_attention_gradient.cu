@@ -2,23 +2,35 @@
 #include "kernels/cuda/block/lanes.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
+#include "kernels/shared/coarse_sums.h"
 
 namespace tandem::cuda {
 namespace {
 
 using namespace networks;
 
-/// delta = sum(dy y) of each query; a warp for each.
+/// Of each query: delta = sum(dy y), and shift and factor in p = factor exp(score - shift).
+struct OfRows {
+  float *deltas, *shifts, *factors;
+
+  OfRows(float* memory, std::int64_t rows)
+      : deltas(memory), shifts(memory + rows), factors(memory + 2 * rows) {}
+};
+
+/// A warp for each query. Where log_sum_exp is coarse the lanes go through the keys.
 template <class T>
-struct DeltaBody {
+struct RowsBody {
   PlainAttention n;
-  const void *dy, *y;
-  float* delta;
+  const void *q, *k, *dy, *y, *mask;
+  const float* log_sum_exp;
+  OfRows results;
   std::int64_t rows;
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     typename Block::template Private<float> sums;
+    float* const largest = block.template shared<float>();  // of a lane's keys; its sum
+    float* const parts = largest + block.threads();
     const std::int64_t at_once = block.threads() / 32;
     const std::int64_t step = block.blocks() * at_once;
     for (std::int64_t first = block.index() * at_once; first < rows; first += step) {
@@ -31,27 +43,63 @@ struct DeltaBody {
           const Head<T> b = head_of<T>(y, n.y, head / n.heads, head % n.heads);
           for (std::int64_t c = thread % 32; c < n.value_size; c += 32)
             sum += a(query, c) * b(query, c);
+          if (is_coarse_sum(log_sum_exp[row]))
+            add_keys(row, thread % 32, largest[thread], parts[thread]);
         }
         sums(thread) = sum;
       });
       sum_lanes(block, sums, 32);
+      sync_lanes(block);
       block.each([&](int thread) {
         const std::int64_t row = first + thread / 32;
-        if (thread % 32 == 0 && row < rows) delta[row] = sums(thread);
+        if (thread % 32 != 0 || row >= rows) return;
+        results.deltas[row] = sums(thread);
+        results.shifts[row] = log_sum_exp[row];
+        results.factors[row] = 1;
+        if (is_coarse_sum(log_sum_exp[row])) join(row, largest + thread, parts + thread);
       });
+      sync_lanes(block);
     }
+  }
+
+  /// The largest score of every 32nd key from `lane` on, and the sum of exponentials beside it.
+  TANDEM_HOST_DEVICE void add_keys(std::int64_t row, int lane, float& most, float& sum) const {
+    const std::int64_t query = row % n.queries, head = row / n.queries;
+    const Head<T> queries = head_of<T>(q, n.q, head / n.heads, head % n.heads);
+    const Head<T> keys = head_of<T>(k, n.k, head / n.heads, head % n.heads);
+    const Head<T> masks = head_of<T>(mask, n.mask, head / n.heads, head % n.heads);
+    most = -infinity, sum = 0;
+    for (std::int64_t key = lane; key < n.keys; key += 32) {
+      float product = 0;
+      for (std::int64_t c = 0; c < n.key_size; ++c) product += queries(query, c) * keys(key, c);
+      const float score = score_of(n, masks, query, key, product);
+      if (score == -infinity) continue;
+      const float before = most;
+      if (score > most || score != score) most = score;
+      sum = sum * std::exp(before - most) + std::exp(score - most);
+    }
+  }
+
+  /// From the parts of 32 lanes.
+  TANDEM_HOST_DEVICE void join(std::int64_t row, const float* largest, const float* parts) const {
+    float most = -infinity, sum = 0;
+    for (int i = 0; i < 32; ++i)
+      most = largest[i] > most || largest[i] != largest[i] ? largest[i] : most;
+    for (int i = 0; i < 32; ++i)
+      if (largest[i] != -infinity) sum += parts[i] * std::exp(largest[i] - most);
+    results.shifts[row] = most;
+    if (most != -infinity) results.factors[row] = 1 / sum;
   }
 };
 
 enum class Gradient { query, key, value };
 
-/// dq = ds k, dk = ds^T q or dv = p^T dy, with p = exp(scores - log_sum_exp) and
-/// ds = scale p (dy v^T - delta).
+/// dq = ds k, dk = ds^T q or dv = p^T dy, with ds = scale p (dy v^T - delta).
 template <class T, Gradient which>
 struct GradientBody {
   PlainAttention n;
   const void *q, *k, *v, *dy, *mask;
-  const float *log_sum_exp, *delta;
+  OfRows of_rows;
   T* result;
   std::int64_t items;
 
@@ -119,15 +167,18 @@ struct GradientBody {
         const int row = thread / side + i * side;
         const std::int64_t query = first_query + row;
         const bool inside = query < n.queries;
-        const float lse = inside ? log_sum_exp[row0 + query] : -infinity;
-        const float centre = which != Gradient::value && inside ? delta[row0 + query] : 0.0f;
+        const float shift = inside ? of_rows.shifts[row0 + query] : -infinity;
+        const float factor = inside ? of_rows.factors[row0 + query] : 0.0f;
+        const float centre =
+            which != Gradient::value && inside ? of_rows.deltas[row0 + query] : 0.0f;
         TANDEM_UNROLL
         for (int j = 0; j < each; ++j) {
           const int column = thread % side + j * side;
           float number = 0;
-          if (lse != -infinity) {
+          if (shift != -infinity) {
             const std::int64_t key = first_key + column;
-            number = std::exp(score_of(n, masks, query, key, score(thread).at[i][j]) - lse);
+            const float own = score_of(n, masks, query, key, score(thread).at[i][j]);
+            number = factor * std::exp(own - shift);
             if constexpr (which != Gradient::value) {
               number =
                   is_seen(n, query, key) ? n.scale * number * (dp(thread).at[i][j] - centre) : 0.0f;
@@ -171,8 +222,7 @@ void run_gradient(CardContext& card, const char* name, const PlainAttention& n,
                                     at.v,
                                     at.dy,
                                     at.mask,
-                                    at.log_sum_exp_read,
-                                    at.delta,
+                                    OfRows(at.of_rows, n.batch * n.heads * n.queries),
                                     static_cast<T*>(result),
                                     tiles_of_work(n, rows, columns)};
   launch_tiles(card, name, body, queue);
@@ -182,11 +232,13 @@ template <class T>
 void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
                    void* queue) {
   const std::int64_t rows = n.batch * n.heads * n.queries;
-  if (rows > 0 && (at.dq != nullptr || at.dk != nullptr)) {
-    const DeltaBody<T> body{n, at.dy, at.y_read, at.delta, rows};
-    card.launch(
-        launch_of("attention_delta", spread(rows * 32, card.properties.multiprocessors), body),
-        queue);
+  if (rows > 0) {
+    const RowsBody<T> body{
+        n,   at.q, at.k, at.dy, at.y_read, at.mask, at.log_sum_exp_read, OfRows(at.of_rows, rows),
+        rows};
+    LaunchShape shape = spread(rows * 32, card.properties.multiprocessors);
+    shape.shared_bytes = 2 * shape.threads * sizeof(float);
+    card.launch(launch_of("attention_rows", shape, body), queue);
   }
   run_gradient<T, Gradient::query>(card, "attention_grad_query", n, at, at.dq, n.queries,
                                    n.key_size, queue);
@@ -200,8 +252,7 @@ void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAd
 
 void run_attention_gradient(CardContext& card, const PlainAttention& n,
                             const AttentionAddresses& at, void* queue) {
-  with_float(n.dtype,
-                       [&](auto tag) { run_gradients<decltype(tag)>(card, n, at, queue); });
+  with_float(n.dtype, [&](auto tag) { run_gradients<decltype(tag)>(card, n, at, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -1,0 +1,17 @@
+// When log_sum_exp no longer gives the probabilities of attention.
+#pragma once
+
+#include "kernels/shared/host_device.h"
+
+namespace tandem {
+
+/// p = exp(score - log_sum_exp) is wrong by as much as log_sum_exp was rounded: beside -1e30, what
+/// a mask may add to every key of a row, all of the sum's logarithm is lost, beside 128 of a
+/// float32 2^-18. Beyond that a gradient finds the row's largest score and its sum again. Not so of
+/// infinities, which say that no key is seen.
+template <class T>
+TANDEM_HOST_DEVICE inline bool is_coarse_sum(T log_sum_exp) {
+  return (log_sum_exp > T(128) || log_sum_exp < T(-128)) && log_sum_exp - log_sum_exp == T(0);
+}
+
+}  // namespace tandem
