@@ -7,6 +7,7 @@
 #include "api/device_profile.h"
 #include "engine/graph/error.h"
 #include "engine/plan/plan_parts.h"
+#include "engine/runtime/layout_copy.h"
 
 namespace tandem::api {
 namespace {
@@ -75,12 +76,8 @@ class Bench {
   void* allocate(ValueId value) {
     const TensorType& type = lowered_.graph.type(value);
     const Layout& layout = lowered_.values[value.index].layout;
-    const std::size_t element = size_of(type.dtype);
-    const std::size_t span =
-        layout.is_strided() ? static_cast<std::size_t>(span_elements(layout, type.shape)) * element
-                            : layout.opaque_bytes;
-    const std::size_t offset = static_cast<std::size_t>(layout.offset) * element;
-    return static_cast<std::byte*>(allocate_bytes(span + offset)) + offset;
+    return static_cast<std::byte*>(allocate_bytes(buffer_bytes(type, layout))) +
+           static_cast<std::size_t>(layout.offset) * size_of(type.dtype);
   }
 
   const Lowered& lowered_;

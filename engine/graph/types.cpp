@@ -126,14 +126,20 @@ bool is_channels_last(const Layout& layout, const Shape& shape) {
   return same_places(layout, last, shape);
 }
 
-std::int64_t span_elements(const Layout& layout, const Shape& shape) {
+PlaceRange place_range(const Layout& layout, const Shape& shape) {
   assert(layout.is_strided());
-  std::int64_t last = 0;
+  PlaceRange range{layout.offset, layout.offset + 1};
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 0) return 0;
-    last += (shape[i] - 1) * layout.strides[i];
+    if (shape[i] == 0) return {};
+    const std::int64_t reach = (shape[i] - 1) * layout.strides[i];
+    (reach < 0 ? range.begin : range.end) += reach;
   }
-  return last + 1;
+  return range;
+}
+
+std::int64_t span_elements(const Layout& layout, const Shape& shape) {
+  const PlaceRange range = place_range(layout, shape);
+  return range.end - range.begin;
 }
 
 std::string to_string(const Layout& layout) {

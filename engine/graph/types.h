@@ -73,7 +73,14 @@ bool is_row_major(const Layout& layout, const Shape& shape);
 bool is_channels_last(const Layout& layout, const Shape& shape);
 /// True where two layouts address the same element for every index (axes of extent 1 are free).
 bool same_places(const Layout& a, const Layout& b, const Shape& shape);
-/// Elements spanned from the first to one past the last addressed element.
+/// Places in a buffer, half-open.
+struct PlaceRange {
+  std::int64_t begin = 0, end = 0;
+};
+/// From the lowest to the highest place of an element, whichever way the strides go; nothing where
+/// there is no element.
+PlaceRange place_range(const Layout& layout, const Shape& shape);
+/// How many places lie in that range.
 std::int64_t span_elements(const Layout& layout, const Shape& shape);
 std::string to_string(const Layout& layout);
 

@@ -47,8 +47,7 @@ bool is_plain(const Layout& layout, const Shape& shape) {
 
 std::size_t buffer_bytes(const TensorType& type, const Layout& layout) {
   if (!layout.is_strided()) return layout.opaque_bytes;
-  return static_cast<std::size_t>(layout.offset + span_elements(layout, type.shape)) *
-         size_of(type.dtype);
+  return static_cast<std::size_t>(place_range(layout, type.shape).end) * size_of(type.dtype);
 }
 
 void to_layout(void* to, const Layout& layout, const void* from, const TensorType& type) {
