@@ -73,6 +73,11 @@ TEST_F(TrainingStage, PartitionsPass) {
   const Said said = run(run_partitions, options);
   EXPECT_EQ(said.code, 0) << said.verdict;
   EXPECT_EQ(said.verdict["checks"], 3);
+  for (const Json& line : said.lines) {
+    if (!line.contains("limit")) continue;
+    EXPECT_GE(line["limit"], 1e-5);
+    EXPECT_LE(line["limit"], 1e-4) << line;
+  }
 }
 
 TEST_F(TrainingStage, GradientsFailWhereTheCardIsMissing) {
@@ -113,6 +118,27 @@ TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {
     ASSERT_NE(said.find(check), nullptr);
     EXPECT_EQ((*said.find(check))["ok"], false);
   }
+}
+
+// Five steps of LeNet-5 by Adam: 61,706 weights, a loss of ln 10, lr = 5e-3. A gradient that is off
+// by what an operator may err moves the loss by more than 1e-5 of it; a step that is missing, by
+// more than the limit.
+TEST_F(TrainingStage, LimitsOfLossesAreOfTheOptimizer) {
+  RunsBeside runs;
+  runs.rate = 5e-3;
+  runs.adaptive = true;
+  runs.parameters = 61'706;
+  runs.gradient_norm = 1;
+  runs.loss = 2.3026;
+  runs.steps = 4;
+  // 1e-5 (1 + 4 * 2 * 5e-3 * 248.4 / 2.3026)
+  EXPECT_NEAR(limit_of_losses(runs), 5.315e-5, 1e-8);
+  const double one_step = runs.rate * runs.gradient_norm * runs.gradient_norm / runs.loss;
+  EXPECT_GT(one_step, 10 * limit_of_losses(runs));
+  runs.adaptive = false;
+  runs.momentum = 0.9;
+  // 1e-5 (1 + 4 * 5e-3 * 10 / 2.3026)
+  EXPECT_NEAR(limit_of_losses(runs), 1.0869e-5, 1e-9);
 }
 
 TEST_F(TrainingStage, OtherLossesAreDifferent) {

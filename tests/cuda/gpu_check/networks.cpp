@@ -113,6 +113,13 @@ std::vector<double> session_losses(const Network& network, const std::vector<std
   return losses;
 }
 
+double limit_of_losses(const RunsBeside& runs) {
+  constexpr double eta = 1e-5;
+  const double step =
+      runs.adaptive ? 2 * std::sqrt(runs.parameters) : runs.gradient_norm / (1 - runs.momentum);
+  return eta * (1 + runs.steps * runs.rate * step * runs.gradient_norm / runs.loss);
+}
+
 double worst_difference(const std::vector<double>& a, const std::vector<double>& b,
                         std::size_t count) {
   constexpr double infinity = std::numeric_limits<double>::infinity();

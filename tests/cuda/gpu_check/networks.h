@@ -35,6 +35,27 @@ std::string write_policy(const std::string& folder, const std::string& name,
 std::vector<double> session_losses(const Network& network, const std::vector<std::string>& settings,
                                    const std::string& policy, int steps);
 
+/// How far the losses of two runs may be from each other that round differently, relative to
+/// `loss`.
+///
+/// Let each step's gradient be off by eta |g| in norm, eta = 1e-5 as `parity` allows an operator. A
+/// step that changes weights by du more changes the loss by g du at most, to first order.
+/// SGD: |du| = lr / (1 - momentum) eta |g|, hence g du <= lr / (1 - momentum) eta |g|^2.
+/// Adam: u = lr m / sqrt(v) does not grow with g, so that du_i <= 2 lr |dg_i| / |g_i|: gradients
+/// that are nothing but rounding move weights as far as others do. g du <= 2 lr |dg|_1
+/// <= 2 lr sqrt(n) eta |g|, for n weights.
+/// The loss after k steps has k of them behind it, and is itself off by eta.
+struct RunsBeside {
+  double rate = 0;
+  double momentum = 0;
+  bool adaptive = false;     // kinds like Adam
+  double parameters = 0;     // how many
+  double gradient_norm = 0;  // of the first step
+  double loss = 1;
+  int steps = 0;  // before the last loss
+};
+double limit_of_losses(const RunsBeside& runs);
+
 /// The largest |a - b| / |b| of the first `count`; infinity where one is not finite or missing.
 double worst_difference(const std::vector<double>& a, const std::vector<double>& b,
                         std::size_t count);
