@@ -110,6 +110,13 @@ std::int64_t NodeContext::integer(const char* name) const {
   return integer(name, 0);
 }
 
+bool NodeContext::flag(const char* name, bool missing) const {
+  const std::int64_t value = integer(name, missing);
+  if (value != 0 && value != 1)
+    fail(fmt::format("attribute '{}'", name), "0 or 1", std::to_string(value));
+  return value != 0;
+}
+
 double NodeContext::number(const char* name, double missing) const {
   const onnx::AttributeProto* given = attribute(name);
   if (given == nullptr) return missing;

@@ -41,6 +41,7 @@ class NodeContext {
   bool has_attribute(const char* name) const { return attribute(name) != nullptr; }
   std::int64_t integer(const char* name, std::int64_t missing) const;
   std::int64_t integer(const char* name) const;
+  bool flag(const char* name, bool missing) const;  // 0 or 1 in the file
   double number(const char* name, double missing) const;
   std::string text(const char* name, const std::string& missing) const;
   Ints integers(const char* name, Ints missing) const;

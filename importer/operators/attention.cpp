@@ -51,7 +51,7 @@ void attention(NodeContext& node) {
   const Term v = split_heads(node, 2, node.integer("kv_num_heads", heads));
   const Shape &qs = q.type.shape, &ks = k.type.shape;
   if (ks[1] != qs[1]) node.unsupported("with fewer heads for keys than for queries");
-  const bool causal = node.integer("is_causal", 0) != 0;
+  const bool causal = node.flag("is_causal", false);
   // The engine aligns the last query with the last key, ONNX the first with the first.
   if (causal && qs[2] != ks[2]) node.unsupported("causal over unequal lengths");
   std::vector<Term> inputs{q, k, v};

@@ -143,7 +143,7 @@ double floored_remainder(double x, double divisor) {
 // fmod = 1 that of the dividend.
 void mod(NodeContext& node) {
   const HostTensor a = known(node, 0), b = known(node, 1);
-  const bool c_like = node.integer("fmod", 0) != 0;
+  const bool c_like = node.flag("fmod", false);
   if (is_float(a.dtype()) && !c_like && node.version() < 28) {
     node.fail("fmod", "1 for floating-point numbers", "0");
   }
@@ -197,12 +197,12 @@ void reduce_prod(NodeContext& node) {
   Ints axes = node.integers("axes", {});
   if (node.has(1)) axes = node.static_integers(1, "axes");
   node.axes(axes, static_cast<std::int64_t>(x.shape().size()));
-  if (axes.empty() && node.integer("noop_with_empty_axes", 0) != 0) {
+  if (axes.empty() && node.flag("noop_with_empty_axes", false)) {
     return node.out(0, node.make("Identity", {node.in(0)}));
   }
   const bool whole = axes.empty() || axes.size() == x.shape().size();
   if (!whole) node.unsupported("over some of several axes");
-  const Shape shape(node.integer("keepdims", 1) != 0 ? x.shape().size() : 0, 1);
+  const Shape shape(node.flag("keepdims", true) ? x.shape().size() : 0, 1);
   if (x.dtype() == DType::int64) {  // a double holds no more than 53 bits of it
     std::uint64_t product = 1;
     for (const std::int64_t factor : x.integers()) product *= static_cast<std::uint64_t>(factor);

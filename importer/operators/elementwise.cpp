@@ -12,7 +12,7 @@ void same_unary(NodeContext& node) { node.out(0, node.make(node.node().op_type()
 // Before version 7 the second operand was broadcast only where `broadcast` said so, from `axis` on.
 Term aligned_operand(NodeContext& node) {
   const Term& b = node.in(1);
-  if (node.version() >= 7 || node.integer("broadcast", 0) == 0) return b;
+  if (node.version() >= 7 || !node.flag("broadcast", false)) return b;
   const auto rank = node.rank(0), own = node.rank(1);
   if (!node.has_attribute("axis") || own == 0) return b;
   const std::int64_t axis = node.axis(node.integer("axis"), rank);

@@ -23,7 +23,7 @@ void reshape(NodeContext& node) {
   for (std::int64_t extent : target) {
     if (extent < -1) node.fail("shape", "extents, 0 or one -1", to_string(Shape(target)));
   }
-  reshape_to(node, reshape_target(node, target, node.integer("allowzero", 0) != 0));
+  reshape_to(node, reshape_target(node, target, node.flag("allowzero", false)));
 }
 
 void flatten(NodeContext& node) {
@@ -164,7 +164,7 @@ void trilu(NodeContext& node) {
   const std::int64_t k = node.has(1) ? node.static_integer(1, "k") : 0;
   const std::int64_t limit = std::int64_t{1} << 40;  // far beyond any extent
   node.out(0, node.make("Trilu", {node.in(0)},
-                        {{"upper", std::int64_t{node.integer("upper", 1) != 0}},
+                        {{"upper", std::int64_t{node.flag("upper", true)}},
                          {"k", std::clamp(k, -limit, limit)}}));
 }
 

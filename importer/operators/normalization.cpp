@@ -11,8 +11,8 @@ namespace {
 
 // As the file says: an attribute since version 14; 4 or 5 outputs before; is_test before version 7.
 bool file_trains(NodeContext& node) {
-  if (node.version() >= 14) return node.integer("training_mode", 0) != 0;
-  if (node.version() < 7) return node.integer("is_test", 0) == 0 && node.output_count() > 1;
+  if (node.version() >= 14) return node.flag("training_mode", false);
+  if (node.version() < 7) return !node.flag("is_test", false) && node.output_count() > 1;
   return node.output_count() > 1;
 }
 
@@ -80,8 +80,7 @@ void out_saved_statistics(NodeContext& node, const Term& x) {
 
 // Computed in float32, or in float64 where x is; the operands may differ in type since version 14.
 void batch_normalization(NodeContext& node) {
-  if (node.integer("spatial", 1) == 0)
-    node.unsupported("statistics of single pixels (spatial = 0)");
+  if (!node.flag("spatial", true)) node.unsupported("statistics of single pixels (spatial = 0)");
   if (node.rank(0) < 2) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
   const DType dtype = node.dtype(0) == DType::float64 ? DType::float64 : DType::float32;
   std::vector<Term> inputs;
@@ -127,7 +126,7 @@ void dropout(NodeContext& node) {
   double ratio = node.number("ratio", 0.5);
   bool active = node.session().options.training;
   if (node.version() < 7) {
-    active = active && node.integer("is_test", 0) == 0;
+    active = active && !node.flag("is_test", false);
   } else if (node.version() >= 12) {
     if (node.has(1)) ratio = node.static_number(1, "ratio");
     active = active && node.has(2) && node.static_number(2, "training_mode") != 0;

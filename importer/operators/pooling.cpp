@@ -20,12 +20,12 @@ Attributes pooling(NodeContext& node) {
           {"strides", windows.strides},
           {"pads", windows.pads},
           {"dilations", windows.dilations},
-          {"ceil_mode", std::int64_t{node.integer("ceil_mode", 0) != 0}}};
+          {"ceil_mode", std::int64_t{node.flag("ceil_mode", false)}}};
 }
 
 void max_pool(NodeContext& node) {
   Attributes attributes = pooling(node);
-  attributes.set("storage_order", std::int64_t{node.integer("storage_order", 0) != 0});
+  attributes.set("storage_order", std::int64_t{node.flag("storage_order", false)});
   const std::vector<Term> results = node.make_all("MaxPool", {node.in(0)}, attributes);
   node.out(0, results[0]);
   node.out(1, results[1]);
@@ -33,7 +33,7 @@ void max_pool(NodeContext& node) {
 
 void average_pool(NodeContext& node) {
   Attributes attributes = pooling(node);
-  attributes.set("count_include_pad", std::int64_t{node.integer("count_include_pad", 0) != 0});
+  attributes.set("count_include_pad", std::int64_t{node.flag("count_include_pad", false)});
   node.out(0, node.make("AveragePool", {node.in(0)}, attributes));
 }
 

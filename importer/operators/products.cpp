@@ -60,8 +60,8 @@ void gemm(NodeContext& node) {
               to_string(node.shape(0)) + " and " + to_string(node.shape(1)));
   }
   const Ints swap{1, 0};
-  const Term a = node.integer("transA", 0) != 0 ? node.transpose(node.in(0), swap) : node.in(0);
-  const Term b = node.integer("transB", 0) != 0 ? node.transpose(node.in(1), swap) : node.in(1);
+  const Term a = node.flag("transA", false) ? node.transpose(node.in(0), swap) : node.in(0);
+  const Term b = node.flag("transB", false) ? node.transpose(node.in(1), swap) : node.in(1);
   const double alpha = node.number("alpha", 1.0), beta = node.number("beta", 1.0);
   Term result = node.make("MatMul", {a, b});
   if (alpha != 1.0) result = node.make("Mul", {result, node.scalar(alpha, result.type.dtype)});

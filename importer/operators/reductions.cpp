@@ -19,10 +19,10 @@ Attributes reduction(NodeContext& node) {
   Ints axes;
   if (given && !given->empty()) {
     axes = node.axes(*given, node.rank(0));
-  } else if (node.integer("noop_with_empty_axes", 0) == 0) {
+  } else if (!node.flag("noop_with_empty_axes", false)) {
     axes = all_axes(node.rank(0));
   }
-  return {{"axes", axes}, {"keepdims", std::int64_t{node.integer("keepdims", 1) != 0}}};
+  return {{"axes", axes}, {"keepdims", std::int64_t{node.flag("keepdims", true)}}};
 }
 
 void same(NodeContext& node) {

@@ -39,7 +39,7 @@ void split_to_sequence(NodeContext& node) {
     parts.push_back(node.make("Slice", {node.in(0)},
                               {{"starts", starts}, {"sizes", part}, {"steps", Ints(x.size(), 1)}}));
     starts[at] += size;
-    if (!node.has(1) && node.integer("keepdims", 1) == 0) {
+    if (!node.has(1) && !node.flag("keepdims", true)) {
       part.erase(part.begin() + axis);
       parts.back() = node.reshape(parts.back(), part);
     }
@@ -65,7 +65,7 @@ void sequence_construct(NodeContext& node) { out_sequence(node, node.inputs()); 
 void concat_from_sequence(NodeContext& node) {
   std::vector<Term> parts = *node.sequence(0).sequence;
   if (parts.empty()) node.fail("the sequence is empty");
-  const bool stack = node.integer("new_axis", 0) != 0;
+  const bool stack = node.flag("new_axis", false);
   const auto rank = static_cast<std::int64_t>(parts[0].type.rank());
   const std::int64_t axis = node.axis(node.integer("axis"), rank + stack);
   for (Term& part : parts) {

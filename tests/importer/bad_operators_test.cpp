@@ -59,6 +59,46 @@ TEST(BadOperator, Attributes) {
   EXPECT_THAT(absent.error(), HasSubstr("the_node"));
 }
 
+// What the standard has as a truth value is 0 or 1 in the file.
+TEST(BadOperator, FlagsOtherThan0And1) {
+  struct Flag {
+    const char *op, *name;
+    std::vector<std::vector<std::int64_t>> inputs;
+    int opset = 20;
+    std::int64_t others = 0;  // kernel_shape, where the operator wants it
+  };
+  const std::vector<std::int64_t> x{2, 3}, image{1, 2, 4, 4};
+  const std::vector<Flag> flags{{"ReduceSum", "keepdims", {x}},
+                                {"ReduceMean", "keepdims", {x}},
+                                {"ReduceMin", "keepdims", {x}},
+                                {"ReduceSumSquare", "keepdims", {x}},
+                                {"ReduceMax", "noop_with_empty_axes", {x}},
+                                {"Gemm", "transA", {x, {3, 2}}},
+                                {"Gemm", "transB", {x, {3, 2}}},
+                                {"Trilu", "upper", {x}},
+                                {"MaxPool", "ceil_mode", {image}, 20, 2},
+                                {"MaxPool", "storage_order", {image}, 20, 2},
+                                {"AveragePool", "count_include_pad", {image}, 20, 2},
+                                {"Attention", "is_causal", {image, image, image}, 23},
+                                {"Dropout", "is_test", {x}, 6},
+                                {"Add", "broadcast", {x, x}, 6}};
+  for (const Flag& flag : flags) {
+    SCOPED_TRACE(std::string(flag.op) + " " + flag.name);
+    for (const std::int64_t value : {1000000, -1, 2}) {
+      std::vector<std::string> names;
+      for (std::size_t i = 0; i < flag.inputs.size(); ++i) names.push_back("x" + std::to_string(i));
+      OneNode model(flag.op, names, 1, flag.opset);
+      for (std::size_t i = 0; i < names.size(); ++i) model.m.input(names[i], flag.inputs[i]);
+      set(*model.node, flag.name, value);
+      if (flag.others > 0) set(*model.node, "kernel_shape", Ints64{flag.others, flag.others});
+      const std::string text = model.error();
+      EXPECT_THAT(text, HasSubstr("the_node"));
+      EXPECT_THAT(text, HasSubstr(flag.name));
+      EXPECT_THAT(text, HasSubstr("0 or 1"));
+    }
+  }
+}
+
 TEST(BadOperator, StatisticsThatAreAWeightToo) {
   ModelMaker m(16);
   m.input("x", {2, 3, 4}).output("y");
