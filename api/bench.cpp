@@ -121,7 +121,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   TableCounter tables;
   if (mixed) {
     engine.monitor->start_trace(trace_capacity(traced));
-    training.run_steps(profiled_steps, [](double) {});
+    training.run_steps(profiled_steps, [](double) {}, StepPace::one_by_one);
     for (Device* device : devices) device->synchronize();
     // Counting in between would hold devices up: other steps tell of the ids.
     measured = profile_mixed(traced, *engine.monitor, profiles_of(model.placing()));
@@ -129,11 +129,11 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     times.events = std::move(measured.events);
     engine.monitor->start_trace(0);
     training.run_steps(
-        profiled_steps, [](double) {}, &tables);
+        profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
   } else {
     profile(traced, times);
     training.run_steps(
-        profiled_steps, [](double) {}, &tables);
+        profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
     for (Program* pass : passes) pass->set_probe(nullptr);
     times.events.push_back(track_event(1, "cpu"));
   }

@@ -73,14 +73,16 @@ Every::Every(const std::optional<Duration>& duration, const RunLength& length)
   if (duration_->unit == Duration::Unit::epochs) origin_ = length.origin;
 }
 
-bool Every::due(std::uint64_t step) {
+bool Every::is_due(std::uint64_t step) const {
   if (!duration_) return false;
-  if (duration_->unit != Duration::Unit::seconds) {
-    return (static_cast<std::int64_t>(step) - origin_) % steps_ == 0;
-  }
-  if (seconds_since(last_) < duration_->value) return false;
-  last_ = std::chrono::steady_clock::now();
-  return true;
+  if (duration_->unit == Duration::Unit::seconds) return seconds_since(last_) >= duration_->value;
+  return (static_cast<std::int64_t>(step) - origin_) % steps_ == 0;
+}
+
+bool Every::due(std::uint64_t step) {
+  const bool is_due_now = is_due(step);
+  if (is_due_now) last_ = std::chrono::steady_clock::now();
+  return is_due_now;
 }
 
 }  // namespace tandem

@@ -52,6 +52,8 @@ class Every {
  public:
   Every(const std::optional<Duration>& duration, const RunLength& length);
   bool due(std::uint64_t step);
+  /// The same without taking note: `due` is still to be asked.
+  bool is_due(std::uint64_t step) const;
 
  private:
   std::optional<Duration> duration_;

@@ -1,45 +1,11 @@
-#include "engine/training/step_runner.h"
-
+// The programs of a run's steps: which there are, and when they are built anew.
 #include <algorithm>
-#include <cassert>
 
 #include "engine/graph/error.h"
 #include "engine/training/evaluation.h"
-#include "engine/training/reported_ids.h"
+#include "engine/training/step_runner_state.h"
 
 namespace tandem {
-
-struct StepRunner::Impl {
-  const RunConfig& config;
-  RunParts parts;
-  std::shared_ptr<const DataSource> source;
-  RunLength length;
-  Schedule schedule;
-  StateStore& states;
-  std::shared_ptr<Arenas> arenas;
-
-  std::vector<std::string> field_names;
-  std::vector<int> fields;  // those that programs are fed
-  std::map<PassShape, BoundProgram> programs;
-  std::vector<bool> thawed;  // per freeze rule, as the programs were built
-  const BoundProgram* main = nullptr;
-  std::unique_ptr<Loader> loader;
-  std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
-  bool whole = true;        // states are those between steps
-  bool has_buffers = true;  // running statistics, which every pass of a step updates
-  DataPosition position;
-  ErrorWord errors;
-
-  std::vector<bool> thawed_now() const;
-  void build(std::vector<bool> rules);
-  void build_where_due(std::vector<bool> rules);
-  std::vector<PassShape> shapes() const;
-  void open_loader();
-  double denominator(const LossTerm& term, const Pass& first) const;
-  RunParts parts_for(const PassShape& shape) const;
-  void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
-  const LossTerm& term(const std::string& name) const;
-};
 
 StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, const RunLength& length,
@@ -106,6 +72,7 @@ std::vector<PassShape> StepRunner::Impl::shapes() const {
 
 void StepRunner::Impl::build(std::vector<bool> rules) {
   thawed = std::move(rules);
+  for (PassErrors& own : errors) own.program = nullptr;
   programs.clear();
   for (const PassShape& shape : shapes()) {
     TrainingRequest request;
@@ -191,102 +158,5 @@ void StepRunner::start(std::uint64_t steps_done, const DataPosition& position) {
 }
 
 void StepRunner::stop() { impl_->loader.reset(); }
-
-const LossTerm& StepRunner::Impl::term(const std::string& name) const {
-  for (const LossTerm& term : config.loss.terms) {
-    if (term.name == name) return term;
-  }
-  assert(false);
-  return config.loss.terms[0];
-}
-
-/// Sum of label weights over all samples of the step that starts with `first`.
-double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) const {
-  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
-  const std::vector<std::int64_t> order =
-      epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
-  const std::span<const std::int64_t> samples(order.data() + first.start.sample, first.step_count);
-  HostTensor labels(field_types(*source, first.step_count).at(term.labels));
-  source->fill(source->find_field(term.labels), samples, nullptr, labels.data());
-  return label_weight_sum(term, labels);
-}
-
-void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor,
-                                    const Pass& first) {
-  Program& program = *bound.program;
-  const std::uint64_t ticket = base_ticket + pass.ticket;
-  if (bound.step_input >= 0) {
-    *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
-        static_cast<std::int64_t>(steps_done + 1);
-  }
-  for (const auto& [input, rate] : bound.learning_rates) {
-    *static_cast<float*>(program.input_slot(input, ticket)) =
-        static_cast<float>(rate.base * factor);
-  }
-  for (const auto& [input, name] : bound.denominators) {
-    *static_cast<float*>(program.input_slot(input, ticket)) =
-        static_cast<float>(denominator(term(name), first));
-  }
-}
-
-StepResult StepRunner::step(PassWatch* watch) {
-  Impl& my = *impl_;
-  if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
-    my.loader.reset();
-    my.build(std::move(now));
-    my.open_loader();
-  }
-  StepResult result;
-  result.step = my.steps_done + 1;
-  const double factor = my.schedule.factor(static_cast<std::int64_t>(result.step));
-  result.lr = my.config.optimizer.base.lr * factor;
-  Pass first;
-  for (;;) {
-    const std::optional<Pass> pass = my.loader->next();
-    assert(pass && "the loader of a training run never ends");
-    if (pass->index == 0) first = *pass;
-    BoundProgram& bound = my.programs.at(shape_of(*pass));
-    const std::uint64_t ticket = my.base_ticket + pass->ticket;
-    my.feed_scalars(bound, *pass, factor, first);
-    if (!bound.next_inputs.empty()) {
-      const std::optional<Pass> next = my.loader->peek();
-      const bool alike = next && shape_of(*next) == shape_of(*pass);
-      feed_next(bound, ticket, alike ? std::optional(my.base_ticket + next->ticket) : std::nullopt);
-    }
-    my.whole = false;
-    StepContext context;
-    context.seed = my.config.seed;
-    context.step = result.step;
-    context.micro_batch = static_cast<std::uint64_t>(pass->index);
-    context.error = &my.errors;
-    if (watch != nullptr) watch->before(*bound.program);
-    bound.program->run(context, ticket);
-    if (watch != nullptr) watch->after(*bound.program, ticket);
-    my.next_ticket = ticket + 1;
-    auto scalar = [&](int output) {
-      return *static_cast<const float*>(bound.program->output(output, ticket));
-    };
-    result.loss += scalar(bound.loss_output);
-    for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
-      if (pass->index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
-      result.terms[i].second += scalar(bound.term_outputs[i].first);
-    }
-    if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
-    if (bound.scale_output >= 0) {
-      result.loss_scale = scalar(bound.scale_output);
-      result.skipped_steps =
-          *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, ticket));
-    }
-    my.loader->release(pass->ticket);
-    if (my.errors.packed.load() != 0)
-      refuse_reported(*bound.program, my.errors, " at step " + std::to_string(result.step));
-    my.whole = pass->end_of_step || !my.has_buffers;
-    if (!pass->end_of_step) continue;
-    my.steps_done = result.step;
-    my.position = result.end = pass->end;
-    result.samples = pass->step_count;
-    return result;
-  }
-}
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// Runs optimizer steps: the loader fills input slots ahead, programs run passes, results are read.
+// Runs optimizer steps: the loader fills input slots ahead, programs run passes, results are read,
+// on accelerators when the next step is under way.
 #pragma once
 
 #include <map>
@@ -15,8 +16,8 @@
 namespace tandem {
 
 struct StepResult {
-  std::uint64_t step = 0;  // from 1
-  DataPosition end;        // of the data after this step
+  std::uint64_t step = 0;   // from 1
+  DataPosition start, end;  // of the data before and after this step
   std::int64_t samples = 0;
   double loss = 0;
   std::vector<std::pair<std::string, double>> terms;
@@ -43,11 +44,20 @@ class StepRunner {
   std::map<std::string, bool> thawed() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
-  /// One optimizer step. Throws Error{data} (the loader's, bad labels and indices with the
-  /// operator's path). `watch` may be null.
-  StepResult step(PassWatch* watch = nullptr);
+  /// Launches the next optimizer step: devices may still work when it returns. Of several passes
+  /// all but the last one are waited for. Throws Error{data} of the loader, and what `finish`
+  /// throws for those passes. `watch` may be null.
+  void launch(PassWatch* watch = nullptr);
+  /// Waits for the oldest step that was launched. Throws Error{data} for its bad labels and
+  /// indices, with the operator's path.
+  StepResult finish();
+  /// Steps that were launched and are not finished.
+  int in_flight() const;
+  /// Whether another step may be launched before those are finished: one step ahead, where an
+  /// accelerator takes part, a step is one pass, and the next one has the same programs.
+  bool may_launch_ahead() const;
   /// False within a step that has changed states, such as running statistics in a first pass. Where
-  /// the loader threw in a step's first pass they are those of the step before.
+  /// the loader threw in a step's first pass they are those of the last step that was launched.
   bool states_are_whole() const;
   void stop();
 

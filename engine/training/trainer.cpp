@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "engine/training/check_finite.h"
 #include "engine/training/check_integers.h"
@@ -107,95 +104,25 @@ TrainingResult Training::run(const std::string& resume_from,
   }
 }
 
-StepResult Training::Impl::step(PassWatch* watch) {
-  try {
-    return runner->step(watch);
-  } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
-    if (position.step > first_step && runner->states_are_whole()) {
-      save(false, true);
-      say(fmt::format("step {} is saved: --resume goes on from there", position.step));
-    }
-    throw;
-  }
-}
-
-TrainingResult Training::Impl::train() {
-  Impl& my = *this;
-  my.started = my.logged_at = Clock::now();
-  Every log_every(my.config.log.every, my.length);
-  Every eval_every(my.config.eval.every, my.length);
-  Every save_every(my.config.checkpoint.every, my.length);
-  my.first_step = my.position.step;
-  my.other_bytes = my.copied_bytes();
-  my.runner->start(my.position.step, my.position.data);
-  my.refuse_nan_at_start();
-  my.watch.start(my.states, my.infinite, my.place());
-  const auto goes_on = [&] {
-    const bool has_patience = my.evaluate();
-    if (!has_patience) my.say("stopped early: " + my.not_improved());
-    return has_patience;
-  };
-  // Interrupted in that evaluation.
-  if (my.first_step > 0 && my.evaluated_step != my.first_step && eval_every.due(my.first_step))
-    goes_on();
-  while (my.position.step < static_cast<std::uint64_t>(my.length.steps) && !my.interrupted &&
-         !my.patience_has_run_out()) {
-    const std::uint64_t next = my.position.step + 1;
-    const bool last = next == static_cast<std::uint64_t>(my.length.steps);
-    const bool logged = log_every.due(next) || last || next == 1;
-    PassWatch* const watch = logged ? my.hooks.watch : nullptr;
-    const StepResult result = my.step(watch);
-    my.position.step = result.step;
-    my.step_start = std::exchange(my.position.data, result.end);
-    my.position.samples += result.samples;
-    my.last_loss = result.loss;
-    if (logged || !std::isfinite(result.loss)) my.log_step(result);
-    my.refuse_bad_loss(result);
-    if (result.loss_scale)
-      my.scale_watch.check(my.config, result.step, *result.loss_scale, result.skipped_steps);
-    my.position.skipped_in_a_row = my.scale_watch.in_a_row();
-    if (watch != nullptr) my.say(watch->report(result.step));
-    my.look_at_states(result, logged);  // reads through the devices, whose record is reported first
-    if (eval_every.due(my.position.step) && !goes_on()) break;
-    if (my.is_interrupted()) break;
-    if (my.config.max_seconds && seconds_since(my.started) > *my.config.max_seconds) {
-      my.say("stopped: max_time has passed");
-      break;
-    }
-    // The save of the last step comes after its evaluation, of which it records the best.
-    if (save_every.due(my.position.step) && !last) my.save(false);
-  }
-  my.runner->stop();
-  const bool evaluated = my.evaluated_step == my.position.step && !my.last_evaluation.empty();
-  if (!my.interrupted && !evaluated) my.evaluate();
-  my.save(!my.interrupted);
-  const std::uint64_t steps = my.position.step - my.first_step;
-  if (steps > 0 && static_cast<std::uint64_t>(my.scale_watch.in_a_row()) >= steps) {
-    my.say(
-        fmt::format("nothing was trained: {} of {} steps were skipped, their gradients "
-                    "were not finite; the loss scale is {:g}",
-                    steps, steps, my.states.read(loss_scale_state).number(0)));
-  }
-  return my.finish();
-}
-
-bool Training::Impl::is_interrupted() {
-  interrupted = interrupted || (hooks.stop_requested && hooks.stop_requested());
-  return interrupted;
-}
-
 void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,
-                         PassWatch* watch) {
+                         StepPace pace, PassWatch* watch) {
   Impl& my = *impl_;
-  my.runner->start(my.position.step, my.position.data);
+  StepRunner& runner = *my.runner;
+  runner.start(my.position.step, my.position.data);
+  Clock::time_point start = Clock::now();
   for (std::int64_t i = 0; i < count; ++i) {
-    const Clock::time_point start = Clock::now();
-    const StepResult result = my.runner->step(watch);
-    after(seconds_since(start));
-    my.position.step = result.step;
-    my.position.data = result.end;
+    runner.launch(watch);
+    const bool ahead = pace == StepPace::ahead && watch == nullptr && i + 1 < count &&
+                       runner.may_launch_ahead();
+    while (runner.in_flight() > (ahead ? 1 : 0)) {
+      const StepResult result = runner.finish();
+      after(seconds_since(start));
+      start = Clock::now();
+      my.position.step = result.step;
+      my.position.data = result.end;
+    }
   }
-  my.runner->stop();
+  runner.stop();
 }
 
 }  // namespace tandem

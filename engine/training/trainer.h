@@ -36,6 +36,10 @@ struct TrainingResult {
   bool interrupted = false;
 };
 
+/// Whether the next step may be launched before the one before is finished, as `run` does it, or
+/// each step is waited for: its spans in a trace are then together.
+enum class StepPace : std::uint8_t { ahead, one_by_one };
+
 class Training {
  public:
   /// Builds all programs and initialises the parameters. Throws Error with everything that is
@@ -59,9 +63,10 @@ class Training {
   std::int64_t total_steps() const;  // 0: until max_time
   std::int64_t steps_per_epoch() const;
   /// Runs `count` optimizer steps without logging or checkpoints, calling `after` with each one's
-  /// seconds; for benches. `watch` may be null.
+  /// seconds, from the end of the one before; for benches. `watch` may be null; with it each step
+  /// is waited for.
   void run_steps(std::int64_t count, const std::function<void(double seconds)>& after,
-                 PassWatch* watch = nullptr);
+                 StepPace pace = StepPace::ahead, PassWatch* watch = nullptr);
 
  private:
   struct Impl;

@@ -34,17 +34,24 @@ void Training::Impl::refuse_nan_at_start() const {
 
 void Training::Impl::refuse_bad_loss(const StepResult& result) {
   if (std::isfinite(result.loss)) return;
-  const std::string step = "step " + std::to_string(position.step);
-  std::vector<Diagnostic> causes = bad_data(step_start, position.data);
+  const std::string step = "step " + std::to_string(result.step);
+  std::vector<Diagnostic> causes = bad_data(result.start, result.end);
   std::vector<std::int64_t> samples =
       epoch_order(data.train->samples(), config.data ? config.data->shuffle : ShuffleConfig{},
-                  config.seed, step_start.epoch);
-  samples.erase(samples.begin(), samples.begin() + step_start.sample);
+                  config.seed, result.start.epoch);
+  samples.erase(samples.begin(), samples.begin() + result.start.sample);
   samples.resize(static_cast<std::size_t>(result.samples));
   append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
-  if (!causes.empty() && watch.look_at_all(place()).empty()) {  // the loss scale left the step out
+  bool is_known = true;  // what the states are behind
+  try {
+    take_next();
+  } catch (const Error&) {  // of the step behind it, which had bad labels
+    is_known = false;
+  }
+  if (!causes.empty() && is_known && watch.look_at_all(place()).empty()) {
+    // The loss scale left the step out.
     save(false, true);
-    say(step + " is saved: --resume goes on behind it");
+    say(fmt::format("step {} is saved: --resume goes on behind it", position.step));
   }
   std::vector<Diagnostic> problems(1);
   problems[0].message = "the loss is not finite at " + step;
@@ -56,7 +63,7 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
       const FiniteWatch::Place since = watch.finite_at(state.name);
       if (since.step < good.step) good = since;
     }
-    causes = bad_data(good.data, step_start);
+    causes = bad_data(good.data, result.start);
   }
   if (causes.empty()) problems[0].fix = with_float16_advice(lower_rate);
   append(std::move(causes), problems);
@@ -66,7 +73,11 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
 void Training::Impl::look_at_states(const StepResult& result, bool logged) {
   const bool norm_is_bad =
       result.gradient_norm && !std::isfinite(*result.gradient_norm) && !result.loss_scale;
-  if (norm_is_bad) refuse_bad_states();
+  if (norm_is_bad) {
+    const std::optional<StepResult> next = take_next();
+    refuse_bad_states();
+    if (next) judge(*next);
+  }
   if (!logged) return;
   const std::uint64_t copied = copied_bytes();
   const bool finite = watch.look(place());

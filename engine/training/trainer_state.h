@@ -44,7 +44,6 @@ struct Training::Impl {
   std::set<std::string> infinite;    // states that hold infinities before training
   std::vector<NotFiniteState> nan_at_start;  // states that hold NaN before training
   FiniteWatch watch;
-  DataPosition step_start;         // of the last step
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
   bool interrupted = false;                     // by hooks.stop_requested
@@ -52,19 +51,31 @@ struct Training::Impl {
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
                                         logged_at = started;
   std::uint64_t logged_samples = 0;
-  std::uint64_t first_step = 0;  // of this process: what it had before
+  std::uint64_t logged_step = 0;  // the last step whose line is, or will be, in the log
+  std::uint64_t first_step = 0;   // of this process: what it had before
   /// That devices copied before the first step, to evaluate and to look at states.
   std::uint64_t other_bytes = 0;
 
-  TrainingResult train();
-  /// Asks hooks.stop_requested, unless it has said so already.
-  bool is_interrupted();
-  /// Saves what was trained before it throws what the loader could not read.
-  StepResult step(PassWatch* watch);
   /// The model in training form, for a pass of the configuration.
   Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
+
+  // trainer_loop.cpp: step by step.
+  TrainingResult train();
+  /// Asks hooks.stop_requested, unless it has said so already.
+  bool is_interrupted();
+  /// Launches the next step. Saves what was trained before it throws what the loader could not
+  /// read.
+  void launch(PassWatch* watch);
+  /// Waits for the oldest step that was launched: from now on the run is behind it.
+  StepResult take();
+  /// Logs the step that was taken; throws where the run cannot go on after it, of which nothing is
+  /// saved then.
+  void judge(const StepResult& result);
+  /// The step that was launched behind the one that is judged, if any: the states are behind it
+  /// already.
+  std::optional<StepResult> take_next();
 
   // trainer_checkpoints.cpp: where it starts, what it keeps.
   /// Makes the run directory, or goes on in that of another process; returns the lock on it.

@@ -1,0 +1,72 @@
+// What runs optimizer steps: its programs, its loader, the steps that are under way. For the files
+// of the runner alone.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/training/step_runner.h"
+
+namespace tandem {
+
+// What kernels report of one pass.
+struct PassErrors {
+  ErrorWord word;
+  const Program* program = nullptr;
+  std::uint64_t step = 0;
+};
+
+// A step, and the last pass of it that was launched.
+struct LaunchedStep {
+  StepResult result;
+  BoundProgram* bound = nullptr;
+  Pass pass;
+  std::uint64_t ticket = 0;
+  PassWatch* watch = nullptr;
+  bool is_released = false;  // its slots, to the loader
+};
+
+struct StepRunner::Impl {
+  const RunConfig& config;
+  RunParts parts;
+  std::shared_ptr<const DataSource> source;
+  RunLength length;
+  Schedule schedule;
+  StateStore& states;
+  std::shared_ptr<Arenas> arenas;
+
+  std::vector<std::string> field_names;
+  std::vector<int> fields;           // those that programs are fed
+  std::array<PassErrors, 4> errors;  // by ticket; programs report to them until they are gone
+  std::map<PassShape, BoundProgram> programs;
+  std::vector<bool> thawed;  // per freeze rule, as the programs were built
+  const BoundProgram* main = nullptr;
+  std::unique_ptr<Loader> loader;
+  std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
+  bool whole = true;        // states are those between steps
+  bool has_buffers = true;  // running statistics, which every pass of a step updates
+  DataPosition position;    // after the last step that was launched
+  std::array<LaunchedStep, 2> steps;
+  int in_flight = 0;
+
+  LaunchedStep& oldest() { return steps[(steps_done - in_flight + 1) % steps.size()]; }
+  std::vector<bool> thawed_now() const;
+  void build(std::vector<bool> rules);
+  void build_where_due(std::vector<bool> rules);
+  std::vector<PassShape> shapes() const;
+  void open_loader();
+  double denominator(const LossTerm& term, const Pass& first) const;
+  RunParts parts_for(const PassShape& shape) const;
+  void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
+  void launch(LaunchedStep& step, double factor, const Pass& first);
+  void read(LaunchedStep& step);
+  void refuse_reports(std::uint64_t ticket);
+  void release_early();
+  const LossTerm& term(const std::string& name) const;
+};
+
+}  // namespace tandem

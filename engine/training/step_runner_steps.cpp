@@ -1,0 +1,174 @@
+// A step: its passes are fed and launched, and later waited for and read.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/graph/error.h"
+#include "engine/training/evaluation.h"
+#include "engine/training/reported_ids.h"
+#include "engine/training/step_runner_state.h"
+
+namespace tandem {
+
+const LossTerm& StepRunner::Impl::term(const std::string& name) const {
+  for (const LossTerm& term : config.loss.terms) {
+    if (term.name == name) return term;
+  }
+  assert(false);
+  return config.loss.terms[0];
+}
+
+/// Sum of label weights over all samples of the step that starts with `first`.
+double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) const {
+  const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
+  const std::vector<std::int64_t> order =
+      epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
+  const std::span<const std::int64_t> samples(order.data() + first.start.sample, first.step_count);
+  HostTensor labels(field_types(*source, first.step_count).at(term.labels));
+  source->fill(source->find_field(term.labels), samples, nullptr, labels.data());
+  return label_weight_sum(term, labels);
+}
+
+void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor,
+                                    const Pass& first) {
+  Program& program = *bound.program;
+  const std::uint64_t ticket = base_ticket + pass.ticket;
+  if (bound.step_input >= 0) {
+    *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
+        static_cast<std::int64_t>(steps_done + 1);
+  }
+  for (const auto& [input, rate] : bound.learning_rates) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(rate.base * factor);
+  }
+  for (const auto& [input, name] : bound.denominators) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(denominator(term(name), first));
+  }
+}
+
+void StepRunner::Impl::launch(LaunchedStep& step, double factor, const Pass& first) {
+  BoundProgram& bound = *step.bound;
+  feed_scalars(bound, step.pass, factor, first);
+  if (!bound.next_inputs.empty()) {
+    const std::optional<Pass> next = loader->peek();
+    const bool alike = next && shape_of(*next) == shape_of(step.pass);
+    feed_next(bound, step.ticket, alike ? std::optional(base_ticket + next->ticket) : std::nullopt);
+  }
+  PassErrors& own = errors[step.ticket % errors.size()];
+  own.program = bound.program.get();
+  own.step = step.result.step;
+  whole = false;
+  StepContext context;
+  context.seed = config.seed;
+  context.step = step.result.step;
+  context.micro_batch = static_cast<std::uint64_t>(step.pass.index);
+  context.error = &own.word;
+  if (step.watch != nullptr) step.watch->before(*bound.program);
+  bound.program->launch(context, step.ticket);
+  next_ticket = step.ticket + 1;
+}
+
+// A kernel may report after the results of its pass have come; what it reports is of that pass all
+// the same.
+void StepRunner::Impl::refuse_reports(std::uint64_t ticket) {
+  for (std::uint64_t at = ticket - std::min<std::uint64_t>(ticket, 2); at <= ticket; ++at) {
+    PassErrors& own = errors[at % errors.size()];
+    if (own.program == nullptr || own.word.packed.load() == 0) continue;
+    whole = false;
+    refuse_reported(*own.program, own.word, " at step " + std::to_string(own.step));
+  }
+}
+
+void StepRunner::Impl::read(LaunchedStep& step) {
+  const BoundProgram& bound = *step.bound;
+  StepResult& result = step.result;
+  bound.program->finish(step.ticket);
+  if (step.watch != nullptr) step.watch->after(*bound.program, step.ticket);
+  auto scalar = [&](int output) {
+    return *static_cast<const float*>(bound.program->output(output, step.ticket));
+  };
+  result.loss += scalar(bound.loss_output);
+  for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
+    if (step.pass.index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
+    result.terms[i].second += scalar(bound.term_outputs[i].first);
+  }
+  if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
+  if (bound.scale_output >= 0) {
+    result.loss_scale = scalar(bound.scale_output);
+    result.skipped_steps =
+        *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, step.ticket));
+  }
+  if (!step.is_released) loader->release(step.pass.ticket);
+  step.is_released = true;
+  refuse_reports(step.ticket);
+}
+
+// With a step under way ahead, the loader would have one place less to fill.
+void StepRunner::Impl::release_early() {
+  if (in_flight == 0) return;
+  LaunchedStep& step = oldest();
+  if (step.is_released || step.watch != nullptr) return;
+  if (!step.bound->program->has_read_inputs(step.ticket)) return;
+  loader->release(step.pass.ticket);
+  step.is_released = true;
+}
+
+int StepRunner::in_flight() const { return impl_->in_flight; }
+
+bool StepRunner::may_launch_ahead() const {
+  const Impl& my = *impl_;
+  if (my.in_flight > 1 || my.config.pass_size() < my.config.batch_size) return false;
+  if (my.parts.options.input_slots < 3 || my.thawed_now() != my.thawed) return false;
+  return std::all_of(my.programs.begin(), my.programs.end(), [](const auto& program) {
+    return program.second.program->steps_in_flight() > 1;
+  });
+}
+
+void StepRunner::launch(PassWatch* watch) {
+  Impl& my = *impl_;
+  if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
+    assert(my.in_flight == 0);
+    my.loader.reset();
+    my.build(std::move(now));
+    my.open_loader();
+  }
+  const std::uint64_t number = my.steps_done + 1;
+  const double factor = my.schedule.factor(static_cast<std::int64_t>(number));
+  LaunchedStep& step = my.steps[number % my.steps.size()];
+  step = {};
+  step.watch = watch;
+  step.result.step = number;
+  step.result.start = my.position;
+  step.result.lr = my.config.optimizer.base.lr * factor;
+  Pass first;
+  for (;;) {
+    const std::optional<Pass> pass = my.loader->next();
+    assert(pass && "the loader of a training run never ends");
+    if (pass->index == 0) first = *pass;
+    step.pass = *pass;
+    step.bound = &my.programs.at(shape_of(*pass));
+    step.ticket = my.base_ticket + pass->ticket;
+    step.is_released = false;
+    my.launch(step, factor, first);
+    my.release_early();
+    my.whole = pass->end_of_step || !my.has_buffers;
+    if (pass->end_of_step) break;
+    my.read(step);
+  }
+  my.steps_done = number;
+  my.position = step.result.end = step.pass.end;
+  step.result.samples = step.pass.step_count;
+  ++my.in_flight;
+}
+
+StepResult StepRunner::finish() {
+  Impl& my = *impl_;
+  assert(my.in_flight > 0);
+  LaunchedStep& step = my.oldest();
+  my.read(step);
+  --my.in_flight;
+  return std::move(step.result);
+}
+
+}  // namespace tandem

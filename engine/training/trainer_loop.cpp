@@ -1,0 +1,116 @@
+// The loop of a training: step by step, on accelerators with the next one launched before the loss
+// of the last one is looked at.
+#include <cassert>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+
+TrainingResult Training::Impl::train() {
+  started = logged_at = std::chrono::steady_clock::now();
+  Every log_every(config.log.every, length);
+  Every eval_every(config.eval.every, length);
+  Every save_every(config.checkpoint.every, length);
+  first_step = position.step;
+  other_bytes = copied_bytes();
+  runner->start(position.step, position.data);
+  refuse_nan_at_start();
+  watch.start(states, infinite, place());
+  const auto goes_on = [&] {
+    const bool has_patience = evaluate();
+    if (!has_patience) say("stopped early: " + not_improved());
+    return has_patience;
+  };
+  const auto time_has_passed = [&] {
+    return config.max_seconds && seconds_since(started) > *config.max_seconds;
+  };
+  // Interrupted in that evaluation.
+  if (first_step > 0 && evaluated_step != first_step && eval_every.due(first_step)) goes_on();
+  for (std::uint64_t next = first_step + 1;
+       next <= static_cast<std::uint64_t>(length.steps) && !interrupted && !patience_has_run_out();
+       ++next) {
+    const bool last = next == static_cast<std::uint64_t>(length.steps);
+    const bool logged = log_every.due(next) || last || next == 1;
+    PassWatch* const watch_of_passes = logged ? hooks.watch : nullptr;
+    if (logged) logged_step = next;
+    launch(watch_of_passes);
+    if (runner->in_flight() > 1) judge(take());
+    // Whoever looks at the states after this step, or ends the run there, waits for its loss.
+    const bool ahead = runner->may_launch_ahead() && !logged && hooks.watch == nullptr &&
+                       !eval_every.is_due(next) && !save_every.is_due(next) && !is_interrupted() &&
+                       !time_has_passed();
+    if (ahead) continue;
+    if (runner->in_flight() > 0) judge(take());
+    if (eval_every.due(next) && !goes_on()) break;
+    if (is_interrupted()) break;
+    if (time_has_passed()) {
+      say("stopped: max_time has passed");
+      break;
+    }
+    // The save of the last step comes after its evaluation, of which it records the best.
+    if (save_every.due(next) && !last) save(false);
+  }
+  assert(runner->in_flight() == 0);
+  runner->stop();
+  const bool evaluated = evaluated_step == position.step && !last_evaluation.empty();
+  if (!interrupted && !evaluated) evaluate();
+  save(!interrupted);
+  const std::uint64_t steps = position.step - first_step;
+  if (steps > 0 && static_cast<std::uint64_t>(scale_watch.in_a_row()) >= steps) {
+    say(
+        fmt::format("nothing was trained: {} of {} steps were skipped, their gradients "
+                    "were not finite; the loss scale is {:g}",
+                    steps, steps, states.read(loss_scale_state).number(0)));
+  }
+  return finish();
+}
+
+void Training::Impl::launch(PassWatch* watch_of_passes) {
+  try {
+    runner->launch(watch_of_passes);
+  } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
+    while (runner->in_flight() > 0) judge(take());
+    if (position.step > first_step && runner->states_are_whole()) {
+      save(false, true);
+      say(fmt::format("step {} is saved: --resume goes on from there", position.step));
+    }
+    throw;
+  }
+}
+
+StepResult Training::Impl::take() {
+  StepResult result = runner->finish();
+  position.step = result.step;
+  position.data = result.end;
+  position.samples += static_cast<std::uint64_t>(result.samples);
+  last_loss = result.loss;
+  return result;
+}
+
+void Training::Impl::judge(const StepResult& result) {
+  const bool logged = result.step == logged_step;
+  if (logged || !std::isfinite(result.loss)) log_step(result);
+  refuse_bad_loss(result);
+  if (result.loss_scale)
+    scale_watch.check(config, result.step, *result.loss_scale, result.skipped_steps);
+  position.skipped_in_a_row = scale_watch.in_a_row();
+  // Where passes are watched, one step is under way at a time.
+  if (logged && hooks.watch != nullptr) say(hooks.watch->report(result.step));
+  look_at_states(result, logged);  // reads through the devices, whose record is reported first
+}
+
+std::optional<StepResult> Training::Impl::take_next() {
+  if (runner->in_flight() == 0) return std::nullopt;
+  return take();
+}
+
+bool Training::Impl::is_interrupted() {
+  interrupted = interrupted || (hooks.stop_requested && hooks.stop_requested());
+  return interrupted;
+}
+
+}  // namespace tandem
