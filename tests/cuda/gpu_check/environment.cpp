@@ -26,9 +26,10 @@ void tell_libraries(CheckCard& card, Report& report) {
     if (!c.problem.empty()) report.failed("card " + std::to_string(c.ordinal), c.problem);
   }
   for (const CudaLibraryReport& library : found.libraries) {
-    report.note(
-        library.name,
-        Json{{"needed", library.needed}, {"version", library.version}, {"path", library.path}});
+    report.note(library.name, Json{{"needed", library.needed},
+                                   {"version", library.version},
+                                   {"path", library.path},
+                                   {"passed over", library.passed_over}});
     if (library.problem.empty()) {
       report.passed(library.name);
     } else {
