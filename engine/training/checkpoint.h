@@ -15,6 +15,17 @@
 
 namespace tandem {
 
+/// From a step on: batches of this size, of so many samples an epoch.
+struct BatchStretch {
+  std::uint64_t from_step = 0;
+  std::int64_t batch_size = 0, samples = 0;
+  bool drop_last = false;
+  bool is_as(const BatchStretch& other) const {
+    return batch_size == other.batch_size && samples == other.samples &&
+           drop_last == other.drop_last;
+  }
+};
+
 /// state.json: what is not a tensor.
 struct TrainingPosition {
   std::uint64_t step = 0;     // optimizer steps done
@@ -23,11 +34,17 @@ struct TrainingPosition {
   std::uint64_t seed = 0;
   std::optional<double> held_out;  // data.eval.fraction; older checkpoints do not say
   std::int64_t batch_size = 0;
+  /// How the run came to its place in the data, which follows from them; older checkpoints do not
+  /// say.
+  std::vector<BatchStretch> batches;
   std::optional<double> best;  // value of eval.best so far
   std::uint64_t best_step = 0;
   std::string best_metric;        // eval.best when it was found; older checkpoints do not say
   bool larger_is_better = false;  // of that metric
   std::int64_t evaluations_without_better = 0;
+  /// Step of the last evaluation that best and evaluations_without_better know; older checkpoints
+  /// do not say.
+  std::optional<std::uint64_t> evaluated;
   std::int64_t skipped_in_a_row = 0;  // the last steps, by the loss scale
   bool finished = false;
   std::map<std::string, std::string> vocabularies;  // sha256 by file name, of the training data's

@@ -34,10 +34,11 @@ auto entries_of(const JsonItem& root, const char* key, Read read) {
   return entries;
 }
 
-void read_best(const JsonItem& best, TrainingPosition& p) {
+/// `evaluated`: step of the last evaluation.
+void read_best(const JsonItem& best, std::uint64_t evaluated, TrainingPosition& p) {
   p.best = best.at("value").number(std::numeric_limits<double>::lowest(),
                                    std::numeric_limits<double>::max());
-  p.best_step = best.at("step").natural(1, p.step);
+  p.best_step = best.at("step").natural(1, evaluated);
   const std::optional<JsonItem> metric = best.find("metric");
   if (!metric) return;
   p.best_metric = metric->text();
@@ -47,6 +48,46 @@ void read_best(const JsonItem& best, TrainingPosition& p) {
   if (which != larger && which != smaller)
     better.refuse("not a value that can be here", "larger or smaller");
   p.larger_is_better = which == larger;
+}
+
+std::vector<BatchStretch> read_batches(const JsonItem& list, const TrainingPosition& p) {
+  expect_at_most(list, most_entries);
+  std::vector<BatchStretch> batches;
+  for (const JsonItem& item : list.list()) {
+    const std::uint64_t from = batches.empty() ? 0 : batches.back().from_step + 1;
+    BatchStretch stretch;
+    stretch.from_step = item.at("from_step").natural(from, batches.empty() ? 0 : p.step);
+    stretch.batch_size = static_cast<std::int64_t>(item.at("batch_size").natural(1));
+    stretch.samples = static_cast<std::int64_t>(item.at("samples").natural(1));
+    stretch.drop_last = item.at("drop_last").boolean();
+    batches.push_back(stretch);
+  }
+  if (batches.empty()) list.refuse("a run has batches of some size", "an entry");
+  if (batches.back().batch_size != p.batch_size)
+    list.refuse("ends with another batch_size", std::to_string(p.batch_size));
+  return batches;
+}
+
+/// The place of a run is where its batches lead.
+void expect_place_of_batches(const JsonItem& root, const TrainingPosition& p) {
+  DataPosition at;
+  std::uint64_t seen = 0;
+  const JsonItem list = root.at("batches"), data = root.at("data");
+  for (std::size_t i = 0; i < p.batches.size(); ++i) {
+    const BatchStretch& stretch = p.batches[i];
+    const std::uint64_t end = i + 1 < p.batches.size() ? p.batches[i + 1].from_step : p.step;
+    const std::optional<StepsTaken> taken = after_steps(
+        at, end - stretch.from_step, stretch.samples, stretch.batch_size, stretch.drop_last);
+    if (!taken || taken->samples > most_samples - seen)
+      list.items()[i].refuse("no run can have made steps of these batches");
+    at = taken->end;
+    seen += taken->samples;
+  }
+  constexpr const char* another = "not where the batches of the run lead";
+  if (p.data.epoch != at.epoch) data.at("epoch").refuse(another, std::to_string(at.epoch));
+  if (p.data.sample != at.sample) data.at("sample").refuse(another, std::to_string(at.sample));
+  if (p.samples != seen)
+    root.at("samples").refuse("not the samples of the run's batches", std::to_string(seen));
 }
 
 // A step takes at least one sample, an epoch at least one step.
@@ -76,6 +117,12 @@ std::string position_text(const TrainingPosition& p) {
   json["seed"] = p.seed;
   if (p.held_out) json["held_out"] = *p.held_out;
   json["batch_size"] = p.batch_size;
+  for (const BatchStretch& stretch : p.batches) {
+    json["batches"].push_back({{"from_step", stretch.from_step},
+                               {"batch_size", stretch.batch_size},
+                               {"samples", stretch.samples},
+                               {"drop_last", stretch.drop_last}});
+  }
   if (p.best) {
     json["best"] = {{"value", *p.best}, {"step", p.best_step}};
     if (!p.best_metric.empty()) {
@@ -84,6 +131,7 @@ std::string position_text(const TrainingPosition& p) {
     }
   }
   json["evaluations_without_better"] = p.evaluations_without_better;
+  if (p.evaluated) json["evaluated"] = *p.evaluated;
   if (p.skipped_in_a_row > 0) json["skipped_in_a_row"] = p.skipped_in_a_row;
   json["finished"] = p.finished;
   if (!p.vocabularies.empty()) json["vocabularies"] = p.vocabularies;
@@ -108,9 +156,13 @@ TrainingPosition read_position(const std::string& file) {
     if (*p.held_out == 1) part->refuse("all samples are held out", "less than 1");
   }
   p.batch_size = static_cast<std::int64_t>(root.at("batch_size").natural(1));
-  if (const auto best = root.find("best")) read_best(*best, p);
-  p.evaluations_without_better =
-      static_cast<std::int64_t>(root.at("evaluations_without_better").natural(0, p.step));
+  if (const auto batches = root.find("batches")) p.batches = read_batches(*batches, p);
+  p.evaluated.reset();
+  if (const auto evaluated = root.find("evaluated")) p.evaluated = evaluated->natural(0, p.step);
+  const std::uint64_t evaluated = p.evaluated.value_or(p.step);
+  if (const auto best = root.find("best")) read_best(*best, evaluated, p);
+  p.evaluations_without_better = static_cast<std::int64_t>(
+      root.at("evaluations_without_better").natural(0, p.best ? evaluated - p.best_step : 0));
   if (const auto skipped = root.find("skipped_in_a_row"))
     p.skipped_in_a_row = static_cast<std::int64_t>(skipped->natural(0, p.step));
   p.finished = root.at("finished").boolean();
@@ -119,6 +171,7 @@ TrainingPosition read_position(const std::string& file) {
   p.functions = entries_of(root, "functions", [](const JsonItem& i) { return i.any_text(); });
   p.thawed = entries_of(root, "thawed", [](const JsonItem& i) { return i.boolean(); });
   expect_counts_that_fit(root, p);
+  if (!p.batches.empty()) expect_place_of_batches(root, p);
   return p;
 }
 

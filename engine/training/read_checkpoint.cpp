@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -63,9 +64,24 @@ ListedFile read_listed(const std::string& name, const JsonItem& entry) {
   return file;
 }
 
+[[noreturn]] void unreadable(const std::string& path, int error) {
+  Diagnostic d;
+  d.file = path;
+  d.message = std::string("the checkpoint cannot be read: ") + std::strerror(error);
+  d.fix = "it may be whole and stays as it is; move its folder elsewhere to go on without it";
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+/// Whether there is something: a link that leads nowhere is nothing.
+bool is_there(const std::string& path, struct stat& status) {
+  if (::stat(path.c_str(), &status) == 0) return true;
+  if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) unreadable(path, errno);
+  return false;
+}
+
 void expect_file(const std::string& path) {
   struct stat status;
-  if (::stat(path.c_str(), &status) != 0) broken(path, "the checkpoint lacks this file");
+  if (!is_there(path, status)) broken(path, "the checkpoint lacks this file");
   if (!S_ISREG(status.st_mode)) broken(path, "not a file");
 }
 
@@ -183,7 +199,9 @@ void expect_checkpoint_format(const JsonItem& root) {
 
 CheckpointContent read_checkpoint(const std::string& path) {
   expect_permission(path);
-  if (!is_directory(path)) broken(path, "there is no checkpoint here");
+  struct stat status;
+  if (!is_there(path, status) || !S_ISDIR(status.st_mode))
+    broken(path, "there is no checkpoint here");
   const std::vector<ListedFile> files = checked_manifest(path);
   CheckpointContent content;
   content.position = read_position(path + "/state.json");
@@ -219,7 +237,7 @@ std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
       if (path != nullptr) *path = folder + "/" + *name;
       return content;
     } catch (const Error& e) {
-      if (e.kind() == ErrorKind::usage) throw;  // whole, of another format
+      if (e.kind() != ErrorKind::data) throw;  // whole for all that is known
       messages.push_back(std::string("checkpoint ") + *name +
                          " is broken and is not used: " + e.what());
     }

@@ -240,13 +240,27 @@ RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
 }
 
 std::optional<double> RunDirectory::evaluated(std::uint64_t step, const std::string& metric) const {
-  std::istringstream lines(read_file(path_ + "/metrics.jsonl"));
-  for (std::string text; std::getline(lines, text);) {
-    const std::optional<JsonFile> line = line_of(text);
-    if (!line || !is_evaluation(line->root()) || step_of(line->root()) != step) continue;
-    if (const auto value = number_of(line->root(), metric)) return value;
+  for (const auto& [at, value] : evaluations(path_, metric)) {
+    if (at == step) return value;
   }
   return std::nullopt;
+}
+
+std::vector<std::pair<std::uint64_t, double>> RunDirectory::evaluations(const std::string& path,
+                                                                        const std::string& metric) {
+  std::vector<std::pair<std::uint64_t, double>> found;
+  const std::string metrics = path + "/metrics.jsonl";
+  if (!path_exists(metrics)) return found;
+  std::istringstream lines(read_file(metrics));
+  for (std::string text; std::getline(lines, text);) {
+    if (text.find("\"eval\"") == std::string::npos) continue;  // most lines are of steps
+    const std::optional<JsonFile> line = line_of(text);
+    if (!line || !is_evaluation(line->root())) continue;
+    const auto step = step_of(line->root());
+    const auto value = number_of(line->root(), metric);
+    if (step && value) found.emplace_back(*step, *value);
+  }
+  return found;
 }
 
 void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values) {

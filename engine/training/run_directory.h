@@ -40,6 +40,10 @@ class RunDirectory {
   std::optional<double> resumed_loss() const { return resumed_loss_; }
   /// What metrics.jsonl says of an evaluation; nothing where it does not.
   std::optional<double> evaluated(std::uint64_t step, const std::string& metric) const;
+  /// All of them that metrics.jsonl of a run has, by step, in its order; none where it is not
+  /// there.
+  static std::vector<std::pair<std::uint64_t, double>> evaluations(const std::string& path,
+                                                                   const std::string& metric);
   std::string checkpoints() const { return path_ + "/checkpoints"; }
 
   using Values = std::vector<std::pair<std::string, double>>;

@@ -17,12 +17,6 @@ StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
   impl_->build(impl_->thawed_now());
 }
 
-namespace {
-std::string name_of(const FreezeRule& rule) {
-  return rule.at + (rule.until ? " until " + to_string(*rule.until) : "");
-}
-}  // namespace
-
 StepRunner::~StepRunner() = default;
 const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
 std::vector<const BoundProgram*> StepRunner::step_programs() const {
@@ -108,7 +102,7 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
   my.steps_done = steps_done;
   std::vector<bool> then = my.thawed_now();
   for (std::size_t i = 0; i < then.size(); ++i) {
-    const auto known = thawed.find(name_of(my.config.parameters.freeze[i]));
+    const auto known = thawed.find(to_string(my.config.parameters.freeze[i]));
     if (known != thawed.end()) then[i] = known->second;
   }
   my.build_where_due(std::move(then));
@@ -118,7 +112,7 @@ std::map<std::string, bool> StepRunner::thawed() const {
   std::map<std::string, bool> rules;
   for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
     const FreezeRule& rule = impl_->config.parameters.freeze[i];
-    if (rule.until) rules[name_of(rule)] = impl_->thawed[i];
+    if (rule.until) rules[to_string(rule)] = impl_->thawed[i];
   }
   return rules;
 }

@@ -31,6 +31,9 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   my.position.seed = my.config.seed;
   my.position.held_out = my.config.data ? my.config.data->eval_fraction : 0;
   my.position.batch_size = my.config.batch_size;
+  my.position.batches = {
+      {0, my.config.batch_size, samples, my.config.data && my.config.data->drop_last}};
+  my.position.evaluated = 0;
   my.position.vocabularies = my.vocabulary_hashes();
   my.position.fingerprint = my.parts.fingerprint;
   const Graph forward = my.forward();
@@ -112,8 +115,8 @@ void Training::run_steps(std::int64_t count, const std::function<void(double)>& 
   Clock::time_point start = Clock::now();
   for (std::int64_t i = 0; i < count; ++i) {
     runner.launch(watch);
-    const bool ahead = pace == StepPace::ahead && watch == nullptr && i + 1 < count &&
-                       runner.may_launch_ahead();
+    const bool ahead =
+        pace == StepPace::ahead && watch == nullptr && i + 1 < count && runner.may_launch_ahead();
     while (runner.in_flight() > (ahead ? 1 : 0)) {
       const StepResult result = runner.finish();
       after(seconds_since(start));

@@ -1,7 +1,6 @@
 // How a training starts in its run directory, saves and resumes.
 #include <algorithm>
 #include <filesystem>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "engine/training/data/id_functions.h"
 #include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/resume_checks.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {
@@ -24,67 +24,6 @@ std::string base_name(const RunConfig& config) {
 
 std::string runs_folder(const RunConfig& config) {
   return (std::filesystem::path(config.file).parent_path() / "runs").string();
-}
-
-template <class Number>
-void refuse_other(const char* key, const char* what, Number before, Number now,
-                  const RunConfig& config) {
-  if (before == now) return;
-  Diagnostic d;
-  d.file = config.file;
-  d.path = key;
-  d.message = std::string("the run was started with another ") + what;
-  d.expected = fmt::format("{}", before);
-  d.got = fmt::format("{}", now);
-  d.fix = fmt::format("set {} = {}, or start a new run without --resume", key, before);
-  throw Error(ErrorKind::usage, std::move(d));
-}
-
-/// Others would draw another part of the samples for evaluation, of which some were trained.
-void refuse_other_split(const TrainingPosition& before, const TrainingPosition& now,
-                        const RunConfig& config) {
-  refuse_other("seed", "seed", before.seed, now.seed, config);
-  if (before.held_out)
-    refuse_other("data.eval.fraction", "held-out part", *before.held_out, *now.held_out, config);
-}
-
-/// Throws where the data ends before the place where the run stopped, where it has fewer samples up
-/// to there than were seen, or where so many epochs of it are more steps than can be counted.
-void refuse_other_place(const TrainingPosition& before, std::int64_t samples,
-                        std::int64_t steps_per_epoch, const std::string& checkpoint) {
-  constexpr const char* same_data =
-      "resume with the data of the first run, or start a new run without --resume";
-  Diagnostic d;
-  d.file = checkpoint + "/state.json";
-  if (before.data.sample >= samples) {
-    d.path = "data.sample";
-    d.message = "the run stopped behind the last sample of this training data";
-    d.expected = fmt::format("a sample below {}", samples);
-    d.got = std::to_string(before.data.sample);
-    d.fix = same_data;
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  std::int64_t seen = 0;  // drop_last leaves some out
-  if (!__builtin_mul_overflow(before.data.epoch, samples, &seen) &&
-      !__builtin_add_overflow(seen, before.data.sample, &seen) &&
-      before.samples > static_cast<std::uint64_t>(seen)) {
-    d.path = "samples";
-    d.message = "the run has seen more samples than this training data has up to its place";
-    d.expected = fmt::format("at most {}: {} epochs of {} and {}", seen, before.data.epoch, samples,
-                             before.data.sample);
-    d.got = std::to_string(before.samples);
-    d.fix = same_data;
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  const std::int64_t most = (std::numeric_limits<std::int64_t>::max() >> 1) / steps_per_epoch;
-  if (before.data.epoch >= most) {
-    d.path = "data.epoch";
-    d.message = "more epochs of this data than a run can make";
-    d.expected = fmt::format("an epoch below {}", most);
-    d.got = std::to_string(before.data.epoch);
-    d.fix = "resume from another checkpoint";
-    throw Error(ErrorKind::data, std::move(d));
-  }
 }
 
 }  // namespace
@@ -177,6 +116,8 @@ std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& 
                            "start a new run without --resume");
     content->position.fingerprint = compared(content->position, path, messages);
     refuse_other_place(content->position, data.train->samples(), length.steps_per_epoch, path);
+    refuse_other_thaws(content->position, config, path);
+    refuse_other_best(content->position, config, run_dir, path);
     if (content->position.optimizers != position.optimizers)
       refuse_other_kinds(content->position.optimizers, config, forward());
     length =
@@ -188,8 +129,9 @@ std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& 
     restore_states(states, *content);
     carried = restore_loss_scale(states, config.precision, *content, path);
     if (states.has(skipped_steps_state)) {
-      scale_watch.start(states.read(skipped_steps_state).as<std::int64_t>()[0],
-                        content->position.skipped_in_a_row);
+      const std::int64_t skipped = states.read(skipped_steps_state).as<std::int64_t>()[0];
+      refuse_more_skipped(content->position, skipped, path);
+      scale_watch.start(skipped, content->position.skipped_in_a_row);
     }
     if (config.parameters.freeze.empty()) refuse_unknown_states(states, *content);
   }
@@ -217,6 +159,7 @@ void Training::Impl::resume(const std::string& run_dir) {
   const TrainingPosition configured = std::exchange(position, content->position);
   position.held_out = configured.held_out;
   position.batch_size = configured.batch_size;
+  go_on_with(configured.batches.back(), position);
   position.vocabularies = configured.vocabularies;
   position.optimizers = configured.optimizers;
   position.functions = configured.functions;
@@ -257,10 +200,40 @@ void Training::Impl::resume_best() {
   if (position.best) {
     position.best_metric = config.eval.best;
     position.larger_is_better = metric_kind(config.eval.best).better == Better::larger;
-    directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
-  } else {
-    remove_all(directory->checkpoints() + "/best");
   }
+  if (!position.evaluated) {
+    position.evaluated = evaluated_step.value_or(0);
+  } else if (evaluated_step == position.step && *position.evaluated < position.step) {
+    // The evaluation came after the save: it was interrupted and made up for, and then killed.
+    position.evaluated = position.step;
+    const std::string& metric = config.eval.best;
+    if (const auto value =
+            metric.empty() ? std::nullopt : directory->evaluated(position.step, metric))
+      take_in(*value);
+  }
+  if (position.best)
+    write_best();
+  else
+    remove_all(directory->checkpoints() + "/best");
+}
+
+void Training::Impl::take_in(double value) {
+  const bool larger_is_better = metric_kind(config.eval.best).better == Better::larger;
+  const bool better =
+      !position.best || (larger_is_better ? value > *position.best : value < *position.best);
+  if (!better) {
+    ++position.evaluations_without_better;
+    return;
+  }
+  position.best = value;
+  position.best_step = position.step;
+  position.best_metric = config.eval.best;
+  position.larger_is_better = larger_is_better;
+  position.evaluations_without_better = 0;
+}
+
+void Training::Impl::write_best() {
+  directory->write_file("checkpoints/best", checkpoint_name(position.best_step) + "\n");
 }
 
 bool Training::Impl::patience_has_run_out() const {
@@ -280,6 +253,7 @@ void Training::Impl::save(bool finished, bool keep_all) {
   CheckpointOptions options;
   options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
   write_checkpoint(directory->checkpoints(), sources(), options);
+  if (position.best_step == position.step) write_best();  // before the one that it names goes
   prune_checkpoints(directory->checkpoints(), keep_all ? 0 : config.checkpoint.keep,
                     position.best_step);
   saved_step = position.step;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -102,27 +103,19 @@ bool Training::Impl::measure() {
   if (evaluated_step != position.step) {
     evaluated_step = position.step;
     directory->log_metrics(position.step, "eval", values);
-  } else if (position.best) {  // a resumed run that was at its end; a new eval.best has none yet
-    return true;
   }
   refuse_bad_metrics();
-  if (config.eval.best.empty()) return true;
+  // A resumed run that was at its end knows it; a new eval.best has none yet.
+  if (std::exchange(position.evaluated, position.step) == position.step && position.best)
+    return true;
   for (const auto& [name, value] : last_evaluation) {
     if (name != config.eval.best) continue;
-    const bool larger_is_better = metric_kind(name).better == Better::larger;
-    const bool better =
-        !position.best || (larger_is_better ? value > *position.best : value < *position.best);
-    if (better) {
-      position.best = value;
-      position.best_step = position.step;
-      position.best_metric = name;
-      position.larger_is_better = larger_is_better;
-      position.evaluations_without_better = 0;
+    take_in(value);
+    if (position.best_step != position.step) continue;
+    if (saved_step == position.step)
+      write_best();
+    else
       save(false);
-      directory->write_file("checkpoints/best", checkpoint_name(position.step) + "\n");
-    } else {
-      ++position.evaluations_without_better;
-    }
   }
   return !patience_has_run_out();
 }

@@ -95,8 +95,12 @@ struct Training::Impl {
   void warn_of_room(const std::string& folder);
   /// Whether the best so far is one of this configuration's eval.best, as far as is known.
   bool best_is_of_this_metric() const;
-  /// Forgets a best of another metric; `checkpoints/best` names the one that is left.
+  /// Takes in an evaluation that the log of the run has and the checkpoint does not know, forgets a
+  /// best of another metric; `checkpoints/best` names the one that is left.
   void resume_best();
+  /// What the value of eval.best means that was found after this step: for best and patience.
+  void take_in(double value);
+  void write_best();  // checkpoints/best
   /// Whether `eval.patience` evaluations, the last ones, were not better.
   bool patience_has_run_out() const;
   std::string not_improved() const;  // says so

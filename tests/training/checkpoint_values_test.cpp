@@ -80,6 +80,11 @@ class CheckpointValues : public testing::TrainingRun {
     EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/broken-step-00000005"));
     expect_as_uninterrupted(resumed, reason);
   }
+  static nlohmann::json summary_of(const std::string& run_dir) {
+    nlohmann::json summary = nlohmann::json::parse(read_file(run_dir + "/summary.json"));
+    summary.erase("wall");
+    return summary;
+  }
   /// All files below a folder with what they hold.
   static std::map<std::string, std::string> content_of(const std::string& folder) {
     std::map<std::string, std::string> content;
@@ -111,21 +116,32 @@ TEST_F(CheckpointValues, NumbersThatNoRunHasWrittenSetItAside) {
       {"/data/sample", 0.5, "state.json: data.sample: "},
       {"/step", -1, "state.json: step: "},
       {"/step", top, "state.json: step: "},
-      {"/step", 4, "step: not the step that the folder's name says: expected 5, got 4"},
+      {"/step", 4, "data.sample: not where the batches of the run lead: expected 8, got 16"},
       {"/step", "5", "got \"5\""},
       {"/samples", 4, "samples: not the samples of so many steps: expected at least 17, got 4"},
+      {"/samples", 39, "samples: not the samples of the run's batches: expected 38, got 39"},
+      {"/data/sample", 15, "data.sample: not where the batches of the run lead: expected 16"},
+      {"/data/epoch", 0, "data.epoch: not where the batches of the run lead: expected 1, got 0"},
+      {"/batch_size", 9, "batches: ends with another batch_size: expected 9"},
+      {"/batches/0/batch_size", 7, "batches: ends with another batch_size: expected 8"},
+      {"/batches/0/samples", 23, "samples: not the samples of the run's batches: expected 39"},
+      {"/batches/0/samples", 0, "state.json: batches[0].samples: "},
+      {"/batches/0/drop_last", true, "not where the batches of the run lead"},
+      {"/batches/0/from_step", 1, "batches[0].from_step: "},
+      {"/batches", Json::array(), "batches: a run has batches of some size"},
+      {"/evaluated", 6, "state.json: evaluated: "},
       {"/samples", ~std::uint64_t{0}, "state.json: samples: "},
       {"/seed", -1, "state.json: seed: "},
       {"/held_out", 1.0, "held_out: all samples are held out"},
       {"/held_out", -0.5, "expected a number from 0 to 1, got -0.5"},
       {"/batch_size", 0, "state.json: batch_size: "},
-      {"/best/step", 6, "best.step: not a value that can be here: expected an integer from 1 to 5"},
+      {"/best/step", 6, "best.step: not a value that can be here: expected an integer from 1 to 4"},
       {"/best/step", 0, "state.json: best.step: "},
       {"/best/value", nullptr, "state.json: best.value: "},
       {"/best/better", "most", "expected larger or smaller, got \"most\""},
       {"/best/metric", std::string("lo\0ss", 5), "without control characters"},
       {"/evaluations_without_better", -1, "state.json: evaluations_without_better: "},
-      {"/evaluations_without_better", 6, "expected an integer from 0 to 5, got 6"},
+      {"/evaluations_without_better", 1, "expected an integer from 0 to 0, got 1"},
       {"/finished", "yes", "finished: not a value that can be here: expected true or false"},
       {"/optimizers/fc1.weight", 3, "state.json: optimizers.fc1.weight: "},
       {"/thawed", Json::array(), "thawed: not a value that can be here: expected an object"},
@@ -178,6 +194,7 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
     EditedCheckpoint checkpoint = newest();
     checkpoint.json("state.json")["data"]["sample"] = sample;
     checkpoint.json("state.json")["samples"] = sample + 1;
+    checkpoint.json("state.json").erase("batches");  // an older one
     const std::string run_dir = with(checkpoint);
     const auto before = content_of(run_dir);
     try {
@@ -196,7 +213,10 @@ TEST_F(CheckpointValues, APlaceBehindTheDataIsRefusedAndStays) {
 // Step 5 of batches of 8 is behind 16 samples of the second epoch of 22.
 TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
   for (const char* place : {"/data/epoch", "/data/sample"}) {
-    const std::string run_dir = with("state.json", place, 0);
+    EditedCheckpoint checkpoint = newest();
+    checkpoint.json("state.json")[Pointer(place)] = 0;
+    checkpoint.json("state.json").erase("batches");  // an older one
+    const std::string run_dir = with(checkpoint);
     const auto before = content_of(run_dir);
     EXPECT_THAT(testing::error_text([&] { run(keys_, 0, run_dir); }),
                 AllOf(HasSubstr("samples: the run has seen more samples than this training data"),
@@ -208,6 +228,63 @@ TEST_F(CheckpointValues, APlaceBeforeTheSamplesThatWereSeenIsRefusedAndStays) {
   }
 }
 
+// What says how the run went on is not believed against the rest of it.
+TEST_F(CheckpointValues, ValuesThatConfigurationOrLogContradictAreRefusedAndStay) {
+  EditedCheckpoint checkpoint = newest();
+  const double best = checkpoint.json("state.json")["best"]["value"];
+  const std::vector<std::tuple<const char*, Json, const char*>> cases{
+      {"/best/value", best / 2, "best.value: metrics.jsonl has another loss at step "},
+      {"/best/value", best + 1e-9, "best.value: metrics.jsonl has another loss at step "},
+      {"/best/better", "larger", "best.better: not what is better of loss"},
+      {"/thawed/fc1 until 2 steps", false, "thawed.fc1 until 2 steps: not so after 5 steps"},
+      {"/thawed/fc1 until 9 steps", true, "thawed.fc1 until 9 steps: not so after 5 steps"},
+  };
+  for (const auto& [place, value, reason] : cases) {
+    std::vector<std::string> keys = keys_;
+    if (std::string(place).ends_with("9 steps"))
+      keys.push_back("parameters.freeze=[{at=\"fc1\", until=\"9 steps\"}]");
+    const std::string run_dir = with("state.json", place, value);
+    const auto before = content_of(run_dir);
+    try {
+      run(keys, 0, run_dir);
+      ADD_FAILURE() << "no error: " << place << " = " << value;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_THAT(error.what(), HasSubstr(std::string("step-00000005/state.json: ") + reason));
+    }
+    EXPECT_EQ(content_of(run_dir), before);
+  }
+  checkpoint.json("state.json")["evaluated"] = 5;
+  checkpoint.json("state.json")["evaluations_without_better"] = 1;
+  checkpoint.json("state.json")["best"]["step"] = 2;
+  EXPECT_THAT(testing::error_text([&] { run(keys_, 0, with(checkpoint)); }),
+              HasSubstr("best.value: metrics.jsonl has another loss at step 2"));
+  // What the log lacks is believed.
+  const std::string run_dir = with("state.json", "/best/value", best / 2);
+  fs::remove(run_dir + "/metrics.jsonl");
+  expect_as_uninterrupted(run(keys_, 0, run_dir), "without a log");
+}
+
+// EIO, as the system says of its own memory; a disk says it of a sector.
+TEST_F(CheckpointValues, WhatCannotBeReadIsNotSetAside) {
+  for (const char* file : {"/model.safetensors", "/state.json", "/manifest.json"}) {
+    const std::string run_dir = with(newest());
+    const std::string path = run_dir + "/checkpoints/step-00000005" + file;
+    fs::rename(path, path + ".kept");
+    fs::create_symlink("/proc/self/mem", path);
+    try {
+      run(keys_, 0, run_dir);
+      ADD_FAILURE() << "no error: " << file;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::runtime) << error.what();
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(path), HasSubstr("Input/output error")));
+    }
+    EXPECT_EQ(testing::metrics_of(run_dir).size(), testing::metrics_of(stopped_).size());
+    fs::rename(path + ".kept", path);  // the disk is read again
+    expect_as_uninterrupted(run(keys_, 0, run_dir), file);
+  }
+}
+
 TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
   constexpr std::uint64_t step = 1'000'000'000'000'000;
   EditedCheckpoint checkpoint = newest();
@@ -215,6 +292,7 @@ TEST_F(CheckpointValues, MoreEpochsThanCanBeCountedAreRefused) {
   state["step"] = step;
   state["data"] = {{"epoch", step}, {"sample", 0}};
   state["samples"] = step;
+  state.erase("batches");
   const std::string run_dir = with(newest());
   checkpoint.write(run_dir + "/checkpoints/" + checkpoint_name(step));
   // So many steps are possible with these data; with more samples an epoch they are not.
@@ -285,7 +363,10 @@ TEST_F(CheckpointValues, EveryValueIsCheckedOrChangesNothing) {
     const auto places = EditedCheckpoint::places(newest().json(file));
     ASSERT_GT(places.size(), 10u) << file;
     for (const Pointer& place : places) {
-      for (const auto& [name, value] : testing::hostile_values()) {
+      auto values = testing::hostile_values();
+      for (auto& near : testing::near_values(newest().json(file)[place]))
+        values.push_back(std::move(near));
+      for (const auto& [name, value] : values) {
         const std::string what = file + place.to_string() + " = " + name;
         EditedCheckpoint checkpoint = newest();
         set(checkpoint.json(file), place, value);
@@ -307,9 +388,12 @@ TEST_F(CheckpointValues, EveryValueIsCheckedOrChangesNothing) {
         try {
           const Trained again = run(keys_, 0, run_dir);
           expect_as_uninterrupted(again, what);
+          EXPECT_EQ(summary_of(run_dir), summary_of(whole_.result.run_dir)) << what;
           ++resumed;
         } catch (const Error& error) {
-          EXPECT_EQ(error.kind(), ErrorKind::usage) << what << ": " << error.what();
+          EXPECT_TRUE(error.kind() == ErrorKind::usage || error.kind() == ErrorKind::data)
+              << what << ": " << error.what();
+          EXPECT_TRUE(fs::exists(run_dir + "/checkpoints/step-00000005")) << what;
           expect_clean(error.what(), what);
         }
         fs::remove_all(run_dir);

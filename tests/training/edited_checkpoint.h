@@ -130,4 +130,16 @@ inline std::vector<std::pair<std::string, EditedCheckpoint::Json>> hostile_value
           {"removed", Json(Json::value_t::discarded)}};
 }
 
+/// Values that look like this one.
+inline std::vector<std::pair<std::string, EditedCheckpoint::Json>> near_values(
+    const EditedCheckpoint::Json& value) {
+  if (value.is_boolean()) return {{"the_other", !value.get<bool>()}};
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    return {{"one_more", number + 1}, {"one_less", number - 1}, {"twice", 2 * number}};
+  }
+  if (value.is_number()) return {{"a_bit_more", value.get<double>() * 1.001}};
+  return {};
+}
+
 }  // namespace tandem::testing

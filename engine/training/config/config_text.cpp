@@ -39,6 +39,10 @@ std::string to_string(const Duration& duration) {
   return text;
 }
 
+std::string to_string(const FreezeRule& rule) {
+  return rule.at + (rule.until ? " until " + to_string(*rule.until) : "");
+}
+
 std::optional<Duration> parse_duration(std::string_view text) {
   text = trim(text);
   double value = 0;

@@ -47,6 +47,8 @@ struct FreezeRule {
   Where where;
   bool operator==(const FreezeRule&) const = default;
 };
+/// "fc1 until 1.5 epochs"
+std::string to_string(const FreezeRule& rule);
 
 struct PrecisionConfig {
   DType compute = DType::float32;       // of products and convolutions: or bfloat16, float16

@@ -44,6 +44,37 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool
   return samples / batch_size + (!drop_last && samples % batch_size != 0 ? 1 : 0);
 }
 
+std::optional<StepsTaken> after_steps(DataPosition start, std::uint64_t steps, std::int64_t samples,
+                                      std::int64_t batch_size, bool drop_last) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  const std::int64_t an_epoch = steps_per_epoch(samples, batch_size, drop_last);
+  if (an_epoch < 1 || start.sample < 0 || start.sample >= samples) return std::nullopt;
+  StepsTaken taken{start, 0};
+  if (steps == 0) return taken;
+  const std::int64_t base = start.sample % batch_size;
+  const std::int64_t usable =
+      drop_last ? base + (samples - base) / batch_size * batch_size : samples;
+  const std::int64_t left = std::max<std::int64_t>(0, usable - start.sample);
+  const std::uint64_t of_epoch =
+      static_cast<std::uint64_t>(left / batch_size + (left % batch_size != 0 ? 1 : 0));
+  if (steps >= of_epoch) {  // its rest, then whole epochs
+    steps -= of_epoch;
+    const auto epochs = steps / static_cast<std::uint64_t>(an_epoch);
+    const std::int64_t used = drop_last ? samples / batch_size * batch_size : samples;
+    std::uint64_t seen = 0;
+    if (__builtin_mul_overflow(epochs, static_cast<std::uint64_t>(used), &seen) || seen > most ||
+        epochs > most || start.epoch > static_cast<std::int64_t>(most))
+      return std::nullopt;
+    taken.samples = static_cast<std::uint64_t>(left) + seen;
+    taken.end = {start.epoch + 1 + static_cast<std::int64_t>(epochs), 0};
+    steps %= static_cast<std::uint64_t>(an_epoch);
+  }
+  const std::int64_t more = static_cast<std::int64_t>(steps) * batch_size;  // within the epoch
+  taken.end.sample += more;
+  taken.samples += static_cast<std::uint64_t>(more);
+  return taken;
+}
+
 std::optional<Pass> pass_at(DataPosition at, std::int64_t samples, const LoaderOptions& options) {
   const std::int64_t batch = options.batch_size;
   // An epoch that is resumed with another batch size has its steps where it was resumed.

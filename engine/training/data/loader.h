@@ -54,6 +54,15 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool
 /// there.
 std::optional<Pass> pass_at(DataPosition start, std::int64_t samples, const LoaderOptions& options);
 
+/// Where steps of this batch size lead, and how many samples they take: what as many passes of
+/// pass_at give. Nothing where an epoch has no batch or numbers grow too large.
+struct StepsTaken {
+  DataPosition end;
+  std::uint64_t samples = 0;
+};
+std::optional<StepsTaken> after_steps(DataPosition start, std::uint64_t steps, std::int64_t samples,
+                                      std::int64_t batch_size, bool drop_last);
+
 class Loader {
  public:
   /// Where pass.count samples of options.fields[field] go. Called from loader threads, at most once

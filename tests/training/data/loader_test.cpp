@@ -183,6 +183,39 @@ TEST(Loader, ResumesExactlyAtEveryStep) {
   EXPECT_EQ(all_samples(rest), std::vector<std::int64_t>(order.begin() + 12, order.end()));
 }
 
+// Through several batch sizes, each from where the one before has stopped.
+TEST(Loader, StepsLeadWhereTheirPassesLead) {
+  for (const bool drop_last : {false, true}) {
+    for (const std::int64_t samples : {8, 9, 22, 23}) {
+      LoaderOptions options;
+      options.drop_last = drop_last;
+      DataPosition at;
+      for (const std::int64_t batch : {4, 8, 3, 8, 1, 5}) {
+        options.batch_size = options.pass_size = batch;
+        options.start = at;
+        std::uint64_t seen = 0;
+        for (std::uint64_t steps = 0; steps < 11; ++steps) {
+          const auto taken = after_steps(options.start, steps, samples, batch, drop_last);
+          ASSERT_TRUE(taken);
+          EXPECT_EQ(taken->end, at) << samples << " by " << batch << " step " << steps;
+          EXPECT_EQ(taken->samples, seen);
+          const std::optional<Pass> pass = pass_at(at, samples, options);
+          ASSERT_TRUE(pass && pass->end_of_step);
+          at = pass->end;
+          seen += static_cast<std::uint64_t>(pass->count);
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(after_steps({}, 1, 3, 4, true));
+  EXPECT_FALSE(after_steps({0, 9}, 0, 9, 4, false));
+  const auto far = after_steps({}, 1'000'000'000'000'000, std::int64_t{1} << 40, 1, false);
+  ASSERT_TRUE(far);
+  EXPECT_EQ(far->samples, 1'000'000'000'000'000u);
+  EXPECT_EQ(far->end, (DataPosition{909, 1'000'000'000'000'000 - 909 * (std::int64_t{1} << 40)}));
+  EXPECT_FALSE(after_steps({}, 1'000'000'000'000'000, std::int64_t{1} << 40, 1LL << 40, false));
+}
+
 TEST(Loader, EvaluationReadsEverySampleOnceInOrder) {
   const auto passes = deliver(counting_source(7), {.batch_size = 3,
                                                    .pass_size = 3,
