@@ -252,13 +252,13 @@ TEST(CudaNetworks, AttentionAcrossTiles) {
   check_attention(card, attention({2, 2, 40, 72, 24, 8}, false, absent()), DType::float16, true);
 }
 
-CaseInput mask_with_hidden(Shape shape, std::int64_t hidden_row) {
+CaseInput mask_with_hidden(Shape shape, std::int64_t hidden_row,
+                           double hiding = -std::numeric_limits<double>::infinity()) {
   CaseInput mask{.shape = shape, .fill = CaseInput::Fill::values};
   const std::int64_t count = element_count(shape), keys = shape.back();
   for (std::int64_t i = 0; i < count; ++i) {
     const bool hidden = i % 3 == 1 || i / keys == hidden_row;
-    mask.values.push_back(hidden ? -std::numeric_limits<double>::infinity()
-                                 : 0.25 * static_cast<double>(i % 7) - 0.5);
+    mask.values.push_back(hidden ? hiding : 0.25 * static_cast<double>(i % 7) - 0.5);
   }
   return mask;
 }
@@ -277,6 +277,19 @@ TEST(CudaNetworks, AttentionMasks) {
   for (const DType dtype : floats) {
     check_attention(card, attention({1, 2, 16, 16, 8, 8}, true, mask_with_hidden({16, 16}, 3)),
                     dtype, true);
+  }
+}
+
+// Finite numbers that hide every key of a row hide none from another. In float32 alone: cuDNN's
+// gradient, of 16 bits, takes log_sum_exp as it is.
+TEST(CudaNetworks, AttentionOfRowsThatFiniteNumbersHide) {
+  NetworkCard card;
+  for (const std::int64_t row : {0, 66}) {
+    for (const bool causal : {false, true}) {
+      check_attention(
+          card, attention({1, 2, 70, 130, 16, 40}, causal, mask_with_hidden({70, 130}, row, -1e30)),
+          DType::float32, false);
+    }
   }
 }
 
