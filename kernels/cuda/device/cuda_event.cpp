@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "kernels/cuda/device/capture.h"
+#include "kernels/cuda/device/waiting.h"
 
 namespace tandem::cuda {
 
@@ -59,7 +60,7 @@ void CudaEvent::synchronize(std::uint64_t count) {
       }
     }
     device_->choose();
-    device_->check(device_->runtime->synchronize(event), "waiting for an event");
+    wait_for(*device_, event, "waiting for an event");
     note_reached(count);
   }
   device_->errors.forward();

@@ -12,31 +12,51 @@ constexpr int most_looks = 1'000'000;  // some milliseconds; a kernel needs one 
 }  // namespace
 
 cudaError_t ErrorRelay::open() {
-  void* memory = nullptr;
-  const cudaError_t error = runtime_->allocate_pinned(memory, sizeof(DeviceErrorWord));
+  const cudaError_t error = runtime_->allocate_pinned(memory_, words * sizeof(DeviceErrorWord));
   if (error != cudaSuccess) return error;
-  word_ = static_cast<DeviceErrorWord*>(memory);
-  *word_ = {0, no_value};
+  auto* next = static_cast<DeviceErrorWord*>(memory_);
+  for (Word& word : words_) {
+    *next = {0, no_value};
+    word = {next++, nullptr, false};
+  }
   return error;
 }
 
 void ErrorRelay::close() noexcept {
-  if (word_ != nullptr) (void)runtime_->release_pinned(word_);
-  word_ = nullptr;
+  if (memory_ != nullptr) (void)runtime_->release_pinned(memory_);
+  memory_ = nullptr;
+  words_ = {};
+}
+
+DeviceErrorWord* ErrorRelay::word_for(ErrorWord* error) {
+  const std::lock_guard lock(mutex_);
+  for (const Word& word : words_) {
+    if (word.is_used && word.host == error) return word.device;
+  }
+  Word& word = words_[next_];
+  next_ = (next_ + 1) % words;
+  forward(word);
+  word.host = error;
+  word.is_used = true;
+  return word.device;
 }
 
 void ErrorRelay::forward() noexcept {
-  std::atomic_ref<long long> packed(word_->packed), value(word_->value);
-  if (packed.load(std::memory_order_acquire) == 0) return;
   const std::lock_guard lock(mutex_);
+  for (const Word& word : words_) forward(word);
+}
+
+void ErrorRelay::forward(const Word& word) noexcept {
+  if (word.device == nullptr) return;
+  std::atomic_ref<long long> packed(word.device->packed), value(word.device->value);
   const long long first = packed.load(std::memory_order_acquire);
   if (first == 0) return;
   long long offending = value.load(std::memory_order_acquire);
   for (int look = 0; offending == no_value && look < most_looks; ++look)
     offending = value.load(std::memory_order_acquire);
-  if (ErrorWord* to = to_.load(std::memory_order_acquire)) {
-    to->report(static_cast<ErrorWord::Kind>(first >> 32), static_cast<std::int32_t>(first),
-               offending == no_value ? 0 : offending);
+  if (word.host != nullptr) {
+    word.host->report(static_cast<ErrorWord::Kind>(first >> 32), static_cast<std::int32_t>(first),
+                      offending == no_value ? 0 : offending);
   }
   value.store(no_value, std::memory_order_relaxed);
   packed.store(0, std::memory_order_release);

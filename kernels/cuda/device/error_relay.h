@@ -1,7 +1,9 @@
-// The error word that kernels on the card write, and its way to the host's.
+// The error words that kernels on the card write, and their way to the host's.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 
@@ -11,25 +13,35 @@
 
 namespace tandem::cuda {
 
-/// One word in memory of the host that the card writes as well. What stands in it is reported to
-/// the ErrorWord of the last step context, once the host has waited for the kernel.
+/// Words in memory of the host that the card writes as well, one for each of the host's ErrorWords
+/// that were in use last: steps that are under way at a time report apart. What stands in a word
+/// goes to its ErrorWord once the host has waited for the kernel.
 class ErrorRelay {
  public:
+  static constexpr std::size_t words = 8;
+
   explicit ErrorRelay(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
 
   cudaError_t open();  // the card is chosen
   void close() noexcept;
-  DeviceErrorWord* word() const { return word_; }  // where kernels report
-  /// Of the step context that a kernel is enqueued with; may be null.
-  void report_to(ErrorWord* error) { to_.store(error, std::memory_order_release); }
+  /// Where kernels report that are enqueued with a step context of this ErrorWord; may be null.
+  DeviceErrorWord* word_for(ErrorWord* error);
   /// After the host has waited for a stream or an event. Never throws.
   void forward() noexcept;
 
  private:
+  struct Word {
+    DeviceErrorWord* device = nullptr;
+    ErrorWord* host = nullptr;
+    bool is_used = false;
+  };
+  static void forward(const Word& word) noexcept;
+
   const std::shared_ptr<Runtime> runtime_;
-  DeviceErrorWord* word_ = nullptr;
-  std::atomic<ErrorWord*> to_{nullptr};
-  std::mutex mutex_;
+  void* memory_ = nullptr;
+  std::array<Word, words> words_;
+  std::size_t next_ = 0;  // that a new ErrorWord gets
+  std::mutex mutex_;      // guards what words stand for
 };
 
 }  // namespace tandem::cuda

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cuda/device/waiting.h"
+
 namespace tandem::cuda {
 
 StepContexts::~StepContexts() {
@@ -34,16 +36,15 @@ const StepContext* StepContexts::current(const StepContext& context) {
 }
 
 void StepContexts::renew(ContextBlock& block, const StepContext& context) {
-  device_.errors.report_to(context.error);
   const DeviceStepContext wanted{context.seed, context.step, context.micro_batch,
-                                 device_.errors.word()};
+                                 device_.errors.word_for(context.error)};
   if (block.holds && std::memcmp(&block.content, &wanted, sizeof(wanted)) == 0) return;
   constexpr const char* what = "renewing a step context";
   Runtime& runtime = *device_.runtime;
   Slot& slot = slots_[next_];
   if (slot.used) {
     device_.refuse_in_capture("the host waits");
-    device_.check(runtime.synchronize(slot.read), what);
+    wait_for(device_, slot.read, what);
   }
   std::byte* const from = pinned_ + next_ * block_bytes;
   new (from) DeviceStepContext(wanted);

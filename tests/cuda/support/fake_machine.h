@@ -19,9 +19,10 @@ namespace tandem::testing {
 
 /// A machine with two cards; the accelerators of a policy get them in turn.
 struct FakeMachine {
-  explicit FakeMachine(FakeRuntimeOptions options = {}) {
+  /// `log`: calls are kept.
+  explicit FakeMachine(FakeRuntimeOptions options = {}, bool log = false) {
     options.cards = 2;
-    options.log = false;
+    options.log = log;
     options.memory_bytes = std::size_t{256} << 20;
     runtime = std::make_shared<FakeRuntime>(options);
     libraries = std::make_shared<FakeLibraries>(runtime);
