@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <system_error>
 
 #include "tandem/tandem.h"
@@ -80,6 +81,33 @@ Error unexpected(const std::string& what, int argc, char** argv) {
   return {ErrorKind::runtime, std::move(d)};
 }
 
+/// Of a command line that could not be parsed.
+Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  Diagnostic d;
+  d.message = error.what();
+  // CLI11 speaks of a missing subcommand also where an unknown one is given.
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty() &&
+      argc > 1) {
+    d.message = std::string("unknown subcommand or option: ") + argv[1];
+  }
+  while (!d.message.empty() && d.message.back() == '\n') d.message.pop_back();
+  std::string command = "tandem";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    command += " " + at->get_name();
+  }
+  d.fix = "run " + command + " --help for more information";
+  return {ErrorKind::usage, std::move(d)};
+}
+
+/// Whether the command line asks for it, parsed or not.
+bool asks_for_json(int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
+    if (argv[i] == std::string_view("--json")) return true;
+  }
+  return false;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Trains ONNX models without Python, on hosts and accelerators.", "tandem"};
   app.footer(
@@ -117,16 +145,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    // CLI11 speaks of a missing subcommand also where an unknown one is given.
-    if (dynamic_cast<const CLI::RequiredError*>(&e) != nullptr && app.get_subcommands().empty() &&
-        argc > 1) {
-      std::fprintf(
-          stderr,
-          "tandem: unknown subcommand or option: %s\nRun with --help for more information.\n",
-          printable(argv[1]).c_str());
-      return static_cast<int>(ErrorKind::usage);
-    }
-    return app.exit(e) == 0 ? 0 : static_cast<int>(ErrorKind::usage);
+    if (e.get_exit_code() == 0) return app.exit(e);  // --help, --version
+    return report(usage_error(app, e, argc, argv), asks_for_json(argc, argv));
   }
   try {
     return invocation.action();

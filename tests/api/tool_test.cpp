@@ -58,6 +58,45 @@ TEST(ToolTest, ManyErrorsAreCut) {
   EXPECT_EQ(Json::parse(json.text)["errors"].size(), 60u);
 }
 
+TEST(ToolTest, MistakesOfTheCommandLineAreObjectsToo) {
+  const std::string config = digits + "train.toml";
+  for (const std::string& line :
+       std::vector<std::string>{"train --json",
+                                "train --json --wrong " + config,
+                                "train " + config + " --json --run-dir",
+                                "eval --json",
+                                "eval runs --json --data",
+                                "predict --json",
+                                "export runs --json",
+                                "inspect --json",
+                                "inspect m.onnx --stage nothing --json",
+                                "doctor --json more",
+                                "data --json",
+                                "data check --json",
+                                "bench --json",
+                                "bench --json --kernel",
+                                "bench " + config + " --seconds soon --json",
+                                "config --json keys",
+                                "policy --json",
+                                "policy plan --json",
+                                "nothing --json",
+                                "--json"}) {
+    const Ended ended = run_program(line + " 2>/dev/null");
+    EXPECT_EQ(ended.code, 2) << line;
+    const Json errors = Json::parse(ended.text, nullptr, false);
+    ASSERT_TRUE(errors.is_object() && errors.contains("errors")) << line << ": " << ended.text;
+    ASSERT_EQ(errors["errors"].size(), 1u) << line;
+    EXPECT_FALSE(errors["errors"][0]["message"].get<std::string>().empty()) << line;
+    EXPECT_EQ(errors["errors"][0].size(), 8u) << line;
+    const Ended text = run_program(line + " 2>&1 >/dev/null");
+    EXPECT_THAT(text.text, HasSubstr("--help")) << line;
+  }
+  EXPECT_EQ(run_program("train --wrong 2>/dev/null").text, "");
+  EXPECT_EQ(run_program("train --wrong -- --json 2>/dev/null").text, "");
+  EXPECT_THAT(run_program("polcy 2>&1").text, HasSubstr("unknown subcommand or option: polcy"));
+  EXPECT_EQ(run_program("train --help --json").code, 0);
+}
+
 TEST(ToolTest, PolicyCommandsEndInTheirCodes) {
   tandem::testing::TemporaryFolder folder;
   std::ofstream(folder / "gpu.toml")
