@@ -45,6 +45,7 @@ std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunCon
   for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
   ExportOptions options;
   options.metadata = metadata;
+  options.all_states = true;
   options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
   options.import.evaluate = engine.evaluate;
   options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {

@@ -147,6 +147,7 @@ class Export {
       first_of_.insert(name);
       if (values_.count(name) > 0) values_[other] = values_.at(name);
     }
+    if (options_.all_states) expect_all_states();
     if (options_.free_batch) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
     if (options_.inference) to_inference_form(model_);
@@ -164,8 +165,8 @@ class Export {
     std::vector<std::string> outputs;
     for (const auto& output : graph.output()) outputs.push_back(output.name());
     const std::vector<bool> needed = needed_nodes(graph, outputs);
-    const auto roles = initializer_roles(content_, needed);
-    tables_ = grown_tables(content_, needed, roles, shared_, options_.import.rows);
+    roles_ = initializer_roles(content_, needed);
+    tables_ = grown_tables(content_, needed, roles_, shared_, options_.import.rows);
     const auto rows_of = [&](const std::string& name) -> std::int64_t {
       const auto first = shared_.find(name);
       const auto table = tables_.find(first == shared_.end() ? name : first->second);
@@ -196,7 +197,28 @@ class Export {
       refuse(file_.path(), name, "shape of the new value", to_string(shape),
              to_string(value.shape()));
     }
+    const DType type = original->second.dtype();
+    if (is_float(type) != is_float(value.dtype())) {
+      refuse(file_.path(), name, "type of the new value", to_string(original->second.type()),
+             to_string(value.type()));
+    }
     values_[name] = &value;
+  }
+
+  void expect_all_states() const {
+    std::vector<Diagnostic> problems;
+    for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
+      const std::string& name = tensor.name();
+      const auto role = roles_.find(name);
+      if (role == roles_.end() || !role->second.is_state || values_.count(name) > 0) continue;
+      Diagnostic d;
+      d.message = "there is no trained value of this initializer";
+      d.file = file_.path().string();
+      d.path = name;
+      d.fix = "export with the model file that was trained";
+      problems.push_back(std::move(d));
+    }
+    if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   }
 
   // What the model calls the first axis of what it is fed; "" where that is fixed.
@@ -215,221 +237,220 @@ class Export {
     import.batch = 0;
     import.training = !options_.inference && import.training;
     import.collect_problems = false;
-    import.bind.erase(std::remove_if(import.bind.begin(), import.bind.end(),
-                                     [](const auto& b) { return b.first == "batch";
-  }),
-                      import.bind.end());
-  try {
-    const ImportResult same = import_graph(file_, operators_, import);
-    result_.batch_is_free = same.file_batch == 0;
-    if (same.file_batch == 0) return;
-    import.batch = 2 * same.file_batch;
-    const ImportResult other = import_graph(file_, operators_, import);
-    for (const BatchRewrite& rewrite : other.rewrites) {
-      if (rewrite.in_main_graph) continue;
-      result_.note = fmt::format("the batch stays {}: '{}' is made inside a function",
-                                 same.file_batch, rewrite.output);
-      return;
-    }
-    importer::free_batch(model_, free_name(), same, other);
-    result_.batch_is_free = true;
-  } catch (const Error& error) {
-    result_.note = fmt::format("the batch stays as it is: {}", error.what());
-  }
-}
-
-// "batch", unless the file calls another axis so.
-std::string
-free_name() const {
-  std::string name = "batch";
-  for (const auto& input : model_.graph().input()) {
-    for (const std::string& dim : dims(input)) {
-      if (dim == name) name += "_size";
-    }
-  }
-  return name;
-}
-static std::vector<std::string> dims(const onnx::ValueInfoProto& info) {
-  std::vector<std::string> names;
-  for (const auto& dim : info.type().tensor_type().shape().dim()) names.push_back(dim.dim_param());
-  return names;
-}
-
-template <class Nodes>
-void inline_tensors(Nodes& nodes) {
-  for (onnx::NodeProto& node : nodes) {
-    for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) inline_tensor(*attribute.mutable_t());
-      for (onnx::TensorProto& tensor : *attribute.mutable_tensors()) inline_tensor(tensor);
-      if (attribute.has_g()) inline_graph(*attribute.mutable_g());
-      for (onnx::GraphProto& graph : *attribute.mutable_graphs()) inline_graph(graph);
-    }
-  }
-}
-void inline_graph(onnx::GraphProto& graph) {
-  for (onnx::TensorProto& tensor : *graph.mutable_initializer()) inline_tensor(tensor);
-  inline_tensors(*graph.mutable_node());
-}
-void inline_tensor(onnx::TensorProto& tensor) {
-  if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
-  write_tensor(tensor, read_tensor(tensor, content_, tensor.name()));
-}
-// External data elsewhere than in the main graph's initializers is small; it moves into the model.
-void inline_attributes() {
-  inline_tensors(*model_.mutable_graph()->mutable_node());
-  for (onnx::FunctionProto& function : *model_.mutable_functions())
-    inline_tensors(*function.mutable_node());
-}
-
-void set_metadata() {
-  auto& entries = *model_.mutable_metadata_props();
-  for (int i = entries.size() - 1; i >= 0; --i) {
-    if (entries[i].key().starts_with(own_metadata)) entries.DeleteSubrange(i, 1);
-  }
-  for (const auto& [key, value] : options_.metadata) {
-    onnx::StringStringEntryProto& entry = *entries.Add();
-    entry.set_key(std::string(own_metadata) + key);
-    entry.set_value(value);
-  }
-}
-
-HostTensor value_of(const onnx::TensorProto& tensor) const {
-  const auto given = values_.find(tensor.name());
-  if (given != values_.end()) return *given->second;
-  return content_.initializers.at(tensor.name());
-}
-
-void write(const std::filesystem::path& to) {
-  bool was_external = false;
-  std::uint64_t total = 0;
-  for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
-    was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
-    const auto value = content_.initializers.find(tensor.name());
-    if (value == content_.initializers.end()) continue;
-    const auto given = values_.find(tensor.name());
-    total += (given == values_.end() ? value->second : *given->second).bytes();
-  }
-  const bool external = was_external || total > options_.inline_bytes;
-  const std::filesystem::path data_name = to.filename().string() + ".data";
-  std::unique_ptr<PlacedFile> data;
-  std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
-  for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
-    const bool is_ours = content_.initializers.count(tensor.name()) > 0;
-    if (!is_ours) {
-      if (values_.count(tensor.name()) == 0 &&
-          tensor.data_location() != onnx::TensorProto::EXTERNAL)
-        continue;
-      if (!dtype_from_onnx(tensor.data_type())) {
-        refuse(file_.path(), tensor.name(), "element type is not supported", "",
-               onnx_type_name(tensor.data_type()));
-      }
-      continue;  // a target that free_batch added
-    }
-    const bool changes =
-        values_.count(tensor.name()) > 0 || tensor.data_location() == onnx::TensorProto::EXTERNAL;
-    const HostTensor value = value_of(tensor).converted(*dtype_from_onnx(tensor.data_type()));
-    const auto first = shared_.find(tensor.name());
-    const bool tied = first != shared_.end() || first_of_.count(tensor.name()) > 0;
-    if (!external || (value.bytes() < options_.external_from && !tied)) {
-      if (changes) write_tensor(tensor, value);
-      continue;
-    }
-    if (first != shared_.end() && offsets.count(first->second) > 0) {  // stays one tensor
-      refer(tensor, data->name(), offsets.at(first->second), value.bytes());
-      continue;
-    }
-    if (!data) {
-      refuse_other_data(to.parent_path() / data_name, to);
-      data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
-    }
-    data->align(4096);
-    const std::uint64_t offset = data->position();
-    data->write(value.data(), value.bytes());
-    refer(tensor, data->name(), offset, value.bytes());
-    offsets[tensor.name()] = offset;
-  }
-  if (data) data->close();
-  if (model_.ByteSizeLong() > content_.limits.file_bytes) {
-    fail_to_write(to, "the model is larger than 2 GiB without external data");
-  }
-  NewFile place(to.string(), to.string());
-  const std::string made = place.make();
-  write_message(model_, made);
-  check(made);
-  if (data) {  // until here it was found under the name of its making
-    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
-      for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
-        if (entry.key() == "location" && entry.value() == data->name())
-          entry.set_value(data_name.string());
-      }
-    }
-    write_message(model_, made);
-    data->commit();
-    result_.files.push_back(to.parent_path() / data_name);
-  }
-  try {
-    place.finish(made);
-  } catch (const Error&) {
-    if (data) data->undo();
-    throw;
-  }
-  sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
-  result_.files.insert(result_.files.begin(), to);
-}
-
-// What was wrong with the imported file already does not keep its weights from being written.
-void check(const std::string& made) {
-  const auto complaint = [](const auto& model) -> std::string {
+    std::erase_if(import.bind, [](const auto& bound) { return bound.first == "batch"; });
     try {
-      onnx::checker::check_model(model);
-    } catch (const std::exception& error) {
-      return error.what();
+      const ImportResult same = import_graph(file_, operators_, import);
+      result_.batch_is_free = same.file_batch == 0;
+      if (same.file_batch == 0) return;
+      import.batch = 2 * same.file_batch;
+      const ImportResult other = import_graph(file_, operators_, import);
+      for (const BatchRewrite& rewrite : other.rewrites) {
+        if (rewrite.in_main_graph) continue;
+        result_.note = fmt::format("the batch stays {}: '{}' is made inside a function",
+                                   same.file_batch, rewrite.output);
+        return;
+      }
+      importer::free_batch(model_, free_name(), same, other);
+      result_.batch_is_free = true;
+    } catch (const Error& error) {
+      result_.note = fmt::format("the batch stays as it is: {}", error.what());
     }
-    return "";
-  };
-  const std::string now = complaint(made);
-  if (now.empty()) return;
-  const bool from_memory = file_.path().empty();
-  if (now != (from_memory ? complaint(*content_.model) : complaint(file_.path().string())))
-    refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", now);
-  if (!result_.note.empty()) result_.note += "\n";
-  result_.note += "ONNX's checker refuses the model, as it refuses the one it comes from: " + now;
-}
+  }
 
-static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
-                  std::uint64_t length) {
-  onnx::TensorProto reference;
-  reference.set_name(tensor.name());
-  reference.set_data_type(tensor.data_type());
-  *reference.mutable_dims() = tensor.dims();
-  reference.set_doc_string(tensor.doc_string());
-  reference.set_data_location(onnx::TensorProto::EXTERNAL);
-  const auto add = [&](const char* key, std::string value) {
-    onnx::StringStringEntryProto& entry = *reference.add_external_data();
-    entry.set_key(key);
-    entry.set_value(std::move(value));
-  };
-  add("location", location);
-  add("offset", std::to_string(offset));
-  add("length", std::to_string(length));
-  tensor = std::move(reference);
-}
+  // "batch", unless the file calls another axis so.
+  std::string free_name() const {
+    std::string name = "batch";
+    for (const auto& input : model_.graph().input()) {
+      for (const std::string& dim : dims(input)) {
+        if (dim == name) name += "_size";
+      }
+    }
+    return name;
+  }
+  static std::vector<std::string> dims(const onnx::ValueInfoProto& info) {
+    std::vector<std::string> names;
+    for (const auto& dim : info.type().tensor_type().shape().dim())
+      names.push_back(dim.dim_param());
+    return names;
+  }
 
-const OnnxFile& file_;
-const OnnxFile::Content& content_;
-const OperatorSet& operators_;
-const ExportOptions& options_;
-onnx::ModelProto model_;
-std::unordered_map<std::string, const HostTensor*> values_;
-GrownTables tables_;                                   // without those that are another one
-std::deque<HostTensor> zeros_;                         // of tables that were given no value
-std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
-std::unordered_set<std::string> first_of_;             // those earlier ones
-ExportResult result_;
+  template <class Nodes>
+  void inline_tensors(Nodes& nodes) {
+    for (onnx::NodeProto& node : nodes) {
+      for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+        if (attribute.has_t()) inline_tensor(*attribute.mutable_t());
+        for (onnx::TensorProto& tensor : *attribute.mutable_tensors()) inline_tensor(tensor);
+        if (attribute.has_g()) inline_graph(*attribute.mutable_g());
+        for (onnx::GraphProto& graph : *attribute.mutable_graphs()) inline_graph(graph);
+      }
+    }
+  }
+  void inline_graph(onnx::GraphProto& graph) {
+    for (onnx::TensorProto& tensor : *graph.mutable_initializer()) inline_tensor(tensor);
+    inline_tensors(*graph.mutable_node());
+  }
+  void inline_tensor(onnx::TensorProto& tensor) {
+    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) return;
+    write_tensor(tensor, read_tensor(tensor, content_, tensor.name()));
+  }
+  // External data elsewhere than in the main graph's initializers is small; it moves into the
+  // model.
+  void inline_attributes() {
+    inline_tensors(*model_.mutable_graph()->mutable_node());
+    for (onnx::FunctionProto& function : *model_.mutable_functions())
+      inline_tensors(*function.mutable_node());
+  }
+
+  void set_metadata() {
+    auto& entries = *model_.mutable_metadata_props();
+    for (int i = entries.size() - 1; i >= 0; --i) {
+      if (entries[i].key().starts_with(own_metadata)) entries.DeleteSubrange(i, 1);
+    }
+    for (const auto& [key, value] : options_.metadata) {
+      onnx::StringStringEntryProto& entry = *entries.Add();
+      entry.set_key(std::string(own_metadata) + key);
+      entry.set_value(value);
+    }
+  }
+
+  HostTensor value_of(const onnx::TensorProto& tensor) const {
+    const auto given = values_.find(tensor.name());
+    if (given != values_.end()) return *given->second;
+    return content_.initializers.at(tensor.name());
+  }
+
+  void write(const std::filesystem::path& to) {
+    bool was_external = false;
+    std::uint64_t total = 0;
+    for (const onnx::TensorProto& tensor : content_.model->graph().initializer()) {
+      was_external |= tensor.data_location() == onnx::TensorProto::EXTERNAL;
+      const auto value = content_.initializers.find(tensor.name());
+      if (value == content_.initializers.end()) continue;
+      const auto given = values_.find(tensor.name());
+      total += (given == values_.end() ? value->second : *given->second).bytes();
+    }
+    const bool external = was_external || total > options_.inline_bytes;
+    const std::filesystem::path data_name = to.filename().string() + ".data";
+    std::unique_ptr<PlacedFile> data;
+    std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
+    for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+      const bool is_ours = content_.initializers.count(tensor.name()) > 0;
+      if (!is_ours) {
+        if (values_.count(tensor.name()) == 0 &&
+            tensor.data_location() != onnx::TensorProto::EXTERNAL)
+          continue;
+        if (!dtype_from_onnx(tensor.data_type())) {
+          refuse(file_.path(), tensor.name(), "element type is not supported", "",
+                 onnx_type_name(tensor.data_type()));
+        }
+        continue;  // a target that free_batch added
+      }
+      const bool changes =
+          values_.count(tensor.name()) > 0 || tensor.data_location() == onnx::TensorProto::EXTERNAL;
+      const HostTensor value = value_of(tensor).converted(*dtype_from_onnx(tensor.data_type()));
+      const auto first = shared_.find(tensor.name());
+      const bool tied = first != shared_.end() || first_of_.count(tensor.name()) > 0;
+      if (!external || (value.bytes() < options_.external_from && !tied)) {
+        if (changes) write_tensor(tensor, value);
+        continue;
+      }
+      if (first != shared_.end() && offsets.count(first->second) > 0) {  // stays one tensor
+        refer(tensor, data->name(), offsets.at(first->second), value.bytes());
+        continue;
+      }
+      if (!data) {
+        refuse_other_data(to.parent_path() / data_name, to);
+        data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
+      }
+      data->align(4096);
+      const std::uint64_t offset = data->position();
+      data->write(value.data(), value.bytes());
+      refer(tensor, data->name(), offset, value.bytes());
+      offsets[tensor.name()] = offset;
+    }
+    if (data) data->close();
+    if (model_.ByteSizeLong() > content_.limits.file_bytes) {
+      fail_to_write(to, "the model is larger than 2 GiB without external data");
+    }
+    NewFile place(to.string(), to.string());
+    const std::string made = place.make();
+    write_message(model_, made);
+    check(made);
+    if (data) {  // until here it was found under the name of its making
+      for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
+        for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
+          if (entry.key() == "location" && entry.value() == data->name())
+            entry.set_value(data_name.string());
+        }
+      }
+      write_message(model_, made);
+      data->commit();
+      result_.files.push_back(to.parent_path() / data_name);
+    }
+    try {
+      place.finish(made);
+    } catch (const Error&) {
+      if (data) data->undo();
+      throw;
+    }
+    sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
+    result_.files.insert(result_.files.begin(), to);
+  }
+
+  // What was wrong with the imported file already does not keep its weights from being written.
+  void check(const std::string& made) {
+    const auto complaint = [](const auto& model) -> std::string {
+      try {
+        onnx::checker::check_model(model);
+      } catch (const std::exception& error) {
+        return error.what();
+      }
+      return "";
+    };
+    const std::string now = complaint(made);
+    if (now.empty()) return;
+    const bool from_memory = file_.path().empty();
+    if (now != (from_memory ? complaint(*content_.model) : complaint(file_.path().string())))
+      refuse(file_.path(), "", "the changed model does not pass ONNX's checker", "", now);
+    if (!result_.note.empty()) result_.note += "\n";
+    result_.note += "ONNX's checker refuses the model, as it refuses the one it comes from: " + now;
+  }
+
+  static void refer(onnx::TensorProto& tensor, const std::string& location, std::uint64_t offset,
+                    std::uint64_t length) {
+    onnx::TensorProto reference;
+    reference.set_name(tensor.name());
+    reference.set_data_type(tensor.data_type());
+    *reference.mutable_dims() = tensor.dims();
+    reference.set_doc_string(tensor.doc_string());
+    reference.set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto add = [&](const char* key, std::string value) {
+      onnx::StringStringEntryProto& entry = *reference.add_external_data();
+      entry.set_key(key);
+      entry.set_value(std::move(value));
+    };
+    add("location", location);
+    add("offset", std::to_string(offset));
+    add("length", std::to_string(length));
+    tensor = std::move(reference);
+  }
+
+  const OnnxFile& file_;
+  const OnnxFile::Content& content_;
+  const OperatorSet& operators_;
+  const ExportOptions& options_;
+  onnx::ModelProto model_;
+  std::unordered_map<std::string, const HostTensor*> values_;
+  std::unordered_map<std::string, Role> roles_;
+  GrownTables tables_;                                   // without those that are another one
+  std::deque<HostTensor> zeros_;                         // of tables that were given no value
+  std::unordered_map<std::string, std::string> shared_;  // initializers that are an earlier one
+  std::unordered_set<std::string> first_of_;             // those earlier ones
+  ExportResult result_;
 };  // namespace
 
+}  // namespace
 }  // namespace importer
-}  // namespace tandem
 
 ExportResult export_graph(const OnnxFile& file, const OperatorSet& operators,
                           const std::vector<std::pair<std::string, HostTensor>>& values,

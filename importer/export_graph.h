@@ -22,6 +22,8 @@ struct ExportOptions {
   bool batch_outputs = true;
   /// What OnnxFile::metadata gives of the written model; what an earlier export had put there goes.
   std::map<std::string, std::string> metadata;
+  /// Refuses values that lack a parameter or a running statistic of the model.
+  bool all_states = false;
   /// How the model was imported (bindings, evaluator): freeing the batch imports it again.
   ImportOptions import;
   /// Tensors from this size on go into NAME.data beside the model, where the original had external

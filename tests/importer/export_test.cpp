@@ -72,7 +72,9 @@ TEST_P(ExportFixture, RoundTrip) {
   }
   ScratchFolder folder;
   const std::filesystem::path to = folder.path() / "trained.onnx";
-  const ExportResult written = export_graph(file, engine_operators(), values, to, with_import());
+  ExportOptions whole = with_import();
+  whole.all_states = true;
+  const ExportResult written = export_graph(file, engine_operators(), values, to, whole);
   EXPECT_EQ(written.note, "");
   EXPECT_TRUE(written.batch_is_free);
   ASSERT_EQ(written.files.size(), 1u);
@@ -103,6 +105,35 @@ INSTANTIATE_TEST_SUITE_P(All, ExportFixture,
                                            "conv_bn_dynamo.onnx", "conv_bn_torchscript.onnx",
                                            "resnet18_torchscript.onnx", "gpt_dynamo.onnx",
                                            "encoder_torchscript.onnx", "mlp_loss_dynamo.onnx"));
+
+// A model that grew after the training, or a checkpoint of another one: the file's own values would
+// pass for trained ones.
+TEST(Export, StatesWithoutTrainedValuesAreRefused) {
+  ModelMaker m;
+  m.input("x", {2, 4}).output("y").weight("first", {4, 3}).weight("second", {3, 5});
+  m.node("MatMul", {"x", "first"}, {"a"});
+  m.node("MatMul", {"a", "second"}, {"y"});
+  ScratchFolder folder;
+  const std::filesystem::path to = folder.path() / "trained.onnx";
+  ExportOptions options = with_import();
+  options.all_states = true;
+  const NamedTensors one{{"first", HostTensor({DType::float32, {4, 3}})}};
+  const auto message = [&](const NamedTensors& values) -> std::string {
+    try {
+      export_graph(m.file(), engine_operators(), values, to, options);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message(one), ::testing::AllOf(HasSubstr("no trained value"), HasSubstr("second")));
+  EXPECT_FALSE(std::filesystem::exists(to));
+  NamedTensors both = one;
+  both.emplace_back("second", HostTensor({DType::int32, {3, 5}}));
+  EXPECT_THAT(message(both), HasSubstr("type of the new value"));
+  both.back().second = HostTensor({DType::float32, {3, 5}});
+  EXPECT_EQ(message(both), "");
+}
 
 TEST(Export, FixedBatchBecomesFree) {
   ModelMaker m;
