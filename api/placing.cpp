@@ -171,7 +171,8 @@ const std::vector<Device*>& Placing::open_devices(Device& cpu,
   const bool only_cards =
       std::all_of(devices.begin() + 1, devices.end(),
                   [](const ResolvedDevice& device) { return device.use.starts_with(card_prefix); });
-  monitor->set_check_order(check_order_ || make_device_ || !only_cards);
+  // Whoever made the monitor may have switched it off already.
+  if (only_cards && !check_order_ && !make_device_) monitor->set_check_order(false);
   std::vector<std::unique_ptr<Device>> own;
   for (std::size_t d = 1; d < resolved_->devices.size(); ++d) {
     const ResolvedDevice& device = resolved_->devices[d];
