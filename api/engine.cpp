@@ -12,6 +12,7 @@
 #include "api/sample_loss.h"
 #include "api/table_rows.h"
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 #include "engine/training/check_integers.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/parameter_choice.h"
@@ -240,7 +241,7 @@ OpenOptions open_options(const RunConfig& config, const Graph& graph) {
     }
   }
   for (const LossTerm& term : config.loss.terms) {
-    if (term.kind != LossKind::softmax_cross_entropy) continue;
+    if (term.kind->labels.form != LabelForm::classes) continue;
     const NamedValue* input = graph.find_input(term.labels);
     const DType taken = input ? graph.type(input->value).dtype : DType::int64;
     options.integer_types[term.labels] = taken == DType::int32 ? DType::int32 : DType::int64;

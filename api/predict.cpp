@@ -44,7 +44,7 @@ PredictionForm form_of(const std::string& as) {
 /// The loss term that compares a value with labels, or null.
 const LossTerm* term_of(const RunConfig& config, const std::string& value) {
   for (const LossTerm& term : config.loss.terms) {
-    if (term.logits == value && term.kind != LossKind::sum_of_squares) return &term;
+    if (!term.labels.empty() && term.reads_value(value)) return &term;
   }
   return nullptr;
 }
@@ -53,8 +53,10 @@ const LossTerm* term_of(const RunConfig& config, const std::string& value) {
 std::vector<std::string> default_outputs(const RunConfig& config, const Graph& forward) {
   std::vector<std::string> names;
   for (const LossTerm& term : config.loss.terms) {
-    const bool again = std::find(names.begin(), names.end(), term.logits) != names.end();
-    if (term.kind != LossKind::sum_of_squares && !again) names.push_back(term.logits);
+    for (const std::string& value : term.values) {
+      const bool again = std::find(names.begin(), names.end(), value) != names.end();
+      if (!term.labels.empty() && !again) names.push_back(value);
+    }
   }
   if (!names.empty()) return names;
   std::string others;

@@ -12,7 +12,8 @@ namespace {
 
 ModelStructure structure_for(const RunConfig& config, const OnnxFile& file) {
   std::vector<std::string> values;
-  for (const LossTerm& term : config.loss.terms) values.push_back(term.logits);
+  for (const LossTerm& term : config.loss.terms)
+    values.insert(values.end(), term.values.begin(), term.values.end());
   return structure_of(file, values);
 }
 

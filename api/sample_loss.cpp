@@ -2,6 +2,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 
 namespace tandem::api {
 
@@ -32,15 +33,19 @@ FieldTypes guessed_fields(const RunConfig& config, const Graph& forward) {
   FieldTypes fields;
   for (const NamedValue& input : forward.inputs) fields[input.name] = forward.type(input.value);
   for (const LossTerm& term : config.loss.terms) {
-    const NamedValue* output = forward.find_output(term.logits);
-    const ValueId logits = output ? output->value : forward.find_value(term.logits);
-    if (!logits || term.labels.empty() || fields.contains(term.labels)) continue;
-    TensorType type = forward.type(logits);
-    if (term.kind == LossKind::softmax_cross_entropy && type.rank() > 1) {
-      type.dtype = DType::int64;
-      type.shape.pop_back();
+    const NamedValue* output = forward.find_output(term.values[0]);
+    const ValueId value = output ? output->value : forward.find_value(term.values[0]);
+    if (!value) continue;
+    const TensorType type = forward.type(value);
+    const TensorType one_a_sample{
+        type.dtype, Shape(type.shape.begin(), type.shape.begin() + (type.rank() > 0))};
+    TensorType labels = term.kind->labels.form == LabelForm::signs ? one_a_sample : type;
+    if (term.kind->labels.form == LabelForm::classes && type.rank() > 1) {
+      labels.dtype = DType::int64;
+      labels.shape.pop_back();
     }
-    fields[term.labels] = type;
+    if (!term.labels.empty()) fields.emplace(term.labels, labels);
+    if (!term.sample_weights.empty()) fields.emplace(term.sample_weights, one_a_sample);
   }
   return fields;
 }

@@ -133,8 +133,10 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
   const std::vector<LossTerm>& terms = config.loss.terms;
   const auto is_known = [&](const std::string& name) {
     return forward().find_input(name) != nullptr ||
-           std::any_of(terms.begin(), terms.end(),
-                       [&](const LossTerm& term) { return term.labels == name; });
+           std::any_of(terms.begin(), terms.end(), [&](const LossTerm& term) {
+             const std::vector<std::string> fields = term.fields();
+             return std::find(fields.begin(), fields.end(), name) != fields.end();
+           });
   };
   std::vector<Diagnostic> problems;
   for (const auto& [name, array] : feeds) {
@@ -142,7 +144,8 @@ void Session::Impl::refuse_unknown(const Feeds& feeds) {
     std::vector<std::string> known;
     for (const NamedValue& input : inputs) known.push_back(input.name);
     for (const LossTerm& term : terms) {
-      if (!term.labels.empty()) known.push_back(term.labels);
+      const std::vector<std::string> fields = term.fields();
+      known.insert(known.end(), fields.begin(), fields.end());
     }
     Diagnostic d;
     d.path = name;

@@ -8,6 +8,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/loss_keys.h"
 #include "engine/training/config/optimizer_options.h"
 
 namespace tandem::api {
@@ -57,21 +58,7 @@ constexpr std::string_view honoured[] = {
     "loss.output",
     "loss.terms",
     "loss.terms[]",
-    "loss.terms[].name",
-    "loss.terms[].kind",
-    "loss.terms[].logits",
-    "loss.terms[].labels",
-    "loss.terms[].predictions",
-    "loss.terms[].targets",
-    "loss.terms[].of",
-    "loss.terms[].weight",
-    "loss.terms[].reduction",
-    "loss.terms[].ignore_index",
-    "loss.terms[].class_weights",
-    "loss.terms[].class_weights[]",
-    "loss.terms[].label_smoothing",
-    "loss.terms[].pos_weight",
-    "loss.terms[].pos_weight[]",
+    "loss.terms[].name",  // and loss_keys()
 
     "optimizer",
     "optimizer.kind",
@@ -189,6 +176,11 @@ std::span<const std::string_view> session_keys() { return honoured; }
 
 bool session_honours(std::string_view pattern) {
   if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
+    return true;
+  // A Session builds every loss, so that it takes all keys of them.
+  const std::vector<KeyInfo>& of_losses = loss_keys();
+  if (std::any_of(of_losses.begin(), of_losses.end(),
+                  [&](const KeyInfo& key) { return key.path == pattern; }))
     return true;
   // Options of optimizers are part of the graph that a Session runs, lists of them as well.
   for (const std::string_view start : {"optimizer.groups[].", "optimizer."}) {

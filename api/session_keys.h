@@ -12,7 +12,7 @@
 namespace tandem::api {
 
 /// Paths of config_keys(). Options of an optimizer's group are not listed: they are honoured where
-/// the optimizer's own are.
+/// the optimizer's own are. Those of losses are not either: all of them are honoured.
 std::span<const std::string_view> session_keys();
 /// False for every key that is not listed there.
 bool session_honours(std::string_view pattern);

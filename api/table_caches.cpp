@@ -55,8 +55,10 @@ bool is_fixed(const Graph& pass, ValueId value) {
 /// Why the run itself needs the table as a whole, or "".
 std::string obstacle(const Graph& pass, const RunConfig& config, const State& table) {
   for (const LossTerm& term : config.loss.terms) {
-    if (pass.find_output(term.logits) == nullptr && pass.find_value(term.logits) == table.initial)
-      return "the loss term \"" + term.name + "\" reads all of it";
+    for (const std::string& value : term.values) {
+      if (pass.find_output(value) == nullptr && pass.find_value(value) == table.initial)
+        return "the loss term \"" + term.name + "\" reads all of it";
+    }
   }
   if (!is_trained(config, table)) return "";
   const UpdateChoice choice = choose_update(options_of(config, table));

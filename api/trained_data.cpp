@@ -299,7 +299,8 @@ std::vector<std::string> evaluated_fields(TrainedModel& trained) {
   std::vector<std::string> names;
   for (const NamedValue& input : trained.forward().inputs) names.push_back(input.name);
   for (const LossTerm& term : trained.config().loss.terms) {
-    if (!term.labels.empty()) names.push_back(term.labels);
+    const std::vector<std::string> fields = term.fields();
+    names.insert(names.end(), fields.begin(), fields.end());
   }
   return names;
 }

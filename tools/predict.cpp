@@ -38,8 +38,8 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       ->type_name("NAME");
   command
       ->add_option("--as", predict.as,
-                   "values, class or probability (default: probability for binary_cross_entropy, "
-                   "class and its probability for softmax_cross_entropy, else values)")
+                   "values, class or probability (default, by the loss: probability of binary "
+                   "logits, class and its probability of logits of classes, else values)")
       ->type_name("FORM");
   command
       ->add_option("--class-axis", predict.class_axis,

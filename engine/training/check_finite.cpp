@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/losses/loss_weights.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/window.h"
 #include "engine/training/divergence_cause.h"
@@ -57,17 +58,20 @@ bool keeps_nan(const RunConfig& config, const Graph& graph, const std::string& i
                        [&](const NamedValue& output) { return is_reached(output.value); });
   }
   return std::any_of(config.loss.terms.begin(), config.loss.terms.end(), [&](const LossTerm& term) {
-    const bool leaves_out = term.ignore_index || !term.class_weights.empty();
-    const NamedValue* output = graph.find_output(term.logits);
-    const ValueId value = output != nullptr ? output->value : graph.find_value(term.logits);
-    return !leaves_out && is_reached(value);
+    return !weighs_labels(term) &&
+           std::any_of(term.values.begin(), term.values.end(), [&](const std::string& name) {
+             const NamedValue* output = graph.find_output(name);
+             return is_reached(output != nullptr ? output->value : graph.find_value(name));
+           });
   });
 }
 
 bool is_read(const RunConfig& config, const Graph& graph, const std::string& field) {
   if (graph.find_input(field) != nullptr) return true;
-  return std::any_of(config.loss.terms.begin(), config.loss.terms.end(),
-                     [&](const LossTerm& term) { return term.labels == field; });
+  return std::any_of(config.loss.terms.begin(), config.loss.terms.end(), [&](const LossTerm& term) {
+    const std::vector<std::string> fields = term.fields();
+    return std::find(fields.begin(), fields.end(), field) != fields.end();
+  });
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/rows.h"
 #include "engine/training/config/config_value.h"
@@ -155,14 +157,24 @@ void check_look_up(const RunConfig& config, const std::vector<LookUp>& all, cons
   });
 }
 
-/// Labels of a binary cross entropy; probabilities between its two classes are fine.
-void check_binary_labels(const LossTerm& term, const DataSource& source,
-                         std::vector<Diagnostic>& problems) {
-  const int index = source.find_field(term.labels);
-  if (index < 0) return;
-  collect("a label of the loss term \"" + term.name + "\" (binary_cross_entropy)",
-          "labels are 0 for no and 1 for yes, or a probability between", problems,
-          [&] { source.check_numbers(index, 0, 1, "0 to 1"); });
+/// Labels and weights of a term that have a range whatever the model.
+void check_ranges(const LossTerm& term, const DataSource& source,
+                  std::vector<Diagnostic>& problems) {
+  const std::string of_term =
+      " of the loss term \"" + term.name + "\" (" + std::string(term.kind->name) + ")";
+  const auto check = [&](const std::string& field, double low, double high,
+                         const std::string& range, const char* what, const char* fix) {
+    const int index = source.find_field(field);
+    if (index < 0) return;
+    collect(what + of_term, fix, problems, [&] { source.check_numbers(index, low, high, range); });
+  };
+  if (term.kind->labels.form == LabelForm::zero_to_one)
+    check(term.labels, 0, 1, "0 to 1", "a label",
+          "labels are 0 for no and 1 for yes, or a probability between");
+  if (term.kind->labels.form == LabelForm::signs)
+    check(term.labels, -1, 1, "-1 to 1", "a label", "labels are -1 for no and 1 for yes");
+  check(term.sample_weights, 0, std::numeric_limits<double>::max(), "a finite number from 0 on",
+        "a weight", "a weight is 0 for a sample that does not count, 1 for one that does");
 }
 
 /// Labels of a loss inside the model.
@@ -233,16 +245,16 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source) {
   std::vector<Diagnostic> problems;
   for (const LossTerm& term : config.loss.terms) {
-    if (term.kind == LossKind::binary_cross_entropy) check_binary_labels(term, source, problems);
-    if (term.kind != LossKind::softmax_cross_entropy) continue;
-    const NamedValue* output = forward.find_output(term.logits);
+    check_ranges(term, source, problems);
+    if (term.kind->labels.form != LabelForm::classes) continue;
+    const NamedValue* output = forward.find_output(term.values[0]);
     const int field = source.find_field(term.labels);
     if (output == nullptr || field < 0) continue;
     const auto classes =
         class_count(forward.type(output->value).shape, source.fields()[field].sample);
     if (!classes) continue;
-    check_classes(source, term.labels, *classes, term.ignore_index,
-                  "a label is not a class of \"" + term.logits + "\"", problems);
+    check_classes(source, term.labels, *classes, term.integer("ignore_index"),
+                  "a label is not a class of \"" + term.values[0] + "\"", problems);
   }
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
   const std::vector<LookUp> all = look_ups(forward);

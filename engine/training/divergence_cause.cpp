@@ -8,6 +8,7 @@
 #include "engine/training/config/config_value.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/losses.h"
+#include "engine/training/weight_sums.h"
 
 namespace tandem {
 namespace {
@@ -96,30 +97,33 @@ std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSour
                                          const std::string& what) {
   std::vector<Diagnostic> found;
   for (const LossTerm& term : config.loss.terms) {
-    const int field = source.find_field(term.labels);
-    const bool weighs = !term.class_weights.empty() || term.ignore_index;
-    if (field < 0 || !weighs || term.reduction != Reduction::mean || samples.empty()) continue;
+    // A term reads its weights off labels, sample weights, or both; of the model's inputs, none.
+    const bool of_labels = weighs_labels(term);
+    const std::string& first = of_labels ? term.labels : term.sample_weights;
+    if (!has_weights(term) || source.find_field(first) < 0) continue;
+    if (term.reduction == Reduction::sum || samples.empty()) continue;
     double sum = 0;
     for (std::size_t at = 0; at < samples.size() && sum == 0; at += piece) {
       const auto some = samples.subspan(at, std::min(piece, samples.size() - at));
-      HostTensor labels(
-          field_types(source, static_cast<std::int64_t>(some.size())).at(term.labels));
       try {
-        source.fill(field, some, nullptr, labels.data());
+        sum += weight_sum(term, source, some);
       } catch (const Error&) {
         continue;
       }
-      sum += label_weight_sum(term, labels);
     }
     if (sum != 0) continue;
-    const std::string key = term.class_weights.empty() ? "ignore_index" : "class_weights";
-    Diagnostic d = at(term.where, "loss." + term.name,
-                      "the weighted mean over " + what + " is 0 / 0: " +
-                          (term.class_weights.empty() ? "ignore_index leaves out all of them"
-                                                      : "the class weights of all of them are 0"));
-    d.expected = "a label that counts";
-    d.got = key + (term.class_weights.empty() ? " = " + std::to_string(*term.ignore_index)
-                                              : " with zeros");
+    const bool of_classes = term.options.contains("class_weights");
+    const std::string key = of_classes  ? "class_weights"
+                            : of_labels ? "ignore_index"
+                                        : "sample_weights";
+    const std::string why = of_classes  ? "the class weights of all of them are 0"
+                            : of_labels ? "ignore_index leaves out all of them"
+                                        : "the sample weights of all of them are 0";
+    Diagnostic d =
+        at(term.where, "loss." + term.name, "the weighted mean over " + what + " is 0 / 0: " + why);
+    d.expected = of_labels ? "a label that counts" : "a sample that counts";
+    d.got = key + (!of_classes && of_labels ? " = " + std::to_string(*term.integer("ignore_index"))
+                                            : " with zeros");
     d.fix = "use a larger batch_size, reduction = \"sum\", or other " + key;
     found.push_back(std::move(d));
   }

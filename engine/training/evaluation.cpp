@@ -6,29 +6,18 @@
 #include <numeric>
 
 #include "engine/graph/error.h"
-#include "engine/training/config/config_names.h"
 #include "engine/training/metrics.h"
 #include "engine/training/reported_ids.h"
+#include "engine/training/weight_sums.h"
 
 namespace tandem {
 namespace {
 
 const LossTerm* term_for(const RunConfig& config, const MetricKind& metric) {
   for (const LossTerm& term : config.loss.terms) {
-    if (metric.fits(term.kind)) return &term;
+    if (metric.fits(*term.kind)) return &term;
   }
   return nullptr;
-}
-
-/// "a term of kind mse or binary_cross_entropy"
-std::string fitting_terms(const MetricKind& metric) {
-  std::string text;
-  for (const std::optional<LossKind>& kind : metric.terms) {
-    if (!kind) continue;
-    text += text.empty() ? "a term of kind " : " or ";
-    text += choice_name(*kind);
-  }
-  return text;
 }
 
 /// A configured metric and the loss term whose value and labels it takes.
@@ -113,7 +102,7 @@ void check_metrics(const RunConfig& config) {
     Diagnostic d;
     d.file = config.file;
     d.message = "eval.metrics: \"" + metric + "\" needs a loss term that names logits and labels";
-    d.expected = fitting_terms(kind);
+    d.expected = "a term of kind " + losses_with(kind.scores);
     d.got = config.loss.terms.empty() ? "no [loss] terms" : "none";
     d.fix = "give the loss in [loss] terms";
     problems.push_back(std::move(d));
@@ -198,13 +187,9 @@ void Evaluation::Impl::sum_denominators() {
     const LossTerm& term =
         *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
                       [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
-    const int field = source->find_field(term.labels);
-    const TensorType type = field_types(*source, 1).at(term.labels);
-    HostTensor label(type);
-    for (std::int64_t i = 0; i < source->samples(); ++i) {
-      source->fill(field, std::span(&i, 1), nullptr, label.data());
-      sum += label_weight_sum(term, label);
-    }
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(source->samples()));
+    std::iota(samples.begin(), samples.end(), 0);
+    sum = weight_sum(term, *source, samples);
   }
 }
 
@@ -246,8 +231,8 @@ std::vector<std::pair<std::string, double>> Evaluation::run(
       terms[name] += *static_cast<const float*>(bound.program->output(output, pass->ticket));
     }
     for (const MetricOfTerm& m : metrics) {
-      m.metric->add(my.made(bound, m.term->logits, pass->ticket),
-                    my.fed(bound, m.term->labels, pass->ticket), m.term->ignore_index);
+      m.metric->add(my.made(bound, m.term->values[0], pass->ticket),
+                    my.fed(bound, m.term->labels, pass->ticket), m.term->integer("ignore_index"));
     }
     loader.release(pass->ticket);
     done += pass->count;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/graph/host_tensor.h"
-#include "engine/training/config/run_config.h"
+#include "engine/losses/loss.h"
 
 namespace tandem {
 
@@ -110,11 +110,11 @@ struct MetricKind {
   Better better = Better::smaller;
   /// Makes one; null for "loss", which comes of the evaluation's passes.
   std::unique_ptr<Metric> (*make)() = nullptr;
-  /// The loss terms whose value and labels it takes.
-  std::optional<LossKind> terms[2] = {};
+  /// What the first value of a loss term has to be, for the metric to take it and the labels.
+  unsigned scores = other_scores;
   std::string_view labels = "";  // that it is defined for, where not for all: for messages
 
-  bool fits(LossKind term) const { return terms[0] == term || terms[1] == term; }
+  bool fits(const LossKind& loss) const { return (scores & loss.scores) != 0; }
 };
 
 template <class M>
@@ -123,23 +123,13 @@ std::unique_ptr<Metric> make_metric() {
 }
 
 inline constexpr MetricKind metric_kinds[] = {
-    {"accuracy",
-     Better::larger,
-     make_metric<Accuracy>,
-     {LossKind::softmax_cross_entropy, LossKind::binary_cross_entropy}},
-    {"auc",
-     Better::larger,
-     make_metric<AreaUnderCurve>,
-     {LossKind::binary_cross_entropy},
-     "labels of both classes"},
+    {"accuracy", Better::larger, make_metric<Accuracy>, class_scores | binary_scores},
+    {"auc", Better::larger, make_metric<AreaUnderCurve>, binary_scores, "labels of both classes"},
     {"calibration",  // best near 1
-     Better::neither,
-     make_metric<Calibration>,
-     {LossKind::binary_cross_entropy},
-     "positive labels"},
-    {"log_loss", Better::smaller, make_metric<LogLoss>, {LossKind::binary_cross_entropy}},
+     Better::neither, make_metric<Calibration>, binary_logits, "positive labels"},
+    {"log_loss", Better::smaller, make_metric<LogLoss>, binary_logits},
     {"loss", Better::smaller},
-    {"mse", Better::smaller, make_metric<MeanSquaredError>, {LossKind::mse}},
+    {"mse", Better::smaller, make_metric<MeanSquaredError>, number_scores},
 };
 
 /// Of a name that is in the table.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 
 namespace tandem {
 namespace {
@@ -36,8 +37,10 @@ DType given_out(DType dtype) {
 PredictedValue::PredictedValue(const std::string& name, const TensorType& type,
                                const LossTerm* term, PredictionForm form, int class_axis)
     : sample_(type.shape.begin() + 1, type.shape.end()) {
-  const bool binary = term != nullptr && term->kind == LossKind::binary_cross_entropy;
-  const bool classes = term != nullptr && term->kind == LossKind::softmax_cross_entropy;
+  const unsigned scores = term != nullptr ? term->kind->scores : other_scores;
+  const bool only_class = form == PredictionForm::classes;
+  const bool binary = (scores & (only_class ? binary_scores : binary_logits)) != 0;
+  const bool classes = (scores & (only_class ? class_scores : class_logits)) != 0;
   if (form == PredictionForm::values ||
       (form == PredictionForm::automatic && !binary && !classes)) {
     add(name, given_out(type.dtype), Made::value, false);
@@ -45,8 +48,9 @@ PredictedValue::PredictedValue(const std::string& name, const TensorType& type,
   }
   if (!binary && !classes) {
     refuse(name, "no loss term says what is probable here",
-           "the logits of a binary_cross_entropy or softmax_cross_entropy term", "",
-           "give the values out: --as values");
+           "the logits of a term of kind " + losses_with(only_class ? binary_scores | class_scores
+                                                                    : binary_logits | class_logits),
+           "", "give the values out: --as values");
   }
   if (binary) {
     const bool sign = form == PredictionForm::classes;

@@ -23,11 +23,12 @@ struct PredictedArray {
   TensorType sample;  // without the axis of the samples
 };
 
-/// One value of the graph on its way out. With x the value of a binary_cross_entropy term, the
-/// probability is 1 / (1 + exp(-x)), and the class is 1 where x > 0. With logits of a
-/// softmax_cross_entropy term, the probability of a class is its share in the softmax over the axis
-/// of the classes, and the class is the first one with the greatest logit. All of it is computed in
-/// double precision.
+/// One value of the graph on its way out, by the scores that its loss says it is. With x a binary
+/// logit, the probability is 1 / (1 + exp(-x)); of binary scores, the class is 1 where x > 0. With
+/// logits of classes, the probability of a class is its share in the softmax over the axis of the
+/// classes; of class scores, the class is the first one with the greatest score. All of it is
+/// computed in double precision. Scores that are no logits are given out as they are, unless their
+/// class is asked for.
 class PredictedValue {
  public:
   /// `term`: the loss term that takes the value; may be null. `class_axis`: where the classes are,

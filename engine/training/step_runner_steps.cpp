@@ -7,6 +7,7 @@
 #include "engine/training/evaluation.h"
 #include "engine/training/reported_ids.h"
 #include "engine/training/step_runner_state.h"
+#include "engine/training/weight_sums.h"
 
 namespace tandem {
 
@@ -18,15 +19,13 @@ const LossTerm& StepRunner::Impl::term(const std::string& name) const {
   return config.loss.terms[0];
 }
 
-/// Sum of label weights over all samples of the step that starts with `first`.
+/// Sum of weights over all samples of the step that starts with `first`.
 double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) const {
   const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
   const std::vector<std::int64_t> order =
       epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
   const std::span<const std::int64_t> samples(order.data() + first.start.sample, first.step_count);
-  HostTensor labels(field_types(*source, first.step_count).at(term.labels));
-  source->fill(source->find_field(term.labels), samples, nullptr, labels.data());
-  return label_weight_sum(term, labels);
+  return weight_sum(term, *source, samples);
 }
 
 void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor,

@@ -250,9 +250,9 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
 
 Graph keep_named_values(Graph forward, const RunConfig& config) {
   for (const LossTerm& term : config.loss.terms) {
-    if (forward.find_output(term.logits) != nullptr) continue;
-    if (const ValueId value = forward.find_value(term.logits)) {
-      forward.outputs.push_back({term.logits, value});
+    for (const std::string& name : term.values) {
+      if (forward.find_output(name) != nullptr) continue;
+      if (const ValueId value = forward.find_value(name)) forward.outputs.push_back({name, value});
     }
   }
   return forward;

@@ -216,8 +216,8 @@ struct PredictOptions : TrainedOptions {
   std::string to = "-";  // .tsv, .csv, .npy, .npz; "-": standard output, tab separated
   /// Outputs or other values of the model; none: what the loss terms compare with labels.
   std::vector<std::string> outputs;
-  /// "": probability where the loss is binary_cross_entropy, class and its probability where it is
-  /// softmax_cross_entropy, else values; or "values", "class", "probability" (of all classes).
+  /// "": probability where the loss takes binary logits, class and its probability where it takes
+  /// logits of classes, else values; or "values", "class", "probability" (of all classes).
   std::string as;
   int class_axis = -1;     // of logits with more than two axes; the samples are axis 0
   std::int64_t batch = 0;  // samples a pass; 0: as in training

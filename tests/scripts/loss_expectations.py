@@ -2,8 +2,9 @@
 
     python tests/scripts/loss_expectations.py
 
-A case holds the term as it stands in train.toml, the model's value, the labels, the loss and the gradient of
-the value, computed in float64 from float32 inputs. PyTorch 2.15.0 made the committed file.
+A case holds the term's kind and options as they stand in train.toml, the model's values, the labels, weights of
+samples, the loss and the gradients of the values, computed in float64 from float32 inputs. PyTorch 2.15.0 made the
+committed file.
 """
 import json
 import pathlib
@@ -27,20 +28,25 @@ def classes_of(shape, count, k=0):
     return ((5 * index + k) % count).reshape(shape)
 
 
-def keep(name, term, x, labels, loss):
-    """`loss` maps a float64 value to a scalar; `term` is the inline table without name and value."""
-    x = x.clone().requires_grad_()
-    value = loss(x)
-    value.backward()
-    dtype = {torch.int64: "int64", torch.int32: "int32"}.get(labels.dtype, "float32")
-    cases.append({
-        "name": name,
-        "term": term,
-        "value": {"shape": list(x.shape), "numbers": x.detach().flatten().tolist()},
-        "labels": {"shape": list(labels.shape), "dtype": dtype, "numbers": labels.flatten().tolist()},
-        "loss": value.item(),
-        "gradient": x.grad.flatten().tolist(),
-    })
+def tensor(t):
+    dtype = {torch.int64: "int64", torch.int32: "int32"}.get(t.dtype, "float32")
+    return {"shape": list(t.shape), "dtype": dtype, "numbers": t.flatten().tolist()}
+
+
+def keep(name, term, x, labels, loss, weights=None):
+    """`loss` maps float64 values to a scalar; `term` is KIND or KIND, options. x: a value, or a list of them."""
+    values = [v.clone().requires_grad_() for v in (x if isinstance(x, list) else [x])]
+    result = loss(*values)
+    result.backward()
+    kind, comma, options = term.partition(",")
+    case = {"name": name, "kind": kind, "options": comma + options}
+    case["values"] = [{**tensor(v.detach()), "gradient": v.grad.flatten().tolist()} for v in values]
+    if labels is not None:
+        case["labels"] = tensor(labels)
+    if weights is not None:
+        case["weights"] = tensor(weights)
+        case["options"] += ', sample_weights = "weights"'
+    cases.append({**case, "loss": result.item()})
 
 
 def cross_entropy(name, options, x, labels, **settings):
@@ -56,7 +62,7 @@ def cross_entropy(name, options, x, labels, **settings):
             return F.cross_entropy(x.reshape(-1, x.shape[-1]), y.reshape(-1), **settings)
         return F.cross_entropy(x, y, **settings)
 
-    keep(name, f'kind = "softmax_cross_entropy"{options}', x, labels, loss)
+    keep(name, f"softmax_cross_entropy{options}", x, labels, loss)
 
 
 def cross_entropies():
@@ -104,13 +110,13 @@ def cross_entropies():
     cross_entropy("ce_classes_on_axis_1_weights", ", class_weights = [1.0, 3.0, 0.5]", image, pixels,
                   weight=torch.tensor([1.0, 3.0, 0.5], dtype=torch.float64))
     # One-hot integers go Tandem's way of probabilities.
-    keep("ce_one_hot_int64", 'kind = "softmax_cross_entropy"', x, one_hot, lambda x: F.cross_entropy(x, y))
-    keep("ce_weight", 'kind = "softmax_cross_entropy", weight = 2.5', x, y, lambda x: 2.5 * F.cross_entropy(x, y))
+    keep("ce_one_hot_int64", "softmax_cross_entropy", x, one_hot, lambda x: F.cross_entropy(x, y))
+    keep("ce_weight", "softmax_cross_entropy, weight = 2.5", x, y, lambda x: 2.5 * F.cross_entropy(x, y))
 
 
 def squared_errors():
     def mse(name, options, x, target, **settings):
-        keep(name, f'kind = "mse"{options}', x, target,
+        keep(name, f"mse{options}", x, target,
              lambda x: F.mse_loss(x, target.double().reshape(x.shape), **settings))
 
     x = pattern((4, 3))
@@ -123,7 +129,7 @@ def squared_errors():
 
 def binary_cross_entropies():
     def bce(name, options, x, z, **settings):
-        keep(name, f'kind = "binary_cross_entropy"{options}', x, z,
+        keep(name, f"binary_cross_entropy{options}", x, z,
              lambda x: F.binary_cross_entropy_with_logits(x, z.double().reshape(x.shape), **settings))
 
     x, z = pattern((6,), 1) * 3, classes_of((6,), 2)

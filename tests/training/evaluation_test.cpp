@@ -43,7 +43,7 @@ double whole_loss(const OperatorSet& operators, const RunConfig& config, const D
   }
   const auto found = testing::evaluate(
       graph, feeds, {graph.find_output("loss")->value, graph.find_output("logits")->value});
-  accuracy.add(found[1], feeds.back().second, config.loss.terms[0].ignore_index);
+  accuracy.add(found[1], feeds.back().second, config.loss.terms[0].integer("ignore_index"));
   return found[0].as<float>()[0];
 }
 

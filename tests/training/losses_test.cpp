@@ -33,11 +33,19 @@ LossConfig loss_of(const std::string& terms) {
   return parse_run_config(text, "/folder/train.toml").loss;
 }
 
-std::string term_text(const std::string& options) {
-  const bool squares = options.find("\"mse\"") != std::string::npos;
-  const std::string names = squares ? R"(predictions = "value", targets = "labels")"
-                                    : R"(logits = "value", labels = "labels")";
-  return R"({ name = "loss", )" + options + ", " + names + " }";
+std::string value_name(std::size_t index) {
+  return index == 0 ? "value" : "value" + std::to_string(index);
+}
+
+/// A term with the names that its kind reads: "value" (then "value1", ..) and "labels".
+std::string term_text(const std::string& kind, const std::string& options = "") {
+  const LossKind& loss = *find_loss(kind);
+  std::string text = "{ name = \"loss\", kind = \"" + kind + "\"" + options;
+  for (std::size_t i = 0; i < loss.values.size(); ++i)
+    text += ", " + std::string(loss.values[i].key) + " = \"" + value_name(i) + "\"";
+  if (loss.labels.form != LabelForm::none)
+    text += ", " + std::string(loss.labels.key) + " = \"labels\"";
+  return text + " }";
 }
 
 HostTensor tensor_of(const Json& json) {
@@ -58,21 +66,46 @@ HostTensor rows(const HostTensor& tensor, std::int64_t begin, std::int64_t count
   return part;
 }
 
+/// What a term reads: the batch is axis 0 of all of them.
+struct Operands {
+  std::vector<HostTensor> values;
+  std::vector<std::pair<std::string, HostTensor>> fields;  // labels, weights
+
+  Operands part(std::int64_t begin, std::int64_t count) const {
+    Operands result;
+    for (const HostTensor& value : values) result.values.push_back(rows(value, begin, count));
+    for (const auto& [name, field] : fields)
+      result.fields.emplace_back(name, rows(field, begin, count));
+    return result;
+  }
+  const HostTensor* find(const std::string& field) const {
+    for (const auto& [name, tensor] : fields) {
+      if (name == field) return &tensor;
+    }
+    return nullptr;
+  }
+};
+
 struct LossGraph {
   Graph graph;
   Loss loss;
-  ValueId gradient;  // of the value
+  std::vector<ValueId> gradients;  // of the values
 };
 
-LossGraph loss_graph(const LossConfig& config, const TensorType& value, const TensorType& labels,
+LossGraph loss_graph(const LossConfig& config, const Operands& operands,
                      const StepSamples& samples) {
   GraphBuilder g(operators());
-  const ValueId x = g.input("value", value);
-  g.output("value", x);
+  std::vector<ValueId> values;
+  for (std::size_t i = 0; i < operands.values.size(); ++i) {
+    values.push_back(g.input(value_name(i), operands.values[i].type()));
+    g.output(value_name(i), values.back());
+  }
+  FieldTypes fields;
+  for (const auto& [name, tensor] : operands.fields) fields[name] = tensor.type();
   LossGraph made;
-  made.loss = add_loss(g, config, {{"labels", labels}}, samples);
+  made.loss = add_loss(g, config, fields, samples);
   const GradientSeed seed{made.loss.total, g.scalar(1, DType::float32)};
-  made.gradient = add_gradients(g, {&seed, 1}, {&x, 1})[0];
+  made.gradients = add_gradients(g, {&seed, 1}, values);
   made.graph = g.finish();
   verify(made.graph);
   return made;
@@ -80,28 +113,36 @@ LossGraph loss_graph(const LossConfig& config, const TensorType& value, const Te
 
 struct Computed {
   double loss = 0;
-  std::vector<float> gradient;
+  std::vector<std::vector<float>> gradients;  // of the values
 };
 
 /// One optimizer step in passes of `pass` samples; denominators are fed where the graph asks for
 /// them.
-Computed compute(const LossConfig& config, const HostTensor& value, const HostTensor& labels,
-                 std::int64_t pass) {
-  const std::int64_t step = value.shape()[0];
+Computed compute(const LossConfig& config, const Operands& operands, std::int64_t pass) {
+  const std::int64_t step = operands.values[0].shape()[0];
   Computed result;
+  result.gradients.resize(operands.values.size());
   for (std::int64_t done = 0; done < step; done += pass) {
     const std::int64_t count = std::min(pass, step - done);
-    const HostTensor x = rows(value, done, count), y = rows(labels, done, count);
-    const LossGraph made = loss_graph(config, x.type(), y.type(), {count, step});
-    std::vector<std::pair<std::string, HostTensor>> feeds{{"value", x}, {"labels", y}};
+    const Operands part = operands.part(done, count);
+    const LossGraph made = loss_graph(config, part, {count, step});
+    std::vector<std::pair<std::string, HostTensor>> feeds = part.fields;
+    for (std::size_t i = 0; i < part.values.size(); ++i)
+      feeds.emplace_back(value_name(i), part.values[i]);
     for (const FedDenominator& fed : made.loss.denominators) {
       EXPECT_EQ(fed.term, "loss");
-      const double sum = label_weight_sum(config.terms[0], labels);
+      const double sum =
+          weight_sum(config.terms[0], operands.find("labels"), operands.find("weights"));
       feeds.emplace_back(fed.input, HostTensor::from<float>({}, {static_cast<float>(sum)}));
     }
-    const auto found = testing::evaluate(made.graph, feeds, {made.loss.total, made.gradient});
-    result.loss += found[0].as<float>()[0];
-    for (const float dx : found[1].as<float>()) result.gradient.push_back(dx);
+    std::vector<ValueId> wanted = made.gradients;
+    wanted.push_back(made.loss.total);
+    const auto found = testing::evaluate(made.graph, feeds, wanted);
+    result.loss += found.back().as<float>()[0];
+    for (std::size_t i = 0; i < part.values.size(); ++i) {
+      const auto dx = found[i].as<float>();
+      result.gradients[i].insert(result.gradients[i].end(), dx.begin(), dx.end());
+    }
   }
   return result;
 }
@@ -115,15 +156,23 @@ class LossTest : public ::testing::TestWithParam<Json> {
  protected:
   void expect(std::int64_t pass) {
     const Json& c = GetParam();
-    const LossConfig config = loss_of(term_text(c["term"]));
-    const HostTensor value = tensor_of(c["value"]), labels = tensor_of(c["labels"]);
-    const Computed found = compute(config, value, labels, pass > 0 ? pass : value.shape()[0]);
+    const LossConfig config = loss_of(term_text(c["kind"], c["options"]));
+    Operands operands;
+    for (const Json& value : c["values"]) operands.values.push_back(tensor_of(value));
+    for (const char* field : {"labels", "weights"}) {
+      if (c.contains(field)) operands.fields.emplace_back(field, tensor_of(c[field]));
+    }
+    const Computed found =
+        compute(config, operands, pass > 0 ? pass : operands.values[0].shape()[0]);
     const double loss = c["loss"];
     EXPECT_NEAR(found.loss, loss, 2e-6 * std::max(1.0, std::abs(loss)));
-    const auto gradient = c["gradient"].get<std::vector<double>>();
-    ASSERT_EQ(found.gradient.size(), gradient.size());
-    for (std::size_t i = 0; i < gradient.size(); ++i) {
-      EXPECT_NEAR(found.gradient[i], gradient[i], 2e-6 * std::max(1.0, std::abs(gradient[i]))) << i;
+    for (std::size_t v = 0; v < operands.values.size(); ++v) {
+      const auto gradient = c["values"][v]["gradient"].get<std::vector<double>>();
+      ASSERT_EQ(found.gradients[v].size(), gradient.size());
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        EXPECT_NEAR(found.gradients[v][i], gradient[i], 2e-6 * std::max(1.0, std::abs(gradient[i])))
+            << v << ", " << i;
+      }
     }
   }
 };
@@ -159,7 +208,7 @@ TEST(LossTermsTest, LabelsMayBeAnInputOfTheModel) {
   g.output("value", g.input("value", {DType::float32, {2, 3}}));
   const ValueId labels = g.input("labels", {DType::int64, {2}});
   g.output("labels_again", labels);
-  add_loss(g, loss_of(term_text(R"(kind = "softmax_cross_entropy")")), {}, {2, 2});
+  add_loss(g, loss_of(term_text("softmax_cross_entropy")), {}, {2, 2});
   EXPECT_EQ(g.graph().inputs.size(), 2u);
 }
 

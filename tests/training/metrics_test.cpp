@@ -167,15 +167,18 @@ TEST(BinaryMetricsTest, NotANumberIsNotHidden) {
 }
 
 TEST(MetricKindsTest, KnowTheirTerms) {
-  EXPECT_TRUE(metric_kind("accuracy").fits(LossKind::softmax_cross_entropy));
-  EXPECT_TRUE(metric_kind("accuracy").fits(LossKind::binary_cross_entropy));
-  EXPECT_FALSE(metric_kind("auc").fits(LossKind::softmax_cross_entropy));
-  EXPECT_FALSE(metric_kind("auc").fits(LossKind::mse));
-  EXPECT_TRUE(metric_kind("mse").fits(LossKind::mse));
+  const auto fits = [](const char* metric, const char* loss) {
+    return metric_kind(metric).fits(*find_loss(loss));
+  };
+  EXPECT_TRUE(fits("accuracy", "softmax_cross_entropy"));
+  EXPECT_TRUE(fits("accuracy", "binary_cross_entropy"));
+  EXPECT_FALSE(fits("auc", "softmax_cross_entropy"));
+  EXPECT_FALSE(fits("auc", "mse"));
+  EXPECT_TRUE(fits("mse", "mse"));
   EXPECT_EQ(metric_kind("loss").make, nullptr);
   for (const MetricKind& kind : metric_kinds) {
     EXPECT_EQ(&metric_kind(kind.name), &kind);
-    EXPECT_EQ(kind.make != nullptr, kind.terms[0].has_value()) << kind.name;
+    EXPECT_EQ(kind.make != nullptr, (kind.scores != other_scores)) << kind.name;
     if (kind.make == nullptr) continue;
     LabelSummary none;
     EXPECT_EQ(kind.make()->undefined(none) != "", kind.labels != "") << kind.name;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {
@@ -17,13 +18,13 @@ using ::testing::ElementsAre;
 using testing::error_of;
 using ::testing::HasSubstr;
 
-LossTerm term(LossKind kind) {
+LossTerm term(const char* kind) {
   LossTerm term;
-  term.kind = kind;
+  term.kind = find_loss(kind);
   return term;
 }
-const LossTerm binary = term(LossKind::binary_cross_entropy),
-               classes = term(LossKind::softmax_cross_entropy), mse = term(LossKind::mse);
+const LossTerm binary = term("binary_cross_entropy"), classes = term("softmax_cross_entropy"),
+               mse = term("mse");
 
 std::vector<HostTensor> converted(const HostTensor& value, const LossTerm* of, PredictionForm form,
                                   int axis = -1) {

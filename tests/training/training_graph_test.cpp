@@ -376,11 +376,11 @@ TEST_F(TrainingGraphTest, NamedValuesBecomeOutputs) {
   RunConfig config = testing::small_config("/folder");
   Graph forward = testing::small_network(operators_, 4);
   const std::string hidden = forward.value(forward.nodes[0].outputs[0]).name;
-  config.loss.terms[0].logits = hidden;
+  config.loss.terms[0].values[0] = hidden;
   const Graph kept = keep_named_values(forward, config);
   EXPECT_NE(kept.find_output(hidden), nullptr);
   EXPECT_EQ(kept.outputs.size(), 2u);
-  config.loss.terms[0].logits = "logits";
+  config.loss.terms[0].values[0] = "logits";
   EXPECT_EQ(keep_named_values(forward, config).outputs.size(), 1u);
 }
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/training/config/config_names.h"
+#include "engine/training/config/loss_keys.h"
 #include "engine/training/config/optimizer_options.h"
 #include "engine/training/metrics.h"
 
@@ -91,27 +92,8 @@ constexpr KeyInfo table_of_keys[] = {
      "which output of the graph is the loss, where terms are left out and it has several outputs"},
     {"loss.terms", list, "[]", "", "", "the loss is the weighted sum of these"},
     {"loss.terms[]", table, "", "", "", "one term"},
-    {"loss.terms[].name", string, "(the kind)", "", "", "its name in metrics and selectors"},
-    {"loss.terms[].kind", string, "required", joined_names<loss_kinds>, "", "the formula"},
-    {"loss.terms[].logits", string, "", "", "",
-     "value of the graph (cross entropies); never the output of a Softmax or Sigmoid"},
-    {"loss.terms[].labels", string, "", "", "",
-     "data field (cross entropies): class numbers or one-hot; 0 to 1 for binary_cross_entropy"},
-    {"loss.terms[].predictions", string, "", "", "", "value of the graph (mse)"},
-    {"loss.terms[].targets", string, "", "", "", "data field (mse)"},
-    {"loss.terms[].of", string, "", "", "", "value of the graph (sum_of_squares)"},
-    {"loss.terms[].weight", number, "1.0", "", "", "factor of this term"},
-    {"loss.terms[].reduction", string, "\"mean\"", joined_names<reductions>, "", "over the batch"},
-    {"loss.terms[].ignore_index", integer, "", "", "",
-     "label that does not count (softmax_cross_entropy)"},
-    {"loss.terms[].class_weights", list, "", "", "", "one weight a class (softmax_cross_entropy)"},
-    {"loss.terms[].class_weights[]", number, "", "", "", "weight of this class", 0},
-    {"loss.terms[].label_smoothing", number, "0.0", "", "",
-     "part of the label spread over all classes (softmax_cross_entropy)", 0, 1},
-    {"loss.terms[].pos_weight", number | list, "1.0", "", "",
-     "weight of positive labels, one or one a class (binary_cross_entropy)", 0},
-    {"loss.terms[].pos_weight[]", number, "", "", "", "weight of this class", 0},
-    {"loss.terms[].sample_weights", string, "", "", "*", "data field with one weight a sample"},
+    {"loss.terms[].name", string, "(the kind)", "", "",
+     "its name in metrics and selectors"},  // loss_keys() follow
 
     {"optimizer", table, "required", "", "", "how parameters are updated; formulas as in PyTorch"},
     {"optimizer.kind", string, "required", joined_names<optimizer_kinds>, "rmsprop",
@@ -301,6 +283,10 @@ std::vector<KeyInfo> all_keys() {
   std::vector<KeyInfo> keys;
   for (const KeyInfo& key : table_of_keys) {
     keys.push_back(key);
+    if (key.path == "loss.terms[].name") {
+      const std::vector<KeyInfo>& of_terms = loss_keys();
+      keys.insert(keys.end(), of_terms.begin(), of_terms.end());
+    }
     if (key.path != "optimizer.groups[].kind") continue;
     for (const std::string_view option : options) {  // a group takes every option
       const auto* base = std::find_if(

@@ -33,15 +33,10 @@ inline constexpr NamedChoice<StorageKind> storage_kinds[] = {
     {StorageKind::float32, "float32"},
     {StorageKind::split_bfloat16, "split_bfloat16"},
 };
-inline constexpr NamedChoice<LossKind> loss_kinds[] = {
-    {LossKind::softmax_cross_entropy, "softmax_cross_entropy"},
-    {LossKind::mse, "mse"},
-    {LossKind::binary_cross_entropy, "binary_cross_entropy"},
-    {LossKind::sum_of_squares, "sum_of_squares"},
-};
 inline constexpr NamedChoice<Reduction> reductions[] = {
     {Reduction::mean, "mean"},
     {Reduction::sum, "sum"},
+    {Reduction::batchmean, "batchmean"},
 };
 inline constexpr NamedChoice<OptimizerKind> optimizer_kinds[] = {
     {OptimizerKind::sgd, "sgd"},         {OptimizerKind::adam, "adam"},
@@ -83,7 +78,6 @@ constexpr std::span<const NamedChoice<InitKind>> choices_of(InitKind) { return i
 constexpr std::span<const NamedChoice<StorageKind>> choices_of(StorageKind) {
   return storage_kinds;
 }
-constexpr std::span<const NamedChoice<LossKind>> choices_of(LossKind) { return loss_kinds; }
 constexpr std::span<const NamedChoice<Reduction>> choices_of(Reduction) { return reductions; }
 constexpr std::span<const NamedChoice<OptimizerKind>> choices_of(OptimizerKind) {
   return optimizer_kinds;

@@ -10,6 +10,7 @@
 #include "engine/formats/files.h"
 #include "engine/formats/paths.h"
 #include "engine/training/config/config_reader.h"
+#include "engine/training/config/loss_keys.h"
 
 namespace tandem {
 namespace {
@@ -128,52 +129,6 @@ void refuse_unless_overridden(const TableReader& table, const std::string& kind,
 void require_key(const TableReader& table, std::string_view key, const std::string& kind) {
   if (table.find(key)) return;
   table.report(table.where(), key, "this key is missing: " + kind + " needs it", "string");
-}
-
-void read_loss(const TableReader& root, LossConfig& to) {
-  const TableReader table = root.table("loss");
-  if (!table.exists()) return;
-  to.where = table.where();
-  table.read("output", to.output);
-  std::set<std::string> names;
-  for (const TableReader& term : table.tables("terms")) {
-    LossTerm& loss = to.terms.emplace_back();
-    loss.where = term.where();
-    const ConfigValue* kind_value = term.valid("kind");
-    term.read("kind", loss.kind);
-    const std::string kind = kind_value ? kind_value->text : "";
-    loss.name = kind;
-    term.read("name", loss.name);
-    const bool squares = loss.kind == LossKind::mse;
-    const bool alone = loss.kind == LossKind::sum_of_squares;
-    const std::string_view input = squares ? "predictions" : alone ? "of" : "logits";
-    const std::string_view labels = squares ? "targets" : "labels";
-    term.read(input, loss.logits);
-    term.read(labels, loss.labels);
-    term.read("weight", loss.weight);
-    term.read("reduction", loss.reduction);
-    term.read("ignore_index", loss.ignore_index);
-    term.read("class_weights", loss.class_weights);
-    term.read("label_smoothing", loss.label_smoothing);
-    term.read("pos_weight", loss.pos_weight);
-    if (kind.empty()) continue;
-    require_key(term, input, kind);
-    if (!alone) require_key(term, labels, kind);
-    if (squares || alone) refuse_keys(term, kind, {"logits", "labels"});
-    if (!squares) refuse_keys(term, kind, {"predictions", "targets"});
-    if (!alone) refuse_keys(term, kind, {"of"});
-    if (loss.kind != LossKind::softmax_cross_entropy) {
-      refuse_keys(term, kind, {"ignore_index", "class_weights", "label_smoothing"});
-    }
-    if (loss.kind != LossKind::binary_cross_entropy) refuse_keys(term, kind, {"pos_weight"});
-    if (!names.insert(loss.name).second) {
-      term.report(term.where(), "name", "two terms have the same name", "", loss.name);
-    }
-  }
-  if (!to.output.empty() && !to.terms.empty()) {
-    table.report(table.where(), "output", "the graph has a loss of its own, or terms make one",
-                 "output or terms, not both");
-  }
 }
 
 // Lays the keys of a table over options that hold the defaults of the kind, or another table's

@@ -1,6 +1,7 @@
 // Writes a resolved configuration as TOML that reads back to an equal one.
 #include <string>
 
+#include "engine/losses/loss.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/config/optimizer_options.h"
@@ -127,26 +128,34 @@ void write_parameters(TomlWriter& out, const ParametersConfig& config) {
   write_items(out, "storage", items);
 }
 
+std::string option_text(const LossOption& option) {
+  if (const auto* list = std::get_if<std::vector<double>>(&option)) return numbers(*list);
+  if (const auto* whole = std::get_if<std::int64_t>(&option)) return std::to_string(*whole);
+  if (const auto* number = std::get_if<double>(&option)) return toml_number(*number);
+  if (const auto* flag = std::get_if<bool>(&option)) return *flag ? "true" : "false";
+  return toml_string(std::get<std::string>(option));
+}
+
 void write_loss(TomlWriter& out, const LossConfig& config) {
   if (config.terms.empty() && config.output.empty()) return;
   out.section("loss");
   out.add_text("output", config.output);
   std::vector<std::string> items;
   for (const LossTerm& term : config.terms) {
-    const bool squares = term.kind == LossKind::mse;
+    const LossKind& kind = *term.kind;
     Inline item;
-    item.add("name", term.name).add("kind", std::string(choice_name(term.kind)));
-    const bool alone = term.kind == LossKind::sum_of_squares;
-    item.add(squares ? "predictions" : alone ? "of" : "logits", term.logits);
-    if (!alone) item.add(squares ? "targets" : "labels", term.labels);
+    item.add("name", term.name).add("kind", std::string(kind.name));
+    for (std::size_t i = 0; i < kind.values.size(); ++i)
+      item.add(std::string(kind.values[i].key), term.values[i]);
+    if (kind.labels.form != LabelForm::none) item.add(std::string(kind.labels.key), term.labels);
+    if (!term.sample_weights.empty()) item.add("sample_weights", term.sample_weights);
     item.add("weight", term.weight);
     item.add("reduction", std::string(choice_name(term.reduction)));
-    if (term.ignore_index) item.raw("ignore_index", std::to_string(*term.ignore_index));
-    if (!term.class_weights.empty()) item.raw("class_weights", numbers(term.class_weights));
-    if (term.kind == LossKind::softmax_cross_entropy) {
-      item.add("label_smoothing", term.label_smoothing);
+    for (const LossOptionInfo& option : kind.options) {
+      const auto found = term.options.find(option.key);
+      if (found != term.options.end())
+        item.raw(std::string(option.key), option_text(found->second));
     }
-    if (!term.pos_weight.empty()) item.raw("pos_weight", numbers(term.pos_weight));
     items.push_back(item.finish());
   }
   write_items(out, "terms", items);

@@ -14,6 +14,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
+#include "engine/losses/loss.h"
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
 
@@ -143,13 +144,13 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_FALSE(c.parameters.load[0].missing_is_error);
   EXPECT_EQ(c.parameters.init[0].std, 0.01);
   ASSERT_EQ(c.loss.terms.size(), 3u);
-  EXPECT_EQ(c.loss.terms[0].ignore_index, -100);
-  EXPECT_EQ(c.loss.terms[0].class_weights, (std::vector<double>{1, 2.5}));
+  EXPECT_EQ(c.loss.terms[0].integer("ignore_index"), -100);
+  EXPECT_EQ(c.loss.terms[0].numbers("class_weights"), (std::vector<double>{1, 2.5}));
   EXPECT_EQ(c.loss.terms[1].name, "mse");
-  EXPECT_EQ(c.loss.terms[1].logits, "y");
+  EXPECT_EQ(c.loss.terms[1].values, std::vector<std::string>{"y"});
   EXPECT_EQ(c.loss.terms[1].labels, "t");
   EXPECT_EQ(c.loss.terms[1].reduction, Reduction::sum);
-  EXPECT_EQ(c.loss.terms[2].pos_weight, std::vector<double>{3});
+  EXPECT_EQ(c.loss.terms[2].numbers("pos_weight"), std::vector<double>{3});
   EXPECT_EQ(c.optimizer.base.beta1, 0.8);
   EXPECT_EQ(c.optimizer.base.eps, 1e-6);
   EXPECT_EQ(c.optimizer.base.epsilon_form, EpsilonForm::onnx);
@@ -199,7 +200,8 @@ TEST(RunConfig, TheResolvedFileReadsBackEqual) {
 TEST(RunConfig, OddTextsSurviveTheResolvedFile) {
   RunConfig config = parse(minimal, {"name=a\"b\\c"});
   config.model.bind["odd name.x"] = 3;
-  config.loss.terms.push_back({.name = "${HOME} $${x} \t$", .logits = "a", .labels = "ü"});
+  config.loss.terms.push_back(
+      {.name = "${HOME} $${x} \t$", .kind = find_loss("mse"), .values = {"a"}, .labels = "ü"});
   EXPECT_EQ(parse(to_toml(config)), config) << to_toml(config);
 }
 

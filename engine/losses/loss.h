@@ -1,0 +1,95 @@
+// A kind of loss as a value: its name, its keys, what it reads, and the graph that it builds.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/builder.h"
+#include "engine/training/config/config_keys.h"
+#include "engine/training/config/run_config.h"
+
+namespace tandem {
+
+class LossBuilder;
+
+/// What a loss expects of a value of the graph. Only outputs of Softmax, LogSoftmax and Sigmoid
+/// can be told apart from it.
+enum class ValueForm { numbers, logits, log_probabilities };
+
+/// A value of the graph that a loss reads, and the key that names it.
+struct LossValue {
+  std::string_view key;
+  std::string_view help;
+  ValueForm form = ValueForm::numbers;
+};
+
+enum class LabelForm {
+  none,
+  numbers,      // of the first value's shape
+  zero_to_one,  // of the first value's shape: 0 for no, 1 for yes, or a probability
+  signs,        // -1 or 1, one a sample
+  classes,      // integers; without the class axis of the first value
+};
+
+/// The data field that a loss compares with, and the key that names it.
+struct LossLabels {
+  LabelForm form = LabelForm::none;
+  std::string_view key;
+  std::string_view help;
+};
+
+/// What metrics and predictions may take the first value for; may be or-ed.
+enum Scores : unsigned {
+  other_scores = 0,
+  number_scores = 1,  // estimates of the labels
+  binary_scores = 2,  // above 0: yes
+  binary_logits = 4,  // whose sigmoid is the probability
+  class_scores = 8,   // the greatest tells the class
+  class_logits = 16,  // whose softmax has the probabilities
+};
+
+/// An option that a loss has besides those of every term.
+struct LossOptionInfo {
+  std::string_view key;
+  unsigned type = number_value;  // ValueTypes; with list_value its items are numbers
+  std::string_view fallback;     // TOML; "" or "(in words)": none
+  std::string_view help;
+  double low = -1e300, high = 1e300;
+  std::string_view allowed = "";    // "a|b|c" for strings
+  std::string_view item_help = "";  // of lists
+};
+
+/// A term of one pass, before it is reduced.
+struct Losses {
+  ValueId losses;         // those of a sample beside each other, samples in order
+  ValueId label_weights;  // in the shape of `losses`, which they are part of; unset: all 1
+  Shape positions = {};   // [batch, ..]: what `losses` was reshaped from; empty: as it is
+  bool has_batch = true;  // else every pass of a step has the same losses
+};
+
+struct LossKind {
+  std::string_view name;
+  std::string_view source;  // where the definition is from
+  std::string_view help;    // the formula, one line
+  std::vector<LossValue> values;
+  LossLabels labels = {};
+  std::vector<LossOptionInfo> options = {};
+  unsigned scores = other_scores;
+  bool sample_weights = true;  // the term may name a field with weights
+  /// Nothing where a mistake was reported.
+  std::optional<Losses> (*build)(LossBuilder&) = nullptr;
+};
+
+/// All kinds, in the order of the list in all_losses.cpp.
+std::span<const LossKind> all_losses();
+/// Null where there is no such kind.
+const LossKind* find_loss(std::string_view name);
+/// "a, b or c" of the kinds with one of these scores.
+std::string losses_with(unsigned scores);
+/// docs/losses.md: every kind with its formula, source, keys and defaults.
+std::string losses_markdown();
+
+}  // namespace tandem

@@ -1,0 +1,65 @@
+// What a loss builds its graph with: the term's values and labels, made to fit each other.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "engine/losses/loss.h"
+
+namespace tandem {
+
+Ints all_axes(std::size_t rank);
+
+/// Scores [N, C, d..] and integer labels [N, d..]: where the classes were on the last axis, all
+/// axes before it are N.
+struct ClassLabels {
+  ValueId scores, labels;
+  std::int64_t classes = 0;
+  Shape positions;  // of the labels as they came
+};
+
+class LossBuilder {
+ public:
+  LossBuilder(GraphBuilder& graph, const LossTerm& t, std::vector<ValueId> values_of_term,
+              ValueId labels_of_term, std::vector<Diagnostic>& problems)
+      : g(graph),
+        term(t),
+        values(std::move(values_of_term)),
+        labels(labels_of_term),
+        problems_(problems) {}
+
+  GraphBuilder& g;
+  const LossTerm& term;
+  const std::vector<ValueId> values;  // as the kind lists them
+  const ValueId labels;               // unset where the kind has none
+
+  /// Reports a mistake of the term; the caller gives up by returning nothing.
+  void fail(const std::string& message, std::string expected = "", std::string got = "",
+            std::string fix = "");
+
+  /// Whether all values have one shape, of this rank or more; reported where not.
+  bool same_shapes(std::size_t least_rank);
+  /// The labels in the type and shape of x, where those agree but for axes of length 1.
+  std::optional<ValueId> labels_like(ValueId x);
+  /// The labels as class numbers of these scores, the class axis being the last or axis 1.
+  std::optional<ClassLabels> class_labels(ValueId scores);
+  /// A list of numbers as a constant of this type; its axis is `axis` of `rank`.
+  ValueId along_axis(const std::vector<double>& numbers, std::size_t axis, std::size_t rank,
+                     DType dtype);
+
+  // Arithmetic with numbers.
+  ValueId times(ValueId x, double factor) { return g.mul(x, g.scalar(factor, g.dtype(x))); }
+  ValueId plus(ValueId x, double number) { return g.add(x, g.scalar(number, g.dtype(x))); }
+  ValueId one_minus(ValueId x) { return g.sub(g.scalar(1, g.dtype(x)), x); }
+  ValueId op(std::string_view name, ValueId x) { return g.add_node(name, {x}); }
+  ValueId clip(ValueId x, double low, double high);
+  ValueId power(ValueId x, double exponent);  // x itself for 1
+
+ private:
+  std::vector<Diagnostic>& problems_;
+};
+
+}  // namespace tandem

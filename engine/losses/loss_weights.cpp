@@ -1,0 +1,177 @@
+#include "engine/losses/loss_weights.h"
+
+#include <algorithm>
+
+namespace tandem {
+
+LossOptionInfo ignore_index_option() {
+  return {"ignore_index", integer_value, "", "label that does not count"};
+}
+
+LossOptionInfo class_weights_option() {
+  return {.key = "class_weights",
+          .type = list_value,
+          .help = "one weight a class; a mean divides by the sum of the weights",
+          .low = 0,
+          .item_help = "weight of this class"};
+}
+
+LossOptionInfo pos_weight_option() {
+  return {.key = "pos_weight",
+          .type = number_value | list_value,
+          .fallback = "(1)",
+          .help = "weight of positive labels, one or one a class",
+          .low = 0,
+          .item_help = "weight of this class"};
+}
+
+bool weighs_labels(const LossTerm& term) {
+  return term.options.contains("ignore_index") || term.options.contains("class_weights");
+}
+
+std::optional<ValueId> label_weights(LossBuilder& b, const ClassLabels& labels, bool with_classes) {
+  const std::vector<double> of_classes =
+      with_classes ? b.term.numbers("class_weights") : std::vector<double>{};
+  const std::optional<std::int64_t> ignored = b.term.integer("ignore_index");
+  if (!of_classes.empty() && static_cast<std::int64_t>(of_classes.size()) != labels.classes) {
+    b.fail("class_weights", std::to_string(labels.classes) + " numbers, one per class",
+           std::to_string(of_classes.size()));
+    return std::nullopt;
+  }
+  if (!ignored && of_classes.empty()) return ValueId{};
+  const ValueId weights =
+      of_classes.empty() ? ValueId{} : b.along_axis(of_classes, 0, 1, DType::float32);
+  return b.g.add_node("LabelWeights", {labels.labels, weights},
+                      {{"ignore_index", ignored.value_or(0)},
+                       {"ignore", std::int64_t{ignored.has_value()}},
+                       {"classes", labels.classes}});
+}
+
+std::optional<ValueId> pos_weight(LossBuilder& b, ValueId x) {
+  const std::vector<double> numbers = b.term.numbers("pos_weight");
+  if (numbers.empty()) return ValueId{};
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  if (count != 1 && (b.g.shape(x).empty() || b.g.shape(x).back() != count)) {
+    b.fail("pos_weight", "one number, or one per class", std::to_string(count) + " numbers");
+    return std::nullopt;
+  }
+  return b.along_axis(numbers, 0, 1, b.g.dtype(x));
+}
+
+namespace {
+
+/// The number of weights a sample, where they are [batch, ..], a beginning of the losses' shape.
+std::optional<std::int64_t> weights_a_sample(LossBuilder& b, const Shape& positions,
+                                             ValueId sample_weights) {
+  Shape given = b.g.shape(sample_weights);
+  while (given.size() > 1 && given.back() == 1) given.pop_back();
+  const bool fits = !given.empty() && given.size() <= positions.size() &&
+                    std::equal(given.begin(), given.end(), positions.begin());
+  if (!fits || b.g.dtype(sample_weights) == DType::boolean) {
+    b.fail("sample_weights: \"" + b.term.sample_weights + "\" does not fit the losses",
+           "numbers, one for each sample or position of " + to_string(positions),
+           to_string(b.g.type(sample_weights)));
+    return std::nullopt;
+  }
+  return element_count(given) / given[0];
+}
+
+ValueId sum_of(LossBuilder& b, ValueId x) {
+  return b.g.reduce_sum(x, all_axes(b.g.shape(x).size()), false);
+}
+
+/// The sum of all weights of the step, in the type of the losses. `weights` are the pass's, or
+/// unset; a fed denominator counts one for each weight of a sample that stands for `times` losses.
+ValueId denominator(LossBuilder& b, ValueId weights, double times, DType dtype,
+                    const StepSamples& samples, std::vector<FedDenominator>& fed) {
+  ValueId sum;
+  if (samples.whole()) {
+    sum = sum_of(b, weights);
+  } else {
+    const std::string input = "loss." + b.term.name + ".denominator";
+    sum = b.g.input(input, TensorType{DType::float32, {}});
+    fed.push_back({b.term.name, input});
+  }
+  if (times != 1) sum = b.times(sum, times);
+  return b.g.cast(sum, dtype);
+}
+
+}  // namespace
+
+std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weights,
+                               const StepSamples& samples, std::vector<FedDenominator>& fed) {
+  GraphBuilder& g = b.g;
+  const Reduction reduction = b.term.reduction;
+  const DType dtype = g.dtype(found.losses);
+  const double count = static_cast<double>(element_count(g.shape(found.losses)));
+  const double in_step = static_cast<double>(samples.step);
+  const double part = static_cast<double>(samples.pass) / in_step;
+  if (!found.has_batch) {
+    const double factor = reduction == Reduction::sum         ? part
+                          : reduction == Reduction::batchmean ? part / in_step
+                                                              : part / count;
+    return b.times(sum_of(b, found.losses), factor);
+  }
+  double losses_a_weight = 1;
+  ValueId weights = found.label_weights;
+  if (sample_weights) {
+    const Shape positions = found.positions.empty() ? g.shape(found.losses) : found.positions;
+    const auto a_sample = weights_a_sample(b, positions, sample_weights);
+    if (!a_sample) return std::nullopt;
+    const std::int64_t rows = samples.pass * *a_sample;
+    const Shape matrix{rows, element_count(positions) / rows};
+    const ValueId column = g.reshape(g.cast(sample_weights, DType::float32), {rows, 1});
+    found.losses = g.mul(g.reshape(found.losses, matrix), g.cast(column, dtype));
+    if (weights) {
+      weights = g.mul(g.reshape(g.cast(weights, DType::float32), matrix), column);
+    } else {
+      weights = column;
+      losses_a_weight = reduction == Reduction::batchmean ? 1 / static_cast<double>(*a_sample)
+                                                          : static_cast<double>(matrix[1]);
+    }
+  }
+  if (reduction == Reduction::sum) return sum_of(b, found.losses);
+  if (reduction == Reduction::batchmean && found.label_weights) {
+    b.fail("reduction = \"batchmean\" divides by the number of samples, whatever their labels",
+           "mean or sum, or neither ignore_index nor class_weights");
+    return std::nullopt;
+  }
+  if (weights) {
+    const ValueId below = denominator(b, weights, losses_a_weight, dtype, samples, fed);
+    return g.div(sum_of(b, found.losses), below);
+  }
+  if (reduction == Reduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
+  if (samples.whole())
+    return g.reduce_mean(found.losses, all_axes(g.shape(found.losses).size()), false);
+  return b.times(sum_of(b, found.losses), 1.0 / (count / samples.pass * samples.step));
+}
+
+double weight_sum(const LossTerm& term, const HostTensor* labels,
+                  const HostTensor* sample_weights) {
+  if (!weighs_labels(term)) labels = nullptr;
+  double sum = 0;
+  if (labels == nullptr) {
+    for (std::int64_t i = 0; sample_weights && i < sample_weights->type().elements(); ++i)
+      sum += sample_weights->number(i);
+    return sum;
+  }
+  const std::vector<double> of_classes = term.numbers("class_weights");
+  const std::optional<std::int64_t> ignored = term.integer("ignore_index");
+  const std::vector<std::int64_t> classes = labels->integers();
+  const auto count = static_cast<std::int64_t>(classes.size());
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t label = classes[static_cast<std::size_t>(i)];
+    if (ignored && label == *ignored) continue;
+    const bool known = label >= 0 && label < static_cast<std::int64_t>(of_classes.size());
+    const double of_class = of_classes.empty() ? 1.0
+                            : known            ? of_classes[static_cast<std::size_t>(label)]
+                                               : 0.0;
+    const double of_sample =
+        sample_weights ? sample_weights->number(i / (count / sample_weights->type().elements()))
+                       : 1.0;
+    sum += of_class * of_sample;
+  }
+  return sum;
+}
+
+}  // namespace tandem
