@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <limits>
@@ -77,6 +78,29 @@ TEST(ArrayTest, WhatAnArraySaysOfItselfIsChecked) {
   EXPECT_THAT(error_of([&] { (void)array.floats(); }), HasSubstr("neither 0 nor 1"));
   array.bytes.assign(16, std::byte{1});
   EXPECT_EQ(array.floats(), std::vector<float>(16, 1));
+}
+
+// A sample of weight 0 is one whose label is ignored.
+TEST(SessionTest, TakesWeightsOfSamples) {
+  const auto term = [](const std::string& option) {
+    return R"(loss.terms=[{ kind = "softmax_cross_entropy", logits = "logits", labels = "labels", )" +
+           option + " }]";
+  };
+  Session weighted = open(8, {term("sample_weights = \"w\""), "optimizer.kind=sgd"});
+  Session ignoring = open(8, {term("ignore_index = -1"), "optimizer.kind=sgd"});
+  for (int step = 0; step < 3; ++step) {
+    auto feeds = training_digits().batch(8 * step, 8), ignored = feeds;
+    feeds["w"] = Array::of({8}, std::vector<float>{1, 0, 1, 1, 0, 0, 1, 0});
+    std::vector<std::int64_t> labels;
+    for (const float label : feeds.at("labels").floats())
+      labels.push_back(feeds.at("w").floats()[labels.size()] > 0 ? std::lround(label) : -1);
+    ignored["labels"] = Array::of({8}, labels);
+    EXPECT_NEAR(weighted.step(feeds), ignoring.step(ignored), 1e-6) << step;
+  }
+  auto unknown = training_digits().batch(0, 8);
+  unknown["weights"] = Array::of({8}, std::vector<float>(8, 1));
+  EXPECT_THAT(error_of([&] { weighted.step(unknown); }),
+              HasSubstr("neither the model nor the loss takes this"));
 }
 
 TEST(SessionTest, LearnsDigits) {

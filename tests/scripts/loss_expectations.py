@@ -145,10 +145,58 @@ def binary_cross_entropies():
     bce("bce_pos_weight_each", ", pos_weight = [0.5, 2.0, 4.0]", classes, marks, pos_weight=each)
 
 
+def weighted(x, labels, weights, losses, kind, name, label_weights=None):
+    """A mean under weights of samples: sum(w loss) / sum(w), also times the labels' weights."""
+    def loss(x):
+        found = losses(x)
+        w = weights.double().reshape(weights.shape + (1,) * (found.dim() - weights.dim())).expand(found.shape)
+        below = w if label_weights is None else w * label_weights
+        return (w * found).sum() / below.sum()
+    keep(name, kind, x, labels, loss, weights)
+
+
+def sample_weights():
+    w = torch.tensor([1.0, 0.0, 2.0, 0.5, 3.0])
+    x, y = pattern((5, 4)), classes_of((5,), 4)
+    class_weight = torch.tensor([0.5, 2.0, 1.0, 0.25], dtype=torch.float64)
+    ce = "softmax_cross_entropy"
+    weighted(x, y, w, lambda x: F.cross_entropy(x, y, reduction="none"), ce, "weights_ce")
+    weighted(x, y, w, lambda x: F.cross_entropy(x, y, weight=class_weight, reduction="none"),
+             ce + ", class_weights = [0.5, 2.0, 1.0, 0.25]", "weights_ce_class_weights", class_weight[y])
+    keep("weights_ce_sum", ce + ', reduction = "sum"', x, y,
+         lambda x: (w * F.cross_entropy(x, y, reduction="none")).sum(), w)
+    sequence, tokens = pattern((2, 3, 5), 1), classes_of((2, 3), 5, 1)
+    tokens[1, 2] = -100
+    by_token = lambda x: F.cross_entropy(x.transpose(1, 2), tokens, reduction="none")
+    counts = (tokens >= 0).double()
+    of_sequence = torch.tensor([1.0, 3.0])
+    of_token = torch.tensor([[1.0, 0.5, 0.0], [2.0, 1.0, 1.0]])
+    weighted(sequence, tokens, of_sequence, by_token, ce + ", ignore_index = -100", "weights_of_sequences", counts)
+    weighted(sequence, tokens, of_token, by_token, ce + ", ignore_index = -100", "weights_of_tokens", counts)
+    image, pixels = pattern((2, 3, 2, 4), 2), classes_of((2, 2, 4), 3)
+    weighted(image, pixels, of_sequence, lambda x: F.cross_entropy(x, pixels, reduction="none"), ce,
+             "weights_of_images")
+    target = pattern((5, 3), 5).float()
+    square = lambda x: (x - target.double()) ** 2
+    weighted(pattern((5, 3)), target, w, square, "mse", "weights_mse")
+    # The weight argument of F.mse_loss is one an element.
+    each = (pattern((5, 3), 9).abs() + 0.5).float()
+    keep("weights_mse_each", "mse", pattern((5, 3)), target,
+         lambda x: F.mse_loss(x, target.double(), weight=each.double()), each)
+    keep("weights_mse_batchmean", 'mse, reduction = "batchmean"', pattern((5, 3)), target,
+         lambda x: (w.double() * square(x).sum(1)).sum() / w.sum(), w)
+    z = classes_of((5,), 2)
+    weighted(pattern((5, 1)), z, w[:, None],
+             lambda x: F.binary_cross_entropy_with_logits(x, z.double()[:, None], reduction="none",
+                                                          pos_weight=torch.tensor([3.0])),
+             "binary_cross_entropy, pos_weight = 3.0", "weights_bce_pos_weight")
+
+
 if __name__ == "__main__":
     cross_entropies()
     squared_errors()
     binary_cross_entropies()
+    sample_weights()
     lines = ",\n".join(json.dumps(case) for case in cases)
     TARGET.write_text(f"[\n{lines}\n]\n")
     print(f"{TARGET}: {len(cases)} cases")
