@@ -7,6 +7,8 @@ tools/build.sh cpu
 # Every key of train.toml and policy.toml with type, default and meaning, from the tables that also check the files.
 TANDEM_CONFIG_PAGE=docs/train_toml.md build/tests/test_training --gtest_filter='ConfigKeys.ThePage*' --gtest_brief=1
 echo docs/train_toml.md
+TANDEM_LOSSES_PAGE=docs/losses.md build/tests/test_training --gtest_filter='ListOfLosses.ThePage*' --gtest_brief=1
+echo docs/losses.md
 TANDEM_POLICY_PAGE=docs/policy_toml.md build/tests/test_placement --gtest_filter='PolicyKeys.ThePage*' --gtest_brief=1
 echo docs/policy_toml.md
 

@@ -8,7 +8,20 @@
   LOSS(softmax_cross_entropy) \
   LOSS(mse)                   \
   LOSS(binary_cross_entropy)  \
-  LOSS(sum_of_squares)
+  LOSS(sum_of_squares)        \
+  LOSS(nll)                   \
+  LOSS(softmax_focal)         \
+  LOSS(sigmoid_focal)         \
+  LOSS(hinge)                 \
+  LOSS(multi_margin)          \
+  LOSS(mae)                   \
+  LOSS(huber)                 \
+  LOSS(smooth_l1)             \
+  LOSS(kl_div)                \
+  LOSS(gaussian_kl)           \
+  LOSS(cosine_embedding)      \
+  LOSS(triplet_margin)        \
+  LOSS(dice)
 // clang-format on
 
 namespace tandem {

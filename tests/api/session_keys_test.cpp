@@ -83,6 +83,10 @@ TEST(SessionKeysTest, OnlyKeysAreListedAndOthersAreNotHonoured) {
        {"optimizer.nosuch", "optimizer.groups[].nosuch", "parameters.nosuch", "nosuch", "data"})
     EXPECT_FALSE(session_honours(later)) << later;
   EXPECT_TRUE(session_honours("optimizer.groups[].lr"));
+  for (const char* of_loss : {"loss.terms[].kind", "loss.terms[].sample_weights",
+                              "loss.terms[].class_weights[]", "loss.terms[].delta"})
+    EXPECT_TRUE(session_honours(of_loss)) << of_loss;
+  EXPECT_FALSE(session_honours("loss.terms[].nosuch"));
 }
 
 TEST(SessionKeysTest, AllThatIsRefusedIsSaidTogether) {

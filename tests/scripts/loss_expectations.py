@@ -3,14 +3,17 @@
     python tests/scripts/loss_expectations.py
 
 A case holds the term's kind and options as they stand in train.toml, the model's values, the labels, weights of
-samples, the loss and the gradients of the values, computed in float64 from float32 inputs. PyTorch 2.15.0 made the
-committed file.
+samples, the loss and the gradients of the values, computed in float64 from float32 inputs. PyTorch 2.15.0,
+torchvision 0.29.2 (sigmoid_focal) and MONAI 1.6.1 (dice) made the committed file. hinge, softmax_focal and
+gaussian_kl are written out here.
 """
 import json
 import pathlib
 
+import monai.losses
 import torch
 import torch.nn.functional as F
+import torchvision.ops
 
 TARGET = pathlib.Path(__file__).parents[1] / "data" / "losses.json"
 cases = []
@@ -192,11 +195,143 @@ def sample_weights():
              "binary_cross_entropy, pos_weight = 3.0", "weights_bce_pos_weight")
 
 
+def both(name, kind, x, labels, loss, options=""):
+    """As mean and as sum; `loss(reduction)` maps values to a scalar."""
+    keep(name, kind + options, x, labels, loss("mean"))
+    keep(name + "_sum", kind + ', reduction = "sum"' + options, x, labels, loss("sum"))
+
+
+def numbers():
+    x, y = pattern((4, 3)), pattern((4, 3), 5).float()
+    for name, kind, options, function in [
+            ("mae", "mae", "", F.l1_loss),
+            ("huber", "huber", "", F.huber_loss),
+            ("huber_delta", "huber", ", delta = 2.5", lambda x, y, **r: F.huber_loss(x, y, delta=2.5, **r)),
+            ("smooth_l1", "smooth_l1", "", F.smooth_l1_loss),
+            ("smooth_l1_beta", "smooth_l1", ", beta = 0.25",
+             lambda x, y, **r: F.smooth_l1_loss(x, y, beta=0.25, **r)),
+            ("smooth_l1_without", "smooth_l1", ", beta = 0.0",
+             lambda x, y, **r: F.smooth_l1_loss(x, y, beta=0.0, **r))]:
+        both(name, kind, x, y, lambda reduction: lambda x: function(x, y.double(), reduction=reduction), options)
+    images, targets = pattern((3, 2, 2, 2)), pattern((3, 2, 2, 2), 7).float()
+    keep("huber_images", "huber", images, targets, lambda x: F.huber_loss(x, targets.double()))
+    equal = x.float()
+    keep("mae_equal", "mae", x, equal, lambda x: F.l1_loss(x, equal.double()))
+    keep("huber_equal", "huber", x, equal, lambda x: F.huber_loss(x, equal.double()))
+
+
+def class_losses():
+    x, y = F.log_softmax(pattern((5, 4)), 1).float().double(), classes_of((5,), 4)
+    ignored = y.clone()
+    ignored[1] = ignored[3] = -100
+    weights = [0.5, 2.0, 1.0, 0.25]
+    weight = torch.tensor(weights, dtype=torch.float64)
+    both("nll", "nll", x, y, lambda r: lambda x: F.nll_loss(x, y, reduction=r))
+    keep("nll_ignore", f"nll, class_weights = {weights}, ignore_index = -100", x, ignored,
+         lambda x: F.nll_loss(x, ignored, weight=weight))
+    image, pixels = pattern((2, 3, 2, 4), 2).div(4).abs().neg(), classes_of((2, 2, 4), 3)
+    keep("nll_images", "nll", image, pixels, lambda x: F.nll_loss(x, pixels))
+    x = pattern((5, 4))
+    for options, settings in [("", {}), (", margin = 0.5", {"margin": 0.5}), (", p = 2.0", {"p": 2}),
+                              (", p = 2.0, margin = 2.0", {"p": 2, "margin": 2})]:
+        name = "multi_margin" + options.replace(", ", "_").replace(" = ", "").replace(".", "_")
+        both(name, "multi_margin", x, y,
+             lambda r: lambda x: F.multi_margin_loss(x, y, reduction=r, **settings), options)
+    sequence, tokens = pattern((2, 3, 5), 1), classes_of((2, 3), 5, 1)
+    keep("multi_margin_sequence", "multi_margin", sequence, tokens,
+         lambda x: F.multi_margin_loss(x.reshape(-1, 5), tokens.reshape(-1)))
+
+    def focal(x, y, gamma, weight=None, reduction="mean"):  # classes on axis 1
+        log_p = F.log_softmax(x, 1)
+        own = log_p.gather(1, y.clamp(min=0).unsqueeze(1)).squeeze(1)
+        w = (y >= 0).double() if weight is None else weight[y.clamp(min=0)] * (y >= 0)
+        total = (w * (1 - own.exp()) ** gamma * -own).sum()
+        return total / w.sum() if reduction == "mean" else total
+
+    both("softmax_focal", "softmax_focal", x, y, lambda r: lambda x: focal(x, y, 2, reduction=r))
+    keep("softmax_focal_weights", f"softmax_focal, gamma = 1.5, class_weights = {weights}, ignore_index = -100", x,
+         ignored, lambda x: focal(x, ignored, 1.5, weight))
+    keep("softmax_focal_without", "softmax_focal, gamma = 0.0", x, y, lambda x: F.cross_entropy(x, y))
+    image = pattern((2, 3, 2, 4), 2)
+    keep("softmax_focal_images", "softmax_focal, gamma = 0.5", image, pixels, lambda x: focal(x, pixels, 0.5))
+
+
+def binary_losses():
+    sigmoid_focal = torchvision.ops.sigmoid_focal_loss
+    x, z = pattern((6,), 1) * 3, classes_of((6,), 2)
+    both("sigmoid_focal", "sigmoid_focal", x, z,
+         lambda r: lambda x: sigmoid_focal(x, z.double(), reduction=r))
+    keep("sigmoid_focal_without_alpha", "sigmoid_focal, alpha = -1.0, gamma = 1.0", x[:, None], z,
+         lambda x: sigmoid_focal(x, z.double()[:, None], alpha=-1, gamma=1, reduction="mean"))
+    keep("sigmoid_focal_without_gamma", "sigmoid_focal, alpha = 0.75, gamma = 0.0", x, z,
+         lambda x: sigmoid_focal(x, z.double(), alpha=0.75, gamma=0, reduction="mean"))
+    boxes, marks = pattern((2, 3, 4), 4), classes_of((2, 3, 4), 2, 1)
+    keep("sigmoid_focal_classes", "sigmoid_focal, gamma = 3.5", boxes, marks,
+         lambda x: sigmoid_focal(x, marks.double(), gamma=3.5, reduction="mean"))
+    signs = (2 * z - 1).double()
+    both("hinge", "hinge", x, z, lambda r: lambda x: getattr((1 - signs * x).clamp(min=0), r)())
+    keep("hinge_margin", "hinge, margin = 0.25", x[:, None], z,
+         lambda x: (0.25 - signs[:, None] * x).clamp(min=0).mean())
+    images = pattern((2, 3, 2, 4), 2) * 0.5
+    truth = classes_of((2, 3, 2, 4), 2, 1)
+    for options, settings in [("", {}), (", squared_pred = true", {"squared_pred": True}),
+                              (", smooth_nr = 0.0, smooth_dr = 0.5", {"smooth_nr": 0, "smooth_dr": 0.5})]:
+        name = "dice" + options.split(" = ")[0].replace(", ", "_")
+        both(name, "dice", images, truth,
+             lambda r: lambda x: monai.losses.DiceLoss(sigmoid=True, reduction=r, **settings)(x, truth.double()),
+             options)
+    one_hot = F.one_hot(classes_of((2, 2, 4), 3), 3).movedim(-1, 1)
+    keep("dice_softmax", 'dice, activation = "softmax"', images, one_hot,
+         lambda x: monai.losses.DiceLoss(softmax=True)(x, one_hot.double()))
+
+
+def divergences():
+    x = F.log_softmax(pattern((5, 4)), 1).float().double()
+    target = F.softmax(pattern((5, 4), 3) * 0.25, 1).float()
+    target[1] = torch.tensor([0.0, 1.0, 0.0, 0.0])
+    both("kl_div", "kl_div", x, target, lambda r: lambda x: F.kl_div(x, target.double(), reduction=r))
+    keep("kl_div_batchmean", 'kl_div, reduction = "batchmean"', x, target,
+         lambda x: F.kl_div(x, target.double(), reduction="batchmean"))
+    logs = F.log_softmax(pattern((5, 4), 3) * 0.25, 1).float()
+    keep("kl_div_log_target", "kl_div, log_target = true", x, logs,
+         lambda x: F.kl_div(x, logs.double(), log_target=True))
+    mu, log_var = pattern((4, 3)), pattern((4, 3), 5) * 0.5
+    kl = lambda mu, log_var: -0.5 * (1 + log_var - mu ** 2 - log_var.exp()).flatten(1).sum(1)
+    both("gaussian_kl", "gaussian_kl", [mu, log_var], None,
+         lambda r: lambda mu, log_var: getattr(kl(mu, log_var), r)())
+    keep("gaussian_kl_maps", "gaussian_kl", [pattern((2, 3, 2, 2)) * 0.5, pattern((2, 3, 2, 2), 3) * 0.25], None,
+         lambda mu, log_var: kl(mu, log_var).mean())
+
+
+def embeddings():
+    a, b, c = pattern((5, 4)), pattern((5, 4), 3), pattern((5, 4), 8)
+    y = 2 * classes_of((5,), 2) - 1
+    for name, options, settings in [("cosine_embedding", "", {}),
+                                    ("cosine_embedding_margin", ", margin = -0.5", {"margin": -0.5})]:
+        both(name, "cosine_embedding", [a, b], y,
+             lambda r: lambda a, b: F.cosine_embedding_loss(a, b, y, reduction=r, **settings), options)
+    near = a + 0.25
+    for name, options, settings in [("triplet", "", {}), ("triplet_margin", ", margin = 4.5", {"margin": 4.5}),
+                                    ("triplet_p1", ", p = 1.0, margin = 8.0", {"p": 1, "margin": 8.0}),
+                                    ("triplet_p3", ", p = 3.0, margin = 5.0, eps = 1e-3",
+                                     {"p": 3, "margin": 5.0, "eps": 1e-3}),
+                                    ("triplet_swap", ", swap = true, margin = 6.0", {"swap": True, "margin": 6.0})]:
+        both(name, "triplet_margin", [a, b, c], None,
+             lambda r: lambda a, p, n: F.triplet_margin_loss(a, p, n, reduction=r, **settings), options)
+    keep("triplet_near", "triplet_margin, margin = 3.0", [a, near, c], None,
+         lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=3.0))
+
+
 if __name__ == "__main__":
     cross_entropies()
     squared_errors()
     binary_cross_entropies()
     sample_weights()
+    numbers()
+    class_losses()
+    binary_losses()
+    divergences()
+    embeddings()
     lines = ",\n".join(json.dumps(case) for case in cases)
     TARGET.write_text(f"[\n{lines}\n]\n")
     print(f"{TARGET}: {len(cases)} cases")

@@ -1,0 +1,34 @@
+// PyTorch's kl_div, by element: t (log t - x) with x the logarithm of a predicted probability and t
+// the true one; 0 where t = 0. With log_target the labels are log t.
+#include "engine/losses/loss_builder.h"
+
+namespace tandem::losses {
+namespace {
+
+std::optional<Losses> build(LossBuilder& b) {
+  const ValueId x = b.values[0];
+  const auto y = b.labels_like(x);
+  if (!y) return std::nullopt;
+  if (b.term.flag("log_target")) return Losses{b.g.mul(b.op("Exp", *y), b.g.sub(*y, x)), {}};
+  constexpr double least = 1.2e-38;  // a normal float32, so that 0 log 0 is 0
+  const ValueId log_y = b.op("Log", b.clip(*y, least, 3e38));
+  return Losses{b.g.mul(*y, b.g.sub(log_y, x)), {}};
+}
+
+}  // namespace
+
+LossKind kl_div() {
+  return {.name = "kl_div",
+          .source = "PyTorch: kl_div",
+          .help =
+              "target (log(target) - log_probability); the divergence is its sum over the "
+              "classes, which reduction = \"batchmean\" makes",
+          .values = {{"log_probabilities", "value of the graph, such as the output of a LogSoftmax",
+                      ValueForm::log_probabilities}},
+          .labels = {LabelForm::numbers, "targets", "data field"},
+          .options = {{"log_target", boolean_value, "false",
+                       "the targets are logarithms of probabilities"}},
+          .build = build};
+}
+
+}  // namespace tandem::losses

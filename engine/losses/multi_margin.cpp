@@ -1,0 +1,42 @@
+// PyTorch's multi_margin_loss: sum_{c != y} max(0, margin - x_y + x_c)^p / C of scores x of C
+// classes.
+#include <cmath>
+
+#include "engine/losses/loss_builder.h"
+
+namespace tandem::losses {
+namespace {
+
+// With c = y in the sum, margin^p is too much; its gradient cancels.
+std::optional<Losses> build(LossBuilder& b) {
+  GraphBuilder& g = b.g;
+  const auto found = b.class_labels(b.values[0]);
+  if (!found) return std::nullopt;
+  const double margin = b.term.number("margin"), p = b.term.number("p");
+  const ValueId minus_own =
+      g.add_node("NegativeLogLikelihood", {found->scores, found->labels});  // -x_y
+  Shape column = g.shape(minus_own);
+  column.insert(column.begin() + 1, 1);
+  const ValueId above = b.plus(g.add(found->scores, g.reshape(minus_own, column)), margin);
+  const ValueId costs = b.power(b.op("Relu", above), p);
+  const ValueId sum = b.plus(g.reduce_sum(costs, {1}, false), -std::pow(margin, p));
+  return Losses{b.times(sum, 1 / static_cast<double>(found->classes)), {}, found->positions};
+}
+
+}  // namespace
+
+LossKind multi_margin() {
+  return {.name = "multi_margin",
+          .source = "PyTorch: multi_margin_loss",
+          .help =
+              "the sum of max(0, margin - own score + score)^p over the other classes, divided "
+              "by the number of classes",
+          .values = {{"predictions", "value of the graph"}},
+          .labels = {LabelForm::classes, "labels", "data field: class numbers"},
+          .options = {{"margin", number_value, "1.0", "where a right score costs nothing", 0},
+                      {"p", number_value, "1.0", "power of what is lost to a class", 1, 100}},
+          .scores = class_scores,
+          .build = build};
+}
+
+}  // namespace tandem::losses

@@ -1,0 +1,31 @@
+// PyTorch's smooth_l1_loss, with e = x - y: e^2 / (2 beta) where |e| < beta, else |e| - beta / 2.
+#include "engine/losses/loss_builder.h"
+
+namespace tandem::losses {
+namespace {
+
+// c (e - c / 2) / beta with c = min(max(e, -beta), beta): as exact as e near 0.
+std::optional<Losses> build(LossBuilder& b) {
+  const auto y = b.labels_like(b.values[0]);
+  if (!y) return std::nullopt;
+  const double beta = b.term.number("beta");
+  const ValueId e = b.g.sub(b.values[0], *y);
+  if (beta == 0) return Losses{b.op("Abs", e), {}};
+  const ValueId c = b.clip(e, -beta, beta);
+  return Losses{b.g.mul(b.times(c, 1 / beta), b.g.sub(e, b.times(c, 0.5))), {}};
+}
+
+}  // namespace
+
+LossKind smooth_l1() {
+  return {.name = "smooth_l1",
+          .source = "PyTorch: smooth_l1_loss",
+          .help = "e^2 / (2 beta) where |e| < beta, else |e| - beta / 2; e = prediction - target",
+          .values = {{"predictions", "value of the graph"}},
+          .labels = {LabelForm::numbers, "targets", "data field"},
+          .options = {{"beta", number_value, "1.0", "where the parabola ends; 0: mae", 0}},
+          .scores = number_scores,
+          .build = build};
+}
+
+}  // namespace tandem::losses

@@ -1,0 +1,44 @@
+// PyTorch's triplet_margin_loss: max(0, d(a, p) - d(a, n) + margin) with d(x, y) the p-norm of
+// x - y + eps over the last axis. With swap, d(a, n) is min(d(a, n), d(p, n)).
+#include "engine/losses/loss_builder.h"
+
+namespace tandem::losses {
+namespace {
+
+ValueId distance(LossBuilder& b, ValueId x, ValueId y) {
+  GraphBuilder& g = b.g;
+  const double p = b.term.number("p");
+  const Ints last{static_cast<std::int64_t>(g.shape(x).size()) - 1};
+  const ValueId e = b.plus(g.sub(x, y), b.term.number("eps"));
+  if (p == 1) return g.reduce_sum(b.op("Abs", e), last, false);
+  if (p == 2) return b.op("Sqrt", g.reduce_sum(g.mul(e, e), last, false));
+  return b.power(g.reduce_sum(b.power(b.op("Abs", e), p), last, false), 1 / p);
+}
+
+std::optional<Losses> build(LossBuilder& b) {
+  GraphBuilder& g = b.g;
+  if (!b.same_shapes(2)) return std::nullopt;
+  const ValueId near = distance(b, b.values[0], b.values[1]);
+  ValueId far = distance(b, b.values[0], b.values[2]);
+  if (b.term.flag("swap")) far = g.add_node("Min", {far, distance(b, b.values[1], b.values[2])});
+  return Losses{b.op("Relu", b.plus(g.sub(near, far), b.term.number("margin"))), {}};
+}
+
+}  // namespace
+
+LossKind triplet_margin() {
+  return {.name = "triplet_margin",
+          .source = "PyTorch: triplet_margin_loss",
+          .help = "max(0, d(anchor, positive) - d(anchor, negative) + margin) with d the distance",
+          .values = {{"anchor", "value of the graph"},
+                     {"positive", "value of the graph that is to be near the anchor"},
+                     {"negative", "value of the graph that is to be far from it"}},
+          .options = {{"margin", number_value, "1.0", "how much farther the negative has to be", 0},
+                      {"p", number_value, "2.0", "of the norm that the distance is", 1, 100},
+                      {"eps", number_value, "1e-6", "added to each difference", 0, 1},
+                      {"swap", boolean_value, "false",
+                       "take the distance of positive and negative where it is smaller"}},
+          .build = build};
+}
+
+}  // namespace tandem::losses

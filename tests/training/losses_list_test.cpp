@@ -1,0 +1,239 @@
+// The list of losses: every kind is read, checked, written and documented, and has cases.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/losses/loss_weights.h"
+#include "engine/training/config/config_value.h"
+#include "engine/training/losses.h"
+#include "tests/training/error_text.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using testing::error_of;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunConfig parse(const std::string& terms) {
+  return parse_run_config("model = \"m.onnx\"\nsteps = 1\n[loss]\nterms = [" + terms +
+                              "]\n[optimizer]\nkind = \"sgd\"\n",
+                          "/folder/train.toml");
+}
+
+/// A term with all that its kind needs, and `more`.
+std::string term_of(const LossKind& kind, const std::string& more = "") {
+  std::string text = "{ kind = \"" + std::string(kind.name) + "\"";
+  for (const LossValue& value : kind.values) text += ", " + std::string(value.key) + " = \"x\"";
+  if (kind.labels.form != LabelForm::none) text += ", " + std::string(kind.labels.key) + " = \"y\"";
+  return text + more + " }";
+}
+
+/// A value of the option that is not its default.
+std::string other_value(const LossOptionInfo& option) {
+  if ((option.type & list_value) != 0) return "[0.5, 2.0]";
+  if ((option.type & boolean_value) != 0) return option.fallback == "true" ? "false" : "true";
+  if ((option.type & string_value) != 0)
+    return toml_string(option.allowed.substr(option.allowed.rfind('|') + 1));
+  if ((option.type & integer_value) != 0) return "-7";
+  return option.high < 1e300 ? toml_number((std::max(option.low, 0.0) + option.high) / 2) : "3.5";
+}
+
+TEST(ListOfLosses, HasEachNameOnce) {
+  std::set<std::string_view> names;
+  for (const LossKind& kind : all_losses()) {
+    EXPECT_TRUE(names.insert(kind.name).second) << kind.name;
+    EXPECT_EQ(find_loss(kind.name), &kind);
+    EXPECT_FALSE(kind.values.empty() || kind.help.empty() || kind.source.empty()) << kind.name;
+    EXPECT_EQ(kind.labels.form == LabelForm::none, kind.labels.key.empty()) << kind.name;
+    EXPECT_TRUE(kind.build) << kind.name;
+  }
+  EXPECT_EQ(find_loss("cross_entropy"), nullptr);
+}
+
+TEST(ListOfLosses, EachHasNumbersOfAnotherLibrary) {
+  std::ifstream file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/losses.json");
+  std::set<std::string> with_cases{"sum_of_squares"};  // its cases are in end_to_end/
+  std::set<std::string> set_options;
+  for (const auto& c : nlohmann::json::parse(file)) {
+    with_cases.insert(c["kind"].get<std::string>());
+    set_options.insert(c["kind"].get<std::string>() + c["options"].get<std::string>());
+  }
+  for (const LossKind& kind : all_losses()) {
+    EXPECT_TRUE(with_cases.contains(std::string(kind.name))) << kind.name;
+    for (const LossOptionInfo& option : kind.options) {
+      EXPECT_TRUE(std::any_of(set_options.begin(), set_options.end(),
+                              [&](const std::string& set) {
+                                return set.starts_with(kind.name) &&
+                                       set.find(option.key) != std::string::npos;
+                              }))
+          << kind.name << " has no case with " << option.key;
+    }
+  }
+}
+
+TEST(ListOfLosses, DefaultsAndOptionsSurviveTheResolvedFile) {
+  for (const LossKind& kind : all_losses()) {
+    std::string set;
+    for (const LossOptionInfo& option : kind.options)
+      set += ", " + std::string(option.key) + " = " + other_value(option);
+    const std::string common = ", name = \"n\", weight = 0.5, reduction = \"batchmean\"" +
+                               std::string(kind.sample_weights ? ", sample_weights = \"w\"" : "");
+    for (const std::string& more : {std::string(), set + common}) {
+      const RunConfig config = parse(term_of(kind, more));
+      const std::string resolved = to_toml(config);
+      EXPECT_EQ(parse_run_config(resolved, "/other/train.toml"), config) << resolved;
+      const LossTerm& term = config.loss.terms[0];
+      EXPECT_EQ(term.kind, &kind);
+      EXPECT_EQ(term.values, std::vector<std::string>(kind.values.size(), "x"));
+      for (const LossOptionInfo& option : kind.options) {
+        const bool has_default = !option.fallback.empty() && !option.fallback.starts_with('(');
+        EXPECT_EQ(term.options.contains(option.key), has_default || !more.empty())
+            << kind.name << " " << option.key;
+      }
+    }
+    if (!kind.options.empty()) {
+      EXPECT_NE(parse(term_of(kind, set)), parse(term_of(kind)));
+    }
+  }
+}
+
+TEST(ListOfLosses, AKindTakesNoKeysOfOthers) {
+  std::set<std::string> keys{"sample_weights = \"w\""};
+  for (const LossKind& kind : all_losses()) {
+    for (const LossValue& value : kind.values) keys.insert(std::string(value.key) + " = \"x\"");
+    for (const LossOptionInfo& option : kind.options)
+      keys.insert(std::string(option.key) + " = " + other_value(option));
+  }
+  for (const LossKind& kind : all_losses()) {
+    for (const std::string& key : keys) {
+      const std::string name = key.substr(0, key.find(' '));
+      const bool own =
+          (name == "sample_weights" && kind.sample_weights) || name == kind.labels.key ||
+          std::any_of(kind.values.begin(), kind.values.end(),
+                      [&](const LossValue& value) { return value.key == name; }) ||
+          std::any_of(kind.options.begin(), kind.options.end(),
+                      [&](const LossOptionInfo& option) { return option.key == name; });
+      if (own) continue;
+      EXPECT_THAT(
+          error_of([&] { parse(term_of(kind, ", " + key)); }),
+          HasSubstr("loss.terms.0." + name + ": not an option of " + std::string(kind.name)))
+          << key;
+    }
+  }
+}
+
+TEST(ListOfLosses, MistakesAreToldAllAtOnce) {
+  EXPECT_THAT(error_of([] {
+                parse(R"({ kind = "huber", logits = "x", delta = 0.0, margin = 1.0 },
+                         { kind = "hubert", predictions = "x" },
+                         { kind = "triplet_margin", anchor = "x", p = 0.5 })");
+              }),
+              AllOf(HasSubstr("loss.terms.0.logits: not an option of huber"),
+                    HasSubstr("its own are predictions, targets"),
+                    HasSubstr("loss.terms.0.predictions: this key is missing: huber needs it"),
+                    HasSubstr("loss.terms.0.margin: not an option of huber"),
+                    HasSubstr("did you mean \"huber\"?"),
+                    HasSubstr("loss.terms.2.positive: this key is missing"),
+                    HasSubstr("loss.terms.2.negative: this key is missing")));
+}
+
+// The table of keys has the widest range of all kinds.
+TEST(ListOfLosses, ARangeIsThatOfTheKind) {
+  const std::string margin = ", margin = 2.0";
+  EXPECT_THAT(error_of([&] { parse(term_of(*find_loss("cosine_embedding"), margin)); }),
+              AllOf(HasSubstr("loss.terms.0.margin: out of range for cosine_embedding"),
+                    HasSubstr("at least -1.0, at most 1.0")));
+  EXPECT_EQ(parse(term_of(*find_loss("triplet_margin"), margin)).loss.terms[0].number("margin"), 2);
+  EXPECT_EQ(parse(term_of(*find_loss("triplet_margin"))).loss.terms[0].number("margin"), 1);
+  EXPECT_EQ(parse(term_of(*find_loss("cosine_embedding"))).loss.terms[0].number("margin"), 0);
+}
+
+/// What adding the loss reports, with values "x" [4, 3] and what Softmax makes of it, "p".
+std::string mistake(const std::string& term, const FieldTypes& fields) {
+  static const OperatorSet operators = all_operators();
+  GraphBuilder g(operators);
+  g.set_scope({"head", Phase::forward, {}});
+  const ValueId x = g.input("x", {DType::float32, {4, 3}});
+  g.output("x", x);
+  g.output("p", g.add_node("Softmax", {x}, {{"axis", std::int64_t{1}}}));
+  g.output("row", g.reduce_sum(x, {1}, false));
+  return error_of([&] { add_loss(g, parse(term).loss, fields, {4, 4}); });
+}
+
+const FieldTypes fields{{"y", {DType::int64, {4}}},
+                        {"t", {DType::float32, {4, 3}}},
+                        {"w", {DType::float32, {4}}},
+                        {"each", {DType::float32, {4, 3}}},
+                        {"flags", {DType::boolean, {4}}}};
+
+TEST(LossMistakes, WeightsHaveToFitTheLosses) {
+  const std::string entropy =
+      R"({ kind = "softmax_cross_entropy", logits = "x", labels = "y", sample_weights = )";
+  EXPECT_EQ(mistake(entropy + "\"w\" }", fields), "no error");
+  EXPECT_THAT(mistake(entropy + "\"each\" }", fields),
+              AllOf(HasSubstr("sample_weights: \"each\" does not fit the losses"),
+                    HasSubstr("one for each sample or position of [4]"), HasSubstr("[4, 3]")));
+  EXPECT_THAT(mistake(entropy + "\"flags\" }", fields), HasSubstr("does not fit the losses"));
+  EXPECT_THAT(mistake(entropy + "\"v\" }", fields), HasSubstr("there is no data field \"v\""));
+  EXPECT_EQ(
+      mistake(R"({ kind = "mse", predictions = "x", targets = "t", sample_weights = "each" })",
+              fields),
+      "no error");
+}
+
+TEST(LossMistakes, BatchmeanCountsSamplesAlone) {
+  const std::string term =
+      R"({ kind = "nll", log_probabilities = "x", labels = "y", reduction = "batchmean")";
+  EXPECT_EQ(mistake(term + " }", fields), "no error");
+  EXPECT_THAT(mistake(term + ", ignore_index = 0 }", fields),
+              HasSubstr("divides by the number of samples"));
+}
+
+TEST(LossMistakes, LogarithmsOfProbabilitiesAreNoProbabilities) {
+  EXPECT_THAT(mistake(R"({ kind = "nll", log_probabilities = "p", labels = "y" })", fields),
+              AllOf(HasSubstr("\"p\" is the output of Softmax, but this loss takes its logarithm"),
+                    HasSubstr("LogSoftmax")));
+}
+
+TEST(LossMistakes, ValuesHaveOneShape) {
+  EXPECT_THAT(
+      mistake(R"({ kind = "gaussian_kl", mu = "x", log_var = "row" })", fields),
+      AllOf(HasSubstr("\"row\" does not fit \"x\""), HasSubstr("expected [4, 3], got [4]")));
+  EXPECT_THAT(mistake(R"({ kind = "gaussian_kl", mu = "row", log_var = "row" })", fields),
+              HasSubstr("too few axes"));
+  EXPECT_THAT(mistake(R"({ kind = "dice", logits = "x", labels = "t" })", fields),
+              HasSubstr("logits as [batch, channels, ..]"));
+}
+
+// Labels [2, 3] with class weights, label 9 ignored; weights a sample and a position.
+TEST(WeightSum, IsOfClassesAndSamples) {
+  const LossTerm term =
+      parse(term_of(*find_loss("nll"), ", class_weights = [0.5, 2.0], ignore_index = 9"))
+          .loss.terms[0];
+  const HostTensor labels = HostTensor::from<std::int64_t>({2, 3}, {0, 1, 9, 1, 1, 0});
+  const HostTensor by_sample = HostTensor::from<float>({2}, {1, 10});
+  const HostTensor by_position = HostTensor::from<float>({2, 3}, {1, 10, 100, 1000, 1e4, 1e5});
+  EXPECT_DOUBLE_EQ(weight_sum(term, &labels, nullptr), 7);
+  EXPECT_DOUBLE_EQ(weight_sum(term, &labels, &by_sample), 2.5 + 45);
+  EXPECT_DOUBLE_EQ(weight_sum(term, &labels, &by_position), 0.5 + 20 + 2000 + 2e4 + 5e4);
+  const LossTerm unweighted = parse(term_of(*find_loss("nll"))).loss.terms[0];
+  EXPECT_DOUBLE_EQ(weight_sum(unweighted, &labels, &by_sample), 11);
+}
+
+// TANDEM_LOSSES_PAGE=docs/losses.md writes the page instead.
+TEST(ListOfLosses, ThePageInDocsIsCurrent) {
+  if (const char* page = std::getenv("TANDEM_LOSSES_PAGE")) write_file(page, losses_markdown());
+  EXPECT_EQ(read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/losses.md"), losses_markdown());
+}
+
+}  // namespace
+}  // namespace tandem
