@@ -12,7 +12,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 most_bytes=$((40 << 20))
-# These come with every Linux of today; all others are packed. What is packed fits glibc 2.39 and GCC 13 or older ones: tests/tools/gpu_pack_test.py.
+# These come with every Linux of today; all others are packed. What is packed fits glibc 2.39 and GCC 14 or older ones: tests/tools/gpu_pack_test.py.
 of_the_system='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|libpthread|librt|libstdc[+][+]|libgcc_s)\.so'
 
 die() {

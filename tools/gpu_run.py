@@ -5,7 +5,7 @@
     tools/gpu_run.sh 2 | sanitize   memcheck and racecheck of what uses shared memory; 16 bits, TF32, partitions, overlap
     tools/gpu_run.sh 3 | times      step times of one workload beside PyTorch's eager, compiled and CUDA-graph runs
     tools/gpu_run.sh 4 | profile    which kernels of that workload take longest, and a profile of each
-    tools/gpu_run.sh report [ARCHIVE…]   docs/gpu/DATE-GPU.md from the archives of all parts
+    tools/gpu_run.sh report [ARCHIVE…]   docs/gpu/DATE-CARD.md from the archives of all parts
 
 It runs the programs of a pack, which tools/gpu_pack.sh makes on a machine without a card. Each part is a number of processes with time
 limits of their own. After each, what is there is put into one archive, partN.tar.gz: results.jsonl, report.md, a log of each process. What
@@ -177,7 +177,7 @@ class Run:
 
 
 def write_report(options):
-    """docs/gpu/DATE-GPU.md from archives."""
+    """docs/gpu/DATE-CARD.md from archives."""
     archives = options.archives or sorted((HOME / "results").glob("part*.tar.gz"))
     if not archives:
         raise UsageError(f"there are no archives in {HOME / 'results'}: name them")
@@ -257,7 +257,7 @@ def run_part(options):
     check_workload(run)
     results = run.all()
     print("\n" + (run.folder / "report.md").read_text(encoding="utf-8"))
-    print(f"results in {options.out / (run.name + '.tar.gz')}; tools/gpu_run.sh report writes docs/gpu/DATE-GPU.md from all parts'")
+    print(f"results in {options.out / (run.name + '.tar.gz')}; at home, tools/gpu_run.sh report ARCHIVE… writes docs/gpu/DATE-CARD.md")
     if results.has("unfinished"):
         print("gpu_run: the time is up: --resume goes on", file=sys.stderr)
         return OUT_OF_TIME
