@@ -23,6 +23,7 @@ RunConfig config_of(const PolicyOptions& options) {
     d.message = "which model the policy is for";
     d.expected = "a train.toml (--config) or an ONNX file (--model)";
     d.got = options.config.empty() ? "neither" : "both";
+    d.fix = "tandem policy --help has examples";
     throw Error(ErrorKind::usage, std::move(d));
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);

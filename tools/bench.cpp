@@ -39,6 +39,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
         d.message = "bench";
         d.expected = "a train.toml, or --kernel NAME";
         d.got = options->config.empty() ? "neither" : "both";
+        d.fix = "tandem bench --help has examples";
         throw Error(ErrorKind::usage, std::move(d));
       }
       const api::Report report =

@@ -16,9 +16,9 @@ std::optional<Losses> build(LossBuilder& b) {
   const ValueId cosine = g.div(dot(x, y), norms);
   const auto sign = b.labels_like(cosine);
   if (!sign) return std::nullopt;
-  const ValueId alike = b.times(b.plus(*sign, 1), 0.5);
+  const ValueId alike = b.op("Relu", *sign), differ = b.op("Relu", g.neg(*sign));
   const ValueId apart = b.op("Relu", b.plus(cosine, -b.term.number("margin")));
-  return Losses{g.add(g.mul(alike, b.one_minus(cosine)), g.mul(b.one_minus(alike), apart)), {}};
+  return Losses{g.add(g.mul(alike, b.one_minus(cosine)), g.mul(differ, apart)), {}};
 }
 
 }  // namespace

@@ -73,6 +73,11 @@ std::optional<ValueId> LossBuilder::labels_like(ValueId x) {
 }
 
 std::optional<ClassLabels> LossBuilder::class_labels(ValueId scores) {
+  if (is_float(g.dtype(labels))) {
+    fail("\"" + term.labels + "\" holds no class numbers", "an integer type",
+         std::string(name_of(g.dtype(labels))), "end the field's `as` with \"int64\"");
+    return std::nullopt;
+  }
   const Shape x = g.shape(scores);
   Shape y = g.shape(labels);
   ClassLabels result{scores, labels, 0, {}};

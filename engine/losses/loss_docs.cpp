@@ -41,7 +41,7 @@ these, the keys below it, and those of every term: `name`, `weight`, `reduction`
 - **reduction.** `mean` is over all losses of the step, `sum` adds them, `batchmean` divides the sum by the number of samples. Micro-batches,
   the shorter batch at the end of an epoch and evaluation give the mean over all their samples, not a mean of means.
 - **Weights.** A loss counts as often as its weights say: with class weight c and sample weight s, the mean is Σ c s loss / Σ c s. So a sample of
-  weight 2 is one that is there twice, and one of weight 0 is not there. `sample_weights` names a data field with a number from 0 on for each sample,
+  weight 2 is one that is there twice, and one of weight 0 is not there, as long as its loss is finite (0 times infinity is no number) and its label valid. `sample_weights` names a data field with a number from 0 on for each sample,
   or for each position of it (`[batch, tokens]`). `pos_weight` scales a part of a loss and does not count in the mean.
 )";
 

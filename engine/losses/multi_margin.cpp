@@ -34,7 +34,7 @@ LossKind multi_margin() {
           .values = {{"predictions", "value of the graph"}},
           .labels = {LabelForm::classes, "labels", "data field: class numbers"},
           .options = {{"margin", number_value, "1.0", "where a right score costs nothing", 0},
-                      {"p", number_value, "1.0", "power of what is lost to a class", 1, 100}},
+                      {"p", number_value, "1.0", "power of what is lost to a class", 1, 2}},
           .scores = class_scores,
           .build = build};
 }

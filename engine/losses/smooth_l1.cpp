@@ -10,7 +10,7 @@ std::optional<Losses> build(LossBuilder& b) {
   if (!y) return std::nullopt;
   const double beta = b.term.number("beta");
   const ValueId e = b.g.sub(b.values[0], *y);
-  if (beta == 0) return Losses{b.op("Abs", e), {}};
+  if (beta < 1e-30) return Losses{b.op("Abs", e), {}};
   const ValueId c = b.clip(e, -beta, beta);
   return Losses{b.g.mul(b.times(c, 1 / beta), b.g.sub(e, b.times(c, 0.5))), {}};
 }

@@ -11,8 +11,10 @@ ValueId distance(LossBuilder& b, ValueId x, ValueId y) {
   const Ints last{static_cast<std::int64_t>(g.shape(x).size()) - 1};
   const ValueId e = b.plus(g.sub(x, y), b.term.number("eps"));
   if (p == 1) return g.reduce_sum(b.op("Abs", e), last, false);
-  if (p == 2) return b.op("Sqrt", g.reduce_sum(g.mul(e, e), last, false));
-  return b.power(g.reduce_sum(b.power(b.op("Abs", e), p), last, false), 1 / p);
+  // At distance 0 a root has no slope; below the bound its gradient is 0, as in PyTorch.
+  const auto above_zero = [&](ValueId sum) { return b.clip(sum, 1.2e-38, 3.4e38); };
+  if (p == 2) return b.op("Sqrt", above_zero(g.reduce_sum(g.mul(e, e), last, false)));
+  return b.power(above_zero(g.reduce_sum(b.power(b.op("Abs", e), p), last, false)), 1 / p);
 }
 
 std::optional<Losses> build(LossBuilder& b) {
@@ -34,7 +36,7 @@ LossKind triplet_margin() {
                      {"positive", "value of the graph that is to be near the anchor"},
                      {"negative", "value of the graph that is to be far from it"}},
           .options = {{"margin", number_value, "1.0", "how much farther the negative has to be", 0},
-                      {"p", number_value, "2.0", "of the norm that the distance is", 1, 100},
+                      {"p", number_value, "2.0", "of the norm that the distance is", 1, 6},
                       {"eps", number_value, "1e-6", "added to each difference", 0, 1},
                       {"swap", boolean_value, "false",
                        "take the distance of positive and negative where it is smaller"}},

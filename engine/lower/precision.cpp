@@ -175,6 +175,8 @@ class Narrowing {
       case Precision::float32:
         return DType::float32;
       case Precision::follow:
+        // Losses are float32, also those that read no labels.
+        if (node.phase == Phase::forward && node.path.starts_with("loss.")) return DType::float32;
         break;
     }
     // Constants and weights alone do not decide, except where there is nothing else.

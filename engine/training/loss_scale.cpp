@@ -113,10 +113,14 @@ void LossScaleWatch::start(std::int64_t skipped, std::int64_t in_a_row) {
   in_a_row_ = in_a_row;
 }
 
-void LossScaleWatch::check(const RunConfig& config, std::uint64_t step, double scale,
-                           std::int64_t skipped) {
+void LossScaleWatch::note(std::int64_t skipped) {
   in_a_row_ = skipped > known_ ? in_a_row_ + 1 : 0;
   known_ = skipped;
+}
+
+void LossScaleWatch::check(const RunConfig& config, std::uint64_t step, double scale,
+                           std::int64_t skipped) {
+  note(skipped);
   const bool is_fixed = config.precision.loss_scale.has_value();
   if (is_fixed ? in_a_row_ < most_skipped_in_a_row : scale >= least_scale) return;
   Diagnostic d;

@@ -50,8 +50,10 @@ class LossScaleWatch {
  public:
   /// Of a resumed run: the steps skipped so far, and how many of them were the last ones.
   void start(std::int64_t skipped, std::int64_t in_a_row);
-  /// After each step. Throws Error{diverged} where a fixed scale skipped 40 steps in a row, or a
-  /// dynamic one fell below 1e-6.
+  /// After a step that ends the run anyway.
+  void note(std::int64_t skipped);
+  /// After each other step. Throws Error{diverged} where a fixed scale skipped 40 steps in a row,
+  /// or a dynamic one fell below 1e-6.
   void check(const RunConfig& config, std::uint64_t step, double scale, std::int64_t skipped);
   /// How many steps up to the last one were skipped.
   std::int64_t in_a_row() const { return in_a_row_; }

@@ -2,6 +2,7 @@
 // saved.
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <numeric>
 #include <utility>
 
@@ -43,8 +44,16 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   samples.resize(static_cast<std::size_t>(result.samples));
   append(weightless_means(config, *data.train, samples, "all labels of " + step), causes);
   bool is_known = true;  // what the states are behind
+  const auto count_skipped = [&](const StepResult& of) {
+    if (of.loss_scale) scale_watch.note(of.skipped_steps);
+    position.skipped_in_a_row = scale_watch.in_a_row();
+  };
+  count_skipped(result);
   try {
-    take_next();
+    if (const std::optional<StepResult> next = take_next()) {
+      count_skipped(*next);
+      if (next->step == logged_step) log_step(*next);
+    }
   } catch (const Error&) {  // of the step behind it, which had bad labels
     is_known = false;
   }
@@ -74,8 +83,15 @@ void Training::Impl::look_at_states(const StepResult& result, bool logged) {
   const bool norm_is_bad =
       result.gradient_norm && !std::isfinite(*result.gradient_norm) && !result.loss_scale;
   if (norm_is_bad) {
-    const std::optional<StepResult> next = take_next();
+    std::optional<StepResult> next;
+    std::exception_ptr behind;  // bad states of this step come first
+    try {
+      next = take_next();
+    } catch (const Error&) {
+      behind = std::current_exception();
+    }
     refuse_bad_states();
+    if (behind) std::rethrow_exception(behind);
     if (next) judge(*next);
   }
   if (!logged) return;

@@ -318,6 +318,10 @@ def embeddings():
                                     ("triplet_swap", ", swap = true, margin = 6.0", {"swap": True, "margin": 6.0})]:
         both(name, "triplet_margin", [a, b, c], None,
              lambda r: lambda a, p, n: F.triplet_margin_loss(a, p, n, reduction=r, **settings), options)
+    keep("triplet_at_the_anchor", "triplet_margin, margin = 3.0, eps = 0.0", [a, a, c], None,
+         lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=3.0, eps=0.0))
+    keep("triplet_p6_at_the_anchor", "triplet_margin, margin = 3.0, p = 6.0, eps = 0.0", [a, a, c], None,
+         lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=3.0, p=6.0, eps=0.0))
     keep("triplet_near", "triplet_margin, margin = 3.0", [a, near, c], None,
          lambda a, p, n: F.triplet_margin_loss(a, p, n, margin=3.0))
 

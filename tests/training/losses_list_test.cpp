@@ -190,6 +190,14 @@ TEST(LossMistakes, WeightsHaveToFitTheLosses) {
       "no error");
 }
 
+TEST(LossMistakes, ClassNumbersAreIntegers) {
+  for (const std::string kind :
+       {"nll\", log_probabilities", "softmax_focal\", logits", "multi_margin\", predictions"}) {
+    EXPECT_THAT(mistake("{ kind = \"" + kind + " = \"x\", labels = \"w\" }", fields),
+                AllOf(HasSubstr("\"w\" holds no class numbers"), HasSubstr("got float32")));
+  }
+}
+
 TEST(LossMistakes, BatchmeanCountsSamplesAlone) {
   const std::string term =
       R"({ kind = "nll", log_probabilities = "x", labels = "y", reduction = "batchmean")";
