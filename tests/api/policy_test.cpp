@@ -367,10 +367,11 @@ TEST_F(PolicyTest, CommandsSayWhatTheyNeed) {
   const std::string which =
       "which model the policy is for: expected a train.toml (--config) or an "
       "ONNX file (--model), got ";
-  EXPECT_EQ(text([&] { policy_check({}); }), which + "neither");
+  const std::string help = " (tandem policy --help has examples)";
+  EXPECT_EQ(text([&] { policy_check({}); }), which + "neither" + help);
   PolicyOptions both = options();
   both.model = folder_ / "model.onnx";
-  EXPECT_EQ(text([&] { policy_check(both); }), which + "both");
+  EXPECT_EQ(text([&] { policy_check(both); }), which + "both" + help);
   EXPECT_EQ(text([&] { policy_explain(options(), "relu1", "forwards"); }).substr(0, 22),
             "there is no such phase");
   EXPECT_THAT(text([&] { policy_edit(folder_ / "policy.toml", {.at = "relu1"}); }),

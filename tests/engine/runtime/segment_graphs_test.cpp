@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "tests/kernels/emulated_support.h"
 
 namespace tandem::testing {
@@ -28,7 +30,7 @@ struct OneKernel {
   }
   std::function<void()> enqueue() {
     return [this] {
-      UnaryCall call(*kernel, "one", nullptr, base[1], bytes);
+      UnaryCall& call = calls.emplace_back(*kernel, "one", nullptr, base[1], bytes);
       call.context = context;
       emulated.compute->run(call.call());
     };
@@ -46,6 +48,7 @@ struct OneKernel {
   std::unique_ptr<PreparedKernel> kernel;
   std::vector<std::byte*> base;
   StepContext context;
+  std::deque<UnaryCall> calls;  // graphs read their contexts when they are launched
   SegmentGraphs graphs;
 };
 
