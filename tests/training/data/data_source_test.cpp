@@ -13,6 +13,7 @@
 #include "engine/formats/npy.h"
 #include "engine/graph/error.h"
 #include "engine/training/config/config_check.h"
+#include "tests/harness/allocation_count.h"
 #include "tests/harness/few_addresses.h"
 #include "tests/harness/peak_memory.h"
 #include "tests/training/error_text.h"
@@ -382,6 +383,7 @@ TEST(OpenData, ArraysBeyondTheMachineAreRefusedWithTheirBytes) {
 
 // Whole fields are checked in pieces, however large a sample is.
 TEST(OpenData, ChecksOfLargeSamplesTakeLittleMemory) {
+  if (!testing::counts_allocations()) GTEST_SKIP() << "sanitizers take memory of their own";
   const HostTensor maps(TensorType{DType::uint8, {64, 1024, 1024}});
   std::memset(const_cast<HostTensor&>(maps).data(), 1, maps.bytes());
   const auto source = make_array_source({{"x", maps}}, {field("x", {"int64"})});
