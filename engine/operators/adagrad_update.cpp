@@ -23,7 +23,7 @@ std::vector<AttributeSpec> settings() {
 UpdateKind adagrad_kind() {
   return {.op = "AdagradUpdate",
           .attributes = settings(),
-          .states = {{.name = "sum"}},
+          .states = {{.name = "sum", .squares = true}},
           .require_settings = require_settings,
           .keeps_still = keeps_still,
           .flops = 7};
@@ -32,7 +32,7 @@ UpdateKind adagrad_kind() {
 UpdateKind rowwise_adagrad_kind() {
   return {.op = "RowwiseAdagradUpdate",
           .attributes = settings(),
-          .states = {{.name = "row_sum", .by_row = true}},
+          .states = {{.name = "row_sum", .by_row = true, .squares = true}},
           .require_settings = require_settings,
           .keeps_still = keeps_still,
           .whole_row = true,

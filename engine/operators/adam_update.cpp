@@ -34,7 +34,7 @@ UpdateKind adam_kind() {
                          {"decoupled", std::int64_t{0}},
                          {"bias_correction", std::int64_t{1}},
                          {"epsilon_form", std::string("pytorch")}},
-          .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}},
+          .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq", .squares = true}},
           .require_settings = require_settings,
           .flops = 14};
 }

@@ -33,7 +33,7 @@ UpdateKind kind(const char* op, bool whole_row) {
                          {"lr_power", -0.5},
                          {"l21", 0.0},
                          {"dialect", std::string("mcmahan")}},
-          .states = {{.name = "accumulator"}, {.name = "linear"}},
+          .states = {{.name = "accumulator", .squares = true}, {.name = "linear"}},
           .require_settings = require_settings,
           .whole_row = whole_row,
           .flops = 14};

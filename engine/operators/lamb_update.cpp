@@ -29,7 +29,7 @@ UpdateKind lamb_kind() {
                          {"weight_decay", 0.0},
                          {"bias_correction", std::int64_t{1}},
                          {"trust_clip", 0.0}},
-          .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq"}},
+          .states = {{.name = "exp_avg"}, {.name = "exp_avg_sq", .squares = true}},
           .require_settings = require_settings,
           .whole_tensor = true,
           .flops = 28};

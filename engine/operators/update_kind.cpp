@@ -22,6 +22,18 @@ const std::vector<UpdateKind>& update_kinds() {
   return kinds;
 }
 
+bool is_state_of_squares(std::string_view name) {
+  bool found = false;
+  for (const UpdateKind& kind : update_kinds()) {
+    for (const UpdateState& state : kind.states) {
+      if (state.name != name) continue;
+      if (!state.squares) return false;
+      found = true;
+    }
+  }
+  return found;
+}
+
 const UpdateKind* find_update_kind(std::string_view op) {
   for (const UpdateKind& kind : update_kinds()) {
     if (kind.op == op) return &kind;

@@ -12,8 +12,9 @@ namespace tandem {
 
 /// What an update keeps of a master between steps.
 struct UpdateState {
-  std::string name;     // "exp_avg"
-  bool by_row = false;  // of whole_row kinds: [rows] instead of the master's shape
+  std::string name;      // "exp_avg"
+  bool by_row = false;   // of whole_row kinds: [rows] instead of the master's shape
+  bool squares = false;  // a sum or mean of squares: never negative, a step takes its root
 };
 
 struct UpdateKind {
@@ -45,6 +46,8 @@ struct UpdateKind {
 
 /// All kinds; addresses stay valid.
 const std::vector<UpdateKind>& update_kinds();
+/// Whether some kind keeps squares in a state of this name, and none anything else.
+bool is_state_of_squares(std::string_view name);
 /// By the name of its operator; null if there is none.
 const UpdateKind* find_update_kind(std::string_view op);
 /// Of a node of such an operator, of GroupedUpdate or RowsUpdate.

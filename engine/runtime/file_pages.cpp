@@ -27,15 +27,26 @@ bool is_file_mapping(const void* data, std::size_t bytes) {
   return found;
 }
 
-void release_file_pages(const void* data, std::size_t bytes) {
-#if defined(MADV_PAGEOUT)
+namespace {
+
+/// Of the pages that lie in the range as a whole.
+void advise(const void* data, std::size_t bytes, int advice) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
   const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_PAGEOUT);
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
+}  // namespace
+
+void release_file_pages(const void* data, std::size_t bytes) {
+#if defined(MADV_PAGEOUT)
+  advise(data, bytes, MADV_PAGEOUT);
 #else
   (void)data, (void)bytes;
 #endif
 }
+
+void drop_file_pages(const void* data, std::size_t bytes) { advise(data, bytes, MADV_DONTNEED); }
 
 }  // namespace tandem

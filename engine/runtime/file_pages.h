@@ -13,4 +13,8 @@ bool is_file_mapping(const void* data, std::size_t bytes);
 /// they are. Where it cannot, nothing happens.
 void release_file_pages(const void* data, std::size_t bytes);
 
+/// The same, but the system keeps the contents at hand for who reads them next. Of pages that were
+/// not written to: what was written is lost.
+void drop_file_pages(const void* data, std::size_t bytes);
+
 }  // namespace tandem

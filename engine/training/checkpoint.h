@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -94,17 +95,24 @@ void write_checkpoint(const std::string& folder, const CheckpointContent& conten
 std::map<std::string, std::string> weights_metadata(
     const std::map<std::string, std::string>& aliases);
 
+/// Whether a parameter or running statistic of this name may hold infinities, as masks of a model
+/// do. An unset one allows them to all.
+using MayBeInfinite = std::function<bool(const std::string& name)>;
+
 /// Checks sizes and hashes against the manifest, every value that is read against its range and
-/// against the other files, then maps the tensors. Throws Error{data} naming the file,
+/// against the other files, then maps the tensors, none of which holds numbers that no run has
+/// written: nan, infinities, squares below 0. Throws Error{data} naming the file or the tensor,
 /// Error{runtime} where it must not be read, Error{usage} where it is of a format that this program
 /// does not know.
-CheckpointContent read_checkpoint(const std::string& path);
+CheckpointContent read_checkpoint(const std::string& path,
+                                  const MayBeInfinite& may_be_infinite = {});
 
 /// The newest whole checkpoint; each broken one found before it adds a line to `messages`. Throws
 /// Error{runtime} at one that must not be read, Error{usage} at one of an unknown format.
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
-                                                   std::string* path = nullptr);
+                                                   std::string* path = nullptr,
+                                                   const MayBeInfinite& may_be_infinite = {});
 
 /// Names of checkpoints in a folder, by step; leftovers of interrupted writes and folders with
 /// other names are not listed.

@@ -25,4 +25,11 @@ void expect_checkpoint_format(const JsonItem& root);
 std::string position_text(const TrainingPosition& position);
 TrainingPosition read_position(const std::string& file);
 
+/// Throws Error{data} naming the checkpoint and the tensor where a number is one that no run has
+/// written. Reads all
+/// tensors once, large ones by several threads; pages of mapped files leave the process as they
+/// have been read.
+void expect_numbers(const std::string& path, const CheckpointContent& content,
+                    const MayBeInfinite& may_be_infinite);
+
 }  // namespace tandem

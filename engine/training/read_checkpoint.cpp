@@ -197,7 +197,7 @@ void expect_checkpoint_format(const JsonItem& root) {
                       "an older checkpoint"});
 }
 
-CheckpointContent read_checkpoint(const std::string& path) {
+CheckpointContent read_checkpoint(const std::string& path, const MayBeInfinite& may_be_infinite) {
   expect_permission(path);
   struct stat status;
   if (!is_there(path, status) || !S_ISDIR(status.st_mode))
@@ -223,17 +223,19 @@ CheckpointContent read_checkpoint(const std::string& path) {
   read_tables(path, "model", files, model, content.model);
   read_tables(path, "optimizer", files, optimizer, content.optimizer);
   expect_other_names(path, content);
+  expect_numbers(path, content, may_be_infinite);
   return content;
 }
 
 std::optional<CheckpointContent> newest_checkpoint(const std::string& folder,
                                                    std::vector<std::string>& messages,
-                                                   std::string* path) {
+                                                   std::string* path,
+                                                   const MayBeInfinite& may_be_infinite) {
   std::vector<std::string> names = list_checkpoints(folder);
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     expect_permission(folder + "/" + *name);
     try {
-      CheckpointContent content = read_checkpoint(folder + "/" + *name);
+      CheckpointContent content = read_checkpoint(folder + "/" + *name, may_be_infinite);
       if (path != nullptr) *path = folder + "/" + *name;
       return content;
     } catch (const Error& e) {

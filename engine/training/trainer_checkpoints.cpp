@@ -108,8 +108,12 @@ void Training::Impl::warn_of_room(const std::string& folder) {
 std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& run_dir,
                                                              std::vector<std::string>& messages) {
   std::string path;
+  // What a save allows.
+  const auto may_be_infinite = [&](const std::string& name) {
+    return !states.has(name) || infinite.contains(name);
+  };
   std::optional<CheckpointContent> content =
-      newest_checkpoint(run_dir + "/checkpoints", messages, &path);
+      newest_checkpoint(run_dir + "/checkpoints", messages, &path, may_be_infinite);
   if (content) {
     refuse_other_split(content->position, position, config);
     refuse_other_functions(content->position.functions, config, "run",
