@@ -9,6 +9,7 @@ namespace {
 struct Classes {
   bool fits = false;
   bool last = false;  // [.., C] against [..]
+  bool both = false;  // [N, C, C] against [N, C]
 };
 Classes class_axis(const Shape& logits, const Shape& labels) {
   Classes result;
@@ -17,7 +18,9 @@ Classes class_axis(const Shape& logits, const Shape& labels) {
   Shape without_first = logits;
   without_first.erase(without_first.begin() + 1);
   result.last = labels == without_last;
-  result.fits = result.last || labels == without_first;
+  const bool first = labels == without_first;
+  result.fits = result.last || first;
+  result.both = result.last && first && logits.size() > 2;
   return result;
 }
 
@@ -40,6 +43,10 @@ void LossBuilder::fail(const std::string& message, std::string expected, std::st
                        std::string fix) {
   problems_.push_back({"loss \"" + term.name + "\": " + message, term.where.file, term.where.line,
                        term.where.column, "", std::move(expected), std::move(got), std::move(fix)});
+}
+
+void LossBuilder::note(const std::string& text) {
+  notes_.push_back("loss \"" + term.name + "\": " + text);
 }
 
 bool LossBuilder::same_shapes(std::size_t least_rank) {
@@ -92,6 +99,12 @@ std::optional<ClassLabels> LossBuilder::class_labels(ValueId scores) {
              " without the class axis (the last, or axis 1)",
          to_string(y));
     return std::nullopt;
+  }
+  if (axis.both) {
+    note("labels of shape " + to_string(y) + " fit logits of shape " + to_string(x) +
+         " with the classes on the last axis and with the classes on axis 1: the last axis is "
+         "taken; where the classes are on axis 1, export the model with a Transpose that makes "
+         "it the last");
   }
   result.positions = y;
   if (axis.last) {

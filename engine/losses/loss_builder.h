@@ -24,12 +24,14 @@ struct ClassLabels {
 class LossBuilder {
  public:
   LossBuilder(GraphBuilder& graph, const LossTerm& t, std::vector<ValueId> values_of_term,
-              ValueId labels_of_term, std::vector<Diagnostic>& problems)
+              ValueId labels_of_term, std::vector<Diagnostic>& problems,
+              std::vector<std::string>& notes)
       : g(graph),
         term(t),
         values(std::move(values_of_term)),
         labels(labels_of_term),
-        problems_(problems) {}
+        problems_(problems),
+        notes_(notes) {}
 
   GraphBuilder& g;
   const LossTerm& term;
@@ -40,11 +42,15 @@ class LossBuilder {
   void fail(const std::string& message, std::string expected = "", std::string got = "",
             std::string fix = "");
 
+  /// Says what was chosen where a term leaves a choice.
+  void note(const std::string& text);
+
   /// Whether all values have one shape, of this rank or more; reported where not.
   bool same_shapes(std::size_t least_rank);
   /// The labels in the type and shape of x, where those agree but for axes of length 1.
   std::optional<ValueId> labels_like(ValueId x);
-  /// The labels as class numbers of these scores, the class axis being the last or axis 1.
+  /// The labels as class numbers of these scores, the class axis being the last or axis 1: where
+  /// both fit, the last is taken, which is noted.
   std::optional<ClassLabels> class_labels(ValueId scores);
   /// A list of numbers as a constant of this type; its axis is `axis` of `rank`.
   ValueId along_axis(const std::vector<double>& numbers, std::size_t axis, std::size_t rank,
@@ -60,6 +66,7 @@ class LossBuilder {
 
  private:
   std::vector<Diagnostic>& problems_;
+  std::vector<std::string>& notes_;
 };
 
 }  // namespace tandem

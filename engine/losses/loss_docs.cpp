@@ -37,7 +37,7 @@ Written by `make docs` from the list that also reads the configuration; do not e
 these, the keys below it, and those of every term: `name`, `weight`, `reduction`, `sample_weights` ([train_toml.md](train_toml.md)).
 
 - **One loss an element.** Where a formula is of one element, a sample has as many losses as the value has elements for it. Integer
-  labels leave the class axis out: the last one, or axis 1.
+  labels leave the class axis out: the last one, or axis 1; where both fit, the last, which a note at the start says.
 - **reduction.** `mean` is over all losses of the step, `sum` adds them, `batchmean` divides the sum by the number of samples. Micro-batches,
   the shorter batch at the end of an epoch and evaluation give the mean over all their samples, not a mean of means.
 - **Weights.** A loss counts as often as its weights say: with class weight c and sample weight s, the mean is Σ c s loss / Σ c s. So a sample of

@@ -17,6 +17,7 @@ class LossesBuilder {
   ValueId own(const LossConfig& config);
   std::vector<FedDenominator> denominators;
   std::vector<Diagnostic> problems;
+  std::vector<std::string> notes;
 
  private:
   void fail(const Where& where, std::string message, std::string expected = "",
@@ -106,7 +107,7 @@ ValueId LossesBuilder::term(const LossTerm& term) {
     complete = (weights = field(term, term.sample_weights)) && complete;
   if (!complete) return {};
   g_.set_scope({"loss." + term.name, Phase::forward, {}});
-  LossBuilder b(g_, term, std::move(values), labels, problems);
+  LossBuilder b(g_, term, std::move(values), labels, problems, notes);
   const std::optional<Losses> losses = term.kind->build(b);
   if (!losses) return {};
   const std::optional<ValueId> total = reduced(b, *losses, weights, samples_, denominators);
@@ -182,6 +183,7 @@ Loss add_loss(GraphBuilder& g, const LossConfig& config, const FieldTypes& field
   }
   if (!builder.problems.empty()) throw Error(ErrorKind::usage, std::move(builder.problems));
   loss.denominators = std::move(builder.denominators);
+  loss.notes = std::move(builder.notes);
   return loss;
 }
 

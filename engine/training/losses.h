@@ -15,6 +15,7 @@ struct Loss {
   ValueId total;                                       // float32 scalar, the pass's share
   std::vector<std::pair<std::string, ValueId>> terms;  // weighted, the pass's share
   std::vector<FedDenominator> denominators;
+  std::vector<std::string> notes;  // what was chosen where the configuration leaves a choice
 };
 
 /// Types of the data fields that losses may read, batch axis included.

@@ -146,16 +146,27 @@ Graph folded(Graph graph, const OperatorSet& operators, const Evaluator& evaluat
   return remove_dead(graph, operators);
 }
 
+[[noreturn]] void refuse_name(const std::string& name) {
+  Diagnostic d;
+  d.path = name;
+  d.message = "a parameter of the model has the name of a state that training adds";
+  d.fix = "rename the initializer \"" + name + "\" of the model";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 // Values of states are found by their names.
 void check_state_names(const Graph& graph) {
   std::unordered_set<std::string_view> names;
   for (const State& state : graph.states) {
     if (names.insert(state.name).second) continue;
-    Diagnostic d;
-    d.path = state.name;
-    d.message = "a parameter of the model has the name of a state that training adds";
-    d.fix = "rename the initializer";
-    throw Error(ErrorKind::usage, std::move(d));
+    refuse_name(state.name);
+  }
+}
+
+// The loss scale's states are read and restored by their names, in every pass of a step.
+void check_loss_scale_names(const Graph& forward) {
+  for (const State& state : forward.states) {
+    if (is_loss_scale_state(state.name)) refuse_name(state.name);
   }
 }
 
@@ -164,10 +175,13 @@ void check_state_names(const Graph& graph) {
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
                                    const TrainingRequest& request) {
   const RunConfig& config = *request.config;
+  const bool is_scaled = config.precision.scales_loss();
+  if (is_scaled) check_loss_scale_names(forward);
   GraphBuilder g(operators, forward);
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
   result.denominators = loss.denominators;
+  result.notes = loss.notes;
   for (const auto& [name, value] : loss.terms) result.terms.push_back(name);
   drop_outputs(g.graph());
   name_loss(g, loss);
@@ -178,7 +192,6 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   std::vector<ValueId> wanted;
   for (const Chosen& c : chosen) wanted.push_back(c.parameter.initial);
   g.set_scope({"loss.gradient", Phase::backward, {}});
-  const bool is_scaled = config.precision.scales_loss();
   const GradientSeed seed{
       loss.total, is_scaled ? add_loss_scale(g, config.precision) : g.scalar(1.0, DType::float32)};
   std::vector<ValueId> gradients = add_gradients(g, std::span(&seed, 1), wanted);
@@ -208,6 +221,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   if (request.kind == PassKind::first || request.kind == PassKind::middle) {
+    check_state_names(g.graph());
     result.graph = folded(g.finish(), operators, request.evaluate);
     return result;
   }

@@ -94,6 +94,51 @@ TEST_F(TrainingGraphTest, ParameterWithTheNameOfAMoment) {
               AllOf(HasSubstr("w/momentum_buffer"), HasSubstr("rename the initializer")));
 }
 
+// In every pass of a step, whatever else goes wrong with the name before.
+TEST_F(TrainingGraphTest, ParameterWithTheNameOfTheLossScale) {
+  for (const std::string name :
+       {"optimizer.loss_scale", "optimizer.good_steps", "optimizer.skipped_steps"}) {
+    GraphBuilder g(operators_);
+    const ValueId x = g.input("x", {DType::float32, {4, 6}});
+    State state;
+    state.name = state.path = name;
+    state.trainable = true;
+    state.start = HostTensor(TensorType{DType::float32, {6, 3}});
+    g.output("logits", g.matmul(x, g.state(std::move(state))));
+    const Graph forward = g.finish();
+    EXPECT_NO_THROW(make(forward, testing::small_config("/folder", {})));
+    const RunConfig scaled = testing::small_config("/folder", {"precision.compute=float16"});
+    for (const PassKind kind : {PassKind::whole, PassKind::first, PassKind::last}) {
+      EXPECT_THAT(testing::error_text([&] { make(forward, scaled, kind); }),
+                  AllOf(HasSubstr(name + ": a parameter of the model has the name of a state"),
+                        HasSubstr("rename the initializer \"" + name + "\"")));
+    }
+  }
+}
+
+TEST_F(TrainingGraphTest, LabelsThatFitTwoAxesAreNoted) {
+  const auto notes_of = [&](const Shape& logits, const Shape& labels) {
+    GraphBuilder g(operators_);
+    const ValueId x = g.input("x", {DType::float32, logits});
+    g.input("labels", {DType::int64, labels});
+    State state;
+    state.name = state.path = "w";
+    state.trainable = true;
+    state.start = HostTensor(TensorType{DType::float32, {}});
+    g.output("logits", g.mul(x, g.state(std::move(state))));
+    return make(g.finish(), testing::small_config("/folder", {})).notes;
+  };
+  EXPECT_THAT(notes_of({2, 4, 4}, {2, 4}),
+              ElementsAre(AllOf(HasSubstr("loss \"loss\": labels of shape [2, 4] fit logits of "
+                                          "shape [2, 4, 4]"),
+                                HasSubstr("the last axis is taken"), HasSubstr("Transpose"))));
+  EXPECT_THAT(notes_of({2, 3, 3, 3}, {2, 3, 3}), ::testing::SizeIs(1));
+  EXPECT_THAT(notes_of({2, 4, 5}, {2, 4}), ::testing::IsEmpty());
+  EXPECT_THAT(notes_of({2, 5, 4}, {2, 4}), ::testing::IsEmpty());
+  EXPECT_THAT(notes_of({4, 4}, {4}), ::testing::IsEmpty());
+  EXPECT_THAT(notes_of({2, 4, 4}, {2, 4, 4}), ::testing::IsEmpty()) << "one-hot";
+}
+
 TEST_F(TrainingGraphTest, EveryParameterHasOneUpdate) {
   const TrainingGraph made = make({"optimizer.kind=adam"});
   EXPECT_EQ(updates(made.graph, "AdamUpdate").size(), 4u);
