@@ -65,6 +65,68 @@ void report(const DataSource& source, int field, const std::vector<std::int64_t>
   }
 }
 
+double sum_of_weights(const LossTerm& term, const DataSource& source,
+                      std::span<const std::int64_t> samples) {
+  double sum = 0;
+  for (std::size_t at = 0; at < samples.size() && sum == 0; at += piece) {
+    const auto some = samples.subspan(at, std::min(piece, samples.size() - at));
+    try {
+      sum += weight_sum(term, source, some);
+    } catch (const Error&) {
+      continue;
+    }
+  }
+  return sum;
+}
+
+/// A key that may be why all weights of a mean are 0.
+struct ZeroWeights {
+  std::string key, why, expected, got;
+  LossTerm alone = {};  // the term with no other weights
+};
+
+/// One for each of a term's weights that the data have. What ignore_index leaves out counts for
+/// nothing, whatever class it is: it comes before classes.
+std::vector<ZeroWeights> possible_reasons(const LossTerm& term, const DataSource& source) {
+  std::vector<ZeroWeights> found;
+  if (!term.sample_weights.empty() && source.find_field(term.sample_weights) >= 0) {
+    found.push_back({"sample_weights", "the sample weights of all of them are 0",
+                     "a sample that counts", "sample_weights with zeros"});
+  }
+  if (const auto ignored = term.integer("ignore_index")) {
+    found.push_back({"ignore_index", "ignore_index leaves out all of them", "a label that counts",
+                     "ignore_index = " + std::to_string(*ignored)});
+  }
+  if (term.options.contains("class_weights")) {
+    found.push_back({"class_weights", "the class weights of all of them are 0",
+                     "a label that counts", "class_weights with zeros"});
+  }
+  for (ZeroWeights& reason : found) {
+    reason.alone = term;
+    if (reason.key != "sample_weights") reason.alone.sample_weights.clear();
+    for (const char* key : {"ignore_index", "class_weights"}) {
+      if (reason.key != key) reason.alone.options.erase(key);
+    }
+  }
+  return found;
+}
+
+/// The one that makes all weights 0 by itself; all of them where it takes more than one.
+ZeroWeights reason_of(const LossTerm& term, const DataSource& source,
+                      std::span<const std::int64_t> samples) {
+  const std::vector<ZeroWeights> possible = possible_reasons(term, source);
+  ZeroWeights all;
+  for (const ZeroWeights& reason : possible) {
+    if (possible.size() == 1 || sum_of_weights(reason.alone, source, samples) == 0) return reason;
+    const char* const separator = all.key.empty() ? "" : " and ";
+    all.key += separator + reason.key;
+    all.got += separator + reason.got;
+  }
+  all.expected = "a label that counts";
+  all.why = all.key + " together leave none of them a weight";
+  return all;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> not_finite_samples(const DataSource& source, const std::vector<int>& fields,
@@ -102,29 +164,13 @@ std::vector<Diagnostic> weightless_means(const RunConfig& config, const DataSour
     const std::string& first = of_labels ? term.labels : term.sample_weights;
     if (!has_weights(term) || source.find_field(first) < 0) continue;
     if (term.reduction == Reduction::sum || samples.empty()) continue;
-    double sum = 0;
-    for (std::size_t at = 0; at < samples.size() && sum == 0; at += piece) {
-      const auto some = samples.subspan(at, std::min(piece, samples.size() - at));
-      try {
-        sum += weight_sum(term, source, some);
-      } catch (const Error&) {
-        continue;
-      }
-    }
-    if (sum != 0) continue;
-    const bool of_classes = term.options.contains("class_weights");
-    const std::string key = of_classes  ? "class_weights"
-                            : of_labels ? "ignore_index"
-                                        : "sample_weights";
-    const std::string why = of_classes  ? "the class weights of all of them are 0"
-                            : of_labels ? "ignore_index leaves out all of them"
-                                        : "the sample weights of all of them are 0";
-    Diagnostic d =
-        at(term.where, "loss." + term.name, "the weighted mean over " + what + " is 0 / 0: " + why);
-    d.expected = of_labels ? "a label that counts" : "a sample that counts";
-    d.got = key + (!of_classes && of_labels ? " = " + std::to_string(*term.integer("ignore_index"))
-                                            : " with zeros");
-    d.fix = "use a larger batch_size, reduction = \"sum\", or other " + key;
+    if (sum_of_weights(term, source, samples) != 0) continue;
+    const ZeroWeights reason = reason_of(term, source, samples);
+    Diagnostic d = at(term.where, "loss." + term.name,
+                      "the weighted mean over " + what + " is 0 / 0: " + reason.why);
+    d.expected = reason.expected;
+    d.got = reason.got;
+    d.fix = "use a larger batch_size, reduction = \"sum\", or other " + reason.key;
     found.push_back(std::move(d));
   }
   return found;

@@ -180,6 +180,31 @@ TEST_F(DivergenceTest, WeightsThatAreAllZeroAreNamed) {
               HasSubstr("is 0 / 0: ignore_index leaves out all of them"));
 }
 
+TEST_F(DivergenceTest, OfSeveralWeightsTheOneThatIsZeroIsNamed) {
+  const auto with = [&](std::vector<float> weights, std::vector<std::int64_t> labels) {
+    const auto count = static_cast<std::int64_t>(labels.size());
+    train_ = make_array_source({{"x", HostTensor(TensorType{DType::float32, {count, 6}})},
+                                {"labels", HostTensor::from<std::int64_t>({count}, labels)},
+                                {"w", HostTensor::from<float>({count}, weights)}});
+  };
+  const std::string both = ", sample_weights=\"w\", class_weights=[1, 1, 0]";
+  with({0, 0, 0, 0}, {0, 1, 2, 0});
+  EXPECT_THAT(error_of({terms(both)}).what(),
+              AllOf(HasSubstr("is 0 / 0: the sample weights of all of them are 0"),
+                    HasSubstr("expected a sample that counts, got sample_weights with zeros"),
+                    HasSubstr("or other sample_weights"), Not(HasSubstr("class"))));
+  with({1, 1, 1, 1}, {2, 2, 2, 2});
+  EXPECT_THAT(
+      error_of({terms(both)}).what(),
+      AllOf(HasSubstr("the class weights of all of them are 0"), Not(HasSubstr("sample_weights"))));
+  with({1, 0, 1, 0}, {2, 1, 2, 1});  // neither by itself
+  EXPECT_THAT(error_of({terms(both)}).what(),
+              HasSubstr("sample_weights and class_weights together leave none of them a weight"));
+  with({1, 1, 1, 1}, {-1, -1, -1, -1});
+  EXPECT_THAT(error_of({terms(", ignore_index=-1, class_weights=[1, 1, 0]")}).what(),
+              HasSubstr("ignore_index leaves out all of them"));
+}
+
 TEST_F(DivergenceTest, AnEvaluationThatBadDataHasSpoiledLosesNothing) {
   eval_ = data_with(infinity, {2}, 5);
   const Error error = error_of({"steps=6", "eval.every=\"3 steps\"", run_dir_,
