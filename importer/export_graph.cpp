@@ -30,13 +30,22 @@ namespace {
   throw Error(ErrorKind::runtime, std::move(d));
 }
 
-// Large weights take the place of what the model that is replaced has for them, of nothing else.
-void refuse_other_data(const std::filesystem::path& data, const std::filesystem::path& model) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(data, ignored))) return;
+// The files of weights that an older export has left of the model which is replaced: NAME.data, or
+// NAME.data.LETTERS where that was taken.
+std::vector<std::filesystem::path> old_data(const std::filesystem::path& data,
+                                            const std::filesystem::path& model) {
+  std::vector<std::filesystem::path> old;
   for (const std::filesystem::path& own : external_files(model)) {
-    if (own == data) return;
+    if (own == data || is_unused_name(own.string(), data.string())) old.push_back(own);
   }
+  return old;
+}
+
+// Large weights take the place of what the model that is replaced has for them, of nothing else.
+void refuse_other_data(const std::filesystem::path& data,
+                       const std::vector<std::filesystem::path>& old,
+                       const std::filesystem::path& model) {
+  if (std::find(old.begin(), old.end(), data) != old.end()) return;
   refuse(data, "", "the weights go into this file, and there is another one of this name",
          "no such file, or the weights of the " + model.filename().string() + " that is replaced",
          "", "export under another name, or remove the file");
@@ -45,8 +54,11 @@ void refuse_other_data(const std::filesystem::path& data, const std::filesystem:
 // A file in the making; `commit` puts it into its place.
 class PlacedFile {
  public:
-  explicit PlacedFile(const std::filesystem::path& to)
-      : to_(link_target(to.string())), place_(to.string(), to.string()), file_(place_.make()) {}
+  /// `before`: what it comes after, with the owner and permissions that it takes over.
+  PlacedFile(std::filesystem::path to, const std::filesystem::path& before)
+      : to_(std::move(to)),
+        place_(to_.string(), before.string()),
+        file_(made_after(place_, before)) {}
 
   void write(const void* data, std::size_t size) { file_.write(data, size); }
   void align(std::uint64_t unit) {
@@ -61,32 +73,23 @@ class PlacedFile {
     file_.sync();
     file_.close();
   }
-  void commit() {
-    was_there_ = path_exists(to_);
-    if (was_there_) keep();
-    place_.finish(path());
-  }
-  // The place becomes what it was before `commit`. Never throws.
+  void commit() { place_.finish(path()); }
+  // Never throws.
   void undo() {
     try {
-      if (!was_there_) remove_all(to_);
-      if (!old_.empty()) place_.finish(old_);
+      remove_all(to_.string());
     } catch (const Error&) {  // what made it necessary is the one to tell
     }
   }
+  const std::filesystem::path& place() const { return to_; }
 
  private:
-  // What is there, under another name until the end: file systems without hard links have none.
-  void keep() {
-    const std::string name = place_.make();
-    std::error_code failed;
-    std::filesystem::remove(name, failed);
-    std::filesystem::create_hard_link(to_, name, failed);
-    if (!failed) old_ = name;
+  static std::string made_after(NewFile& place, const std::filesystem::path& before) {
+    place.come_after(before.string());
+    return place.make();
   }
 
-  std::string to_, old_;
-  bool was_there_ = false;
+  std::filesystem::path to_;
   NewFile place_;
   OutputFile file_;
 };
@@ -330,7 +333,8 @@ class Export {
       total += (given == values_.end() ? value->second : *given->second).bytes();
     }
     const bool external = was_external || total > options_.inline_bytes;
-    const std::filesystem::path data_name = to.filename().string() + ".data";
+    const std::filesystem::path usual = to.parent_path() / (to.filename().string() + ".data");
+    std::vector<std::filesystem::path> old;  // what the model that is replaced has there
     std::unique_ptr<PlacedFile> data;
     std::unordered_map<std::string, std::uint64_t> offsets;  // in the data file
     for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
@@ -359,8 +363,8 @@ class Export {
         continue;
       }
       if (!data) {
-        refuse_other_data(to.parent_path() / data_name, to);
-        data = std::make_unique<PlacedFile>(to.parent_path() / data_name);
+        old = old_data(usual, to);
+        data = placed_data(usual, old, to);
       }
       data->align(4096);
       const std::uint64_t offset = data->position();
@@ -380,12 +384,12 @@ class Export {
       for (onnx::TensorProto& tensor : *model_.mutable_graph()->mutable_initializer()) {
         for (onnx::StringStringEntryProto& entry : *tensor.mutable_external_data()) {
           if (entry.key() == "location" && entry.value() == data->name())
-            entry.set_value(data_name.string());
+            entry.set_value(data->place().filename().string());
         }
       }
       write_message(model_, made);
       data->commit();
-      result_.files.push_back(to.parent_path() / data_name);
+      result_.files.push_back(data->place());
     }
     try {
       place.finish(made);
@@ -395,6 +399,29 @@ class Export {
     }
     sync_directory(to.has_parent_path() ? to.parent_path().string() : ".");
     result_.files.insert(result_.files.begin(), to);
+    for (const std::filesystem::path& file : old) {
+      if (file != data->place()) remove_old(file);
+    }
+  }
+
+  // Until the new model is in its place the old one needs its weights: the new ones lie beside
+  // them, under a name of their own, whenever the export ends early.
+  static std::unique_ptr<PlacedFile> placed_data(const std::filesystem::path& usual,
+                                                 const std::vector<std::filesystem::path>& old,
+                                                 const std::filesystem::path& model) {
+    std::error_code ignored;
+    const bool taken = std::filesystem::exists(std::filesystem::symlink_status(usual, ignored));
+    if (taken) refuse_other_data(usual, old, model);
+    return std::make_unique<PlacedFile>(
+        taken ? std::filesystem::path(unused_name(usual.string())) : usual, usual);
+  }
+
+  // Nothing needs it any more; that it stays is no failure of the export.
+  static void remove_old(const std::filesystem::path& file) {
+    try {
+      remove_all(file.string());
+    } catch (const Error&) {
+    }
   }
 
   // What was wrong with the imported file already does not keep its weights from being written.

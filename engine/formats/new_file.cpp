@@ -19,12 +19,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
+constexpr std::size_t random_count = 8;
+
 std::string random_letters() {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz0123456789";
   std::random_device random;
   std::uniform_int_distribution<std::size_t> index(0, letters.size() - 1);
   std::string text;
-  for (int i = 0; i < 8; ++i) text += letters[index(random)];
+  for (std::size_t i = 0; i < random_count; ++i) text += letters[index(random)];
   return text;
 }
 
@@ -41,11 +43,30 @@ std::string link_target(const std::string& path) {
   return target.string();
 }
 
+std::string unused_name(const std::string& path) {
+  std::string name;
+  struct stat status;
+  do {
+    name = path + "." + random_letters();
+  } while (::lstat(name.c_str(), &status) == 0);
+  return name;
+}
+
+bool is_unused_name(const std::string& name, const std::string& path) {
+  if (name.size() != path.size() + 1 + random_count || !name.starts_with(path + ".")) return false;
+  return name.find_first_not_of(letters, path.size() + 1) == std::string::npos;
+}
+
 NewFile::NewFile(const std::string& path, std::string_view option)
     : option_(option), target_(link_target(path)) {
+  come_after(path);
+}
+
+void NewFile::come_after(const std::string& file) {
+  const std::string target = link_target(file);
   struct stat status;
-  if (::stat(target_.c_str(), &status) != 0) {
-    if (errno == ELOOP) refuse("this link leads to itself", "a file to write", path);
+  if (::stat(target.c_str(), &status) != 0) {
+    if (errno == ELOOP) refuse("this link leads to itself", "a file to write", file);
     return;
   }
   replaces_ = true;
@@ -55,9 +76,9 @@ NewFile::NewFile(const std::string& path, std::string_view option)
   // A superuser may write to any file; one that nobody is meant to write to is protected all the
   // same.
   const bool writable =
-      (mode_ & 0222) != 0 && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) == 0;
+      (mode_ & 0222) != 0 && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) == 0;
   if (!writable)
-    refuse("this file must not be written to", "a file with write permission, or a new name", path);
+    refuse("this file must not be written to", "a file with write permission, or a new name", file);
 }
 
 void NewFile::refuse(std::string message, std::string expected, const std::string& got) const {

@@ -12,11 +12,19 @@ namespace tandem {
 /// Where a path leads, through links, also to a file that is not there yet. Absolute.
 std::string link_target(const std::string& path);
 
+/// "PATH.LETTERS" with some at random, a name that no file has.
+std::string unused_name(const std::string& path);
+/// Whether unused_name may have made `name` of `path`.
+bool is_unused_name(const std::string& name, const std::string& path);
+
 class NewFile {
  public:
   /// A link stays one: the file is made where it leads. Throws Error{usage}, with `option` as the
   /// place of the mistake, for a file without write permission.
   NewFile(const std::string& path, std::string_view option);
+  /// Owner and permissions will be those of `file`, in place of which this one comes. Throws as
+  /// above.
+  void come_after(const std::string& file);
   /// What `make` has made goes away.
   ~NewFile();
   NewFile(const NewFile&) = delete;

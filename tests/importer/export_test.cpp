@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -346,6 +349,11 @@ struct LargeExport {
   ExportResult to(const std::filesystem::path& path) const {
     return export_graph(m.file(), engine_operators(), {}, path, options);
   }
+  double first_number() const {
+    return import_graph(m.file(), engine_operators(), with_evaluator())
+        .graph.find_state("w")
+        ->start.number(0);
+  }
   ModelMaker m;
   ExportOptions options = with_import();
 };
@@ -393,6 +401,60 @@ TEST(Export, DataStaysWhereTheModelCannotBeReplaced) {
     LargeExport(first).to(to);
     EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
   }
+}
+
+// A process that ends before any operation on a file leaves a model with the weights that it was
+// written with: the old one or the new one.
+TEST(Export, AModelHasItsOwnWeightsWheneverItEnds) {
+  const LargeExport before(1), after(2);
+  const double old_first = before.first_number(), new_first = after.first_number();
+  ASSERT_NE(old_first, new_first);
+  int stopped = 0, old_models = 0, new_models = 0;
+  for (bool done = false; !done && stopped < 1000; ++stopped) {
+    ScratchFolder folder;
+    const std::filesystem::path to = folder.path() / "model.onnx";
+    before.to(to);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int left = stopped;
+      set_file_hook([&](std::string_view, std::string_view) {
+        if (left-- == 0) ::_exit(1);
+      });
+      after.to(to);
+      ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    done = WEXITSTATUS(status) == 0;
+    const ImportResult result =
+        import_graph(OnnxFile::open(to), engine_operators(), with_evaluator());
+    const double first = result.graph.find_state("w")->start.number(0);
+    ASSERT_TRUE(first == old_first || first == new_first) << first;
+    (first == old_first ? old_models : new_models) += 1;
+    if (!done) continue;
+    EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
+    // Whatever the name of its weights, the next export takes their place.
+    before.to(to);
+    EXPECT_EQ(files_in(folder.path().string()).size(), 2u);
+    EXPECT_TRUE(std::filesystem::exists(to.string() + ".data"));
+  }
+  EXPECT_GE(old_models, 8);
+  EXPECT_GE(new_models, 3);  // before the sync, before the old weights go, at the end
+}
+
+TEST(Export, TheWeightsKeepTheirPermissions) {
+  namespace fs = std::filesystem;
+  ScratchFolder folder;
+  const fs::path to = folder.path() / "model.onnx";
+  LargeExport(1).to(to);
+  constexpr fs::perms own = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(to.string() + ".data", own);
+  const ExportResult written = LargeExport(2).to(to);
+  ASSERT_EQ(written.files.size(), 2u);
+  EXPECT_NE(written.files[1], to.string() + ".data");
+  EXPECT_EQ(fs::status(written.files[1]).permissions(), own);
 }
 
 TEST(Export, WrongValues) {
