@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -76,6 +77,19 @@ TEST(ListOfLosses, EachHasNumbersOfAnotherLibrary) {
                                        set.find(option.key) != std::string::npos;
                               }))
           << kind.name << " has no case with " << option.key;
+    }
+  }
+}
+
+// The table of keys has one row for a key, whichever kind it belongs to: what differs by kind is a
+// range, a default or a meaning.
+TEST(ListOfLosses, AKeyAllowsTheSameForAllKinds) {
+  std::map<std::string_view, const LossOptionInfo*> first;
+  for (const LossKind& kind : all_losses()) {
+    for (const LossOptionInfo& option : kind.options) {
+      const LossOptionInfo& known = *first.emplace(option.key, &option).first->second;
+      EXPECT_EQ(option.allowed, known.allowed) << kind.name << " " << option.key;
+      EXPECT_EQ(option.item_help, known.item_help) << kind.name << " " << option.key;
     }
   }
 }

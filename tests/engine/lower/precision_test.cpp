@@ -190,6 +190,29 @@ TEST_F(PrecisionTest, ALossScaleIsNoOperandOfSixteenBits) {
   EXPECT_EQ(lowered.graph.type(lowered.graph.find_output("y")->value).dtype, DType::float32);
 }
 
+// What a loss does to the products of 16 bits that it reads is arithmetic in float32, also where no
+// labels of float32 widen it.
+TEST_F(PrecisionTest, LossesWithoutLabelsAreFloat32) {
+  for (const bool is_loss : {true, false}) {
+    GraphBuilder g(operators);
+    const ValueId x = g.input("x", {DType::float32, {2, 3}}),
+                  w = g.input("w", {DType::float32, {3, 4}});
+    g.set_scope({"product", Phase::forward, {}});
+    const ValueId y = g.matmul(x, w);
+    g.set_scope({is_loss ? "loss.penalty" : "penalty", Phase::forward, {}});
+    g.output("y", g.add_node("Relu", {g.mul(y, g.sub(y, g.scalar(3, DType::float32)))}));
+    const Graph graph = compiled(g.finish(), 1, DType::bfloat16).lowered.graph;
+    int narrow = 0, wide = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.path.find("penalty") == std::string::npos || node.op->name == "Cast") continue;
+      for (const ValueId output : node.outputs)
+        ++(graph.type(output).dtype == DType::float32 ? wide : narrow);
+    }
+    EXPECT_EQ(wide > 0, is_loss);
+    EXPECT_EQ(narrow > 0, !is_loss);
+  }
+}
+
 // Wherever nodes, weights and masters are: near the float32 run, in order, and each weight is its
 // master rounded.
 class PrecisionPlacements : public PrecisionTest, public ::testing::WithParamInterface<DType> {};
