@@ -265,12 +265,12 @@ TEST_F(LossScaleTest, StatesThatCannotBeAreNamed) {
 }
 
 // Without a scale the name is free: the parameter is restored as any other.
-TEST_F(LossScaleTest, AParameterOfItsNameIsResumed) {
+TEST_F(LossScaleTest, AParameterOfTheNameOfItsCounterIsResumed) {
   RunParts parts = engine_.parts();
   parts.forward = [this](std::int64_t batch, bool) {
     Graph graph = testing::small_network(engine_.operators, batch);
     for (State& state : graph.states) {
-      if (state.name == "fc1.bias") state.name = loss_scale_state;
+      if (state.name == "fc1.bias") state.name = good_steps_state;
     }
     return graph;
   };
@@ -280,7 +280,7 @@ TEST_F(LossScaleTest, AParameterOfItsNameIsResumed) {
     Training training(testing::small_config(folder_.path(), {"steps=3"}), parts, {train_, nullptr},
                       {});
     run_dir = training.run(run_dir, {}).run_dir;
-    const HostTensor now = training.states().read(loss_scale_state);
+    const HostTensor now = training.states().read(good_steps_state);
     if (resumes)
       EXPECT_TRUE(testing::same_bytes(now, before));
     else
@@ -290,7 +290,7 @@ TEST_F(LossScaleTest, AParameterOfItsNameIsResumed) {
       testing::error_text([&] {
         Training(testing::small_config(folder_.path(), {half}), parts, {train_, nullptr}, {});
       }),
-      HasSubstr("rename the initializer \"optimizer.loss_scale\""));
+      HasSubstr("rename the initializer \"optimizer.good_steps\""));
 }
 
 TEST_F(LossScaleTest, TheSummarySaysWhatWasSkipped) {
