@@ -266,9 +266,7 @@ void restore_states(StateStore& states, const CheckpointContent& content) {
   for (const NamedTensor& t : content.optimizer) loaded[t.name] = &t.tensor;
   std::vector<Diagnostic> problems;
   for (const std::string& name : states.names()) {
-    // A parameter of the model may have such a name.
-    const bool is_scale = is_loss_scale_state(name) && states.kind(name) == StateKind::optimizer;
-    if (is_sum(name) || is_scale) continue;
+    if (is_sum(name) || is_loss_scale_state(name)) continue;
     const auto found = loaded.find(name);
     if (found == loaded.end() || found->second->type() != states.type(name)) {
       Diagnostic d;

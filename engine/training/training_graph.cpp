@@ -163,7 +163,8 @@ void check_state_names(const Graph& graph) {
   }
 }
 
-// The loss scale's states are read and restored by their names, in every pass of a step.
+// The loss scale's states are read, reported and restored by their names, whether a run has a scale
+// or not.
 void check_loss_scale_names(const Graph& forward) {
   for (const State& state : forward.states) {
     if (is_loss_scale_state(state.name)) refuse_name(state.name);
@@ -176,7 +177,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
                                    const TrainingRequest& request) {
   const RunConfig& config = *request.config;
   const bool is_scaled = config.precision.scales_loss();
-  if (is_scaled) check_loss_scale_names(forward);
+  check_loss_scale_names(forward);
   GraphBuilder g(operators, forward);
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);

@@ -264,35 +264,6 @@ TEST_F(LossScaleTest, StatesThatCannotBeAreNamed) {
   EXPECT_EQ(run({half}, 0, run_dir).result.steps, 6u);
 }
 
-// Without a scale the name is free: the parameter is restored as any other.
-TEST_F(LossScaleTest, AParameterOfTheNameOfItsCounterIsResumed) {
-  RunParts parts = engine_.parts();
-  parts.forward = [this](std::int64_t batch, bool) {
-    Graph graph = testing::small_network(engine_.operators, batch);
-    for (State& state : graph.states) {
-      if (state.name == "fc1.bias") state.name = good_steps_state;
-    }
-    return graph;
-  };
-  std::string run_dir;
-  HostTensor before;
-  for (const bool resumes : {false, true}) {
-    Training training(testing::small_config(folder_.path(), {"steps=3"}), parts, {train_, nullptr},
-                      {});
-    run_dir = training.run(run_dir, {}).run_dir;
-    const HostTensor now = training.states().read(good_steps_state);
-    if (resumes)
-      EXPECT_TRUE(testing::same_bytes(now, before));
-    else
-      before = now;
-  }
-  EXPECT_THAT(
-      testing::error_text([&] {
-        Training(testing::small_config(folder_.path(), {half}), parts, {train_, nullptr}, {});
-      }),
-      HasSubstr("rename the initializer \"optimizer.good_steps\""));
-}
-
 TEST_F(LossScaleTest, TheSummarySaysWhatWasSkipped) {
   const Trained run = this->run({half, overflowing, "steps=8", "optimizer.kind=adam"});
   std::string text;
