@@ -150,14 +150,6 @@ TANDEM_INLINE V erf_of(V x) {
   return y * p / q;
 }
 
-// max(x, 0) + log(1 + z), z = e^-|x|; log(1 + z) = log(u) z / (u - 1) with u = 1 + z rounded.
-TANDEM_INLINE V softplus_of(V x) {
-  const V z = exp_of(-abs_of(x));
-  const V u = 1.0f + z;
-  const V log_u = u == 1.0f ? z : log_of(u) * z / (u - 1.0f);
-  return (x > 0.0f ? x : V{}) + log_u;
-}
-
 TANDEM_INLINE V gelu_of(V x) { return 0.5f * x * (1.0f + erf_of(x * 0.70710678118654752f)); }
 
 // With u = sqrt(2 / pi) (x + 0.044715 x^3): (1 + tanh(u)) / 2 = sigmoid(2 u).

@@ -140,6 +140,17 @@ TANDEM_HOST_DEVICE inline T gelu_tanh(T x) {
   return T(0.5) * x * (T(1) + std::tanh(inner));
 }
 
+/// `by_tanh` is 0 or 1: the place of the attribute's text among its choices.
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu(T x, T by_tanh) {
+  return by_tanh != T(0) ? gelu_tanh(x) : gelu(x);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_not(T x) {
+  return x == T(0);
+}
+
 // Two operands
 
 template <class T>
@@ -240,6 +251,19 @@ TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) {
   return a >= b;
 }
 
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_and(T a, T b) {
+  return a != T(0) && b != T(0);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_or(T a, T b) {
+  return a != T(0) || b != T(0);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_xor(T a, T b) {
+  return (a != T(0)) != (b != T(0));
+}
+
 // Gradients
 
 // A NaN of y lets dy pass, as in PyTorch.
@@ -269,6 +293,11 @@ TANDEM_HOST_DEVICE inline T gelu_tanh_grad(T dy, T x) {
   const T t = std::tanh(inner);
   const T slope = T(sqrt_two_over_pi) * (T(1) + T(3 * gelu_cubic) * x * x);
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu_grad(T dy, T x, T by_tanh) {
+  return by_tanh != T(0) ? gelu_tanh_grad(dy, x) : gelu_grad(dy, x);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/harness/scalar_examples.h"
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -23,13 +24,16 @@ void add_unary(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case(op, "maps", {uniform({2, 3, 4, 5}, low, high)}, attributes));
     cases.push_back(make_case(op, "long", {uniform({517}, low, high)}, attributes));
   };
-  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu",
-                         "LeakyRelu", "Gelu"}) {
-    shapes(op, -3, 3);
+  for (const ScalarRow& row : scalar_rows()) {
+    if (row.kind().operands != 1 || !takes_floats(row)) continue;
+    const auto [low, high] = example_range(row);
+    shapes(row.name, low, high);
+    int n = 0;
+    for (const Attributes& attributes : example_attributes(row)) {
+      cases.push_back(make_case(row.name, "attributes " + std::to_string(n++),
+                                {uniform({4, 9}, low, high)}, attributes));
+    }
   }
-  shapes("Clip", -3, 3, {{"min", -1.0}, {"max", 0.5}});
-  for (const char* op : {"Log", "Sqrt", "Reciprocal"}) shapes(op, 0.2, 4);
-
   cases.push_back(make_case("LeakyRelu", "alpha", {uniform({4, 9})}, {{"alpha", 0.3}}));
   cases.push_back(make_case("LeakyRelu", "alpha 0", {uniform({4, 9})}, {{"alpha", 0.0}}));
   cases.push_back(
