@@ -121,6 +121,17 @@ void clip(NodeContext& node) {
   node.out(0, result);
 }
 
+// Floating-point numbers may have the sign of the divisor from version 28 on.
+void mod(NodeContext& node) {
+  if (is_float(node.dtype(0)) && !node.flag("fmod", false) && node.version() < 28)
+    node.fail("fmod", "1 for floating-point numbers", "0");
+  if (!is_float(node.dtype(0)) && node.in(1).is_constant()) {
+    for (const std::int64_t divisor : node.in(1).constant->integers())
+      if (divisor == 0) node.fail("division by 0");
+  }
+  function(node);
+}
+
 void where(NodeContext& node) {
   node.out(0, node.make("Where", {node.in(0), node.in(1), node.in(2)}));
 }
@@ -133,6 +144,7 @@ void add_elementwise(std::vector<Lowering>& list) {
   list.push_back({"Sum", sum});
   list.push_back({"Mean", mean});
   list.push_back({"Clip", clip});
+  list.push_back({"Mod", mod});
   list.push_back({"Pow", pow});
   list.push_back({"Where", where});
   const std::size_t special = list.size();

@@ -57,11 +57,16 @@ TANDEM_INLINE V softplus_of(V x) {
   return (x > 0.0f ? x : V{}) + log_u;
 }
 
+TANDEM_INLINE V clip_of(V x, float low, float high) {
+  return min_of(all(high), x < low ? all(low) : x);
+}
+
 TANDEM_TILE1(copy, a)
 TANDEM_TILE1(neg, -a)
 TANDEM_TILE1(abs, abs_of(a))
 TANDEM_TILE1(sign, a > 0.0f ? all(1.0f) : a < 0.0f ? all(-1.0f) : a)
 TANDEM_TILE1(exp, exp_of(a))
+TANDEM_TILE1(expm1, expm1_of(a))
 TANDEM_TILE1(log, log_of(a))
 TANDEM_TILE1(sqrt, sqrt_of(a))
 TANDEM_TILE1(reciprocal, 1.0f / a)
@@ -76,7 +81,13 @@ TANDEM_TILE1(square, a* a)
 TANDEM_TILE1(cube, a* a* a)
 TANDEM_TILE1(power_of_half, sqrt_of(a == -__builtin_inff() ? all(__builtin_inff()) : a + 0.0f))
 TANDEM_TILE1(leaky_relu, a > 0.0f ? a : a * s)
-TANDEM_TILE1(clip, min_of(all(t), a < s ? all(s) : a))
+TANDEM_TILE1(elu, a > 0.0f ? a : s * expm1_of(a))
+TANDEM_TILE1(hard_sigmoid, clip_of(a * s + t, 0.0f, 1.0f))
+TANDEM_TILE1(thresholded_relu, a <= s ? V{} : a)
+TANDEM_TILE1(shrink, a < -t ? a + s : a <= t ? V{} : a - s)
+TANDEM_TILE1(softsign, a / (1.0f + abs_of(a)))
+TANDEM_TILE1(is_nan, number_of(a != a))
+TANDEM_TILE1(clip, clip_of(a, s, t))
 TANDEM_TILE1(scale_shift, a* s + t)
 TANDEM_TILE1(add_number, a + s)
 TANDEM_TILE1(multiply_number, a* s)
@@ -90,6 +101,7 @@ TANDEM_TILE2(mul, a* b)
 TANDEM_TILE2(div, a / b)
 TANDEM_TILE2(maximum, (a > b) | (a != a) ? a : b)
 TANDEM_TILE2(minimum, (a < b) | (a != a) ? a : b)
+TANDEM_TILE2(prelu, a > 0.0f ? a : b * a)
 TANDEM_TILE2(equal, number_of(a == b))
 TANDEM_TILE2(less, number_of(a < b))
 TANDEM_TILE2(greater, number_of(a > b))
