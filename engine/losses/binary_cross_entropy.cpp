@@ -12,7 +12,7 @@ std::optional<Losses> build(LossBuilder& b) {
   if (!z) return std::nullopt;
   const auto weight = pos_weight(b, x);
   if (!weight) return std::nullopt;
-  if (!*weight) return Losses{g.sub(b.op("Softplus", x), g.mul(x, *z)), {}};
+  if (!*weight) return Losses{logit_cross_entropy(b, x, *z), {}};
   const ValueId one = g.scalar(1, g.dtype(x));
   const ValueId factor = g.add(one, g.mul(g.sub(*weight, one), *z));
   return Losses{g.add(g.mul(factor, b.op("Softplus", g.neg(x))), g.mul(g.sub(one, *z), x)), {}};
@@ -33,3 +33,11 @@ LossKind binary_cross_entropy() {
 }
 
 }  // namespace tandem::losses
+
+namespace tandem {
+
+ValueId logit_cross_entropy(LossBuilder& b, ValueId x, ValueId z) {
+  return b.g.sub(b.op("Softplus", x), b.g.mul(x, z));
+}
+
+}  // namespace tandem

@@ -23,7 +23,7 @@ std::optional<Losses> build_binary(LossBuilder& b) {
   const ValueId not_z = b.one_minus(*z);
   const ValueId others =
       g.add(g.mul(not_z, b.op("Sigmoid", x)), g.mul(*z, b.op("Sigmoid", g.neg(x))));
-  ValueId losses = modulated(b, g.sub(b.op("Softplus", x), g.mul(x, *z)), others);
+  ValueId losses = modulated(b, logit_cross_entropy(b, x, *z), others);
   const double alpha = b.term.number("alpha");
   if (alpha >= 0) losses = g.mul(losses, g.add(b.times(*z, alpha), b.times(not_z, 1 - alpha)));
   return Losses{losses, {}};

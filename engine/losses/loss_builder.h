@@ -69,4 +69,7 @@ class LossBuilder {
   std::vector<std::string>& notes_;
 };
 
+/// The binary cross entropy of logits x and labels z (binary_cross_entropy.cpp).
+ValueId logit_cross_entropy(LossBuilder& b, ValueId x, ValueId z);
+
 }  // namespace tandem

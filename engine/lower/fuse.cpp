@@ -88,8 +88,7 @@ class Fusion {
 
   bool is_fusible(std::int32_t n) {
     const Node& node = graph().nodes[n];
-    if (node.op->scalar == ScalarFunction::none || is_view(node) || node.outputs.size() != 1)
-      return false;
+    if (!node.op->is_scalar() || is_view(node) || node.outputs.size() != 1) return false;
     if (graph().type(node.outputs[0]).elements() == 0) return false;
     return takes(Cluster{{n}, -1});
   }

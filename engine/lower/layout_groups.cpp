@@ -61,7 +61,7 @@ class Groups {
     if (const SpatialOperator* op = spatial(node)) {
       for (std::size_t i : op->inputs) take(node.inputs, i, operands);
       for (std::size_t i : op->outputs) take(node.outputs, i, operands);
-    } else if (node.op->scalar != ScalarFunction::none || node.op->name == "Fused") {
+    } else if (node.op->is_scalar() || node.op->name == "Fused") {
       std::vector<ValueId> all(node.inputs);
       all.insert(all.end(), node.outputs.begin(), node.outputs.end());
       std::int64_t most = 0;

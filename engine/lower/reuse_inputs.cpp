@@ -14,9 +14,9 @@ std::size_t reusable_inputs(const Node& node) {
   if (node.outputs.size() != 1) return 0;
   const bool is_element_wise =
       node.op->name != "Fused"
-          ? node.op->scalar != ScalarFunction::none
+          ? node.op->is_scalar()
           : std::all_of(node.body->nodes.begin(), node.body->nodes.end(),
-                        [](const Node& inner) { return inner.op->scalar != ScalarFunction::none; });
+                        [](const Node& inner) { return inner.op->is_scalar(); });
   return is_element_wise ? node.inputs.size() : 0;
 }
 

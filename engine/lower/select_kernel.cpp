@@ -169,7 +169,7 @@ class Evaluator {
   Layout free_layout(std::size_t output, const std::vector<Layout>& inputs) const {
     const Shape& shape = graph_.type(node_.outputs[output]).shape;
     std::optional<Layout> first;
-    if (node_.op->scalar != ScalarFunction::none || node_.op->name == "Fused") {
+    if (node_.op->is_scalar() || node_.op->name == "Fused") {
       for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
         if (!node_.inputs[i] || graph_.type(node_.inputs[i]).shape != shape) continue;
         if (is_row_major(inputs[i], shape)) return row_major(shape);

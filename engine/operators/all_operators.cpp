@@ -7,45 +7,10 @@ OperatorSet all_operators() {
   OperatorSet set;
 
   // Element by element
-  set.add(operators::neg());
-  set.add(operators::abs());
-  set.add(operators::sign());
-  set.add(operators::exp());
-  set.add(operators::log());
-  set.add(operators::sqrt());
-  set.add(operators::reciprocal());
-  set.add(operators::erf());
-  set.add(operators::tanh());
-  set.add(operators::sigmoid());
-  set.add(operators::softplus());
-  set.add(operators::relu());
-  set.add(operators::leaky_relu());
-  set.add(operators::clip());
-  set.add(operators::gelu());
-  set.add(operators::logical_not());
-  set.add(operators::add());
-  set.add(operators::sub());
-  set.add(operators::mul());
-  set.add(operators::div());
+  operators::add_scalar_functions(set);
   set.add(operators::pow());
-  set.add(operators::max());
-  set.add(operators::min());
-  set.add(operators::equal());
-  set.add(operators::less());
-  set.add(operators::greater());
-  set.add(operators::less_or_equal());
-  set.add(operators::greater_or_equal());
-  set.add(operators::logical_and());
-  set.add(operators::logical_or());
-  set.add(operators::logical_xor());
   set.add(operators::where());
   set.add(operators::cast());
-  set.add(operators::relu_grad());
-  set.add(operators::leaky_relu_grad());
-  set.add(operators::clip_grad());
-  set.add(operators::gelu_grad());
-  set.add(operators::tanh_grad());
-  set.add(operators::sigmoid_grad());
 
   // Views and moves
   set.add(operators::identity());

@@ -22,8 +22,14 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator cast() {
-  Operator op = unary_operator("Cast", ScalarFunction::cast, infer, gradient);
+  Operator op;
+  op.name = "Cast";
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
   op.attributes = {{"to", std::string(), true}};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.scalar = ScalarFunction::cast;
   return op;
 }
 

@@ -26,6 +26,12 @@ inline void require_number(const NodeView& node, std::size_t i) {
   node.fail("element type of " + input_name(node, i), "a number", "bool");
 }
 
+inline void require_integer(const NodeView& node, std::size_t i) {
+  if (is_integer(node.input(i).dtype)) return;
+  node.fail("element type of " + input_name(node, i), "an integer",
+            std::string(name_of(node.input(i).dtype)));
+}
+
 inline void require_dtype(const NodeView& node, std::size_t i, DType dtype) {
   if (node.input(i).dtype == dtype) return;
   node.fail("element type of " + input_name(node, i), std::string(name_of(dtype)),

@@ -69,52 +69,9 @@ struct GradientContext {
 };
 using Gradients = std::vector<ValueId>;
 
-/// Scalar functions that Fused bodies and element-wise kernels know (kernels/shared/scalar.h).
-/// One node of an operator with a ScalarFunction computes f element by element with broadcasting.
-enum class ScalarFunction : std::uint8_t {
-  none,
-  identity,
-  cast,
-  neg,
-  abs,
-  sign,
-  exp,
-  log,
-  sqrt,
-  reciprocal,
-  erf,
-  tanh,
-  sigmoid,
-  softplus,
-  relu,
-  logical_not,
-  leaky_relu,  // attribute alpha
-  clip,        // attributes min, max
-  gelu,        // attribute approximate: "none" | "tanh"
-  add,
-  sub,
-  mul,
-  div,
-  pow,
-  maximum,
-  minimum,
-  equal,
-  less,
-  greater,
-  less_or_equal,
-  greater_or_equal,
-  logical_and,
-  logical_or,
-  logical_xor,
-  where,  // (condition, x, y)
-  // gradient helpers: (dy, x) or (dy, y) as named
-  relu_grad,        // (dy, y)  y > 0 ? dy : 0
-  leaky_relu_grad,  // (dy, x)  attribute alpha
-  clip_grad,        // (dy, x)  attributes min, max: inside or on the border ? dy : 0
-  gelu_grad,        // (dy, x)  attribute approximate
-  tanh_grad,        // (dy, y)  dy * (1 - y^2)
-  sigmoid_grad,     // (dy, y)  dy * y * (1 - y)
-};
+/// What an element-wise operator computes: scalar_functions.h has the list. ScalarFunction{} is
+/// none.
+enum class ScalarFunction : std::uint8_t;
 
 /// In which type a node computes where 16-bit floats are asked for: what gains from them, what
 /// loses too much, and what takes the type of its operands. See engine/lower/precision.cpp.
@@ -136,7 +93,7 @@ struct Operator {
   Cost (*cost)(const NodeView& node) = nullptr;  // null: bytes of all operands, one flop an element
 
   std::vector<Alias> aliases;  // state updates: which output overwrites which input
-  ScalarFunction scalar = ScalarFunction::none;
+  ScalarFunction scalar{};
   /// Views: the layout of output 0 seen through the layout of input 0, or nothing where these
   /// strides cannot express it (then lowering copies). Null for operators that are not views.
   std::optional<Layout> (*view)(const NodeView& node, const Layout& x) = nullptr;
@@ -149,6 +106,8 @@ struct Operator {
   bool drops_elements = false;
   bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
+
+  bool is_scalar() const { return scalar != ScalarFunction{}; }
 };
 
 /// Whether a node may have so many outputs: optional ones at the end may be missing.

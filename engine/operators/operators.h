@@ -5,47 +5,11 @@
 
 namespace tandem::operators {
 
-// Element by element: unary.cpp, binary.cpp, comparison.cpp, where.cpp, cast.cpp,
-// elementwise_gradients.cpp
-Operator neg();
-Operator abs();
-Operator sign();
-Operator exp();
-Operator log();
-Operator sqrt();
-Operator reciprocal();
-Operator erf();
-Operator tanh();
-Operator sigmoid();
-Operator softplus();
-Operator relu();
-Operator leaky_relu();
-Operator clip();
-Operator gelu();
-Operator logical_not();
-Operator add();
-Operator sub();
-Operator mul();
-Operator div();
+// Element by element: one for each row of scalar_functions.inl, and those with files of their own
+void add_scalar_functions(OperatorSet& set);
 Operator pow();
-Operator max();
-Operator min();
-Operator equal();
-Operator less();
-Operator greater();
-Operator less_or_equal();
-Operator greater_or_equal();
-Operator logical_and();
-Operator logical_or();
-Operator logical_xor();
 Operator where();
 Operator cast();
-Operator relu_grad();
-Operator leaky_relu_grad();
-Operator clip_grad();
-Operator gelu_grad();
-Operator tanh_grad();
-Operator sigmoid_grad();
 
 // Views and moves
 Operator identity();

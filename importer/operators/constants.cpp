@@ -112,65 +112,6 @@ const HostTensor& known(NodeContext& node, std::size_t i) {
   return *term.constant;
 }
 
-template <class F>
-HostTensor map_numbers(const HostTensor& x, F&& f) {
-  HostTensor result(TensorType{DType::float64, x.shape()});
-  for (std::int64_t i = 0; i < x.type().elements(); ++i) {
-    result.as<double>()[static_cast<std::size_t>(i)] = f(x.number(i));
-  }
-  return result.converted(x.dtype());
-}
-
-void floor(NodeContext& node) {
-  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::floor(x); })));
-}
-void ceil(NodeContext& node) {
-  node.out(0, node.constant(map_numbers(known(node, 0), [](double x) { return std::ceil(x); })));
-}
-void round(NodeContext& node) {  // halves to even
-  node.out(0,
-           node.constant(map_numbers(known(node, 0), [](double x) { return std::nearbyint(x); })));
-}
-
-// The remainder with the sign of the divisor.
-double floored_remainder(double x, double divisor) {
-  const double rest = std::fmod(x, divisor);
-  if (rest == 0) return std::copysign(0.0, divisor);
-  return (rest < 0) != (divisor < 0) ? rest + divisor : rest;
-}
-
-// The remainder has the sign of the divisor, for floating-point numbers since version 28; with
-// fmod = 1 that of the dividend.
-void mod(NodeContext& node) {
-  const HostTensor a = known(node, 0), b = known(node, 1);
-  const bool c_like = node.flag("fmod", false);
-  if (is_float(a.dtype()) && !c_like && node.version() < 28) {
-    node.fail("fmod", "1 for floating-point numbers", "0");
-  }
-  if (b.type().elements() != 1 && a.shape() != b.shape()) {
-    node.unsupported("operands of different shapes");
-  }
-  const Shape shape = *broadcast_shape(a.shape(), b.shape());  // of a's elements, maybe more axes
-  std::vector<std::int64_t> index(static_cast<std::size_t>(a.type().elements()));
-  if (is_float(a.dtype())) {
-    std::int64_t i = 0;
-    const HostTensor rests = map_numbers(a, [&](double x) {
-      const double divisor = b.number(b.type().elements() == 1 ? 0 : i++);
-      return c_like ? std::fmod(x, divisor) : floored_remainder(x, divisor);
-    });
-    node.out(0, node.constant(rests.reshaped(shape)));
-    return;
-  }
-  const std::vector<std::int64_t> x = a.integers(), y = b.integers();
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::int64_t divisor = y[y.size() == 1 ? 0 : i];
-    if (divisor == 0) node.fail("division by 0");
-    const std::int64_t rest = divisor == -1 ? 0 : x[i] % divisor;
-    index[i] = !c_like && rest != 0 && (rest < 0) != (divisor < 0) ? rest + divisor : rest;
-  }
-  node.out(0, node.constant(HostTensor::from(shape, index).converted(a.dtype())));
-}
-
 void non_zero(NodeContext& node) {
   const HostTensor& x = known(node, 0);
   const auto rank = static_cast<std::int64_t>(x.shape().size());
@@ -222,10 +163,6 @@ void add_constants(std::vector<Lowering>& list) {
   list.push_back({"Shape", shape});
   list.push_back({"Size", size});
   list.push_back({"Range", range});
-  list.push_back({"Floor", floor});
-  list.push_back({"Ceil", ceil});
-  list.push_back({"Round", round});
-  list.push_back({"Mod", mod});
   list.push_back({"NonZero", non_zero});
   list.push_back({"ReduceProd", reduce_prod});
 }

@@ -1,13 +1,41 @@
-// Element-wise operators: names that the engine shares, chains for n operands, older broadcasting.
+// Element-wise operators: functions by the rows of the engine, chains for n operands, older
+// broadcasting.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "engine/operators/scalar_functions.h"
 #include "importer/operators/all.h"
 
 namespace tandem::importer {
 namespace {
 
-void same_unary(NodeContext& node) { node.out(0, node.make(node.node().op_type(), {node.in(0)})); }
+// The attributes of a row as the file has them; texts and flags are checked.
+std::vector<std::pair<std::string, AttributeValue>> attributes_of(
+    NodeContext& node, const std::vector<ScalarAttribute>& declared) {
+  std::vector<std::pair<std::string, AttributeValue>> attributes;
+  for (const ScalarAttribute& attribute : declared) {
+    const char* name = attribute.name;
+    if (attribute.required && !node.has_attribute(name))
+      node.fail("attribute '" + std::string(name) + "' is missing");
+    if (const double* number = std::get_if<double>(&attribute.value)) {
+      attributes.emplace_back(name, node.number(name, *number));
+    } else if (const std::int64_t* flag = std::get_if<std::int64_t>(&attribute.value)) {
+      attributes.emplace_back(name, std::int64_t{node.flag(name, *flag != 0)});
+    } else {
+      const std::string text = node.text(name, std::get<std::string>(attribute.value));
+      std::string expected;
+      bool is_known = false;
+      for (const std::string& choice : attribute.choices) {
+        expected += (expected.empty() ? "" : " or ") + choice;
+        is_known |= choice == text;
+      }
+      if (!is_known) node.fail("attribute '" + std::string(name) + "'", expected, text);
+      attributes.emplace_back(name, text);
+    }
+  }
+  return attributes;
+}
 
 // Before version 7 the second operand was broadcast only where `broadcast` said so, from `axis` on.
 Term aligned_operand(NodeContext& node) {
@@ -22,9 +50,32 @@ Term aligned_operand(NodeContext& node) {
   return node.reshape(b, std::move(shape));
 }
 
-void same_binary(NodeContext& node) {
-  node.out(0, node.make(node.node().op_type(), {node.in(0), aligned_operand(node)}));
+// A function that the engine has by the same name, with the same attributes.
+void function(NodeContext& node) {
+  const std::string& op = node.node().op_type();
+  const ScalarRow& row = *scalar_row(node.session().operators.get(op).scalar);
+  std::vector<Term> operands{node.in(0)};
+  if (row.kind().operands > 1) operands.push_back(aligned_operand(node));
+  Attributes attributes;
+  for (const auto& [name, value] : attributes_of(node, row.options.attributes))
+    attributes.set(name, value);
+  node.out(0, node.make(op, operands, attributes));
 }
+
+// One that is an expression of others.
+void composed(NodeContext& node) {
+  for (const ComposedFunction& function : composed_functions()) {
+    if (function.name != node.node().op_type()) continue;
+    std::vector<double> settings;
+    for (const auto& [name, value] : attributes_of(node, function.attributes))
+      settings.push_back(std::get<double>(value));
+    Session& session = node.session();
+    const ValueId x = session.place(node.in(0));
+    node.out(0, session.value(compose(session.builder, function, x, std::move(settings))));
+  }
+}
+
+void pow(NodeContext& node) { node.out(0, node.make("Pow", {node.in(0), aligned_operand(node)})); }
 
 void chain(NodeContext& node, std::string_view op, bool mean = false) {
   if (node.input_count() == 0) node.fail("no operands");
@@ -43,10 +94,6 @@ void max(NodeContext& node) { chain(node, "Max"); }
 void min(NodeContext& node) { chain(node, "Min"); }
 void sum(NodeContext& node) { chain(node, "Add"); }
 void mean(NodeContext& node) { chain(node, "Add", true); }
-
-void leaky_relu(NodeContext& node) {
-  node.out(0, node.make("LeakyRelu", {node.in(0)}, {{"alpha", node.number("alpha", 0.01)}}));
-}
 
 // Bounds: attributes before version 11, then inputs. Integers and bounds that are not constants go
 // through Max and Min.
@@ -74,12 +121,15 @@ void clip(NodeContext& node) {
   node.out(0, result);
 }
 
-void gelu(NodeContext& node) {
-  const std::string approximate = node.text("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") {
-    node.fail("attribute 'approximate'", "none or tanh", approximate);
+// Floating-point numbers may have the sign of the divisor from version 28 on.
+void mod(NodeContext& node) {
+  if (is_float(node.dtype(0)) && !node.flag("fmod", false) && node.version() < 28)
+    node.fail("fmod", "1 for floating-point numbers", "0");
+  if (!is_float(node.dtype(0)) && node.in(1).is_constant()) {
+    for (const std::int64_t divisor : node.in(1).constant->integers())
+      if (divisor == 0) node.fail("division by 0");
   }
-  node.out(0, node.make("Gelu", {node.in(0)}, {{"approximate", approximate}}));
+  function(node);
 }
 
 void where(NodeContext& node) {
@@ -89,22 +139,23 @@ void where(NodeContext& node) {
 }  // namespace
 
 void add_elementwise(std::vector<Lowering>& list) {
-  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Log", "Sqrt", "Reciprocal", "Erf", "Tanh",
-                         "Sigmoid", "Softplus", "Relu", "Not"}) {
-    list.push_back({op, same_unary});
-  }
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Less",
-                         "Greater", "LessOrEqual", "GreaterOrEqual"}) {
-    list.push_back({op, same_binary});
-  }
   list.push_back({"Max", max});
   list.push_back({"Min", min});
   list.push_back({"Sum", sum});
   list.push_back({"Mean", mean});
-  list.push_back({"LeakyRelu", leaky_relu});
   list.push_back({"Clip", clip});
-  list.push_back({"Gelu", gelu});
+  list.push_back({"Mod", mod});
+  list.push_back({"Pow", pow});
   list.push_back({"Where", where});
+  const std::size_t special = list.size();
+  for (const ScalarRow& row : scalar_rows()) {
+    const auto is_it = [&](const Lowering& other) {
+      return std::string_view(other.op) == row.name;
+    };
+    if (row.engine_only() || std::any_of(list.begin(), list.begin() + special, is_it)) continue;
+    list.push_back({row.name, function});
+  }
+  for (const ComposedFunction& row : composed_functions()) list.push_back({row.name, composed});
 }
 
 }  // namespace tandem::importer

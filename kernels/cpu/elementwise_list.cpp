@@ -9,7 +9,9 @@ namespace tandem {
 void add_elementwise_kernels(KernelList& list) {
   const auto add = [&](const std::string& op) { list.push_back(tile_kernel(kernel_name(op), op)); };
   add("Fused");
-  for_each_scalar_operator([&](const Operator& op) { add(op.name); });
+  for_each_scalar_operator([&](const Operator& op) {
+    if (types_of(op.scalar) != ScalarTypes::integers) add(op.name);
+  });
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "SumOfSquares"}) add(op);
   add_move_kernels(list);
   add_gather_kernels(list);

@@ -1,4 +1,5 @@
-// One loop for each TileOp. Included by vector_functions_*.cpp.
+// One loop for each TileOp that is hot enough for code of its own. Included by
+// vector_functions_*.cpp.
 
 template <class F>
 TANDEM_INLINE void map1(const TileCall& call, F f) {
@@ -48,11 +49,24 @@ TANDEM_INLINE void map3(const TileCall& call, F f) {
   }
 #define TANDEM_LAMBDA __attribute__((always_inline))
 
+// max(x, 0) + log(1 + z), z = e^-|x|; log(1 + z) = log(u) z / (u - 1) with u = 1 + z rounded.
+TANDEM_INLINE V softplus_of(V x) {
+  const V z = exp_of(-abs_of(x));
+  const V u = 1.0f + z;
+  const V log_u = u == 1.0f ? z : log_of(u) * z / (u - 1.0f);
+  return (x > 0.0f ? x : V{}) + log_u;
+}
+
+TANDEM_INLINE V clip_of(V x, float low, float high) {
+  return min_of(all(high), x < low ? all(low) : x);
+}
+
 TANDEM_TILE1(copy, a)
 TANDEM_TILE1(neg, -a)
 TANDEM_TILE1(abs, abs_of(a))
 TANDEM_TILE1(sign, a > 0.0f ? all(1.0f) : a < 0.0f ? all(-1.0f) : a)
 TANDEM_TILE1(exp, exp_of(a))
+TANDEM_TILE1(expm1, expm1_of(a))
 TANDEM_TILE1(log, log_of(a))
 TANDEM_TILE1(sqrt, sqrt_of(a))
 TANDEM_TILE1(reciprocal, 1.0f / a)
@@ -67,9 +81,13 @@ TANDEM_TILE1(square, a* a)
 TANDEM_TILE1(cube, a* a* a)
 TANDEM_TILE1(power_of_half, sqrt_of(a == -__builtin_inff() ? all(__builtin_inff()) : a + 0.0f))
 TANDEM_TILE1(leaky_relu, a > 0.0f ? a : a * s)
-TANDEM_TILE1(clip, min_of(all(t), a < s ? all(s) : a))
-TANDEM_TILE1(gelu, gelu_of(a))
-TANDEM_TILE1(gelu_tanh, gelu_tanh_of(a))
+TANDEM_TILE1(elu, a > 0.0f ? a : s * expm1_of(a))
+TANDEM_TILE1(hard_sigmoid, clip_of(a * s + t, 0.0f, 1.0f))
+TANDEM_TILE1(thresholded_relu, a <= s ? V{} : a)
+TANDEM_TILE1(shrink, a < -t ? a + s : a <= t ? V{} : a - s)
+TANDEM_TILE1(softsign, a / (1.0f + abs_of(a)))
+TANDEM_TILE1(is_nan, number_of(a != a))
+TANDEM_TILE1(clip, clip_of(a, s, t))
 TANDEM_TILE1(scale_shift, a* s + t)
 TANDEM_TILE1(add_number, a + s)
 TANDEM_TILE1(multiply_number, a* s)
@@ -83,6 +101,7 @@ TANDEM_TILE2(mul, a* b)
 TANDEM_TILE2(div, a / b)
 TANDEM_TILE2(maximum, (a > b) | (a != a) ? a : b)
 TANDEM_TILE2(minimum, (a < b) | (a != a) ? a : b)
+TANDEM_TILE2(prelu, a > 0.0f ? a : b * a)
 TANDEM_TILE2(equal, number_of(a == b))
 TANDEM_TILE2(less, number_of(a < b))
 TANDEM_TILE2(greater, number_of(a > b))
@@ -94,8 +113,6 @@ TANDEM_TILE2(logical_xor, number_of((a != 0.0f) ^ (b != 0.0f)))
 TANDEM_TILE2(relu_grad, b <= 0.0f ? V{} : a)
 TANDEM_TILE2(leaky_relu_grad, b > 0.0f ? a : a * s)
 TANDEM_TILE2(clip_grad, (b >= s) & (b <= t) ? a : V{})
-TANDEM_TILE2(gelu_grad, gelu_grad_of(a, b))
-TANDEM_TILE2(gelu_tanh_grad, gelu_tanh_grad_of(a, b))
 TANDEM_TILE2(tanh_grad, a*(1.0f - b * b))
 TANDEM_TILE2(sigmoid_grad, a* b*(1.0f - b))
 TANDEM_TILE2(add_relu, (a + b) < 0.0f ? V{} : (a + b))
@@ -104,6 +121,20 @@ TANDEM_TILE2(scaled_add, a* s + b)
 TANDEM_TILE3(where, a != 0.0f ? b : c)
 TANDEM_TILE3(multiply_add, a* b + c)
 TANDEM_TILE3(multiply3, a* b* c)
+
+// s: whether by tanh
+void tile_gelu(const TileCall& call) {
+  if (call.s != 0.0f)
+    map1(call, [](V a) TANDEM_LAMBDA { return gelu_tanh_of(a); });
+  else
+    map1(call, [](V a) TANDEM_LAMBDA { return gelu_of(a); });
+}
+void tile_gelu_grad(const TileCall& call) {
+  if (call.s != 0.0f)
+    map2(call, [](V dy, V x) TANDEM_LAMBDA { return gelu_tanh_grad_of(dy, x); });
+  else
+    map2(call, [](V dy, V x) TANDEM_LAMBDA { return gelu_grad_of(dy, x); });
+}
 
 void tile_pow(const TileCall& call) {
   for (std::int64_t i = 0; i < call.n; ++i) call.y[i] = __builtin_powf(call.a[i], call.b[i]);

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -83,43 +83,36 @@ bool is_reduction(const Node& node) {
   return name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax";
 }
 
-// The step of a scalar function that has one, else `count`. No default: a function that is missing
-// here is a compiler warning.
-TileOp plain_op(ScalarFunction f) {
+// The step of a function; `count` of those that have no one step.
+TileOp step_of(ScalarFunction f) {
   switch (f) {
-    // clang-format off
-#define TANDEM_STEP(name) case ScalarFunction::name: return TileOp::name;
-    TANDEM_STEP(neg) TANDEM_STEP(abs) TANDEM_STEP(sign) TANDEM_STEP(exp) TANDEM_STEP(log)
-    TANDEM_STEP(sqrt) TANDEM_STEP(reciprocal) TANDEM_STEP(erf) TANDEM_STEP(tanh)
-    TANDEM_STEP(sigmoid) TANDEM_STEP(softplus) TANDEM_STEP(relu) TANDEM_STEP(logical_not)
-    TANDEM_STEP(leaky_relu) TANDEM_STEP(clip) TANDEM_STEP(gelu) TANDEM_STEP(add) TANDEM_STEP(sub)
-    TANDEM_STEP(mul) TANDEM_STEP(div) TANDEM_STEP(pow) TANDEM_STEP(maximum) TANDEM_STEP(minimum)
-    TANDEM_STEP(equal) TANDEM_STEP(less) TANDEM_STEP(greater) TANDEM_STEP(less_or_equal)
-    TANDEM_STEP(greater_or_equal) TANDEM_STEP(logical_and) TANDEM_STEP(logical_or)
-    TANDEM_STEP(logical_xor) TANDEM_STEP(where) TANDEM_STEP(relu_grad) TANDEM_STEP(leaky_relu_grad)
-    TANDEM_STEP(clip_grad) TANDEM_STEP(gelu_grad) TANDEM_STEP(tanh_grad) TANDEM_STEP(sigmoid_grad)
-#undef TANDEM_STEP
+#define TANDEM_FUNCTION(function, ...) \
+  case ScalarFunction::function:       \
+    return TileOp::function;
+#include "engine/operators/scalar_functions.inl"
+    case ScalarFunction::pow:
+      return TileOp::pow;
+    case ScalarFunction::where:
+      return TileOp::where;
     case ScalarFunction::none:
     case ScalarFunction::identity:
     case ScalarFunction::cast:
       break;
-    // clang-format on
   }
   return TileOp::count;
 }
 
 // Nanoseconds for 1,024 elements in L1, about.
 double cost_of_op(TileOp op) {
+  for (const ScalarRow& row : scalar_rows()) {
+    if (step_of(row.function) == op) return row.options.cost;
+  }
   using T = TileOp;
   const auto among = [op](std::initializer_list<TileOp> ops) {
     return std::find(ops.begin(), ops.end(), op) != ops.end();
   };
-  if (among({T::exp, T::log, T::tanh, T::sigmoid, T::erf, T::gelu, T::gelu_tanh})) return 400;
-  if (among({T::softplus, T::gelu_grad, T::gelu_tanh_grad})) return 700;
   if (among({T::pow, T::pow_number})) return 10000;
-  if (among({T::div, T::sqrt, T::power_of_half, T::reciprocal, T::divide_by_number,
-             T::divide_number}))
-    return 200;
+  if (among({T::power_of_half, T::divide_by_number, T::divide_number})) return 200;
   return 60;
 }
 
@@ -247,28 +240,9 @@ class Compiler {
     const int y = node.output, a = node.inputs[0];
     const int b = node.inputs.size() > 1 ? node.inputs[1] : -1;
     const int c = node.inputs.size() > 2 ? node.inputs[2] : -1;
-    const Attributes& attributes = n.attributes;
     switch (f) {
-      case ScalarFunction::identity:
-        emit(TileOp::copy, y, a);
-        return;
       case ScalarFunction::cast:
         lower_cast(y, a);
-        return;
-      case ScalarFunction::clip:
-      case ScalarFunction::clip_grad:
-        emit(plain_op(f), y, a, b, -1, attributes.number("min"), attributes.number("max"));
-        return;
-      case ScalarFunction::leaky_relu:
-      case ScalarFunction::leaky_relu_grad:
-        emit(plain_op(f), y, a, b, -1, attributes.number("alpha"));
-        return;
-      case ScalarFunction::gelu:
-        emit(attributes.text("approximate") == "tanh" ? TileOp::gelu_tanh : TileOp::gelu, y, a);
-        return;
-      case ScalarFunction::gelu_grad:
-        emit(attributes.text("approximate") == "tanh" ? TileOp::gelu_tanh_grad : TileOp::gelu_grad,
-             y, a, b);
         return;
       case ScalarFunction::relu:
         if (Step* sum = only_maker(a, TileOp::add)) {
@@ -300,11 +274,12 @@ class Compiler {
       default:
         break;
     }
-    if (plain_op(f) == TileOp::count) {
+    if (step_of(f) == TileOp::count) {
       failure_ = "operator " + n.op->name;
       return;
     }
-    emit(plain_op(f), y, a, b, c);
+    const ScalarSettings settings = scalar_settings(n);
+    emit(step_of(f), y, a, b, c, settings[0], settings[1]);
   }
 
   // A cast to 16 bits rounds here and now. Other results of 16 bits stay float32 until they are

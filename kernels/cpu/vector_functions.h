@@ -11,61 +11,24 @@
 
 namespace tandem {
 
-// The steps of the tile interpreter; tile_NAME in tile_functions.inl is the code of each. a, b, c
-// are operands, s and t numbers fixed when it was compiled. round_* keep float32, of the numbers
-// that 16 bits hold.
+// The steps of the tile interpreter beside those of the scalar functions, each of which has one by
+// its name; tile_NAME in tile_functions.inl is the code of each. a, b, c are operands, s and t
+// numbers fixed when it was compiled: of a scalar function its attributes. round_* keep float32, of
+// the numbers that 16 bits hold.
 #define TANDEM_TILE_OPS(OP)                     \
   OP(copy)                                      \
-  OP(neg)                                       \
-  OP(abs)                                       \
-  OP(sign)                                      \
-  OP(exp)                                       \
-  OP(log)                                       \
-  OP(sqrt)                                      \
-  OP(reciprocal)                                \
-  OP(erf)                                       \
-  OP(tanh)                                      \
-  OP(sigmoid)                                   \
-  OP(softplus)                                  \
-  OP(relu)                                      \
-  OP(logical_not)                               \
   OP(is_true) /* a != 0 */                      \
   OP(square)                                    \
   OP(cube)                                      \
   OP(power_of_half) /* a to the power 1/2 */    \
-  OP(leaky_relu)    /* s = alpha */             \
-  OP(clip)          /* s = low, t = high */     \
-  OP(gelu)                                      \
-  OP(gelu_tanh)                                 \
-  OP(scale_shift) /* a s + t */                 \
+  OP(scale_shift)   /* a s + t */               \
   OP(add_number)                                \
   OP(multiply_number)                           \
   OP(from_number)      /* s - a */              \
   OP(divide_by_number) /* a / s */              \
   OP(divide_number)    /* s / a */              \
-  OP(pow_number)       /* a to the power s */   \
-  OP(add)                                       \
-  OP(sub)                                       \
-  OP(mul)                                       \
-  OP(div)                                       \
   OP(pow)                                       \
-  OP(maximum)                                   \
-  OP(minimum)                                   \
-  OP(equal)                                     \
-  OP(less)                                      \
-  OP(greater)                                   \
-  OP(less_or_equal)                             \
-  OP(greater_or_equal)                          \
-  OP(logical_and)                               \
-  OP(logical_or)                                \
-  OP(logical_xor)                               \
-  OP(relu_grad)                                 \
-  OP(leaky_relu_grad)                           \
-  OP(clip_grad)                                 \
-  OP(gelu_grad)                                 \
-  OP(gelu_tanh_grad)                            \
-  OP(tanh_grad)                                 \
-  OP(sigmoid_grad)                              \
+  OP(pow_number)    /* a to the power s */      \
   OP(add_relu)      /* max(a + b, 0) */         \
   OP(scaled_add)    /* a s + b */               \
   OP(where)         /* a ? b : c */             \
@@ -86,6 +49,8 @@ enum class TileOp : std::uint8_t {
 #define TANDEM_ENUMERATOR(name) name,
   TANDEM_TILE_OPS(TANDEM_ENUMERATOR)
 #undef TANDEM_ENUMERATOR
+#define TANDEM_FUNCTION(function, ...) function,
+#include "engine/operators/scalar_functions.inl"
       count
 };
 
@@ -98,6 +63,11 @@ struct TileCall {
   float s, t;
 };
 using TileFunction = void (*)(const TileCall&);
+
+// The steps of scalar functions by their scalar code, in scalar_tiles.cpp. Those of
+// tile_functions.inl hide them, where there are any.
+#define TANDEM_FUNCTION(function, ...) void tile_##function(const TileCall& call);
+#include "engine/operators/scalar_functions.inl"
 
 struct VectorFunctions {
   TileFunction tile[static_cast<std::size_t>(TileOp::count)];

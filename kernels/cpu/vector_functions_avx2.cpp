@@ -9,7 +9,6 @@
 #include "kernels/shared/philox.h"
 
 #define TANDEM_VECTOR_WIDTH 8
-#define TANDEM_VECTOR_TABLE vector_functions_avx2
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
@@ -28,13 +27,13 @@ TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm256_sqrt_ps(x)); }
 #include "kernels/cpu/row_functions.inl"
 #include "kernels/cpu/channel_functions.inl"
 #include "kernels/cpu/update_functions.inl"
+#include "kernels/cpu/vector_table.inl"
 // clang-format on
 
 }  // namespace
 }  // namespace pointwise_avx2
 
-using namespace pointwise_avx2;
-#include "kernels/cpu/vector_table.inl"
+const VectorFunctions vector_functions_avx2 = pointwise_avx2::table;
 
 }  // namespace tandem
 

@@ -9,7 +9,6 @@
 #include "kernels/shared/philox.h"
 
 #define TANDEM_VECTOR_WIDTH 4
-#define TANDEM_VECTOR_TABLE vector_functions_base
 
 #pragma GCC push_options
 
@@ -27,13 +26,13 @@ TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm_sqrt_ps(x)); }
 #include "kernels/cpu/row_functions.inl"
 #include "kernels/cpu/channel_functions.inl"
 #include "kernels/cpu/update_functions.inl"
+#include "kernels/cpu/vector_table.inl"
 // clang-format on
 
 }  // namespace
 }  // namespace pointwise_baseline
 
-using namespace pointwise_baseline;
-#include "kernels/cpu/vector_table.inl"
+const VectorFunctions vector_functions_base = pointwise_baseline::table;
 
 }  // namespace tandem
 

@@ -86,6 +86,31 @@ TANDEM_INLINE V exp_of(V x) {
   return y * first * second;
 }
 
+// With s the power of two: s (e^r - 1) + (s - 1), and as e^x - 1 where s - 1 is s.
+TANDEM_INLINE V expm1_of(V x) {
+  const V zero = x == 0.0f ? x : V{};  // 0 and -0 stay
+  x = x < -104.0f ? all(-104.0f) : x;
+  x = x > 89.0f ? all(89.0f) : x;
+  const V magic = all(12582912.0f);  // 1.5 x 2^23: adding it rounds to an integer
+  const V n = (x * 1.44269504088896341f + magic) - magic;
+  V r = x - n * 0.693359375f;
+  r = r + n * 2.12194440e-4f;
+  V p = all(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  const V less_one = p * (r * r) + r;
+  const Int whole = __builtin_convertvector(n, Int);
+  const Int half = whole >> 1;
+  const V first = reinterpret_cast<V>((half + 127) << 23);
+  const V second = reinterpret_cast<V>((whole - half + 127) << 23);
+  const V small = less_one * first * second + (first * second - 1.0f);
+  const V large = (less_one + 1.0f) * first * second;
+  return or_of(x > 30.0f ? large : small, zero);
+}
+
 TANDEM_INLINE V log_of(V x) {
   const Int tiny = x < 1.17549435e-38f;
   V z = tiny ? x * 8388608.0f : x;
@@ -148,14 +173,6 @@ TANDEM_INLINE V erf_of(V x) {
   q = q * z - 7.37332916720468e-03f;
   q = q * z - 1.42647390514189e-02f;
   return y * p / q;
-}
-
-// max(x, 0) + log(1 + z), z = e^-|x|; log(1 + z) = log(u) z / (u - 1) with u = 1 + z rounded.
-TANDEM_INLINE V softplus_of(V x) {
-  const V z = exp_of(-abs_of(x));
-  const V u = 1.0f + z;
-  const V log_u = u == 1.0f ? z : log_of(u) * z / (u - 1.0f);
-  return (x > 0.0f ? x : V{}) + log_u;
 }
 
 TANDEM_INLINE V gelu_of(V x) { return 0.5f * x * (1.0f + erf_of(x * 0.70710678118654752f)); }

@@ -1,10 +1,16 @@
-// The table of one instruction set: TANDEM_TILE_OPS, then the members of VectorFunctions in their
-// order. Included by vector_functions_*.cpp.
+// The table of one instruction set: TANDEM_TILE_OPS and the scalar functions, then the members of
+// VectorFunctions in their order. Included by vector_functions_*.cpp, inside of the namespace of
+// the instruction set, where a tile_NAME of its own hides the one of scalar_tiles.cpp.
 
-const VectorFunctions TANDEM_VECTOR_TABLE = {
+constexpr VectorFunctions table = {
+    .tile =
+        {
 #define TANDEM_ENTRY(name) tile_##name,
-    .tile = {TANDEM_TILE_OPS(TANDEM_ENTRY)},
+            TANDEM_TILE_OPS(TANDEM_ENTRY)
 #undef TANDEM_ENTRY
+#define TANDEM_FUNCTION(function, ...) tile_##function,
+#include "engine/operators/scalar_functions.inl"
+        },
     .sum = row_sum,
     .maximum = row_maximum,
     .add_rows = add_rows,

@@ -87,7 +87,7 @@ std::unique_ptr<PreparedKernel> cast(const KernelRequest& request) {
 void add_elementwise(KernelList& list) {
   for_each_scalar_operator([&](const Operator& op) {
     const ScalarTypes types = types_of(op.scalar);
-    if (types != ScalarTypes::numbers && types != ScalarTypes::floats) return;
+    if (types == ScalarTypes::own || !takes(types, DType::float32)) return;
     list.push_back(
         reference_kernel(kernel_name(op.name), op.name, refuse_other_types<0>, function));
   });

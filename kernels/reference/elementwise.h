@@ -24,7 +24,7 @@ std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request) {
     for (std::int64_t i = 0; i < y_walk.count(); ++i) {
       const C left = a[a_walk.at()], right = b[b_walk.at()];
       if constexpr (std::is_same_v<R, bool>) {
-        y[y_walk.at()] = scalar::apply_predicate<C>(f, left, right);
+        y[y_walk.at()] = scalar::apply_predicate<C>(f, settings, left, right);
       } else {
         y[y_walk.at()] = stored<R>(scalar::apply<C>(f, settings, left, right));
       }
@@ -37,7 +37,7 @@ std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request) {
 
 template <class T>
 std::unique_ptr<PreparedKernel> prepare_scalar(const KernelRequest& request) {
-  if (scalar::is_predicate(request.node->op->scalar)) return prepare_function<T, bool>(request);
+  if (is_predicate(request.node->op->scalar)) return prepare_function<T, bool>(request);
   if constexpr (std::is_same_v<T, bool>) {
     assert(false && "no arithmetic on bool");
     return nullptr;

@@ -92,7 +92,9 @@ void add_other_types(KernelList& list) {
   for_each_scalar_operator([&](const Operator& op) {
     switch (types_of(op.scalar)) {
       case ScalarTypes::numbers:
+      case ScalarTypes::integers:
       case ScalarTypes::booleans:
+      case ScalarTypes::any:
         add(op.name, refuse_main_types<0>, function);
         break;
       case ScalarTypes::floats:

@@ -3,182 +3,82 @@
 
 #include <cassert>
 
-#include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::scalar {
 
-/// The attributes that scalar functions have.
+/// The attributes of a function, in the order of its row.
 struct Settings {
-  double alpha = 0;
-  double low = 0, high = 0;  // of clip
-  bool tanh_form = false;    // of gelu
+  double first = 0, second = 0;
 };
 
 inline Settings settings_of(const Node& node) {
-  Settings settings;
-  const Attributes& attributes = node.attributes;
-  switch (node.op->scalar) {
-    case ScalarFunction::leaky_relu:
-    case ScalarFunction::leaky_relu_grad:
-      settings.alpha = attributes.number("alpha");
-      break;
-    case ScalarFunction::clip:
-    case ScalarFunction::clip_grad:
-      settings.low = attributes.number("min");
-      settings.high = attributes.number("max");
-      break;
-    case ScalarFunction::gelu:
-    case ScalarFunction::gelu_grad:
-      settings.tanh_form = attributes.text("approximate") == "tanh";
-      break;
-    default:
-      break;
-  }
-  return settings;
+  const ScalarSettings settings = scalar_settings(node);
+  return {settings[0], settings[1]};
 }
 
-/// Functions with a bool result whatever their operands are.
-constexpr bool is_predicate(ScalarFunction f) {
-  switch (f) {
-    case ScalarFunction::logical_not:
-    case ScalarFunction::logical_and:
-    case ScalarFunction::logical_or:
-    case ScalarFunction::logical_xor:
-    case ScalarFunction::equal:
-    case ScalarFunction::less:
-    case ScalarFunction::greater:
-    case ScalarFunction::less_or_equal:
-    case ScalarFunction::greater_or_equal:
-      return true;
-    default:
-      return false;
-  }
-}
+/// Whether the code of functions of such element types takes numbers T. bool counts as a number in
+/// predicates, and a number as bool: tiles hold it so.
+template <class T, ScalarTypes types>
+inline constexpr bool computes = types == ScalarTypes::floats     ? floating<T>
+                                 : types == ScalarTypes::integers ? !floating<T>
+                                                                  : types != ScalarTypes::own;
+
+// The operands, then as many attributes as the function takes.
+#define TANDEM_OPERANDS_1 a
+#define TANDEM_OPERANDS_2 a, b
+#define TANDEM_CALL(function, ...)                                                             \
+  if constexpr (requires { scalar::function(__VA_ARGS__, T(), T()); })                         \
+    return scalar::function(__VA_ARGS__, scalar::cast<T>(s.first), scalar::cast<T>(s.second)); \
+  else if constexpr (requires { scalar::function(__VA_ARGS__, T()); })                         \
+    return scalar::function(__VA_ARGS__, scalar::cast<T>(s.first));                            \
+  else                                                                                         \
+    return scalar::function(__VA_ARGS__);
+#define TANDEM_CASE(function, operands, types)          \
+  case ScalarFunction::function:                        \
+    if constexpr (computes<T, ScalarTypes::types>) {    \
+      TANDEM_CALL(function, TANDEM_OPERANDS_##operands) \
+    }                                                   \
+    break;
 
 /// f with a bool result, of one or two operands.
 template <class T>
-TANDEM_HOST_DEVICE bool apply_predicate(ScalarFunction f, T a, T b) {
+TANDEM_HOST_DEVICE bool apply_predicate(ScalarFunction f, [[maybe_unused]] const Settings& s, T a,
+                                        T b = T()) {
   switch (f) {
-    case ScalarFunction::logical_not:
-      return a == T(0);
-    case ScalarFunction::logical_and:
-      return a != T(0) && b != T(0);
-    case ScalarFunction::logical_or:
-      return a != T(0) || b != T(0);
-    case ScalarFunction::logical_xor:
-      return (a != T(0)) != (b != T(0));
-    case ScalarFunction::equal:
-      return equal(a, b);
-    case ScalarFunction::less:
-      return less(a, b);
-    case ScalarFunction::greater:
-      return greater(a, b);
-    case ScalarFunction::less_or_equal:
-      return less_or_equal(a, b);
-    case ScalarFunction::greater_or_equal:
-      return greater_or_equal(a, b);
+#define TANDEM_PREDICATE(function, name, operands, types, ...) \
+  TANDEM_CASE(function, operands, types)
+#include "engine/operators/scalar_functions.inl"
     default:
-      assert(false && "not a predicate");
-      return false;
+      break;
   }
+  assert(false && "not a predicate");
+  return false;
 }
 
 /// f of one or two operands of one type, with a result of that type. Not for predicates, Cast and
-/// Where. No default: a function that is missing here is a compiler warning.
+/// Where.
 template <class T>
 TANDEM_HOST_DEVICE T apply(ScalarFunction f, const Settings& s, T a, T b = T()) {
   switch (f) {
     case ScalarFunction::identity:
       return a;
-    case ScalarFunction::neg:
-      return neg(a);
-    case ScalarFunction::abs:
-      return abs(a);
-    case ScalarFunction::sign:
-      return sign(a);
-    case ScalarFunction::relu:
-      return relu(a);
-    case ScalarFunction::clip:
-      return clip(a, cast<T>(s.low), cast<T>(s.high));
-    case ScalarFunction::add:
-      return add(a, b);
-    case ScalarFunction::sub:
-      return sub(a, b);
-    case ScalarFunction::mul:
-      return mul(a, b);
-    case ScalarFunction::div:
-      return div(a, b);
     case ScalarFunction::pow:
       return pow(a, b);
-    case ScalarFunction::maximum:
-      return maximum(a, b);
-    case ScalarFunction::minimum:
-      return minimum(a, b);
-    case ScalarFunction::exp:
-      if constexpr (floating<T>) return scalar::exp(a);
-      break;
-    case ScalarFunction::log:
-      if constexpr (floating<T>) return scalar::log(a);
-      break;
-    case ScalarFunction::sqrt:
-      if constexpr (floating<T>) return scalar::sqrt(a);
-      break;
-    case ScalarFunction::reciprocal:
-      if constexpr (floating<T>) return reciprocal(a);
-      break;
-    case ScalarFunction::erf:
-      if constexpr (floating<T>) return scalar::erf(a);
-      break;
-    case ScalarFunction::tanh:
-      if constexpr (floating<T>) return scalar::tanh(a);
-      break;
-    case ScalarFunction::sigmoid:
-      if constexpr (floating<T>) return sigmoid(a);
-      break;
-    case ScalarFunction::softplus:
-      if constexpr (floating<T>) return softplus(a);
-      break;
-    case ScalarFunction::leaky_relu:
-      if constexpr (floating<T>) return leaky_relu(a, T(s.alpha));
-      break;
-    case ScalarFunction::gelu:
-      if constexpr (floating<T>) return s.tanh_form ? gelu_tanh(a) : gelu(a);
-      break;
-    case ScalarFunction::relu_grad:
-      if constexpr (floating<T>) return relu_grad(a, b);
-      break;
-    case ScalarFunction::leaky_relu_grad:
-      if constexpr (floating<T>) return leaky_relu_grad(a, b, T(s.alpha));
-      break;
-    case ScalarFunction::clip_grad:
-      if constexpr (floating<T>) return clip_grad(a, b, T(s.low), T(s.high));
-      break;
-    case ScalarFunction::gelu_grad:
-      if constexpr (floating<T>) return s.tanh_form ? gelu_tanh_grad(a, b) : gelu_grad(a, b);
-      break;
-    case ScalarFunction::tanh_grad:
-      if constexpr (floating<T>) return tanh_grad(a, b);
-      break;
-    case ScalarFunction::sigmoid_grad:
-      if constexpr (floating<T>) return sigmoid_grad(a, b);
-      break;
-    case ScalarFunction::none:
-    case ScalarFunction::cast:
-    case ScalarFunction::where:
-    case ScalarFunction::logical_not:
-    case ScalarFunction::logical_and:
-    case ScalarFunction::logical_or:
-    case ScalarFunction::logical_xor:
-    case ScalarFunction::equal:
-    case ScalarFunction::less:
-    case ScalarFunction::greater:
-    case ScalarFunction::less_or_equal:
-    case ScalarFunction::greater_or_equal:
+#define TANDEM_FUNCTION(function, name, operands, types, ...) TANDEM_CASE(function, operands, types)
+#define TANDEM_PREDICATE(...)
+#include "engine/operators/scalar_functions.inl"
+    default:
       break;
   }
   assert(false && "no such function of this element type");
   return a;
 }
+
+#undef TANDEM_OPERANDS_1
+#undef TANDEM_OPERANDS_2
+#undef TANDEM_CALL
+#undef TANDEM_CASE
 
 }  // namespace tandem::scalar

@@ -70,29 +70,42 @@ TANDEM_HOST_DEVICE inline T sign(T x) {
   return x > T(0) ? T(1) : x < T(0) ? static_cast<T>(-1) : x;
 }
 
+// Functions of the standard library. What NVRTC needs of them is in rtc_standard.h.
+#define TANDEM_STANDARD(name)             \
+  template <class T>                      \
+  TANDEM_HOST_DEVICE inline T name(T x) { \
+    return std::name(x);                  \
+  }
+TANDEM_STANDARD(exp)
+TANDEM_STANDARD(expm1)
+TANDEM_STANDARD(log)
+TANDEM_STANDARD(log1p)
+TANDEM_STANDARD(sqrt)
+TANDEM_STANDARD(erf)
+TANDEM_STANDARD(sin)
+TANDEM_STANDARD(cos)
+TANDEM_STANDARD(tan)
+TANDEM_STANDARD(asin)
+TANDEM_STANDARD(acos)
+TANDEM_STANDARD(atan)
+TANDEM_STANDARD(sinh)
+TANDEM_STANDARD(cosh)
+TANDEM_STANDARD(tanh)
+TANDEM_STANDARD(asinh)
+TANDEM_STANDARD(acosh)
+TANDEM_STANDARD(atanh)
+TANDEM_STANDARD(floor)
+TANDEM_STANDARD(ceil)
+#undef TANDEM_STANDARD
+
+// To the nearest whole number, halves to even.
 template <class T>
-TANDEM_HOST_DEVICE inline T exp(T x) {
-  return std::exp(x);
-}
-template <class T>
-TANDEM_HOST_DEVICE inline T log(T x) {
-  return std::log(x);
-}
-template <class T>
-TANDEM_HOST_DEVICE inline T sqrt(T x) {
-  return std::sqrt(x);
+TANDEM_HOST_DEVICE inline T round(T x) {
+  return std::rint(x);
 }
 template <class T>
 TANDEM_HOST_DEVICE inline T reciprocal(T x) {
   return T(1) / x;
-}
-template <class T>
-TANDEM_HOST_DEVICE inline T erf(T x) {
-  return std::erf(x);
-}
-template <class T>
-TANDEM_HOST_DEVICE inline T tanh(T x) {
-  return std::tanh(x);
 }
 template <class T>
 TANDEM_HOST_DEVICE inline T sigmoid(T x) {
@@ -122,6 +135,35 @@ TANDEM_HOST_DEVICE inline T clip(T x, T low, T high) {
   return raised > high ? high : raised;
 }
 
+// min(max(alpha x + beta, 0), 1)
+template <class T>
+TANDEM_HOST_DEVICE inline T hard_sigmoid(T x, T alpha, T beta) {
+  return clip(alpha * x + beta, T(0), T(1));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T elu(T x, T alpha) {
+  return x > T(0) ? x : alpha * std::expm1(x);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T thresholded_relu(T x, T alpha) {
+  return x <= alpha ? T(0) : x;
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T softsign(T x) {
+  return x / (T(1) + std::fabs(x));
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline bool is_nan(T x) {
+  return x != x;
+}
+// `negative` and `positive`: whether that infinity counts.
+template <class T>
+TANDEM_HOST_DEVICE inline bool is_inf(T x, T negative, T positive) {
+  return x + x == x && ((x > T(0) && positive != T(0)) || (x < T(0) && negative != T(0)));
+}
+
 inline constexpr double sqrt_half = 0.70710678118654752440;         // 1 / sqrt(2)
 inline constexpr double sqrt_two_over_pi = 0.79788456080286535588;  // sqrt(2 / pi)
 inline constexpr double inv_sqrt_two_pi = 0.39894228040143267794;   // 1 / sqrt(2 pi)
@@ -138,6 +180,17 @@ template <class T>
 TANDEM_HOST_DEVICE inline T gelu_tanh(T x) {
   const T inner = T(sqrt_two_over_pi) * (x + T(gelu_cubic) * x * x * x);
   return T(0.5) * x * (T(1) + std::tanh(inner));
+}
+
+/// `by_tanh` is 0 or 1: the place of the attribute's text among its choices.
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu(T x, T by_tanh) {
+  return by_tanh != T(0) ? gelu_tanh(x) : gelu(x);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_not(T x) {
+  return x == T(0);
 }
 
 // Two operands
@@ -209,6 +262,61 @@ TANDEM_HOST_DEVICE inline T power_of_half(T x) {
   return x < T(0) && x + x == x ? -x : std::sqrt(x + T(0));
 }
 
+// The remainder of x / divisor, with the sign of the divisor or, where `of_dividend` is not 0, of
+// x. Integers: 0 where the divisor is 0.
+template <class T>
+TANDEM_HOST_DEVICE inline T mod(T x, T divisor, T of_dividend) {
+  if constexpr (floating<T>) {
+    const T rest = std::fmod(x, divisor);
+    if (of_dividend != T(0)) return rest;
+    if (rest == T(0)) return std::copysign(T(0), divisor);
+    return (rest < T(0)) != (divisor < T(0)) ? rest + divisor : rest;
+  } else {
+    if (divisor == T(0)) return T(0);
+    if (std::is_signed_v<T> && divisor == static_cast<T>(-1)) return T(0);
+    const T rest = static_cast<T>(x % divisor);
+    const bool other_sign = rest != T(0) && (rest < T(0)) != (divisor < T(0));
+    return other_sign && of_dividend == T(0) ? add(rest, divisor) : rest;
+  }
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T shrink(T x, T bias, T border) {
+  if (std::is_signed_v<T> && x < neg(border)) return add(x, bias);
+  return x <= border ? T(0) : sub(x, bias);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T prelu(T x, T slope) {
+  return x > T(0) ? x : mul(slope, x);
+}
+
+// Bits of integers
+
+template <class T>
+TANDEM_HOST_DEVICE inline T bitwise_not(T x) {
+  return static_cast<T>(~wide(x));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T bitwise_and(T a, T b) {
+  return static_cast<T>(wide(a) & wide(b));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T bitwise_or(T a, T b) {
+  return static_cast<T>(wide(a) | wide(b));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T bitwise_xor(T a, T b) {
+  return static_cast<T>(wide(a) ^ wide(b));
+}
+// To the left, or to the right where `right` is not 0. By less than 0 or by all bits: what the sign
+// alone leaves.
+template <class T>
+TANDEM_HOST_DEVICE inline T bit_shift(T x, T places, T right) {
+  constexpr std::uint64_t bits = sizeof(T) * 8;
+  if (wide(places) >= bits) return right != T(0) && x < T(0) ? static_cast<T>(-1) : T(0);
+  return right != T(0) ? static_cast<T>(x >> places) : static_cast<T>(wide(x) << wide(places));
+}
+
 // NaN wins, as in numpy.
 template <class T>
 TANDEM_HOST_DEVICE inline T maximum(T a, T b) {
@@ -240,6 +348,19 @@ TANDEM_HOST_DEVICE inline bool greater_or_equal(T a, T b) {
   return a >= b;
 }
 
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_and(T a, T b) {
+  return a != T(0) && b != T(0);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_or(T a, T b) {
+  return a != T(0) || b != T(0);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline bool logical_xor(T a, T b) {
+  return (a != T(0)) != (b != T(0));
+}
+
 // Gradients
 
 // A NaN of y lets dy pass, as in PyTorch.
@@ -269,6 +390,11 @@ TANDEM_HOST_DEVICE inline T gelu_tanh_grad(T dy, T x) {
   const T t = std::tanh(inner);
   const T slope = T(sqrt_two_over_pi) * (T(1) + T(3 * gelu_cubic) * x * x);
   return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+}
+
+template <class T>
+TANDEM_HOST_DEVICE inline T gelu_grad(T dy, T x, T by_tanh) {
+  return by_tanh != T(0) ? gelu_tanh_grad(dy, x) : gelu_grad(dy, x);
 }
 
 template <class T>

@@ -1,5 +1,7 @@
 #include "tests/cuda/fused_bodies.h"
 
+#include "tests/harness/scalar_examples.h"
+
 namespace tandem::testing::pointwise {
 namespace {
 
@@ -13,38 +15,46 @@ Attributes axes_of(Ints axes, bool keepdims = true) {
   return {{"axes", std::move(axes)}, {"keepdims", std::int64_t{keepdims}}};
 }
 
-// All functions of one operand that take any number, and those that need a small or positive one.
+// All functions of one operand, between the ends of their domain: x moved there by a bounded slope.
 Values all_unary(GraphBuilder& g, const Values& x) {
   Values y;
-  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu"})
-    y.push_back(g.add_node(op, {x[0]}));
-  const ValueId positive = g.add_node("Exp", {x[0]});
-  for (const char* op : {"Log", "Sqrt", "Reciprocal"}) y.push_back(g.add_node(op, {positive}));
-  y.push_back(g.add_node("LeakyRelu", {x[0]}, {{"alpha", 0.3}}));
-  y.push_back(g.add_node("Clip", {x[0]}, {{"min", -0.5}, {"max", 1.25}}));
-  for (const char* form : {"none", "tanh"})
-    y.push_back(g.add_node("Gelu", {x[0]}, {{"approximate", std::string(form)}}));
+  const DType dtype = g.dtype(x[0]);
+  for (const ScalarRow& row : scalar_rows()) {
+    const ScalarKind kind = row.kind();
+    if (kind.operands != 1 || kind.predicate || !takes_floats(row)) continue;
+    const auto [low, high] = example_range(row);
+    const bool free = low == -3 && high == 3;
+    const ValueId share = g.add_node("Sigmoid", {x[0]});
+    const ValueId inside = g.add(g.mul(share, g.scalar(high - low, dtype)), g.scalar(low, dtype));
+    for (const Attributes& attributes : example_attributes(row))
+      y.push_back(g.add_node(row.name, {free ? x[0] : inside}, attributes));
+  }
   return y;
 }
 
+// x[1] is positive and not small; helpers of gradients take x[2].
 Values all_binary(GraphBuilder& g, const Values& x) {
   Values y;
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"})
-    y.push_back(g.add_node(op, {x[0], x[1]}));
+  for (const ScalarRow& row : scalar_rows()) {
+    const ScalarKind kind = row.kind();
+    if (kind.operands != 2 || kind.predicate || !takes_floats(row)) continue;
+    for (const Attributes& attributes : example_attributes(row))
+      y.push_back(g.add_node(row.name, {x[0], row.options.with ? x[2] : x[1]}, attributes));
+  }
   y.push_back(g.add_node("Pow", {g.add_node("Abs", {x[0]}), x[1]}));
-  for (const char* op : {"ReluGrad", "TanhGrad", "SigmoidGrad"})
-    y.push_back(g.add_node(op, {x[0], x[2]}));
-  y.push_back(g.add_node("LeakyReluGrad", {x[0], x[2]}, {{"alpha", 0.3}}));
-  y.push_back(g.add_node("ClipGrad", {x[0], x[2]}, {{"min", -0.5}, {"max", 1.25}}));
-  for (const char* form : {"none", "tanh"})
-    y.push_back(g.add_node("GeluGrad", {x[0], x[2]}, {{"approximate", std::string(form)}}));
   return y;
 }
 
 Values all_predicates(GraphBuilder& g, const Values& x) {
   Values y;
-  for (const char* op : {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"})
-    y.push_back(g.add_node(op, {x[0], x[1]}));
+  for (const ScalarRow& row : scalar_rows()) {
+    const ScalarKind kind = row.kind();
+    if (!kind.predicate || !takes(kind.types, g.dtype(x[0]))) continue;
+    for (const Attributes& attributes : example_attributes(row)) {
+      const Values all{x[0], x[1]};
+      y.push_back(g.add_node(row.name, {all.begin(), all.begin() + kind.operands}, attributes));
+    }
+  }
   const ValueId a = y[0], b = y[1];
   for (const char* op : {"And", "Or", "Xor"}) y.push_back(g.add_node(op, {a, b}));
   y.push_back(g.add_node("Not", {a}));
@@ -54,9 +64,14 @@ Values all_predicates(GraphBuilder& g, const Values& x) {
 
 Values whole_numbers(GraphBuilder& g, const Values& x) {
   Values y;
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"})
-    y.push_back(g.add_node(op, {x[0], x[1]}));
-  for (const char* op : {"Neg", "Abs", "Sign", "Relu"}) y.push_back(g.add_node(op, {x[0]}));
+  for (const ScalarRow& row : scalar_rows()) {
+    const ScalarKind kind = row.kind();
+    if (kind.predicate || row.options.with || !takes(kind.types, g.dtype(x[0]))) continue;
+    const Values all{x[0], x[1]};
+    for (const Attributes& attributes : example_attributes(row))
+      y.push_back(g.add_node(row.name, {all.begin(), all.begin() + kind.operands}, attributes));
+  }
+  y.push_back(g.add_node("Pow", {x[0], x[1]}));
   y.push_back(g.add_node("Clip", {x[0]}, {{"min", -1.0}, {"max", 1e30}}));
   y.push_back(g.cast(x[0], DType::float32));
   return y;

@@ -274,7 +274,8 @@ TEST(CudaFusedSource, ReadsLikeTheBody) {
   for (const char* line :
        {"// Fused: Add, Gelu", "static constexpr int width = 4, places = 2;",
         "read(x0, p.operands[0], at[0], 1);", "read(x1, p.operands[1], at[1], 1);",
-        "const float v2 = scalar::add<float>(v0, v1);", "const float v3 = scalar::gelu<float>(v2);",
+        "const float v2 = scalar::add<float>(v0, v1);",
+        "const float v3 = scalar::gelu<float>(v2, from_bits<float>(0x0u) /* 0 */);",
         "y0[i] = stored<float>(v3);", "write(p.operands[2], at[0], y0);"})
     EXPECT_NE(source.find(line), std::string::npos) << line << "\nin\n" << source;
 }

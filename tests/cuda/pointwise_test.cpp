@@ -5,6 +5,7 @@
 
 #include "kernels/reference/scalar_operators.h"
 #include "tests/cuda/pointwise_support.h"
+#include "tests/harness/scalar_examples.h"
 
 namespace tandem::testing::pointwise {
 namespace {
@@ -62,48 +63,28 @@ const DType all_types[] = {DType::float32, DType::float64, DType::float16, DType
                            DType::uint8,   DType::uint16,  DType::uint32,  DType::uint64,
                            DType::boolean};
 
-bool takes(ScalarTypes types, ScalarFunction f, DType dtype) {
-  switch (types) {
-    case ScalarTypes::numbers:
-      return dtype != DType::boolean || f == ScalarFunction::equal;
-    case ScalarTypes::floats:
-      return is_float(dtype);
-    case ScalarTypes::booleans:
-      return dtype == DType::boolean;
-    default:
-      return false;
-  }
-}
-
-// Attributes that the functions need.
-Attributes attributes_for(const Operator& op) {
-  Attributes attributes;
-  for (const AttributeSpec& spec : op.attributes) {
-    if (spec.name == "min") attributes.set("min", -1.0);
-    if (spec.name == "max") attributes.set("max", 2.0);
-  }
-  return attributes;
-}
-
 TEST(CudaPointwise, EveryTypeOfEveryFunction) {
   int ran = 0;
-  for_each_scalar_operator([&](const Operator& op) {
+  for (const ScalarRow& row : scalar_rows()) {
     for (DType dtype : all_types) {
-      if (!takes(types_of(op.scalar), op.scalar, dtype)) continue;
+      if (!takes(row.kind().types, dtype)) continue;
       ++ran;
-      const bool positive = op.name == "Log" || op.name == "Sqrt" || op.name == "Reciprocal";
+      const bool free = row.options.domain.low < -4 && row.options.domain.high > 4;
+      const auto range = free ? std::pair(-4.0, 4.0) : example_range(row);
       std::vector<HostTensor> inputs;
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        inputs.push_back(
-            random_numbers({3, 40}, dtype, static_cast<unsigned>(i + 1), positive ? 0.25 : -4, 4));
+      for (int i = 0; i < row.kind().operands; ++i) {
+        inputs.push_back(random_numbers({3, 40}, dtype, static_cast<unsigned>(i + 1), range.first,
+                                        range.second));
       }
-      // Integers are exact; floats differ by a rounding of the function and one of the result.
-      check(op.name, inputs, attributes_for(op), rounding_of(dtype));
-      // By single elements.
-      check(op.name, inputs, attributes_for(op), rounding_of(dtype),
-            std::vector<Layout>(inputs.size(), row_major_from({3, 40}, 1)));
+      for (const Attributes& attributes : example_attributes(row)) {
+        // Integers are exact; floats differ by a rounding of the function and one of the result.
+        check(row.name, inputs, attributes, rounding_of(dtype));
+        // By single elements.
+        check(row.name, inputs, attributes, rounding_of(dtype),
+              std::vector<Layout>(inputs.size(), row_major_from({3, 40}, 1)));
+      }
     }
-  });
+  }
   EXPECT_GT(ran, 200);
 }
 

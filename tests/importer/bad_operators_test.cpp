@@ -81,6 +81,9 @@ TEST(BadOperator, FlagsOtherThan0And1) {
                                 {"AveragePool", "count_include_pad", {image}, 20, 2},
                                 {"Attention", "is_causal", {image, image, image}, 23},
                                 {"Dropout", "is_test", {x}, 6},
+                                {"Mod", "fmod", {x, x}},
+                                {"IsInf", "detect_negative", {x}},
+                                {"IsInf", "detect_positive", {x}},
                                 {"Add", "broadcast", {x, x}, 6}};
   for (const Flag& flag : flags) {
     SCOPED_TRACE(std::string(flag.op) + " " + flag.name);
@@ -310,10 +313,10 @@ TEST(BadOperator, DropoutRatio) {
 TEST(BadOperator, AllProblemsAtOnce) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").output("z");
-  m.node("Sin", {"x"}, {"a"}).set_name("first");
+  m.node("Hardmax", {"x"}, {"a"}).set_name("first");
   m.node("Relu", {"a"}, {"b"});
-  m.node("Cos", {"x"}, {"c"}).set_name("second");
-  m.node("Sin", {"c"}, {"d"}).set_name("after");
+  m.node("LpNormalization", {"x"}, {"c"}).set_name("second");
+  m.node("Hardmax", {"c"}, {"d"}).set_name("after");
   m.node("Identity", {"b"}, {"y"});
   m.node("Identity", {"d"}, {"z"});
   const std::string text =
@@ -325,9 +328,9 @@ TEST(BadOperator, AllProblemsAtOnce) {
   const ImportResult result = import_graph(m.file(), engine_operators(), options);
   ASSERT_EQ(result.summary.problems.size(), 2u);
   EXPECT_EQ(result.summary.problems[0].kind, "unsupported_operator");
-  EXPECT_EQ(result.summary.problems[0].op, "Sin");
+  EXPECT_EQ(result.summary.problems[0].op, "Hardmax");
   EXPECT_EQ(result.summary.problems[0].path, "first");
-  EXPECT_EQ(result.summary.operators.at("Sin"), 2);
+  EXPECT_EQ(result.summary.operators.at("Hardmax"), 2);
 }
 
 }  // namespace

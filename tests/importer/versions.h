@@ -60,6 +60,7 @@ HostTensor map(const HostTensor& a, const HostTensor& b, DType dtype, F&& f) {
 }
 
 void add_elementwise_rows(std::vector<VersionRow>& rows);
+void add_function_rows(std::vector<VersionRow>& rows);
 void add_shape_rows(std::vector<VersionRow>& rows);
 void add_constant_rows(std::vector<VersionRow>& rows);
 void add_reduction_rows(std::vector<VersionRow>& rows);

@@ -119,6 +119,14 @@ void add_remainders(Rows& rows) {
                     .note = "fmod",
                     .known = true});
   }
+  for (const bool is_known : {false, true}) {
+    const HostTensor whole = integers({2, 3}, {-7, -1, 0, 1, 7, 8});
+    rows.push_back({.op = "Mod",
+                    .inputs = {whole, integers({3}, {3, -3, 5})},
+                    .outputs = {integers({2, 3}, {2, -1, 0, 1, -2, 3})},
+                    .note = "broadcast",
+                    .known = is_known});
+  }
   const HostTensor x = floats({2}, {-5.5, 5.5}), y = floats({}, {2});
   rows.push_back({.op = "Mod",
                   .first = 28,

@@ -31,7 +31,7 @@ void add_unary(Rows& rows) {
       {"Tanh", [](double x) { return std::tanh(x); }},
       {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
       {"Softplus", [](double x) { return std::log1p(std::exp(x)); }},
-      {"Floor", [](double x) { return std::floor(x); }, true},
+      {"Floor", [](double x) { return std::floor(x); }, true},  // also where shapes are computed
       {"Ceil", [](double x) { return std::ceil(x); }, true},
       {"Round", [](double x) { return std::nearbyint(x); }, true},
       {"LeakyRelu", [](double x) { return x < 0 ? 0.01 * x : x; }},

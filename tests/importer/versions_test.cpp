@@ -46,6 +46,7 @@ const std::vector<VersionRow>& rows() {
   static const std::vector<VersionRow> all = [] {
     std::vector<VersionRow> rows;
     add_elementwise_rows(rows);
+    add_function_rows(rows);
     add_shape_rows(rows);
     add_constant_rows(rows);
     add_reduction_rows(rows);

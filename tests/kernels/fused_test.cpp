@@ -4,13 +4,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <string>
 
 #include "engine/graph/half.h"
 #include "kernels/cpu/vector_functions.h"
-#include "kernels/reference/scalar_operators.h"
 #include "tests/harness/instruction_sets.h"
+#include "tests/harness/scalar_examples.h"
 #include "tests/kernels/pointwise_check.h"
 
 namespace tandem::testing {
@@ -40,30 +39,36 @@ TEST(Fused, UnaryOperatorsOverOddLengths) {
 
 // Each function of the engine, whether or not a test names it.
 TEST(Fused, EveryFunctionOverOddLengths) {
-  const std::set<std::string> of_positive{"Log", "Sqrt", "Reciprocal", "Div", "Pow"};
-  for_each_scalar_operator([&](const Operator& op) {
-    SCOPED_TRACE(op.name);
-    const double low = of_positive.count(op.name) > 0 ? 0.1 : -3;
-    NodeCheck node{.op = op.name};
-    for (const AttributeSpec& spec : op.attributes) {
-      if (spec.name == "alpha") node.attributes.set("alpha", 0.3);
-      if (spec.name == "min") node.attributes.set("min", -0.5);
-      if (spec.name == "max") node.attributes.set("max", 1.25);
-      if (spec.name == "to") node.attributes.set("to", std::string("bfloat16"));
-    }
-    for (std::int64_t n : {1, 7, 1023}) {
-      node.inputs.clear();
-      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        const unsigned seed = static_cast<unsigned>(i) + 1;
-        const bool is_condition = op.scalar == ScalarFunction::where && i == 0;
-        if (is_condition || types_of(op.scalar) == ScalarTypes::booleans)
-          node.inputs.push_back({random_integers({n}, DType::boolean, 0, 2, seed)});
-        else
-          node.inputs.push_back({random_tensor({n}, seed, low, 3)});
+  for (const ScalarRow& row : scalar_rows()) {
+    if (row.kind().types == ScalarTypes::integers) continue;  // the reference kernel alone
+    SCOPED_TRACE(row.name);
+    const auto [low, high] = example_range(row);
+    for (const Attributes& attributes : example_attributes(row)) {
+      for (std::int64_t n : {1, 7, 1023}) {
+        NodeCheck node{.op = row.name, .inputs = {}, .attributes = attributes};
+        for (int i = 0; i < row.kind().operands; ++i) {
+          const unsigned seed = static_cast<unsigned>(i) + 1;
+          if (row.kind().types == ScalarTypes::booleans)
+            node.inputs.push_back({random_integers({n}, DType::boolean, 0, 2, seed)});
+          else if (row.kind().operands == 1)
+            node.inputs.push_back({random_tensor({n}, seed, low, high)});
+          else
+            node.inputs.push_back(
+                {random_tensor({n}, seed, i == 0 || row.options.with ? -3 : 0.1, 3)});
+        }
+        check(node);
       }
-      check(node);
     }
-  });
+  }
+}
+
+TEST(Fused, FunctionsOfTheirOwnOverOddLengths) {
+  for (std::int64_t n : {1, 7, 1023}) {
+    const NodeInput a{random_tensor({n}, 1, 0.1, 3)}, b{random_tensor({n}, 2, 0.1, 3)};
+    check({"Pow", {a, b}});
+    check({"Where", {{random_integers({n}, DType::boolean, 0, 2, 3)}, a, b}});
+    check({"Cast", {a}, {{"to", std::string("bfloat16")}}});
+  }
 }
 
 // Operands and results of 16 bits, also with holes and broadcast: one rounding is 2^-8 or 2^-11.

@@ -168,7 +168,7 @@ std::string traits(const Operator& op) {
     if (has) text += (text.empty() ? "" : ", ") + std::string(trait);
   };
   add(op.view != nullptr, "view");
-  add(op.scalar != ScalarFunction::none, "element-wise");
+  add(op.is_scalar(), "element-wise");
   add(!op.aliases.empty(), "in place");
   add(op.random, "random");
   add(op.engine_only, "engine only");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/harness/scalar_examples.h"
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {
@@ -23,13 +24,16 @@ void add_unary(std::vector<OperatorCase>& cases) {
     cases.push_back(make_case(op, "maps", {uniform({2, 3, 4, 5}, low, high)}, attributes));
     cases.push_back(make_case(op, "long", {uniform({517}, low, high)}, attributes));
   };
-  for (const char* op : {"Neg", "Abs", "Sign", "Exp", "Erf", "Tanh", "Sigmoid", "Softplus", "Relu",
-                         "LeakyRelu", "Gelu"}) {
-    shapes(op, -3, 3);
+  for (const ScalarRow& row : scalar_rows()) {
+    if (row.kind().operands != 1 || !takes_floats(row)) continue;
+    const auto [low, high] = example_range(row);
+    shapes(row.name, low, high);
+    int n = 0;
+    for (const Attributes& attributes : example_attributes(row)) {
+      cases.push_back(make_case(row.name, "attributes " + std::to_string(n++),
+                                {uniform({4, 9}, low, high)}, attributes));
+    }
   }
-  shapes("Clip", -3, 3, {{"min", -1.0}, {"max", 0.5}});
-  for (const char* op : {"Log", "Sqrt", "Reciprocal"}) shapes(op, 0.2, 4);
-
   cases.push_back(make_case("LeakyRelu", "alpha", {uniform({4, 9})}, {{"alpha", 0.3}}));
   cases.push_back(make_case("LeakyRelu", "alpha 0", {uniform({4, 9})}, {{"alpha", 0.0}}));
   cases.push_back(
@@ -65,11 +69,14 @@ void add_unary(std::vector<OperatorCase>& cases) {
   edges("Sign", {-infinity, 0, infinity, nan}, {-1, 0, 1, nan});
 
   for (DType dtype : {DType::int8, DType::int32, DType::int64}) {
-    for (const char* op : {"Neg", "Abs", "Sign", "Relu"}) {
-      cases.push_back(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4})}));
+    for (const ScalarRow& row : scalar_rows()) {
+      if (row.kind().operands != 1 || !takes(row.kind().types, dtype)) continue;
+      cases.push_back(make_case(row.name, std::string(name_of(dtype)), {typed(dtype, {3, 4})}));
     }
-    cases.push_back(make_case("Clip", std::string(name_of(dtype)), {typed(dtype, {3, 4})},
-                              {{"min", -2.0}, {"max", 3.0}}));
+    cases.push_back(make_case("Clip", "bounds of " + std::string(name_of(dtype)),
+                              {typed(dtype, {3, 4})}, {{"min", -2.0}, {"max", 3.0}}));
+    cases.push_back(make_case("Shrink", "bounds of " + std::string(name_of(dtype)),
+                              {typed(dtype, {3, 4})}, {{"bias", 1.0}, {"lambd", 2.0}}));
   }
   for (DType dtype : {DType::float16, DType::bfloat16}) {
     for (const char* op : {"Neg", "Exp", "Tanh", "Gelu", "Relu", "Softplus"}) {
@@ -94,18 +101,23 @@ void add_binary(std::vector<OperatorCase>& cases) {
       {"bias of maps", {2, 3, 4, 5}, {3, 1, 1}},
       {"long", {517}, {517}}};
   for (const auto& [name, a, b] : shapes) {
-    for (const char* op : {"Add", "Sub", "Mul"}) {
-      cases.push_back(make_case(op, name, {uniform(a), uniform(b)}));
+    for (const ScalarRow& row : scalar_rows()) {
+      if (row.kind().operands != 2 || row.options.with != nullptr) continue;
+      const std::string op = row.name;
+      std::vector<CaseInput> inputs{uniform(a), uniform(b)};
+      if (op == "Div" || op == "Mod") inputs[1] = filled(b, Fill::positive);
+      for (const DType dtype : {DType::boolean, DType::int32}) {
+        if (takes(row.kind().types, DType::float32) || !takes(row.kind().types, dtype)) continue;
+        inputs = {typed(dtype, a), typed(dtype, b)};
+      }
+      int n = 0;
+      for (const Attributes& attributes : example_attributes(row)) {
+        cases.push_back(
+            make_case(op, n == 0 ? name : name + " " + std::to_string(n), inputs, attributes));
+        ++n;
+      }
     }
-    cases.push_back(make_case("Div", name, {uniform(a), filled(b, Fill::positive)}));
     cases.push_back(make_case("Pow", name, {filled(a, Fill::positive), uniform(b, -2, 3)}));
-    for (const char* op :
-         {"Max", "Min", "Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual"}) {
-      cases.push_back(make_case(op, name, {uniform(a), uniform(b)}));
-    }
-    for (const char* op : {"And", "Or", "Xor"}) {
-      cases.push_back(make_case(op, name, {typed(DType::boolean, a), typed(DType::boolean, b)}));
-    }
   }
 
   // Ties, and NaN as numpy has it
@@ -150,10 +162,15 @@ void add_binary(std::vector<OperatorCase>& cases) {
   for (DType dtype : {DType::int8, DType::int16, DType::int32, DType::int64, DType::uint8,
                       DType::uint16, DType::uint32, DType::uint64}) {
     const double low = dtype >= DType::uint8 ? 0 : -9;
-    for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "Greater",
-                           "LessOrEqual", "GreaterOrEqual"}) {
-      cases.push_back(make_case(op, std::string(name_of(dtype)),
-                                {typed(dtype, {3, 4}, low, 10), typed(dtype, {4}, 1, 10)}));
+    for (const ScalarRow& row : scalar_rows()) {
+      if (row.kind().operands != 2 || !takes(row.kind().types, dtype)) continue;
+      int n = 0;
+      for (const Attributes& attributes : example_attributes(row)) {
+        cases.push_back(
+            make_case(row.name, std::string(name_of(dtype)) + (n == 0 ? "" : std::to_string(n)),
+                      {typed(dtype, {3, 4}, low, 10), typed(dtype, {4}, 1, 10)}, attributes));
+        ++n;
+      }
     }
   }
   cases.push_back(expecting(make_case("Div", "truncates",
@@ -239,9 +256,9 @@ void add_casts(std::vector<OperatorCase>& cases) {
 void add_gradient_operators(std::vector<OperatorCase>& cases) {
   for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{2, 0}, Shape{2, 3, 4, 5}, Shape{517}}) {
     const std::string name = to_string(shape);
-    for (const char* op :
-         {"ReluGrad", "LeakyReluGrad", "ClipGrad", "GeluGrad", "TanhGrad", "SigmoidGrad"}) {
-      cases.push_back(make_case(op, name, {uniform(shape), uniform(shape)}));
+    for (const ScalarRow& row : scalar_rows()) {
+      if (row.options.with == nullptr) continue;
+      cases.push_back(make_case(row.name, name, {uniform(shape), uniform(shape)}));
     }
   }
   const std::vector<CaseInput> two = {uniform({4, 9}), uniform({4, 9}, -3, 3)};

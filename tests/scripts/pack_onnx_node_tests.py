@@ -22,6 +22,9 @@ BatchNormalization LayerNormalization Softmax LogSoftmax SoftmaxCrossEntropyLoss
 ReduceSum ReduceMean ReduceMax Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Pad Expand Gather
 Cast CastLike Shape Constant ConstantOfShape Range Trilu Dropout Identity Attention
 Abs Sign Reciprocal Softplus Not And Or Xor Max Min Sum Mean Size Tile GlobalMaxPool
+Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Round Floor Ceil IsNaN IsInf Mod
+BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitShift
+Elu Selu Celu Swish Mish HardSigmoid HardSwish Softsign ThresholdedRelu Shrink PRelu
 """.split())
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 

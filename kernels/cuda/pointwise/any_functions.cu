@@ -36,7 +36,8 @@ struct AnyPredicate {
     using Computed = ComputedType<T>;
     const Computed a = widened(element<T>(p, 0, at));
     const Computed b = p.binary ? Computed(widened(element<T>(p, 1, at))) : Computed();
-    static_cast<bool*>(p.output)[at[3]] = scalar::apply_predicate<Computed>(p.function, a, b);
+    static_cast<bool*>(p.output)[at[3]] =
+        scalar::apply_predicate<Computed>(p.function, p.settings, a, b);
   }
 };
 
@@ -83,7 +84,7 @@ struct AnyCast {
 PointwiseVariant any_function(ScalarFunction f, DType dtype) {
   return with_stored(dtype, [&](auto tag) -> PointwiseVariant {
     using T = decltype(tag);
-    if (scalar::is_predicate(f)) return variant_of<AnyPredicate<T>>();
+    if (is_predicate(f)) return variant_of<AnyPredicate<T>>();
     if constexpr (std::is_same_v<T, bool>)
       return {};
     else

@@ -16,7 +16,7 @@ template <class T, ScalarFunction f>
 struct FixedFunction {
   static constexpr const char* name = "pointwise_units";
   static constexpr int width = unit_width<T>;
-  static constexpr bool binary = is_binary(f), predicate = scalar::is_predicate(f);
+  static constexpr bool binary = is_binary(f), predicate = is_predicate(f);
 
   template <int count>
   TANDEM_HOST_DEVICE static void run(const PointwiseArguments& p, const std::int64_t (&at)[4]) {
@@ -33,7 +33,7 @@ struct FixedFunction {
     if constexpr (predicate) {
       bool y[count];
       for (int i = 0; i < count; ++i) {
-        y[i] = scalar::apply_predicate<Computed>(f, widened(a[i]), second(i));
+        y[i] = scalar::apply_predicate<Computed>(f, p.settings, widened(a[i]), second(i));
       }
       write(p.output, at[3], y);
     } else {
@@ -47,9 +47,17 @@ struct FixedFunction {
 };
 
 constexpr bool has_fixed_function(ScalarFunction f) {
-  const ScalarTypes types = types_of(f);
-  return types == ScalarTypes::numbers || types == ScalarTypes::floats ||
-         f == ScalarFunction::pow || f == ScalarFunction::identity;
+  switch (types_of(f)) {
+    case ScalarTypes::numbers:
+    case ScalarTypes::floats:
+    case ScalarTypes::any:
+      return true;
+    case ScalarTypes::integers:
+    case ScalarTypes::booleans:
+    case ScalarTypes::own:
+      break;
+  }
+  return f == ScalarFunction::pow || f == ScalarFunction::identity;
 }
 
 /// One more than the last function that has a kernel; found, so that enumerators may be appended.

@@ -119,23 +119,8 @@ std::optional<std::string> refuse_operands(const KernelRequest& request) {
 
 std::optional<std::string> refuse_function(const KernelRequest& request) {
   if (auto reason = refuse_operands(request)) return reason;
-  const ScalarFunction f = request.node->op->scalar;
   const DType dtype = request.inputs[0].type.dtype;
-  bool takes = true;
-  switch (types_of(f)) {
-    case ScalarTypes::numbers:
-      takes = dtype != DType::boolean || scalar::is_predicate(f);
-      break;
-    case ScalarTypes::floats:
-      takes = is_float(dtype);
-      break;
-    case ScalarTypes::booleans:
-      takes = dtype == DType::boolean;
-      break;
-    case ScalarTypes::own:
-      break;
-  }
-  if (!takes) return type_text(dtype);
+  if (!takes(types_of(request.node->op->scalar), dtype)) return type_text(dtype);
   if (request.inputs.size() > 1 && request.inputs[1].type.dtype != dtype) return "two types";
   return std::nullopt;
 }

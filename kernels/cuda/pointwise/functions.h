@@ -28,56 +28,6 @@ struct PointwiseVariant {
   int width = 1;  // elements of a unit
 };
 
-/// No default: a function that is missing here is a compiler warning.
-constexpr bool is_binary(ScalarFunction f) {
-  switch (f) {
-    case ScalarFunction::add:
-    case ScalarFunction::sub:
-    case ScalarFunction::mul:
-    case ScalarFunction::div:
-    case ScalarFunction::pow:
-    case ScalarFunction::maximum:
-    case ScalarFunction::minimum:
-    case ScalarFunction::equal:
-    case ScalarFunction::less:
-    case ScalarFunction::greater:
-    case ScalarFunction::less_or_equal:
-    case ScalarFunction::greater_or_equal:
-    case ScalarFunction::logical_and:
-    case ScalarFunction::logical_or:
-    case ScalarFunction::logical_xor:
-    case ScalarFunction::relu_grad:
-    case ScalarFunction::leaky_relu_grad:
-    case ScalarFunction::clip_grad:
-    case ScalarFunction::gelu_grad:
-    case ScalarFunction::tanh_grad:
-    case ScalarFunction::sigmoid_grad:
-      return true;
-    case ScalarFunction::none:
-    case ScalarFunction::identity:
-    case ScalarFunction::cast:
-    case ScalarFunction::neg:
-    case ScalarFunction::abs:
-    case ScalarFunction::sign:
-    case ScalarFunction::exp:
-    case ScalarFunction::log:
-    case ScalarFunction::sqrt:
-    case ScalarFunction::reciprocal:
-    case ScalarFunction::erf:
-    case ScalarFunction::tanh:
-    case ScalarFunction::sigmoid:
-    case ScalarFunction::softplus:
-    case ScalarFunction::relu:
-    case ScalarFunction::logical_not:
-    case ScalarFunction::leaky_relu:
-    case ScalarFunction::clip:
-    case ScalarFunction::gelu:
-    case ScalarFunction::where:
-      return false;
-  }
-  return false;
-}
-
 // Functions of operands of one type, by units: float32 and the 16-bit floats.
 PointwiseVariant float32_function(ScalarFunction f);
 PointwiseVariant float16_function(ScalarFunction f);

@@ -3,10 +3,8 @@
 #include <cmath>
 
 #include "engine/graph/host_tensor.h"
-#include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 #include "kernels/cuda/pointwise/fused_arguments.h"
-#include "kernels/reference/scalar_apply.h"
-#include "kernels/reference/scalar_operators.h"
 
 namespace tandem::cuda {
 namespace {
@@ -30,23 +28,14 @@ std::string type_text(DType dtype) { return "element type " + std::string(name_o
 std::optional<std::string> refuse_types(const Graph& graph, const Node& node) {
   const DType first = graph.type(node.inputs[0]).dtype;
   const ScalarFunction f = node.op->scalar;
-  switch (types_of(f)) {
-    case ScalarTypes::numbers:
-      if (first == DType::boolean && !scalar::is_predicate(f)) return type_text(first);
-      break;
-    case ScalarTypes::floats:
-      if (!is_float(first)) return type_text(first);
-      break;
-    case ScalarTypes::booleans:
-      if (first != DType::boolean) return type_text(first);
-      break;
-    case ScalarTypes::own:
-      for (ValueId input : node.inputs) {
-        if (f == ScalarFunction::pow && graph.type(input).dtype == DType::boolean)
-          return type_text(DType::boolean);
-      }
-      return std::nullopt;
+  if (types_of(f) == ScalarTypes::own) {
+    for (ValueId input : node.inputs) {
+      if (f == ScalarFunction::pow && graph.type(input).dtype == DType::boolean)
+        return type_text(DType::boolean);
+    }
+    return std::nullopt;
   }
+  if (!takes(types_of(f), first)) return type_text(first);
   for (ValueId input : node.inputs) {
     if (graph.type(input).dtype != first) return "two types";
   }
@@ -96,7 +85,7 @@ class Reader {
       if (auto reason = check_known(input.index)) return reason;
     }
     if (is_reduction(node)) return read_reduction(node);
-    if (node.op->scalar == ScalarFunction::none) return "operator " + node.op->name;
+    if (!node.op->is_scalar()) return "operator " + node.op->name;
     if (auto reason = refuse_types(graph_, node)) return reason;
     if (auto reason = check_space(graph_.type(node.outputs[0]).shape)) return reason;
     FusedStep step{&node, {}, node.outputs[0].index};

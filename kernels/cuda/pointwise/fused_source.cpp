@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 #include "kernels/cuda/pointwise/fused_text.h"
 
 namespace tandem::cuda {
@@ -134,25 +134,8 @@ class Writer {
   }
 
   std::string expression(const FusedStep& step) const {
-    const ScalarFunction f = step.node->op->scalar;
-    const Attributes& attributes = step.node->attributes;
-    const DType dtype = body_.values[step.inputs[0]].dtype;
     const std::string a = operand(step.inputs[0]);
-    const std::string b = step.inputs.size() > 1 ? operand(step.inputs[1]) : "";
-    const std::string c = step.inputs.size() > 2 ? operand(step.inputs[2]) : "";
-    const auto setting = [&](const char* attribute) {
-      const double number = attributes.number(attribute);
-      if (is_float(dtype)) return number_text(dtype, number);
-      return "scalar::cast<" + std::string(computed_name(dtype)) + ">(" +
-             number_text(DType::float64, number) + ")";
-    };
-    const auto call = [&](const std::string& function, const std::string& rest) {
-      return "scalar::" + function + "<" + computed_name(dtype) + ">(" + rest + ")";
-    };
-    const std::string arguments = a + (b.empty() ? "" : ", " + b);
-    switch (f) {
-      case ScalarFunction::identity:
-        return a;
+    switch (step.node->op->scalar) {
       case ScalarFunction::cast: {
         const DType to = body_.values[step.output].dtype;
         const std::string cast = "scalar::cast<" + std::string(computed_name(to)) + ">(" + a + ")";
@@ -160,31 +143,29 @@ class Writer {
         return is_half(to) ? "rounded<" + std::string(stored_name(to)) + ">(" + cast + ")" : cast;
       }
       case ScalarFunction::where:
-        return a + " ? " + b + " : " + c;
-      case ScalarFunction::logical_not:
-        return "!" + a;
-      case ScalarFunction::logical_and:
-        return a + " && " + b;
-      case ScalarFunction::logical_or:
-        return a + " || " + b;
-      case ScalarFunction::logical_xor:
-        return a + " != " + b;
+        return a + " ? " + operand(step.inputs[1]) + " : " + operand(step.inputs[2]);
       case ScalarFunction::pow:
-        return power(step, a, b);
-      case ScalarFunction::clip:
-      case ScalarFunction::clip_grad:
-        return call(function_name(f), arguments + ", " + setting("min") + ", " + setting("max"));
-      case ScalarFunction::leaky_relu:
-      case ScalarFunction::leaky_relu_grad:
-        return call(function_name(f), arguments + ", " + setting("alpha"));
-      case ScalarFunction::gelu:
-        return call(attributes.text("approximate") == "tanh" ? "gelu_tanh" : "gelu", arguments);
-      case ScalarFunction::gelu_grad:
-        return call(attributes.text("approximate") == "tanh" ? "gelu_tanh_grad" : "gelu_grad",
-                    arguments);
+        return power(step, a, operand(step.inputs[1]));
       default:
-        return call(function_name(f), arguments);
+        return call(step);
     }
+  }
+
+  // scalar::leaky_relu<float>(v0, 0.01): operands, then attributes.
+  std::string call(const FusedStep& step) const {
+    const ScalarRow& row = *scalar_row(step.node->op->scalar);
+    const DType dtype = body_.values[step.inputs[0]].dtype;
+    const std::string type = computed_name(dtype);
+    std::string arguments;
+    for (const int input : step.inputs)
+      arguments += (arguments.empty() ? "" : ", ") + operand(input);
+    const ScalarSettings settings = scalar_settings(*step.node);
+    for (std::size_t i = 0; i < row.options.attributes.size(); ++i) {
+      const bool is_cast = !is_float(dtype);
+      const std::string number = number_text(is_cast ? DType::float64 : dtype, settings[i]);
+      arguments += ", " + (is_cast ? "scalar::cast<" + type + ">(" + number + ")" : number);
+    }
+    return "scalar::" + std::string(row.code) + "<" + type + ">(" + arguments + ")";
   }
 
   // Known exponents that have a cheaper function, of floats.

@@ -70,33 +70,4 @@ std::string number_text(DType dtype, double number) {
          comment;
 }
 
-// No default: a function that is missing here is a compiler warning.
-const char* function_name(ScalarFunction f) {
-  switch (f) {
-    // clang-format off
-#define TANDEM_NAME(name) case ScalarFunction::name: return #name;
-    TANDEM_NAME(neg) TANDEM_NAME(abs) TANDEM_NAME(sign) TANDEM_NAME(exp) TANDEM_NAME(log)
-    TANDEM_NAME(sqrt) TANDEM_NAME(reciprocal) TANDEM_NAME(erf) TANDEM_NAME(tanh)
-    TANDEM_NAME(sigmoid) TANDEM_NAME(softplus) TANDEM_NAME(relu) TANDEM_NAME(leaky_relu)
-    TANDEM_NAME(clip) TANDEM_NAME(gelu) TANDEM_NAME(add) TANDEM_NAME(sub) TANDEM_NAME(mul)
-    TANDEM_NAME(div) TANDEM_NAME(pow) TANDEM_NAME(maximum) TANDEM_NAME(minimum)
-    TANDEM_NAME(equal) TANDEM_NAME(less) TANDEM_NAME(greater) TANDEM_NAME(less_or_equal)
-    TANDEM_NAME(greater_or_equal) TANDEM_NAME(relu_grad) TANDEM_NAME(leaky_relu_grad)
-    TANDEM_NAME(clip_grad) TANDEM_NAME(gelu_grad) TANDEM_NAME(tanh_grad)
-    TANDEM_NAME(sigmoid_grad)
-#undef TANDEM_NAME
-    case ScalarFunction::none:
-    case ScalarFunction::identity:
-    case ScalarFunction::cast:
-    case ScalarFunction::logical_not:
-    case ScalarFunction::logical_and:
-    case ScalarFunction::logical_or:
-    case ScalarFunction::logical_xor:
-    case ScalarFunction::where:
-      break;
-    // clang-format on
-  }
-  return "";
-}
-
 }  // namespace tandem::cuda

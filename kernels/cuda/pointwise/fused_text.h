@@ -1,10 +1,9 @@
-// How element types, numbers and functions are called in generated kernels.
+// How element types and numbers are called in generated kernels.
 #pragma once
 
 #include <string>
 
 #include "engine/graph/types.h"
-#include "engine/operators/operator.h"
 
 namespace tandem::cuda {
 
@@ -15,8 +14,5 @@ bool is_half(DType dtype);  // of 16 bits
 
 /// A number of a type, by its bits, with what it is as a comment.
 std::string number_text(DType dtype, double number);
-
-/// The function in scalar.h; "" for those that are written in another way.
-const char* function_name(ScalarFunction f);
 
 }  // namespace tandem::cuda

@@ -39,13 +39,30 @@ struct numeric_limits {
   }
 };
 
+using ::acos;
+using ::acosh;
+using ::asin;
+using ::asinh;
+using ::atan;
+using ::atanh;
+using ::ceil;
+using ::copysign;
+using ::cos;
+using ::cosh;
 using ::erf;
 using ::exp;
+using ::expm1;
 using ::fabs;
+using ::floor;
+using ::fmod;
 using ::log;
 using ::log1p;
 using ::pow;
+using ::rint;
+using ::sin;
+using ::sinh;
 using ::sqrt;
+using ::tan;
 using ::tanh;
 
 }  // namespace std

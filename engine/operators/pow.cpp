@@ -1,4 +1,4 @@
-// Arithmetic of two operands with numpy's broadcasting; each with its derivatives.
+// x^e with numpy's broadcasting; the exponent may have another type than the base.
 #include "engine/operators/elementwise.h"
 #include "engine/operators/operators.h"
 
@@ -15,37 +15,6 @@ ValueId number(GradientContext& c, double value) { return c.g.scalar(value, c.g.
 
 ValueId where(GradientContext& c, ValueId condition, ValueId x, ValueId y) {
   return c.g.add_node("Where", {condition, x, y});
-}
-
-Gradients add_gradient(GradientContext& c) {
-  Gradients dx(2);
-  if (c.wanted[0]) dx[0] = summed(c, 0, c.dy[0]);
-  if (c.wanted[1]) dx[1] = summed(c, 1, c.dy[0]);
-  return dx;
-}
-
-Gradients sub_gradient(GradientContext& c) {
-  Gradients dx(2);
-  if (c.wanted[0]) dx[0] = summed(c, 0, c.dy[0]);
-  if (c.wanted[1]) dx[1] = c.g.neg(summed(c, 1, c.dy[0]));
-  return dx;
-}
-
-// da = dy b, db = dy a
-Gradients mul_gradient(GradientContext& c) {
-  Gradients dx(2);
-  if (c.wanted[0]) dx[0] = summed(c, 0, c.g.mul(c.dy[0], c.x(1)));
-  if (c.wanted[1]) dx[1] = summed(c, 1, c.g.mul(c.dy[0], c.x(0)));
-  return dx;
-}
-
-// da = dy / b, db = -(dy / b) y
-Gradients div_gradient(GradientContext& c) {
-  const ValueId quotient = c.g.div(c.dy[0], c.x(1));
-  Gradients dx(2);
-  if (c.wanted[0]) dx[0] = summed(c, 0, quotient);
-  if (c.wanted[1]) dx[1] = c.g.neg(summed(c, 1, c.g.mul(quotient, c.y(0))));
-  return dx;
 }
 
 // The number that a constant holds everywhere, if it does.
@@ -84,7 +53,7 @@ ValueId exponent_slope(GradientContext& c, ValueId exponent) {
   return where(c, flat, number(c, 0), c.g.mul(c.dy[0], slope));
 }
 
-Gradients pow_gradient(GradientContext& c) {
+Gradients gradient(GradientContext& c) {
   const ValueId exponent = c.g.cast(c.x(1), c.g.dtype(c.x(0)));
   Gradients dx(2);
   if (c.wanted[0]) {
@@ -97,49 +66,25 @@ Gradients pow_gradient(GradientContext& c) {
   return dx;
 }
 
-// The larger (smaller) operand gets dy; equal ones share it. Where one is NaN, so is y, and dy
-// passes to both, as in PyTorch.
-Gradients extremum_gradient(GradientContext& c, std::string_view loses) {
-  const ValueId half = c.g.mul(c.dy[0], number(c, 0.5));
-  const ValueId tied = c.g.add_node("Equal", {c.x(0), c.x(1)});
-  const auto share = [&](std::size_t self, std::size_t other) {
-    const ValueId behind = c.g.add_node(loses, {c.x(self), c.x(other)});
-    return summed(c, self, where(c, behind, number(c, 0), where(c, tied, half, c.dy[0])));
-  };
-  Gradients dx(2);
-  if (c.wanted[0]) dx[0] = share(0, 1);
-  if (c.wanted[1]) dx[1] = share(1, 0);
-  return dx;
-}
-
-Gradients max_gradient(GradientContext& c) { return extremum_gradient(c, "Less"); }
-Gradients min_gradient(GradientContext& c) { return extremum_gradient(c, "Greater"); }
-
-// The exponent may have another type than the base.
-std::vector<TensorType> infer_pow(const NodeView& node) {
+std::vector<TensorType> infer(const NodeView& node) {
   require_number(node, 0);
   require_number(node, 1);
   return {{node.input(0).dtype, broadcast_inputs(node, 0, 1)}};
 }
 
-Operator arithmetic(std::string name, ScalarFunction scalar,
-                    Gradients (*gradient)(GradientContext&)) {
-  return binary_operator(std::move(name), scalar, infer_broadcast_numbers, gradient);
-}
-
 }  // namespace
 
-Operator add() { return arithmetic("Add", ScalarFunction::add, add_gradient); }
-Operator sub() { return arithmetic("Sub", ScalarFunction::sub, sub_gradient); }
-Operator mul() { return arithmetic("Mul", ScalarFunction::mul, mul_gradient); }
-Operator div() { return arithmetic("Div", ScalarFunction::div, div_gradient); }
 Operator pow() {
-  Operator op = binary_operator("Pow", ScalarFunction::pow, infer_pow, pow_gradient);
+  Operator op;
+  op.name = "Pow";
+  op.inputs = {{"a"}, {"b"}};
+  op.outputs = {{"y"}};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.scalar = ScalarFunction::pow;
   op.precision = Precision::float32;
   op.drops_elements = true;  // x^0 is 1
   return op;
 }
-Operator max() { return arithmetic("Max", ScalarFunction::maximum, max_gradient); }
-Operator min() { return arithmetic("Min", ScalarFunction::minimum, min_gradient); }
 
 }  // namespace tandem::operators
