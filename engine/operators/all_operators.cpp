@@ -60,6 +60,14 @@ OperatorSet all_operators() {
   set.add(operators::pad_grad());
   set.add(operators::gather());
   set.add(operators::gather_grad());
+  set.add(operators::flat_indices());
+  set.add(operators::scatter_rows());
+  set.add(operators::cum_sum());
+  set.add(operators::top_k());
+  set.add(operators::resize());
+  set.add(operators::resize_grad());
+  set.add(operators::grid_sample());
+  set.add(operators::grid_sample_grad());
   set.add(operators::embedding_bag());
   set.add(operators::embedding_bag_grad());
   set.add(operators::trilu());
@@ -70,6 +78,7 @@ OperatorSet all_operators() {
   set.add(operators::reduce_sum());
   set.add(operators::reduce_mean());
   set.add(operators::reduce_max());
+  set.add(operators::reduce_prod());
   set.add(operators::sum_of_squares());
 
   // Products
@@ -102,6 +111,8 @@ OperatorSet all_operators() {
   set.add(operators::negative_log_likelihood_grad());
   set.add(operators::dropout());
   set.add(operators::dropout_grad());
+  set.add(operators::random_uniform_like());
+  set.add(operators::random_normal_like());
   set.add(operators::attention());
   set.add(operators::attention_grad());
 

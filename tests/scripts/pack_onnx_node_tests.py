@@ -22,6 +22,10 @@ BatchNormalization LayerNormalization Softmax LogSoftmax SoftmaxCrossEntropyLoss
 ReduceSum ReduceMean ReduceMax Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Pad Expand Gather
 Cast CastLike Shape Constant ConstantOfShape Range Trilu Dropout Identity Attention
 Abs Sign Reciprocal Softplus Not And Or Xor Max Min Sum Mean Size Tile GlobalMaxPool
+CumSum GatherND GatherElements ScatterND ScatterElements Scatter Resize Upsample InstanceNormalization
+GroupNormalization LpNormalization MeanVarianceNormalization LRN ReduceL1 ReduceL2 ReduceLogSum
+ReduceLogSumExp ReduceSumSquare ReduceMin ReduceProd ArgMax ArgMin TopK OneHot EyeLike Hardmax DepthToSpace
+SpaceToDepth Einsum ConvTranspose GridSample
 """.split())
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 
