@@ -201,8 +201,11 @@ class Recomputation {
     for (std::size_t n = 0; n < count_; ++n) {
       const Node& node = graph_.nodes[n];
       if (!gradient_compares(node) || edit_.device(node_id(n)) != device) continue;
-      const ValueId x = node.inputs[0], y = node.outputs[0];
-      if (read_by_backward(y, device) && !is_remade(y, device) && is_remade(x, device)) keep(x);
+      const ValueId y = node.outputs[0];
+      if (!read_by_backward(y, device) || is_remade(y, device)) continue;
+      for (const ValueId x : node.inputs) {
+        if (x && is_remade(x, device)) keep(x);
+      }
     }
   }
 

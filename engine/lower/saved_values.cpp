@@ -56,6 +56,10 @@ std::vector<ValueId> view_roots(PlacedEdit& edit) {
 }
 
 bool gradient_compares(const Node& node) {
+  if (node.op->name == "ScatterRows") {
+    const std::string& reduction = node.attributes.text("reduction");
+    return reduction == "max" || reduction == "min";
+  }
   return node.op->name == "MaxPool" || node.op->name == "ReduceMax";
 }
 

@@ -22,8 +22,8 @@ bool is_saved(PlacedEdit& edit, ValueId value, int device);
 /// Per value the one in whose bytes it lies, as a view on the same device: itself where it is none.
 std::vector<ValueId> view_roots(PlacedEdit& edit);
 
-/// The node's gradient looks for its result among its input's elements, so that backward must find
-/// the input in the very bits that the result was made from.
+/// The node's gradient looks for its result among its inputs' elements, so that backward must find
+/// them in the very bits that the result was made from.
 bool gradient_compares(const Node& node);
 
 }  // namespace tandem

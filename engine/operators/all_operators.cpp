@@ -25,6 +25,14 @@ OperatorSet all_operators() {
   set.add(operators::pad_grad());
   set.add(operators::gather());
   set.add(operators::gather_grad());
+  set.add(operators::flat_indices());
+  set.add(operators::scatter_rows());
+  set.add(operators::cum_sum());
+  set.add(operators::top_k());
+  set.add(operators::resize());
+  set.add(operators::resize_grad());
+  set.add(operators::grid_sample());
+  set.add(operators::grid_sample_grad());
   set.add(operators::embedding_bag());
   set.add(operators::embedding_bag_grad());
   set.add(operators::trilu());
@@ -35,6 +43,7 @@ OperatorSet all_operators() {
   set.add(operators::reduce_sum());
   set.add(operators::reduce_mean());
   set.add(operators::reduce_max());
+  set.add(operators::reduce_prod());
   set.add(operators::sum_of_squares());
 
   // Products
@@ -67,6 +76,8 @@ OperatorSet all_operators() {
   set.add(operators::negative_log_likelihood_grad());
   set.add(operators::dropout());
   set.add(operators::dropout_grad());
+  set.add(operators::random_uniform_like());
+  set.add(operators::random_normal_like());
   set.add(operators::attention());
   set.add(operators::attention_grad());
 

@@ -45,8 +45,7 @@ Operator conv_grad_input() {
           .infer = infer,
           .gradient = gradient,
           .cost = cost,
-          .precision = Precision::low,
-          .engine_only = true};
+          .precision = Precision::low};
 }
 
 }  // namespace tandem::operators

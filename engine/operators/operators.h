@@ -24,6 +24,14 @@ Operator slice_grad();
 Operator pad_grad();
 Operator gather();
 Operator gather_grad();
+Operator flat_indices();
+Operator scatter_rows();
+Operator cum_sum();
+Operator top_k();
+Operator resize();
+Operator resize_grad();
+Operator grid_sample();
+Operator grid_sample_grad();
 Operator embedding_bag();
 Operator embedding_bag_grad();
 Operator trilu();
@@ -34,6 +42,7 @@ Operator transfer();
 Operator reduce_sum();
 Operator reduce_mean();
 Operator reduce_max();
+Operator reduce_prod();
 Operator sum_of_squares();
 
 // Products
@@ -66,6 +75,8 @@ Operator negative_log_likelihood();
 Operator negative_log_likelihood_grad();
 Operator dropout();
 Operator dropout_grad();
+Operator random_uniform_like();
+Operator random_normal_like();
 Operator attention();
 Operator attention_grad();
 

@@ -12,12 +12,18 @@ const std::vector<Lowering>& all_lowerings() {
     add_constants(all);
     add_moves(all);
     add_slicing(all);
+    add_indexing(all);
+    add_resize(all);
+    add_grid_sample(all);
+    add_einsum(all);
     add_sequences(all);
     add_reductions(all);
     add_products(all);
     add_pooling(all);
     add_normalization(all);
+    add_instance_normalization(all);
     add_softmax_and_losses(all);
+    add_random(all);
     add_attention(all);
     return all;
   }();
@@ -41,6 +47,7 @@ bool is_setting(const std::string& op, std::size_t input) {
   static const std::unordered_map<std::string_view, Settings> settings{
       {"Clip", {1, 2}},
       {"ConstantOfShape", {0, 0}},
+      {"CumSum", {1, 1}},
       {"Dropout", {1, 2}},
       {"Expand", {1, 1}},
       {"If", {0, 0}},
@@ -58,14 +65,17 @@ bool is_setting(const std::string& op, std::size_t input) {
       {"ReduceSum", {1, 1}},
       {"ReduceSumSquare", {1, 1}},
       {"Reshape", {1, 1}},
+      {"Resize", {1, 3}},
       {"SequenceAt", {1, 1}},
       {"Slice", {1, 4}},
       {"Split", {1, 1}},
       {"SplitToSequence", {1, 1}},
       {"Squeeze", {1, 1}},
       {"Tile", {1, 1}},
+      {"TopK", {1, 1}},
       {"Trilu", {1, 1}},
       {"Unsqueeze", {1, 1}},
+      {"Upsample", {1, 1}},
   };
   const auto at = settings.find(op);
   return at != settings.end() && input >= at->second.first && input <= at->second.last;

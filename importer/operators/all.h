@@ -29,12 +29,18 @@ void add_elementwise(std::vector<Lowering>& list);
 void add_constants(std::vector<Lowering>& list);
 void add_moves(std::vector<Lowering>& list);
 void add_slicing(std::vector<Lowering>& list);
+void add_indexing(std::vector<Lowering>& list);
+void add_resize(std::vector<Lowering>& list);
+void add_grid_sample(std::vector<Lowering>& list);
+void add_einsum(std::vector<Lowering>& list);
 void add_sequences(std::vector<Lowering>& list);
 void add_reductions(std::vector<Lowering>& list);
 void add_products(std::vector<Lowering>& list);
 void add_pooling(std::vector<Lowering>& list);
 void add_normalization(std::vector<Lowering>& list);
+void add_instance_normalization(std::vector<Lowering>& list);
 void add_softmax_and_losses(std::vector<Lowering>& list);
+void add_random(std::vector<Lowering>& list);
 void add_attention(std::vector<Lowering>& list);
 
 }  // namespace tandem::importer

@@ -133,28 +133,6 @@ void non_zero(NodeContext& node) {
   node.out(0, node.constant(HostTensor::from({rank, count}, flat)));
 }
 
-void reduce_prod(NodeContext& node) {
-  const HostTensor& x = known(node, 0);
-  Ints axes = node.integers("axes", {});
-  if (node.has(1)) axes = node.static_integers(1, "axes");
-  node.axes(axes, static_cast<std::int64_t>(x.shape().size()));
-  if (axes.empty() && node.flag("noop_with_empty_axes", false)) {
-    return node.out(0, node.make("Identity", {node.in(0)}));
-  }
-  const bool whole = axes.empty() || axes.size() == x.shape().size();
-  if (!whole) node.unsupported("over some of several axes");
-  const Shape shape(node.flag("keepdims", true) ? x.shape().size() : 0, 1);
-  if (x.dtype() == DType::int64) {  // a double holds no more than 53 bits of it
-    std::uint64_t product = 1;
-    for (const std::int64_t factor : x.integers()) product *= static_cast<std::uint64_t>(factor);
-    const auto wrapped = static_cast<std::int64_t>(product);
-    return node.out(0, node.constant(HostTensor::from<std::int64_t>(shape, {wrapped})));
-  }
-  double product = 1;
-  for (std::int64_t i = 0; i < x.type().elements(); ++i) product *= x.number(i);
-  node.out(0, node.constant(HostTensor::from<double>(shape, {product}).converted(x.dtype())));
-}
-
 }  // namespace
 
 void add_constants(std::vector<Lowering>& list) {
@@ -164,7 +142,6 @@ void add_constants(std::vector<Lowering>& list) {
   list.push_back({"Size", size});
   list.push_back({"Range", range});
   list.push_back({"NonZero", non_zero});
-  list.push_back({"ReduceProd", reduce_prod});
 }
 
 }  // namespace tandem::importer

@@ -1,9 +1,40 @@
 // Reductions of every version: axes as attribute or input, absent or empty.
+#include "importer/operators/reductions.h"
+
 #include <type_traits>
 
 #include "importer/operators/all.h"
 
 namespace tandem::importer {
+
+Term reversed_order(NodeContext& node, const Term& x) {
+  const DType dtype = x.type.dtype;
+  if (is_float(dtype)) return node.make("Neg", {x});
+  if (dtype == DType::boolean) return node.make("Not", {x});
+  const HostTensor ones = with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      return HostTensor::from<T>({}, {static_cast<T>(~zero)});
+    }
+    return HostTensor();
+  });
+  return node.make("Sub", {node.constant(ones), x});
+}
+
+// Where the sum is 0 the root has no slope; the norm's is taken to be 0 there.
+Term root_of_squares(NodeContext& node, const Term& sum) {
+  const Term x = as_float(node, sum);
+  const Term zero = node.scalar(0, x.type.dtype);
+  const Term is_zero = node.make("Equal", {x, zero});
+  const Term safe = node.make("Where", {is_zero, node.scalar(1, x.type.dtype), x});
+  const Term root = node.make("Where", {is_zero, zero, node.make("Sqrt", {safe})});
+  return node.cast(root, sum.type.dtype);
+}
+
+Term as_float(NodeContext& node, const Term& x) {
+  return is_float(x.type.dtype) ? x : node.cast(x, DType::float64);
+}
+
 namespace {
 
 Ints all_axes(std::int64_t rank) {
@@ -29,30 +60,46 @@ void same(NodeContext& node) {
   node.out(0, node.make(node.node().op_type(), {node.in(0)}, reduction(node)));
 }
 
-// The opposite order in the same type: -x, for integers all bits flipped, which is -1 - x or,
-// without sign, the largest number - x.
-Term reversed(NodeContext& node, const Term& x) {
-  const DType dtype = x.type.dtype;
-  if (is_float(dtype)) return node.make("Neg", {x});
-  if (dtype == DType::boolean) return node.make("Not", {x});
-  const HostTensor ones = with_type(dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      return HostTensor::from<T>({}, {static_cast<T>(~zero)});
-    }
-    return HostTensor();
-  });
-  return node.make("Sub", {node.constant(ones), x});
+void reduce_min(NodeContext& node) {
+  const Term largest = node.make("ReduceMax", {reversed_order(node, node.in(0))}, reduction(node));
+  node.out(0, reversed_order(node, largest));
 }
 
-void reduce_min(NodeContext& node) {
-  const Term largest = node.make("ReduceMax", {reversed(node, node.in(0))}, reduction(node));
-  node.out(0, reversed(node, largest));
-}
+Term squares(NodeContext& node) { return node.make("Mul", {node.in(0), node.in(0)}); }
 
 void sum_of_squares(NodeContext& node) {
-  const Term squares = node.make("Mul", {node.in(0), node.in(0)});
-  node.out(0, node.make("ReduceSum", {squares}, reduction(node)));
+  node.out(0, node.make("ReduceSum", {squares(node)}, reduction(node)));
+}
+
+void norm1(NodeContext& node) {
+  node.out(0, node.make("ReduceSum", {node.make("Abs", {node.in(0)})}, reduction(node)));
+}
+
+void norm2(NodeContext& node) {
+  const Term sum = node.make("ReduceSum", {squares(node)}, reduction(node));
+  node.out(0, root_of_squares(node, sum));
+}
+
+void log_sum(NodeContext& node) {
+  const Term sum = node.make("ReduceSum", {as_float(node, node.in(0))}, reduction(node));
+  node.out(0, node.cast(node.make("Log", {sum}), node.dtype(0)));
+}
+
+// log(sum(exp(x - m))) + m with m a whole number near the largest x: exponentials stay in range,
+// and no gradient flows through integers. Beyond 2^62 numbers are whole, but no int64.
+void log_sum_exp(NodeContext& node) {
+  const Term x = as_float(node, node.in(0));
+  Attributes kept = reduction(node);
+  const Attributes wanted = kept;
+  kept.set("keepdims", std::int64_t{1});
+  const double limit = 0x1p62;
+  const Term largest =
+      node.make("Clip", {node.make("ReduceMax", {x}, kept)}, {{"min", -limit}, {"max", limit}});
+  const Term shift = node.cast(node.cast(largest, DType::int64), x.type.dtype);
+  const Term powers = node.make("Exp", {node.make("Sub", {x, shift})});
+  const Term sum = node.make("Log", {node.make("ReduceSum", {powers}, wanted)});
+  const Term y = node.make("Add", {sum, node.reshape(shift, sum.type.shape)});
+  node.out(0, node.cast(y, node.dtype(0)));
 }
 
 void over_space(NodeContext& node, std::string_view op) {
@@ -71,7 +118,12 @@ void add_reductions(std::vector<Lowering>& list) {
   list.push_back({"ReduceMean", same});
   list.push_back({"ReduceMax", same});
   list.push_back({"ReduceMin", reduce_min});
+  list.push_back({"ReduceProd", same});
   list.push_back({"ReduceSumSquare", sum_of_squares});
+  list.push_back({"ReduceL1", norm1});
+  list.push_back({"ReduceL2", norm2});
+  list.push_back({"ReduceLogSum", log_sum});
+  list.push_back({"ReduceLogSumExp", log_sum_exp});
   list.push_back({"GlobalAveragePool", global_average_pool});
   list.push_back({"GlobalMaxPool", global_max_pool});
 }

@@ -9,7 +9,8 @@ struct Windows {
   Ints kernel, strides, pads, dilations;
 };
 
-/// Reads strides, pads, dilations and auto_pad for the axes of input 0 after [N, C].
-Windows read_windows(NodeContext& node, const Ints& kernel);
+/// Reads strides, pads, dilations and auto_pad for the axes of input 0 after [N, C]. What auto_pad
+/// means for a transposed convolution is left to that.
+Windows read_windows(NodeContext& node, const Ints& kernel, bool transposed = false);
 
 }  // namespace tandem::importer

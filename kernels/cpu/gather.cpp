@@ -98,7 +98,11 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
             for (std::int64_t i = 0; i < lookup.count; ++i) {
               const std::int64_t row = lookup.at(a.inputs[1], i, a);
               if (row < begin || row >= end) continue;  // an absent one among them
-              functions.add_rows(from + i * inner, 1, inner, inner, to + row * inner);
+              if (inner == 1) {
+                to[row] += from[i];
+              } else {
+                functions.add_rows(from + i * inner, 1, inner, inner, to + row * inner);
+              }
             }
           }
         });

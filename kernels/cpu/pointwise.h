@@ -8,6 +8,8 @@ namespace tandem {
 
 void add_move_kernels(KernelList& list);                 // moves.cpp
 void add_gather_kernels(KernelList& list);               // gather.cpp
+void add_index_kernels(KernelList& list);                // indices.cpp
+void add_resize_kernels(KernelList& list);               // resize.cpp
 void add_softmax_kernels(KernelList& list);              // softmax.cpp
 void add_loss_kernels(KernelList& list);                 // losses.cpp
 void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.cpp

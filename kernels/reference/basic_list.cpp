@@ -9,6 +9,8 @@ void add_basic_reference_kernels(KernelList& list) {
   reference::add_moves(list);
   reference::add_padding(list);
   reference::add_gathers(list);
+  reference::add_indices(list);
+  reference::add_resize(list);
   reference::add_reductions(list);
   reference::add_products(list);
   reference::add_other_types(list);

@@ -9,6 +9,8 @@ void add_elementwise(KernelList& list);
 void add_moves(KernelList& list);
 void add_padding(KernelList& list);
 void add_gathers(KernelList& list);
+void add_indices(KernelList& list);
+void add_resize(KernelList& list);
 void add_reductions(KernelList& list);
 void add_products(KernelList& list);
 void add_fused(KernelList& list);

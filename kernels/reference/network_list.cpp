@@ -14,6 +14,8 @@ void add_network_reference_kernels(KernelList& list) {
   reference::add_softmax_kernels(list);
   reference::add_loss_kernels(list);
   reference::add_dropout_kernels(list);
+  reference::add_grid_sample_kernels(list);
+  reference::add_random_kernels(list);
   reference::add_attention_kernels(list);
   reference::add_update_kernels(list);
   reference::add_row_index_kernels(list);

@@ -12,6 +12,8 @@ void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.
 void add_softmax_kernels(KernelList& list);              // softmax.cpp
 void add_loss_kernels(KernelList& list);                 // losses.cpp
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
+void add_grid_sample_kernels(KernelList& list);          // grid_sample.cpp
+void add_random_kernels(KernelList& list);               // random.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
 void add_update_kernels(KernelList& list);               // updates.cpp
 void add_row_index_kernels(KernelList& list);            // row_indices.cpp

@@ -51,6 +51,11 @@ std::unique_ptr<PreparedKernel> sum(const KernelRequest& request) {
                      [&](auto tag) { return prepare_sum<decltype(tag)>(request); });
 }
 
+std::unique_ptr<PreparedKernel> prod(const KernelRequest& request) {
+  return for_numbers(request.inputs[0].type.dtype,
+                     [&](auto tag) { return prepare_prod<decltype(tag)>(request); });
+}
+
 std::unique_ptr<PreparedKernel> max(const KernelRequest& request) {
   return for_numbers(request.inputs[0].type.dtype,
                      [&](auto tag) { return prepare_max<decltype(tag)>(request); });
@@ -107,6 +112,7 @@ void add_other_types(KernelList& list) {
   add("Pow", refuse_power, power);
   add("ReduceSum", refuse_main_types<0>, sum);
   add("ReduceMean", refuse_main_types<0>, sum);
+  add("ReduceProd", refuse_main_types<0>, prod);
   add("ReduceMax", refuse_main_types<0>, max);
   list.push_back(reference_kernel("matmul.other_types", "MatMul", refuse_main_types<0>, matmul));
   add("PadGrad", refuse_main_types<0>, pad_grad);

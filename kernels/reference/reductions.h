@@ -1,4 +1,4 @@
-// Sum, mean and maximum over axes: for each result, one pass over what it is made of.
+// Sum, mean, product and maximum over axes: for each result, one pass over what it is made of.
 #pragma once
 
 #include <algorithm>
@@ -55,6 +55,24 @@ std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& request) {
         sum = static_cast<std::uint64_t>(scalar::div(total, w.inner.count()));
       }
       y[w.results.at()] = narrowed<T>(sum);
+      w.results.next();
+      w.firsts.next();
+    }
+  });
+}
+
+/// Floating-point products in double, those of integers wrap around.
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_prod(const KernelRequest& request) {
+  return prepared([w = reduction_walk(request)](const KernelArguments& arguments) mutable {
+    const T* x = static_cast<const T*>(arguments.inputs[0]);
+    T* y = static_cast<T*>(arguments.outputs[0]);
+    for (std::int64_t i = 0; i < w.results.count(); ++i) {
+      Accumulator<T> product = 1;
+      for (std::int64_t k = 0; k < w.inner.count(); ++k, w.inner.next()) {
+        product *= widened(x[w.firsts.at() + w.inner.at()]);
+      }
+      y[w.results.at()] = narrowed<T>(product);
       w.results.next();
       w.firsts.next();
     }

@@ -65,7 +65,8 @@ TEST(BadOperator, FlagsOtherThan0And1) {
     const char *op, *name;
     std::vector<std::vector<std::int64_t>> inputs;
     int opset = 20;
-    std::int64_t others = 0;  // kernel_shape, where the operator wants it
+    std::int64_t others = 0;            // kernel_shape, where the operator wants it
+    std::vector<Ints64> settings = {};  // integers behind the inputs; absent where there are none
   };
   const std::vector<std::int64_t> x{2, 3}, image{1, 2, 4, 4};
   const std::vector<Flag> flags{{"ReduceSum", "keepdims", {x}},
@@ -73,6 +74,19 @@ TEST(BadOperator, FlagsOtherThan0And1) {
                                 {"ReduceMin", "keepdims", {x}},
                                 {"ReduceSumSquare", "keepdims", {x}},
                                 {"ReduceMax", "noop_with_empty_axes", {x}},
+                                {"ReduceProd", "keepdims", {x}},
+                                {"ReduceL1", "keepdims", {x}},
+                                {"ReduceL2", "noop_with_empty_axes", {x}},
+                                {"ReduceLogSum", "keepdims", {x}},
+                                {"ReduceLogSumExp", "keepdims", {x}},
+                                {"ArgMax", "keepdims", {x}},
+                                {"ArgMin", "select_last_index", {x}},
+                                {"CumSum", "exclusive", {x}, 20, 0, {{0}}},
+                                {"CumSum", "reverse", {x}, 20, 0, {{0}}},
+                                {"TopK", "largest", {x}, 20, 0, {{1}}},
+                                {"TopK", "sorted", {x}, 20, 0, {{1}}},
+                                {"Resize", "exclude_outside", {x}, 20, 0, {{}, {}, {4, 6}}},
+                                {"Resize", "antialias", {x}, 20, 0, {{}, {}, {4, 6}}},
                                 {"Gemm", "transA", {x, {3, 2}}},
                                 {"Gemm", "transB", {x, {3, 2}}},
                                 {"Trilu", "upper", {x}},
@@ -90,8 +104,14 @@ TEST(BadOperator, FlagsOtherThan0And1) {
     for (const std::int64_t value : {1000000, -1, 2}) {
       std::vector<std::string> names;
       for (std::size_t i = 0; i < flag.inputs.size(); ++i) names.push_back("x" + std::to_string(i));
-      OneNode model(flag.op, names, 1, flag.opset);
-      for (std::size_t i = 0; i < names.size(); ++i) model.m.input(names[i], flag.inputs[i]);
+      for (const Ints64& setting : flag.settings) {
+        names.push_back(setting.empty() ? "" : "x" + std::to_string(names.size()));
+      }
+      OneNode model(flag.op, names, std::string(flag.op) == "TopK" ? 2 : 1, flag.opset);
+      for (std::size_t i = 0; i < flag.inputs.size(); ++i) model.m.input(names[i], flag.inputs[i]);
+      for (std::size_t i = flag.inputs.size(); i < names.size(); ++i) {
+        if (!names[i].empty()) model.m.integers(names[i], flag.settings[i - flag.inputs.size()]);
+      }
       set(*model.node, flag.name, value);
       if (flag.others > 0) set(*model.node, "kernel_shape", Ints64{flag.others, flag.others});
       const std::string text = model.error();
@@ -124,13 +144,13 @@ TEST(BadOperator, StatisticsThatAreAWeightToo) {
   EXPECT_NO_THROW(import_graph(m.file(), engine_operators(), options));
 }
 
-// Bernoulli is ONNX's RandomUniformLike and Greater.
+// DynamicQuantizeLinear ends in QuantizeLinear.
 TEST(BadOperator, InsideOfADefinition) {
-  OneNode one("Bernoulli", {"x"});
+  OneNode one("DynamicQuantizeLinear", {"x"}, 3);
   one.m.input("x", {2, 3});
   const std::string text = one.error();
   EXPECT_THAT(text, HasSubstr("the_node"));
-  EXPECT_THAT(text, HasSubstr("in ONNX's definition of Bernoulli: RandomUniformLike is not"));
+  EXPECT_THAT(text, HasSubstr("in ONNX's definition of DynamicQuantizeLinear: "));
   EXPECT_THAT(text, HasSubstr("newer operator set"));
 }
 
@@ -214,6 +234,67 @@ TEST(BadOperator, Convolution) {
   EXPECT_THAT(error({.weight = {2}}), HasSubstr("the_node"));
   EXPECT_THAT(error({.weight = {2, 4, 7, 7}}), HasSubstr("the_node"));
   EXPECT_THAT(error({.x = {4}}), HasSubstr("the_node"));
+}
+
+TEST(BadOperator, TransposedConvolution) {
+  const auto error = [](const Conv& c) {
+    OneNode one("ConvTranspose", {"x", "w"});
+    one.m.input("x", c.x).weight("w", c.weight);
+    for (const auto& [name, values] : c.lists) set(*one.node, name, values);
+    set(*one.node, "group", c.group);
+    return one.error();
+  };
+  const Ints64 weight{4, 2, 3, 3};
+  EXPECT_THAT(error({}), HasSubstr("channels"));
+  EXPECT_THAT(error({.weight = weight, .group = 3}), HasSubstr("channels"));
+  EXPECT_THAT(error({.weight = weight, .group = -1}), HasSubstr("channels"));
+  for (const char* name : {"strides", "dilations", "pads", "output_padding", "output_shape"}) {
+    EXPECT_THAT(error({.weight = weight, .lists = {{name, {-1, 0}}}}), HasSubstr(name));
+    EXPECT_THAT(error({.weight = weight, .lists = {{name, {2, 2, 2}}}}), HasSubstr(name));
+    EXPECT_THAT(error({.weight = weight, .lists = {{name, {std::int64_t{1} << 62, 2}}}}),
+                HasSubstr(name));
+  }
+  EXPECT_THAT(error({.weight = weight, .lists = {{"pads", {9, 9, 9, 9}}}}),
+              HasSubstr("no elements"));
+  const std::int64_t large = 1 << 30;
+  EXPECT_THAT(error({.weight = weight, .lists = {{"strides", {large, large}}}}),
+              HasSubstr("the_node"));
+}
+
+// Places and sizes that cannot be.
+TEST(BadOperator, IndexingAndResizing) {
+  const auto error = [](const std::string& op, const std::vector<Ints64>& settings,
+                        const std::vector<std::pair<std::string, std::int64_t>>& attributes) {
+    std::vector<std::string> names{"x"};
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      names.push_back(settings[i].empty() ? "" : "s" + std::to_string(i));
+    }
+    OneNode one(op, names, op == "TopK" ? 2 : 1);
+    one.m.input("x", {2, 3});
+    for (std::size_t i = 0; i < settings.size(); ++i) {
+      if (!settings[i].empty()) one.m.integers(names[i + 1], settings[i]);
+    }
+    for (const auto& [name, value] : attributes) set(*one.node, name, value);
+    const std::string text = one.error();
+    EXPECT_THAT(text, HasSubstr("the_node"));
+    return text;
+  };
+  const std::int64_t huge = std::int64_t{1} << 60;
+  EXPECT_THAT(error("CumSum", {{2}}, {}), HasSubstr("axis"));
+  EXPECT_THAT(error("CumSum", {{0, 1}}, {}), HasSubstr("axis"));
+  for (const std::int64_t k : {std::int64_t{4}, std::int64_t{-1}, huge}) {
+    EXPECT_THAT(error("TopK", {{k}}, {}), HasSubstr("k"));
+  }
+  EXPECT_THAT(error("ArgMax", {}, {{"axis", 2}}), HasSubstr("axis"));
+  EXPECT_THAT(error("EyeLike", {}, {{"dtype", 999}}), HasSubstr("element type"));
+  for (const Ints64& sizes : {Ints64{huge, huge}, Ints64{-1, 3}, Ints64{3}}) {
+    EXPECT_THAT(error("Resize", {{}, {}, sizes}, {}), HasSubstr("size"));
+  }
+  EXPECT_THAT(error("Resize", {}, {}), HasSubstr("scales"));
+  EXPECT_THAT(error("Resize", {{}, {}, {1 << 24, 1 << 24}}, {}), HasSubstr("too large"));
+  EXPECT_THAT(error("DepthToSpace", {}, {{"blocksize", 2}}), HasSubstr("[N, C, H, W]"));
+  EXPECT_THAT(error("LpNormalization", {}, {{"p", 3}}), HasSubstr("p"));
+  EXPECT_THAT(error("LRN", {}, {{"size", 0}}), HasSubstr("size"));
 }
 
 TEST(BadOperator, Pooling) {

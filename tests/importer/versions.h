@@ -66,5 +66,8 @@ void add_constant_rows(std::vector<VersionRow>& rows);
 void add_reduction_rows(std::vector<VersionRow>& rows);
 void add_product_rows(std::vector<VersionRow>& rows);
 void add_normalization_rows(std::vector<VersionRow>& rows);
+void add_instance_normalization_rows(std::vector<VersionRow>& rows);
+void add_indexing_rows(std::vector<VersionRow>& rows);
+void add_resize_rows(std::vector<VersionRow>& rows);
 
 }  // namespace tandem::testing

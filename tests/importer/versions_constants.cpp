@@ -266,6 +266,33 @@ void add_sequences(Rows& rows) {
   }
 }
 
+// No range, no deviation: what is left is no more random.
+void add_random(Rows& rows) {
+  for (DType dtype : {f32, f64, f16}) {
+    const std::int64_t onnx = dtype == f32 ? 1 : dtype == f64 ? 11 : 10;
+    const HostTensor y = typed(dtype, {2, 2}, Numbers(4, 0.5));
+    for (const char* kind : {"RandomUniform", "RandomNormal"}) {
+      const bool normal = std::string(kind) == "RandomNormal";
+      std::vector<std::pair<std::string, NodeAttribute>> attributes{
+          {normal ? "mean" : "low", 0.5}, {normal ? "scale" : "high", normal ? 0.0 : 0.5}};
+      const std::string like = std::string(kind) + "Like";
+      rows.push_back({.op = like,
+                      .inputs = {typed(dtype, {2, 2}, {1, 2, 3, 4})},
+                      .attributes = attributes,
+                      .outputs = {y},
+                      .note = "type of the input"});
+      attributes.emplace_back("dtype", onnx);
+      rows.push_back({.op = like,
+                      .inputs = {integers({2, 2}, {1, 2, 3, 4})},
+                      .attributes = attributes,
+                      .outputs = {y},
+                      .note = "type by attribute"});
+      attributes.emplace_back("shape", Axes{2, 2});
+      rows.push_back({.op = kind, .attributes = attributes, .outputs = {y}});
+    }
+  }
+}
+
 }  // namespace
 
 void add_constant_rows(std::vector<VersionRow>& rows) {
@@ -275,6 +302,7 @@ void add_constant_rows(std::vector<VersionRow>& rows) {
   add_remainders(rows);
   add_others(rows);
   add_sequences(rows);
+  add_random(rows);
 }
 
 }  // namespace tandem::testing

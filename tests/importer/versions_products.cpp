@@ -1,5 +1,5 @@
-// Rows of reductions, pooling, matrix products and convolution; sums and windows in double
-// arithmetic.
+// Rows of reductions, pooling, products of matrices and tensors, and convolution; sums and windows
+// in double arithmetic.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -14,6 +14,12 @@ using Attributes = std::vector<std::pair<std::string, NodeAttribute>>;
 constexpr DType f32 = DType::float32, f64 = DType::float64, bf16 = DType::bfloat16,
                 i32 = DType::int32, i64 = DType::int64;
 
+double sum_of(const Numbers& x) {
+  double total = 0;
+  for (double v : x) total += v;
+  return total;
+}
+
 // x [2, 3]. Axes: an attribute, from `axes_input` on an input, where noop_with_empty_axes comes
 // too. Negative axes from 11 on.
 void add_reductions(Rows& rows) {
@@ -22,30 +28,56 @@ void add_reductions(Rows& rows) {
     double (*f)(const Numbers&);
     int axes_input = 18;
     bool integers = true;
-  };
-  const auto sum = [](const Numbers& x) {
-    double total = 0;
-    for (double v : x) total += v;
-    return total;
-  };
-  static const auto mean = [sum](const Numbers& x) {
-    return sum(x) / static_cast<double>(x.size());
+    bool keeps_one = true;  // the result of one number is that number
+    bool small = true;      // results of integers fit into 8 bits
   };
   const std::vector<Reduction> list{
-      {"ReduceSum", sum, 13},
-      {"ReduceMean", [](const Numbers& x) { return mean(x); }, 18, false},
+      {"ReduceSum", sum_of, 13},
+      {"ReduceMean", [](const Numbers& x) { return sum_of(x) / static_cast<double>(x.size()); }, 18,
+       false},
       {"ReduceMax", [](const Numbers& x) { return *std::max_element(x.begin(), x.end()); }},
       {"ReduceMin", [](const Numbers& x) { return *std::min_element(x.begin(), x.end()); }},
+      {"ReduceProd",
+       [](const Numbers& x) {
+         double product = 1;
+         for (double v : x) product *= v;
+         return product;
+       },
+       18, true, true, false},
       {"ReduceSumSquare",
        [](const Numbers& x) {
          double total = 0;
          for (double v : x) total += v * v;
          return total;
-       }},
+       },
+       18, true, false},
+      {"ReduceL1",
+       [](const Numbers& x) {
+         double total = 0;
+         for (double v : x) total += std::fabs(v);
+         return total;
+       },
+       18, true, false},
+      {"ReduceL2",
+       [](const Numbers& x) {
+         double total = 0;
+         for (double v : x) total += v * v;
+         return std::sqrt(total);
+       },
+       18, false, false},
+      {"ReduceLogSum", [](const Numbers& x) { return std::log(sum_of(x)); }, 18, false, false},
+      {"ReduceLogSumExp",
+       [](const Numbers& x) {
+         double total = 0;
+         for (double v : x) total += std::exp(v);
+         return std::log(total);
+       },
+       18, false},
   };
   for (const Reduction& reduction : list) {
     for (DType dtype : {f32, f64, bf16, i32, i64, DType::int8, DType::uint8}) {
       if (!is_float(dtype) && !reduction.integers) continue;
+      if (!reduction.small && (dtype == DType::int8 || dtype == DType::uint8)) continue;
       const bool is_unsigned = dtype == DType::uint8;
       const Numbers v = is_unsigned ? Numbers{1, 2, 3, 4, 6, 5} : Numbers{1, -2, 3, 4, 6, -5};
       const HostTensor x = typed(dtype, {2, 3}, v);
@@ -69,7 +101,7 @@ void add_reductions(Rows& rows) {
       add(11, last, {x}, {{"axes", Axes{-1}}}, kept, "axis from the end");
       add(last + 1, newest, {x, integers({-1})}, {{"keepdims", 0}}, gone, "axes as input");
       add(last + 1, newest, {x, integers({1})}, {}, kept, "axes as input, kept");
-      if (std::string(reduction.op) != "ReduceSumSquare") {
+      if (reduction.keeps_one) {
         add(last + 1, newest, {x}, {{"noop_with_empty_axes", 1}}, x, "nothing is reduced");
       }
     }
@@ -79,6 +111,21 @@ void add_reductions(Rows& rows) {
                     .attributes = {{"axes", Axes{0}}},
                     .note = "axes as attribute",
                     .refused = "axes"});
+  }
+  for (DType dtype : {f32, f64}) {  // exponentials out of range, of all and of some
+    rows.push_back({.op = "ReduceLogSumExp",
+                    .inputs = {typed(dtype, {3}, {1000, 1000, -1000})},
+                    .attributes = {{"keepdims", 0}},
+                    .outputs = {typed(dtype, {}, {1000 + std::log(2.0)})},
+                    .note = "large"});
+    rows.push_back({.op = "ReduceLogSumExp",
+                    .inputs = {typed(dtype, {2}, {-INFINITY, -INFINITY})},
+                    .outputs = {typed(dtype, {1}, {-INFINITY})},
+                    .note = "nothing"});
+    rows.push_back({.op = "ReduceL2",
+                    .inputs = {typed(dtype, {2}, {0, 0})},
+                    .outputs = {typed(dtype, {1}, {0})},
+                    .note = "zeros"});
   }
   for (const auto& [dtype, low, high] : {std::tuple{DType::int8, -128.0, 127.0},
                                          {i32, -2147483648.0, 2147483647.0},
@@ -287,6 +334,90 @@ void add_convolutions(Rows& rows) {
   }
 }
 
+// Each element of x puts its multiple of the kernel {1, 0, -2} into the result.
+void add_transposed_convolutions(Rows& rows) {
+  for (DType dtype : {f32, f64, bf16}) {
+    const HostTensor x = typed(dtype, {1, 1, 3}, {1, 2, 3});
+    const HostTensor w = typed(dtype, {1, 1, 3}, {1, 0, -2});
+    const auto add = [&](Attributes attributes, const Numbers& y, const char* note) {
+      rows.push_back({.op = "ConvTranspose",
+                      .inputs = {x, w},
+                      .attributes = std::move(attributes),
+                      .outputs = {typed(dtype, {1, 1, static_cast<std::int64_t>(y.size())}, y)},
+                      .note = note});
+    };
+    const NodeAttribute two = Axes{2};
+    add({}, {1, 2, 1, -4, -6}, "plain");
+    add({{"dilations", two}}, {1, 2, 3, 0, -2, -4, -6}, "dilations");
+    add({{"strides", two}}, {1, 0, 0, 0, -1, 0, -6}, "strides");
+    add({{"strides", two}, {"pads", Axes{1, 1}}, {"kernel_shape", Axes{3}}}, {0, 0, 0, -1, 0},
+        "pads");
+    add({{"strides", two}, {"pads", Axes{1, 1}}, {"output_padding", Axes{1}}}, {0, 0, 0, -1, 0, -6},
+        "output_padding");
+    add({{"strides", two}, {"dilations", Axes{3}}, {"output_padding", two}},
+        {1, 0, 2, 0, 3, 0, -2, 0, -4, 0, -6, 0, 0}, "output_padding of a stride");
+    add({{"strides", two}, {"auto_pad", "SAME_UPPER"}}, {1, 0, 0, 0, -1, 0}, "SAME_UPPER");
+    add({{"strides", two}, {"auto_pad", "SAME_LOWER"}}, {0, 0, 0, -1, 0, -6}, "SAME_LOWER");
+    add({{"strides", two}, {"auto_pad", "VALID"}}, {1, 0, 0, 0, -1, 0, -6}, "VALID");
+    add({{"strides", two}, {"output_shape", Axes{6}}}, {0, 0, 0, -1, 0, -6}, "output_shape");
+    add({{"strides", two}, {"output_shape", Axes{1, 1, 8}}}, {1, 0, 0, 0, -1, 0, -6, 0},
+        "a larger output_shape, of all axes");
+    rows.push_back(
+        {.op = "ConvTranspose",
+         .inputs = {typed(dtype, {1, 2, 1, 1}, {1, 2}), typed(dtype, {2, 1, 1, 2}, {3, 4, 5, 6}),
+                    typed(dtype, {2}, {1, -1})},
+         .attributes = {{"group", 2}},
+         .outputs = {typed(dtype, {1, 2, 1, 2}, {4, 5, 9, 11})},
+         .note = "groups, bias"});
+    rows.push_back({.op = "ConvTranspose",
+                    .inputs = {typed(dtype, {1, 2, 1, 1, 1}, {1, 2}),
+                               typed(dtype, {2, 1, 2, 1, 1}, {3, 4, 5, 6})},
+                    .outputs = {typed(dtype, {1, 1, 2, 1, 1}, {13, 16})},
+                    .note = "three axes, sum over channels"});
+  }
+}
+
+void add_einsums(Rows& rows) {
+  const auto add = [&](const char* equation, std::vector<HostTensor> inputs, HostTensor y) {
+    rows.push_back({.op = "Einsum",
+                    .inputs = std::move(inputs),
+                    .attributes = {{"equation", equation}},
+                    .outputs = {std::move(y)},
+                    .note = equation});
+  };
+  for (DType dtype : {f32, f64, i32, i64}) {
+    const HostTensor a = typed(dtype, {2, 3}, {1, 2, 3, 4, 5, 6});
+    const HostTensor b = typed(dtype, {3, 2}, {1, 0, -1, 2, 3, 1});
+    const HostTensor ab = typed(dtype, {2, 2}, {8, 7, 17, 16}), u = typed(dtype, {2}, {1, 10});
+    const HostTensor square = typed(dtype, {2, 2}, {1, 2, 3, 4});
+    add("ij,jk->ik", {a, b}, ab);
+    add("ij,jk", {a, b}, ab);
+    add("ij , kj -> ki", {a, a}, typed(dtype, {2, 2}, {14, 32, 32, 77}));
+    add("ij->ji", {a}, typed(dtype, {3, 2}, {1, 4, 2, 5, 3, 6}));
+    add("ij->j", {a}, typed(dtype, {3}, {5, 7, 9}));
+    add("ba", {a}, typed(dtype, {3, 2}, {1, 4, 2, 5, 3, 6}));
+    add("ij,ij->", {a, a}, typed(dtype, {}, {91}));
+    add("i,j->ij", {u, typed(dtype, {3}, {1, 2, 3})}, typed(dtype, {2, 3}, {1, 2, 3, 10, 20, 30}));
+    add("ij,i->ij", {a, u}, typed(dtype, {2, 3}, {1, 2, 3, 40, 50, 60}));
+    add("ij,jk,k->i", {a, b, u}, typed(dtype, {2}, {78, 177}));
+    add("...ij,...jk->...ik", {typed(dtype, {1, 2, 3}, {1, 2, 3, 4, 5, 6}), b},
+        typed(dtype, {1, 2, 2}, {8, 7, 17, 16}));
+    add("i...->...i", {a}, typed(dtype, {3, 2}, {1, 4, 2, 5, 3, 6}));
+    add("ii->i", {square}, typed(dtype, {2}, {1, 4}));
+    add("ii", {square}, typed(dtype, {}, {5}));
+  }
+  rows.push_back({.op = "Einsum",
+                  .inputs = {floats({2, 3}, Numbers(6)), floats({2, 2}, Numbers(4))},
+                  .attributes = {{"equation", "ij,jk->ik"}},
+                  .note = "extents that differ",
+                  .refused = "extents of one label"});
+  rows.push_back({.op = "Einsum",
+                  .inputs = {floats({2, 3}, Numbers(6))},
+                  .attributes = {{"equation", "ij->iik"}},
+                  .note = "a bad result",
+                  .refused = "equation"});
+}
+
 }  // namespace
 
 void add_reduction_rows(std::vector<VersionRow>& rows) {
@@ -298,6 +429,8 @@ void add_product_rows(std::vector<VersionRow>& rows) {
   add_pools(rows);
   add_products(rows);
   add_convolutions(rows);
+  add_transposed_convolutions(rows);
+  add_einsums(rows);
 }
 
 }  // namespace tandem::testing

@@ -52,6 +52,9 @@ const std::vector<VersionRow>& rows() {
     add_reduction_rows(rows);
     add_product_rows(rows);
     add_normalization_rows(rows);
+    add_instance_normalization_rows(rows);
+    add_indexing_rows(rows);
+    add_resize_rows(rows);
     return rows;
   }();
   return all;

@@ -108,6 +108,8 @@ void add_reduction_cases(std::vector<OperatorCase>& cases) {
       cases.push_back(make_case("ReduceSum", name, {uniform(shape)}, reducing(axes, keepdims)));
       cases.push_back(make_case("ReduceMean", name, {uniform(shape)}, reducing(axes, keepdims)));
       cases.push_back(
+          make_case("ReduceProd", name, {uniform(shape, -2, 2)}, reducing(axes, keepdims)));
+      cases.push_back(
           make_case("ReduceMax", name, {filled(shape, Fill::distinct)}, reducing(axes, keepdims)));
     }
   }
@@ -115,6 +117,13 @@ void add_reduction_cases(std::vector<OperatorCase>& cases) {
       expecting(make_case("ReduceSum", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {0, 0}));
   cases.push_back(make_case("ReduceSum", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
   cases.push_back(make_case("ReduceMean", "to nothing", {uniform({0, 3})}, reducing({1}, 1)));
+  cases.push_back(expecting(
+      make_case("ReduceProd", "of nothing", {uniform({2, 0})}, reducing({1}, 0)), {1, 1}));
+  // The others' product is p / x, p for the only zero, and 0 beside one.
+  cases.push_back(
+      expecting(make_case("ReduceProd", "zeros", {values({3, 3}, {2, 3, 4, 2, 0, 5, 0, 7, 0})},
+                          reducing({1}, 0)),
+                {24, 0, 0}));
   const CaseInput known = values({2, 3}, {1, 2, 3, 4, 5, 9});
   cases.push_back(
       expecting(make_case("ReduceSum", "known", {known}, reducing({0}, 0)), {5, 7, 12}));
@@ -130,13 +139,13 @@ void add_reduction_cases(std::vector<OperatorCase>& cases) {
           {3, 2}),
       "at a kink; the share of equal elements has its own test"));
   for (DType dtype : {DType::int8, DType::int32, DType::int64, DType::uint8, DType::uint64}) {
-    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
+    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax"}) {
       cases.push_back(make_case(op, std::string(name_of(dtype)), {typed(dtype, {3, 4}, 0, 9)},
                                 reducing({1}, 1)));
     }
   }
   for (DType dtype : {DType::float16, DType::bfloat16}) {
-    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax"}) {
+    for (const char* op : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax"}) {
       cases.push_back(coarse(make_case(op, std::string(name_of(dtype)),
                                        {typed(dtype, {3, 4}, -1, 1)}, reducing({1}, 1))));
     }

@@ -25,6 +25,10 @@ Abs Sign Reciprocal Softplus Not And Or Xor Max Min Sum Mean Size Tile GlobalMax
 Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Round Floor Ceil IsNaN IsInf Mod
 BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitShift
 Elu Selu Celu Swish Mish HardSigmoid HardSwish Softsign ThresholdedRelu Shrink PRelu
+CumSum GatherND GatherElements ScatterND ScatterElements Scatter Resize Upsample InstanceNormalization
+GroupNormalization LpNormalization MeanVarianceNormalization LRN ReduceL1 ReduceL2 ReduceLogSum
+ReduceLogSumExp ReduceSumSquare ReduceMin ReduceProd ArgMax ArgMin TopK OneHot EyeLike Hardmax DepthToSpace
+SpaceToDepth Einsum ConvTranspose GridSample
 """.split())
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 

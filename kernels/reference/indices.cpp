@@ -1,0 +1,126 @@
+// FlatIndices; ScatterRows, CumSum and TopK in every type.
+#include "kernels/reference/indices.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/reference/basic_parts.h"
+
+namespace tandem::reference {
+namespace {
+
+std::unique_ptr<PreparedKernel> flat_indices(const KernelRequest& request) {
+  const Operand &indices = request.inputs[0], &flat = request.outputs[0];
+  const std::size_t rank = flat.type.rank();
+  Ints tuples = indices.layout.strides;
+  const std::int64_t stride = tuples.back();
+  tuples.pop_back();
+  return prepared([=, to = walk(flat), from = Position(flat.type.shape, std::move(tuples)),
+                   extents = request.attributes().integers("extents"),
+                   strides = request.attributes().integers("strides"),
+                   position_strides = request.attributes().integers("position_strides"),
+                   dtype = indices.type.dtype,
+                   node = request.node_index](const KernelArguments& arguments) mutable {
+    std::int64_t* result = static_cast<std::int64_t*>(arguments.outputs[0]);
+    for (std::int64_t i = 0; i < to.count(); ++i, to.next(), from.next()) {
+      std::int64_t place = 0;
+      bool is_absent = false;
+      for (std::size_t axis = 0; axis < rank; ++axis) {
+        place += to.index(axis) * position_strides[axis];
+      }
+      for (std::size_t k = 0; k < extents.size(); ++k) {
+        const std::int64_t index =
+            checked_index(arguments.inputs[0], from.at() + static_cast<std::int64_t>(k) * stride,
+                          dtype, extents[k], node, arguments.context);
+        is_absent = is_absent || index < 0;
+        place += index * strides[k];
+      }
+      result[to.at()] = is_absent ? absent_id<std::int64_t> : place;
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> scatter_rows(const KernelRequest& request) {
+  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
+    using T = decltype(tag);
+    if constexpr (std::is_same_v<T, bool>) {
+      return prepare_scatter_rows<std::uint8_t>(request);
+    } else {
+      return prepare_scatter_rows<T>(request);
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> cum_sum(const KernelRequest& request) {
+  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
+    using T = decltype(tag);
+    if constexpr (std::is_same_v<T, bool>) {
+      return nullptr;  // infer refuses bool
+    } else {
+      return prepare_cum_sum<T>(request);
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_top_k(const KernelRequest& request) {
+  const Operand &x = request.inputs[0], &values = request.outputs[0], &places = request.outputs[1];
+  const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
+  const std::int64_t k = request.attributes().integer("k"), length = x.type.shape[axis];
+  Shape lines = values.type.shape;
+  lines[axis] = k > 0 ? 1 : 0;
+  const auto strides_of = [&](const Operand& operand) {
+    return operand.present ? operand.layout.strides : row_major(operand.type.shape).strides;
+  };
+  return prepared([=, largest = request.attributes().flag("largest"),
+                   from = Position(lines, x.layout.strides),
+                   to = Position(lines, strides_of(values)),
+                   place = Position(lines, strides_of(places)), x_stride = x.layout.strides[axis],
+                   y_stride = strides_of(values)[axis], place_stride = strides_of(places)[axis],
+                   order = std::vector<std::int64_t>(static_cast<std::size_t>(length))](
+                      const KernelArguments& arguments) mutable {
+    const T* in = static_cast<const T*>(arguments.inputs[0]);
+    T* y = static_cast<T*>(arguments.outputs[0]);
+    std::int64_t* indices = static_cast<std::int64_t*>(arguments.outputs[1]);
+    for (std::int64_t line = 0; line < from.count(); ++line) {
+      const auto element = [&](std::int64_t i) {
+        return static_cast<Computed<T>>(in[from.at() + i * x_stride]);
+      };
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+        if (comes_first(element(a), element(b), largest)) return true;
+        return !comes_first(element(b), element(a), largest) && a < b;
+      });
+      for (std::int64_t i = 0; i < k; ++i) {
+        const std::int64_t taken = order[static_cast<std::size_t>(i)];
+        if (y != nullptr) y[to.at() + i * y_stride] = in[from.at() + taken * x_stride];
+        if (indices != nullptr) indices[place.at() + i * place_stride] = taken;
+      }
+      from.next();
+      to.next();
+      place.next();
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> top_k(const KernelRequest& request) {
+  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
+    using T = decltype(tag);
+    if constexpr (std::is_same_v<T, bool>) {
+      return nullptr;  // infer refuses bool
+    } else {
+      return prepare_top_k<T>(request);
+    }
+  });
+}
+
+}  // namespace
+
+void add_indices(KernelList& list) {
+  list.push_back(reference_kernel("flat_indices", "FlatIndices", refuse_nothing, flat_indices));
+  list.push_back(reference_kernel("scatter_rows", "ScatterRows", refuse_nothing, scatter_rows));
+  list.push_back(reference_kernel("cum_sum", "CumSum", refuse_nothing, cum_sum));
+  list.push_back(reference_kernel("top_k", "TopK", refuse_nothing, top_k));
+}
+
+}  // namespace tandem::reference

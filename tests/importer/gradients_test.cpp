@@ -1,0 +1,131 @@
+// Operators as import makes them, in double on reference kernels: results and gradients are
+// PyTorch's (tests/scripts/onnx_gradients.py).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "engine/gradient/gradient.h"
+#include "engine/graph/builder.h"
+#include "importer/operators/all.h"
+#include "importer/tensor_data.h"
+#include "tests/importer/support.h"
+
+namespace tandem::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+HostTensor tensor_of(const Json& entry) {
+  const auto shape = entry.at("shape").get<Shape>();
+  if (entry.at("type") == "int64") {
+    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int64_t>>());
+  }
+  return HostTensor::from(shape, entry.at("values").get<std::vector<double>>());
+}
+
+void set_attribute(onnx::NodeProto& node, const std::string& name, const Json& value) {
+  if (value.is_string()) {
+    set(node, name, value.get<std::string>());
+  } else if (value.is_array()) {
+    set(node, name, value.get<std::vector<std::int64_t>>());
+  } else if (value.is_number_float()) {
+    set(node, name, value.get<double>());
+  } else {
+    set(node, name, value.get<std::int64_t>());
+  }
+}
+
+// Relative to the largest number; `what` names what differs.
+void expect_near(const HostTensor& got, const std::vector<double>& wanted,
+                 const std::string& what) {
+  ASSERT_EQ(got.type().elements(), static_cast<std::int64_t>(wanted.size())) << what;
+  double largest = 1;
+  for (double value : wanted) largest = std::max(largest, std::fabs(value));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const double number = got.number(static_cast<std::int64_t>(i));
+    // ONNX's attributes are float32.
+    EXPECT_LE(std::fabs(number - wanted[i]), 1e-7 * largest)
+        << what << ", element " << i << ": " << number << " instead of " << wanted[i];
+  }
+}
+
+struct Case {
+  ModelMaker model;
+  ImportOptions options = with_evaluator();
+  NamedTensors feeds;
+
+  explicit Case(const Json& json) : model(json.at("opset").get<int>()) {
+    const std::string op = json.at("op");
+    std::vector<std::string> names;
+    for (const Json& entry : json.at("inputs")) {
+      const std::size_t i = names.size();
+      names.push_back(entry.is_null() ? "" : fmt::format("x{}", i));
+      if (entry.is_null()) continue;
+      const HostTensor tensor = tensor_of(entry);
+      model.input(names.back(), tensor.shape(), importer::dtype_to_onnx(tensor.dtype()));
+      feeds.emplace_back(names.back(), tensor);
+      if (importer::is_setting(op, i)) options.constants.push_back(feeds.back());
+    }
+    std::vector<std::string> results{"y"};
+    if (op == "TopK") results.push_back("places");
+    onnx::NodeProto& node = model.node(op, names, results);
+    for (const auto& [name, value] : json.at("attributes").items()) {
+      set_attribute(node, name, value);
+    }
+    model.output("y");
+  }
+
+  Graph imported() const { return import_graph(model.file(), engine_operators(), options).graph; }
+};
+
+void check(const Json& json) {
+  Case c(json);
+  GraphBuilder builder(engine_operators(), c.imported());
+  const ValueId y = builder.graph().outputs[0].value;
+  EXPECT_EQ(builder.shape(y), json.at("shape").get<Shape>());
+  const HostTensor dy =
+      HostTensor::from(builder.shape(y), json.at("dy").get<std::vector<double>>());
+  const std::vector<GradientSeed> seeds{{y, builder.constant(dy)}};
+  std::vector<ValueId> wanted;
+  std::vector<const Json*> expected;
+  std::size_t place = 0;
+  for (const Json& entry : json.at("inputs")) {
+    const NamedValue* input = builder.graph().find_input(fmt::format("x{}", place++));
+    if (entry.is_null() || !entry.contains("gradient")) continue;
+    ASSERT_NE(input, nullptr);
+    wanted.push_back(input->value);
+    expected.push_back(&entry.at("gradient"));
+  }
+  const std::vector<ValueId> gradients = add_gradients(builder, seeds, wanted);
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    ASSERT_TRUE(gradients[i]) << "no gradient for input " << i;
+    builder.output(fmt::format("gradient {}", i), gradients[i]);
+  }
+  const Graph graph = builder.finish();
+  ASSERT_NO_THROW(verify(graph)) << to_text(graph);
+  const NamedTensors results = run_graph(graph, c.feeds);
+  expect_near(results[0].second, json.at("y").get<std::vector<double>>(), "result");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    expect_near(results[i + 1].second, expected[i]->get<std::vector<double>>(),
+                results[i + 1].first);
+  }
+}
+
+TEST(OnnxGradients, AreThoseOfPyTorch) {
+  const Json all =
+      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_gradients.json"));
+  for (const Json& json : all.at("cases")) {
+    SCOPED_TRACE(json.at("op").get<std::string>() + ": " + json.at("name").get<std::string>());
+    try {
+      check(json);
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem::testing
