@@ -8,17 +8,79 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/optimizer_options.h"
 
 namespace tandem::api {
 namespace {
 
 // Each with what it needs of a Session, where that is not plain: `check_values`.
 constexpr std::string_view honoured[] = {
-    "model", "model.bind", "model.bind.*", "model.batch_norm", "policy", "device",
+    "model",
+    "model.bind",
+    "model.bind.*",
+    "model.batch_norm",
+    "policy",
+    "device",
     "steps",  // the length of a schedule
-    "seed",  "threads",
+    "seed",
+    "threads",
+
+    "parameters",
+    "parameters.freeze",
+    "parameters.freeze[]",
+    "parameters.freeze[].at",
+    "parameters.freeze[].until",
+    "parameters.load",
+    "parameters.load[]",
+    "parameters.load[].from",
+    "parameters.load[].at",
+    "parameters.load[].missing",
+    "parameters.init",
+    "parameters.init[]",
+    "parameters.init[].at",
+    "parameters.init[].kind",
+    "parameters.init[].mean",
+    "parameters.init[].std",
+    "parameters.init[].low",
+    "parameters.init[].high",
+    "parameters.init[].value",
+    "parameters.shape",
+    "parameters.shape[]",
+    "parameters.shape[].at",
+    "parameters.shape[].rows",
+    "parameters.storage",
+    "parameters.storage[]",
+    "parameters.storage[].at",
+    "parameters.storage[].kind",
+
+    "loss",
+    "loss.output",
+    "loss.terms",
+    "loss.terms[]",
+    "loss.terms[].name",  // and all that the kinds have
+
+    "optimizer",
+    "optimizer.kind",
+    "optimizer.lr",
+    "optimizer.groups",
+    "optimizer.groups[]",
+    "optimizer.groups[].at",
+    "optimizer.schedule",
+    "optimizer.schedule.kind",
+    "optimizer.schedule.warmup",
+    "optimizer.schedule.final",
+    "optimizer.schedule.step_size",
+    "optimizer.schedule.gamma",
+    "optimizer.clip_norm",
+
+    "precision",
+    "precision.compute",
+    "precision.loss_scale",
+    "precision.growth_interval",
+    "precision.keep_float32",
+    "precision.keep_float32[]",
+    "precision.tf32",
 };
-constexpr std::string_view honoured_sections[] = {"parameters", "loss", "optimizer", "precision"};
 
 // What to do instead, by the beginning of a key; the first one counts.
 constexpr std::pair<std::string_view, std::string_view> instead[] = {
@@ -113,12 +175,22 @@ std::span<const std::string_view> session_keys() { return honoured; }
 bool session_honours(std::string_view pattern) {
   if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
     return true;
+  // A Session builds every loss, so that it takes all keys of them.
   const std::span<const KeyInfo> keys = train_keys().keys;
-  const std::string_view section = pattern.substr(0, pattern.find('.'));
-  return std::find(std::begin(honoured_sections), std::end(honoured_sections), section) !=
-             std::end(honoured_sections) &&
-         std::any_of(keys.begin(), keys.end(),
-                     [&](const KeyInfo& key) { return key.path == pattern; });
+  if (pattern.starts_with("loss.terms[].") &&
+      std::any_of(keys.begin(), keys.end(),
+                  [&](const KeyInfo& key) { return key.path == pattern; }))
+    return true;
+  // Options of optimizers are part of the graph that a Session runs, lists of them as well.
+  for (const std::string_view start : {"optimizer.groups[].", "optimizer."}) {
+    if (!pattern.starts_with(start)) continue;
+    std::string_view option = pattern.substr(start.size());
+    if (option.ends_with("[]")) option.remove_suffix(2);
+    return option == "kind" || option == "lr" ||
+           std::any_of(std::begin(option_uses), std::end(option_uses),
+                       [&](const OptionUse& use) { return use.key == option; });
+  }
+  return false;
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,

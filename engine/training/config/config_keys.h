@@ -53,6 +53,13 @@ inline std::span<const KeyInfo> config_keys() { return train_keys().keys; }
 std::string type_text(unsigned type);  // "string or table"
 /// The parts of "a|b|c".
 std::vector<std::string> words_of(std::string_view text);
+/// "a|b|c" of the names in a list.
+template <class List>
+std::string names_in(const List& list) {
+  std::string names;
+  for (const auto& item : list) names += (names.empty() ? "" : "|") + std::string(item.name);
+  return names;
+}
 /// "a, b, c" of "a|b|c".
 std::string listed(std::string_view words);
 /// "at least 0, at most 1"; of integers, where `type` says so, without ".0".

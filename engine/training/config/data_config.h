@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/graph/types.h"
@@ -11,11 +13,58 @@
 
 namespace tandem {
 
-enum class DataKind : std::uint8_t { idx, cifar, npz, csv, tsv };
+/// What may stand under `files`, and what is said where it is the other.
+struct FilesForm {
+  bool is_list = true;   // files in order
+  bool is_table = true;  // array = file
+  std::string_view refusal = "", fix = "";
+};
+
+// The kinds of data: a name, the form of `files`, the arrays where files tell no names
+// ("a|b|c"), and the members that keys of their own have.
+struct IdxFiles {
+  static constexpr std::string_view name = "idx", arrays = "";
+  static constexpr FilesForm files{
+      .is_list = false,
+      .refusal = "idx files hold one array each",
+      .fix = "write { images = \"…-idx3-ubyte.gz\", labels = \"…-idx1-ubyte.gz\" }"};
+  bool operator==(const IdxFiles&) const = default;
+};
+struct CifarFiles {
+  static constexpr std::string_view name = "cifar", arrays = "images|labels|coarse_labels";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "cifar files hold images and labels together"};
+  bool operator==(const CifarFiles&) const = default;
+};
+struct NpzFiles {
+  static constexpr std::string_view name = "npz", arrays = "";
+  static constexpr FilesForm files{};
+  bool operator==(const NpzFiles&) const = default;
+};
+enum class OnBad : std::uint8_t { error, skip };
 template <>
-inline constexpr std::string_view names_of<DataKind> = "idx|cifar|npz|csv|tsv";
-/// Text tables: fields are made of columns.
-inline bool is_table(DataKind kind) { return kind == DataKind::csv || kind == DataKind::tsv; }
+inline constexpr std::string_view names_of<OnBad> = "error|skip";
+/// Fields are made of columns.
+struct TextTable {
+  static constexpr std::string_view arrays = "";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "the files of a table follow each other"};
+  std::vector<std::string> columns;  // empty: the header names them
+  bool header = false;               // the first row names the columns
+  OnBad on_bad = OnBad::error;       // rows that cannot be read
+  std::string cache;                 // absolute: where prepared tables lie
+  bool operator==(const TextTable&) const = default;
+};
+struct CsvTable : TextTable {
+  static constexpr std::string_view name = "csv";
+  bool operator==(const CsvTable&) const = default;
+};
+struct TsvTable : TextTable {
+  static constexpr std::string_view name = "tsv";
+  bool operator==(const TsvTable&) const = default;
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable>;
+
 struct ShuffleConfig {
   enum class Kind : std::uint8_t { none, full, buffer };
   Kind kind = Kind::full;
@@ -88,15 +137,8 @@ struct SplitConfig {
   std::vector<ArrayFiles> files;
   bool operator==(const SplitConfig&) const = default;
 };
-enum class OnBad : std::uint8_t { error, skip };
-template <>
-inline constexpr std::string_view names_of<OnBad> = "error|skip";
 struct DataConfig {
-  DataKind kind = DataKind::npz;
-  std::vector<std::string> columns;  // of a table; empty: the header names them
-  bool header = false;               // the first row names the columns
-  OnBad on_bad = OnBad::error;       // rows of a table that cannot be read
-  std::string cache;                 // absolute: where prepared tables lie
+  DataKind kind = NpzFiles{};
   SplitConfig train, eval;
   double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
   ShuffleConfig shuffle;            // of train
@@ -105,6 +147,11 @@ struct DataConfig {
   bool drop_last = false;
   Where where;
   bool operator==(const DataConfig&) const = default;
+
+  std::string_view kind_name() const;
+  /// Null where the kind is no text table.
+  const TextTable* table() const;
+  TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
 };
 void visit(KeyVisitor& v, DataConfig& c);
 

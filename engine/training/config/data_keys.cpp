@@ -36,41 +36,12 @@ KeyForm column_names(std::vector<std::string>& member) {
   return result;
 }
 
-/// What a text table has besides its files.
-void visit_text_table(KeyVisitor& v, DataConfig& c) {
-  v.when_read([&](const TableReader& table) {
-    c.header = table.find("columns") == nullptr;
-    c.cache = (std::filesystem::path(table.folder()) / "runs" / "data").string();
-  });
-  v.key("columns", column_names(c.columns), by_default("(the first row names them)"),
-        written_if(!c.columns.empty()),
-        parts("[]", string_value, "a name; {1..13} and {a,b} stand for several"),
-        "names of the columns, in order");
-  v.key("header", c.header, by_default("(true without data.columns)"),
-        "the first row of every file names the columns");
-  v.key("on_bad", c.on_bad, "a row that cannot be read: an error, or it is left out and counted");
-  v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
-        "folder of prepared tables");
-  v.when_read([&](const TableReader& table) {
-    if (!c.header && !table.find("columns")) {
-      table.report(table.where(), "columns", "nothing names the columns",
-                   "columns, or header = true");
-    }
-  });
-}
-
-/// Where files lie, and what may be said of them.
-struct FilePlace {
-  DataKind kind;
-  const std::string& root;
-};
-
-std::vector<std::string> paths(const Found& found, const FilePlace& place,
+std::vector<std::string> paths(const Found& found, const std::string& root,
                                const ConfigValue& value) {
   std::vector<std::string> result;
   const auto add = [&](const ConfigValue& text) {
     if (text.kind != Kind::string) return;
-    std::string literal = found.table.resolve(text, place.root);
+    std::string literal = found.table.resolve(text, root);
     if (path_exists(literal)) {  // braces and all
       result.push_back(std::move(literal));
       return;
@@ -78,7 +49,7 @@ std::vector<std::string> paths(const Found& found, const FilePlace& place,
     for (std::string& name : expand(found, text)) {
       ConfigValue one = text;
       one.text = std::move(name);
-      result.push_back(found.table.resolve(one, place.root));
+      result.push_back(found.table.resolve(one, root));
     }
   };
   if (value.kind != Kind::list) add(value);
@@ -86,21 +57,19 @@ std::vector<std::string> paths(const Found& found, const FilePlace& place,
   return result;
 }
 
-void read_files(const Found& found, const FilePlace& place, std::vector<ArrayFiles>& to) {
-  if (found.value.kind != Kind::table) {
-    if (place.kind == DataKind::idx)
-      return found.report("idx files hold one array each", "a table", "",
-                          "write { images = \"…-idx3-ubyte.gz\", labels = "
-                          "\"…-idx1-ubyte.gz\" }");
-    to.push_back({"", paths(found, place, found.value), found.value.where});
-  } else if (place.kind == DataKind::cifar) {
-    found.report("cifar files hold images and labels together", "a list");
-  } else if (is_table(place.kind)) {
-    found.report("the files of a table follow each other", "a list");
+void read_files(const Found& found, const FilesForm& form, const std::string& root,
+                std::vector<ArrayFiles>& to) {
+  const bool is_table = found.value.kind == Kind::table;
+  if (is_table ? !form.is_table : !form.is_list) {
+    found.report(std::string(form.refusal), is_table ? "a list" : "a table", "",
+                 std::string(form.fix));
+    if (!is_table) return;
+  } else if (!is_table) {
+    to.push_back({"", paths(found, root, found.value), found.value.where});
   } else {
     for (const ConfigValue::Member& member : found.value.members) {
       if (member.value.kind != Kind::invalid)
-        to.push_back({member.key, paths(found, place, member.value), member.where});
+        to.push_back({member.key, paths(found, root, member.value), member.where});
     }
   }
   const bool any = std::any_of(to.begin(), to.end(),
@@ -118,9 +87,11 @@ std::string files_as_toml(const std::vector<ArrayFiles>& files) {
 }
 
 template <class... Notes>
-void visit_files(KeyVisitor& v, SplitConfig& split, const FilePlace& place, const Notes&... notes) {
+void visit_files(KeyVisitor& v, SplitConfig& split, const DataKind& kind, const std::string& root,
+                 const Notes&... notes) {
+  const FilesForm files = std::visit([](const auto& of_kind) { return of_kind.files; }, kind);
   KeyForm form{path_value | list_value | table_value,
-               [&](const Found& found) { read_files(found, place, split.files); },
+               [&](const Found& found) { read_files(found, files, root, split.files); },
                [&] { return files_as_toml(split.files); }};
   v.key("files", std::move(form),
         parts("[]", path_value, "a file; {0..9} and {a,b} stand for several"),
@@ -171,11 +142,11 @@ KeyForm source(FieldConfig& field, const DataConfig& data) {
             const bool is_list = found.value.kind == Kind::list;
             if (is_list && found.value.items.empty())
               return found.report("no array is named", "string");
-            if (is_list && !is_table(data.kind))
+            if (is_list && !data.table())
               return found.report("only columns of csv and tsv can be stacked", "one array",
                                   "a list");
             field.from = found.value.text;
-            if (!is_table(data.kind)) return;
+            if (!data.table()) return;
             if (!is_list) field.columns = expand(found, found.value);
             for (const ConfigValue& item : found.value.items) {
               for (std::string& name : expand(found, item))
@@ -235,14 +206,17 @@ void report_unknown(const TableReader& table, const FieldConfig& field, std::str
 
 /// What the files hold is known before they are opened for idx and cifar, and where keys name it.
 void check_source(const TableReader& table, const FieldConfig& field, const DataConfig& data) {
-  for (const std::string& column : field.columns) {
-    if (data.columns.empty()) break;  // the header will tell
-    if (std::find(data.columns.begin(), data.columns.end(), column) == data.columns.end())
-      report_unknown(table, field, "no such column", "one of data.columns", column, data.columns);
+  if (const TextTable* table_kind = data.table()) {
+    const std::vector<std::string>& known = table_kind->columns;
+    for (const std::string& column : field.columns) {
+      if (known.empty()) break;  // the header will tell
+      if (std::find(known.begin(), known.end(), column) == known.end())
+        report_unknown(table, field, "no such column", "one of data.columns", column, known);
+    }
+    return;
   }
-  if (is_table(data.kind)) return;
-  std::vector<std::string> arrays;
-  if (data.kind == DataKind::cifar) arrays = {"images", "labels", "coarse_labels"};
+  std::vector<std::string> arrays =
+      words_of(std::visit([](const auto& kind) { return kind.arrays; }, data.kind));
   for (const ArrayFiles& array : data.train.files) {
     if (!array.name.empty()) arrays.push_back(array.name);
   }
@@ -280,6 +254,43 @@ void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
 
 }  // namespace
 
+static void visit(KeyVisitor&, IdxFiles&) {}
+static void visit(KeyVisitor&, CifarFiles&) {}
+static void visit(KeyVisitor&, NpzFiles&) {}
+static void visit(KeyVisitor& v, TextTable& c) {
+  v.when_read([&](const TableReader& table) {
+    c.header = table.find("columns") == nullptr;
+    c.cache = (std::filesystem::path(table.folder()) / "runs" / "data").string();
+  });
+  v.key("columns", column_names(c.columns), by_default("(the first row names them)"),
+        written_if(!c.columns.empty()),
+        parts("[]", string_value, "a name; {1..13} and {a,b} stand for several"),
+        "names of the columns, in order");
+  v.key("header", c.header, by_default("(true without data.columns)"),
+        "the first row of every file names the columns");
+  v.key("on_bad", c.on_bad, "a row that cannot be read: an error, or it is left out and counted");
+  v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
+        "folder of prepared tables");
+  v.when_read([&](const TableReader& table) {
+    if (!c.header && !table.find("columns")) {
+      table.report(table.where(), "columns", "nothing names the columns",
+                   "columns, or header = true");
+    }
+  });
+}
+
+std::string_view DataConfig::kind_name() const {
+  return std::visit([](const auto& of_kind) { return of_kind.name; }, kind);
+}
+
+const TextTable* DataConfig::table() const {
+  const auto as_table = [](const auto& of_kind) -> const TextTable* {
+    if constexpr (std::is_base_of_v<TextTable, std::decay_t<decltype(of_kind)>>) return &of_kind;
+    return nullptr;
+  };
+  return std::visit(as_table, kind);
+}
+
 void visit(KeyVisitor& v, DataConfig& c) {
   std::string root;
   v.place(c.where);
@@ -287,18 +298,11 @@ void visit(KeyVisitor& v, DataConfig& c) {
   v.key("kind", c.kind, required, later("images|tokens|webdataset"), "the files' format");
   v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
         "folder that file names are relative to");
-  const FilePlace place{c.kind, root};
-  v.of_kind({.names = names_of<DataKind>,
-             .chosen = static_cast<std::size_t>(c.kind),
-             .visit =
-                 [&](KeyVisitor& inside, std::size_t kind) {
-                   if (is_table(static_cast<DataKind>(kind))) visit_text_table(inside, c);
-                 },
-             .refusal = "only csv and tsv have this"});
+  v.of_kind(c.kind, "only csv and tsv have this");
   v.table(
       "train",
       [&](KeyVisitor& train) {
-        visit_files(train, c.train, place, required,
+        visit_files(train, c.train, c.kind, root, required,
                     "files in order; a table of array = file for single arrays (idx, .npy)");
         train.key("shuffle", shuffle_form(c.shuffle),
                   "\"full\", \"none\" or \"buffer N\": a new order every epoch");
@@ -307,7 +311,7 @@ void visit(KeyVisitor& v, DataConfig& c) {
   v.table(
       "eval",
       [&](KeyVisitor& eval) {
-        visit_files(eval, c.eval, place, "as data.train.files");
+        visit_files(eval, c.eval, c.kind, root, "as data.train.files");
         eval.key("fraction", above_zero(c.eval_fraction), between(0, 1),
                  "hold out this part of the training data instead, chosen by the seed");
         eval.when_read([&](const TableReader& table) { check_held_out(table, c); });
@@ -321,7 +325,7 @@ void visit(KeyVisitor& v, DataConfig& c) {
   v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
   v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
   v.when_read([&](const TableReader& table) {
-    if (is_table(c.kind) && !table.find("fields")) {
+    if (c.table() && !table.find("fields")) {
       table.report(table.where(), "fields", "nothing says what the columns are for", "", "",
                    "write [data.fields] with label = { from = \"label\", as = [ \"float32\" ] }");
     }

@@ -1,6 +1,5 @@
 // Reads visited structs from a table that was checked against the table of keys.
 #include <algorithm>
-#include <cmath>
 
 #include "engine/graph/selector.h"
 #include "engine/training/config/key_visitor.h"
@@ -11,26 +10,14 @@ namespace {
 using Kind = ConfigValue::Kind;
 
 /// Gathers the keys of a kind.
-class KeyNames final : public KeyVisitor {
- public:
-  void of_kind(const KindList&) override {}
-  void others(const OtherKeys&) override {}
+struct KeyNames final : KeyVisitor {
   std::vector<std::string> names;
-
- protected:
   void value(std::string_view name, const KeyNotes&, const KeyForm&) override {
-    names.emplace_back(name);
-  }
-  void nested(std::string_view name, const KeyNotes&, const Visit&) override {
-    names.emplace_back(name);
-  }
-  void items(std::string_view name, const KeyNotes&, const TableItems&) override {
     names.emplace_back(name);
   }
 };
 
-std::vector<std::string> names_of_keys(const std::function<void(KeyVisitor&, std::size_t)>& visit,
-                                       std::size_t kind) {
+std::vector<std::string> names_of_keys(const KindVisit& visit, std::size_t kind) {
   KeyNames gathered;
   visit(gathered, kind);
   return gathered.names;

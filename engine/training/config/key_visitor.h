@@ -17,6 +17,7 @@ namespace tandem {
 
 class KeyVisitor;
 using Visit = std::function<void(KeyVisitor&)>;
+using KindVisit = std::function<void(KeyVisitor&, std::size_t kind)>;
 
 /// What is said of a key besides its name and its member.
 struct KeyNotes {
@@ -76,10 +77,10 @@ struct TableItems {
 struct KindList {
   std::string_view names;  // "a|b|c"
   std::size_t chosen = 0;
-  std::function<void(KeyVisitor&, std::size_t)> visit;
+  KindVisit visit;
   std::string_view refusal = "";  // of keys of other kinds, in place of "not an option of KIND"
   /// All keys of a kind, where `visit` has some of them: such a message tells them.
-  std::function<void(KeyVisitor&, std::size_t)> tell = {};
+  KindVisit tell = {};
 };
 
 /// Keys of a table that are listed, read and written by functions of their own.
@@ -135,6 +136,12 @@ class KeyVisitor {
     (note(all, notes), ...);
     nested(name, all, visit_it);
   }
+  /// A table that a struct with a visit stands for.
+  template <class Config, class... Notes>
+  void section(std::string_view name, Config& config, const Notes&... notes) {
+    table(
+        name, [&](KeyVisitor& v) { visit(v, config); }, notes...);
+  }
 
   /// A list of tables; the struct has the members that `visit_item` visits, and `where`.
   template <class T, class VisitItem, class... Notes>
@@ -150,27 +157,27 @@ class KeyVisitor {
     add_tables(name, list, item_name, item_help, visit_item, notes...);
   }
 
-  virtual void of_kind(const KindList& kinds) = 0;
+  virtual void of_kind(const KindList&) {}
   /// The keys of a variant's kinds, each of which has a visit.
   template <class... Kinds>
-  void of_kind(std::variant<Kinds...>& chosen) {
-    of_kind(KindList{kind_names(chosen), chosen.index(), [&](KeyVisitor& v, std::size_t kind) {
-                       std::variant<Kinds...> other;
-                       choose(other, kind);
-                       std::visit([&](auto& keys) { visit(v, keys); },
-                                  kind == chosen.index() ? chosen : other);
-                     }});
+  void of_kind(std::variant<Kinds...>& chosen, std::string_view refusal = "") {
+    const auto visit_kind = [&](KeyVisitor& v, std::size_t kind) {
+      std::variant<Kinds...> other;
+      choose(other, kind);
+      std::visit([&](auto& keys) { visit(v, keys); }, kind == chosen.index() ? chosen : other);
+    };
+    of_kind(KindList{kind_names(chosen), chosen.index(), visit_kind, refusal});
   }
-  virtual void others(const OtherKeys& keys) = 0;
+  virtual void others(const OtherKeys&) {}
   /// What happens when a file is read, with the table that holds the keys: defaults that depend on
   /// something, and checks of several keys.
   virtual void when_read(const std::function<void(const TableReader&)>&) {}
   void place(Where& where);
 
  protected:
-  virtual void value(std::string_view name, const KeyNotes& notes, const KeyForm& form) = 0;
-  virtual void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) = 0;
-  virtual void items(std::string_view name, const KeyNotes& notes, const TableItems& list) = 0;
+  virtual void value(std::string_view name, const KeyNotes&, const KeyForm&) = 0;
+  virtual void nested(std::string_view, const KeyNotes&, const Visit&) {}
+  virtual void items(std::string_view, const KeyNotes&, const TableItems&) {}
 
  private:
   static void note(KeyNotes& all, std::string_view help) { all.info.help = help; }

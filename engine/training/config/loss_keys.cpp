@@ -8,13 +8,6 @@
 namespace tandem {
 namespace {
 
-std::string names_of_losses() {
-  std::string names;
-  for (const LossKind& kind : all_losses())
-    names += (names.empty() ? "" : "|") + std::string(kind.name);
-  return names;
-}
-
 LossOption empty_option(const LossOptionInfo& info) {
   if ((info.type & list_value) != 0) return std::vector<double>();
   if ((info.type & number_value) != 0) return 0.0;
@@ -85,7 +78,7 @@ void visit_term(KeyVisitor& v, LossTerm& term) {
       if (second != nullptr) second(inside, visited);
     };
   };
-  const std::string names = names_of_losses();
+  const std::string names = names_in(all_losses());
   const auto chosen = [&term] { return static_cast<std::size_t>(term.kind - &all_losses()[0]); };
   const auto choose = [&term](std::size_t kind) { term.kind = &all_losses()[kind]; };
   v.place(term.where);

@@ -21,9 +21,7 @@ void check_best(const TableReader& table, const EvalConfig& c) {
 }  // namespace
 
 void visit(KeyVisitor& v, EvalConfig& c) {
-  std::string metrics;
-  for (const MetricKind& kind : metric_kinds)
-    metrics += (metrics.empty() ? "" : "|") + std::string(kind.name);
+  const std::string metrics = names_in(metric_kinds);
   v.key("every", c.every, by_default("(after the last step only)"), "how often");
   v.key("metrics", c.metrics, parts("[]", string_value, "a metric", one_of(metrics)),
         "what is measured");

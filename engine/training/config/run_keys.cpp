@@ -59,12 +59,8 @@ void check_run(const TableReader& root, const RunConfig& c) {
 }  // namespace
 
 void visit(KeyVisitor& v, RunConfig& c) {
-  const auto section = [&](std::string_view name, auto& config, const auto&... notes) {
-    v.table(
-        name, [&config](KeyVisitor& inside) { visit(inside, config); }, notes...);
-  };
-  section("model", c.model, or_only("file", path_value), required, on_one_line,
-          "the ONNX file, or a table with the keys below");
+  v.section("model", c.model, or_only("file", path_value), required, on_one_line,
+            "the ONNX file, or a table with the keys below");
   v.key("policy", path(c.policy), "the policy file: where things run and live");
   v.key("device", c.device, one_of("auto|cpu|gpu"),
         "where everything runs that no policy places; auto: the GPU if the plan fits");
@@ -84,20 +80,22 @@ void visit(KeyVisitor& v, RunConfig& c) {
   v.key("name", c.name, by_default("(the file's name, or its folder's for train.toml)"),
         "of the run: its directory is runs/NAME-0001, numbered up");
   v.key("run_dir", path(c.run_dir), "exactly this run directory");
-  section("parameters", c.parameters,
-          "which parameters train, and what they start from; the last rule that covers a parameter "
-          "wins");
-  section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
-  section("optimizer", c.optimizer, required, "how parameters are updated; formulas as in PyTorch");
-  section("precision", c.precision, "element types of the computation");
+  v.section(
+      "parameters", c.parameters,
+      "which parameters train, and what they start from; the last rule that covers a parameter "
+      "wins");
+  v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
+  v.section("optimizer", c.optimizer, required,
+            "how parameters are updated; formulas as in PyTorch");
+  v.section("precision", c.precision, "element types of the computation");
   v.table(
       "data", [&c](KeyVisitor& inside) { visit(inside, c.data ? *c.data : c.data.emplace()); },
       written_if(c.data.has_value()), "what is trained on");
-  section("eval", c.eval, written_if(!(c.eval == EvalConfig{})),
-          "evaluation on the held-out data; always after the last step too");
-  section("checkpoint", c.checkpoint,
-          "checkpoints; always after the last step and on an interrupt too");
-  section("log", c.log, "metrics.jsonl and the lines on the terminal");
+  v.section("eval", c.eval, written_if(!(c.eval == EvalConfig{})),
+            "evaluation on the held-out data; always after the last step too");
+  v.section("checkpoint", c.checkpoint,
+            "checkpoints; always after the last step and on an interrupt too");
+  v.section("log", c.log, "metrics.jsonl and the lines on the terminal");
   v.when_read([&](const TableReader& root) { check_run(root, c); });
 }
 

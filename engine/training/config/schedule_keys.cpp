@@ -39,9 +39,8 @@ void visit(KeyVisitor& v, OptimizerConfig& c) {
   v.others({.rows = optimizer_rows,
             .read = [&](const TableReader& table) { read_optimizer(table, c); },
             .write = [&] { return optimizer_lines(c); }});
-  v.table(
-      "schedule", [&](KeyVisitor& inside) { visit(inside, c.schedule); }, on_one_line,
-      "the learning rate over the run; groups follow in proportion");
+  v.section("schedule", c.schedule, on_one_line,
+            "the learning rate over the run; groups follow in proportion");
   v.key("clip_norm", c.clip_norm, at_least(1e-30),
         "the gradient of all parameters together is scaled down to this norm");
 }
