@@ -312,8 +312,8 @@ std::string dumped(const Json& json) {
 
 Report data_prepare(const std::string& config_path, const DataOptions& options) {
   const RunConfig config = read_config(config_path, options);
-  if (!is_table(config.data->kind)) {
-    const std::string kind(choice_name(config.data->kind));
+  if (!config.data->table()) {
+    const std::string kind(config.data->kind_name());
     return {"nothing to prepare: " + kind + " files are read as they are",
             dumped(Json{{"prepared", false}, {"up_to_date", true}})};
   }
@@ -339,14 +339,14 @@ Report data_prepare(const std::string& config_path, const DataOptions& options) 
 DataReport data_check(const std::string& config_path, const DataOptions& options) {
   const RunConfig config = read_config(config_path, options);
   const OpenOptions open = open_with(config, options);
-  const bool table = is_table(config.data->kind);
+  const TextTable* table = config.data->table();
   const Checked checked =
       table ? check_table(*config.data, open) : check_arrays(*config.data, open);
   DataReport found;
   found.report = {text_of(checked), dumped(json_of(checked))};
   std::int64_t bad = 0;
   for (const CheckedSplit& split : checked.splits) bad += split.bad;
-  found.bad = checked.broken || (bad > 0 && config.data->on_bad == OnBad::error);
+  found.bad = checked.broken || (bad > 0 && (!table || table->on_bad == OnBad::error));
   return found;
 }
 

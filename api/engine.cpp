@@ -236,7 +236,7 @@ OpenOptions open_options(const RunConfig& config, const Graph& graph) {
   for (const NamedValue& input : graph.inputs) {  // numbers and ids of text have no type of theirs
     const DType taken = graph.type(input.value).dtype;
     const bool whole = taken == DType::int32 || taken == DType::int64;
-    if (config.data && is_table(config.data->kind) && whole) {
+    if (config.data && config.data->table() && whole) {
       options.integer_types[input.name] = taken;
     }
   }

@@ -8,7 +8,6 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/config/loss_keys.h"
 #include "engine/training/config/optimizer_options.h"
 
 namespace tandem::api {
@@ -58,7 +57,7 @@ constexpr std::string_view honoured[] = {
     "loss.output",
     "loss.terms",
     "loss.terms[]",
-    "loss.terms[].name",  // and loss_keys()
+    "loss.terms[].name",  // and all that the kinds have
 
     "optimizer",
     "optimizer.kind",
@@ -150,7 +149,8 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
   const Where here{std::string(command_line)};
   const ScheduleConfig& schedule = config.optimizer.schedule;
   refuse_epochs(schedule.warmup, here, "optimizer.schedule.warmup", problems);
-  refuse_epochs(schedule.step_size, here, "optimizer.schedule.step_size", problems);
+  if (const auto* stairs = std::get_if<StepSchedule>(&schedule.kind))
+    refuse_epochs(stairs->step_size, here, "optimizer.schedule.step_size", problems);
   for (const FreezeRule& rule : config.parameters.freeze)
     refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
   for (const ShapeRule& rule : config.parameters.shape) {
@@ -160,9 +160,7 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
     d.got = "vocabulary(" + rule.vocabulary + ")";
     problems.push_back(std::move(d));
   }
-  const bool has_end =
-      schedule.kind == ScheduleKind::cosine || schedule.kind == ScheduleKind::linear;
-  if (config.steps && !has_end) {
+  if (config.steps && !schedule.needs_length()) {
     Diagnostic d = at(here, "steps", "a Session honours this key only as the length of a schedule");
     d.expected = "optimizer.schedule.kind cosine or linear beside it";
     d.fix = "call step as often as you like";
@@ -178,8 +176,9 @@ bool session_honours(std::string_view pattern) {
   if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
     return true;
   // A Session builds every loss, so that it takes all keys of them.
-  const std::vector<KeyInfo>& of_losses = loss_keys();
-  if (std::any_of(of_losses.begin(), of_losses.end(),
+  const std::span<const KeyInfo> keys = train_keys().keys;
+  if (pattern.starts_with("loss.terms[].") &&
+      std::any_of(keys.begin(), keys.end(),
                   [&](const KeyInfo& key) { return key.path == pattern; }))
     return true;
   // Options of optimizers are part of the graph that a Session runs, lists of them as well.

@@ -57,7 +57,7 @@ std::vector<RowsRule> rows_rules(const RunConfig& config, const VocabularyRows& 
 
 std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& rule,
                                       OpenOptions options) {
-  if (!config.data || !is_table(config.data->kind)) {
+  if (!config.data || !config.data->table()) {
     fail(rule, "only fields of text tables have vocabularies", "data.kind tsv or csv");
   }
   options.seed = config.seed;

@@ -79,13 +79,13 @@ SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig
     const std::size_t equals = text.find('=');
     const std::string name = text.substr(0, equals);
     if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
-        all.kind != DataKind::cifar) {
+        !std::holds_alternative<CifarFiles>(all.kind)) {
       const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
       if (is_needed) add(name, text.substr(equals + 1));
       continue;
     }
-    const bool is_single =
-        all.kind == DataKind::idx || (all.kind == DataKind::npz && text.ends_with(".npy"));
+    const bool is_single = std::holds_alternative<IdxFiles>(all.kind) ||
+                           (std::holds_alternative<NpzFiles>(all.kind) && text.ends_with(".npy"));
     if (is_single && needed.size() != 1) {
       std::string names;
       for (const std::string& array : needed) names += (names.empty() ? "" : ", ") + array;
@@ -130,7 +130,7 @@ bool reads(const std::vector<FieldConfig>& fields, const std::string& column) {
 
 /// All columns that fields are made of, where headers name them.
 std::vector<std::string> columns_of(const DataConfig& data) {
-  if (!data.columns.empty()) return data.columns;
+  if (!data.table()->columns.empty()) return data.table()->columns;
   std::vector<std::string> columns;
   for (const FieldConfig& field : data.fields) {
     for (const std::string& column : field.columns) {
@@ -224,9 +224,9 @@ void check_functions(TrainedModel& trained) {
 void check_standard_input(const DataConfig& data, const std::vector<std::string>& files) {
   const auto times = std::count(files.begin(), files.end(), "-");
   if (times == 0) return;
-  if (!is_table(data.kind)) {
+  if (!data.table()) {
     refuse("standard input gives rows of text tables only", "files",
-           "data.kind = \"" + std::string(choice_name(data.kind)) + "\"", "name files");
+           "data.kind = \"" + std::string(data.kind_name()) + "\"", "name files");
   }
   if (times > 1) refuse("standard input can be read once", "one \"-\"", std::to_string(times), "");
 }
@@ -317,7 +317,7 @@ std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
   check_standard_input(data, files);
   DataConfig wanted = with_fields(trained.config(), inputs);
   const OpenOptions options = options_of(trained, how);
-  if (is_table(data.kind)) {
+  if (data.table()) {
     check_table_files(files);
     return std::make_unique<CheckedStream>(
         trained,
@@ -345,7 +345,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
   }
   const std::vector<std::string> names = evaluated_fields(trained);
   DataConfig wanted = with_fields(trained.config(), names);
-  if (!is_table(data.kind)) {
+  if (!data.table()) {
     SplitConfig split =
         files.empty() ? data.eval : array_files(arrays_of(wanted, names), data, files);
     return checked(trained, open_arrays(std::move(wanted), std::move(split), options));
@@ -355,7 +355,7 @@ std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const Tra
     if (files.empty()) paths.insert(paths.end(), list.paths.begin(), list.paths.end());
   }
   check_table_files(paths);
-  if (paths[0] == "-" && data.columns.empty()) {
+  if (paths[0] == "-" && data.table()->columns.empty()) {
     refuse("columns of standard input have to be named", "data.columns", "a header",
            "evaluate on files");
   }

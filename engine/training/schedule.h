@@ -25,6 +25,7 @@ class Schedule {
   double base_lr_;
   RunLength length_;
   std::int64_t warmup_ = 0, rest_ = 1, step_size_ = 1;
+  bool by_epochs_ = false;  // the phase after the warm-up follows the place in the data
 };
 
 }  // namespace tandem

@@ -159,7 +159,7 @@ TEST_F(ResumeChangedTest, WhatTheLastStepFrozeMayThawWithAnotherBatch) {
 
 TEST(RunLengthTest, AWarmUpInStepsThatIsOverStaysOver) {
   ScheduleConfig config;
-  config.kind = ScheduleKind::linear;
+  config.kind = LinearSchedule{};
   config.warmup = Duration{4, Duration::Unit::steps};
   // Resumed at step 6, half of the data, with twice the batch: 3 of 6 steps.
   const Schedule schedule(config, 1,

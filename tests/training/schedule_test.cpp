@@ -24,8 +24,7 @@ TEST(ScheduleTest, ConstantWithWarmUp) {
 // 6, 10.
 TEST(ScheduleTest, CosineIsPyTorchs) {
   ScheduleConfig config;
-  config.kind = ScheduleKind::cosine;
-  config.final = 0.01;
+  config.kind = CosineSchedule{.final = 0.01};
   const Schedule schedule(config, 0.1, {10, 10});
   EXPECT_NEAR(0.1 * schedule.factor(1), 0.1, 1e-12);
   EXPECT_NEAR(0.1 * schedule.factor(6), 0.055, 1e-12);
@@ -34,15 +33,12 @@ TEST(ScheduleTest, CosineIsPyTorchs) {
 
 TEST(ScheduleTest, StepAndLinear) {
   ScheduleConfig config;
-  config.kind = ScheduleKind::step;
-  config.step_size = Duration{1, Duration::Unit::epochs};
-  config.gamma = 0.5;
+  config.kind = StepSchedule{.step_size = Duration{1, Duration::Unit::epochs}, .gamma = 0.5};
   const Schedule by_epoch(config, 1, {10, 30});
   EXPECT_DOUBLE_EQ(by_epoch.factor(10), 1);
   EXPECT_DOUBLE_EQ(by_epoch.factor(11), 0.5);
   EXPECT_DOUBLE_EQ(by_epoch.factor(30), 0.25);
-  config.kind = ScheduleKind::linear;
-  config.final = 0;
+  config.kind = LinearSchedule{.final = 0};
   const Schedule linear(config, 1, {10, 10});
   EXPECT_DOUBLE_EQ(linear.factor(1), 1);
   EXPECT_DOUBLE_EQ(linear.factor(6), 0.5);

@@ -131,9 +131,8 @@ TEST_F(TrainerTest, RatesFollowTheSchedule) {
   const Trained run = this->run(
       {"optimizer.schedule={kind=\"cosine\", warmup=\"2 steps\", final=0.01}", "steps=6"});
   ScheduleConfig config;
-  config.kind = ScheduleKind::cosine;
+  config.kind = CosineSchedule{.final = 0.01};
   config.warmup = Duration{2, Duration::Unit::steps};
-  config.final = 0.01;
   const Schedule schedule(config, 0.1, {3, 6});
   for (const TrainingProgress& p : run.steps) {
     EXPECT_DOUBLE_EQ(Trained::value(p, "lr"),

@@ -10,41 +10,6 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = text.find(separator);
-    parts.emplace_back(text.substr(0, end));
-    text = end == std::string_view::npos ? "" : text.substr(end + 1);
-  }
-  return parts;
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
-unsigned type_of(const ConfigValue& value) {
-  switch (value.kind) {
-    case Kind::boolean:
-      return boolean_value;
-    case Kind::integer:
-      return integer_value | number_value;
-    case Kind::number:
-      return number_value;
-    case Kind::string:
-      return string_value | path_value | duration_value | selector_value;
-    case Kind::table:
-      return table_value;
-    case Kind::list:
-      return list_value;
-    default:
-      return 0;
-  }
-}
-
 class Checker {
  public:
   Checker(const KeyTable& table, std::vector<Diagnostic>& errors)
@@ -88,7 +53,7 @@ class Checker {
       report(value, shown, "this key comes in a later version");
       return false;
     }
-    if ((type_of(value) & key.type) == 0) {
+    if ((types_of(value) & key.type) == 0) {
       std::string fix;
       if (key.type & duration_value && value.kind == Kind::integer) {
         fix = "write \"" + std::to_string(value.integer) + " steps\"";
@@ -99,15 +64,7 @@ class Checker {
     if (value.kind == Kind::string) return check_text(value, key, shown);
     if (value.kind == Kind::integer || value.kind == Kind::number) {
       if (!std::isfinite(value.number) || value.number < key.low || value.number > key.high) {
-        const auto text = [&](double number) {  // of an integer key without ".0"
-          const bool whole = (key.type & number_value) == 0 && std::abs(number) < 1e15;
-          return whole ? std::to_string(std::llround(number)) : toml_number(number);
-        };
-        std::string expected;
-        if (key.low > -1e300) expected = "at least " + text(key.low);
-        if (key.high < 1e300) {
-          expected += (expected.empty() ? "at most " : ", at most ") + text(key.high);
-        }
+        std::string expected = range_text(key.type, key.low, key.high);
         if (expected.empty() || (!std::isfinite(value.number) && key.high >= 1e300))
           expected = "a finite number" + (expected.empty() ? "" : ", " + expected);
         report(value, shown, "out of range", expected,
@@ -121,15 +78,14 @@ class Checker {
 
   bool check_text(const ConfigValue& value, const KeyInfo& key, const std::string& shown) {
     if (!key.allowed.empty()) {
-      const std::vector<std::string> allowed = split(key.allowed, '|'),
-                                     later = split(key.later, '|');
+      const std::vector<std::string> allowed = words_of(key.allowed), later = words_of(key.later);
       if (std::find(allowed.begin(), allowed.end(), value.text) != allowed.end()) return true;
       if (std::find(later.begin(), later.end(), value.text) != later.end()) {
-        report(value, shown, "`" + value.text + "` comes in a later version", joined(allowed));
+        report(value, shown, "`" + value.text + "` comes in a later version", listed(key.allowed));
         return false;
       }
       const std::string near = nearest_name(value.text, allowed);
-      report(value, shown, "unknown value", joined(allowed), describe(value),
+      report(value, shown, "unknown value", listed(key.allowed), describe(value),
              near.empty() ? "" : "did you mean \"" + near + "\"?");
       return false;
     }
@@ -195,7 +151,10 @@ class Checker {
         return "did you mean `" + std::string(info.path) + "`?";
       }
     }
-    return siblings.empty() ? "" : "known here: " + joined(siblings);
+    std::string known;
+    for (const std::string& sibling : siblings)
+      known += (known.empty() ? "known here: " : ", ") + sibling;
+    return known;
   }
 
   const KeyTable& table_;
@@ -203,6 +162,25 @@ class Checker {
 };
 
 }  // namespace
+
+unsigned types_of(const ConfigValue& value) {
+  switch (value.kind) {
+    case Kind::boolean:
+      return boolean_value;
+    case Kind::integer:
+      return integer_value | number_value;
+    case Kind::number:
+      return number_value;
+    case Kind::string:
+      return string_value | path_value | duration_value | selector_value;
+    case Kind::table:
+      return table_value;
+    case Kind::list:
+      return list_value;
+    default:
+      return 0;
+  }
+}
 
 void check_config(ConfigValue& root, std::vector<Diagnostic>& errors, const KeyTable& table) {
   Checker(table, errors).check(root, "", "");

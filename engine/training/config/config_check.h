@@ -17,6 +17,9 @@ namespace tandem {
 void check_config(ConfigValue& root, std::vector<Diagnostic>& errors,
                   const KeyTable& table = train_keys());
 
+/// ValueTypes that a value may be taken for.
+unsigned types_of(const ConfigValue& value);
+
 /// "500 steps", "1 epoch", "30 min", "2h"; nothing where it is none of these.
 std::optional<Duration> parse_duration(std::string_view text);
 /// "scale(1/255)" and its kin. Throws std::invalid_argument, what is wrong with it.

@@ -12,19 +12,13 @@
 namespace tandem {
 namespace {
 
-std::string joined(std::string_view alternatives) {
-  std::string text;
-  for (const char c : alternatives) text += c == '|' ? std::string(", ") : std::string(1, c);
-  return text;
-}
-
 std::string help_with_values(const KeyInfo& key) {
   std::string text(key.help);
-  if (!key.allowed.empty()) text += fmt::format(": {}", joined(key.allowed));
+  if (!key.allowed.empty()) text += fmt::format(": {}", listed(key.allowed));
   if (key.later == "*") {
     text += " (later)";
   } else if (!key.later.empty()) {
-    text += fmt::format(" (later: {})", joined(key.later));
+    text += fmt::format(" (later: {})", listed(key.later));
   }
   return text;
 }
@@ -110,11 +104,11 @@ std::string explain_config_key(std::string_view path, const KeyTable& table) {
   } else if (!key->fallback.empty()) {
     text += fmt::format("  default: {}\n", default_text(*key));
   }
-  if (!key->allowed.empty()) text += fmt::format("  values: {}\n", joined(key->allowed));
+  if (!key->allowed.empty()) text += fmt::format("  values: {}\n", listed(key->allowed));
   if (key->later == "*") {
     text += "  comes in a later version\n";
   } else if (!key->later.empty()) {
-    text += fmt::format("  in a later version: {}\n", joined(key->later));
+    text += fmt::format("  in a later version: {}\n", listed(key->later));
   }
   if (key->low > -1e300) text += fmt::format("  at least {}\n", key->low);
   if (key->high < 1e300) text += fmt::format("  at most {}\n", key->high);
@@ -163,12 +157,7 @@ Json schema_of(const KeyTable& table, const KeyInfo* key, const std::string& pat
   }
   if (key->type & (string_value | path_value | duration_value | selector_value)) {
     Json text = {{"type", "string"}};
-    std::string_view rest = key->allowed;
-    while (!rest.empty()) {
-      const std::size_t end = rest.find('|');
-      text["enum"].push_back(rest.substr(0, end));
-      rest = end == std::string_view::npos ? "" : rest.substr(end + 1);
-    }
+    for (const std::string& word : words_of(key->allowed)) text["enum"].push_back(word);
     choices.push_back(text);
   }
   if (key->type & table_value) choices.push_back(table_schema(table, path));

@@ -32,6 +32,7 @@ struct KeyInfo {
   std::string_view help;      // one line
   double low = -1e300;        // least and greatest number
   double high = 1e300;
+  std::string_view short_key = "";  // of a table: the key that a text in its place stands for
 };
 
 /// All keys of one kind of file; parents before children.
@@ -50,6 +51,19 @@ struct KeyTable {
 const KeyTable& train_keys();
 inline std::span<const KeyInfo> config_keys() { return train_keys().keys; }
 std::string type_text(unsigned type);  // "string or table"
+/// The parts of "a|b|c".
+std::vector<std::string> words_of(std::string_view text);
+/// "a|b|c" of the names in a list.
+template <class List>
+std::string names_in(const List& list) {
+  std::string names;
+  for (const auto& item : list) names += (names.empty() ? "" : "|") + std::string(item.name);
+  return names;
+}
+/// "a, b, c" of "a|b|c".
+std::string listed(std::string_view words);
+/// "at least 0, at most 1"; of integers, where `type` says so, without ".0".
+std::string range_text(unsigned type, double low, double high);
 
 /// One line a key: path, type, default, help.
 std::string config_keys_text(const KeyTable& table = train_keys());

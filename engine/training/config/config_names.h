@@ -1,129 +1,45 @@
-// The names of the configuration's choices, one table per enum: the keys offer them, the reader
-// reads them, the writer writes them.
+// The names of the configuration's choices: keys offer them, files hold them.
 #pragma once
 
+#include <algorithm>
 #include <array>
-#include <cassert>
 #include <cstddef>
-#include <span>
 #include <string_view>
 
 #include "engine/training/config/run_config.h"
 
 namespace tandem {
 
+template <>
+inline constexpr std::string_view names_of<OptimizerKind> =
+    "sgd|adam|adamw|lazy_adam|adagrad|rowwise_adagrad|ftrl|group_ftrl|lamb";
+template <>
+inline constexpr std::string_view names_of<FtrlForm> = "mcmahan|tensorflow|mindspore";
+template <>
+inline constexpr std::string_view names_of<EpsilonForm> = "pytorch|onnx";
+
 template <class Enum>
 struct NamedChoice {
   Enum value;
   std::string_view name;
 };
+template <class Enum>
+inline constexpr auto choices_of = [] {
+  constexpr std::string_view names = names_of<Enum>;
+  std::array<NamedChoice<Enum>, std::count(names.begin(), names.end(), '|') + 1> choices{};
+  std::string_view rest = names;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::size_t end = rest.find('|');
+    choices[i] = {static_cast<Enum>(i), rest.substr(0, end)};
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+  return choices;
+}();
+inline constexpr auto& optimizer_kinds = choices_of<OptimizerKind>;
 
-inline constexpr NamedChoice<InitKind> init_kinds[] = {
-    {InitKind::zeros, "zeros"},
-    {InitKind::ones, "ones"},
-    {InitKind::constant, "constant"},
-    {InitKind::normal, "normal"},
-    {InitKind::uniform, "uniform"},
-    {InitKind::kaiming_uniform, "kaiming_uniform"},
-    {InitKind::kaiming_normal, "kaiming_normal"},
-    {InitKind::xavier_uniform, "xavier_uniform"},
-    {InitKind::xavier_normal, "xavier_normal"},
-};
-inline constexpr NamedChoice<StorageKind> storage_kinds[] = {
-    {StorageKind::float32, "float32"},
-    {StorageKind::split_bfloat16, "split_bfloat16"},
-};
-inline constexpr NamedChoice<Reduction> reductions[] = {
-    {Reduction::mean, "mean"},
-    {Reduction::sum, "sum"},
-    {Reduction::batchmean, "batchmean"},
-};
-inline constexpr NamedChoice<OptimizerKind> optimizer_kinds[] = {
-    {OptimizerKind::sgd, "sgd"},         {OptimizerKind::adam, "adam"},
-    {OptimizerKind::adamw, "adamw"},     {OptimizerKind::lazy_adam, "lazy_adam"},
-    {OptimizerKind::adagrad, "adagrad"}, {OptimizerKind::rowwise_adagrad, "rowwise_adagrad"},
-    {OptimizerKind::ftrl, "ftrl"},       {OptimizerKind::group_ftrl, "group_ftrl"},
-    {OptimizerKind::lamb, "lamb"},
-};
-inline constexpr NamedChoice<FtrlForm> ftrl_forms[] = {
-    {FtrlForm::mcmahan, "mcmahan"},
-    {FtrlForm::tensorflow, "tensorflow"},
-    {FtrlForm::mindspore, "mindspore"},
-};
-inline constexpr NamedChoice<EpsilonForm> epsilon_forms[] = {
-    {EpsilonForm::pytorch, "pytorch"},
-    {EpsilonForm::onnx, "onnx"},
-};
-inline constexpr NamedChoice<ScheduleKind> schedule_kinds[] = {
-    {ScheduleKind::constant, "constant"},
-    {ScheduleKind::cosine, "cosine"},
-    {ScheduleKind::step, "step"},
-    {ScheduleKind::linear, "linear"},
-};
-inline constexpr NamedChoice<DataKind> data_kinds[] = {
-    {DataKind::idx, "idx"}, {DataKind::cifar, "cifar"}, {DataKind::npz, "npz"},
-    {DataKind::csv, "csv"}, {DataKind::tsv, "tsv"},
-};
-inline constexpr NamedChoice<OnBad> bad_row_choices[] = {
-    {OnBad::error, "error"},
-    {OnBad::skip, "skip"},
-};
-inline constexpr NamedChoice<OutOfRange> out_of_range_choices[] = {
-    {OutOfRange::error, "error"},
-    {OutOfRange::zero, "zero"},
-};
-
-/// The table of an enum, found by the type of the value given.
-constexpr std::span<const NamedChoice<InitKind>> choices_of(InitKind) { return init_kinds; }
-constexpr std::span<const NamedChoice<StorageKind>> choices_of(StorageKind) {
-  return storage_kinds;
-}
-constexpr std::span<const NamedChoice<Reduction>> choices_of(Reduction) { return reductions; }
-constexpr std::span<const NamedChoice<OptimizerKind>> choices_of(OptimizerKind) {
-  return optimizer_kinds;
-}
-constexpr std::span<const NamedChoice<EpsilonForm>> choices_of(EpsilonForm) {
-  return epsilon_forms;
-}
-constexpr std::span<const NamedChoice<FtrlForm>> choices_of(FtrlForm) { return ftrl_forms; }
-constexpr std::span<const NamedChoice<ScheduleKind>> choices_of(ScheduleKind) {
-  return schedule_kinds;
-}
-constexpr std::span<const NamedChoice<DataKind>> choices_of(DataKind) { return data_kinds; }
-constexpr std::span<const NamedChoice<OnBad>> choices_of(OnBad) { return bad_row_choices; }
-constexpr std::span<const NamedChoice<OutOfRange>> choices_of(OutOfRange) {
-  return out_of_range_choices;
-}
-
-/// Asserts that the table has the value.
 template <class Enum>
 constexpr std::string_view choice_name(Enum value) {
-  for (const NamedChoice<Enum>& choice : choices_of(value)) {
-    if (choice.value == value) return choice.name;
-  }
-  assert(false && "an enumerator without a name");
-  return "";
+  return choices_of<Enum>[static_cast<std::size_t>(value)].name;
 }
-
-/// Characters of "a|b|c", what KeyInfo::allowed takes.
-template <const auto& table>
-constexpr std::size_t joined_length() {
-  std::size_t length = std::size(table) - 1;
-  for (const auto& choice : table) length += choice.name.size();
-  return length;
-}
-template <const auto& table>
-inline constexpr auto joined_characters = [] {
-  std::array<char, joined_length<table>()> characters{};
-  std::size_t at = 0;
-  for (const auto& choice : table) {
-    if (at > 0) characters[at++] = '|';
-    for (const char character : choice.name) characters[at++] = character;
-  }
-  return characters;
-}();
-template <const auto& table>
-inline constexpr std::string_view joined_names{joined_characters<table>.data(),
-                                               joined_characters<table>.size()};
 
 }  // namespace tandem

@@ -19,20 +19,8 @@ void TableReader::read(std::string_view key, bool& to) const {
 void TableReader::read(std::string_view key, double& to) const {
   if (const ConfigValue* value = valid(key)) to = value->number;
 }
-void TableReader::read(std::string_view key, std::int64_t& to) const {
-  if (const ConfigValue* value = valid(key)) to = value->integer;
-}
 void TableReader::read(std::string_view key, std::string& to) const {
   if (const ConfigValue* value = valid(key)) to = value->text;
-}
-void TableReader::read(std::string_view key, std::optional<double>& to) const {
-  if (const ConfigValue* value = valid(key)) to = value->number;
-}
-void TableReader::read(std::string_view key, std::optional<std::int64_t>& to) const {
-  if (const ConfigValue* value = valid(key)) to = value->integer;
-}
-void TableReader::read(std::string_view key, std::optional<Duration>& to) const {
-  if (const ConfigValue* value = valid(key)) to = parse_duration(value->text);
 }
 
 void TableReader::read(std::string_view key, std::vector<double>& to) const {
@@ -46,15 +34,6 @@ void TableReader::read(std::string_view key, std::vector<double>& to) const {
   for (const ConfigValue& item : value->items) to.push_back(item.number);
 }
 
-void TableReader::read(std::string_view key, std::vector<std::string>& to) const {
-  const ConfigValue* value = valid(key);
-  if (!value) return;
-  to.clear();
-  for (const ConfigValue& item : value->items) {
-    if (item.kind == Kind::string) to.push_back(item.text);
-  }
-}
-
 void TableReader::read_path(std::string_view key, std::string& to) const {
   if (const ConfigValue* value = valid(key)) to = resolve(*value);
 }
@@ -63,6 +42,10 @@ TableReader TableReader::table(std::string_view key) const {
   const ConfigValue* value = valid(key);
   if (value && value->kind != Kind::table) value = nullptr;
   return {value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_};
+}
+
+TableReader TableReader::part(std::string_view key, const ConfigValue& value) const {
+  return {&value, (path_.empty() ? "" : path_ + ".") + std::string(key), folder_, errors_};
 }
 
 std::vector<TableReader> TableReader::tables(std::string_view key) const {

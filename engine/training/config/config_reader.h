@@ -1,7 +1,6 @@
 // Typed access to a checked configuration tree: absent and invalid values keep the default given.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,13 +29,8 @@ class TableReader {
 
   void read(std::string_view key, bool& to) const;
   void read(std::string_view key, double& to) const;
-  void read(std::string_view key, std::int64_t& to) const;
   void read(std::string_view key, std::string& to) const;
-  void read(std::string_view key, std::optional<double>& to) const;
-  void read(std::string_view key, std::optional<std::int64_t>& to) const;
-  void read(std::string_view key, std::optional<Duration>& to) const;
   void read(std::string_view key, std::vector<double>& to) const;  // a number or a list
-  void read(std::string_view key, std::vector<std::string>& to) const;
   void read_path(std::string_view key, std::string& to) const;
   /// By the enum's table of names.
   template <class Enum>
@@ -44,12 +38,14 @@ class TableReader {
   void read(std::string_view key, Enum& to) const {
     const ConfigValue* value = valid(key);
     if (!value) return;
-    for (const auto& choice : choices_of(to)) {
+    for (const auto& choice : choices_of<Enum>) {
       if (choice.name == value->text) to = choice.value;
     }
   }
 
   TableReader table(std::string_view key) const;
+  /// Of `value`, which stands under `key` or in place of a table there.
+  TableReader part(std::string_view key, const ConfigValue& value) const;
   /// The tables in a list.
   std::vector<TableReader> tables(std::string_view key) const;
 
@@ -68,7 +64,5 @@ class TableReader {
   const std::string& folder_;
   std::vector<Diagnostic>& errors_;
 };
-
-void read_data_config(const TableReader& root, std::optional<DataConfig>& to);
 
 }  // namespace tandem

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "engine/training/config/config_keys.h"
+#include "engine/training/config/config_check.h"
 
 namespace tandem {
 namespace {
@@ -152,23 +152,6 @@ std::pair<std::vector<std::string>, std::size_t> split_path(std::string_view tex
   return {std::move(parts), std::string_view::npos};
 }
 
-bool fits(const ConfigValue& value, unsigned type) {
-  switch (value.kind) {
-    case Kind::boolean:
-      return type & boolean_value;
-    case Kind::integer:
-      return type & (integer_value | number_value);
-    case Kind::number:
-      return type & number_value;
-    case Kind::table:
-      return type & table_value;
-    case Kind::list:
-      return type & list_value;
-    default:
-      return true;
-  }
-}
-
 }  // namespace
 
 const ConfigValue* ConfigValue::find(std::string_view key) const {
@@ -269,7 +252,7 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
   const bool wants_text =
       info && info->allowed.empty() &&
       (info->type & (string_value | path_value | duration_value | selector_value)) &&
-      !fits(value, info->type);
+      (types_of(value) & info->type) == 0;
   if (!is_toml || value.kind == Kind::other || wants_text) {
     value = ConfigValue{.kind = Kind::string, .text = interpolate(written, where, errors)};
   }
@@ -284,13 +267,16 @@ void apply_override(ConfigValue& root, const std::string& text, std::vector<Diag
   place(place, value);
 
   ConfigValue* at_value = &root;
+  std::string above;  // its path
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string& part = parts[i];
-    if (at_value->kind == Kind::string && (parts[0] == "model" || parts[0] == "data")) {
-      ConfigValue table{.where = at_value->where};  // the short forms of model and data.fields.*
-      table.members.push_back({i == 1 ? "file" : "from", at_value->where, *at_value});
+    const KeyInfo* whole = i == 0 ? nullptr : train_keys().find(above);
+    if (at_value->kind == Kind::string && whole && !whole->short_key.empty()) {
+      ConfigValue table{.where = at_value->where};
+      table.members.push_back({std::string(whole->short_key), at_value->where, *at_value});
       *at_value = std::move(table);
     }
+    above += (i == 0 ? "" : ".") + (part.find_first_of(".[") == std::string::npos ? part : "*");
     if (at_value->kind == Kind::list) {
       std::size_t index = 0;
       const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);

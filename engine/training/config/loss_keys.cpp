@@ -1,246 +1,126 @@
-#include "engine/training/config/loss_keys.h"
-
+// The keys of [loss], which follow from the list of losses.
 #include <algorithm>
-#include <deque>
 #include <set>
 
-#include "engine/graph/selector.h"
 #include "engine/losses/loss.h"
+#include "engine/training/config/key_visitor.h"
 
 namespace tandem {
 namespace {
 
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts)
-    text += (text.empty() ? std::string() : std::string(separator)) + part;
-  return text;
+LossOption empty_option(const LossOptionInfo& info) {
+  if ((info.type & list_value) != 0) return std::vector<double>();
+  if ((info.type & number_value) != 0) return 0.0;
+  if ((info.type & integer_value) != 0) return std::int64_t{0};
+  if ((info.type & boolean_value) != 0) return false;
+  return std::string();
 }
 
-/// A value of a key, and the kinds that have it so.
-struct Said {
-  std::string text;
-  std::vector<std::string> kinds;
-};
-void say(std::vector<Said>& all, std::string_view text, std::string_view kind) {
-  auto found = std::find_if(all.begin(), all.end(), [&](const Said& s) { return s.text == text; });
-  if (found == all.end()) found = all.insert(all.end(), {std::string(text), {}});
-  found->kinds.emplace_back(kind);
+/// A value of the file, or the default as TOML; nothing where it is an empty list.
+void set_option(const Found& found, const LossOptionInfo& info, LossTerm& term) {
+  LossOption option = empty_option(info);
+  std::visit([&](auto& value) { form(value).read(found); }, option);
+  const auto* list = std::get_if<std::vector<double>>(&option);
+  if (list == nullptr || !list->empty())
+    term.options.insert_or_assign(std::string(info.key), option);
 }
 
-/// A key of some kinds, while they are gathered.
-struct Gathered {
-  std::string key;
-  unsigned type = 0;
-  double low = 1e300, high = -1e300;  // the widest range
-  std::string allowed, item_help;
-  std::vector<Said> helps, fallbacks;
-};
+void set_default(const TableReader& table, const LossOptionInfo& info, LossTerm& term) {
+  if (info.fallback.empty() || info.fallback.starts_with('(') || table.valid(info.key)) return;
+  const ConfigValue root = parse_toml("x = " + std::string(info.fallback), "", table.errors());
+  set_option({table, info.key, *root.find("x")}, info, term);
+}
 
-Gathered& gathered(std::vector<Gathered>& all, std::string_view key) {
-  for (Gathered& known : all) {
-    if (known.key == key) return known;
+KeyForm option_form(const LossOptionInfo& info, LossTerm& term) {
+  return {info.type, [&](const Found& found) { set_option(found, info, term); },
+          [&] {
+            const auto found = term.options.find(info.key);
+            if (found == term.options.end()) return std::string();
+            return std::visit([](auto& value) { return form(value).write(); }, found->second);
+          },
+          std::string(info.allowed)};
+}
+
+/// What a term of its kind reads.
+void visit_values(KeyVisitor& v, LossTerm& term) {
+  const LossKind& kind = *term.kind;
+  term.values.resize(kind.values.size());
+  for (std::size_t i = 0; i < kind.values.size(); ++i)
+    v.key(kind.values[i].key, term.values[i], required, kind.values[i].help);
+  if (kind.labels.form != LabelForm::none)
+    v.key(kind.labels.key, term.labels, required, kind.labels.help);
+}
+
+void visit_options(KeyVisitor& v, LossTerm& term) {
+  if (term.kind->sample_weights) {
+    v.key("sample_weights", text_or_none(term.sample_weights),
+          "data field with a weight for each sample, or for each position of it; a mean divides by "
+          "the sum of the weights");
   }
-  return all.emplace_back(Gathered{.key = std::string(key)});
-}
-
-void gather(std::vector<Gathered>& all, std::string_view kind, const LossOptionInfo& option) {
-  Gathered& key = gathered(all, option.key);
-  key.type |= option.type;
-  key.low = std::min(key.low, option.low);
-  key.high = std::max(key.high, option.high);
-  key.allowed = option.allowed;
-  key.item_help = option.item_help;
-  say(key.helps, option.help, kind);
-  say(key.fallbacks, option.fallback, kind);
-}
-
-LossOptionInfo named_value(std::string_view key, std::string_view help) {
-  return {.key = key, .type = string_value, .help = help};
-}
-
-std::string help_of(const Gathered& key) {
-  std::vector<std::string> parts;
-  for (const Said& help : key.helps)
-    parts.push_back(help.text + " (" + joined(help.kinds, ", ") + ")");
-  return joined(parts, "; ");
-}
-
-/// As KeyInfo::fallback, by kinds where they differ.
-std::string fallback_of(const Gathered& key) {
-  if (key.fallbacks.size() == 1) return key.fallbacks[0].text;
-  std::vector<std::string> parts;
-  for (const Said& fallback : key.fallbacks) {
-    const std::string text = fallback.text.empty() ? "none" : fallback.text;
-    parts.push_back(text + " for " + joined(fallback.kinds, ", "));
-  }
-  return "(" + joined(parts, "; ") + ")";
-}
-
-std::vector<KeyInfo> make_keys() {
-  static std::deque<std::string> texts;  // that the keys point into
-  const auto keep = [&](std::string text) -> std::string_view {
-    return texts.emplace_back(std::move(text));
-  };
-  const auto path = [&](const std::string& key) { return keep("loss.terms[]." + key); };
-  std::string names;
-  std::vector<Gathered> read, options;
-  std::vector<std::string> unweighted;
-  for (const LossKind& kind : all_losses()) {
-    names += (names.empty() ? "" : "|") + std::string(kind.name);
-    for (const LossValue& value : kind.values)
-      gather(read, kind.name, named_value(value.key, value.help));
-    if (kind.labels.form != LabelForm::none)
-      gather(read, kind.name, named_value(kind.labels.key, kind.labels.help));
-    for (const LossOptionInfo& option : kind.options) gather(options, kind.name, option);
-    if (!kind.sample_weights) unweighted.emplace_back(kind.name);
-  }
-  std::vector<KeyInfo> keys{
-      {path("kind"), string_value, "required", keep(names), "", "the formula, in docs/losses.md"}};
-  for (const Gathered& key : read)
-    keys.push_back({path(key.key), string_value, "", "", "", keep(help_of(key))});
-  keys.push_back({path("weight"), number_value, "1.0", "", "", "factor of this term"});
-  keys.push_back({path("reduction"), string_value, "\"mean\"", joined_names<reductions>, "",
-                  "over the batch (batchmean is the sum divided by the number of samples)"});
-  keys.push_back({path("sample_weights"), string_value, "", "", "",
-                  keep("data field with a weight for each sample, or for each position of it; a "
-                       "mean divides by the sum of the weights (not for " +
-                       joined(unweighted, ", ") + ")")});
-  for (const Gathered& key : options) {
-    const bool number = (key.type & (number_value | integer_value | list_value)) != 0;
-    const double low = number ? key.low : -1e300, high = number ? key.high : 1e300;
-    keys.push_back({path(key.key), key.type, keep(fallback_of(key)), keep(key.allowed), "",
-                    keep(help_of(key)), low, high});
-    if ((key.type & list_value) == 0) continue;
-    keys.push_back(
-        {path(key.key + "[]"), number_value, "", "", "", keep(key.item_help), low, high});
-  }
-  return keys;
-}
-
-/// A value of the file, or the default as TOML, in the option's type.
-LossOption option_of(const LossOptionInfo& info, const ConfigValue& value) {
-  if ((info.type & list_value) != 0) {
-    if (value.kind != ConfigValue::Kind::list) return std::vector<double>{value.number};
-    std::vector<double> list;
-    for (const ConfigValue& item : value.items) list.push_back(item.number);
-    return list;
-  }
-  if ((info.type & number_value) != 0) return value.number;
-  if ((info.type & integer_value) != 0) return value.integer;
-  if ((info.type & boolean_value) != 0) return value.boolean;
-  return value.text;
-}
-
-LossOption default_of(const LossOptionInfo& info) {
-  std::vector<Diagnostic> none;
-  const ConfigValue root = parse_toml("x = " + std::string(info.fallback), "", none);
-  return option_of(info, *root.find("x"));
-}
-
-/// Reads the options of a kind. The table of keys has the widest range of all kinds.
-void read_options(const TableReader& table, LossTerm& term) {
   for (const LossOptionInfo& info : term.kind->options) {
-    const ConfigValue* value = table.valid(info.key);
-    if (value == nullptr) {
-      if (!info.fallback.empty() && !info.fallback.starts_with('('))
-        term.options.emplace(info.key, default_of(info));
-      continue;
-    }
-    const LossOption option = option_of(info, *value);
-    const auto* number = std::get_if<double>(&option);
-    if (number != nullptr && (*number < info.low || *number > info.high)) {
-      std::string range = info.low > -1e300 ? "at least " + toml_number(info.low) : "";
-      if (info.high < 1e300)
-        range += (range.empty() ? "at most " : ", at most ") + toml_number(info.high);
-      table.report(value->where, info.key, "out of range for " + std::string(term.kind->name),
-                   range, toml_number(*number));
-    }
-    const auto* list = std::get_if<std::vector<double>>(&option);
-    if (list == nullptr || !list->empty()) term.options.emplace(info.key, option);
+    v.when_read([&](const TableReader& table) { set_default(table, info, term); });
+    const auto items = [&](KeyNotes& notes) {
+      if ((info.type & list_value) != 0)
+        parts("[]", number_value, info.item_help, between(info.low, info.high))(notes);
+    };
+    v.key(info.key, option_form(info, term), by_default(info.fallback),
+          between(info.low, info.high), items, info.help);
   }
 }
 
-/// The keys that a kind knows besides those of every term.
-std::vector<std::string> keys_of(const LossKind& kind) {
-  std::vector<std::string> keys;
-  for (const LossValue& value : kind.values) keys.emplace_back(value.key);
-  if (kind.labels.form != LabelForm::none) keys.emplace_back(kind.labels.key);
-  if (kind.sample_weights) keys.emplace_back("sample_weights");
-  for (const LossOptionInfo& option : kind.options) keys.emplace_back(option.key);
-  return keys;
-}
-
-void refuse_keys_of_others(const TableReader& table, const LossKind& kind) {
-  constexpr std::string_view of_every_term[] = {"kind", "weight", "reduction"};
-  constexpr std::size_t prefix = std::string_view("loss.terms[].").size();
-  const std::vector<std::string> known = keys_of(kind);
-  for (const KeyInfo& info : loss_keys()) {
-    const std::string_view key = info.path.substr(prefix);
-    if (std::find(known.begin(), known.end(), key) != known.end() ||
-        std::find(std::begin(of_every_term), std::end(of_every_term), key) !=
-            std::end(of_every_term))
-      continue;
-    const ConfigValue* value = table.valid(key);
-    if (value == nullptr) continue;
-    const std::string near = nearest_name(key, known);
-    table.report(value->where, key, "not an option of " + std::string(kind.name),
-                 "its own are " + joined(known, ", "), "",
-                 near.empty() ? "" : "did you mean `" + near + "`?");
-  }
-}
-
-std::string read_name(const TableReader& table, std::string_view key, const LossKind& kind) {
-  std::string name;
-  table.read(key, name);
-  if (!table.find(key)) {
-    table.report(table.where(), key, "this key is missing: " + std::string(kind.name) + " needs it",
-                 "string");
-  }
-  return name;
-}
-
-void read_term(const TableReader& table, LossTerm& term) {
-  term.where = table.where();
-  const ConfigValue* kind = table.valid("kind");
-  term.kind = kind ? find_loss(kind->text) : nullptr;
-  if (term.kind != nullptr) term.name = term.kind->name;
-  table.read("name", term.name);
-  table.read("weight", term.weight);
-  table.read("reduction", term.reduction);
-  if (term.kind == nullptr) return;  // which was reported
-  for (const LossValue& value : term.kind->values)
-    term.values.push_back(read_name(table, value.key, *term.kind));
-  if (term.kind->labels.form != LabelForm::none)
-    term.labels = read_name(table, term.kind->labels.key, *term.kind);
-  if (term.kind->sample_weights) table.read("sample_weights", term.sample_weights);
-  read_options(table, term);
-  refuse_keys_of_others(table, *term.kind);
+void visit_term(KeyVisitor& v, LossTerm& term) {
+  using Visit = void (*)(KeyVisitor&, LossTerm&);
+  const auto of_kind = [&term](Visit first, Visit second = nullptr) {
+    return [&term, first, second](KeyVisitor& inside, std::size_t kind) {
+      LossTerm another{.kind = &all_losses()[kind]};
+      LossTerm& visited = term.kind == another.kind ? term : another;
+      first(inside, visited);
+      if (second != nullptr) second(inside, visited);
+    };
+  };
+  const std::string names = names_in(all_losses());
+  const auto chosen = [&term] { return static_cast<std::size_t>(term.kind - &all_losses()[0]); };
+  const auto choose = [&term](std::size_t kind) { term.kind = &all_losses()[kind]; };
+  v.place(term.where);
+  v.key("name", term.name, by_default("(the kind)"), "its name in metrics and selectors");
+  v.key("kind", word(names, chosen, choose), required, "the formula, in docs/losses.md");
+  v.when_read([&](const TableReader& table) {
+    if (term.kind != nullptr && !table.valid("name")) term.name = term.kind->name;
+  });
+  KindList kinds{.names = names, .visit = of_kind(visit_values)};
+  if (term.kind != nullptr) kinds.chosen = chosen();
+  kinds.tell = of_kind(visit_values, visit_options);
+  v.of_kind(kinds);
+  v.key("weight", term.weight, "factor of this term");
+  v.key("reduction", term.reduction,
+        "over the batch (batchmean is the sum divided by the number of samples)");
+  kinds.visit = of_kind(visit_options);
+  v.of_kind(kinds);
 }
 
 }  // namespace
 
-const std::vector<KeyInfo>& loss_keys() {
-  static const std::vector<KeyInfo> keys = make_keys();
-  return keys;
-}
-
-void read_loss(const TableReader& root, LossConfig& to) {
-  const TableReader table = root.table("loss");
-  if (!table.exists()) return;
-  to.where = table.where();
-  table.read("output", to.output);
+void visit(KeyVisitor& v, LossConfig& c) {
   std::set<std::string> names;
-  for (const TableReader& term : table.tables("terms")) {
-    LossTerm& loss = to.terms.emplace_back();
-    read_term(term, loss);
-    if (loss.kind != nullptr && !names.insert(loss.name).second)
-      term.report(term.where(), "name", "two terms have the same name", "", loss.name);
-  }
-  if (!to.output.empty() && !to.terms.empty()) {
+  v.place(c.where);
+  v.key("output", text_or_none(c.output),
+        "which output of the graph is the loss, where terms are left out and it has several "
+        "outputs");
+  v.tables(
+      "terms", c.terms, "one term",
+      [&](KeyVisitor& inside, LossTerm& term) {
+        visit_term(inside, term);
+        inside.when_read([&](const TableReader& table) {
+          if (term.kind != nullptr && !names.insert(term.name).second)
+            table.report(table.where(), "name", "two terms have the same name", "", term.name);
+        });
+      },
+      "the loss is the weighted sum of these");
+  v.when_read([&](const TableReader& table) {
+    if (c.output.empty() || c.terms.empty()) return;
     table.report(table.where(), "output", "the graph has a loss of its own, or terms make one",
                  "output or terms, not both");
-  }
+  });
 }
 
 }  // namespace tandem

@@ -128,23 +128,26 @@ void read_cifar_arrays(const std::string& path, const ArrayNames& wanted, ArrayS
   }
 }
 
-void read_one(DataKind kind, const std::string& name, const std::string& path,
-              const ArrayNames& wanted, ArraySet& to, std::vector<Diagnostic>& errors) {
-  if (!name.empty() && wanted && !wanted->contains(name)) return to.leave_out(name);
-  switch (kind) {
-    case DataKind::idx:
-      return to.add(name, read_idx(path), path, errors);
-    case DataKind::cifar:
-      return read_cifar_arrays(path, wanted, to, errors);
-    case DataKind::npz:
-      if (!name.empty()) return to.add(name, read_npy(path), path, errors);
-      return read_npz_arrays(path, wanted, to, errors);
-    case DataKind::csv:
-    case DataKind::tsv:
-      assert(false && "tables are prepared");
-      return;
-  }
+/// A file, and where its arrays go.
+struct OneFile {
+  const std::string& name;  // of its array, where the configuration tells it
+  const std::string& path;
+  const ArrayNames& wanted;
+  ArraySet& to;
+  std::vector<Diagnostic>& errors;
+};
+
+void read_one(const IdxFiles&, const OneFile& file) {
+  file.to.add(file.name, read_idx(file.path), file.path, file.errors);
 }
+void read_one(const CifarFiles&, const OneFile& file) {
+  read_cifar_arrays(file.path, file.wanted, file.to, file.errors);
+}
+void read_one(const NpzFiles&, const OneFile& file) {
+  if (file.name.empty()) return read_npz_arrays(file.path, file.wanted, file.to, file.errors);
+  file.to.add(file.name, read_npy(file.path), file.path, file.errors);
+}
+void read_one(const TextTable&, const OneFile&) { assert(false && "tables are prepared"); }
 
 [[noreturn]] void refuse_size(std::vector<Diagnostic> problems) {
   for (Diagnostic& d : problems) {
@@ -158,7 +161,7 @@ void read_one(DataKind kind, const std::string& name, const std::string& path,
 
 }  // namespace
 
-std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+std::shared_ptr<const ArraySet> read_arrays(const DataKind& kind, const SplitConfig& split,
                                             const ArrayNames& names,
                                             std::vector<Diagnostic>& errors) {
   const std::size_t before = errors.size();
@@ -171,7 +174,12 @@ std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& sp
         continue;
       }
       try {
-        read_one(kind, array.name, path, names, *set, errors);
+        if (!array.name.empty() && names && !names->contains(array.name)) {
+          set->leave_out(array.name);
+          continue;
+        }
+        const OneFile file{array.name, path, names, *set, errors};
+        std::visit([&](const auto& of_kind) { read_one(of_kind, file); }, kind);
       } catch (const Error& error) {
         if (error.kind() == ErrorKind::does_not_fit) refuse_size(error.diagnostics());
         const auto& found = error.diagnostics();

@@ -80,7 +80,7 @@ using ArrayNames = std::optional<std::set<std::string>>;
 /// Reads the arrays of these names from the files of a split; the others are not looked at. Null
 /// where something was reported. Throws Error{does_not_fit} where they take more memory than there
 /// is.
-std::shared_ptr<const ArraySet> read_arrays(DataKind kind, const SplitConfig& split,
+std::shared_ptr<const ArraySet> read_arrays(const DataKind& kind, const SplitConfig& split,
                                             const ArrayNames& names,
                                             std::vector<Diagnostic>& errors);
 

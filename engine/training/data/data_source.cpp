@@ -399,7 +399,7 @@ DataSets open_table(const DataConfig& config, const OpenOptions& options) {
 }  // namespace
 
 DataSets open_data(const DataConfig& config, const OpenOptions& options) {
-  if (is_table(config.kind)) return open_table(config, options);
+  if (config.table()) return open_table(config, options);
   ArrayNames names;
   for (const FieldConfig& field : config.fields) {
     if (!names) names.emplace();

@@ -139,7 +139,7 @@ class Reading {
       : config_(config),
         plan_(plan),
         options_(options),
-        stops_(config.on_bad == OnBad::error && !options.reads_all),
+        stops_(config.table()->on_bad == OnBad::error && !options.reads_all),
         values_(plan.vocabularies.size()) {
     for (const std::string& path : paths) {
       files_.push_back(std::make_unique<FileInBlocks>(files_.size(), path, plan));

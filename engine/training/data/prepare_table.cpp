@@ -48,9 +48,9 @@ std::string short_hash(const std::string& text) {
 /// What the arrays depend on, but for the files' contents.
 std::string description(const DataConfig& config, const TablePlan& plan) {
   std::string text = "tandem table " + std::to_string(table_format) + "\n";
-  text += config.kind == DataKind::csv ? "csv" : "tsv";
-  text += config.header ? " header" : "";
-  text += config.on_bad == OnBad::skip ? " skip\n" : "\n";
+  text += config.kind_name();
+  text += config.table()->header ? " header" : "";
+  text += config.table()->on_bad == OnBad::skip ? " skip\n" : "\n";
   const auto add = [&](const std::string& line) { text += line + "\n"; };
   for (const std::string& name : plan.columns) add("column " + name);
   for (const TableField& field : plan.fields) {
@@ -110,7 +110,8 @@ void in_cache(const DataConfig& config, F f) {
     if (error.kind() != ErrorKind::runtime) throw;
     std::vector<Diagnostic> problems = error.diagnostics();
     for (Diagnostic& d : problems) {
-      const bool is_cache = d.file.starts_with(config.cache) || config.cache.starts_with(d.file);
+      const std::string& cache = config.table()->cache;
+      const bool is_cache = d.file.starts_with(cache) || cache.starts_with(d.file);
       if (d.file.empty() || !is_cache) continue;
       const bool has_fix = !d.fix.empty();
       d.fix += (has_fix ? ", or" : "") + std::string(" name another folder with data.cache");
@@ -267,7 +268,7 @@ class Preparation {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       EncodedFile& file = encoded.files[i];
       if (encoded.failures[i]) std::rethrow_exception(encoded.failures[i]);
-      if (config_.on_bad == OnBad::error && file.bad > 0) {
+      if (config_.table()->on_bad == OnBad::error && file.bad > 0) {
         if (file.problems[0].fix.empty()) {
           file.problems[0].fix =
               "`tandem data check` lists all; data.on_bad = \"skip\" leaves such rows out";
@@ -375,7 +376,8 @@ PreparedTable prepare_table(const DataConfig& config, const OpenOptions& options
     if (options.on_message) options.on_message(text);
   };
 
-  const std::string parent = config.cache + "/" + short_hash(description(config, table.plan));
+  const std::string parent =
+      config.table()->cache + "/" + short_hash(description(config, table.plan));
   const std::vector<Stamp> stamps = stamps_of(config);
   const std::string name = short_hash(joined(stamps));
   table.folder = parent + "/" + name;

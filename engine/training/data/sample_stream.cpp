@@ -119,7 +119,8 @@ class TableStream final : public SampleStream {
       const std::int64_t row = rows_++;
       if (std::optional<Diagnostic> problem = file_->take(*encoder_)) {
         if (++left_out_ == 1) first_bad_ = to_string(*problem);
-        if (request_.config.on_bad == OnBad::error) problems.push_back(*std::move(problem));
+        if (request_.config.table()->on_bad == OnBad::error)
+          problems.push_back(*std::move(problem));
         continue;
       }
       result.rows.push_back(row);
@@ -207,7 +208,8 @@ std::shared_ptr<const DataSource> encode_tables(const TableRequest& request,
     }
     problems.insert(problems.end(), file.problems.begin(), file.problems.end());
   }
-  if (!problems.empty() && request.config.on_bad == OnBad::error) refuse_rows(std::move(problems));
+  if (!problems.empty() && request.config.table()->on_bad == OnBad::error)
+    refuse_rows(std::move(problems));
   const std::string first_bad = problems.empty() ? "" : to_string(problems[0]);
   check_not_empty(table.eval.rows(), paths, first_bad);
   if (table.eval.bad() > 0 && request.options.on_message) {

@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view text) {
 
 DelimitedReader open_reader(const DataConfig& config, const std::string& path,
                             std::uint64_t from = 0, std::int64_t line = 1) {
-  const bool csv = config.kind == DataKind::csv;
+  const bool csv = std::holds_alternative<CsvTable>(config.kind);
   return {path, csv ? ',' : '\t', csv, from, line};
 }
 
@@ -64,7 +64,7 @@ void expect_same_header(const std::vector<std::string>& columns,
 }  // namespace
 
 std::vector<std::string> table_columns(const DataConfig& config, const std::string& path) {
-  if (!config.columns.empty()) return config.columns;
+  if (!config.table()->columns.empty()) return config.table()->columns;
   struct stat status;
   if (::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)) {
     throw Error(ErrorKind::usage,
@@ -83,7 +83,7 @@ TableFile::TableFile(const DataConfig& config, const TablePlan& plan, const std:
     : plan_(plan),
       name_(shown_path(path)),
       reader_(open_reader(config, path)),
-      header_(config.header),
+      header_(config.table()->header),
       names_(plan.columns) {
   for (std::size_t c = 0; c < plan.columns.size(); ++c) cell_of_.push_back(static_cast<int>(c));
   if (header_) {

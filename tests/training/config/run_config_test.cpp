@@ -159,7 +159,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.optimizer.groups[0].options.beta2, 0.99);
   EXPECT_EQ(c.optimizer.groups[1].options.kind, OptimizerKind::sgd);
   EXPECT_TRUE(c.optimizer.groups[1].options.nesterov);
-  EXPECT_EQ(c.optimizer.schedule.kind, ScheduleKind::cosine);
+  EXPECT_EQ(c.optimizer.schedule.kind, (decltype(c.optimizer.schedule.kind)(CosineSchedule{1e-5})));
   EXPECT_EQ(c.optimizer.schedule.warmup, (Duration{100, Duration::Unit::steps}));
   EXPECT_EQ(c.optimizer.clip_norm, 1.0);
   ASSERT_TRUE(c.data);

@@ -121,7 +121,7 @@ Outcome expect_the_same(const TemporaryFolder& folder, const DataConfig& config)
   options.problems = 3;
   options.threads = 1;
   const Outcome expected = read(folder, config, {"a"}, options);
-  const bool stops = config.on_bad == OnBad::error && !expected.problems.empty();
+  const bool stops = config.table()->on_bad == OnBad::error && !expected.problems.empty();
   for (const std::uint64_t bytes : {3, 16, 61, 250, 4000}) {
     for (const int threads : {1, 3}) {
       options.block_bytes = bytes;
@@ -261,7 +261,7 @@ TEST(EncodeFiles, TheFirstFileWithAMistakeIsReported) {
       EXPECT_THAT(stopped.problems[1], HasSubstr("late:4002:1"));
       EXPECT_EQ(stopped.counts[0], 2000);
 
-      config.on_bad = OnBad::skip;
+      config.table()->on_bad = OnBad::skip;
       const Outcome broken = read(folder, config, {"late", "b", "none.gz", "early"}, options);
       EXPECT_THAT(broken.failures[2], HasSubstr("no gzip file"));
       EXPECT_EQ(broken.failures[0] + broken.failures[1], "");
@@ -305,7 +305,7 @@ TEST(EncodeFiles, PreparedArraysAreTheSame) {
   ASSERT_TRUE(one.built);
   const auto expected = files_in(one.folder);
   EXPECT_GT(expected.size(), 8u);
-  remove_all(config.cache);
+  remove_all(config.table()->cache);
   options.threads = 4;
   const PreparedTable four = prepare_table(config, options);
   ASSERT_TRUE(four.built);

@@ -163,7 +163,7 @@ TEST_F(SampleStreamTest, AHeaderIsNoRow) {
   words.plan = plan_table(words.config, words.plan.columns, errors);
   EXPECT_THAT(data_error([&] { passes(*stream_table(words), 4); }),
               HasSubstr("0:1:1: this row names the columns (set data.header = true)"));
-  words.config.on_bad = OnBad::skip;
+  words.config.table()->on_bad = OnBad::skip;
   const auto stream = stream_table(words);
   EXPECT_THAT(passes(*stream, 4).at(0).rows, ElementsAre(1));
   EXPECT_EQ(stream->left_out(), 1);

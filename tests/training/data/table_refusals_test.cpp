@@ -154,15 +154,15 @@ TEST_F(TableRefusals, AnInterruptLeavesNothing) {
   options.threads = 1;
   int stop = 1;
   for (; stop < 100; ++stop) {
-    remove_all(words.cache);
+    remove_all(words.table()->cache);
     int asked = 0;
     options.stop_requested = [&] { return ++asked >= stop; };
     const std::string text = error_of([&] { prepare_table(words, options); });
     if (text == "no error") break;
     EXPECT_THAT(text, HasSubstr("interrupted while the table was prepared"));
-    const std::vector<std::string> tables = list_directory(words.cache);
+    const std::vector<std::string> tables = list_directory(words.table()->cache);
     ASSERT_EQ(tables.size(), 1u);
-    EXPECT_TRUE(list_directory(words.cache + "/" + tables[0]).empty()) << stop;
+    EXPECT_TRUE(list_directory(words.table()->cache + "/" + tables[0]).empty()) << stop;
   }
   EXPECT_GE(stop, 3);
   EXPECT_LT(stop, 100);

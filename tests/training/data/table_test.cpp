@@ -418,7 +418,7 @@ TEST(Table, TheResolvedConfigurationReadsBack) {
                                "[data]\non_bad = 'skip'\ncache = 'elsewhere'\n") +
                            criteo;
   const RunConfig config = parse_run_config(text, folder / "train.toml");
-  EXPECT_EQ(config.data->cache, folder / "elsewhere");
+  EXPECT_EQ(config.data->table()->cache, folder / "elsewhere");
   EXPECT_EQ(config.data->fields[0].columns.size(), 39u);
   EXPECT_EQ(parse_run_config(to_toml(config), folder / "other.toml"), config);
   RunConfig other = config;
@@ -477,7 +477,7 @@ TEST(PreparedTable, SurvivesBeingStopped) {
   const std::uint64_t operations = file_operations() - before;
   EXPECT_GT(operations, 20u);
   for (std::uint64_t stop = 1; stop <= operations; ++stop) {
-    remove_all(config.cache);
+    remove_all(config.table()->cache);
     const std::uint64_t start = file_operations();
     struct Stopped {};
     set_file_hook([&](std::string_view, std::string_view) {
@@ -511,7 +511,7 @@ TEST(PreparedTable, ThreadsDoNotMatter) {
       "y = { from = 'b', as = [\"split('|', max=3)\", 'vocabulary(by=\"value\")'] }\nz = 'a'\n");
   std::vector<std::vector<double>> all;
   for (const int threads : {1, 4}) {
-    remove_all(config.cache);
+    remove_all(config.table()->cache);
     OpenOptions options;
     options.threads = threads;
     const DataSets sets = open_data(config, options);

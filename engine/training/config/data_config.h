@@ -1,0 +1,158 @@
+// [data] of train.toml.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/graph/types.h"
+#include "engine/training/config/config_types.h"
+
+namespace tandem {
+
+/// What may stand under `files`, and what is said where it is the other.
+struct FilesForm {
+  bool is_list = true;   // files in order
+  bool is_table = true;  // array = file
+  std::string_view refusal = "", fix = "";
+};
+
+// The kinds of data: a name, the form of `files`, the arrays where files tell no names
+// ("a|b|c"), and the members that keys of their own have.
+struct IdxFiles {
+  static constexpr std::string_view name = "idx", arrays = "";
+  static constexpr FilesForm files{
+      .is_list = false,
+      .refusal = "idx files hold one array each",
+      .fix = "write { images = \"…-idx3-ubyte.gz\", labels = \"…-idx1-ubyte.gz\" }"};
+  bool operator==(const IdxFiles&) const = default;
+};
+struct CifarFiles {
+  static constexpr std::string_view name = "cifar", arrays = "images|labels|coarse_labels";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "cifar files hold images and labels together"};
+  bool operator==(const CifarFiles&) const = default;
+};
+struct NpzFiles {
+  static constexpr std::string_view name = "npz", arrays = "";
+  static constexpr FilesForm files{};
+  bool operator==(const NpzFiles&) const = default;
+};
+enum class OnBad : std::uint8_t { error, skip };
+template <>
+inline constexpr std::string_view names_of<OnBad> = "error|skip";
+/// Fields are made of columns.
+struct TextTable {
+  static constexpr std::string_view arrays = "";
+  static constexpr FilesForm files{.is_table = false,
+                                   .refusal = "the files of a table follow each other"};
+  std::vector<std::string> columns;  // empty: the header names them
+  bool header = false;               // the first row names the columns
+  OnBad on_bad = OnBad::error;       // rows that cannot be read
+  std::string cache;                 // absolute: where prepared tables lie
+  bool operator==(const TextTable&) const = default;
+};
+struct CsvTable : TextTable {
+  static constexpr std::string_view name = "csv";
+  bool operator==(const CsvTable&) const = default;
+};
+struct TsvTable : TextTable {
+  static constexpr std::string_view name = "tsv";
+  bool operator==(const TsvTable&) const = default;
+};
+using DataKind = std::variant<IdxFiles, CifarFiles, NpzFiles, CsvTable, TsvTable>;
+
+struct ShuffleConfig {
+  enum class Kind : std::uint8_t { none, full, buffer };
+  Kind kind = Kind::full;
+  std::int64_t buffer = 0;  // samples
+  bool operator==(const ShuffleConfig&) const = default;
+};
+
+/// One function of a field's `as` or `augment`; it sees one sample, without the batch axis.
+enum class TransformKind : std::uint8_t {
+  scale,        // x * factor, float32
+  normalize,    // (x - mean) / std, float32; one number, or one per index of axis 0
+  cast,         // to dtype
+  flatten,      // one axis
+  reshape,      // to shape (one extent may be -1)
+  one_hot,      // integer -> float32 with a new last axis of `classes`
+  resize,       // the last two axes to height x width, bilinear (half-pixel centres)
+  random_crop,  // the last two axes, after zero padding on all four sides
+  random_flip,  // the last axis, with probability 1/2
+  log1p,        // log(1 + max(x, 0)), float32
+  bucketize,    // how many of the bounds are <= x, int64
+  // Of the text in a column:
+  missing,     // what stands for an empty field
+  split,       // several values in one field: a new last axis, filled up with `pad`
+  hash,        // of (column, value), modulo `count`
+  vocabulary,  // the number of (column, value), or of the value, in the training data
+};
+struct Transform {
+  TransformKind kind = TransformKind::scale;
+  double factor = 1;
+  std::vector<double> mean, std;
+  DType dtype = DType::float32;
+  Shape shape;
+  std::int64_t classes = 0;
+  std::int64_t height = 0, width = 0, padding = 0;
+  std::vector<double> bounds;  // bucketize, rising
+  std::string word;            // missing: the text; split: the separator; vocabulary: its name
+  std::int64_t count = 0;      // split: most values; hash: modulus; vocabulary: least count
+  std::int64_t pad = 0;        // split: the id of places without a value
+  bool by_value = false;       // vocabulary: one id for a value in all columns
+  std::string text;            // as written
+  Where where;
+  bool operator==(const Transform&) const = default;
+};
+
+enum class OutOfRange : std::uint8_t { error, zero };
+template <>
+inline constexpr std::string_view names_of<OutOfRange> = "error|zero";
+struct FieldConfig {
+  std::string name;
+  std::string from;  // the array of the data files; of a table the column, or "" where `stacked`
+  std::vector<std::string> columns = {};  // of a table, at least one, in order
+  bool stacked = false;                   // the columns make an axis
+  std::vector<Transform> as;              // in order
+  std::vector<Transform>
+      augment;  // training only; act after the reshape and resize that `as` starts with
+  OutOfRange out_of_range = OutOfRange::error;  // of ids that go straight into a look-up
+  Where where;
+  bool operator==(const FieldConfig&) const = default;
+};
+
+/// One entry per array, its name and its files, where `files` is a table (always for idx; never for
+/// cifar); else one entry with an empty name, for files that name their arrays themselves.
+struct ArrayFiles {
+  std::string name;
+  std::vector<std::string> paths;  // absolute
+  Where where;
+  bool operator==(const ArrayFiles&) const = default;
+};
+struct SplitConfig {
+  std::vector<ArrayFiles> files;
+  bool operator==(const SplitConfig&) const = default;
+};
+struct DataConfig {
+  DataKind kind = NpzFiles{};
+  SplitConfig train, eval;
+  double eval_fraction = 0;         // > 0: that part of train is held out instead of eval files
+  ShuffleConfig shuffle;            // of train
+  std::vector<FieldConfig> fields;  // empty: every array, under its own name
+  int workers = 1;                  // loader threads
+  bool drop_last = false;
+  Where where;
+  bool operator==(const DataConfig&) const = default;
+
+  std::string_view kind_name() const;
+  /// Null where the kind is no text table.
+  const TextTable* table() const;
+  TextTable* table() { return const_cast<TextTable*>(std::as_const(*this).table()); }
+};
+void visit(KeyVisitor& v, DataConfig& c);
+
+}  // namespace tandem

@@ -1,0 +1,335 @@
+// The keys of [data].
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "engine/formats/files.h"
+#include "engine/graph/selector.h"
+#include "engine/training/config/key_visitor.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+/// Of a text with braces; none where they are wrong, which is reported.
+std::vector<std::string> expand(const Found& found, const ConfigValue& text) {
+  if (text.kind != Kind::string) return {};
+  auto names = expand_braces(text.text);
+  if (names) return *std::move(names);
+  Found{found.table, found.key, text}.report("braces hold {0..9} or {a,b}", "", describe(text));
+  return {};
+}
+
+KeyForm column_names(std::vector<std::string>& member) {
+  KeyForm result = form(member);
+  result.read = [&](const Found& found) {
+    for (const ConfigValue& item : found.value.items) {
+      for (std::string& name : expand(found, item)) {
+        if (std::find(member.begin(), member.end(), name) != member.end())
+          Found{found.table, found.key, item}.report("two columns have the same name", "", name);
+        member.push_back(std::move(name));
+      }
+    }
+    if (found.value.items.empty()) found.report("no column is named");
+  };
+  return result;
+}
+
+std::vector<std::string> paths(const Found& found, const std::string& root,
+                               const ConfigValue& value) {
+  std::vector<std::string> result;
+  const auto add = [&](const ConfigValue& text) {
+    if (text.kind != Kind::string) return;
+    std::string literal = found.table.resolve(text, root);
+    if (path_exists(literal)) {  // braces and all
+      result.push_back(std::move(literal));
+      return;
+    }
+    for (std::string& name : expand(found, text)) {
+      ConfigValue one = text;
+      one.text = std::move(name);
+      result.push_back(found.table.resolve(one, root));
+    }
+  };
+  if (value.kind != Kind::list) add(value);
+  for (const ConfigValue& item : value.items) add(item);
+  return result;
+}
+
+void read_files(const Found& found, const FilesForm& form, const std::string& root,
+                std::vector<ArrayFiles>& to) {
+  const bool is_table = found.value.kind == Kind::table;
+  if (is_table ? !form.is_table : !form.is_list) {
+    found.report(std::string(form.refusal), is_table ? "a list" : "a table", "",
+                 std::string(form.fix));
+    if (!is_table) return;
+  } else if (!is_table) {
+    to.push_back({"", paths(found, root, found.value), found.value.where});
+  } else {
+    for (const ConfigValue::Member& member : found.value.members) {
+      if (member.value.kind != Kind::invalid)
+        to.push_back({member.key, paths(found, root, member.value), member.where});
+    }
+  }
+  const bool any = std::any_of(to.begin(), to.end(),
+                               [](const ArrayFiles& array) { return !array.paths.empty(); });
+  if (!any) found.report("no file is named");
+}
+
+std::string files_as_toml(const std::vector<ArrayFiles>& files) {
+  if (files.empty()) return "";
+  if (files.size() == 1 && files[0].name.empty()) return toml_list_of_strings(files[0].paths);
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const ArrayFiles& array : files)
+    values.emplace_back(toml_key(array.name), toml_list_of_strings(array.paths));
+  return toml_table(values);
+}
+
+template <class... Notes>
+void visit_files(KeyVisitor& v, SplitConfig& split, const DataKind& kind, const std::string& root,
+                 const Notes&... notes) {
+  const FilesForm files = std::visit([](const auto& of_kind) { return of_kind.files; }, kind);
+  KeyForm form{path_value | list_value | table_value,
+               [&](const Found& found) { read_files(found, files, root, split.files); },
+               [&] { return files_as_toml(split.files); }};
+  v.key("files", std::move(form),
+        parts("[]", path_value, "a file; {0..9} and {a,b} stand for several"),
+        parts(".*", path_value | list_value, "the file or files of this array"),
+        parts(".*[]", path_value, "a file"), notes...);
+}
+
+KeyForm shuffle_form(ShuffleConfig& member) {
+  return {string_value,
+          [&](const Found& found) {
+            if (const auto parsed = parse_shuffle(found.value.text))
+              member = *parsed;
+            else
+              found.report("not a way to shuffle", "\"full\", \"none\" or \"buffer 1000\"",
+                           describe(found.value));
+          },
+          [&] {
+            if (member.kind == ShuffleConfig::Kind::buffer)
+              return toml_string("buffer " + std::to_string(member.buffer));
+            return toml_string(member.kind == ShuffleConfig::Kind::none ? "none" : "full");
+          }};
+}
+
+/// 0: unset.
+KeyForm above_zero(double& member) {
+  KeyForm result = form(member);
+  result.write = [&member] { return member > 0 ? toml_number(member) : std::string(); };
+  return result;
+}
+
+void check_held_out(const TableReader& table, const DataConfig& c) {
+  const ConfigValue *files = table.find("files"), *fraction = table.valid("fraction");
+  if (!fraction) {
+    if (!files)
+      table.report(table.where(), "", "neither files nor a fraction of the training data");
+  } else if (files) {
+    table.report(fraction->where, "fraction", "either files or a fraction of the training data");
+  } else if (c.eval_fraction <= 0 || c.eval_fraction >= 1) {
+    table.report(fraction->where, "fraction", "out of range", "above 0 and below 1",
+                 toml_number(c.eval_fraction));
+  }
+}
+
+/// An array; of a text table a column, or columns that make an axis.
+KeyForm source(FieldConfig& field, const DataConfig& data) {
+  return {string_value | list_value,
+          [&](const Found& found) {
+            const bool is_list = found.value.kind == Kind::list;
+            if (is_list && found.value.items.empty())
+              return found.report("no array is named", "string");
+            if (is_list && !data.table())
+              return found.report("only columns of csv and tsv can be stacked", "one array",
+                                  "a list");
+            field.from = found.value.text;
+            if (!data.table()) return;
+            if (!is_list) field.columns = expand(found, found.value);
+            for (const ConfigValue& item : found.value.items) {
+              for (std::string& name : expand(found, item))
+                field.columns.push_back(std::move(name));
+            }
+            field.stacked = is_list || field.columns.size() > 1;
+            field.from = field.stacked || field.columns.empty() ? "" : field.columns[0];
+          },
+          [&] {
+            return field.stacked ? toml_list_of_strings(field.columns) : toml_string(field.from);
+          }};
+}
+
+void check_place(const Found& found, const Transform& function) {
+  const bool random =
+      function.kind == TransformKind::random_crop || function.kind == TransformKind::random_flip;
+  if (found.key.starts_with("as") && random) {
+    found.report("random functions act in training only", "", found.value.text,
+                 "move it to `augment`");
+  } else if (found.key.starts_with("augment") && !random &&
+             function.kind != TransformKind::resize) {
+    found.report("not a random function", "random_crop, random_flip or resize", found.value.text,
+                 "move it to `as`");
+  }
+}
+
+void read_function(const Found& found, std::vector<Transform>& to) {
+  if (found.value.kind != Kind::string) return;
+  try {
+    Transform function = parse_transform(found.value.text);
+    function.where = found.value.where;
+    check_place(found, function);
+    to.push_back(std::move(function));
+  } catch (const std::invalid_argument& problem) {
+    found.report(problem.what(), "", toml_string(found.value.text));
+  }
+}
+
+KeyForm functions(std::vector<Transform>& member) {
+  return {list_value,
+          [&](const Found& found) {
+            for (std::size_t i = 0; i < found.value.items.size(); ++i) {
+              const std::string place = std::string(found.key) + "." + std::to_string(i);
+              read_function({found.table, place, found.value.items[i]}, member);
+            }
+          },
+          [&] { return toml_texts(member, &Transform::text); }};
+}
+
+void report_unknown(const TableReader& table, const FieldConfig& field, std::string message,
+                    std::string expected, const std::string& name,
+                    const std::vector<std::string>& known) {
+  const std::string near = nearest_name(name, known);
+  table.report(field.where, "", std::move(message), std::move(expected), name,
+               near.empty() ? "" : "did you mean \"" + near + "\"?");
+}
+
+/// What the files hold is known before they are opened for idx and cifar, and where keys name it.
+void check_source(const TableReader& table, const FieldConfig& field, const DataConfig& data) {
+  if (const TextTable* table_kind = data.table()) {
+    const std::vector<std::string>& known = table_kind->columns;
+    for (const std::string& column : field.columns) {
+      if (known.empty()) break;  // the header will tell
+      if (std::find(known.begin(), known.end(), column) == known.end())
+        report_unknown(table, field, "no such column", "one of data.columns", column, known);
+    }
+    return;
+  }
+  std::vector<std::string> arrays =
+      words_of(std::visit([](const auto& kind) { return kind.arrays; }, data.kind));
+  for (const ArrayFiles& array : data.train.files) {
+    if (!array.name.empty()) arrays.push_back(array.name);
+  }
+  if (arrays.empty() || field.from.empty()) return;
+  if (std::find(arrays.begin(), arrays.end(), field.from) != arrays.end()) return;
+  std::string expected;
+  for (const std::string& array : arrays) expected += (expected.empty() ? "" : ", ") + array;
+  report_unknown(table, field, "no such array in the files", expected, field.from, arrays);
+}
+
+void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
+  v.key("from", source(field, data), required,
+        parts("[]", string_value, "a column; {1..13} and {a,b} stand for several"),
+        "the array it is made of; or the column, or columns that make an axis");
+  v.key("as", functions(field.as), written_if(!field.as.empty()),
+        parts("[]", string_value,
+              "scale(1/255), normalize(mean, std), flatten, reshape(…), resize(h, w), one_hot(n), "
+              "float32, int64, log1p, bucketize(1, 10, …); of columns also missing(-1), "
+              "split(\"|\", max=8), hash(n), vocabulary(min_count=10, name=\"ids\")"),
+        "functions, in order");
+  v.key("augment", functions(field.augment), written_if(!field.augment.empty()),
+        parts("[]", string_value, "random_crop(size, padding=n), random_flip, resize(h, w)"),
+        "random functions, in training only; before `as`, but after a reshape or resize that it "
+        "starts with");
+  v.key("out_of_range", field.out_of_range, written_if(field.out_of_range != OutOfRange::error),
+        "an id that is no row of the table it looks up: an error, or zeros without a gradient");
+  v.when_read([&](const TableReader& table) {
+    for (Transform& function : field.as) {
+      if (function.kind == TransformKind::vocabulary && function.word.empty())
+        function.word = field.name;  // its own
+    }
+    check_source(table, field, data);
+  });
+}
+
+}  // namespace
+
+static void visit(KeyVisitor&, IdxFiles&) {}
+static void visit(KeyVisitor&, CifarFiles&) {}
+static void visit(KeyVisitor&, NpzFiles&) {}
+static void visit(KeyVisitor& v, TextTable& c) {
+  v.when_read([&](const TableReader& table) {
+    c.header = table.find("columns") == nullptr;
+    c.cache = (std::filesystem::path(table.folder()) / "runs" / "data").string();
+  });
+  v.key("columns", column_names(c.columns), by_default("(the first row names them)"),
+        written_if(!c.columns.empty()),
+        parts("[]", string_value, "a name; {1..13} and {a,b} stand for several"),
+        "names of the columns, in order");
+  v.key("header", c.header, by_default("(true without data.columns)"),
+        "the first row of every file names the columns");
+  v.key("on_bad", c.on_bad, "a row that cannot be read: an error, or it is left out and counted");
+  v.key("cache", path(c.cache), by_default("(runs/data beside this file)"),
+        "folder of prepared tables");
+  v.when_read([&](const TableReader& table) {
+    if (!c.header && !table.find("columns")) {
+      table.report(table.where(), "columns", "nothing names the columns",
+                   "columns, or header = true");
+    }
+  });
+}
+
+std::string_view DataConfig::kind_name() const {
+  return std::visit([](const auto& of_kind) { return of_kind.name; }, kind);
+}
+
+const TextTable* DataConfig::table() const {
+  const auto as_table = [](const auto& of_kind) -> const TextTable* {
+    if constexpr (std::is_base_of_v<TextTable, std::decay_t<decltype(of_kind)>>) return &of_kind;
+    return nullptr;
+  };
+  return std::visit(as_table, kind);
+}
+
+void visit(KeyVisitor& v, DataConfig& c) {
+  std::string root;
+  v.place(c.where);
+  v.when_read([&](const TableReader& table) { root = table.folder(); });
+  v.key("kind", c.kind, required, later("images|tokens|webdataset"), "the files' format");
+  v.key("root", path(root), by_default("(the folder of this file)"), written_if(false),
+        "folder that file names are relative to");
+  v.of_kind(c.kind, "only csv and tsv have this");
+  v.table(
+      "train",
+      [&](KeyVisitor& train) {
+        visit_files(train, c.train, c.kind, root, required,
+                    "files in order; a table of array = file for single arrays (idx, .npy)");
+        train.key("shuffle", shuffle_form(c.shuffle),
+                  "\"full\", \"none\" or \"buffer N\": a new order every epoch");
+      },
+      required, "the training data");
+  v.table(
+      "eval",
+      [&](KeyVisitor& eval) {
+        visit_files(eval, c.eval, c.kind, root, "as data.train.files");
+        eval.key("fraction", above_zero(c.eval_fraction), between(0, 1),
+                 "hold out this part of the training data instead, chosen by the seed");
+        eval.when_read([&](const TableReader& table) { check_held_out(table, c); });
+      },
+      "the held-out data");
+  v.named_tables(
+      "fields", c.fields, &FieldConfig::name, "an array's name, or a table with the keys below",
+      [&](KeyVisitor& inside, FieldConfig& field) { visit_field(inside, field, c); },
+      or_only("from", string_value), by_default("(every array under its own name)"),
+      "inputs of the graph and of the loss");
+  v.key("workers", c.workers, between(1, 256), "threads that read ahead of the step");
+  v.key("drop_last", c.drop_last, "leave out the partial batch at the end of an epoch");
+  v.when_read([&](const TableReader& table) {
+    if (c.table() && !table.find("fields")) {
+      table.report(table.where(), "fields", "nothing says what the columns are for", "", "",
+                   "write [data.fields] with label = { from = \"label\", as = [ \"float32\" ] }");
+    }
+  });
+}
+
+}  // namespace tandem

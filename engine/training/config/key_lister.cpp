@@ -1,0 +1,154 @@
+// Makes the table of keys out of visits: types and defaults are those of the members.
+#include <algorithm>
+#include <deque>
+
+#include "engine/training/config/key_visitor.h"
+
+namespace tandem {
+namespace {
+
+/// The texts that rows point into live as long as the program.
+std::string_view keep(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text));
+}
+
+/// What a row says, and the kinds that say it so.
+using Said = std::vector<std::pair<std::string_view, std::vector<std::string>>>;
+
+void say(Said& all, std::string_view text, const std::string& kind) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.first == text; });
+  if (found == all.end()) found = all.insert(all.end(), {text, {}});
+  found->second.push_back(kind);
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts)
+    text += (text.empty() ? std::string() : std::string(separator)) + part;
+  return text;
+}
+
+/// The rows of keys that some kinds have; a key of several kinds stands once.
+class RowsOfKinds {
+ public:
+  explicit RowsOfKinds(std::vector<std::string> kinds) : kinds_(std::move(kinds)) {}
+
+  void add(const std::string& kind, const KeyInfo& row) {
+    auto found = std::find_if(rows_.begin(), rows_.end(),
+                              [&](const Gathered& g) { return g.row.path == row.path; });
+    if (found == rows_.end()) found = rows_.insert(rows_.end(), {row, {}, {}});
+    found->row.type |= row.type;
+    found->row.low = std::min(found->row.low, row.low);
+    found->row.high = std::max(found->row.high, row.high);
+    say(found->helps, row.help, kind);
+    // Other kinds do without it.
+    say(found->fallbacks, row.fallback == "required" ? "" : row.fallback, kind);
+  }
+
+  std::vector<KeyInfo> rows() const {
+    std::vector<KeyInfo> rows;
+    for (const auto& [row, helps, fallbacks] : rows_) {
+      std::vector<std::string> texts, defaults;
+      for (const auto& [text, kinds] : helps) texts.push_back(std::string(text) + whose(kinds));
+      for (const auto& [text, kinds] : fallbacks)
+        defaults.push_back((text.empty() ? "none" : std::string(text)) + " for " +
+                           joined(kinds, ", "));
+      KeyInfo& all = rows.emplace_back(row);
+      if (!row.path.ends_with("[]")) all.help = keep(joined(texts, "; "));
+      all.fallback =
+          fallbacks.size() == 1 ? fallbacks[0].first : keep("(" + joined(defaults, "; ") + ")");
+    }
+    return rows;
+  }
+
+ private:
+  struct Gathered {
+    KeyInfo row;
+    Said helps, fallbacks;
+  };
+
+  /// Says who has it, or who has not, whichever is shorter.
+  std::string whose(const std::vector<std::string>& having) const {
+    std::vector<std::string> lacking;
+    for (const std::string& kind : kinds_) {
+      if (std::find(having.begin(), having.end(), kind) == having.end()) lacking.push_back(kind);
+    }
+    if (lacking.empty()) return "";
+    if (lacking.size() < having.size()) return " (not for " + joined(lacking, ", ") + ")";
+    return " (" + joined(having, ", ") + ")";
+  }
+
+  std::vector<std::string> kinds_;
+  std::vector<Gathered> rows_;
+};
+
+class KeyLister final : public KeyVisitor {
+ public:
+  KeyLister(std::string prefix, std::vector<KeyInfo>& rows)
+      : prefix_(std::move(prefix)), rows_(rows) {}
+
+  void of_kind(const KindList& kinds) override {
+    const std::vector<std::string> names = words_of(kinds.names);
+    RowsOfKinds gathered(names);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::vector<KeyInfo> own;
+      KeyLister lister(prefix_, own);
+      kinds.visit(lister, i);
+      for (const KeyInfo& row : own) gathered.add(names[i], row);
+    }
+    for (const KeyInfo& row : gathered.rows()) rows_.push_back(row);
+  }
+
+  void others(const OtherKeys& keys) override {
+    for (const KeyInfo& row : keys.rows()) rows_.push_back(row);
+  }
+
+ protected:
+  void value(std::string_view name, const KeyNotes& notes, const KeyForm& form) override {
+    KeyInfo row = notes.info;
+    std::string own;
+    if (row.fallback.empty() && form.write) row.fallback = own = form.write();
+    add(name, row);
+    for (const KeyInfo& part : notes.parts) add(std::string(name) + std::string(part.path), part);
+  }
+
+  void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) override {
+    KeyInfo row = notes.info;
+    row.type |= table_value;
+    add(name, row);
+    KeyLister inside(prefix_ + std::string(name) + ".", rows_);
+    visit(inside);
+  }
+
+  void items(std::string_view name, const KeyNotes& notes, const TableItems& list) override {
+    KeyInfo row = notes.info, item = {.type = row.type, .help = list.item_help};
+    std::swap(row.short_key, item.short_key);
+    row.type = list.is_named ? table_value : list_value;
+    add(name, row);
+    list.add("", {});
+    const Visit visit = [&](KeyVisitor& v) { list.visit(v, list.size() - 1); };
+    nested(std::string(name) + (list.is_named ? ".*" : "[]"), {item}, visit);
+  }
+
+ private:
+  void add(std::string_view name, KeyInfo row) {
+    row.path = keep(prefix_ + std::string(name));
+    for (std::string_view* text : {&row.fallback, &row.allowed}) *text = keep(std::string(*text));
+    rows_.push_back(row);
+  }
+
+  std::string prefix_;
+  std::vector<KeyInfo>& rows_;
+};
+
+}  // namespace
+
+std::vector<KeyInfo> list_keys(const Visit& visit) {
+  std::vector<KeyInfo> rows;
+  KeyLister lister("", rows);
+  visit(lister);
+  return rows;
+}
+
+}  // namespace tandem

@@ -1,0 +1,134 @@
+// Reads visited structs from a table that was checked against the table of keys.
+#include <algorithm>
+
+#include "engine/graph/selector.h"
+#include "engine/training/config/key_visitor.h"
+
+namespace tandem {
+namespace {
+
+using Kind = ConfigValue::Kind;
+
+/// Gathers the keys of a kind.
+struct KeyNames final : KeyVisitor {
+  std::vector<std::string> names;
+  void value(std::string_view name, const KeyNotes&, const KeyForm&) override {
+    names.emplace_back(name);
+  }
+};
+
+std::vector<std::string> names_of_keys(const KindVisit& visit, std::size_t kind) {
+  KeyNames gathered;
+  visit(gathered, kind);
+  return gathered.names;
+}
+
+class KeyReader final : public KeyVisitor {
+ public:
+  /// `kind` has the keys that are visited, where they depend on it.
+  explicit KeyReader(const TableReader& table, std::string kind = "")
+      : table_(table), kind_(std::move(kind)) {}
+
+  void of_kind(const KindList& kinds) override {
+    if (!table_.valid("kind")) return;
+    KeyReader reader(table_, words_of(kinds.names)[kinds.chosen]);
+    kinds.visit(reader, kinds.chosen);
+    refuse_keys_of_others(kinds);
+  }
+
+  void others(const OtherKeys& keys) override { keys.read(table_); }
+  void when_read(const std::function<void(const TableReader&)>& act) override { act(table_); }
+
+ protected:
+  void value(std::string_view name, const KeyNotes& notes, const KeyForm& form) override {
+    if (!kind_.empty() && notes.info.fallback == "required" && !table_.find(name)) {
+      table_.report(table_.where(), name, "this key is missing: " + kind_ + " needs it",
+                    type_text(form.type));
+    }
+    const ConfigValue* found = table_.valid(name);
+    if (!found || !form.read) return;
+    if (!kind_.empty() && form.type == number_value) check_range({table_, name, *found}, notes);
+    form.read({table_, name, *found});
+  }
+
+  void nested(std::string_view name, const KeyNotes& notes, const Visit& visit) override {
+    const ConfigValue* found = table_.valid(name);
+    if (found) read_table(name, *found, notes, visit);
+  }
+
+  void items(std::string_view name, const KeyNotes& notes, const TableItems& list) override {
+    const ConfigValue* found = table_.valid(name);
+    if (!found) return;
+    const auto read_item = [&](const std::string& part, const ConfigValue& item,
+                               const Where& where) {
+      if (item.kind == Kind::invalid) return;
+      list.add(part, where);
+      read_table(std::string(name) + "." + part, item, notes,
+                 [&](KeyVisitor& v) { list.visit(v, list.size() - 1); });
+    };
+    for (std::size_t i = 0; i < found->items.size(); ++i)
+      read_item(std::to_string(i), found->items[i], found->items[i].where);
+    for (const ConfigValue::Member& member : found->members)
+      read_item(member.key, member.value, member.where);
+  }
+
+ private:
+  void read_table(std::string_view name, const ConfigValue& value, const KeyNotes& notes,
+                  const Visit& visit) {
+    ConfigValue table{.where = value.where};
+    if (value.kind != Kind::table)
+      table.members.push_back({std::string(notes.info.short_key), value.where, value});
+    KeyReader reader(table_.part(name, value.kind == Kind::table ? value : table));
+    visit(reader);
+  }
+
+  /// The table of keys has the widest range of all kinds.
+  void check_range(const Found& found, const KeyNotes& notes) const {
+    const double number = found.value.number;
+    if (number < notes.info.low || number > notes.info.high)
+      found.report("out of range for " + kind_,
+                   range_text(number_value, notes.info.low, notes.info.high), toml_number(number));
+  }
+
+  void refuse_keys_of_others(const KindList& kinds) const {
+    const std::vector<std::string> own =
+        names_of_keys(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
+    std::vector<std::string> seen = own;
+    for (std::size_t i = 0; i < words_of(kinds.names).size(); ++i) {
+      for (const std::string& key : names_of_keys(kinds.visit, i)) {
+        if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+        seen.push_back(key);
+        if (const ConfigValue* value = table_.valid(key)) refuse({table_, key, *value}, kinds, own);
+      }
+    }
+  }
+
+  void refuse(const Found& found, const KindList& kinds,
+              const std::vector<std::string>& own) const {
+    std::string message(kinds.refusal), expected, fix;
+    if (message.empty()) message = "not an option of " + words_of(kinds.names)[kinds.chosen];
+    if (kinds.tell) {
+      for (const std::string& name : own)
+        expected += (expected.empty() ? "its own are " : ", ") + name;
+      const std::string near = nearest_name(found.key, own);
+      if (!near.empty()) fix = "did you mean `" + near + "`?";
+    }
+    found.report(std::move(message), std::move(expected), "", std::move(fix));
+  }
+
+  TableReader table_;
+  std::string kind_;
+};
+
+}  // namespace
+
+void KeyVisitor::place(Where& where) {
+  when_read([&](const TableReader& table) { where = table.where(); });
+}
+
+void read_keys(const TableReader& table, const Visit& visit) {
+  KeyReader reader(table);
+  visit(reader);
+}
+
+}  // namespace tandem

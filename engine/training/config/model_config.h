@@ -1,0 +1,40 @@
+// [model] and [precision] of train.toml.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/graph/types.h"
+#include "engine/training/config/config_types.h"
+
+namespace tandem {
+
+struct ModelConfig {
+  std::string file;                          // absolute
+  std::map<std::string, std::int64_t> bind;  // free dimensions by name
+  bool train_batch_norm = true;              // batch_norm = "train" | "inference"
+  Where where;
+  bool operator==(const ModelConfig&) const = default;
+};
+void visit(KeyVisitor& v, ModelConfig& c);
+
+struct PrecisionConfig {
+  DType compute = DType::float32;       // of products and convolutions: or bfloat16, float16
+  bool tf32 = false;                    // float32 ones of cards in 10 bits of mantissa
+  std::optional<double> loss_scale;     // of float16; unset: dynamic
+  std::int64_t growth_interval = 2000;  // good steps until a dynamic scale doubles
+  struct Kept {
+    std::string at;  // operators that stay float32
+    Where where;
+    bool operator==(const Kept&) const = default;
+  };
+  std::vector<Kept> keep_float32;
+  bool scales_loss() const { return compute == DType::float16; }
+  bool operator==(const PrecisionConfig&) const = default;
+};
+void visit(KeyVisitor& v, PrecisionConfig& c);
+
+}  // namespace tandem

@@ -1,0 +1,90 @@
+// [parameters] of train.toml.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/training/config/config_types.h"
+
+namespace tandem {
+
+struct FreezeRule {
+  std::string at;
+  std::optional<Duration> until;  // unset: for the whole run
+  Where where;
+  bool operator==(const FreezeRule&) const = default;
+};
+/// "fc1 until 1.5 epochs"
+std::string to_string(const FreezeRule& rule);
+
+struct LoadRule {
+  std::string from;  // absolute path of a .safetensors or .npz file
+  std::string at = "**";
+  bool missing_is_error = true;  // missing = "error" | "keep"
+  Where where;
+  bool operator==(const LoadRule&) const = default;
+};
+
+enum class InitKind : std::uint8_t {
+  zeros,
+  ones,
+  constant,
+  normal,
+  uniform,
+  kaiming_uniform,
+  kaiming_normal,
+  xavier_uniform,
+  xavier_normal,
+};
+template <>
+inline constexpr std::string_view names_of<InitKind> =
+    "zeros|ones|constant|normal|uniform|kaiming_uniform|kaiming_normal|xavier_uniform|xavier_"
+    "normal";
+struct InitRule {
+  std::string at;
+  InitKind kind = InitKind::normal;
+  double mean = 0, std = 1;  // normal
+  double low = 0, high = 1;  // uniform
+  double value = 0;          // constant
+  Where where;
+  bool operator==(const InitRule&) const = default;
+};
+
+/// Axis 0 of a table that the file holds a placeholder of.
+struct ShapeRule {
+  std::string at;
+  std::int64_t rows = 0;   // as written, or
+  std::string vocabulary;  // the field whose vocabulary has a row each: "vocabulary(FIELD)"
+  Where where;
+  bool operator==(const ShapeRule&) const = default;
+};
+
+/// How the values of tables are kept between steps.
+enum class StorageKind : std::uint8_t {
+  float32,
+  split_bfloat16,  // float32 as a bfloat16, which look-ups read, and 16 bits more for the update
+};
+template <>
+inline constexpr std::string_view names_of<StorageKind> = "float32|split_bfloat16";
+/// The last rule that covers a parameter wins.
+struct StorageRule {
+  std::string at;
+  StorageKind kind = StorageKind::float32;
+  Where where;
+  bool operator==(const StorageRule&) const = default;
+};
+
+struct ParametersConfig {
+  std::vector<FreezeRule> freeze;
+  std::vector<LoadRule> load;
+  std::vector<ShapeRule> shape;
+  std::vector<InitRule> init;
+  std::vector<StorageRule> storage;
+  bool operator==(const ParametersConfig&) const = default;
+};
+void visit(KeyVisitor& v, ParametersConfig& c);
+
+}  // namespace tandem

@@ -1,0 +1,95 @@
+// The keys of [parameters].
+#include "engine/training/config/key_visitor.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view vocabulary_head = "vocabulary(";
+
+/// A number, or "vocabulary(FIELD)".
+KeyForm table_rows(ShapeRule& rule) {
+  return {integer_value | string_value,
+          [&](const Found& found) {
+            rule.rows = found.value.integer;
+            if (found.value.kind == ConfigValue::Kind::integer) return;
+            std::string_view text = found.value.text;
+            if (text.starts_with(vocabulary_head) && text.ends_with(")")) {
+              text.remove_prefix(vocabulary_head.size());
+              text.remove_suffix(1);
+              rule.vocabulary = text;
+            }
+            if (rule.vocabulary.empty())
+              found.report("not a number of rows", "a number, or \"vocabulary(FIELD)\"",
+                           toml_string(found.value.text));
+          },
+          [&] {
+            if (rule.vocabulary.empty()) return std::to_string(rule.rows);
+            return toml_string(std::string(vocabulary_head) + rule.vocabulary + ")");
+          }};
+}
+
+void visit_freeze(KeyVisitor& v, FreezeRule& rule) {
+  v.key("at", selector(rule.at), required, "which parameters");
+  v.key("until", rule.until, by_default("(the whole run)"), "train them after this");
+  v.when_read([&](const TableReader& table) {
+    if (rule.until && rule.until->unit == Duration::Unit::seconds)
+      table.report(table.find("until")->where, "until", "parameters thaw after steps or epochs");
+  });
+}
+
+void visit_load(KeyVisitor& v, LoadRule& rule) {
+  v.key("from", path(rule.from), required,
+        "a .safetensors or .npz file with the parameters' names");
+  v.key("at", selector(rule.at), "which parameters");
+  v.key("missing", true_or_false(rule.missing_is_error, "error|keep"),
+        "a covered parameter that the file lacks: an error, or it keeps its value");
+  v.when_read([&](const TableReader& table) {
+    if (rule.from.empty() || rule.from.ends_with(".safetensors") || rule.from.ends_with(".npz"))
+      return;
+    table.report(table.find("from")->where, "from", "unknown kind of file", ".safetensors or .npz",
+                 rule.from);
+  });
+}
+
+void visit_init(KeyVisitor& v, InitRule& rule) {
+  v.key("at", selector(rule.at), required, "which parameters");
+  v.key("kind", rule.kind, required, "the distribution");
+  v.key("mean", rule.mean, "of normal");
+  v.key("std", rule.std, at_least(0), "of normal");
+  v.key("low", rule.low, "of uniform");
+  v.key("high", rule.high, "of uniform");
+  v.key("value", rule.value, "of constant");
+  v.when_read([&](const TableReader& table) {
+    if (rule.low > rule.high) table.report(table.where(), "low", "low is above high");
+  });
+}
+
+void visit_shape(KeyVisitor& v, ShapeRule& rule) {
+  v.key("at", selector(rule.at), required, "which parameters");
+  v.key("rows", table_rows(rule), required, at_least(1),
+        "extent of axis 0, or \"vocabulary(FIELD)\"; without an init rule they start at zero");
+}
+
+void visit_storage(KeyVisitor& v, StorageRule& rule) {
+  v.key("at", selector(rule.at), required, "which parameters");
+  v.key("kind", rule.kind, required,
+        "split_bfloat16: look-ups read, and links carry, the value rounded to bfloat16; updates "
+        "of rows work on the whole float32");
+}
+
+}  // namespace
+
+void visit(KeyVisitor& v, ParametersConfig& c) {
+  v.tables("freeze", c.freeze, "one rule", visit_freeze, "parameters that do not train");
+  v.tables("load", c.load, "one rule", visit_load, "values from other files");
+  v.tables("init", c.init, "one rule", visit_init, "new initial values");
+  v.later_key("head", list_value, "a new last layer");
+  v.tables("shape", c.shape, "one rule", visit_shape,
+           "tables that the file holds a placeholder of: rows that they get at import, where only "
+           "look-ups (Gather along axis 0) read them");
+  v.tables("storage", c.storage, "one rule", visit_storage,
+           "how tables that only look-ups read are kept between steps; files hold float32 all the "
+           "same");
+}
+
+}  // namespace tandem

@@ -1,0 +1,46 @@
+// The keys of [eval], [checkpoint] and [log]: what a run tells and keeps while it goes on.
+#include <algorithm>
+
+#include "engine/training/config/key_visitor.h"
+#include "engine/training/metrics.h"
+
+namespace tandem {
+namespace {
+
+void check_best(const TableReader& table, const EvalConfig& c) {
+  if (!c.best.empty() && std::find(c.metrics.begin(), c.metrics.end(), c.best) == c.metrics.end()) {
+    std::string known;
+    for (const std::string& metric : c.metrics) known += (known.empty() ? "" : ", ") + metric;
+    table.report(table.find("best")->where, "best", "not one of the metrics", known, c.best,
+                 "add it to `eval.metrics`");
+  }
+  if (c.patience > 0 && c.best.empty())
+    table.report(table.find("patience")->where, "patience", "patience needs `eval.best`");
+}
+
+}  // namespace
+
+void visit(KeyVisitor& v, EvalConfig& c) {
+  const std::string metrics = names_in(metric_kinds);
+  v.key("every", c.every, by_default("(after the last step only)"), "how often");
+  v.key("metrics", c.metrics, parts("[]", string_value, "a metric", one_of(metrics)),
+        "what is measured");
+  v.key("best", text_or_none(c.best), "the metric whose best checkpoint is kept as `best`");
+  v.key("patience", c.patience, at_least(0),
+        "stop after so many evaluations without a better `best`; 0: never");
+  v.when_read([&](const TableReader& table) { check_best(table, c); });
+}
+
+void visit(KeyVisitor& v, CheckpointConfig& c) {
+  v.key("every", c.every, by_default("\"30 min\""), "how often");
+  v.key("keep", c.keep, at_least(0), "how many of the newest are kept, besides the best; 0: all");
+  v.key("shard_mib", c.shard_mib, between(1, 1 << 20),
+        "larger tensors go into files of about so many MiB, by ranges of rows");
+}
+
+void visit(KeyVisitor& v, LogConfig& c) {
+  v.key("every", c.every, "how often");
+  v.later_key("also", list_value, "other formats of the metrics");
+}
+
+}  // namespace tandem

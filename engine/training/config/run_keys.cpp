@@ -1,0 +1,102 @@
+// The keys of train.toml outside of its sections, and the order of these.
+#include "engine/training/config/key_visitor.h"
+
+namespace tandem {
+namespace {
+
+/// Seconds, as a duration.
+KeyForm time_limit(std::optional<double>& member) {
+  return {duration_value,
+          [&](const Found& found) {
+            const auto duration = parse_duration(found.value.text);
+            if (duration->unit == Duration::Unit::seconds)
+              member = duration->value;
+            else
+              found.report("not a time", "\"30 min\" or \"2 h\"", describe(found.value),
+                           "`epochs` and `steps` count the others");
+          },
+          [&] {
+            if (!member) return std::string();
+            return toml_string(to_string(Duration{*member, Duration::Unit::seconds}));
+          }};
+}
+
+/// What keys of several sections, or all of them, make together.
+void check_run(const TableReader& root, const RunConfig& c) {
+  if (c.micro_batch > 0 && c.batch_size % c.micro_batch != 0) {
+    root.report(root.find("micro_batch")->where, "micro_batch", "does not divide batch_size",
+                "a divisor of " + std::to_string(c.batch_size), std::to_string(c.micro_batch));
+  }
+  if (c.epochs && *c.epochs <= 0) {
+    root.report(root.find("epochs")->where, "epochs", "out of range", "above 0",
+                toml_number(*c.epochs));
+  }
+  const bool has_length = root.find("epochs") || root.find("steps");
+  if (!has_length && !root.find("max_time")) {
+    root.report({c.file, 1, 1}, "", "nothing says when the run ends", "epochs, steps or max_time",
+                "", "write `epochs = 10`");
+  }
+  if (c.name.empty() || c.name.find('/') != std::string::npos) {
+    const ConfigValue* name = root.find("name");
+    root.report(name ? name->where : Where{c.file}, "name", "not the name of a folder", "",
+                toml_string(c.name));
+  }
+  const TableReader schedule = root.table("optimizer").table("schedule");
+  const ScheduleConfig& shape = c.optimizer.schedule;
+  if (shape.needs_length() && root.find("max_time") && !has_length) {  // else an error of its own
+    schedule.report(schedule.where(), "kind",
+                    schedule.find("kind")->text + " needs the length of the run",
+                    "epochs or steps");
+  }
+  const TableReader eval = root.table("eval");
+  if (eval.exists() && c.data && c.data->eval.files.empty() && c.data->eval_fraction == 0 &&
+      !root.table("data").find("eval")) {
+    eval.report(eval.where(), "", "there is no data to evaluate on", "", "",
+                "add [data.eval] with files or fraction");
+  }
+}
+
+}  // namespace
+
+void visit(KeyVisitor& v, RunConfig& c) {
+  v.section("model", c.model, or_only("file", path_value), required, on_one_line,
+            "the ONNX file, or a table with the keys below");
+  v.key("policy", path(c.policy), "the policy file: where things run and live");
+  v.key("device", c.device, one_of("auto|cpu|gpu"),
+        "where everything runs that no policy places; auto: the GPU if the plan fits");
+  v.key("batch_size", c.batch_size, between(1, 1 << 30),
+        "samples per optimizer step, over all processes");
+  v.key("micro_batch", c.micro_batch, at_least(1), by_default("(batch_size)"),
+        written_if(c.micro_batch > 0),
+        "samples that one pass of the graph takes; divides batch_size, the quotient is "
+        "accumulation");
+  v.key("epochs", c.epochs, at_least(0),
+        "passes through the training data, above 0; the first of epochs, steps and max_time ends "
+        "the run");
+  v.key("steps", c.steps, at_least(1), "optimizer steps");
+  v.key("max_time", time_limit(c.max_seconds), "wall-clock time of the run, like \"2h\"");
+  v.key("seed", c.seed, at_least(0), "of shuffling, augmentation, dropout and initial values");
+  v.key("threads", c.threads, between(0, 4096), "compute threads; 0: all usable cores");
+  v.key("name", c.name, by_default("(the file's name, or its folder's for train.toml)"),
+        "of the run: its directory is runs/NAME-0001, numbered up");
+  v.key("run_dir", path(c.run_dir), "exactly this run directory");
+  v.section(
+      "parameters", c.parameters,
+      "which parameters train, and what they start from; the last rule that covers a parameter "
+      "wins");
+  v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
+  v.section("optimizer", c.optimizer, required,
+            "how parameters are updated; formulas as in PyTorch");
+  v.section("precision", c.precision, "element types of the computation");
+  v.table(
+      "data", [&c](KeyVisitor& inside) { visit(inside, c.data ? *c.data : c.data.emplace()); },
+      written_if(c.data.has_value()), "what is trained on");
+  v.section("eval", c.eval, written_if(!(c.eval == EvalConfig{})),
+            "evaluation on the held-out data; always after the last step too");
+  v.section("checkpoint", c.checkpoint,
+            "checkpoints; always after the last step and on an interrupt too");
+  v.section("log", c.log, "metrics.jsonl and the lines on the terminal");
+  v.when_read([&](const TableReader& root) { check_run(root, c); });
+}
+
+}  // namespace tandem
