@@ -36,7 +36,7 @@ std::string vocabulary_file(const RunConfig& config, const std::string& field) {
   for (const FieldConfig& known : config.data->fields) {
     for (const Transform& function : known.as) {
       if (function.kind != TransformKind::vocabulary) continue;
-      const std::string& name = function.word.empty() ? known.name : function.word;
+      const std::string& name = function.vocabulary.empty() ? known.name : function.vocabulary;
       if (!is_plain(name)) return "";
       if (known.name == field) file = "vocabulary." + name + ".tsv";
     }

@@ -28,7 +28,7 @@ std::vector<std::pair<std::string, std::string>> file_names(const DataConfig& co
   for (const FieldConfig& field : config.fields) {
     for (const Transform& function : field.as) {
       if (function.kind != TransformKind::vocabulary) continue;
-      const std::string& name = function.word.empty() ? field.name : function.word;
+      const std::string& name = function.vocabulary.empty() ? field.name : function.vocabulary;
       const bool known = std::any_of(named.begin(), named.end(),
                                      [&](const auto& other) { return other.first == name; });
       if (known) continue;

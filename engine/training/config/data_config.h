@@ -88,7 +88,7 @@ enum class TransformKind : std::uint8_t {
   // Of the text in a column:
   missing,     // what stands for an empty field
   split,       // several values in one field: a new last axis, filled up with `pad`
-  hash,        // of (column, value), modulo `count`
+  hash,        // of (column, value), modulo `modulus`
   vocabulary,  // the number of (column, value), or of the value, in the training data
 };
 struct Transform {
@@ -99,12 +99,15 @@ struct Transform {
   Shape shape;
   std::int64_t classes = 0;
   std::int64_t height = 0, width = 0, padding = 0;
-  std::vector<double> bounds;  // bucketize, rising
-  std::string word;            // missing: the text; split: the separator; vocabulary: its name
-  std::int64_t count = 0;      // split: most values; hash: modulus; vocabulary: least count
-  std::int64_t pad = 0;        // split: the id of places without a value
-  bool by_value = false;       // vocabulary: one id for a value in all columns
-  std::string text;            // as written
+  std::vector<double> bounds;      // bucketize, rising
+  std::string absent;              // missing: stands for an empty field
+  std::string separator;           // split
+  std::int64_t most = 0, pad = 0;  // split: values in a field; the id of places without one
+  std::int64_t modulus = 0;        // hash
+  std::string vocabulary;          // its name
+  std::int64_t min_count = 1;      // vocabulary: how often a value has to be there
+  bool by_value = false;           // vocabulary: one id for a value in all columns
+  std::string text;                // as written
   Where where;
   bool operator==(const Transform&) const = default;
 };

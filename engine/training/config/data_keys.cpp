@@ -245,8 +245,8 @@ void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
         "an id that is no row of the table it looks up: an error, or zeros without a gradient");
   v.when_read([&](const TableReader& table) {
     for (Transform& function : field.as) {
-      if (function.kind == TransformKind::vocabulary && function.word.empty())
-        function.word = field.name;  // its own
+      if (function.kind == TransformKind::vocabulary && function.vocabulary.empty())
+        function.vocabulary = field.name;  // its own
     }
     check_source(table, field, data);
   });

@@ -269,31 +269,31 @@ void read_bucketize(Arguments& from, Transform& to) {
 void read_missing(Arguments& from, Transform& to) {
   from.count(1, 1, "missing(-1) or missing('none')", true);
   if (from[0].is_list) throw std::invalid_argument("one value is needed, not a list");
-  to.word = from[0].text;
+  to.absent = from[0].text;
 }
 
 void read_split(Arguments& from, Transform& to) {
   if (const auto pad = from.take_number("pad")) to.pad = whole(*pad, 0, "pad");
   const auto most = from.take_number("max");
   if (!most) throw std::invalid_argument("write split('|', max=8)");
-  to.count = whole(*most, 1, "max");
-  if (to.count > 1 << 20) throw std::invalid_argument("max is at most 1048576");
+  to.most = whole(*most, 1, "max");
+  if (to.most > 1 << 20) throw std::invalid_argument("max is at most 1048576");
   from.count(1, 1, "split('|', max=8)", true);
   if (!from[0].is_text || from[0].text.empty())
     throw std::invalid_argument("the separator is a text in quotes");
-  to.word = from[0].text;
+  to.separator = from[0].text;
 }
 
 void read_hash(Arguments& from, Transform& to) {
   from.count(1, 1, "hash(100000)");
-  to.count = whole(from.number(0), 2, "the number of ids");
+  to.modulus = whole(from.number(0), 2, "the number of ids");
 }
 
 void read_vocabulary(Arguments& from, Transform& to) {
-  to.count = 1;
-  if (const auto least = from.take_number("min_count")) to.count = whole(*least, 1, "min_count");
+  if (const auto least = from.take_number("min_count"))
+    to.min_count = whole(*least, 1, "min_count");
   if (const auto shared = from.take_text("name")) {
-    to.word = *shared;
+    to.vocabulary = *shared;
     if (shared->empty() || shared->find_first_of("/\\") != std::string::npos)
       throw std::invalid_argument("the name is part of a file's name");
     to.by_value = true;

@@ -27,7 +27,7 @@ std::string functions_of(const FieldConfig& field) {
         text = fmt::format("bucketize({})", fmt::join(function.bounds, ", "));
         break;
       case TransformKind::hash:
-        text = fmt::format("hash({})", function.count);
+        text = fmt::format("hash({})", function.modulus);
         break;
       case TransformKind::scale:
         text = fmt::format("scale({})", function.factor);
@@ -70,9 +70,10 @@ std::string cells_of(const FieldConfig& field) {
   std::string all;
   for (const Transform& function : field.as) {
     std::string text;
-    if (function.kind == TransformKind::missing) text = fmt::format("missing('{}')", function.word);
+    if (function.kind == TransformKind::missing)
+      text = fmt::format("missing('{}')", function.absent);
     if (function.kind == TransformKind::split)
-      text = fmt::format("split('{}', pad={})", function.word, function.pad);
+      text = fmt::format("split('{}', pad={})", function.separator, function.pad);
     if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
   }
   return all;

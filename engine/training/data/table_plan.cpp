@@ -88,7 +88,7 @@ class FieldPlanner {
           report(function.where, function.text + ": `missing` comes first");
         }
         to_.has_missing = true;
-        to_.missing = function.word;
+        to_.missing = function.absent;
         return;
       case TransformKind::split:
         if (to_.most > 0 || !plain) {
@@ -96,8 +96,8 @@ class FieldPlanner {
                  function.text + ": the text is split once, before other functions");
         }
         split_ = &function;
-        to_.separator = function.word;
-        to_.most = function.count;
+        to_.separator = function.separator;
+        to_.most = function.most;
         to_.pad = function.pad;
         return;
       case TransformKind::log1p:
@@ -113,7 +113,7 @@ class FieldPlanner {
         ended_ = true;
         if (function.kind == TransformKind::hash) {
           to_.end = TableField::End::hash;
-          to_.modulus = function.count;
+          to_.modulus = function.modulus;
           for (const std::string& column : field_.columns) to_.hashes.emplace_back(column);
         } else {
           to_.end = TableField::End::vocabulary;
@@ -181,8 +181,8 @@ class FieldPlanner {
   }
 
   std::size_t vocabulary(const Transform& function) {
-    const std::string name = function.word.empty() ? field_.name : function.word;
-    const VocabularyPlan wanted{name, function.count, function.by_value};
+    const std::string name = function.vocabulary.empty() ? field_.name : function.vocabulary;
+    const VocabularyPlan wanted{name, function.min_count, function.by_value};
     for (std::size_t i = 0; i < plan_.vocabularies.size(); ++i) {
       const VocabularyPlan& known = plan_.vocabularies[i];
       if (known.name != name) continue;

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace tandem {
+namespace tandem::drawing {
 
 // What a newcomer writes: members, and a line for each key.
 struct Square {
@@ -146,4 +146,4 @@ TEST(KeyVisitor, RefusesWhatAKindDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::drawing
