@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "engine/operators/operator.h"
@@ -229,19 +230,20 @@ TEST(GpuCheck, AnErrorOfTheCardStopsTheStageAndAnotherProcessGoesOn) {
   }
   ASSERT_GT(names.size(), 3u);
 
-  FakeCheck broken;
+  std::optional<FakeCheck> broken(std::in_place);  // a process has one library
   int runs = 0;
-  broken.spoil_all("Softmax", [&](const KernelArguments& arguments) {
+  broken->spoil_all("Softmax", [&](const KernelArguments& arguments) {
     if (++runs != 2) return;
-    broken.runtime->fail_kernel("spoil");
-    broken.runtime->enqueue(static_cast<cudaStream_t>(arguments.queue), "spoil", [] {});
+    broken->runtime->fail_kernel("spoil");
+    broken->runtime->enqueue(static_cast<cudaStream_t>(arguments.queue), "spoil", [] {});
   });
-  const Said stopped = broken.run(run_smoke, only);
+  const Said stopped = broken->run(run_smoke, only);
   EXPECT_EQ(stopped.code, Exit::stopped);
   EXPECT_EQ(stopped.verdict["verdict"], "failed");
   EXPECT_EQ(stopped.verdict["stopped_at"], names[1]);
   EXPECT_EQ(stopped.verdict["checks"], 2);
   EXPECT_EQ(stopped.verdict["failed"], 1);
+  broken.reset();
 
   FakeCheck next;
   const Said rest = next.run(run_smoke, only, ".", names[1]);
