@@ -104,7 +104,7 @@ TEST_P(ReplayTest, GraphsChangeNoBit) {
   EXPECT_EQ(compare_graphs(rules(""), 4, {"optimizer.clip_norm=0.1"}), 2u);
   compare_graphs(rules("  { at = \"**:*\", state = \"cpu\" },\n"), 5);
   compare_graphs(rules("  { at = \"**\", acts = \"offload\" },\n"), 5);
-  const Names names = names_of(network_.model, network_.batch);
+  const Names names = policy_names_of(network_.model, network_.batch);
   compare_graphs(random_policy(names, 3), 5);  // on two cards
 }
 
@@ -121,7 +121,7 @@ TEST_P(ReplayTest, SixteenBits) {
 }
 
 TEST_P(ReplayTest, RandomPolicies) {
-  const Names names = names_of(network_.model, network_.batch);
+  const Names names = policy_names_of(network_.model, network_.batch);
   for (int seed = 0; seed < 4; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     compare_on(random_policy(names, static_cast<std::uint64_t>(seed)), 3);
@@ -129,7 +129,7 @@ TEST_P(ReplayTest, RandomPolicies) {
 }
 
 TEST_P(ReplayTest, LongRandomPolicies) {
-  const Names names = names_of(network_.model, network_.batch);
+  const Names names = policy_names_of(network_.model, network_.batch);
   for (int seed = 4; seed < 20; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     compare_on(random_policy(names, static_cast<std::uint64_t>(seed)), 10);

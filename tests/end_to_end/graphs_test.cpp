@@ -129,7 +129,7 @@ TEST_P(GraphsTest, PoliciesChangeNoBit) {
 }
 
 TEST_P(GraphsTest, RandomPoliciesChangeNoBit) {
-  const Names names = names_of(network_.model, network_.batch);
+  const Names names = policy_names_of(network_.model, network_.batch);
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     expect_same(random_policy(names, seed));

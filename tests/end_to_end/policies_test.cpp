@@ -32,7 +32,7 @@ class PoliciesTest : public ::testing::TestWithParam<PolicyCase> {};
 
 TEST_P(PoliciesTest, LossesAreThoseOfTheCpu) {
   const NetworkCase c(GetParam());
-  const Names names = names_of(c.model, c.batch);
+  const Names names = policy_names_of(c.model, c.batch);
   ASSERT_FALSE(names.operators.empty());
   ASSERT_FALSE(names.parameters.empty());
   std::vector<double> expected;
@@ -71,7 +71,7 @@ TEST_P(PoliciesTest, SessionsTakeThePolicy) {
   const NetworkCase c(GetParam());
   const TemporaryFolder folder;
   const std::string path = folder / "policy.toml";
-  std::ofstream(path) << random_policy(names_of(c.model, c.batch), 1);
+  std::ofstream(path) << random_policy(policy_names_of(c.model, c.batch), 1);
   PlacedTraining training = c.training(path);
   std::vector<std::string> settings = c.settings;
   settings.push_back("policy=" + Json(path).dump());

@@ -29,7 +29,7 @@ struct Names {
   std::vector<std::string> operators, parameters;
 };
 
-inline Names names_of(const std::string& model, std::int64_t batch) {
+inline Names policy_names_of(const std::string& model, std::int64_t batch) {
   api::PolicyOptions options;
   options.model = model;
   options.bind = {{"batch", batch}};

@@ -63,7 +63,7 @@ void expect_as_on_the_cpu(std::uint64_t seed, const std::vector<std::string>& mo
     feeds["x"].as<float>()[i] = static_cast<float>(random() % 1000) / 500.f - 1.f;
   for (std::int64_t i = 0; i < batch; ++i)
     feeds["labels"].as<std::int64_t>()[i] = static_cast<std::int64_t>(random() % 4);
-  const std::string policy = view_policy(names_of(model, batch), seed);
+  const std::string policy = view_policy(policy_names_of(model, batch), seed);
   std::ofstream(path) << policy;
   PlacedTraining on_cpu(model, batch, keys, feeds);
   keys.push_back("policy=" + Json(path).dump());
