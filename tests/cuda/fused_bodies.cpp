@@ -15,21 +15,38 @@ Attributes axes_of(Ints axes, bool keepdims = true) {
   return {{"axes", std::move(axes)}, {"keepdims", std::int64_t{keepdims}}};
 }
 
-// All functions of one operand, between the ends of their domain: x moved there by a bounded slope.
-Values all_unary(GraphBuilder& g, const Values& x) {
-  Values y;
-  const DType dtype = g.dtype(x[0]);
+struct UnaryExample {
+  const ScalarRow* row;
+  Attributes attributes;
+};
+
+std::vector<UnaryExample> all_unary() {
+  std::vector<UnaryExample> all;
   for (const ScalarRow& row : scalar_rows()) {
     const ScalarKind kind = row.kind();
     if (kind.operands != 1 || kind.predicate || !takes_floats(row)) continue;
-    const auto [low, high] = example_range(row);
-    const bool free = low == -3 && high == 3;
-    const ValueId share = g.add_node("Sigmoid", {x[0]});
-    const ValueId inside = g.add(g.mul(share, g.scalar(high - low, dtype)), g.scalar(low, dtype));
-    for (const Attributes& attributes : example_attributes(row))
-      y.push_back(g.add_node(row.name, {free ? x[0] : inside}, attributes));
+    for (Attributes& attributes : example_attributes(row)) all.push_back({&row, attributes});
   }
-  return y;
+  return all;
+}
+
+// Functions of one operand, some at a time since a body has at most 32 operands, between the ends
+// of their domain: x moved there by a bounded slope.
+BuildBody unary(std::vector<UnaryExample> functions) {
+  return [functions = std::move(functions)](GraphBuilder& g, const Values& x) {
+    Values y;
+    const DType dtype = g.dtype(x[0]);
+    for (const auto& [row, attributes] : functions) {
+      const auto [low, high] = example_range(*row);
+      ValueId operand = x[0];
+      if (low != -3 || high != 3) {
+        const ValueId share = g.add_node("Sigmoid", {x[0]});
+        operand = g.add(g.mul(share, g.scalar(high - low, dtype)), g.scalar(low, dtype));
+      }
+      y.push_back(g.add_node(row->name, {operand}, attributes));
+    }
+    return y;
+  };
 }
 
 // x[1] is positive and not small; helpers of gradients take x[2].
@@ -55,7 +72,8 @@ Values all_predicates(GraphBuilder& g, const Values& x) {
       y.push_back(g.add_node(row.name, {all.begin(), all.begin() + kind.operands}, attributes));
     }
   }
-  const ValueId a = y[0], b = y[1];
+  const ValueId a = g.add_node("Less", {x[0], x[1]});
+  const ValueId b = g.add_node("GreaterOrEqual", {x[0], x[1]});
   for (const char* op : {"And", "Or", "Xor"}) y.push_back(g.add_node(op, {a, b}));
   y.push_back(g.add_node("Not", {a}));
   y.push_back(g.add_node("Where", {b, x[0], x[1]}));
@@ -139,7 +157,13 @@ std::vector<FusedExample> more_fused_examples() {
                              : dtype == DType::float64  ? 1e-13
                                                         : 1e-5;
     const HostTensor x = numbers({5, 48}, dtype, 1), y = numbers({48}, dtype, 2);
-    add("unary " + type, {x}, all_unary, tolerance);
+    const std::vector<UnaryExample> functions = all_unary();
+    for (std::size_t first = 0; first < functions.size(); first += 24) {
+      const auto begin = functions.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::ptrdiff_t count = std::min<std::ptrdiff_t>(24, functions.end() - begin);
+      add("unary " + type + " from " + functions[first].row->name, {x},
+          unary({begin, begin + count}), tolerance);
+    }
     add("binary " + type, {x, numbers({5, 1}, dtype, 3, 0.5, 2), numbers({5, 48}, dtype, 4)},
         all_binary, tolerance);
     add("predicates " + type, {x, y}, all_predicates, tolerance);
