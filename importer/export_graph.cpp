@@ -248,9 +248,10 @@ class Export {
       import.batch = 2 * same.file_batch;
       const ImportResult other = import_graph(file_, operators_, import);
       for (const BatchRewrite& rewrite : other.rewrites) {
-        if (rewrite.in_main_graph) continue;
-        result_.note = fmt::format("the batch stays {}: '{}' is made inside a function",
-                                   same.file_batch, rewrite.output);
+        if (rewrite.in_main_graph && rewrite.has_free_form) continue;
+        result_.note = fmt::format(
+            "the batch stays {}: '{}' is made {}", same.file_batch, rewrite.output,
+            rewrite.in_main_graph ? "by an operator that holds it" : "inside a function");
         return;
       }
       importer::free_batch(model_, free_name(), same, other);

@@ -84,12 +84,13 @@ struct ModelSummary {
   std::vector<Problem> problems;
 };
 
-/// A Reshape or Expand whose constant target held the file's fixed batch and was changed.
+/// An operator whose constant target held the file's fixed batch and was changed.
 struct BatchRewrite {
   std::string output;  // the ONNX value that the operator makes
   Shape old_target;    // all extents known
   std::size_t axis = 0;
   bool in_main_graph = true;
+  bool has_free_form = true;  // a target without the batch, as Reshape and Expand have
 };
 
 struct ImportResult {

@@ -40,8 +40,10 @@ void remember(NodeContext& node, const Ints& target) {
   node.session().record.targets[node.scope().prefix + node.node().output(0)] = target;
 }
 
-void note_rewrite(NodeContext& node, const Shape& old_target, std::size_t axis) {
-  node.session().rewrites.push_back({node.node().output(0), old_target, axis, node.scope().main});
+void note_rewrite(NodeContext& node, const Shape& old_target, std::size_t axis,
+                  bool has_free_form = true) {
+  node.session().rewrites.push_back(
+      {node.node().output(0), old_target, axis, node.scope().main, has_free_form});
 }
 
 // The axis of y that grows with axis `changed` of x: both begin at the same row-major boundary, and
@@ -56,6 +58,21 @@ std::optional<std::size_t> matching_axis(const Shape& x, const Shape& y, std::si
     if (!first) first = o;
   }
   return first;
+}
+
+// Extents that were those of input 0 follow it.
+Ints followed_target(NodeContext& node, const Ints& target, bool has_free_form) {
+  remember(node, target);
+  const std::optional<Before> old = before(node, target);
+  const Shape& x = node.shape(0);
+  if (!old || old->x == x || target.size() != x.size()) return target;
+  Ints result = target;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x[i] == old->x[i] || target[i] != old->x[i]) continue;
+    result[i] = x[i];
+    note_rewrite(node, old->y, i, has_free_form);
+  }
+  return result;
 }
 
 }  // namespace
@@ -112,17 +129,11 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero) {
 }
 
 Ints expand_target(NodeContext& node, const Ints& target) {
-  remember(node, target);
-  const std::optional<Before> old = before(node, target);
-  const Shape& x = node.shape(0);
-  if (!old || old->x == x || target.size() != x.size()) return target;
-  Ints result = target;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x[i] == old->x[i] || target[i] != old->x[i]) continue;
-    result[i] = x[i];
-    note_rewrite(node, old->y, i);
-  }
-  return result;
+  return followed_target(node, target, true);
+}
+
+Ints resize_target(NodeContext& node, const Ints& target) {
+  return followed_target(node, target, false);
 }
 
 }  // namespace tandem::importer

@@ -18,4 +18,7 @@ Shape reshape_target(NodeContext& node, const Ints& target, bool allow_zero);
 /// The same for Expand.
 Ints expand_target(NodeContext& node, const Ints& target);
 
+/// The same for extents that Resize gives to all axes of input 0.
+Ints resize_target(NodeContext& node, const Ints& target);
+
 }  // namespace tandem::importer

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "importer/operators/all.h"
+#include "importer/operators/rebatch.h"
 #include "importer/tensor_data.h"
 
 namespace tandem::importer {
@@ -78,6 +79,13 @@ std::vector<double> read_scales(NodeContext& node) {
   return numbers(node, node.version() < 11 ? 1 : 2, "scales");
 }
 
+// Where sizes name all axes, the file's batch is among them.
+std::vector<double> read_sizes(NodeContext& node) {
+  Ints sizes = node.static_integers(3, "sizes");
+  if (!node.has_attribute("axes")) sizes = resize_target(node, sizes);
+  return {sizes.begin(), sizes.end()};
+}
+
 std::int64_t checked_extent(NodeContext& node, double extent) {
   if (extent >= 0 && extent <= static_cast<double>(largest_extent)) {
     return static_cast<std::int64_t>(extent);
@@ -95,7 +103,7 @@ std::vector<AxisPlan> read_plans(NodeContext& node) {
   }
   const bool has_sizes = node.version() >= 11 && node.has(3) && node.shape(3) != Shape{0};
   const std::vector<double> scales = has_sizes ? std::vector<double>() : read_scales(node);
-  const std::vector<double> sizes = has_sizes ? numbers(node, 3, "sizes") : std::vector<double>();
+  const std::vector<double> sizes = has_sizes ? read_sizes(node) : std::vector<double>();
   const std::size_t count = has_sizes ? sizes.size() : scales.size();
   if (count != axes.size()) {
     node.fail(has_sizes ? "sizes" : "scales", fmt::format("{} numbers", axes.size()),

@@ -147,8 +147,10 @@ std::optional<std::string> refuse_scatter(const KernelRequest& request) {
 
 constexpr std::int64_t width = 16;
 
-// Columns side by side, `width` at most, are summed together, in double.
-std::unique_ptr<PreparedKernel> prepare_cum_sum(const KernelRequest& request) {
+// Columns side by side, `width` at most, are summed together, numbers of T as Sum: floats in
+// double, integers in unsigned ones, which wrap around.
+template <class T, class Sum>
+std::unique_ptr<PreparedKernel> cum_sum_of(const KernelRequest& request) {
   const Attributes& attributes = request.attributes();
   const Lines lines(request.inputs[0].type.shape,
                     static_cast<std::size_t>(attributes.integer("axis")));
@@ -156,30 +158,48 @@ std::unique_ptr<PreparedKernel> prepare_cum_sum(const KernelRequest& request) {
   return prepared([lines, groups, exclusive = attributes.flag("exclusive"),
                    reverse = attributes.flag("reverse"),
                    threads = request.facts->threads](const KernelArguments& a) {
-    const float* x = static_cast<const float*>(a.inputs[0]);
-    float* y = static_cast<float*>(a.outputs[0]);
+    const T* x = static_cast<const T*>(a.inputs[0]);
+    T* y = static_cast<T*>(a.outputs[0]);
     const std::int64_t blocks = lines.inner == 0 ? 0 : lines.count / lines.inner;
     const auto sum_columns = [&](std::int64_t first, std::int64_t n) {
-      double sums[width] = {};
+      Sum sums[width] = {};
       for (std::int64_t i = 0; i < lines.length; ++i) {
         const std::int64_t row = reverse ? lines.length - 1 - i : i;
         const std::int64_t at = first + row * lines.inner;
         for (std::int64_t k = 0; k < n; ++k) {
-          const double before = sums[k];
-          sums[k] += static_cast<double>(x[at + k]);
-          y[at + k] = static_cast<float>(exclusive ? before : sums[k]);
+          const Sum before = sums[k];
+          sums[k] += static_cast<Sum>(x[at + k]);
+          y[at + k] = static_cast<T>(exclusive ? before : sums[k]);
         }
       }
     };
-    parallel_ranges(threads, blocks * groups, 8 * lines.count * lines.length,
-                    [&](std::int64_t begin, std::int64_t end) {
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        const std::int64_t column = i % groups * width;
-                        sum_columns(i / groups * lines.length * lines.inner + column,
-                                    std::min(width, lines.inner - column));
-                      }
-                    });
+    const std::int64_t bytes =
+        2 * static_cast<std::int64_t>(sizeof(T)) * lines.count * lines.length;
+    parallel_ranges(threads, blocks * groups, bytes, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t column = i % groups * width;
+        sum_columns(i / groups * lines.length * lines.inner + column,
+                    std::min(width, lines.inner - column));
+      }
+    });
   });
+}
+
+std::unique_ptr<PreparedKernel> prepare_cum_sum(const KernelRequest& request) {
+  switch (request.inputs[0].type.dtype) {
+    case DType::int32:
+      return cum_sum_of<std::int32_t, std::uint32_t>(request);
+    case DType::int64:
+      return cum_sum_of<std::int64_t, std::uint64_t>(request);
+    default:
+      return cum_sum_of<float, double>(request);
+  }
+}
+
+std::optional<std::string> refuse_cum_sum(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].type.dtype;
+  if (dtype == DType::int32 || dtype == DType::int64) return std::nullopt;
+  return refuse_but_float32(request, {0});
 }
 
 // The best place so far of a line that is searched for one.
@@ -240,7 +260,6 @@ std::unique_ptr<PreparedKernel> prepare_top_k(const KernelRequest& request) {
 }  // namespace
 
 void add_index_kernels(KernelList& list) {
-  const auto float32_only = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); };
   list.push_back({.name = "cpu.flat_indices",
                   .op = "FlatIndices",
                   .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
@@ -253,12 +272,12 @@ void add_index_kernels(KernelList& list) {
                   .prepare = prepare_scatter_rows});
   list.push_back({.name = "cpu.cum_sum",
                   .op = "CumSum",
-                  .refuse = float32_only,
+                  .refuse = refuse_cum_sum,
                   .propose = propose_row_major,
                   .prepare = prepare_cum_sum});
   list.push_back({.name = "cpu.top_k",
                   .op = "TopK",
-                  .refuse = float32_only,
+                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
                   .propose = propose_row_major,
                   .prepare = prepare_top_k});
 }

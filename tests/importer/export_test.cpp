@@ -225,6 +225,22 @@ TEST(Export, BatchThatCannotBeFreedStays) {
   EXPECT_THAT(written.note, HasSubstr("Reshape"));
 }
 
+// Import gives it another batch; in the file there is no such form.
+TEST(Export, BatchAmongSizesFollowsAndStays) {
+  ModelMaker m;
+  m.input("x", {2, 1, 3}).output("y").integers("sizes", {2, 1, 6});
+  m.node("Resize", {"x", "", "", "sizes"}, {"y"});
+  ImportOptions options = with_evaluator();
+  options.batch = 5;
+  const ImportResult result = import_graph(m.file(), engine_operators(), options);
+  EXPECT_EQ(result.graph.type(result.graph.outputs[0].value).shape, (Shape{5, 1, 6}));
+  ScratchFolder folder;
+  const ExportResult written =
+      export_graph(m.file(), engine_operators(), {}, folder.path() / "fixed.onnx", with_import());
+  EXPECT_FALSE(written.batch_is_free);
+  EXPECT_THAT(written.note, HasSubstr("'y' is made by an operator that holds it"));
+}
+
 TEST(Export, InferenceForm) {
   for (int opset : {9, 13, 14, 20}) {
     ModelMaker m(opset);
