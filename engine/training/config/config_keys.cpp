@@ -6,7 +6,7 @@
 
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/loss_keys.h"
-#include "engine/training/config/optimizer_options.h"
+#include "engine/training/config/optimizer_keys.h"
 #include "engine/training/metrics.h"
 
 namespace tandem {
@@ -96,58 +96,13 @@ constexpr KeyInfo table_of_keys[] = {
      "its name in metrics and selectors"},  // loss_keys() follow
 
     {"optimizer", table, "required", "", "", "how parameters are updated; formulas as in PyTorch"},
-    {"optimizer.kind", string, "required", joined_names<optimizer_kinds>, "rmsprop",
-     "the rule (rowwise_adagrad, group_ftrl: for parameters of two dimensions or more)"},
-    {"optimizer.lr", number, "0.001", "", "", "learning rate", 0},
-    {"optimizer.weight_decay", number, "0.0", "", "",
-     "added to the gradient (sgd, adam, lazy_adam, adagrad, rowwise_adagrad); decoupled for adamw, "
-     "where the default is 0.01, and for lamb",
-     0},
-    {"optimizer.momentum", number, "0.0", "", "", "sgd", 0, 1},
-    {"optimizer.dampening", number, "0.0", "", "", "sgd", 0, 1},
-    {"optimizer.nesterov", boolean, "false", "", "", "sgd with momentum and without dampening"},
-    {"optimizer.betas", list, "[0.9, 0.999]", "", "",
-     "decay of both moments (adam, adamw, lazy_adam, lamb)"},
-    {"optimizer.betas[]", number, "", "", "", "below 1", 0, 1},
-    {"optimizer.beta1", number, "(betas)", "", "", "the first of betas", 0, 1},
-    {"optimizer.beta2", number, "(betas)", "", "", "the second of betas", 0, 1},
-    {"optimizer.eps", number, "1e-8", "", "",
-     "added to the root of the second moment (adam, adamw, lazy_adam, lamb) or of the sum "
-     "(adagrad, rowwise_adagrad); by default 1e-10 for adagrad, 1e-6 for lamb",
-     0},
-    {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
-    {"optimizer.epsilon_form", string, "\"pytorch\"", joined_names<epsilon_forms>, "",
-     "eps added after (pytorch) or before (onnx) bias correction"},
-    {"optimizer.bias_correction", boolean, "true", "", "",
-     "of both moments (adam, adamw, lazy_adam, lamb)"},
-    {"optimizer.lr_decay", number, "0.0", "", "",
-     "lr / (1 + (step - 1) lr_decay) (adagrad, rowwise_adagrad)", 0},
-    {"optimizer.initial_accumulator", number, "0.0", "", "",
-     "where the sum of squares starts (adagrad, rowwise_adagrad; ftrl and group_ftrl, where the "
-     "default is 0.1)",
-     0},
-    {"optimizer.l1", number, "0.0", "", "", "makes weights exactly 0 (ftrl, group_ftrl)", 0},
-    {"optimizer.l2", number, "0.0", "", "", "pulls weights to 0 (ftrl, group_ftrl)", 0},
-    {"optimizer.beta", number, "0.0", "", "",
-     "added to the root of the accumulator (ftrl, group_ftrl)", 0},
-    {"optimizer.l2_shrinkage", number, "0.0", "", "",
-     "adds 2 l2_shrinkage w to the gradient of linear (ftrl, group_ftrl)", 0},
-    {"optimizer.lr_power", number, "-0.5", "", "",
-     "power of the accumulator in the rate (ftrl, group_ftrl)", -10, 0},
-    {"optimizer.l21", number, "0.0", "", "", "makes whole rows exactly 0 (group_ftrl)", 0},
-    {"optimizer.dialect", string, "\"mcmahan\"", joined_names<ftrl_forms>, "",
-     "l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore (ftrl, group_ftrl)"},
-    {"optimizer.always_adapt", boolean, "true", "", "",
-     "false: no ratio of norms where weight_decay is 0 (lamb)"},
-    {"optimizer.trust_clip", number, "0.0", "", "",
-     "the ratio of norms is at most this; 0: no bound (lamb)", 0},
+    // optimizer_keys() follow
     {"optimizer.groups", list, "[]", "", "",
      "other options for some parameters; the last group that covers one takes it"},
     {"optimizer.groups[]", table, "", "", "",
      "a selector and the options that differ, kind included"},
     {"optimizer.groups[].at", selector, "required", "", "", "which parameters"},
-    {"optimizer.groups[].kind", string, "(optimizer.kind)", joined_names<optimizer_kinds>,
-     "rmsprop", "the rule"},
+    // group_keys() follow
     {"optimizer.schedule", table, "", "", "",
      "the learning rate over the run; groups follow in proportion"},
     {"optimizer.schedule.kind", string, "required", joined_names<schedule_kinds>, "",
@@ -274,35 +229,15 @@ constexpr std::string_view page_head =
     "- \"later\" marks what this version knows by name and refuses.\n";
 
 std::vector<KeyInfo> all_keys() {
-  static std::deque<std::string> texts;  // of the paths made here
-  std::vector<std::string_view> options{"lr"};
-  for (const OptionUse& use : option_uses) {
-    options.push_back(use.key);
-    if (use.key == "betas") options.push_back("betas[]");
-  }
   std::vector<KeyInfo> keys;
+  const auto append = [&](const std::vector<KeyInfo>& more) {
+    keys.insert(keys.end(), more.begin(), more.end());
+  };
   for (const KeyInfo& key : table_of_keys) {
     keys.push_back(key);
-    if (key.path == "loss.terms[].name") {
-      const std::vector<KeyInfo>& of_terms = loss_keys();
-      keys.insert(keys.end(), of_terms.begin(), of_terms.end());
-    }
-    if (key.path != "optimizer.groups[].kind") continue;
-    for (const std::string_view option : options) {  // a group takes every option
-      const auto* base = std::find_if(
-          std::begin(table_of_keys), std::end(table_of_keys),
-          [&](const KeyInfo& k) { return k.path == "optimizer." + std::string(option); });
-      if (base == std::end(table_of_keys))
-        throw std::logic_error("optimizer." + std::string(option) + " is missing in table_of_keys");
-      KeyInfo copy = *base;
-      texts.push_back("optimizer.groups[]." + std::string(option));
-      copy.path = texts.back();
-      if (!option.ends_with("[]")) {
-        texts.push_back("(optimizer." + std::string(option) + ")");
-        copy.fallback = texts.back();
-      }
-      keys.push_back(copy);
-    }
+    if (key.path == "loss.terms[].name") append(loss_keys());
+    if (key.path == "optimizer") append(optimizer_keys());
+    if (key.path == "optimizer.groups[].at") append(group_keys());
   }
   return keys;
 }

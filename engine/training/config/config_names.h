@@ -38,22 +38,6 @@ inline constexpr NamedChoice<Reduction> reductions[] = {
     {Reduction::sum, "sum"},
     {Reduction::batchmean, "batchmean"},
 };
-inline constexpr NamedChoice<OptimizerKind> optimizer_kinds[] = {
-    {OptimizerKind::sgd, "sgd"},         {OptimizerKind::adam, "adam"},
-    {OptimizerKind::adamw, "adamw"},     {OptimizerKind::lazy_adam, "lazy_adam"},
-    {OptimizerKind::adagrad, "adagrad"}, {OptimizerKind::rowwise_adagrad, "rowwise_adagrad"},
-    {OptimizerKind::ftrl, "ftrl"},       {OptimizerKind::group_ftrl, "group_ftrl"},
-    {OptimizerKind::lamb, "lamb"},
-};
-inline constexpr NamedChoice<FtrlForm> ftrl_forms[] = {
-    {FtrlForm::mcmahan, "mcmahan"},
-    {FtrlForm::tensorflow, "tensorflow"},
-    {FtrlForm::mindspore, "mindspore"},
-};
-inline constexpr NamedChoice<EpsilonForm> epsilon_forms[] = {
-    {EpsilonForm::pytorch, "pytorch"},
-    {EpsilonForm::onnx, "onnx"},
-};
 inline constexpr NamedChoice<ScheduleKind> schedule_kinds[] = {
     {ScheduleKind::constant, "constant"},
     {ScheduleKind::cosine, "cosine"},
@@ -79,13 +63,6 @@ constexpr std::span<const NamedChoice<StorageKind>> choices_of(StorageKind) {
   return storage_kinds;
 }
 constexpr std::span<const NamedChoice<Reduction>> choices_of(Reduction) { return reductions; }
-constexpr std::span<const NamedChoice<OptimizerKind>> choices_of(OptimizerKind) {
-  return optimizer_kinds;
-}
-constexpr std::span<const NamedChoice<EpsilonForm>> choices_of(EpsilonForm) {
-  return epsilon_forms;
-}
-constexpr std::span<const NamedChoice<FtrlForm>> choices_of(FtrlForm) { return ftrl_forms; }
 constexpr std::span<const NamedChoice<ScheduleKind>> choices_of(ScheduleKind) {
   return schedule_kinds;
 }

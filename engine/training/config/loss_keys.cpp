@@ -6,43 +6,10 @@
 
 #include "engine/graph/selector.h"
 #include "engine/losses/loss.h"
+#include "engine/training/config/option_keys.h"
 
 namespace tandem {
 namespace {
-
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts)
-    text += (text.empty() ? std::string() : std::string(separator)) + part;
-  return text;
-}
-
-/// A value of a key, and the kinds that have it so.
-struct Said {
-  std::string text;
-  std::vector<std::string> kinds;
-};
-void say(std::vector<Said>& all, std::string_view text, std::string_view kind) {
-  auto found = std::find_if(all.begin(), all.end(), [&](const Said& s) { return s.text == text; });
-  if (found == all.end()) found = all.insert(all.end(), {std::string(text), {}});
-  found->kinds.emplace_back(kind);
-}
-
-/// A key of some kinds, while they are gathered.
-struct Gathered {
-  std::string key;
-  unsigned type = 0;
-  double low = 1e300, high = -1e300;  // the widest range
-  std::string allowed, item_help;
-  std::vector<Said> helps, fallbacks;
-};
-
-Gathered& gathered(std::vector<Gathered>& all, std::string_view key) {
-  for (Gathered& known : all) {
-    if (known.key == key) return known;
-  }
-  return all.emplace_back(Gathered{.key = std::string(key)});
-}
 
 void gather(std::vector<Gathered>& all, std::string_view kind, const LossOptionInfo& option) {
   Gathered& key = gathered(all, option.key);
@@ -57,24 +24,6 @@ void gather(std::vector<Gathered>& all, std::string_view kind, const LossOptionI
 
 LossOptionInfo named_value(std::string_view key, std::string_view help) {
   return {.key = key, .type = string_value, .help = help};
-}
-
-std::string help_of(const Gathered& key) {
-  std::vector<std::string> parts;
-  for (const Said& help : key.helps)
-    parts.push_back(help.text + " (" + joined(help.kinds, ", ") + ")");
-  return joined(parts, "; ");
-}
-
-/// As KeyInfo::fallback, by kinds where they differ.
-std::string fallback_of(const Gathered& key) {
-  if (key.fallbacks.size() == 1) return key.fallbacks[0].text;
-  std::vector<std::string> parts;
-  for (const Said& fallback : key.fallbacks) {
-    const std::string text = fallback.text.empty() ? "none" : fallback.text;
-    parts.push_back(text + " for " + joined(fallback.kinds, ", "));
-  }
-  return "(" + joined(parts, "; ") + ")";
 }
 
 std::vector<KeyInfo> make_keys() {

@@ -1,5 +1,4 @@
 #include "engine/training/config/run_config.h"
-#include "engine/training/config/optimizer_options.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "engine/formats/paths.h"
 #include "engine/training/config/config_reader.h"
 #include "engine/training/config/loss_keys.h"
+#include "engine/training/config/optimizer_keys.h"
 
 namespace tandem {
 namespace {
@@ -131,64 +131,6 @@ void require_key(const TableReader& table, std::string_view key, const std::stri
   table.report(table.where(), key, "this key is missing: " + kind + " needs it", "string");
 }
 
-// Lays the keys of a table over options that hold the defaults of the kind, or another table's
-// values.
-void overlay_options(const TableReader& table, OptimizerOptions& to) {
-  table.read("lr", to.lr);
-  for (const OptionUse& use : option_uses) {
-    if (use.number != nullptr) table.read(use.key, to.*use.number);
-  }
-  table.read("nesterov", to.nesterov);
-  std::vector<double> betas;
-  table.read("betas", betas);
-  if (const ConfigValue* list = table.valid("betas")) {
-    const bool reported = std::any_of(list->items.begin(), list->items.end(),
-                                      [](const auto& item) { return item.kind == Kind::invalid; });
-    if (betas.size() == 2 && !reported) {
-      to.beta1 = betas[0];
-      to.beta2 = betas[1];
-    } else if (!reported && (moment_kinds & kinds(to.kind)) != 0) {
-      table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
-                   std::to_string(betas.size()));
-    }
-    refuse_keys(table, "a table that has betas", {"beta1", "beta2"});
-  }
-  table.read("beta1", to.beta1);
-  table.read("beta2", to.beta2);
-  table.read("epsilon", to.eps);
-  if (table.valid("eps")) refuse_keys(table, "a table that has eps", {"epsilon"});
-  table.read("epsilon_form", to.epsilon_form);
-  table.read("bias_correction", to.bias_correction);
-  table.read("dialect", to.dialect);
-  table.read("always_adapt", to.always_adapt);
-}
-
-/// `base`: the checked options that a group's lie over; what they have in common was reported
-/// there.
-void check_options(const TableReader& table, const OptimizerOptions& options,
-                   const OptimizerOptions* base = nullptr) {
-  const std::string kind(choice_name(options.kind));
-  for (const OptionUse& use : option_uses) {
-    if (!knows(options.kind, use)) refuse_keys(table, kind, {use.key});
-  }
-  if (options.kind == OptimizerKind::sgd) {
-    const bool inherited = base && base->kind == options.kind && base->nesterov &&
-                           base->momentum == options.momentum &&
-                           base->dampening == options.dampening;
-    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0) && !inherited) {
-      table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
-    }
-  } else if ((moment_kinds & kinds(options.kind)) != 0) {
-    const bool inherited = base && (moment_kinds & kinds(base->kind)) != 0 &&
-                           base->beta1 == options.beta1 && base->beta2 == options.beta2;
-    if ((options.beta1 >= 1 || options.beta2 >= 1) && !inherited) {
-      const ConfigValue* list = table.valid("betas");
-      table.report(list ? list->where : table.where(), "betas", "out of range", "below 1",
-                   toml_number(std::max(options.beta1, options.beta2)));
-    }
-  }
-}
-
 void read_schedule(const TableReader& root, const TableReader& table, ScheduleConfig& to) {
   if (!table.exists() || !table.valid("kind")) return;
   table.read("kind", to.kind);
@@ -218,34 +160,16 @@ void read_schedule(const TableReader& root, const TableReader& table, ScheduleCo
   }
 }
 
-// Defaults that depend on the kind, where the optimizer's table says nothing else.
-void fill_defaults(const TableReader& table, OptimizerOptions& to) {
-  if (!table.valid("weight_decay")) to.weight_decay = to.kind == OptimizerKind::adamw ? 0.01 : 0.0;
-  if (!table.valid("eps") && !table.valid("epsilon"))
-    to.eps = to.kind == OptimizerKind::adagrad ? 1e-10
-             : to.kind == OptimizerKind::lamb  ? 1e-6
-                                               : 1e-8;
-  if (!table.valid("initial_accumulator"))
-    to.initial_accumulator = (ftrl_kinds & kinds(to.kind)) != 0 ? 0.1 : 0.0;
-}
-
 void read_optimizer(const TableReader& root, OptimizerConfig& to) {
   const TableReader table = root.table("optimizer");
   if (!table.exists()) return;
   to.where = table.where();
-  table.read("kind", to.base.kind);
-  fill_defaults(table, to.base);
-  overlay_options(table, to.base);
-  check_options(table, to.base);
+  to.base = read_optimizer_options(table);
   for (const TableReader& rule : table.tables("groups")) {
     OptimizerGroup& group = to.groups.emplace_back();
     group.where = rule.where();
     rule.read("at", group.at);
-    group.options = to.base;
-    rule.read("kind", group.options.kind);
-    fill_defaults(table, group.options);
-    overlay_options(rule, group.options);
-    check_options(rule, group.options, &to.base);
+    group.options = read_group_options(table, rule, to.base);
   }
   read_schedule(root, table.table("schedule"), to.schedule);
   table.read("clip_norm", to.clip_norm);

@@ -4,7 +4,7 @@
 #include "engine/losses/loss.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/config/optimizer_options.h"
+#include "engine/training/config/optimizer_keys.h"
 
 namespace tandem {
 namespace {
@@ -161,36 +161,14 @@ void write_loss(TomlWriter& out, const LossConfig& config) {
   write_items(out, "terms", items);
 }
 
-std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOptions& options) {
-  std::vector<std::pair<std::string, std::string>> lines = {
-      {"kind", toml_string(choice_name(options.kind))}, {"lr", toml_number(options.lr)}};
-  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
-  for (const OptionUse& use : option_uses) {
-    if (use.number != nullptr && knows(options.kind, use))
-      lines.emplace_back(use.key, toml_number(options.*use.number));
-  }
-  if (options.kind == OptimizerKind::sgd) lines.emplace_back("nesterov", flag(options.nesterov));
-  if ((moment_kinds & kinds(options.kind)) != 0) {
-    lines.emplace_back("betas", numbers({options.beta1, options.beta2}));
-    if ((adam_kinds & kinds(options.kind)) != 0)
-      lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
-    lines.emplace_back("bias_correction", flag(options.bias_correction));
-  }
-  if ((lamb_kinds & kinds(options.kind)) != 0)
-    lines.emplace_back("always_adapt", flag(options.always_adapt));
-  if ((ftrl_kinds & kinds(options.kind)) != 0)
-    lines.emplace_back("dialect", toml_string(choice_name(options.dialect)));
-  return lines;
-}
-
 void write_optimizer(TomlWriter& out, const OptimizerConfig& config) {
   out.section("optimizer");
-  for (const auto& [key, value] : option_lines(config.base)) out.raw(key, value);
+  for (const auto& [key, value] : optimizer_lines(config.base)) out.raw(key, value);
   std::vector<std::string> items;
   for (const OptimizerGroup& group : config.groups) {
     Inline item;
     item.add("at", group.at);
-    for (const auto& [key, value] : option_lines(group.options)) item.raw(key, value);
+    for (const auto& [key, value] : optimizer_lines(group.options)) item.raw(key, value);
     items.push_back(item.finish());
   }
   write_items(out, "groups", items);
