@@ -1,5 +1,6 @@
 // Step times of a configuration, per operator and per queue, and of single kernels.
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 
@@ -13,6 +14,7 @@
 #include "api/output_file.h"
 #include "api/planned_step.h"
 #include "engine/formats/files.h"
+#include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
 #include "tandem/tandem.h"
@@ -121,7 +123,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   TableCounter tables;
   if (mixed) {
     engine.monitor->start_trace(trace_capacity(traced));
-    training.run_steps(profiled_steps, [](double) {}, StepPace::one_by_one);
+    training.run_steps(
+        profiled_steps, [](double) {}, StepPace::one_by_one);
     for (Device* device : devices) device->synchronize();
     // Counting in between would hold devices up: other steps tell of the ids.
     measured = profile_mixed(traced, *engine.monitor, profiles_of(model.placing()));
@@ -206,11 +209,10 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
 }
 
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double least_seconds) {
-  if ((kernel != "adamw" && kernel != "adam" && kernel != "lamb" && kernel != "sgd") ||
-      elements < 1) {
+  if (find_optimizer(kernel) == nullptr || elements < 1) {
     Diagnostic d;
     d.message = "there is no such kernel to bench";
-    d.expected = "adamw, adam, lamb or sgd, on at least 1 element";
+    d.expected = "a kind of optimizer, on at least 1 element";
     d.got = kernel + " on " + std::to_string(elements);
     throw Error(ErrorKind::usage, std::move(d));
   }
@@ -230,11 +232,7 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   const ValueId gradient_value = g.state(gradient);
   UpdateRequest request{
       .parameter = weight, .gradient = gradient_value, .lr = g.scalar(1e-3, DType::float32)};
-  request.options.kind = kernel == "sgd"    ? OptimizerKind::sgd
-                         : kernel == "adam" ? OptimizerKind::adam
-                         : kernel == "lamb" ? OptimizerKind::lamb
-                                            : OptimizerKind::adamw;
-  if (kernel == "adamw") request.options.weight_decay = 0.01;
+  request.options = OptimizerOptions(kernel);
   const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32),
                               g.scalar(0, DType::boolean)};
   Updates(g).add(request, scalars);
@@ -260,9 +258,11 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
     total += s;
   }
   const double median = quantile(seconds, 0.5);
-  const double bytes = static_cast<double>(elements) * (kernel == "sgd"    ? 12
-                                                        : kernel == "lamb" ? 40
-                                                                           : 28);
+  // The gradient is read, master and states are read and written; some kinds read these twice.
+  const UpdateChoice choice = choose_update(request.options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  const int arrays = 1 + std::popcount(kind.kept(choice.settings));
+  const double bytes = static_cast<double>(elements) * (4 + (kind.whole_tensor ? 12 : 8) * arrays);
   Report report;
   report.json = Json{{"kernel", kernel},
                      {"elements", elements},

@@ -8,7 +8,7 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/config/optimizer_options.h"
+#include "engine/training/config/optimizer_keys.h"
 
 namespace tandem::api {
 namespace {
@@ -182,15 +182,11 @@ bool session_honours(std::string_view pattern) {
                   [&](const KeyInfo& key) { return key.path == pattern; }))
     return true;
   // Options of optimizers are part of the graph that a Session runs, lists of them as well.
-  for (const std::string_view start : {"optimizer.groups[].", "optimizer."}) {
-    if (!pattern.starts_with(start)) continue;
-    std::string_view option = pattern.substr(start.size());
-    if (option.ends_with("[]")) option.remove_suffix(2);
-    return option == "kind" || option == "lr" ||
-           std::any_of(std::begin(option_uses), std::end(option_uses),
-                       [&](const OptionUse& use) { return use.key == option; });
-  }
-  return false;
+  const auto has = [&](const std::vector<KeyInfo>& options) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const KeyInfo& key) { return key.path == pattern; });
+  };
+  return has(optimizer_keys()) || has(group_keys());
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,

@@ -104,10 +104,11 @@ std::int64_t trained_row_bytes(const RunConfig& config, const State& table) {
   if (!is_trained(config, table)) return bytes;
   const UpdateChoice choice = choose_update(options_of(config, table));
   const UpdateKind& kind = *find_update_kind(choice.op);
-  if (!kind.uses_states(choice.settings)) return bytes;
   constexpr std::int64_t float_bytes = 4;
-  for (std::size_t k = 0; k < kind.states.size(); ++k)
-    bytes += float_bytes * element_count(kind.state_shape(k, row));
+  for (std::size_t k = 0; k < kind.states.size(); ++k) {
+    if (kind.keeps_state(k, choice.settings))
+      bytes += float_bytes * element_count(kind.state_shape(k, row));
+  }
   return bytes;
 }
 

@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/optimizers/settings.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {
@@ -167,22 +169,24 @@ void run(bool zipf, Isa isa, int threads) {
          [&] { segment_sum(deep, sums.data(), scratch.data(), isa, threads); });
   report("rows_sum_of_squares x80", positions * (columns * 4.0 + 4),
          [&] { rows_sum_of_squares(deep, scratch.data(), isa, threads); });
-  RowStep adam{.kind = RowOptimizer::adam};
-  adam.adam = adam_step<float>({}, 1e-3, 10, 1.0);
+  const auto step_of = [](const char* op, const Attributes& settings, double lr) {
+    return row_factors(op, settings).step(lr, 10, 1.0);
+  };
+  const RowStep adam = step_of("AdamUpdate", attributes_of(Adam::Settings{}), 1e-3);
   const RowTable deep_table{weights.data(), {first.data(), second.data()}, rows.data(), false};
-  report("update x80 lazy adam", update_rows_bytes(adam.kind, deep, positions),
+  report("update x80 lazy adam", update_rows_bytes(adam.layout, deep, positions),
          [&] { update_rows(adam, deep_table, deep, scratch.data(), isa, threads); });
-  RowStep rowwise{.kind = RowOptimizer::rowwise_adagrad};
-  rowwise.adagrad = adagrad_step<float>({}, 1e-2, 10, 1.0);
+  const RowStep rowwise =
+      step_of("RowwiseAdagradUpdate", attributes_of(RowwiseAdagrad::Settings{}), 1e-2);
   Array<float> row_sums(table_rows, 0.1f);
   const RowTable rowwise_table{weights.data(), {row_sums.data(), nullptr}, rows.data(), false};
-  report("update x80 rowwise adagrad", update_rows_bytes(rowwise.kind, deep, positions),
+  report("update x80 rowwise adagrad", update_rows_bytes(rowwise.layout, deep, positions),
          [&] { update_rows(rowwise, rowwise_table, deep, scratch.data(), isa, threads); });
   RowTable split_table = deep_table;
   split_table.weights = nullptr;
   split_table.tops = tops.data();
   split_table.tails = tails.data();
-  report("update x80 lazy adam, split", update_rows_bytes(adam.kind, deep, positions),
+  report("update x80 lazy adam, split", update_rows_bytes(adam.layout, deep, positions),
          [&] { update_rows(adam, split_table, deep, scratch.data(), isa, threads); });
 
   Array<float> wide(table_rows), n(table_rows, 0.1f), z(table_rows), wide_y(positions),
@@ -192,20 +196,20 @@ void run(bool zipf, Isa isa, int threads) {
          [&] { gather_rows(wide_lookup, isa, threads); });
   const GradientArray wide_array{wide_dy.data(), positions, 1};
   const RowGradients wide_gradients{&wide_array, 1, 1, false, offsets.data(), order.data(), count};
-  RowStep ftrl{.kind = RowOptimizer::ftrl};
-  ftrl.ftrl = ftrl_step<float>({.l1 = 1e-8, .l2 = 1e-8}, 5e-2, 1.0);
+  const RowStep ftrl =
+      step_of("FtrlUpdate", attributes_of(Ftrl::Settings{.l1 = 1e-8, .l2 = 1e-8}), 5e-2);
   const RowTable wide_table{wide.data(), {n.data(), z.data()}, rows.data(), false};
-  report("update x1 ftrl", update_rows_bytes(ftrl.kind, wide_gradients, positions),
+  report("update x1 ftrl", update_rows_bytes(ftrl.layout, wide_gradients, positions),
          [&] { update_rows(ftrl, wide_table, wide_gradients, scratch.data(), isa, threads); });
   RowTable split_wide = wide_table;
   split_wide.weights = nullptr;
   split_wide.tops = tops.data();
   split_wide.tails = tails.data();
-  report("update x1 ftrl, split", update_rows_bytes(ftrl.kind, wide_gradients, positions),
+  report("update x1 ftrl, split", update_rows_bytes(ftrl.layout, wide_gradients, positions),
          [&] { update_rows(ftrl, split_wide, wide_gradients, scratch.data(), isa, threads); });
   report("all of a step",
-         update_rows_bytes(adam.kind, deep, positions) +
-             update_rows_bytes(ftrl.kind, wide_gradients, positions) + index_bytes +
+         update_rows_bytes(adam.layout, deep, positions) +
+             update_rows_bytes(ftrl.layout, wide_gradients, positions) + index_bytes +
              positions * (columns * 4.0 + 20) + static_cast<double>(count) * (columns * 4.0 + 4),
          [&] {
            unique_rows(&id_array, 1, table_rows, groups, unique_scratch.data(), threads);

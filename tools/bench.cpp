@@ -18,7 +18,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->add_option("config", options->config, "The train.toml");
   command->add_option("overrides", options->bench.overrides, "Keys to set: batch_size=256");
   command->add_option("--kernel", options->kernel,
-                      "One kernel alone instead: adamw, adam, lamb, sgd");
+                      "The update of a kind of optimizer alone instead: adamw");
   command->add_option("--elements", options->elements, "Elements for --kernel")
       ->check(number_between(1, 1e12));
   command->add_option("--seconds", options->bench.seconds, "Time to measure for")

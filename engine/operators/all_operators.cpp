@@ -1,5 +1,6 @@
 // The list of all operators.
 #include "engine/operators/operators.h"
+#include "engine/operators/update.h"
 
 namespace tandem {
 
@@ -82,13 +83,7 @@ OperatorSet all_operators() {
   set.add(operators::attention_grad());
 
   // Updates
-  set.add(operators::sgd_update());
-  set.add(operators::adam_update());
-  set.add(operators::adagrad_update());
-  set.add(operators::rowwise_adagrad_update());
-  set.add(operators::ftrl_update());
-  set.add(operators::group_ftrl_update());
-  set.add(operators::lamb_update());
+  for (const UpdateKind& kind : update_kinds()) set.add(operators::update_operator(kind));
   set.add(operators::unique_indices());
   set.add(operators::split_ids());
   set.add(operators::gather_add());

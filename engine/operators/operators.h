@@ -80,14 +80,7 @@ Operator random_normal_like();
 Operator attention();
 Operator attention_grad();
 
-// Updates
-Operator sgd_update();
-Operator adam_update();
-Operator adagrad_update();
-Operator rowwise_adagrad_update();
-Operator ftrl_update();
-Operator group_ftrl_update();
-Operator lamb_update();
+// Updates; those of single parameters are in update.h
 Operator unique_indices();
 Operator split_ids();
 Operator gather_add();

@@ -9,15 +9,6 @@ namespace tandem::operators {
 inline constexpr const char* not_differentiable_update =
     "an optimizer's step comes after differentiation";
 
-/// The kinds; each in the file of its operator.
-UpdateKind sgd_kind();
-UpdateKind adam_kind();
-UpdateKind adagrad_kind();
-UpdateKind rowwise_adagrad_kind();
-UpdateKind ftrl_kind();
-UpdateKind group_ftrl_kind();
-UpdateKind lamb_kind();
-
 /// The operator for one parameter: (master, grad, states..., lr, step, scale, skip, weight?) ->
 /// (new_master, new states..., new_weight?); updates by row make no weight.
 Operator update_operator(const UpdateKind& kind);

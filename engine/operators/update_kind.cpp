@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "engine/graph/error.h"
 #include "engine/operators/update.h"
+#include "engine/optimizers/settings.h"
 
 namespace tandem {
 
@@ -13,12 +15,96 @@ Shape UpdateKind::state_shape(std::size_t k, const Shape& master) const {
   return states[k].by_row ? Shape{master[0]} : master;
 }
 
+namespace {
+
+std::string quoted(std::string_view choices) {
+  std::string text;
+  for (int i = 0; choice_at(choices, i) != choices.substr(choices.rfind('|') + 1); ++i)
+    text += (i > 0 ? ", \"" : "\"") + std::string(choice_at(choices, i)) + "\"";
+  return text + " or \"" + std::string(choices.substr(choices.rfind('|') + 1)) + "\"";
+}
+
+void require_number(const NodeView& view, const SettingInfo& info, double value) {
+  const auto [low, high, below] = info.range;
+  if (value >= low && value <= std::min(high, 1.7e308) && !(below && value >= high)) return;
+  const std::string name(info.attribute);
+  if (high == 1e300)
+    require_not_negative(view, name);
+  else if (!below)
+    require_between(view, name, low, high);
+  view.fail(name + " is out of range",
+            std::to_string(low) + " <= " + name + " < " + std::to_string(high),
+            std::to_string(value));
+}
+
+template <class Kind>
+void require_settings(const NodeView& view) {
+  auto settings = settings_of<typename Kind::Settings>(view.attributes());
+  each_setting(settings, [&](const SettingInfo& info, auto& x) {
+    using Member = std::remove_reference_t<decltype(x)>;
+    if (info.attribute.empty()) return;
+    if constexpr (std::same_as<Member, double>) {
+      require_number(view, info, x);
+    } else if constexpr (std::same_as<Member, bool>) {
+      require_flag(view, info.attribute);
+    } else if (x < 0) {
+      view.fail(std::string(info.attribute) + " is unknown", quoted(info.choices),
+                view.attributes().text(info.attribute));
+    }
+  });
+  const SettingsProblem problem = Kind::problem(settings);
+  if (problem.key != nullptr) view.fail(problem.message, problem.expected);
+}
+
+/// In the order of the kind's visit.
+template <class Settings>
+std::vector<AttributeSpec> specs_of(Settings defaults) {
+  std::vector<AttributeSpec> specs;
+  each_setting(defaults, [&](const SettingInfo& info, const auto& x) {
+    if (!info.attribute.empty())
+      specs.push_back({std::string(info.attribute), attribute_of(info, x)});
+  });
+  return specs;
+}
+
+template <class Kind>
+UpdateKind kind_of() {
+  using Settings = typename Kind::Settings;
+  UpdateKind kind;
+  kind.op = Kind::op;
+  kind.attributes = specs_of(Settings{});
+  unsigned always = all_states<Kind>;
+  for (const unsigned set : Kind::state_sets) always &= set;
+  for (std::size_t k = 0; k < static_cast<std::size_t>(state_count<Kind>); ++k) {
+    const auto& state = Kind::states[k];
+    kind.states.push_back({state.name, state.by_row, (always >> k & 1u) == 0, state.squares});
+  }
+  kind.require_settings = require_settings<Kind>;
+  kind.kept = [](const Attributes& a) { return kept_states<Kind>(settings_of<Settings>(a)); };
+  kind.keeps_still = [](const Attributes& a) {
+    return Kind::keeps_still(settings_of<Settings>(a));
+  };
+  kind.whole_row = Kind::whole_row;
+  kind.whole_tensor = Kind::whole_tensor;
+  kind.flops = Kind::flops;
+  return kind;
+}
+
+template <class... Kinds>
+std::vector<UpdateKind> kinds_of(OptimizerList<Kinds...>) {
+  return {kind_of<Kinds>()...};
+}
+
+}  // namespace
+
+void fail_update(std::string_view op, const char* what) {
+  Diagnostic d;
+  d.message = "internal error: " + std::string(op) + " " + what;
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
 const std::vector<UpdateKind>& update_kinds() {
-  static const std::vector<UpdateKind> kinds{
-      operators::sgd_kind(),     operators::adam_kind(),
-      operators::adagrad_kind(), operators::rowwise_adagrad_kind(),
-      operators::ftrl_kind(),    operators::group_ftrl_kind(),
-      operators::lamb_kind()};
+  static const std::vector<UpdateKind> kinds = kinds_of(Optimizers{});
   return kinds;
 }
 
@@ -100,9 +186,9 @@ void require_gradient(const NodeView& view, std::size_t grad, const TensorType& 
 
 void add_state_outputs(const NodeView& view, const UpdateKind& kind, const TensorType& master,
                        std::size_t first, std::vector<TensorType>& outputs) {
-  const bool used = kind.uses_states(view.attributes());
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
     const std::size_t input = first + k;
+    const bool used = kind.keeps_state(k, view.attributes());
     if (view.has_input(input) != used) {
       const std::string& name = kind.states[k].name;
       view.fail("settings and states do not fit",
@@ -162,7 +248,7 @@ Operator update_operator(const UpdateKind& kind) {
   for (const UpdateState& state : kind.states) {
     const int k = static_cast<int>(op.outputs.size());
     op.aliases.push_back({.output = k, .input = k + 1});
-    op.inputs.push_back({.name = state.name, .optional = kind.has_states != nullptr});
+    op.inputs.push_back({.name = state.name, .optional = state.optional});
     op.outputs.push_back({"new_" + state.name});
   }
   for (const char* scalar : {"lr", "step", "scale", "skip"}) op.inputs.push_back({scalar});

@@ -1,5 +1,5 @@
-// The kinds of optimizer steps, one value each: what the operator for one parameter, GroupedUpdate
-// and RowsUpdate know of them.
+// The kinds of optimizer steps, one value each, from the list of optimizers: what the operator for
+// one parameter, GroupedUpdate and RowsUpdate know of them.
 #pragma once
 
 #include <string>
@@ -12,21 +12,22 @@ namespace tandem {
 
 /// What an update keeps of a master between steps.
 struct UpdateState {
-  std::string name;      // "exp_avg"
-  bool by_row = false;   // of whole_row kinds: [rows] instead of the master's shape
-  bool squares = false;  // a sum or mean of squares: never negative, a step takes its root
+  std::string name;       // "exp_avg"
+  bool by_row = false;    // of whole_row kinds: [rows] instead of the master's shape
+  bool optional = false;  // some settings do without it
+  bool squares = false;   // a sum or mean of squares: never negative, a step takes its root
 };
 
 struct UpdateKind {
   std::string op;                         // the operator for one parameter: "AdamUpdate"
   std::vector<AttributeSpec> attributes;  // its settings
   std::vector<UpdateState> states;        // inputs after master and grad; the outputs are new_*
-  /// Throws through `fail` where settings are out of range.
+  /// Throws through `fail` where settings are out of range or do not fit together.
   void (*require_settings)(const NodeView& view) = nullptr;
-  /// Whether these settings keep the states at all; null: always.
-  bool (*has_states)(const Attributes& settings) = nullptr;
+  /// As bits: the states that these settings keep.
+  unsigned (*kept)(const Attributes& settings) = nullptr;
   /// Whether with these settings a gradient of zeros changes neither master nor states, so that
-  /// rows without a gradient may be left alone; null: never.
+  /// rows without a gradient may be left alone.
   bool (*keeps_still)(const Attributes& settings) = nullptr;
   /// What an element of a master [rows, ...] becomes depends on all of its row; the master needs
   /// two dimensions or more.
@@ -39,8 +40,8 @@ struct UpdateKind {
   bool elementwise() const { return !whole_row && !whole_tensor; }
   /// Of states[k].
   Shape state_shape(std::size_t k, const Shape& master) const;
-  bool uses_states(const Attributes& settings) const {
-    return has_states == nullptr || has_states(settings);
+  bool keeps_state(std::size_t k, const Attributes& settings) const {
+    return (kept(settings) >> k & 1u) != 0;
   }
 };
 

@@ -174,8 +174,7 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
 
 std::map<std::string, std::string> parameter_kinds(const RunConfig& config, const Graph& forward) {
   std::map<std::string, std::string> kinds;
-  for (const Chosen& c : ever_chosen(config, forward))
-    kinds[c.parameter.name] = choice_name(c.options.kind);
+  for (const Chosen& c : ever_chosen(config, forward)) kinds[c.parameter.name] = c.options.name();
   return kinds;
 }
 
@@ -185,7 +184,7 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
   std::vector<OtherKind> others;
   for (const Chosen& c : chosen) {
     const auto then = before.find(c.parameter.name);
-    if (then == before.end() || then->second == choice_name(c.options.kind)) continue;
+    if (then == before.end() || then->second == c.options.name()) continue;
     auto same = std::find_if(others.begin(), others.end(), [&](const OtherKind& other) {
       return other.first->kind_key == c.kind_key && other.before == then->second;
     });
@@ -204,7 +203,7 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
             "\" (optimizer.kind, or that of a group that covers " + them +
             "; lr and other numbers may change), or start a new run without --resume";
     d.expected = other.before;
-    d.got = choice_name(other.first->options.kind);
+    d.got = other.first->options.name();
     problems.push_back(std::move(d));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

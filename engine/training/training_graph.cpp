@@ -26,7 +26,7 @@ std::optional<Diagnostic> wrong_type(const Chosen& chosen, bool has_states) {
     return std::nullopt;
   const std::string& path = chosen.parameter.path;
   Diagnostic d = at(chosen.where, path,
-                    chosen.kind_key + " = \"" + std::string(choice_name(chosen.options.kind)) +
+                    chosen.kind_key + " = \"" + std::string(chosen.options.name()) +
                         "\" cannot update a parameter of this element type");
   d.fix =
       "write the model with this parameter in float32 (precision.compute makes products of 16 "
@@ -43,10 +43,10 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   const UpdateChoice choice = choose_update(chosen.options);
   const UpdateKind* kind = find_update_kind(choice.op);
   if (kind == nullptr) return std::nullopt;
-  if (auto problem = wrong_type(chosen, kind->uses_states(choice.settings))) return problem;
+  if (auto problem = wrong_type(chosen, kind->kept(choice.settings) != 0)) return problem;
   const TensorType& type = chosen.parameter.start.type();
   if (!kind->whole_row || type.rank() >= 2) return std::nullopt;
-  const std::string name = "\"" + std::string(choice_name(chosen.options.kind)) + "\"";
+  const std::string name = "\"" + std::string(chosen.options.name()) + "\"";
   Diagnostic d =
       at(chosen.where, chosen.parameter.path, chosen.kind_key + " = " + name + " works on rows");
   d.fix = "give it another kind, and " + name +
@@ -92,7 +92,7 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
       refuse_split_table(*split, chosen.parameter.path,
                          "a split table needs an optimizer that updates rows", kinds_of_rows(),
                          !rows ? "a gradient that is no sum of looked-up rows"
-                               : std::string(choice_name(chosen.options.kind)) + " of every row",
+                               : std::string(chosen.options.name()) + " of every row",
                          "give it such a group in optimizer.groups, or leave it out of storage");
     }
     return rows;

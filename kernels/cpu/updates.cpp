@@ -1,6 +1,7 @@
 // Updates of single elements and many of them as one GroupedUpdate; Accumulate, ClipScale and
 // LossScale.
 // An update is a stream of memory: one plain loop, cut into equal parts before it starts.
+#include <bit>
 #include <cmath>
 
 #include "engine/operators/grouped_update.h"
@@ -29,9 +30,6 @@ class ElementUpdate final : public PreparedKernel {
         functions_(vector_functions(r)),
         isa_(isa_of(*r.facts)),
         scalars_(first_scalar(*r.node)) {
-    const UpdateKind& kind = update_kind(*r.node);
-    if (kind.uses_states(r.attributes())) states_ = kind.states.size();
-    momentum_ = row_optimizer(kind.op) == RowOptimizer::sgd && states_ > 0;
     std::int64_t total = 0;
     for (std::int64_t i = 0; i < update_count(r); ++i) {
       starts_.push_back(total);
@@ -44,7 +42,7 @@ class ElementUpdate final : public PreparedKernel {
     narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
     starts_.push_back(total);
     // Master and states are read and written, the gradient is read.
-    const std::int64_t bytes = 12 + 8 * static_cast<std::int64_t>(states_);
+    const std::int64_t bytes = 12 + 8 * std::popcount(rule_.layout().kept);
     parts_ = parts_for(r.facts->threads, total * bytes, grain_bytes);
   }
 
@@ -89,18 +87,21 @@ class ElementUpdate final : public PreparedKernel {
   // The outputs begin as what was there before; in place nothing moves.
   void run_floats(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
                   const std::optional<RowStep>& step, const float* grad) const {
-    float* results[1 + most_states] = {};  // master, states
-    for (std::size_t k = 0; k <= states_; ++k) {
-      const void* before = a.inputs[group * sizes_.inputs + (k == 0 ? 0 : k + 1)];
-      results[k] = static_cast<float*>(a.outputs[group * sizes_.outputs + k]) + begin;
-      keep(static_cast<const float*>(before) + begin, results[k], n);
+    float* states[most_states] = {};
+    float* const master = result(a, group, 0, 0, begin, n);
+    for (std::size_t k = 0; k < most_states; ++k) {
+      if (rule_.layout().has(static_cast<int>(k)))
+        states[k] = result(a, group, 2 + k, 1 + k, begin, n);
     }
-    if (!step) return;
-    if (momentum_) {
-      functions_.sgd_momentum(step->sgd, results[0], grad, results[1], results[0], results[1], n);
-    } else {
-      update_elements(*step, results[0], results + 1, grad, n, isa_);
-    }
+    if (step) update_elements(*step, master, states, grad, n, isa_);
+  }
+
+  float* result(const KernelArguments& a, std::size_t group, std::size_t input, std::size_t output,
+                std::int64_t begin, std::int64_t n) const {
+    const auto* before = static_cast<const float*>(a.inputs[group * sizes_.inputs + input]) + begin;
+    float* const to = static_cast<float*>(a.outputs[group * sizes_.outputs + output]) + begin;
+    keep(before, to, n);
+    return to;
   }
 
   void keep(const float* from, float* to, std::int64_t n) const {
@@ -111,8 +112,7 @@ class ElementUpdate final : public PreparedKernel {
   static constexpr std::int64_t tile = 1024;
 
   RowRule rule_;
-  std::size_t states_ = 0;
-  bool momentum_ = false, half_grad_ = false;
+  bool half_grad_ = false;
   UpdateGroup sizes_;
   const VectorFunctions& functions_;
   Isa isa_;
@@ -126,7 +126,7 @@ class ElementUpdate final : public PreparedKernel {
 std::optional<std::string> refuse_update(const KernelRequest& r) {
   const UpdateKind& kind = update_kind(*r.node);
   if (!kind.elementwise()) return "updates of kind " + kind.op;
-  return refuse_update_operands(r, kind.uses_states(r.attributes()));
+  return refuse_update_operands(r);
 }
 
 Kernel update_kernel(std::string name, std::string op) {
@@ -194,7 +194,8 @@ std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
 
 }  // namespace
 
-std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool has_states) {
+std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
+  const UpdateKind& kind = update_kind(*r.node);
   const std::size_t scalars = first_scalar(*r.node);
   const UpdateGroup sizes = update_group(*r.node);
   for (std::size_t i = 0; i < scalars; ++i) {
@@ -211,18 +212,20 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool h
   for (std::size_t i : {scalars, scalars + 2}) {
     if (r.inputs[i].type.dtype != DType::float32) return "scalars that are not float32";
   }
-  for (const Operand& y : r.outputs) {
-    // An absent momentum buffer has an empty output, which nobody reads.
-    if (!y.present && has_states) return "a result that nobody reads";
+  for (std::size_t i = 0; i < r.outputs.size(); ++i) {
+    // A state that the settings do without has an empty output, which nobody reads.
+    const std::size_t k = i % sizes.outputs;
+    const bool made = k == 0 || (k < sizes.results && kind.keeps_state(k - 1, r.attributes()));
+    if (!r.outputs[i].present && made) return "a result that nobody reads";
   }
   return std::nullopt;
 }
 
-std::string update_kernel_name(const UpdateKind& kind) {
-  std::string name = "cpu.";
+std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix) {
+  std::string name = "cpu." + prefix;
   for (const char c : kind.op) {
     const bool capital = c >= 'A' && c <= 'Z';
-    if (capital && name.back() != '.') name += '_';
+    if (capital && name.back() != '.' && name.back() != '_') name += '_';
     name += capital ? static_cast<char>(c - 'A' + 'a') : c;
   }
   return name;

@@ -10,10 +10,10 @@
 namespace tandem {
 
 /// A reason where the operands of an update, or of many grouped, are not what vector code takes:
-/// float32, gradients of one type, which may be of 16 bits. `has_states`: all results are wanted.
-std::optional<std::string> refuse_update_operands(const KernelRequest& r, bool has_states);
+/// float32, gradients of one type, which may be of 16 bits, and all results wanted.
+std::optional<std::string> refuse_update_operands(const KernelRequest& r);
 
-/// "cpu.adam_update": the name of a kernel for one parameter.
-std::string update_kernel_name(const UpdateKind& kind);
+/// "cpu.adam_update": the name of a kernel for one parameter; with a prefix "cpu.grouped_…".
+std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix = "");
 
 }  // namespace tandem

@@ -6,8 +6,6 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa.h"
-#include "kernels/shared/lamb.h"
-#include "kernels/shared/optimizer.h"
 
 namespace tandem {
 
@@ -132,18 +130,6 @@ struct VectorFunctions {
   void (*score_grad)(const float* p, float* dp, float delta, float factor, std::int64_t n);
   float (*dot)(const float* a, const float* b, std::int64_t n);
   void (*scale)(float* x, float factor, std::int64_t n);
-
-  // Optimizers, in place or not; those of one element-wise pass are update_elements in rows/rows.h.
-  void (*sgd_momentum)(const SgdStep<float>& step, const float* master, const float* grad,
-                       const float* buffer, float* new_master, float* new_buffer, std::int64_t n);
-  /// The first walk of LAMB; squares[0] += those of master, squares[1] += those of the direction.
-  void (*lamb_moments)(const LambStep<float>& step, const float* master, const float* grad,
-                       const float* exp_avg, const float* exp_avg_sq, float* new_exp_avg,
-                       float* new_exp_avg_sq, std::int64_t n, double* squares);
-  /// The second: new_master = master - rate direction, from the new moments.
-  void (*lamb_apply)(const LambStep<float>& step, float rate, const float* master,
-                     const float* exp_avg, const float* exp_avg_sq, float* new_master,
-                     std::int64_t n);
 
   /// bfloat16 to float, and to the nearest bfloat16, ties to even.
   void (*widen)(const std::uint16_t* x, float* y, std::int64_t n);

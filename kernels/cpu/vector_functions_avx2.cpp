@@ -26,7 +26,7 @@ TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm256_sqrt_ps(x)); }
 #include "kernels/cpu/tile_functions.inl"
 #include "kernels/cpu/row_functions.inl"
 #include "kernels/cpu/channel_functions.inl"
-#include "kernels/cpu/update_functions.inl"
+#include "kernels/cpu/dropout_functions.inl"
 #include "kernels/cpu/vector_table.inl"
 // clang-format on
 

@@ -7,7 +7,6 @@
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/update_support.h"
 #include "kernels/shared/scalar.h"
-#include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
 namespace {
@@ -51,26 +50,33 @@ struct Gradients {
 
 /// Replaces a row of the master and its states, which are as long, or one element where a state is
 /// by row.
-template <class Rule, class T>
-void update_row(const typename Rule::Step& step, T* w, const T* grad, T** states,
+template <class R, class T>
+void update_row(const typename R::Step& step, T* w, const T* grad, T** states,
                 std::int64_t columns) {
   const auto with_states = [&](std::int64_t c, auto f) {
     T own[most_states] = {};
-    for (int k = 0; k < Rule::states; ++k) own[k] = states[k][c];
+    for (int k = 0; k < R::states; ++k) {
+      if (R::has(k)) own[k] = states[k][c];
+    }
     const T result = f(own);
-    for (int k = 0; k < Rule::states; ++k) states[k][c] = own[k];
+    for (int k = 0; k < R::states; ++k) {
+      if (R::has(k)) states[k][c] = own[k];
+    }
     return result;
   };
-  if constexpr (Rule::whole_row) {
+  using Kind = typename R::Kind;
+  if constexpr (R::whole_row) {
     T sum = 0, none = 0;
     for (std::int64_t c = 0; c < columns; ++c)
-      sum += with_states(c, [&](T* own) { return Rule::first(step, w[c], grad[c], own); });
-    const T factor = Rule::factor(step, sum, T(columns), Rule::has_row_state ? states[0][0] : none);
+      sum += with_states(c, [&](T* own) { return Kind::first(step, w[c], grad[c], own); });
+    const T factor =
+        Kind::factor(step, sum, T(columns),
+                     R::row_state < 0 ? none : states[R::row_state < 0 ? 0 : R::row_state][0]);
     for (std::int64_t c = 0; c < columns; ++c)
-      w[c] = with_states(c, [&](T* own) { return Rule::last(step, w[c], grad[c], own, factor); });
+      w[c] = with_states(c, [&](T* own) { return Kind::last(step, w[c], grad[c], own, factor); });
   } else {
     for (std::int64_t c = 0; c < columns; ++c)
-      w[c] = with_states(c, [&](T* own) { return Rule::element(step, w[c], grad[c], own); });
+      w[c] = with_states(c, [&](T* own) { return R::element(step, w[c], grad[c], own); });
   }
 }
 
@@ -89,9 +95,10 @@ struct RowTensors {
     rows = shape.empty() ? 1 : shape[0];
     columns = r.inputs[0].type.elements() / std::max<std::int64_t>(rows, 1);
     bytes.push_back(r.inputs[0].type.bytes());
-    for (std::size_t k = 0; k < states.size() && r.is_present(first_state + k); ++k, ++count) {
+    for (std::size_t k = 0; k < states.size(); ++k, ++count) {
+      const bool kept = r.is_present(first_state + k);
       state_columns[k] = states[k].by_row ? 1 : columns;
-      bytes.push_back(r.inputs[first_state + k].type.bytes());
+      bytes.push_back(kept ? r.inputs[first_state + k].type.bytes() : 0);
     }
   }
 
@@ -99,29 +106,29 @@ struct RowTensors {
   void begin(const KernelArguments& a, std::size_t first_state) const {
     for (std::size_t k = 0; k < count; ++k) {
       const void* before = a.inputs[k == 0 ? 0 : first_state + k - 1];
-      if (before != a.outputs[k]) std::memcpy(a.outputs[k], before, bytes[k]);
+      if (before != a.outputs[k] && bytes[k] > 0) std::memcpy(a.outputs[k], before, bytes[k]);
     }
     if (tail > 0 && a.inputs[tail] != a.outputs[tail])
       std::memcpy(a.outputs[tail], a.inputs[tail], bytes[0]);
   }
 
   /// `whole` has room for a row of a split master.
-  template <class Rule, class T>
-  void update(const KernelArguments& a, const typename Rule::Step& step, std::int64_t row,
+  template <class R, class T>
+  void update(const KernelArguments& a, const typename R::Step& step, std::int64_t row,
               const T* grad, T* whole = nullptr) const {
     T* states[most_states] = {};
     for (std::size_t k = 1; k < count; ++k) {
-      states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns[k - 1];
+      if (bytes[k] > 0) states[k - 1] = static_cast<T*>(a.outputs[k]) + row * state_columns[k - 1];
     }
     if (tail == 0) {
-      update_row<Rule>(step, static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
+      update_row<R>(step, static_cast<T*>(a.outputs[0]) + row * columns, grad, states, columns);
       return;
     }
     auto* tops = static_cast<std::uint16_t*>(a.outputs[0]) + row * columns;
     auto* tails = static_cast<std::int16_t*>(a.outputs[tail]) + row * columns;
     for (std::int64_t c = 0; c < columns; ++c)
       whole[c] = static_cast<T>(join_float(tops[c], tails[c]));
-    update_row<Rule>(step, whole, grad, states, columns);
+    update_row<R>(step, whole, grad, states, columns);
     for (std::int64_t c = 0; c < columns; ++c) {
       const SplitFloat halves = split_float(static_cast<float>(whole[c]));
       tops[c] = halves.top;
@@ -139,33 +146,37 @@ std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, T) {
   const Scalars scalars(r, at.scalars());
   const bool lazy = r.attributes().flag("lazy");
   const auto bytes = 2 * static_cast<std::size_t>(tensors.columns) * sizeof(T);
-  return with_rule<T>(update_kind(*r.node).op, r.attributes(), [&](auto rule) {
-    return prepared(
-        [=](const KernelArguments& a) {
-          tensors.begin(a, 1);
-          if (scalars.skipped(a)) return;
-          const auto step = scalars.step_of(a, rule);
-          T *grad = static_cast<T*>(a.workspace), *whole = grad + tensors.columns;
-          const auto* unique = static_cast<const std::int64_t*>(a.inputs[at.unique()]);
-          const auto* order = static_cast<const std::int32_t*>(a.inputs[at.order()]);
-          const auto* offsets = static_cast<const std::int32_t*>(a.inputs[at.offsets()]);
-          const std::int32_t count = *static_cast<const std::int32_t*>(a.inputs[at.count()]);
-          std::int64_t row = 0;
-          for (std::int32_t u = 0; u <= count; ++u) {
-            const std::int64_t stop = u < count ? unique[u] : tensors.rows;
-            std::fill(grad, grad + tensors.columns, T(0));
-            for (; !lazy && row < stop; ++row)
-              tensors.update<decltype(rule)>(a, step, row, grad, whole);
-            if (u == count) break;
-            for (std::int64_t c = 0; c < tensors.columns; ++c) {
-              grad[c] = gradients.sum<T>(a, order, offsets[u], offsets[u + 1], c);
+  const auto prepare = [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
+    using R = std::decay_t<decltype(rule)>;
+    if constexpr (R::whole_tensor) {
+      fail_update(R::Kind::op, "has no rule for rows");
+    } else
+      return prepared(
+          [=](const KernelArguments& a) {
+            tensors.begin(a, 1);
+            if (scalars.skipped(a, rule)) return;
+            const auto step = scalars.step_of(a, rule);
+            T *grad = static_cast<T*>(a.workspace), *whole = grad + tensors.columns;
+            const auto* unique = static_cast<const std::int64_t*>(a.inputs[at.unique()]);
+            const auto* order = static_cast<const std::int32_t*>(a.inputs[at.order()]);
+            const auto* offsets = static_cast<const std::int32_t*>(a.inputs[at.offsets()]);
+            const std::int32_t count = *static_cast<const std::int32_t*>(a.inputs[at.count()]);
+            std::int64_t row = 0;
+            for (std::int32_t u = 0; u <= count; ++u) {
+              const std::int64_t stop = u < count ? unique[u] : tensors.rows;
+              std::fill(grad, grad + tensors.columns, T(0));
+              for (; !lazy && row < stop; ++row) tensors.update<R>(a, step, row, grad, whole);
+              if (u == count) break;
+              for (std::int64_t c = 0; c < tensors.columns; ++c) {
+                grad[c] = gradients.sum<T>(a, order, offsets[u], offsets[u + 1], c);
+              }
+              tensors.update<R>(a, step, stop, grad, whole);
+              row = stop + 1;
             }
-            tensors.update<decltype(rule)>(a, step, stop, grad, whole);
-            row = stop + 1;
-          }
-        },
-        bytes);
-  });
+          },
+          bytes);
+  };
+  return with_rule<T>(update_kind(*r.node).op, r.attributes(), prepare);
 }
 
 /// An update by rows whose gradient is dense.
@@ -176,22 +187,27 @@ std::unique_ptr<PreparedKernel> dense_rows_update(const KernelRequest& r, T) {
   const Scalars scalars(r, 2 + kind.states.size());
   const Reader gradient(r.inputs[1]);
   const auto bytes = static_cast<std::size_t>(tensors.columns) * sizeof(T);
-  return with_rule<T>(kind.op, r.attributes(), [&](auto rule) {
-    return prepared(
-        [=](const KernelArguments& a) {
-          tensors.begin(a, 2);
-          if (scalars.skipped(a)) return;
-          const auto step = scalars.step_of(a, rule);
-          T* grad = static_cast<T*>(a.workspace);
-          for (std::int64_t row = 0; row < tensors.rows; ++row) {
-            for (std::int64_t c = 0; c < tensors.columns; ++c) {
-              grad[c] = static_cast<T>(gradient.number(a.inputs[1], row * tensors.columns + c));
+  const auto prepare = [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
+    using R = std::decay_t<decltype(rule)>;
+    if constexpr (!R::whole_row) {
+      fail_update(R::Kind::op, "has no rule for rows");
+    } else
+      return prepared(
+          [=](const KernelArguments& a) {
+            tensors.begin(a, 2);
+            if (scalars.skipped(a, rule)) return;
+            const auto step = scalars.step_of(a, rule);
+            T* grad = static_cast<T*>(a.workspace);
+            for (std::int64_t row = 0; row < tensors.rows; ++row) {
+              for (std::int64_t c = 0; c < tensors.columns; ++c) {
+                grad[c] = static_cast<T>(gradient.number(a.inputs[1], row * tensors.columns + c));
+              }
+              tensors.update<R>(a, step, row, grad);
             }
-            tensors.update<decltype(rule)>(a, step, row, grad);
-          }
-        },
-        bytes);
-  });
+          },
+          bytes);
+  };
+  return with_rule<T>(kind.op, r.attributes(), prepare);
 }
 
 template <class T>

@@ -1,5 +1,5 @@
 // The updates of single parameters, GroupedUpdate, ClipScale, LossScale and Accumulate; the
-// formulas are those of kernels/shared.
+// formulas are those of engine/optimizers.
 #include <cmath>
 
 #include "engine/graph/half.h"
@@ -7,33 +7,34 @@
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/update_support.h"
-#include "kernels/shared/lamb.h"
 #include "kernels/shared/loss_scale.h"
-#include "kernels/shared/update_rules.h"
 
 namespace tandem::reference {
 namespace {
 
-/// The operands of one update: `states` inputs follow master and gradient, as many outputs the new
-/// master.
+/// The operands of one update: states follow master and gradient, and their new ones the new
+/// master; some may be absent.
 struct Tensors {
   Places master, new_master;
   Reader grad;
-  std::vector<Places> states, new_states;
+  std::vector<std::optional<Places>> states, new_states;
   std::optional<Places> weight;  // the new master in another type
   DType weight_type = DType::float32;
   std::size_t input, output, weight_output = 0;
 
   Tensors(const KernelRequest& r, std::size_t first_input, std::size_t first_output,
-          std::size_t state_count, const UpdateGroup& sizes)
+          const UpdateGroup& sizes)
       : master(r.inputs[first_input]),
         new_master(r.outputs[first_output]),
         grad(r.inputs[first_input + 1]),
         input(first_input),
         output(first_output) {
-    for (std::size_t k = 0; k < state_count; ++k) {
-      states.emplace_back(r.inputs[first_input + 2 + k]);
-      new_states.emplace_back(r.outputs[first_output + 1 + k]);
+    for (std::size_t k = 0; k + 2 < sizes.tensors; ++k) {
+      states.emplace_back();
+      new_states.emplace_back();
+      if (!r.is_present(first_input + 2 + k)) continue;
+      states.back().emplace(r.inputs[first_input + 2 + k]);
+      new_states.back().emplace(r.outputs[first_output + 1 + k]);
     }
     if (!sizes.weight) return;
     weight_output = first_output + sizes.results;
@@ -48,13 +49,14 @@ struct Tensors {
     for (std::int64_t i = 0; i < master.count(); ++i) {
       T state[most_states] = {};
       for (std::size_t k = 0; k < states.size(); ++k) {
-        state[k] = static_cast<const T*>(a.inputs[input + 2 + k])[states[k](i)];
+        if (states[k]) state[k] = static_cast<const T*>(a.inputs[input + 2 + k])[(*states[k])(i)];
       }
       const T old = static_cast<const T*>(a.inputs[input])[master(i)];
       const T grad_i = static_cast<T>(grad.number(a.inputs[input + 1], i));
       put_master(a, i, f(old, grad_i, state));
-      for (std::size_t k = 0; k < states.size(); ++k)
-        put(a, output + 1 + k, new_states[k], i, state[k]);
+      for (std::size_t k = 0; k < states.size(); ++k) {
+        if (new_states[k]) put(a, output + 1 + k, *new_states[k], i, state[k]);
+      }
     }
   }
   /// The same of masters alone: f(i, master).
@@ -90,69 +92,67 @@ std::vector<Tensors> groups_of(const KernelRequest& r, std::int64_t count) {
   std::vector<Tensors> groups;
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
     const std::size_t first = i * sizes.inputs;
-    const bool has_states = r.is_present(first + 2);
-    groups.emplace_back(r, first, i * sizes.outputs, has_states ? sizes.tensors - 2 : 0, sizes);
+    groups.emplace_back(r, first, i * sizes.outputs, sizes);
   }
   return groups;
 }
 
-/// The whole tensor's directions lie in the workspace until their norm is known.
-template <class T>
-std::unique_ptr<PreparedKernel> lamb_updates(const KernelRequest& r, std::int64_t count) {
-  const std::vector<Tensors> groups = groups_of(r, count);
-  const Scalars scalars(r, first_scalar(*r.node));
+/// Updates of whole tensors: new states lie in the workspace until the sums are known.
+template <class R>
+std::unique_ptr<PreparedKernel> tensor_updates(const std::vector<Tensors>& groups,
+                                               const Scalars& scalars, const R& rule) {
+  using T = typename R::Number;
   std::int64_t most = 0;
   for (const Tensors& group : groups) most = std::max(most, group.master.count());
   return prepared(
-      [=, settings = lamb_settings(r.attributes())](const KernelArguments& a) {
-        T* const directions = static_cast<T*>(a.workspace);
+      [=](const KernelArguments& a) {
+        T* const kept = static_cast<T*>(a.workspace);
         for (const Tensors& group : groups) {
-          if (scalars.skipped(a)) {
+          if (scalars.skipped(a, rule)) {
             group.keep<T>(a);
             continue;
           }
-          double lr = 0, master_squares = 0, direction_squares = 0;
-          const auto step = scalars.with(a, [&](double rate, std::int64_t number, double scale) {
-            lr = rate;
-            return lamb_step<T>(settings, number, scale);
-          });
-          T* direction = directions;
+          const auto step = scalars.step_of(a, rule);
+          double sums[R::Kind::terms] = {};
+          T* next = kept;
           group.update<T>(a, [&](T master, T grad, T* states) {
-            lamb_moments(step, grad, states[0], states[1]);
-            const T u = lamb_direction(step, master, states[0], states[1]);
-            master_squares += static_cast<double>(master) * static_cast<double>(master);
-            direction_squares += static_cast<double>(u) * static_cast<double>(u);
-            *direction++ = u;
+            T terms[R::Kind::terms];
+            R::Kind::first(step, master, grad, states, terms);
+            for (int k = 0; k < R::Kind::terms; ++k)
+              sums[k] += static_cast<double>(terms[k]) * static_cast<double>(terms[k]);
+            next = std::copy_n(states, R::states, next);
             return master;
           });
-          const T rate = static_cast<T>(lamb_rate(settings, lr, master_squares, direction_squares));
-          group.update_masters<T>(
-              a, [&](std::int64_t i, T master) { return master - rate * directions[i]; });
+          const T factor = static_cast<T>(R::Kind::factor(rule.settings, scalars.rate(a), sums));
+          group.update_masters<T>(a, [&](std::int64_t i, T master) {
+            return R::Kind::last(step, master, kept + i * R::states, factor);
+          });
         }
       },
-      static_cast<std::size_t>(most) * sizeof(T));
+      static_cast<std::size_t>(most) * R::states * sizeof(T));
 }
 
 /// `count` updates of one kind whose tensors lie one group after the other.
 template <class T>
 std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t count) {
-  if (update_kind(*r.node).whole_tensor) return lamb_updates<T>(r, count);
   const std::vector<Tensors> groups = groups_of(r, count);
   const Scalars scalars(r, first_scalar(*r.node));
   const std::string& op = update_kind(*r.node).op;
-  const auto prepare = [&](auto rule) -> std::unique_ptr<PreparedKernel> {
-    using Rule = decltype(rule);
-    if constexpr (Rule::whole_row) {
+  const auto prepare = [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
+    using R = std::decay_t<decltype(rule)>;
+    if constexpr (R::whole_row) {
       fail_update(op, "has no rule for single elements");
+    } else if constexpr (R::whole_tensor) {
+      return tensor_updates(groups, scalars, rule);
     } else {
       return prepared([=](const KernelArguments& a) {
         const auto step = scalars.step_of(a, rule);
         for (const Tensors& group : groups) {
-          if (scalars.skipped(a)) {
+          if (scalars.skipped(a, rule)) {
             group.keep<T>(a);
           } else {
             group.update<T>(a, [&](T master, T grad, T* states) {
-              return Rule::element(step, master, grad, states);
+              return R::element(step, master, grad, states);
             });
           }
         }

@@ -11,6 +11,7 @@
 #include "engine/operators/rows.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tests/harness/instruction_sets.h"
+#include "tests/kernels/plain_sgd.h"
 
 namespace tandem::testing {
 namespace {
@@ -282,8 +283,7 @@ TEST(AbsentRows, HaveNoGradient) {
         }
         EXPECT_DOUBLE_EQ(rows_sum_of_squares(g, scratch, isa, 2), squares);
         Floats table(expected.size(), 0.25f);
-        RowStep step{.kind = RowOptimizer::sgd};
-        step.sgd = sgd_step<float>({}, 1.0, 1, 1.0);
+        const RowStep step = plain_sgd(1.0);
         RowTable target;
         target.weights = table.data();
         target.rows = groups.rows.data();

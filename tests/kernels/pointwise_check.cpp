@@ -17,7 +17,7 @@ KernelList pointwise_kernels() {
   add_elementwise_kernels(list);
   add_network_kernels(list);
   add_update_kernels(list);
-  add_lamb_kernels(list);
+  add_tensor_update_kernels(list);
   return list;
 }
 

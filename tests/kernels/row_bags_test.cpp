@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/rows/rows.h"
 #include "tests/harness/instruction_sets.h"
+#include "tests/kernels/plain_sgd.h"
 
 namespace tandem::testing {
 namespace {
@@ -104,8 +105,7 @@ TEST(RowBags, GradientsOfBags) {
         ASSERT_EQ(0, std::memcmp(sums.data(), again.data(), sums.size() * 4));
         double squares = 0;
         Floats table(static_cast<std::size_t>(table_rows * columns), 1.0f);
-        RowStep step{.kind = RowOptimizer::sgd};
-        step.sgd = sgd_step<float>({}, 0.1, 1, 1.0);
+        const RowStep step = plain_sgd(0.1);
         update_rows(step, {table.data(), {}, look_ups.rows.data(), true}, g, scratch, isa, 2);
         for (std::size_t i = 0; i < look_ups.rows.size(); ++i) {
           const auto row = static_cast<std::size_t>(look_ups.rows[i]);

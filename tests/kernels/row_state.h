@@ -9,15 +9,14 @@
 
 namespace tandem::testing {
 
-/// As many numbers as layout_of says, then NaNs, as many as if each state were as long as the
+/// As many numbers as the layout says, then NaNs, as many as if each state were as long as the
 /// table: what reads them makes weights of NaN, what writes into them is seen.
 class RowState {
  public:
   /// State k of a table.
-  RowState(RowOptimizer kind, int k, std::int64_t rows, std::int64_t columns, float start)
+  RowState(const RowLayout& layout, int k, std::int64_t rows, std::int64_t columns, float start)
       : numbers_(static_cast<std::size_t>(rows * columns) + 16, trap) {
-    const RowLayout layout = layout_of(kind);
-    if (k >= layout.states) return;
+    if (!layout.has(k)) return;
     size_ = static_cast<std::size_t>(rows * layout.state_columns(k, columns));
     for (std::size_t i = 0; i < size_; ++i) numbers_[i] = start;
   }

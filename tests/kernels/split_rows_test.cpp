@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -12,9 +13,10 @@
 
 #include "engine/graph/half.h"
 #include "engine/graph/split_float.h"
+#include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/rows/rows.h"
-#include "kernels/shared/update_rules.h"
 #include "tests/harness/instruction_sets.h"
+#include "tests/harness/update_settings.h"
 #include "tests/kernels/row_state.h"
 
 namespace tandem::testing {
@@ -161,43 +163,16 @@ TEST(SplitRows, SumsOfRowsAreThoseOfWidenedRows) {
 
 struct Kind {
   std::string name;
-  RowOptimizer kind;
-  std::function<RowStep(int step)> step;  // from 1
+  RowFactors factors;
 };
 
 std::vector<Kind> kinds() {
-  constexpr double lr = 0.05, scale = 0.5;
-  const auto make = [](std::string name, RowOptimizer kind, auto fill) {
-    return Kind{std::move(name), kind, [kind, fill](int step) {
-                  RowStep s{.kind = kind};
-                  fill(s, step);
-                  return s;
-                }};
-  };
-  const auto ftrl = [=](FtrlSettings settings) {
-    return [=](RowStep& s, int) { s.ftrl = ftrl_step<float>(settings, lr, scale); };
-  };
-  return {
-      make("sgd", RowOptimizer::sgd,
-           [=](RowStep& s, int t) {
-             s.sgd = sgd_step<float>({.weight_decay = 0.01}, lr, t, scale);
-           }),
-      make("adam", RowOptimizer::adam,
-           [=](RowStep& s, int t) {
-             s.adam = adam_step<float>({.weight_decay = 0.01}, lr, t, scale);
-           }),
-      make("adagrad", RowOptimizer::adagrad,
-           [=](RowStep& s, int t) {
-             s.adagrad = adagrad_step<float>({.lr_decay = 0.1}, lr, t, scale);
-           }),
-      make("rowwise_adagrad", RowOptimizer::rowwise_adagrad,
-           [=](RowStep& s, int t) {
-             s.adagrad = adagrad_step<float>({.weight_decay = 0.02}, lr, t, scale);
-           }),
-      make("ftrl", RowOptimizer::ftrl, ftrl({.l1 = 0.1, .l2 = 0.2, .beta = 1})),
-      make("ftrl with a power", RowOptimizer::ftrl, ftrl({.l1 = 0.05, .lr_power = -0.7})),
-      make("group_ftrl", RowOptimizer::group_ftrl, ftrl({.l1 = 0.05, .l2 = 0.1, .l21 = 0.3})),
-  };
+  std::vector<Kind> all;
+  for (const UpdateSettings& tried : settings_to_try()) {
+    if (!find_update_kind(tried.op)->whole_tensor)
+      all.push_back({tried.name, row_factors(tried.op, tried.settings)});
+  }
+  return all;
 }
 
 /// Ids of a batch grouped by row.
@@ -219,15 +194,6 @@ struct Groups {
   std::vector<std::int32_t> offsets, order;
 };
 
-TEST(SplitRows, EveryKindIsTested) {
-  const std::vector<Kind> all = kinds();
-  for (const RowOptimizerOp& known : row_optimizer_ops) {
-    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kind& kind) {
-      return kind.kind == known.kind;
-    })) << known.op;
-  }
-}
-
 TEST(SplitRows, UpdatesAreThoseOfFloat32) {
   for (const Kind& kind : kinds()) {
     for (const Isa isa : instruction_sets()) {
@@ -237,9 +203,11 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
         const auto size = static_cast<std::size_t>(table_rows * columns);
         const Floats start = normal_floats(size, 7);
         Floats w = start;
-        RowState a(kind.kind, 0, table_rows, columns, 0.1f);
-        RowState b(kind.kind, 1, table_rows, columns, 0.0f);
-        RowState split_a = a, split_b = b;
+        const RowLayout& layout = kind.factors.layout;
+        std::array<RowState, most_states> states{RowState(layout, 0, table_rows, columns, 0.1f),
+                                                 RowState(layout, 1, table_rows, columns, 0.02f),
+                                                 RowState(layout, 2, table_rows, columns, 0.0f)};
+        auto split_states = states;
         SplitTable split(start);
         const SplitTable before = split;
         std::vector<bool> touched(static_cast<std::size_t>(table_rows), false);
@@ -262,22 +230,24 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
           std::vector<double> scratch(row_scratch_bytes(g.groups, columns, 3) / 8 + 16);
           void* aligned = reinterpret_cast<void*>(
               (reinterpret_cast<std::uintptr_t>(scratch.data()) + 63) / 64 * 64);
-          const RowStep factors = kind.step(step);
-          update_rows(factors, {w.data(), {a.data(), b.data()}, groups.rows.data(), true}, g,
-                      aligned, isa, 1);
+          const RowStep factors = kind.factors.step(0.05, step, 0.5);
+          RowTable whole;
+          whole.weights = w.data();
+          whole.rows = groups.rows.data();
           RowTable table;
-          table.states[0] = split_a.data();
-          table.states[1] = split_b.data();
+          for (std::size_t k = 0; k < most_states; ++k) {
+            whole.states[k] = states[k].data();
+            table.states[k] = split_states[k].data();
+          }
+          update_rows(factors, whole, g, aligned, isa, 1);
           table.rows = groups.rows.data();
           table.tops = split.tops.data();
           table.tails = split.tails.data();
           update_rows(factors, table, g, aligned, isa, 3);
         }
         ASSERT_TRUE(same_bits(split.whole(), w));
-        ASSERT_TRUE(split_a == a);
-        ASSERT_TRUE(split_b == b);
-        ASSERT_TRUE(a.ends_where_it_should());
-        ASSERT_TRUE(b.ends_where_it_should());
+        ASSERT_TRUE(split_states == states);
+        for (const RowState& state : states) ASSERT_TRUE(state.ends_where_it_should());
         EXPECT_FALSE(same_bits(w, start)) << "the steps did something";
         for (std::size_t i = 0; i < size; ++i) {
           if (touched[i / static_cast<std::size_t>(columns)]) continue;

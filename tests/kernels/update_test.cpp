@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/operators/update_kind.h"
+#include "tests/harness/update_settings.h"
 #include "tests/kernels/pointwise_check.h"
 
 namespace tandem::testing {
@@ -142,68 +143,84 @@ TEST(Update, Grouped) {
 
 // Every kind that treats elements alone: of any length, in place and not, grouped, from and to 16
 // bits, in any dense layout.
-class ElementUpdates : public ::testing::TestWithParam<std::string> {};
+class ElementUpdates : public ::testing::TestWithParam<UpdateSettings> {};
 
 TEST_P(ElementUpdates, AsTheReference) {
-  const UpdateKind& kind = *find_update_kind(GetParam());
-  const bool states = kind.has_states == nullptr;  // with default settings
+  const UpdateKind& kind = *find_update_kind(GetParam().op);
+  const auto keeps = [&](std::size_t k) { return kind.keeps_state(k, GetParam().settings); };
   const auto tensors = [&](const Shape& shape, unsigned seed, DType grad = DType::float32,
                            const std::optional<Layout>& layout = {}) {
     std::vector<NodeInput> inputs{{random_tensor(shape, seed), layout},
                                   {random_tensor(shape, seed + 1).converted(grad), layout}};
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
       const auto number = seed + 2 + static_cast<unsigned>(k);
-      inputs.push_back(states ? NodeInput{random_tensor(shape, number, 0.1, 1), layout}
-                              : absent_input());
+      // A mean of squares is above the square of a mean.
+      const double least = k == 0 ? 0.5 : 0.1, most = k == 0 ? 1 : 0.5;
+      inputs.push_back(keeps(k) ? NodeInput{random_tensor(shape, number, least, most), layout}
+                                : absent_input());
     }
     return inputs;
   };
-  const auto results = 1 + (states ? kind.states.size() : 0);
-  const std::vector<int> unread = states ? std::vector<int>{} : std::vector<int>{1};
+  const auto unread_of = [&](int groups) {
+    std::vector<int> unread;
+    const auto outputs = 1 + kind.states.size();
+    for (std::size_t k = 0; k < static_cast<std::size_t>(groups) * outputs; ++k) {
+      if (k % outputs > 0 && !keeps(k % outputs - 1)) unread.push_back(static_cast<int>(k));
+    }
+    return unread;
+  };
+  const Attributes& settings = GetParam().settings;
   for (std::int64_t n : {1, 37, 70001}) {
     for (bool skip : {false, true}) {
       for (bool in_place : {false, true}) {
         check({.op = kind.op,
                .inputs = with_scalars(tensors({n}, 1), 3, skip),
-               .unread = unread,
+               .attributes = settings,
+               .unread = unread_of(1),
                .in_place = in_place});
       }
+      Attributes weighted = settings;
+      weighted.set("weight", std::string("bfloat16"));
       check({.op = kind.op,
              .inputs = with_scalars(tensors({n}, 1, DType::bfloat16), 3, skip),
-             .attributes = {{"weight", std::string("bfloat16")}},
-             .unread = unread,
+             .attributes = weighted,
+             .unread = unread_of(1),
              .tolerance = 4e-3,
              .in_place = true});
     }
   }
   const Shape image{20, 30, 3, 3};
   const std::optional<Layout> last = channels_last(image);
+  std::vector<std::optional<Layout>> layouts{last};
+  for (std::size_t k = 0; k < kind.states.size(); ++k)
+    layouts.push_back(keeps(k) ? last : std::nullopt);
   check({.op = kind.op,
          .inputs = with_scalars(tensors(image, 1, DType::float32, last), 3, false),
-         .output_layouts = std::vector<std::optional<Layout>>(results, last),
-         .unread = unread});
+         .attributes = settings,
+         .output_layouts = layouts,
+         .unread = unread_of(1)});
   std::vector<NodeInput> grouped;
   for (std::int64_t n : {5000, 1, 0, 1024, 333}) {
     for (NodeInput& input : tensors({n}, static_cast<unsigned>(n)))
       grouped.push_back(std::move(input));
   }
-  std::vector<int> all_unread;
-  for (int group = 0; !states && group < 5; ++group) all_unread.push_back(2 * group + 1);
+  Attributes of_group = settings;
+  of_group.set("op", kind.op);
+  of_group.set("count", std::int64_t{5});
   check({.op = "GroupedUpdate",
          .inputs = with_scalars(grouped, 2, false),
-         .attributes = {{"op", kind.op}, {"count", std::int64_t{5}}},
-         .unread = all_unread});
+         .attributes = of_group,
+         .unread = unread_of(5)});
 }
 
-std::vector<std::string> element_kinds() {
-  std::vector<std::string> names;
-  for (const UpdateKind& kind : update_kinds()) {
-    if (kind.elementwise()) names.push_back(kind.op);
-  }
-  return names;
+std::vector<UpdateSettings> element_kinds() {
+  std::vector<UpdateSettings> kinds = settings_to_try();
+  std::erase_if(kinds,
+                [](const auto& tried) { return !find_update_kind(tried.op)->elementwise(); });
+  return kinds;
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, ElementUpdates, ::testing::ValuesIn(element_kinds()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& info) { return info.param.name; });
 
 TEST(Update, LayoutsAndTheRest) {
   const Shape shape{20, 30, 3, 3};

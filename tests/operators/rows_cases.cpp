@@ -2,6 +2,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "engine/operators/update_kind.h"
+#include "tests/harness/update_settings.h"
 #include "tests/operators/network_cases.h"
 
 namespace tandem::testing {
@@ -177,6 +179,26 @@ void add_updates(Cases& cases) {
   add("rowwise_adagrad", table.inputs({row_sum}, 3), of(adagrad, "RowwiseAdagradUpdate"));
   add("ftrl", table.inputs({square, mean}, 3), of(ftrl, "FtrlUpdate"));
   add("group_ftrl", table.inputs({square, mean}, 3), of(ftrl, "GroupFtrlUpdate"));
+  for (const UpdateSettings& tried : settings_to_try()) {
+    const UpdateKind& kind = *find_update_kind(tried.op);
+    if (kind.whole_tensor) continue;
+    std::vector<CaseInput> states;
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      if (!kind.keeps_state(k, tried.settings))
+        states.push_back(absent());
+      else
+        states.push_back(kind.states[k].by_row ? row_sum : square);
+      // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
+      for (double& x : states.back().values) x += k == 0 ? 2.0 : 0.01;
+    }
+    Attributes settings = tried.settings;
+    settings.set("op", tried.op);
+    for (const std::int64_t lazy : {0, 1}) {
+      settings.set("lazy", lazy);
+      add(("tried_" + tried.name + (lazy != 0 ? "" : "_every_row")).c_str(),
+          table.inputs(states, 7), settings);
+    }
+  }
   Attributes every;
   every.set("op", adam);
   every.set("beta1", 0.5);

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "engine/operators/update_kind.h"
+#include "tests/harness/update_settings.h"
 #include "tests/operators/network_cases.h"
 
 namespace tandem::testing {
@@ -168,6 +169,37 @@ void add_adagrad_and_ftrl(Cases& cases) {
   add("GroupFtrlUpdate", {sum, linear}, ftrl);
 }
 
+/// Every kind of the list, with the settings that tests try.
+void add_every_kind(Cases& cases) {
+  const CaseInput weight = valued(shape, std::vector<double>(15, 0.0), DType::bfloat16);
+  for (const UpdateSettings& tried : settings_to_try()) {
+    const UpdateKind& kind = *find_update_kind(tried.op);
+    std::vector<CaseInput> tensors{patterned(shape), patterned(shape, 1)};
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      const Shape own = kind.state_shape(k, shape);
+      tensors.push_back(
+          !kind.keeps_state(k, tried.settings) ? absent() : squares(own, 2 + static_cast<int>(k)));
+      // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
+      for (double& x : tensors.back().values) x += k == 0 ? 1.0 : 0.01;
+    }
+    add_case(cases, tried.op, "tried_" + tried.name, with_scalars(tensors, 3), tried.settings);
+    add_case(cases, tried.op, "tried_skipped_" + tried.name, with_scalars(tensors, 3, true),
+             tried.settings);
+    cases.back().expected = pattern(15);
+    if (kind.whole_row) continue;
+    Attributes weighted = tried.settings;
+    weighted.set("weight", std::string("bfloat16"));
+    std::vector<CaseInput> inputs = with_scalars(tensors, 3, true);
+    inputs.push_back(weight);
+    add_case(cases, tried.op, "tried_weight_" + tried.name, inputs, weighted);
+    cases.back().expected = pattern(15);
+    Attributes grouped = tried.settings;
+    grouped.set("op", tried.op);
+    grouped.set("count", std::int64_t{1});
+    add_case(cases, "GroupedUpdate", "tried_" + tried.name, with_scalars(tensors, 3), grouped);
+  }
+}
+
 // Steps in a row are compared with numbers from elsewhere in lamb_test.cpp.
 void add_lamb(Cases& cases) {
   const CaseInput master = patterned(shape), grad = patterned(shape, 1);
@@ -220,6 +252,7 @@ void add_lamb(Cases& cases) {
 }  // namespace
 
 void add_update_cases(Cases& cases) {
+  add_every_kind(cases);
   add_lamb(cases);
   add_adagrad_and_ftrl(cases);
   add_sgd(cases);

@@ -1,36 +1,31 @@
-// The lists of optimizers agree: kinds of the configuration, updates, and what kernels know of
-// them.
+// What follows from the list of optimizers: names, updates, rules, kernels.
 #include "engine/operators/update_kind.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <string>
 
 #include "engine/graph/error.h"
-#include "engine/training/config/config_names.h"
-#include "engine/training/optimizers/optimizer.h"
+#include "engine/optimizers/optimizer.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/shared/update_rules.h"
+#include "kernels/cpu/rows/row_rule.h"
+#include "tests/harness/update_settings.h"
 
 namespace tandem::testing {
 namespace {
 
 TEST(UpdateKinds, AreThoseOfTheOptimizers) {
   std::set<std::string> chosen;
-  for (const auto& choice : optimizer_kinds) {
-    const UpdateChoice update = choose_update({.kind = choice.value});
+  std::set<std::string_view> names;
+  for (const OptimizerKind& optimizer : all_optimizers()) {
+    const UpdateChoice update = choose_update(OptimizerOptions(optimizer));
     const UpdateKind* kind = find_update_kind(update.op);
-    ASSERT_NE(kind, nullptr) << choice.name;
-    EXPECT_LE(update.starts.size(), kind->states.size()) << choice.name;
-    for (const auto& [name, value] : update.settings.entries()) {
-      EXPECT_TRUE(std::any_of(
-          kind->attributes.begin(), kind->attributes.end(),
-          [&, &setting = name](const AttributeSpec& spec) { return spec.name == setting; }))
-          << update.op << " has no " << name;
-    }
+    ASSERT_NE(kind, nullptr) << optimizer.name;
+    EXPECT_FALSE(optimizer.source.empty()) << optimizer.name;
+    EXPECT_TRUE(names.insert(optimizer.name).second) << optimizer.name;
+    EXPECT_EQ(update.starts.size(), kind->states.size()) << optimizer.name;
     EXPECT_EQ(update.settings.entries().size(), kind->attributes.size())
         << update.op << ": one left out would be another kind's where updates are grouped";
     chosen.insert(update.op);
@@ -38,29 +33,33 @@ TEST(UpdateKinds, AreThoseOfTheOptimizers) {
   for (const UpdateKind& kind : update_kinds()) EXPECT_TRUE(chosen.contains(kind.op)) << kind.op;
 }
 
-TEST(UpdateKinds, LieAsKernelsTakeThem) {
-  EXPECT_EQ(std::size(row_optimizer_ops) + 1, update_kinds().size()) << "and lamb";
-  for (const UpdateKind& kind : update_kinds()) {
-    SCOPED_TRACE(kind.op);
-    EXPECT_LE(kind.states.size(), static_cast<std::size_t>(most_states));
-    if (kind.whole_tensor) {
-      EXPECT_FALSE(kind.whole_row);
-      EXPECT_THROW(row_optimizer(kind.op), Error) << "it has no step for rows";
-      continue;
-    }
-    const RowLayout layout = layout_of(row_optimizer(kind.op));
-    EXPECT_EQ(layout.whole_row, kind.whole_row);
-    EXPECT_EQ(layout.elementwise(), kind.elementwise());
-    const auto states = static_cast<std::size_t>(layout.states);
-    EXPECT_EQ(states, kind.has_states == nullptr ? kind.states.size() : 0u);
+TEST(UpdateKinds, HaveARuleForAllSettings) {
+  for (const UpdateSettings& tried : settings_to_try()) {
+    SCOPED_TRACE(tried.name);
+    const UpdateKind& kind = *find_update_kind(tried.op);
+    const RowFactors factors = row_factors(tried.op, tried.settings);
+    EXPECT_EQ(factors.layout.kept, kind.kept(tried.settings));
+    EXPECT_EQ(factors.layout.whole_row, kind.whole_row);
+    EXPECT_EQ(factors.terms > 0, kind.whole_tensor);
+    EXPECT_TRUE(kind.whole_tensor || factors.layout.elementwise() == kind.elementwise());
     const Shape master{7, 3, 2};
-    for (std::size_t k = 0; k < states; ++k) {
-      const bool by_row = layout.by_row[k];
-      EXPECT_EQ(kind.states[k].by_row, by_row) << kind.states[k].name;
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      EXPECT_TRUE(kind.states[k].optional || kind.keeps_state(k, tried.settings));
+      if (!kind.keeps_state(k, tried.settings)) continue;
+      const bool by_row = kind.states[k].by_row;
+      EXPECT_EQ(factors.layout.is_by_row(static_cast<int>(k)), by_row);
       EXPECT_EQ(kind.state_shape(k, master), by_row ? Shape{7} : master) << kind.states[k].name;
-      EXPECT_EQ(layout.state_columns(static_cast<int>(k), 6), by_row ? 1 : 6);
+      EXPECT_EQ(factors.layout.state_columns(static_cast<int>(k), 6), by_row ? 1 : 6);
     }
   }
+}
+
+// Loops are compiled for each set of states; one that no settings ask for would never run.
+TEST(UpdateKinds, EveryRuleIsTried) {
+  std::set<int> rules;
+  for (const UpdateSettings& tried : settings_to_try())
+    rules.insert(row_factors(tried.op, tried.settings).rule);
+  EXPECT_EQ(rules.size(), static_cast<std::size_t>(rule_count));
 }
 
 TEST(UpdateKinds, HaveAFastKernelOnTheHost) {
@@ -75,8 +74,26 @@ TEST(UpdateKinds, HaveAFastKernelOnTheHost) {
 // Never the update of another kind.
 TEST(UpdateKinds, AnUnknownOneIsAnError) {
   EXPECT_EQ(find_update_kind("OtherUpdate"), nullptr);
-  EXPECT_THROW(row_optimizer("OtherUpdate"), Error);
+  EXPECT_EQ(find_optimizer("other"), nullptr);
   EXPECT_THROW(with_rule<float>("OtherUpdate", {}, [](auto) { return 0; }), Error);
+}
+
+// What a gradient of zeros does is what keeps_still says: rows without one may be left alone.
+TEST(UpdateKinds, KeepStillWhereTheySaySo) {
+  for (const UpdateSettings& tried : settings_to_try()) {
+    const UpdateKind& kind = *find_update_kind(tried.op);
+    if (!kind.elementwise() || !kind.keeps_still(tried.settings)) continue;
+    with_rule<double>(tried.op, tried.settings, [&](const auto& rule) {
+      using R = std::decay_t<decltype(rule)>;
+      if constexpr (!R::whole_row && !R::whole_tensor) {
+        double states[most_states] = {0.25, 0.5, 0.75};
+        EXPECT_EQ(R::element(rule.step(0.1, 3, 1.0), 1.5, 0.0, states), 1.5) << tried.name;
+        EXPECT_EQ(states[0], 0.25) << tried.name;
+        EXPECT_EQ(states[1], 0.5) << tried.name;
+      }
+      return 0;
+    });
+  }
 }
 
 }  // namespace

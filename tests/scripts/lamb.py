@@ -53,8 +53,8 @@ def train(number, shape, zero_weight, zero_gradient, o):
         ratio = 1.0
         if norm(w) != 0 and norm(u) != 0:
             ratio = norm(w) / norm(u)
-            if o["trust_clip"] > 0:
-                ratio = min(ratio, o["trust_clip"])
+        if o["trust_clip"] > 0:  # as in timm's Lamb: of a ratio of 1, too
+            ratio = min(ratio, o["trust_clip"])
         w = w - o["lr"] * ratio * u
     return w, m, v
 

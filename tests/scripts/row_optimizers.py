@@ -6,8 +6,8 @@ Plain double-precision NumPy after the published formulas, one row after the oth
 optimizer (float32, where it is installed) instead of writing.
 
 What holds for all kinds: a step takes ids [n] and gradient rows [n, D]. The gradient of a table's row is the sum of the gradient rows with
-its id, in their order. Rows that occur are updated once; all others keep every bit of value and states (but for `adam`, whose meaning is
-dense). Steps count from 1 and count when the batch is empty, too. A row that occurs with a sum of zero is updated like any other.
+its id, in their order. Rows that occur are updated once; all others keep every bit of value and states (but for the kinds in DENSE, whose
+meaning is dense). Steps count from 1 and count when the batch is empty, too. A row that occurs with a sum of zero is updated like any other.
 
 Gradients are multiples of 1/64 below 2: float32 sums of them are exact in any order.
 """
@@ -136,13 +136,101 @@ def rowwise_adagrad(s, g, t, o):
 
     sum += mean over columns of g^2; w -= lr / (sqrt(sum) + eps) * g.
     """
-    s["sum"][:] += np.mean(g * g)
-    s["w"][:] -= o["lr"] / (np.sqrt(s["sum"]) + o["eps"]) * g
+    s["row_sum"][:] += np.mean(g * g)
+    s["w"][:] -= o["lr"] / (np.sqrt(s["row_sum"]) + o["eps"]) * g
 
 
 def sgd(s, g, t, o):
     """w -= lr * g."""
     s["w"][:] -= o["lr"] * g
+
+
+def momentum(s, g, t, o):
+    """Source: ONNX's ai.onnx.preview.training.Momentum, mode standard or nesterov; MindSpore's documentation of nn.Momentum is the same
+    with beta = 1. Dense.
+
+    v = momentum v + beta_adjusted g, beta_adjusted = 1 in the first step, then beta; w -= lr v, with nesterov lr (g + momentum v).
+    """
+    s["velocity"][:] = o["momentum"] * s["velocity"] + (o["beta"] if t > 1 else 1.0) * g
+    s["w"][:] -= o["lr"] * (g + o["momentum"] * s["velocity"] if o["nesterov"] else s["velocity"])
+
+
+def rmsprop(s, g, t, o):
+    """Source: PyTorch's documentation of torch.optim.RMSprop. Dense.
+
+    v = alpha v + (1 - alpha) g^2; centered: a = alpha a + (1 - alpha) g, v~ = v - a^2, else v~ = v; d = g / (sqrt(v~) + eps);
+    momentum > 0: b = momentum b + d, w -= lr b; else w -= lr d.
+    """
+    s["square_avg"][:] = o["alpha"] * s["square_avg"] + (1 - o["alpha"]) * g * g
+    square = s["square_avg"]
+    if o["centered"]:
+        s["grad_avg"][:] = o["alpha"] * s["grad_avg"] + (1 - o["alpha"]) * g
+        square = square - s["grad_avg"] ** 2
+    step = g / (np.sqrt(square) + o["eps"])
+    if o["momentum"] > 0:
+        s["momentum_buffer"][:] = o["momentum"] * s["momentum_buffer"] + step
+        step = s["momentum_buffer"]
+    s["w"][:] -= o["lr"] * step
+
+
+def adadelta(s, g, t, o):
+    """Source: Zeiler, arXiv:1212.5701, algorithm 1, with PyTorch's lr. Dense.
+
+    v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; w -= lr d.
+    """
+    s["square_avg"][:] = o["rho"] * s["square_avg"] + (1 - o["rho"]) * g * g
+    step = np.sqrt(s["acc_delta"] + o["eps"]) / np.sqrt(s["square_avg"] + o["eps"]) * g
+    s["acc_delta"][:] = o["rho"] * s["acc_delta"] + (1 - o["rho"]) * step * step
+    s["w"][:] -= o["lr"] * step
+
+
+def adamax(s, g, t, o):
+    """Source: PyTorch's documentation of torch.optim.Adamax. Dense.
+
+    m as adam's; u = max(beta2 u, |g| + eps); w -= lr / (1 - beta1^t) m / u.
+    """
+    s["exp_avg"][:] = o["beta1"] * s["exp_avg"] + (1 - o["beta1"]) * g
+    s["exp_inf"][:] = np.maximum(o["beta2"] * s["exp_inf"], np.abs(g) + o["eps"])
+    s["w"][:] -= o["lr"] / (1 - o["beta1"] ** t) * s["exp_avg"] / s["exp_inf"]
+
+
+def nadam(s, g, t, o):
+    """Source: PyTorch's documentation of torch.optim.NAdam. Dense.
+
+    mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2); m and v as adam's; m^ = mu_{t+1} m / (1 - prod_{i <= t+1} mu_i)
+    + (1 - mu_t) g / (1 - prod_{i <= t} mu_i); w -= lr m^ / (sqrt(v / (1 - beta2^t)) + eps).
+    """
+    _moments(s, g, o)
+    mu = [o["beta1"] * (1 - 0.5 * 0.96 ** (i * o["momentum_decay"])) for i in range(1, t + 2)]
+    moment = mu[-1] * s["exp_avg"] / (1 - np.prod(mu)) + (1 - mu[-2]) * g / (1 - np.prod(mu[:-1]))
+    s["w"][:] -= o["lr"] * moment / (np.sqrt(s["exp_avg_sq"] / (1 - o["beta2"] ** t)) + o["eps"])
+
+
+def radam(s, g, t, o):
+    """Source: Liu et al., arXiv:1908.03265, algorithm 2, with PyTorch's eps and its bound of 5 for rho_t. Dense.
+
+    rho_t = rho - 2 t beta2^t / (1 - beta2^t), rho = 2 / (1 - beta2) - 1; where rho_t > 5, l = sqrt(1 - beta2^t) / (sqrt(v) + eps),
+    r = sqrt((rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t)), w -= lr m^ r l; else w -= lr m^.
+    """
+    _moments(s, g, o)
+    power = o["beta2"] ** t
+    rho = 2 / (1 - o["beta2"]) - 1
+    now = rho - 2 * t * power / (1 - power)
+    step = s["exp_avg"] / (1 - o["beta1"] ** t)
+    if now > 5:
+        r = np.sqrt((now - 4) * (now - 2) * rho / ((rho - 4) * (rho - 2) * now))
+        step = step * r * np.sqrt(1 - power) / (np.sqrt(s["exp_avg_sq"]) + o["eps"])
+    s["w"][:] -= o["lr"] * step
+
+
+def lion(s, g, t, o):
+    """Source: Chen et al., arXiv:2302.06675, algorithm 2. Dense.
+
+    w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
+    """
+    direction = np.sign(o["beta1"] * s["exp_avg"] + (1 - o["beta1"]) * g)
+    s["w"][:] -= o["lr"] * (direction + o["weight_decay"] * s["w"])
+    s["exp_avg"][:] = o["beta2"] * s["exp_avg"] + (1 - o["beta2"]) * g
 
 
 # ---- where states start: states(table [rows, columns], options), w first
@@ -170,11 +258,17 @@ def adagrad_states(w, o):
 
 
 def rowwise_states(w, o):
-    return {"w": w, "sum": _start(w, o)}
+    return {"w": w, "row_sum": _start(w, o)}
+
+
+def zeros(*names):
+    """States that start at 0."""
+    return lambda w, o: {"w": w, **{name: 0 * w for name in names}}
 
 
 FTRL = {"lr": 0.05, "l1": 2.0, "l2": 0.1, "beta": 1.0, "lr_power": -0.5, "initial_accumulator": 0.1}
 TF = {**FTRL, "dialect": "tensorflow", "l2_shrinkage": 0.0, "beta": 0.0}
+RMSPROP = {"lr": 0.01, "alpha": 0.9, "eps": 1e-3}
 ADAM = {"lr": 0.01, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8}
 WIDE = {"lr": 0.05, "l1": 1e-8, "l2": 1e-8, "beta": 0.0, "lr_power": -0.5, "initial_accumulator": 1.0}
 CASES = [  # name, kind, formula, states, options
@@ -194,7 +288,18 @@ CASES = [  # name, kind, formula, states, options
     ("adagrad_initial", "adagrad", adagrad, adagrad_states, {"lr": 0.1, "eps": 1e-3, "initial_accumulator": 0.25}),
     ("rowwise_adagrad", "rowwise_adagrad", rowwise_adagrad, rowwise_states, {"lr": 0.05, "eps": 1e-8, "initial_accumulator": 0.0}),
     ("sgd", "sgd", sgd, no_states, {"lr": 0.1}),
+    ("momentum", "momentum", momentum, zeros("velocity"), {"lr": 0.05, "momentum": 0.9, "beta": 1.0, "nesterov": False}),
+    ("momentum_onnx", "momentum", momentum, zeros("velocity"), {"lr": 0.05, "momentum": 0.8, "beta": 0.5, "nesterov": True}),
+    ("rmsprop", "rmsprop", rmsprop, zeros("square_avg"), {**RMSPROP, "momentum": 0.0, "centered": False}),
+    ("rmsprop_all", "rmsprop", rmsprop, zeros("square_avg", "grad_avg", "momentum_buffer"), {**RMSPROP, "momentum": 0.7, "centered": True}),
+    ("adadelta", "adadelta", adadelta, zeros("square_avg", "acc_delta"), {"lr": 1.0, "rho": 0.9, "eps": 1e-6}),
+    ("adamax", "adamax", adamax, zeros("exp_avg", "exp_inf"), {**ADAM, "eps": 1e-4}),
+    ("nadam", "nadam", nadam, adam_states, {**ADAM, "eps": 1e-4, "momentum_decay": 4e-3}),
+    ("radam", "radam", radam, adam_states, {**ADAM, "eps": 1e-4}),
+    ("lion", "lion", lion, zeros("exp_avg"), {"lr": 0.01, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}),
 ]
+# Kinds under which rows that occur nowhere move, too.
+DENSE = ("adam", "momentum", "rmsprop", "adadelta", "adamax", "nadam", "radam", "lion")
 
 
 def untouched(rows):
@@ -239,7 +344,7 @@ def run(kind, update, start, options, first, batches):
     states = start(first.astype(np.float64), options)
     for t, (ids, grads) in enumerate(batches, 1):
         unique, sums = row_gradients(ids, grads)
-        if kind == "adam":
+        if kind in DENSE:
             dense = np.zeros(first.shape)
             dense[unique] = sums
             unique, sums = np.arange(len(first)), dense
@@ -265,12 +370,14 @@ def main():
         arrays[f"{table}.ids"] = np.concatenate([ids for ids, _ in batches])
         arrays[f"{table}.gradients"] = np.concatenate([grads for _, grads in batches])
         for name, kind, update, start, settings in CASES:
+            if kind in DENSE[1:] and table == "d19":
+                continue  # the fixture would be too large
             states = run(kind, update, start, settings, first, batches)
             assert all(np.isfinite(value).all() for value in states.values()), name
-            if kind != "adam":
+            if kind not in DENSE:
                 assert (states["w"][list(untouched(len(first)))] == first[list(untouched(len(first)))]).all()
             for key, value in states.items():
-                if key == "w" or table != "d19":
+                if key == "w" or table == "d5" or (table == "d1" and kind not in DENSE[1:]):
                     arrays[f"{name}.{table}.{key}"] = value
     for name, kind, _, start, settings in CASES:
         states = list(start(np.zeros((1, 1)), settings))

@@ -10,14 +10,6 @@
 
 namespace tandem {
 
-template <>
-inline constexpr std::string_view names_of<OptimizerKind> =
-    "sgd|adam|adamw|lazy_adam|adagrad|rowwise_adagrad|ftrl|group_ftrl|lamb";
-template <>
-inline constexpr std::string_view names_of<FtrlForm> = "mcmahan|tensorflow|mindspore";
-template <>
-inline constexpr std::string_view names_of<EpsilonForm> = "pytorch|onnx";
-
 template <class Enum>
 struct NamedChoice {
   Enum value;
@@ -35,7 +27,6 @@ inline constexpr auto choices_of = [] {
   }
   return choices;
 }();
-inline constexpr auto& optimizer_kinds = choices_of<OptimizerKind>;
 
 template <class Enum>
 constexpr std::string_view choice_name(Enum value) {

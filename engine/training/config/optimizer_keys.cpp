@@ -1,228 +1,356 @@
-// The options of optimizers, and the schedule.
 #include "engine/training/config/optimizer_keys.h"
 
 #include <algorithm>
 #include <deque>
-#include <stdexcept>
 
-#include "engine/training/config/key_visitor.h"
-#include "engine/training/config/optimizer_options.h"
+#include "engine/operators/update_kind.h"
+#include "engine/optimizers/optimizer.h"
+#include "engine/training/config/option_keys.h"
 
 namespace tandem {
 namespace {
 
-using Kind = ConfigValue::Kind;
+/// Texts that the keys point into.
+std::string_view keep(std::string text) {
+  static std::deque<std::string> texts;
+  return texts.emplace_back(std::move(text));
+}
 
-constexpr unsigned boolean = boolean_value, number = number_value, string = string_value,
-                   selector_text = selector_value, table = table_value, list = list_value;
+unsigned type_of(const OptimizerSetting& setting) {
+  return std::holds_alternative<double>(setting.fallback) ? number_value
+         : std::holds_alternative<bool>(setting.fallback) ? boolean_value
+                                                          : string_value;
+}
 
-// clang-format off: one key a line.
-// path, type, default, allowed, later, help, low, high
-constexpr KeyInfo table_of_keys[] = {
-    {"optimizer.kind", string, "required", names_of<OptimizerKind>, "rmsprop",
-     "the rule (rowwise_adagrad, group_ftrl: for parameters of two dimensions or more)"},
-    {"optimizer.lr", number, "0.001", "", "", "learning rate", 0},
-    {"optimizer.weight_decay", number, "0.0", "", "",
-     "added to the gradient (sgd, adam, lazy_adam, adagrad, rowwise_adagrad); decoupled for adamw, "
-     "where the default is 0.01, and for lamb",
-     0},
-    {"optimizer.momentum", number, "0.0", "", "", "sgd", 0, 1},
-    {"optimizer.dampening", number, "0.0", "", "", "sgd", 0, 1},
-    {"optimizer.nesterov", boolean, "false", "", "", "sgd with momentum and without dampening"},
-    {"optimizer.betas", list, "[0.9, 0.999]", "", "",
-     "decay of both moments (adam, adamw, lazy_adam, lamb)"},
-    {"optimizer.betas[]", number, "", "", "", "below 1", 0, 1},
-    {"optimizer.beta1", number, "(betas)", "", "", "the first of betas", 0, 1},
-    {"optimizer.beta2", number, "(betas)", "", "", "the second of betas", 0, 1},
-    {"optimizer.eps", number, "1e-8", "", "",
-     "added to the root of the second moment (adam, adamw, lazy_adam, lamb) or of the sum "
-     "(adagrad, rowwise_adagrad); by default 1e-10 for adagrad, 1e-6 for lamb",
-     0},
-    {"optimizer.epsilon", number, "(eps)", "", "", "another name of eps", 0},
-    {"optimizer.epsilon_form", string, "\"pytorch\"", names_of<EpsilonForm>, "",
-     "eps added after (pytorch) or before (onnx) bias correction"},
-    {"optimizer.bias_correction", boolean, "true", "", "",
-     "of both moments (adam, adamw, lazy_adam, lamb)"},
-    {"optimizer.lr_decay", number, "0.0", "", "",
-     "lr / (1 + (step - 1) lr_decay) (adagrad, rowwise_adagrad)", 0},
-    {"optimizer.initial_accumulator", number, "0.0", "", "",
-     "where the sum of squares starts (adagrad, rowwise_adagrad; ftrl and group_ftrl, where the "
-     "default is 0.1)",
-     0},
-    {"optimizer.l1", number, "0.0", "", "", "makes weights exactly 0 (ftrl, group_ftrl)", 0},
-    {"optimizer.l2", number, "0.0", "", "", "pulls weights to 0 (ftrl, group_ftrl)", 0},
-    {"optimizer.beta", number, "0.0", "", "",
-     "added to the root of the accumulator (ftrl, group_ftrl)", 0},
-    {"optimizer.l2_shrinkage", number, "0.0", "", "",
-     "adds 2 l2_shrinkage w to the gradient of linear (ftrl, group_ftrl)", 0},
-    {"optimizer.lr_power", number, "-0.5", "", "",
-     "power of the accumulator in the rate (ftrl, group_ftrl)", -10, 0},
-    {"optimizer.l21", number, "0.0", "", "", "makes whole rows exactly 0 (group_ftrl)", 0},
-    {"optimizer.dialect", string, "\"mcmahan\"", names_of<FtrlForm>, "",
-     "l2 |w|^2 / 2 as in the paper, or l2 |w|^2 as in TensorFlow and MindSpore (ftrl, group_ftrl)"},
-    {"optimizer.always_adapt", boolean, "true", "", "",
-     "false: no ratio of norms where weight_decay is 0 (lamb)"},
-    {"optimizer.trust_clip", number, "0.0", "", "",
-     "the ratio of norms is at most this; 0: no bound (lamb)", 0},
-    {"optimizer.groups", list, "[]", "", "",
-     "other options for some parameters; the last group that covers one takes it"},
-    {"optimizer.groups[]", table, "", "", "",
-     "a selector and the options that differ, kind included"},
-    {"optimizer.groups[].at", selector_text, "required", "", "", "which parameters"},
-    {"optimizer.groups[].kind", string, "(optimizer.kind)", names_of<OptimizerKind>, "rmsprop",
-     "the rule"},
-};
-// clang-format on
+std::string text_of(const OptimizerValue& value) {
+  if (const auto* number = std::get_if<double>(&value)) return toml_number(*number);
+  if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  return toml_string(std::get<std::string>(value));
+}
 
-std::vector<KeyInfo> make_rows() {
-  static std::deque<std::string> texts;  // of the paths made here
-  std::vector<std::string_view> options{"lr"};
-  for (const OptionUse& use : option_uses) {
-    options.push_back(use.key);
-    if (use.key == "betas") options.push_back("betas[]");
+/// "1" of 1: of bounds, in words.
+std::string bound_text(double bound) {
+  std::string text = toml_number(bound);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text;
+}
+
+/// The settings that are items of a list, which ends before `last`.
+using Settings = std::vector<OptimizerSetting>;
+Settings::const_iterator end_of_list(const Settings& all, Settings::const_iterator first) {
+  return std::find_if(first, all.end(), [&](const OptimizerSetting& setting) {
+    return setting.info.list != first->info.list;
+  });
+}
+bool is_in_list(const OptimizerSetting& setting) { return !setting.info.list.empty(); }
+/// Another name of the key.
+std::string_view other_name(const SettingInfo& info) {
+  return info.attribute == info.key ? std::string_view() : info.attribute;
+}
+
+std::string list_text(Settings::const_iterator first, Settings::const_iterator last,
+                      const OptimizerValues* values) {
+  std::string text;
+  for (; first != last; ++first) {
+    const OptimizerValue& value =
+        values == nullptr ? first->fallback : values->find(first->info.key)->second;
+    text += (text.empty() ? "" : ", ") + text_of(value);
   }
-  std::vector<KeyInfo> keys(std::begin(table_of_keys), std::end(table_of_keys));
-  for (const std::string_view option : options) {  // a group takes every option
-    const auto* base = std::find_if(
-        std::begin(table_of_keys), std::end(table_of_keys),
-        [&](const KeyInfo& k) { return k.path == "optimizer." + std::string(option); });
-    if (base == std::end(table_of_keys))
-      throw std::logic_error("optimizer." + std::string(option) + " is missing in table_of_keys");
-    KeyInfo copy = *base;
-    texts.push_back("optimizer.groups[]." + std::string(option));
-    copy.path = texts.back();
-    if (!option.ends_with("[]")) {
-      texts.push_back("(optimizer." + std::string(option) + ")");
-      copy.fallback = texts.back();
+  return "[" + text + "]";
+}
+
+Gathered& gather(std::vector<Gathered>& all, std::string_view kind, std::string_view key,
+                 unsigned type, const NumberRange& range, std::string_view help,
+                 std::string_view fallback) {
+  Gathered& to = gathered(all, key);
+  to.type |= type;
+  to.low = std::min(to.low, range.low);
+  to.high = std::max(to.high, range.high);
+  say(to.helps, help, kind);
+  say(to.fallbacks, fallback, kind);
+  return to;
+}
+
+void gather(std::vector<Gathered>& all, const OptimizerKind& kind) {
+  constexpr std::string_view places[] = {"first", "second", "third"};
+  for (auto setting = kind.settings.begin(); setting != kind.settings.end();) {
+    const SettingInfo& info = setting->info;
+    if (!is_in_list(*setting)) {
+      Gathered& to = gather(all, kind.name, info.key, type_of(*setting), info.range, info.help,
+                            text_of(setting->fallback));
+      to.allowed = info.choices;
+      if (!other_name(info).empty() && !info.attribute.empty())
+        gather(all, kind.name, info.attribute, type_of(*setting), info.range,
+               "another name of " + std::string(info.key), "(" + std::string(info.key) + ")");
+      ++setting;
+      continue;
     }
-    keys.push_back(copy);
+    const auto last = end_of_list(kind.settings, setting);
+    Gathered& list = gather(all, kind.name, info.list, list_value, info.range, info.help,
+                            list_text(setting, last, nullptr));
+    list.item_help = info.range.below ? "below " + bound_text(info.range.high) : "";
+    for (std::size_t place = 0; setting != last; ++setting, ++place) {
+      gather(all, kind.name, setting->info.key, number_value, setting->info.range,
+             "the " + std::string(places[place]) + " of " + std::string(setting->info.list),
+             "(" + std::string(setting->info.list) + ")");
+    }
+  }
+}
+
+/// Of kinds whose default is not that of the first, which is the key's: "; by default X for KIND".
+std::string other_defaults(const Gathered& key) {
+  std::string text;
+  for (std::size_t i = 1; i < key.fallbacks.size(); ++i) {
+    text += (i == 1 ? "; by default " : ", ") + key.fallbacks[i].text + " for " +
+            joined(key.fallbacks[i].kinds, ", ");
+  }
+  return text;
+}
+
+/// `of_group`: the defaults are those of the optimizer's table.
+std::vector<KeyInfo> make_keys(const std::string& prefix, bool of_group) {
+  std::string names, of_rows;
+  std::vector<Gathered> all;
+  Gathered rate{.key = "lr"};
+  for (const OptimizerKind& kind : all_optimizers()) {
+    say(rate.fallbacks, toml_number(kind.lr), kind.name);
+    names += (names.empty() ? "" : "|") + std::string(kind.name);
+    if (find_update_kind(kind.choose({}).op)->whole_row)
+      of_rows += (of_rows.empty() ? "" : ", ") + std::string(kind.name);
+    gather(all, kind);
+  }
+  const auto fallback = [&](const std::string& key, std::string own) {
+    return keep(of_group ? "(optimizer." + key + ")" : std::move(own));
+  };
+  std::vector<KeyInfo> keys{
+      {keep(prefix + "kind"), string_value, fallback("kind", "required"), keep(names), "",
+       of_group ? "the rule"
+                : keep("the rule (" + of_rows + ": for parameters of two dimensions or more)")},
+      {keep(prefix + "lr"), number_value, fallback("lr", rate.fallbacks[0].text), "", "",
+       keep("learning rate" + other_defaults(rate)), 0}};
+  for (const Gathered& key : all) {
+    const bool number = (key.type & (number_value | list_value)) != 0;
+    const double low = number ? key.low : -1e300, high = number ? key.high : 1e300;
+    keys.push_back({keep(prefix + key.key), key.type, fallback(key.key, key.fallbacks[0].text),
+                    keep(key.allowed), "", keep(help_of(key) + other_defaults(key)), low, high});
+    if ((key.type & list_value) == 0) continue;
+    keys.push_back(
+        {keep(prefix + key.key + "[]"), number_value, "", "", "", keep(key.item_help), low, high});
   }
   return keys;
 }
 
-// Keys of a table that mean something for another kind only.
-void refuse_keys(const TableReader& table, const std::string& kind,
-                 std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    const ConfigValue* value = table.valid(key);
-    if (!value) continue;
-    table.report(value->where, key, "not an option of " + kind);
-  }
+std::string range_text(const NumberRange& range) {
+  std::string text = range.low > -1e300 ? "at least " + toml_number(range.low) : "";
+  if (range.high < 1e300)
+    text += (text.empty() ? "at most " : ", at most ") + toml_number(range.high);
+  return text;
 }
 
-// Lays the keys of a table over options that hold the defaults of the kind, or another table's
-// values.
-void overlay_options(const TableReader& table, OptimizerOptions& to) {
-  table.read("lr", to.lr);
-  for (const OptionUse& use : option_uses) {
-    if (use.number != nullptr) table.read(use.key, to.*use.number);
-  }
-  table.read("nesterov", to.nesterov);
-  std::vector<double> betas;
-  table.read("betas", betas);
-  if (const ConfigValue* list = table.valid("betas")) {
-    const bool reported = std::any_of(list->items.begin(), list->items.end(),
-                                      [](const auto& item) { return item.kind == Kind::invalid; });
-    if (betas.size() == 2 && !reported) {
-      to.beta1 = betas[0];
-      to.beta2 = betas[1];
-    } else if (!reported && (moment_kinds & kinds(to.kind)) != 0) {
-      table.report(table.find("betas")->where, "betas", "wrong length", "two numbers",
-                   std::to_string(betas.size()));
+void refuse_key(const TableReader& table, std::string_view key, const std::string& of) {
+  if (const ConfigValue* value = table.valid(key))
+    table.report(value->where, key, "not an option of " + of);
+}
+
+class Overlay {
+ public:
+  /// Quiet where the table's mistakes were reported before.
+  Overlay(const TableReader& table, OptimizerOptions& to, bool quiet)
+      : table_(table), to_(to), quiet_(quiet) {}
+
+  void read() {
+    table_.read("lr", to_.lr);
+    const Settings& settings = to_.kind->settings;
+    for (auto setting = settings.begin(); setting != settings.end();) {
+      if (is_in_list(*setting)) {
+        const auto last = end_of_list(settings, setting);
+        read_list(setting, last);
+        for (; setting != last; ++setting) read_one(*setting, setting->info.key);
+        continue;
+      }
+      read_one(*setting, setting->info.key);
+      const std::string_view other = other_name(setting->info);
+      if (!other.empty()) {
+        read_one(*setting, other);
+        if (!quiet_ && table_.valid(setting->info.key) != nullptr)
+          refuse_key(table_, other, "a table that has " + std::string(setting->info.key));
+      }
+      ++setting;
     }
-    refuse_keys(table, "a table that has betas", {"beta1", "beta2"});
   }
-  table.read("beta1", to.beta1);
-  table.read("beta2", to.beta2);
-  table.read("epsilon", to.eps);
-  if (table.valid("eps")) refuse_keys(table, "a table that has eps", {"epsilon"});
-  table.read("epsilon_form", to.epsilon_form);
-  table.read("bias_correction", to.bias_correction);
-  table.read("dialect", to.dialect);
-  table.read("always_adapt", to.always_adapt);
+
+ private:
+  void read_one(const OptimizerSetting& setting, std::string_view key) {
+    OptimizerValue& to = to_.values.find(setting.info.key)->second;
+    std::visit([&](auto& value) { table_.read(key, value); }, to);
+    const ConfigValue* value = table_.valid(key);
+    const auto* number = std::get_if<double>(&to);
+    if (quiet_ || value == nullptr || number == nullptr) return;
+    if (*number >= setting.info.range.low && *number <= setting.info.range.high) return;
+    table_.report(value->where, key, "out of range for " + std::string(to_.kind->name),
+                  range_text(setting.info.range), toml_number(*number));
+  }
+
+  void read_list(Settings::const_iterator first, Settings::const_iterator last) {
+    const std::string_view key = first->info.list;
+    const ConfigValue* list = table_.valid(key);
+    if (list == nullptr) return;
+    std::vector<double> numbers;
+    table_.read(key, numbers);
+    const bool reported = std::any_of(list->items.begin(), list->items.end(), [](const auto& item) {
+      return item.kind == ConfigValue::Kind::invalid;
+    });
+    const auto wanted = static_cast<std::size_t>(last - first);
+    if (numbers.size() == wanted && !reported) {
+      for (std::size_t i = 0; i < wanted; ++i)
+        to_.values.find(first[static_cast<std::ptrdiff_t>(i)].info.key)->second = numbers[i];
+    } else if (!reported && !quiet_) {
+      constexpr std::string_view counts[] = {"", "one number", "two numbers", "three numbers"};
+      table_.report(list->where, key, "wrong length", std::string(counts[wanted]),
+                    std::to_string(numbers.size()));
+    }
+    if (quiet_) return;
+    for (auto item = first; item != last; ++item)
+      refuse_key(table_, item->info.key, "a table that has " + std::string(key));
+  }
+
+  const TableReader& table_;
+  OptimizerOptions& to_;
+  bool quiet_;
+};
+
+bool is_known(const OptimizerKind& kind, std::string_view key) {
+  return std::any_of(kind.settings.begin(), kind.settings.end(), [&](const auto& setting) {
+    const SettingInfo& info = setting.info;
+    return info.key == key || info.list == key || other_name(info) == key;
+  });
 }
 
-/// `base`: the checked options that a group's lie over; what they have in common was reported
-/// there.
+void refuse_keys_of_others(const TableReader& table, const OptimizerKind& kind) {
+  constexpr std::size_t prefix = std::string_view("optimizer.").size();
+  for (const KeyInfo& info : optimizer_keys()) {
+    const std::string_view key = info.path.substr(prefix);
+    if (key == "kind" || key == "lr" || key.ends_with("[]") || is_known(kind, key)) continue;
+    refuse_key(table, key, std::string(kind.name));
+  }
+}
+
+/// Numbers that must stay below the end of their range; those of a list together.
+void check_ends(const TableReader& table, const OptimizerOptions& options,
+                const OptimizerOptions* base) {
+  const Settings& settings = options.kind->settings;
+  for (auto setting = settings.begin(); setting != settings.end();) {
+    const auto last = is_in_list(*setting) ? end_of_list(settings, setting) : setting + 1;
+    double greatest = -1e300;
+    bool inherited = base != nullptr;
+    const auto first = setting;
+    for (; setting != last; ++setting) {
+      if (!setting->info.range.below) continue;
+      greatest = std::max(greatest, options.number(setting->info.key));
+      if (!inherited) continue;
+      const auto before = base->values.find(setting->info.key);
+      inherited = before != base->values.end() &&
+                  before->second == OptimizerValue(options.number(setting->info.key));
+    }
+    if (greatest < first->info.range.high || inherited) continue;
+    const std::string_view key = is_in_list(*first) ? first->info.list : first->info.key;
+    const ConfigValue* value = table.valid(key);
+    table.report(value != nullptr ? value->where : table.where(), key, "out of range",
+                 "below " + bound_text(first->info.range.high), toml_number(greatest));
+  }
+}
+
 void check_options(const TableReader& table, const OptimizerOptions& options,
                    const OptimizerOptions* base = nullptr) {
-  const std::string kind(choice_name(options.kind));
-  for (const OptionUse& use : option_uses) {
-    if (!knows(options.kind, use)) refuse_keys(table, kind, {use.key});
-  }
-  if (options.kind == OptimizerKind::sgd) {
-    const bool inherited = base && base->kind == options.kind && base->nesterov &&
-                           base->momentum == options.momentum &&
-                           base->dampening == options.dampening;
-    if (options.nesterov && (options.momentum <= 0 || options.dampening != 0) && !inherited) {
-      table.report(table.where(), "nesterov", "Nesterov needs momentum above 0 and no dampening");
-    }
-  } else if ((moment_kinds & kinds(options.kind)) != 0) {
-    const bool inherited = base && (moment_kinds & kinds(base->kind)) != 0 &&
-                           base->beta1 == options.beta1 && base->beta2 == options.beta2;
-    if ((options.beta1 >= 1 || options.beta2 >= 1) && !inherited) {
-      const ConfigValue* list = table.valid("betas");
-      table.report(list ? list->where : table.where(), "betas", "out of range", "below 1",
-                   toml_number(std::max(options.beta1, options.beta2)));
-    }
-  }
+  refuse_keys_of_others(table, *options.kind);
+  check_ends(table, options, base);
+  const SettingsProblem problem = options.kind->problem(options.values);
+  if (problem.key == nullptr) return;
+  const bool inherited = base != nullptr && base->kind == options.kind &&
+                         base->kind->problem(base->values).key != nullptr;
+  if (inherited) return;
+  table.report(table.where(), problem.key, problem.message, problem.expected);
 }
 
-// Defaults that depend on the kind, where the optimizer's table says nothing else.
-void fill_defaults(const TableReader& table, OptimizerOptions& to) {
-  if (!table.valid("weight_decay")) to.weight_decay = to.kind == OptimizerKind::adamw ? 0.01 : 0.0;
-  if (!table.valid("eps") && !table.valid("epsilon"))
-    to.eps = to.kind == OptimizerKind::adagrad ? 1e-10
-             : to.kind == OptimizerKind::lamb  ? 1e-6
-                                               : 1e-8;
-  if (!table.valid("initial_accumulator"))
-    to.initial_accumulator = (ftrl_kinds & kinds(to.kind)) != 0 ? 0.1 : 0.0;
+const OptimizerKind& kind_in(const TableReader& table, const OptimizerKind& fallback) {
+  const ConfigValue* value = table.valid("kind");
+  const OptimizerKind* kind = value != nullptr ? find_optimizer(value->text) : nullptr;
+  return kind != nullptr ? *kind : fallback;
+}
+
+OptimizerOptions read_options(const TableReader& table) {
+  OptimizerOptions options(kind_in(table, all_optimizers().front()));
+  Overlay(table, options, false).read();
+  check_options(table, options);
+  return options;
+}
+
+OptimizerOptions read_group_options(const TableReader& table, const TableReader& group,
+                                    const OptimizerOptions& base) {
+  OptimizerOptions options(kind_in(group, *base.kind));
+  Overlay(table, options, true).read();
+  Overlay(group, options, false).read();
+  check_options(group, options, &base);
+  return options;
 }
 
 std::vector<std::pair<std::string, std::string>> option_lines(const OptimizerOptions& options) {
-  std::vector<std::pair<std::string, std::string>> lines = {
-      {"kind", toml_string(choice_name(options.kind))}, {"lr", toml_number(options.lr)}};
-  const auto flag = [](bool value) { return std::string(value ? "true" : "false"); };
-  for (const OptionUse& use : option_uses) {
-    if (use.number != nullptr && knows(options.kind, use))
-      lines.emplace_back(use.key, toml_number(options.*use.number));
+  std::vector<std::pair<std::string, std::string>> lines = {{"kind", toml_string(options.name())},
+                                                            {"lr", toml_number(options.lr)}};
+  const Settings& settings = options.kind->settings;
+  const auto is_plain_number = [](const OptimizerSetting& setting) {
+    return std::holds_alternative<double>(setting.fallback) && !is_in_list(setting);
+  };
+  for (const OptimizerSetting& setting : settings) {
+    if (is_plain_number(setting))
+      lines.emplace_back(setting.info.key, toml_number(options.number(setting.info.key)));
   }
-  if (options.kind == OptimizerKind::sgd) lines.emplace_back("nesterov", flag(options.nesterov));
-  if ((moment_kinds & kinds(options.kind)) != 0) {
-    lines.emplace_back("betas",
-                       toml_list({toml_number(options.beta1), toml_number(options.beta2)}));
-    if ((adam_kinds & kinds(options.kind)) != 0)
-      lines.emplace_back("epsilon_form", toml_string(choice_name(options.epsilon_form)));
-    lines.emplace_back("bias_correction", flag(options.bias_correction));
+  for (auto setting = settings.begin(); setting != settings.end();) {
+    const auto last = is_in_list(*setting) ? end_of_list(settings, setting) : setting + 1;
+    if (is_in_list(*setting))
+      lines.emplace_back(setting->info.list, list_text(setting, last, &options.values));
+    else if (!is_plain_number(*setting))
+      lines.emplace_back(setting->info.key,
+                         text_of(options.values.find(setting->info.key)->second));
+    setting = last;
   }
-  if ((lamb_kinds & kinds(options.kind)) != 0)
-    lines.emplace_back("always_adapt", flag(options.always_adapt));
-  if ((ftrl_kinds & kinds(options.kind)) != 0)
-    lines.emplace_back("dialect", toml_string(choice_name(options.dialect)));
   return lines;
 }
 
 }  // namespace
 
+const std::vector<KeyInfo>& optimizer_keys() {
+  static const std::vector<KeyInfo> keys = make_keys("optimizer.", false);
+  return keys;
+}
+
+const std::vector<KeyInfo>& group_keys() {
+  static const std::vector<KeyInfo> keys = make_keys("optimizer.groups[].", true);
+  return keys;
+}
+
 const std::vector<KeyInfo>& optimizer_rows() {
-  static const std::vector<KeyInfo> rows = make_rows();
+  static const std::vector<KeyInfo> rows = [] {
+    std::vector<KeyInfo> all = optimizer_keys();
+    all.push_back({"optimizer.groups", list_value, "[]", "", "",
+                   "other options for some parameters; the last group that covers one takes it"});
+    all.push_back({"optimizer.groups[]", table_value, "", "", "",
+                   "a selector and the options that differ, kind included"});
+    all.push_back(
+        {"optimizer.groups[].at", selector_value, "required", "", "", "which parameters"});
+    all.insert(all.end(), group_keys().begin(), group_keys().end());
+    return all;
+  }();
   return rows;
 }
 
 void read_optimizer(const TableReader& table, OptimizerConfig& to) {
-  table.read("kind", to.base.kind);
-  fill_defaults(table, to.base);
-  overlay_options(table, to.base);
-  check_options(table, to.base);
+  to.base = read_options(table);
   for (const TableReader& rule : table.tables("groups")) {
     OptimizerGroup& group = to.groups.emplace_back();
     group.where = rule.where();
     rule.read("at", group.at);
-    group.options = to.base;
-    rule.read("kind", group.options.kind);
-    fill_defaults(table, group.options);
-    overlay_options(rule, group.options);
-    check_options(rule, group.options, &to.base);
+    group.options = read_group_options(table, rule, to.base);
   }
 }
 

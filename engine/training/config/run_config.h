@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/optimizers/options.h"
 #include "engine/training/config/data_config.h"
 #include "engine/training/config/loss_config.h"
 #include "engine/training/config/model_config.h"
@@ -17,43 +18,6 @@
 
 namespace tandem {
 
-enum class OptimizerKind : std::uint8_t {
-  sgd,
-  adam,
-  adamw,
-  lazy_adam,  // adam for the rows of a table that a batch looks up
-  adagrad,
-  rowwise_adagrad,
-  ftrl,
-  group_ftrl,
-  lamb,
-};
-enum class EpsilonForm : std::uint8_t {
-  pytorch,  // sqrt(v / (1 - beta2^t)) + eps
-  onnx,     // sqrt(v) + eps, bias correction folded into the learning rate
-};
-/// What l2 means in ftrl: l2 |w|^2 / 2, or l2 |w|^2 as in TensorFlow and MindSpore.
-enum class FtrlForm : std::uint8_t { mcmahan, tensorflow, mindspore };
-/// Options of one kind are ignored by the others.
-struct OptimizerOptions {
-  OptimizerKind kind = OptimizerKind::sgd;
-  double lr = 1e-3;
-  double weight_decay = 0;  // 0.01 by default for adamw
-  double momentum = 0, dampening = 0;
-  bool nesterov = false;
-  double beta1 = 0.9, beta2 = 0.999;
-  double eps = 1e-8;  // 1e-10 by default for adagrad, 1e-6 for lamb
-  EpsilonForm epsilon_form = EpsilonForm::pytorch;
-  bool bias_correction = true;
-  double lr_decay = 0;             // adagrad
-  double initial_accumulator = 0;  // adagrad, ftrl (there 0.1 by default)
-  double l1 = 0, l2 = 0, beta = 0, l2_shrinkage = 0, lr_power = -0.5;  // ftrl
-  double l21 = 0;                                                      // group_ftrl
-  bool always_adapt = true;  // lamb: also without weight decay
-  double trust_clip = 0;     // lamb: bound of the ratio of norms; 0: none
-  FtrlForm dialect = FtrlForm::mcmahan;
-  bool operator==(const OptimizerOptions&) const = default;
-};
 struct OptimizerGroup {
   std::string at;            // the last group that covers a parameter takes it
   OptimizerOptions options;  // resolved: the optimizer's own options, overridden

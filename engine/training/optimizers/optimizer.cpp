@@ -4,7 +4,6 @@
 
 #include "engine/graph/host_memory.h"
 #include "engine/operators/rows.h"
-#include "engine/training/config/config_names.h"
 #include "engine/training/optimizers/filled_tensor.h"
 
 namespace tandem {
@@ -42,38 +41,6 @@ ValueId add_moment(GraphBuilder& g, const State& parameter, const std::string& n
     fail_without_memory(std::move(d));
   }
   return g.state(std::move(state));
-}
-
-UpdateChoice choose_update(const OptimizerOptions& options) {
-  switch (options.kind) {
-    case OptimizerKind::sgd:
-      return choose_sgd(options);
-    case OptimizerKind::adam:
-    case OptimizerKind::adamw:
-    case OptimizerKind::lazy_adam:
-      return choose_adam(options);
-    case OptimizerKind::adagrad:
-    case OptimizerKind::rowwise_adagrad:
-      return choose_adagrad(options);
-    case OptimizerKind::ftrl:
-    case OptimizerKind::group_ftrl:
-      return choose_ftrl(options);
-    case OptimizerKind::lamb:
-      return choose_lamb(options);
-  }
-  assert(false && "no such kind");
-  return {};
-}
-
-std::string kinds_of_rows() {
-  std::string text;
-  for (const auto& choice : optimizer_kinds) {
-    const UpdateChoice update = choose_update({.kind = choice.value});
-    if (!update.lazy && !update.takes_rows) continue;
-    text += (text.empty() ? "" : ", ") + std::string(choice.name);
-    if (!update.rows_need.empty()) text += " " + update.rows_need;
-  }
-  return text;
 }
 
 const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
@@ -136,12 +103,11 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   g_.set_scope(update_scope(request.parameter));
   const UpdateChoice choice = choose_update(request.options);
   const UpdateKind& kind = *find_update_kind(choice.op);
-  const bool has_states = kind.uses_states(choice.settings);
   const ValueId master = request.parameter.initial;
   std::vector<ValueId> states(kind.states.size());
-  for (std::size_t k = 0; has_states && k < states.size(); ++k) {
-    const double start = k < choice.starts.size() ? choice.starts[k] : 0;
-    states[k] = add_moment(g_, request.parameter, kind.states[k].name, start,
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    if (!kind.keeps_state(k, choice.settings)) continue;
+    states[k] = add_moment(g_, request.parameter, kind.states[k].name, choice.starts[k],
                            kind.state_shape(k, request.parameter.start.shape()));
   }
   const auto append = [](std::vector<ValueId>& to, const std::vector<ValueId>& more) {
@@ -151,8 +117,7 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   Attributes attributes = choice.settings;
   if (is_by_rows(request)) {
     attributes.set("op", choice.op);
-    const bool still = kind.keeps_still != nullptr && kind.keeps_still(choice.settings);
-    attributes.set("lazy", std::int64_t{choice.lazy || still});
+    attributes.set("lazy", std::int64_t{choice.lazy || kind.keeps_still(choice.settings)});
     append(inputs, states);
     append(inputs, groups_of(request));
   } else {
@@ -164,8 +129,8 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   const std::vector<ValueId> made =
       g_.node(is_by_rows(request) ? "RowsUpdate" : choice.op, std::move(inputs), attributes);
   g_.write_state(master, made[0]);
-  for (std::size_t k = 0; has_states && k < states.size(); ++k) {
-    g_.write_state(states[k], made[1 + k]);
+  for (std::size_t k = 0; k < states.size(); ++k) {
+    if (states[k]) g_.write_state(states[k], made[1 + k]);
   }
 }
 

@@ -8,33 +8,9 @@
 
 #include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
-#include "engine/training/config/run_config.h"
+#include "engine/optimizers/optimizer.h"
 
 namespace tandem {
-
-/// What an optimizer's options come to: which update, with which settings. A table's gradient that
-/// comes as rows stays rows where the kind is `lazy`, or it `takes_rows` and few occur. The rows
-/// without ids then stay as they are where it is lazy, or where a gradient of zeros changes nothing
-/// (UpdateKind::keeps_still); else they take the step of a gradient of zeros.
-struct UpdateChoice {
-  std::string op;  // of engine/operators/update_kind.h
-  Attributes settings;
-  std::vector<double> starts;  // of the states, where they are not zero
-  bool lazy = false;           // rows without a gradient stay as they are, by the kind's definition
-  bool takes_rows = true;      // a gradient of few rows need not be made dense
-  std::string rows_need;       // the options that takes_rows is about: "without momentum"
-};
-
-/// One function for each family of kinds, with formula and source, in the file of its name.
-UpdateChoice choose_sgd(const OptimizerOptions& options);      // sgd.cpp: sgd
-UpdateChoice choose_adam(const OptimizerOptions& options);     // adam.cpp: adam, adamw, lazy_adam
-UpdateChoice choose_adagrad(const OptimizerOptions& options);  // adagrad.cpp: and rowwise_adagrad
-UpdateChoice choose_ftrl(const OptimizerOptions& options);     // ftrl.cpp: ftrl, group_ftrl
-UpdateChoice choose_lamb(const OptimizerOptions& options);     // lamb.cpp: lamb
-/// That of options.kind.
-UpdateChoice choose_update(const OptimizerOptions& options);
-/// The kinds that update rows, and with which options: "sgd without momentum, adam, ...".
-std::string kinds_of_rows();
 
 /// Values that all updates of a graph share.
 struct UpdateScalars {

@@ -4,49 +4,50 @@
 
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "engine/operators/update_kind.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cpu/rows/rows.h"
-#include "kernels/shared/update_rules.h"
 
 namespace tandem {
 
-inline void set_factors(RowStep& step, const SgdStep<float>& factors) { step.sgd = factors; }
-inline void set_factors(RowStep& step, const AdamStep<float>& factors) { step.adam = factors; }
-inline void set_factors(RowStep& step, const AdagradStep<float>& factors) {
-  step.adagrad = factors;
-}
-inline void set_factors(RowStep& step, const FtrlStep<float>& factors) { step.ftrl = factors; }
+/// A rule and the settings of a node.
+struct RowFactors {
+  int rule = 0;
+  RowLayout layout;
+  /// The factors of step `number`, from 1, as RuleLoops take them.
+  std::function<RowStep(double lr, std::int64_t number, double scale)> step;
+  bool (*is_no_step)(double lr) = nullptr;
+  /// Of rules of whole tensors: how many sums their first walk makes, and what the second gets.
+  int terms = 0;
+  std::function<double(double lr, const double* sums)> factor;
+};
+/// `op` is that of an update; all of its attributes are there. Throws where no rule fits.
+RowFactors row_factors(std::string_view op, const Attributes& settings);
 
-/// Of a node of an update, of GroupedUpdate or RowsUpdate whose kind is a RowOptimizer.
+/// Of a node of an update, of GroupedUpdate or RowsUpdate.
 class RowRule {
  public:
   explicit RowRule(const KernelRequest& r)
-      : factors_(with_rule<float>(update_kind(*r.node).op, r.attributes(),
-                                  [](auto rule) {
-                                    return Factors(
-                                        [rule](double lr, std::int64_t number, double scale) {
-                                          RowStep step{.kind = decltype(rule)::kind};
-                                          set_factors(step, rule.step(lr, number, scale));
-                                          return step;
-                                        });
-                                  })),
-        kind_(row_optimizer(update_kind(*r.node).op)) {}
+      : factors_(row_factors(update_kind(*r.node).op, r.attributes())) {}
+
+  int rule() const { return factors_.rule; }
+  const RowLayout& layout() const { return factors_.layout; }
+  int terms() const { return factors_.terms; }
+  double factor(double lr, const double* sums) const { return factors_.factor(lr, sums); }
 
   /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
   std::optional<RowStep> step(const void* const* scalars) const {
     if (*static_cast<const bool*>(scalars[3])) return std::nullopt;
     const double lr = static_cast<double>(*static_cast<const float*>(scalars[0]));
-    if (is_no_step(kind_, lr)) return std::nullopt;
-    return factors_(lr, *static_cast<const std::int64_t*>(scalars[1]),
-                    static_cast<double>(*static_cast<const float*>(scalars[2])));
+    if (factors_.is_no_step(lr)) return std::nullopt;
+    return factors_.step(lr, *static_cast<const std::int64_t*>(scalars[1]),
+                         static_cast<double>(*static_cast<const float*>(scalars[2])));
   }
 
  private:
-  using Factors = std::function<RowStep(double lr, std::int64_t number, double scale)>;
-  Factors factors_;
-  RowOptimizer kind_;
+  RowFactors factors_;
 };
 
 }  // namespace tandem

@@ -1,10 +1,6 @@
 // Gradient rows one after the other in the order of their groups, fetched ahead. Included by
 // vector_rows_*.cpp.
 
-#define TANDEM_LAMBDA __attribute__((always_inline))
-
-using Half = std::uint16_t;  // a bfloat16
-
 TANDEM_INLINE V load_row(const float* p) { return load(p); }
 TANDEM_INLINE V load_row_rest(const float* p, std::int64_t n) { return load_rest(p, n); }
 TANDEM_INLINE V load_row(const Half* p) {

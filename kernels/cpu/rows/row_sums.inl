@@ -157,28 +157,50 @@ void sum_range(const RowGradients& g, std::int64_t first, std::int64_t last, flo
     sum_groups<float>(g, first, last, sums, buffers);
 }
 
-template <class E>
-double squares_of(const RowGradients& g, std::int64_t first, std::int64_t last, float* buffers) {
-  double total = 0;
-  for_groups<E>(g, first, last, buffers,
-                [&](std::int64_t, const float* sum, std::int64_t columns) TANDEM_LAMBDA {
-                  double lanes[4] = {};
-                  std::int64_t c = 0;
-                  for (; c + 4 <= columns; c += 4) {
-                    for (int k = 0; k < 4; ++k) {
-                      const auto x = static_cast<double>(sum[c + k]);
-                      lanes[k] += x * x;
-                    }
-                  }
-                  for (; c < columns; ++c) {
-                    const auto x = static_cast<double>(sum[c]);
-                    lanes[0] += x * x;
-                  }
-                  total += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
-                });
-  return total;
+/// What is done with the sum of each group; the walk above is compiled once for all that call it
+/// so.
+struct GroupUse {
+  void (*call)(void* self, std::int64_t group, const float* sum, std::int64_t columns);
+  void* self;
+};
+template <class F>
+void call_use(void* self, std::int64_t group, const float* sum, std::int64_t columns) {
+  (*static_cast<F*>(self))(group, sum, columns);
 }
+template <class E>
+void walk_groups(const RowGradients& g, std::int64_t first, std::int64_t last, float* buffers,
+                 GroupUse use) {
+  for_groups<E>(g, first, last, buffers,
+                [=](std::int64_t i, const float* sum, std::int64_t columns)
+                    TANDEM_LAMBDA { use.call(use.self, i, sum, columns); });
+}
+/// f(group, sum, columns) for groups first..last
+template <class F>
+TANDEM_INLINE void use_groups(const RowGradients& g, std::int64_t first, std::int64_t last,
+                              float* buffers, F f) {
+  const GroupUse use{call_use<F>, &f};
+  if (g.bfloat16)
+    walk_groups<Half>(g, first, last, buffers, use);
+  else
+    walk_groups<float>(g, first, last, buffers, use);
+}
+
 double squares_range(const RowGradients& g, std::int64_t first, std::int64_t last, float* buffers) {
-  return g.bfloat16 ? squares_of<Half>(g, first, last, buffers)
-                    : squares_of<float>(g, first, last, buffers);
+  double total = 0;
+  use_groups(g, first, last, buffers, [&](std::int64_t, const float* sum, std::int64_t columns) {
+    double lanes[4] = {};
+    std::int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      for (int k = 0; k < 4; ++k) {
+        const auto x = static_cast<double>(sum[c + k]);
+        lanes[k] += x * x;
+      }
+    }
+    for (; c < columns; ++c) {
+      const auto x = static_cast<double>(sum[c]);
+      lanes[0] += x * x;
+    }
+    total += (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  });
+  return total;
 }

@@ -14,8 +14,6 @@
 namespace tandem {
 namespace {
 
-RowOptimizer kind_of(const KernelRequest& r) { return row_optimizer(update_kind(*r.node).op); }
-
 /// Master and states of an update; the tail of a split master is input and output `tail`.
 class RowTensors {
  public:
@@ -23,7 +21,8 @@ class RowTensors {
       : first_state_(first_state), tail_(tail) {
     bytes_.push_back(r.inputs[0].type.bytes());
     for (std::size_t k = 0; k < update_kind(*r.node).states.size(); ++k) {
-      if (r.is_present(first_state + k)) bytes_.push_back(r.inputs[first_state + k].type.bytes());
+      const bool kept = r.is_present(first_state + k);
+      bytes_.push_back(kept ? r.inputs[first_state + k].type.bytes() : 0);
     }
   }
 
@@ -31,7 +30,7 @@ class RowTensors {
   RowTable of(const KernelArguments& a) const {
     for (std::size_t k = 0; k < bytes_.size(); ++k) {
       const void* before = a.inputs[k == 0 ? 0 : first_state_ + k - 1];
-      if (before != a.outputs[k]) std::memcpy(a.outputs[k], before, bytes_[k]);
+      if (before != a.outputs[k] && bytes_[k] > 0) std::memcpy(a.outputs[k], before, bytes_[k]);
     }
     RowTable table;
     if (tail_ > 0) {
@@ -43,7 +42,7 @@ class RowTensors {
       table.weights = static_cast<float*>(a.outputs[0]);
     }
     for (std::size_t k = 1; k < bytes_.size(); ++k)
-      table.states[k - 1] = static_cast<float*>(a.outputs[k]);
+      table.states[k - 1] = static_cast<float*>(a.outputs[k]);  // not read where it is not kept
     return table;
   }
 
@@ -104,7 +103,9 @@ class RowsUpdateKernel final : public PreparedKernel {
       float* w = split ? whole : table.weights + begin;
       if (split) join_rows(table.tops + begin, table.tails + begin, w, n, isa_);
       float* states[most_states] = {};
-      for (int k = 0; k < layout_of(step.kind).states; ++k) states[k] = table.states[k] + begin;
+      for (int k = 0; k < most_states; ++k) {
+        if (step.layout.has(k)) states[k] = table.states[k] + begin;
+      }
       update_elements(step, w, states, zeros, n, isa_);
       if (split) split_rows(w, table.tops + begin, table.tails + begin, n, isa_);
     }
@@ -181,10 +182,8 @@ std::optional<std::string> refuse_tensors(const KernelRequest& r, std::size_t fi
 
 std::optional<std::string> refuse_rows_update(const KernelRequest& r) {
   const RowsOperands at(*r.node);
-  const RowOptimizer kind = kind_of(r);
-  if (kind == RowOptimizer::sgd && r.is_present(1)) return "momentum";
-  if (!layout_of(kind).elementwise() && !r.attributes().flag("lazy"))
-    return update_kind(*r.node).op + " of every row";
+  const UpdateKind& kind = update_kind(*r.node);
+  if (!kind.elementwise() && !r.attributes().flag("lazy")) return kind.op + " of every row";
   if (auto reason = refuse_tensors(r, 1, at.scalars(), at.split)) return reason;
   if (at.split && !r.outputs[at.tail()].present) return "a result that nobody reads";
   if (auto reason = refuse_weights(r, at.gradients())) return reason;

@@ -145,22 +145,24 @@ double rows_sum_of_squares(const RowGradients& g, void* scratch, Isa isa, int th
 void update_rows(const RowStep& step, const RowTable& table, const RowGradients& g, void* scratch,
                  Isa isa, int threads) noexcept {
   const VectorRows& loops = vector_rows(isa);
-  const auto bytes = static_cast<std::int64_t>(update_rows_bytes(step.kind, g, positions_of(g)));
+  const RuleLoops& steps = rule_loops(step.rule, isa);
+  const auto bytes = static_cast<std::int64_t>(update_rows_bytes(step.layout, g, positions_of(g)));
   parallel_groups(g, threads, bytes, scratch, 1,
                   [&](std::int64_t first, std::int64_t last, float* buffers) {
-                    loops.update(step, table, g, first, last, buffers);
+                    loops.update(step, steps, table, g, first, last, buffers);
                   });
 }
 
 void update_elements(const RowStep& step, float* weights, float* const* states,
                      const float* gradients, std::int64_t n, Isa isa) noexcept {
-  vector_rows(isa).elements(step, weights, states, gradients, n);
+  rule_loops(step.rule, isa).whole(step.factors, weights, states, gradients, n);
 }
 
-double update_rows_bytes(RowOptimizer kind, const RowGradients& g, std::int64_t positions) {
-  const RowLayout layout = layout_of(kind);
+double update_rows_bytes(const RowLayout& layout, const RowGradients& g, std::int64_t positions) {
   std::int64_t changed = g.columns;  // elements of a row's weights and states
-  for (int k = 0; k < layout.states; ++k) changed += layout.state_columns(k, g.columns);
+  for (int k = 0; k < most_states; ++k) {
+    if (layout.has(k)) changed += layout.state_columns(k, g.columns);
+  }
   const std::int64_t index = (g.offsets == nullptr ? 0 : 4) + 8;
   return static_cast<double>(positions * (row_bytes(g) + (g.order == nullptr ? 0 : 4))) +
          static_cast<double>(g.groups * (changed * 8 + index));

@@ -7,8 +7,8 @@
 #include <cstdint>
 
 #include "engine/operators/rows.h"
+#include "engine/optimizers/states.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/shared/row_optimizers.h"
 
 namespace tandem {
 
@@ -89,20 +89,32 @@ double rows_sum_of_squares(const RowGradients& gradients, void* scratch, Isa isa
 /// For segment_sum, rows_sum_of_squares and update_rows.
 std::size_t row_scratch_bytes(std::int64_t groups, std::int64_t columns, int threads);
 
-/// An optimizer (layout_of says what it needs) and the factors of this step; those of the other
-/// kinds are not read.
+/// What the update of a row needs beside the row and its gradient.
+struct RowLayout {
+  unsigned kept = 0;       // as bits: the states
+  unsigned by_row = 0;     // those that have one element for a row, else as many as it has
+  bool whole_row = false;  // what an element becomes depends on the others of its row
+
+  constexpr bool has(int k) const { return (kept >> k & 1u) != 0; }
+  constexpr bool is_by_row(int k) const { return (by_row >> k & 1u) != 0; }
+  /// Several rows may be updated like one that is as long as all of them.
+  constexpr bool elementwise() const { return !whole_row && by_row == 0; }
+  /// Elements of state k for a row of `columns` elements.
+  constexpr std::int64_t state_columns(int k, std::int64_t columns) const {
+    return is_by_row(k) ? 1 : columns;
+  }
+};
+
+/// A rule of an optimizer and the factors of this step; row_rule.h makes them.
 struct RowStep {
-  RowOptimizer kind = RowOptimizer::sgd;
-  SgdStep<float> sgd{};  // without momentum
-  AdamStep<float> adam{};
-  AdagradStep<float> adagrad{};
-  FtrlStep<float> ftrl{};
+  int rule = 0;  // its place in the list of engine/optimizers/rules.h
+  RowLayout layout;
+  alignas(16) unsigned char factors[64];
 };
 
 /// A table [table_rows, columns] and the states of its optimizer, [table_rows,
-/// RowLayout::state_columns]: adam's exp_avg and exp_avg_sq, the sums of adagrad and
-/// rowwise_adagrad, n and z of ftrl and group_ftrl; further ones are not read. Instead of
-/// `weights`, `tops` and `tails` may hold a split table.
+/// RowLayout::state_columns], in their order; those that the rule does not keep are not read.
+/// Instead of `weights`, `tops` and `tails` may hold a split table.
 struct RowTable {
   float* weights = nullptr;
   float* states[most_states] = {};
@@ -116,8 +128,8 @@ struct RowTable {
 void update_rows(const RowStep& step, const RowTable& table, const RowGradients& gradients,
                  void* scratch, Isa isa, int threads) noexcept;
 
-/// n elements of a dense parameter: the step of an element-wise kind, in place. `states`: as many
-/// as the kind has.
+/// n elements of a dense parameter: the step of an element-wise kind, in place. `states`:
+/// most_states pointers.
 void update_elements(const RowStep& step, float* weights, float* const* states,
                      const float* gradients, std::int64_t n, Isa isa) noexcept;
 
@@ -129,6 +141,7 @@ void split_rows(const float* x, std::uint16_t* tops, std::int16_t* tails, std::i
 
 /// The least bytes that an update moves: gradients and their order once, touched rows of weights
 /// and states read and written.
-double update_rows_bytes(RowOptimizer kind, const RowGradients& gradients, std::int64_t positions);
+double update_rows_bytes(const RowLayout& layout, const RowGradients& gradients,
+                         std::int64_t positions);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/cpu/rows/rows.h"
+#include "kernels/cpu/rows/rule_loops.h"
 
 namespace tandem {
 
@@ -18,10 +19,9 @@ struct VectorRows {
               float* buffers);
   double (*squares)(const RowGradients& gradients, std::int64_t first, std::int64_t last,
                     float* buffers);
-  void (*update)(const RowStep& step, const RowTable& table, const RowGradients& gradients,
-                 std::int64_t first, std::int64_t last, float* buffers);
-  void (*elements)(const RowStep& step, float* weights, float* const* states,
-                   const float* gradients, std::int64_t n);
+  void (*update)(const RowStep& step, const RuleLoops& loops, const RowTable& table,
+                 const RowGradients& gradients, std::int64_t first, std::int64_t last,
+                 float* buffers);
   /// y[b] for begin <= b < end. Returns whether all their ids are inside the table.
   bool (*bags)(const RowBags& bags, std::int64_t begin, std::int64_t end);
   // n floats from and to their halves.

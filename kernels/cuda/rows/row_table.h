@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "engine/optimizers/states.h"
 #include "kernels/cuda/updates/floats.h"
 #include "kernels/cuda/updates/rules.h"
-#include "kernels/shared/row_optimizers.h"
 
 namespace tandem::cuda {
 
@@ -57,16 +57,16 @@ struct ElementUpdate {
                                  const Values<n>& grad) const {
     const std::int64_t at = row * table.columns + c;
     Values<n> master = table.load_master<n>(at);
-    Values<n> states[most_states];
-    for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
+    Values<n> states[most_states] = {};
+    load_states<Rule>(table.states, at, states);
     for (int k = 0; k < n; ++k) {
-      float own[most_states] = {states[0].at[k], states[1].at[k]};
+      float own[most_states];
+      for (int s = 0; s < most_states; ++s) own[s] = states[s].at[k];
       master.at[k] = Rule::element(factors.step, master.at[k], grad.at[k], own);
-      states[0].at[k] = own[0];
-      states[1].at[k] = own[1];
+      for (int s = 0; s < most_states; ++s) states[s].at[k] = own[s];
     }
     table.store_master<n>(at, master);
-    for (int s = 0; s < Rule::states; ++s) store<n>(table.states[s], at, states[s]);
+    store_states<Rule>(table.states, at, states);
     return 0;
   }
   template <class Block, class Added>
@@ -90,39 +90,40 @@ struct RowUpdate {
                                  const Values<n>& grad) const {
     const std::int64_t at = row * table.columns + c;
     const Values<n> master = table.load_master<n>(at);
-    Values<n> states[most_states];
-    for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
+    Values<n> states[most_states] = {};
+    load_states<Rule>(table.states, at, states);
     float sum = 0;
     for (int k = 0; k < n; ++k) {
-      float own[most_states] = {states[0].at[k], states[1].at[k]};
-      sum += Rule::first(factors.step, master.at[k], grad.at[k], own);
-      states[0].at[k] = own[0];
-      states[1].at[k] = own[1];
+      float own[most_states];
+      for (int s = 0; s < most_states; ++s) own[s] = states[s].at[k];
+      sum += Rule::Kind::first(factors.step, master.at[k], grad.at[k], own);
+      for (int s = 0; s < most_states; ++s) states[s].at[k] = own[s];
     }
-    for (int s = 0; s < Rule::states; ++s) store<n>(table.states[s], at, states[s]);
+    store_states<Rule>(table.states, at, states);
     return sum;
   }
   TANDEM_HOST_DEVICE float row_state(std::int64_t row) const {
-    return Rule::has_row_state ? table.row_state[row] : 0;
+    return Rule::row_state >= 0 ? table.row_state[row] : 0;
   }
   TANDEM_HOST_DEVICE void set_row_state(std::int64_t row, float state) const {
-    if (Rule::has_row_state) table.row_state[row] = state;
+    if (Rule::row_state >= 0) table.row_state[row] = state;
   }
   /// Changes the row's state as well.
   TANDEM_HOST_DEVICE float factor(const StepFactors<Rule>& factors, float sum, float columns,
                                   float& state) const {
-    return Rule::factor(factors.step, sum, columns, state);
+    return Rule::Kind::factor(factors.step, sum, columns, state);
   }
   template <int n>
   TANDEM_HOST_DEVICE void last(const StepFactors<Rule>& factors, std::int64_t row, std::int64_t c,
                                const Values<n>& grad, float factor) const {
     const std::int64_t at = row * table.columns + c;
     Values<n> master = table.load_master<n>(at);
-    Values<n> states[most_states];
-    for (int s = 0; s < Rule::states; ++s) states[s] = load<n>(table.states[s], at);
+    Values<n> states[most_states] = {};
+    load_states<Rule>(table.states, at, states);
     for (int k = 0; k < n; ++k) {
-      const float own[most_states] = {states[0].at[k], states[1].at[k]};
-      master.at[k] = Rule::last(factors.step, master.at[k], grad.at[k], own, factor);
+      float own[most_states];
+      for (int s = 0; s < most_states; ++s) own[s] = states[s].at[k];
+      master.at[k] = Rule::Kind::last(factors.step, master.at[k], grad.at[k], own, factor);
     }
     table.store_master<n>(at, master);
   }

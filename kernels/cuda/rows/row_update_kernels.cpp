@@ -21,9 +21,11 @@ class TableOperands {
     columns_ = rows_ == 0 ? 0 : master.elements() / rows_;
     bytes_.push_back(master.bytes());
     const std::vector<UpdateState>& states = update_kind(*r.node).states;
-    for (std::size_t k = 0; k < states.size() && r.is_present(first_state + k); ++k) {
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const bool kept = r.is_present(first_state + k);
       by_row_.push_back(states[k].by_row);
-      bytes_.push_back(r.inputs[first_state + k].type.bytes());
+      kept_.push_back(kept);
+      bytes_.push_back(kept ? r.inputs[first_state + k].type.bytes() : 0);
     }
   }
 
@@ -34,7 +36,8 @@ class TableOperands {
   RowTable of(CardContext& card, const KernelArguments& a) const {
     for (std::size_t k = 0; k < bytes_.size(); ++k) {
       const std::size_t input = k == 0 ? 0 : first_state_ + k - 1;
-      copy_bytes(card, a.outputs[k], a.inputs[input], bytes_[k], a.queue);
+      if (k == 0 || kept_[k - 1])
+        copy_bytes(card, a.outputs[k], a.inputs[input], bytes_[k], a.queue);
     }
     RowTable table{};
     table.columns = columns_;
@@ -46,6 +49,7 @@ class TableOperands {
       table.tails = static_cast<std::int16_t*>(a.outputs[tail_]);
     }
     for (std::size_t k = 0; k < by_row_.size(); ++k) {
+      if (!kept_[k]) continue;
       auto* const state = static_cast<float*>(a.outputs[1 + k]);
       (by_row_[k] ? table.row_state : table.states[k]) = state;
     }
@@ -56,18 +60,30 @@ class TableOperands {
   std::size_t first_state_, tail_;  // tail_ 0: none
   std::int64_t rows_ = 0, columns_ = 0;
   std::vector<std::size_t> bytes_;
-  std::vector<bool> by_row_;  // of the states
+  std::vector<bool> by_row_, kept_;  // of the states
 };
 
-template <class Rule>
-std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelRequest& r,
-                                            const Rule& rule) {
+template <int... parts>
+RowUpdater updater_of(const KernelRequest& r, std::integer_sequence<int, parts...>) {
+  RowUpdater updater;
+  const auto try_part = [&](RowUpdater found) {
+    if (found) updater = std::move(found);
+  };
+  (try_part(row_updater_of_part<parts>(update_kind(*r.node).op, r.attributes())), ...);
+  if (!updater) fail_update(update_kind(*r.node).op, "has no rule for rows");
+  return updater;
+}
+RowUpdater updater_of(const KernelRequest& r) {
+  return updater_of(r, std::make_integer_sequence<int, rule_parts>{});
+}
+
+std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelRequest& r) {
   const RowsOperands at(*r.node);
   const TableOperands tensors(r, 1, at.split ? at.tail() : 0);
   const GradientOperands gradients(r, at.gradients(), tensors.columns());
-  const WalkPlan plan{gradients.positions(), tensors.columns(), Rule::whole_row};
+  const WalkPlan plan{gradients.positions(), tensors.columns(), update_kind(*r.node).whole_row};
   return prepared(
-      [=, lazy = r.attributes().flag("lazy"),
+      [=, update = updater_of(r), lazy = r.attributes().flag("lazy"),
        capacity = r.inputs[at.unique()].type.elements()](const KernelArguments& a) {
         RowUpdateCall call;
         call.plan = plan;
@@ -80,32 +96,32 @@ std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelReques
                        static_cast<const std::int32_t*>(a.inputs[at.offsets()]),
                        static_cast<const std::int32_t*>(a.inputs[at.count()]), capacity};
         call.workspace = a.workspace;
-        if (tensors.rows() > 0 && tensors.columns() > 0) update_rows(*card, rule, call, a.queue);
+        if (tensors.rows() > 0 && tensors.columns() > 0) update(*card, call, a.queue);
       },
       plan.workspace_bytes());
 }
 
 /// Row i has the gradient row i alone.
-template <class Rule>
-std::unique_ptr<PreparedKernel> dense_update(const Card& card, const KernelRequest& r,
-                                             const Rule& rule) {
+std::unique_ptr<PreparedKernel> dense_update(const Card& card, const KernelRequest& r) {
   const TableOperands tensors(r, 2);
   PositionGradients gradients{};
   gradients.count = 1;
   gradients.type = *floats_of(r.inputs[1].type.dtype);
   gradients.columns = tensors.columns();
   gradients.look_ups[0].bag = 1;
-  const WalkPlan plan{0, tensors.columns(), Rule::whole_row};  // no row has two positions
-  return prepared([=, scalars = first_scalar(*r.node)](const KernelArguments& a) {
-    RowUpdateCall call;
-    call.plan = plan;
-    call.scalars = StepScalars(a, scalars);
-    call.table = tensors.of(*card, a);
-    call.gradients = gradients;
-    call.gradients.look_ups[0].dy = a.inputs[1];
-    call.groups = {nullptr, nullptr, nullptr, tensors.rows()};
-    if (tensors.rows() > 0 && tensors.columns() > 0) update_rows(*card, rule, call, a.queue);
-  });
+  const WalkPlan plan{0, tensors.columns(),
+                      update_kind(*r.node).whole_row};  // no row has two positions
+  return prepared(
+      [=, update = updater_of(r), scalars = first_scalar(*r.node)](const KernelArguments& a) {
+        RowUpdateCall call;
+        call.plan = plan;
+        call.scalars = StepScalars(a, scalars);
+        call.table = tensors.of(*card, a);
+        call.gradients = gradients;
+        call.gradients.look_ups[0].dy = a.inputs[1];
+        call.groups = {nullptr, nullptr, nullptr, tensors.rows()};
+        if (tensors.rows() > 0 && tensors.columns() > 0) update(*card, call, a.queue);
+      });
 }
 
 // What all updates by rows need of master, states and scalars.
@@ -143,21 +159,14 @@ void add_row_updates(KernelList& list, const Card& card) {
                   .op = "RowsUpdate",
                   .refuse = refuse_rows_update,
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) {
-                    return with_rule<float>(update_kind(*r.node).op, r.attributes(),
-                                            [&](auto rule) { return rows_update(card, r, rule); });
-                  }});
+                  .prepare = [card](const KernelRequest& r) { return rows_update(card, r); }});
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
     list.push_back({.name = "cuda." + kind.op,
                     .op = kind.op,
                     .refuse = refuse_dense_update,
                     .propose = propose_row_major,
-                    .prepare = [card](const KernelRequest& r) {
-                      return with_rule<float>(
-                          update_kind(*r.node).op, r.attributes(),
-                          [&](auto rule) { return dense_update(card, r, rule); });
-                    }});
+                    .prepare = [card](const KernelRequest& r) { return dense_update(card, r); }});
   }
 }
 

@@ -1,6 +1,8 @@
-// Updates of a table's rows, behind templates that take long to compile: kinds of single elements
-// and of whole rows in a file each.
+// Updates of a table's rows, behind templates that take long to compile.
 #pragma once
+
+#include <functional>
+#include <string_view>
 
 #include "kernels/cuda/rows/row_table.h"
 #include "kernels/cuda/rows/row_walk.h"
@@ -19,16 +21,10 @@ struct RowUpdateCall {
   void* workspace = nullptr;
 };
 
-template <class Rule>
-void update_rows(CardContext& card, const Rule& rule, const RowUpdateCall& call, void* queue);
-
-extern template void update_rows(CardContext&, const SgdRule&, const RowUpdateCall&, void*);
-extern template void update_rows(CardContext&, const MomentumRule&, const RowUpdateCall&, void*);
-extern template void update_rows(CardContext&, const AdamRule&, const RowUpdateCall&, void*);
-extern template void update_rows(CardContext&, const AdagradRule&, const RowUpdateCall&, void*);
-extern template void update_rows(CardContext&, const FtrlRule&, const RowUpdateCall&, void*);
-extern template void update_rows(CardContext&, const RowwiseAdagradRule&, const RowUpdateCall&,
-                                 void*);
-extern template void update_rows(CardContext&, const GroupFtrlRule&, const RowUpdateCall&, void*);
+/// One update by rows: the rule with its settings.
+using RowUpdater = std::function<void(CardContext& card, const RowUpdateCall& call, void* queue)>;
+/// Nothing where the rule is of another part. `op` is that of an update.
+template <int part>
+RowUpdater row_updater_of_part(std::string_view op, const Attributes& settings);
 
 }  // namespace tandem::cuda

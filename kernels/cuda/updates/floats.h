@@ -99,4 +99,18 @@ TANDEM_HOST_DEVICE void store(void* data, Floats type, std::int64_t first,
   store_bits<n>(static_cast<std::uint16_t*>(data), first, bits);
 }
 
+/// n elements of the states that a rule keeps, from element `at` on; the others stay as they are.
+template <class Rule, int n>
+TANDEM_HOST_DEVICE void load_states(float* const* from, std::int64_t at, Values<n>* states) {
+  for (int s = 0; s < Rule::states; ++s) {
+    if (Rule::has(s)) states[s] = load<n>(from[s], at);
+  }
+}
+template <class Rule, int n>
+TANDEM_HOST_DEVICE void store_states(float* const* to, std::int64_t at, const Values<n>* states) {
+  for (int s = 0; s < Rule::states; ++s) {
+    if (Rule::has(s)) store<n>(to[s], at, states[s]);
+  }
+}
+
 }  // namespace tandem::cuda

@@ -5,7 +5,7 @@ namespace tandem::cuda {
 
 void add_update_kernels(KernelList& list, const Card& card) {
   add_element_updates(list, card);
-  add_lamb_updates(list, card);
+  add_tensor_updates(list, card);
   add_norm_kernels(list, card);
   add_loss_scale_kernels(list, card);
 }

@@ -4,19 +4,17 @@
 
 #include <cstdint>
 
+#include "engine/optimizers/settings.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/block.h"
-#include "kernels/shared/update_rules.h"
+#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 
-using SgdRule = tandem::SgdRule<float>;
-using MomentumRule = tandem::MomentumRule<float>;
-using AdamRule = tandem::AdamRule<float>;
-using AdagradRule = tandem::AdagradRule<float>;
-using FtrlRule = tandem::FtrlRule<float>;
-using RowwiseAdagradRule = tandem::RowwiseAdagradRule<float>;
-using GroupFtrlRule = tandem::GroupFtrlRule<float>;
+/// Kernels of all rules are compiled in so many files, those of every so-many-th rule in each.
+inline constexpr int rule_parts = 4;
+template <class R, int part>
+inline constexpr bool is_of_part = rule_index<R> % rule_parts == part;
 
 /// The inputs lr, step, scale, skip of an update, in the card's memory.
 struct StepScalars {
@@ -48,9 +46,7 @@ TANDEM_HOST_DEVICE StepFactors<Rule> step_factors(const Block& block, const Rule
   auto* const factors = block.template shared<StepFactors<Rule>>();
   block.one([&] {
     const auto lr = static_cast<double>(*scalars.lr);
-    factors->skipped = *scalars.skip;
-    if constexpr (requires { Rule::kind; })
-      factors->skipped = factors->skipped || is_no_step(Rule::kind, lr);
+    factors->skipped = *scalars.skip || Rule::Kind::is_no_step(lr);
     if (!factors->skipped) {
       factors->step = rule.step(lr, *scalars.step, static_cast<double>(*scalars.scale));
     }

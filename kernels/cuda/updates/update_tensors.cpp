@@ -5,11 +5,11 @@
 
 namespace tandem::cuda {
 
-UpdateOperands::UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, int states)
+UpdateOperands::UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, unsigned kept)
     : card_(std::move(card)),
       sizes_(update_group(*r.node)),
       scalars_(first_scalar(*r.node)),
-      states_(states),
+      kept_(kept),
       grads_(*floats_of(r.inputs[1].type.dtype)) {
   for (std::int64_t i = 0; i < count; ++i) {
     elements_.push_back(r.inputs[static_cast<std::size_t>(i) * sizes_.inputs].type.elements());
@@ -26,9 +26,8 @@ std::int64_t UpdateOperands::chunks(std::size_t first, std::size_t n) const {
 UpdateTensor UpdateOperands::tensor(const KernelArguments& a, std::size_t k) const {
   UpdateTensor tensor{};
   tensor.master = in_place(a, k, 0, 0);
-  for (int s = 0; s < states_; ++s) {
-    const auto at = static_cast<std::size_t>(s);
-    tensor.states[s] = in_place(a, k, 2 + at, 1 + at);
+  for (std::size_t s = 0; s < most_states; ++s) {
+    if ((kept_ >> s & 1u) != 0) tensor.states[s] = in_place(a, k, 2 + s, 1 + s);
   }
   tensor.grad = a.inputs[k * sizes_.inputs + 1];
   tensor.weight = sizes_.weight ? a.outputs[k * sizes_.outputs + sizes_.results] : nullptr;

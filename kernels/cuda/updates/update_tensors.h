@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "engine/operators/grouped_update.h"
+#include "engine/optimizers/states.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
-#include "kernels/shared/row_optimizers.h"
 
 namespace tandem::cuda {
 
 inline constexpr int update_threads = 256;
 inline constexpr std::int64_t chunk_elements = 16 * update_threads;
 // As many tensors as fit a launch: its arguments are at most 4 KiB.
-inline constexpr int most_tensors = 64;
+inline constexpr int most_tensors = 56;
 
 /// A parameter with what its update reads and writes, all dense and in the same order.
 struct UpdateTensor {
   float* master;
-  float* states[most_states];
+  float* states[most_states];  // null where the rule does not keep it
   const void* grad;
   void* weight;  // the new master in 16 bits; null where there is none
   std::int64_t elements;
@@ -57,10 +57,10 @@ struct UpdateTensors {
   }
 
   /// Whether four elements of all that the update touches are one access.
-  TANDEM_HOST_DEVICE bool is_vector(const UpdateTensor& tensor, int states) const {
+  TANDEM_HOST_DEVICE bool is_vector(const UpdateTensor& tensor) const {
     bool aligned = is_aligned(tensor.master, 16) && is_aligned(tensor.weight, 8) &&
                    is_aligned(tensor.grad, grads == Floats::float32 ? 16 : 8);
-    for (int s = 0; s < states; ++s) aligned = aligned && is_aligned(tensor.states[s], 16);
+    for (int s = 0; s < most_states; ++s) aligned = aligned && is_aligned(tensor.states[s], 16);
     return aligned;
   }
 };
@@ -69,7 +69,8 @@ struct UpdateTensors {
 /// ...) and writes outputs [i * outputs, ...).
 class UpdateOperands {
  public:
-  UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, int states);
+  /// `kept`: the states, as bits.
+  UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, unsigned kept);
 
   std::size_t count() const { return elements_.size(); }
   std::size_t scalars() const { return scalars_; }  // the input that is the first
@@ -104,7 +105,7 @@ class UpdateOperands {
   Card card_;
   UpdateGroup sizes_;
   std::size_t scalars_;
-  int states_;
+  unsigned kept_;
   Floats grads_, weights_ = Floats::bfloat16;
   std::vector<std::int64_t> elements_;  // of the groups
 };

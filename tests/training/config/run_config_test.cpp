@@ -1,8 +1,8 @@
 // train.toml: values, defaults, overrides, and every kind of error at its line and column.
 #include "engine/training/config/run_config.h"
 
+#include "engine/optimizers/optimizer.h"
 #include "engine/training/config/config_names.h"
-#include "engine/training/config/optimizer_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -151,14 +151,14 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.loss.terms[1].labels, "t");
   EXPECT_EQ(c.loss.terms[1].reduction, Reduction::sum);
   EXPECT_EQ(c.loss.terms[2].numbers("pos_weight"), std::vector<double>{3});
-  EXPECT_EQ(c.optimizer.base.beta1, 0.8);
-  EXPECT_EQ(c.optimizer.base.eps, 1e-6);
-  EXPECT_EQ(c.optimizer.base.epsilon_form, EpsilonForm::onnx);
+  EXPECT_EQ(c.optimizer.base.number("beta1"), 0.8);
+  EXPECT_EQ(c.optimizer.base.number("eps"), 1e-6);
+  EXPECT_EQ(c.optimizer.base.text("epsilon_form"), "onnx");
   ASSERT_EQ(c.optimizer.groups.size(), 2u);
   EXPECT_EQ(c.optimizer.groups[0].options.lr, 3.5e-4);
-  EXPECT_EQ(c.optimizer.groups[0].options.beta2, 0.99);
-  EXPECT_EQ(c.optimizer.groups[1].options.kind, OptimizerKind::sgd);
-  EXPECT_TRUE(c.optimizer.groups[1].options.nesterov);
+  EXPECT_EQ(c.optimizer.groups[0].options.number("beta2"), 0.99);
+  EXPECT_EQ(c.optimizer.groups[1].options.name(), "sgd");
+  EXPECT_TRUE(c.optimizer.groups[1].options.flag("nesterov"));
   EXPECT_EQ(c.optimizer.schedule.kind, (decltype(c.optimizer.schedule.kind)(CosineSchedule{1e-5})));
   EXPECT_EQ(c.optimizer.schedule.warmup, (Duration{100, Duration::Unit::steps}));
   EXPECT_EQ(c.optimizer.clip_norm, 1.0);
@@ -205,20 +205,6 @@ TEST(RunConfig, OddTextsSurviveTheResolvedFile) {
   EXPECT_EQ(parse(to_toml(config)), config) << to_toml(config);
 }
 
-// Else it would be read and ignored.
-TEST(RunConfig, EveryKeyOfTheOptimizerBelongsToSomeKinds) {
-  const std::set<std::string_view> of_all = {"kind", "lr", "groups", "schedule", "clip_norm"};
-  for (const KeyInfo& key : config_keys()) {
-    if (!key.path.starts_with("optimizer.")) continue;
-    const std::string_view name = key.path.substr(10);
-    if (of_all.contains(name) || name.find_first_of(".[") != std::string_view::npos) continue;
-    EXPECT_TRUE(
-        std::any_of(std::begin(option_uses), std::end(option_uses),
-                    [&](const OptionUse& use) { return use.key == name && use.kinds != 0; }))
-        << key.path;
-  }
-}
-
 // The defaults in the table of keys are those of the structs.
 TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
   const RunConfig plain = parse(minimal);
@@ -229,28 +215,27 @@ TEST(RunConfig, TheTableOfKeysTellsTheTruthAboutDefaults) {
     const std::string_view top = key.path.substr(0, key.path.find('.'));
     if (top == "data" || key.path.starts_with("optimizer.schedule.")) continue;
     // A kind refuses the options of others: the first that knows this one.
-    OptimizerKind known = OptimizerKind::sgd;
-    for (const OptionUse& use : option_uses) {
-      if ("optimizer." + std::string(use.key) != key.path) continue;
-      for (const auto& choice : optimizer_kinds) {
-        if (!knows(choice.value, use)) continue;
-        known = choice.value;
-        break;
+    std::string_view known = all_optimizers().front().name;
+    for (auto optimizer = all_optimizers().rbegin(); optimizer != all_optimizers().rend();
+         ++optimizer) {
+      for (const OptimizerSetting& setting : optimizer->settings) {
+        const std::string_view name = key.path.substr(key.path.find('.') + 1);
+        if (setting.info.key == name || setting.info.list == name) known = optimizer->name;
       }
     }
-    std::vector<std::string> kind = {"optimizer.kind=" + std::string(choice_name(known))};
+    std::vector<std::string> kind = {"optimizer.kind=" + std::string(known)};
     if (key.path == "precision.loss_scale" || key.path == "precision.growth_interval")
       kind.push_back("precision.compute=float16");  // others refuse them
     std::vector<std::string> with = kind;
     with.push_back(std::string(key.path) + "=" + std::string(key.fallback));
     EXPECT_EQ(parse(minimal, with), parse(minimal, kind)) << key.path;
   }
-  EXPECT_EQ(parse(minimal, {"optimizer.kind=adamw"}).optimizer.base.weight_decay, 0.01);
-  EXPECT_EQ(parse(minimal, {"optimizer.kind=adagrad"}).optimizer.base.eps, 1e-10);
-  EXPECT_EQ(parse(minimal, {"optimizer.kind=ftrl"}).optimizer.base.initial_accumulator, 0.1);
-  EXPECT_EQ(parse(minimal, {"optimizer.kind=lamb"}).optimizer.base.eps, 1e-6);
-  OptimizerOptions defaults;
-  EXPECT_EQ(plain.optimizer.base, defaults);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=adamw"}).optimizer.base.number("weight_decay"), 0.01);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=adagrad"}).optimizer.base.number("eps"), 1e-10);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=ftrl"}).optimizer.base.number("initial_accumulator"),
+            0.1);
+  EXPECT_EQ(parse(minimal, {"optimizer.kind=lamb"}).optimizer.base.number("eps"), 1e-6);
+  EXPECT_EQ(plain.optimizer.base, OptimizerOptions("sgd"));
   EXPECT_EQ(plain.name, "folder");
   EXPECT_EQ(parse_run_config(minimal, "/folder/mnist.toml").name, "mnist");
 }
@@ -261,13 +246,13 @@ TEST(RunConfig, OptionsOfLamb) {
                                 "weight_decay = 0.01\nbetas = [0.8, 0.95]\nepsilon = 1e-3\n"
                                 "bias_correction = false\nalways_adapt = false\ntrust_clip = 10\n");
   const OptimizerOptions& o = given.optimizer.base;
-  EXPECT_EQ(o.weight_decay, 0.01);
-  EXPECT_EQ(o.beta1, 0.8);
-  EXPECT_EQ(o.beta2, 0.95);
-  EXPECT_EQ(o.eps, 1e-3);
-  EXPECT_FALSE(o.bias_correction);
-  EXPECT_FALSE(o.always_adapt);
-  EXPECT_EQ(o.trust_clip, 10);
+  EXPECT_EQ(o.number("weight_decay"), 0.01);
+  EXPECT_EQ(o.number("beta1"), 0.8);
+  EXPECT_EQ(o.number("beta2"), 0.95);
+  EXPECT_EQ(o.number("eps"), 1e-3);
+  EXPECT_FALSE(o.flag("bias_correction"));
+  EXPECT_FALSE(o.flag("always_adapt"));
+  EXPECT_EQ(o.number("trust_clip"), 10);
   EXPECT_EQ(parse(to_toml(given)), given) << to_toml(given);
   EXPECT_THAT(first_error(text + "momentum = 0.9\n"), HasSubstr("lamb"));
   EXPECT_THAT(first_error(text + "epsilon_form = 'onnx'\n"), HasSubstr("lamb"));

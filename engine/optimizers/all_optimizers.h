@@ -1,0 +1,27 @@
+// The list of optimizers. All that knows kinds follows from it.
+#pragma once
+
+#include "engine/optimizers/adadelta.h"
+#include "engine/optimizers/adagrad.h"
+#include "engine/optimizers/adam.h"
+#include "engine/optimizers/adamax.h"
+#include "engine/optimizers/ftrl.h"
+#include "engine/optimizers/group_ftrl.h"
+#include "engine/optimizers/lamb.h"
+#include "engine/optimizers/lion.h"
+#include "engine/optimizers/momentum.h"
+#include "engine/optimizers/nadam.h"
+#include "engine/optimizers/radam.h"
+#include "engine/optimizers/rmsprop.h"
+#include "engine/optimizers/rowwise_adagrad.h"
+#include "engine/optimizers/sgd.h"
+
+namespace tandem {
+
+template <class... Kinds>
+struct OptimizerList {};
+
+using Optimizers = OptimizerList<Sgd, Adam, Adagrad, RowwiseAdagrad, Ftrl, GroupFtrl, Lamb,
+                                 Momentum, Rmsprop, Adadelta, Adamax, Nadam, Radam, Lion>;
+
+}  // namespace tandem

@@ -1,0 +1,114 @@
+// What the files of optimizers are written with: arithmetic for numbers (float, double; host and
+// device) and for a processor's vectors, and how a kind describes itself.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+// A formula is always part of the loop that calls it: a copy of its own, compiled for one
+// processor, could be linked where another one runs.
+#if defined(__CUDACC__)
+#define TANDEM_FORMULA __host__ __device__ __forceinline__
+#else
+#define TANDEM_FORMULA inline __attribute__((always_inline))
+#endif
+
+namespace tandem {
+
+/// sqrt, abs and power of an operand; loops over vectors specialise it for theirs.
+template <class T>
+struct FormulaMath {
+  static TANDEM_FORMULA T sqrt(T x) { return std::sqrt(x); }
+  static TANDEM_FORMULA T abs(T x) { return std::fabs(x); }
+  static TANDEM_FORMULA T power(T x, T exponent) { return std::pow(x, exponent); }
+};
+
+template <class T>
+TANDEM_FORMULA T formula_sqrt(T x) {
+  return FormulaMath<T>::sqrt(x);
+}
+template <class T>
+TANDEM_FORMULA T formula_abs(T x) {
+  return FormulaMath<T>::abs(x);
+}
+template <class T, class S>
+TANDEM_FORMULA T formula_power(T x, S exponent) {
+  return FormulaMath<T>::power(x, exponent);
+}
+
+/// Which numbers a setting may be.
+struct NumberRange {
+  double low = -1e300, high = 1e300;
+  bool below = false;  // high itself is out of range
+};
+constexpr NumberRange at_least(double low) { return {low, 1e300, false}; }
+constexpr NumberRange between(double low, double high) { return {low, high, false}; }
+constexpr NumberRange from_below(double low, double high) { return {low, high, true}; }
+
+/// A key of the configuration and the attribute of the update, whose name is another one of the
+/// key.
+struct SettingNames {
+  const char* key;
+  const char* attribute;
+  constexpr SettingNames(const char* name) : key(name), attribute(name) {}
+  constexpr SettingNames(const char* name, const char* other) : key(name), attribute(other) {}
+};
+
+/// A name under which users ask for a kind.
+template <class Settings>
+struct OptimizerName {
+  const char* name;
+  const char* source;      // where the definition is from
+  Settings defaults = {};  // what the name changes
+  bool lazy = false;       // rows without a gradient stay as they are, by definition
+  double lr = 1e-3;        // by default
+};
+
+/// What is kept of a master between steps.
+struct OptimizerState {
+  const char* name;
+  bool by_row = false;          // one number a row instead of the master's shape
+  const char* start = nullptr;  // the key of the setting that says where it starts; null: at 0
+  bool squares = false;         // a sum or mean of squares: never negative, a step takes its root
+};
+
+/// Settings that do not fit together, and what is wrong.
+struct SettingsProblem {
+  const char* key = nullptr;  // null: they fit
+  const char* message = "";
+  const char* expected = "";
+};
+
+/// What kinds have in common; each hides what differs. A Step may say that some of its members are
+/// flags: `flags` how many, flag(k) which. Loops are compiled for each of their values.
+struct OptimizerDefaults {
+  static constexpr bool whole_row = false;     // an element depends on the others of its row
+  static constexpr bool whole_tensor = false;  // and here on those of its tensor
+  /// Every set of states, as bits, that settings may ask for; none: all states always.
+  static constexpr unsigned state_sets[] = {~0u};
+  /// That of these settings.
+  template <class Settings>
+  static constexpr unsigned states_of(const Settings&) {
+    return ~0u;
+  }
+  /// Whether a gradient of zeros changes neither master nor states.
+  template <class Settings>
+  static constexpr bool keeps_still(const Settings&) {
+    return false;
+  }
+  /// Whether a gradient of few rows need not be made dense, and the settings that this is about:
+  /// "without momentum".
+  template <class Settings>
+  static constexpr bool takes_rows(const Settings&) {
+    return true;
+  }
+  static constexpr const char* rows_need = "";
+  template <class Settings>
+  static constexpr SettingsProblem problem(const Settings&) {
+    return {};
+  }
+  /// Whether a step with this learning rate is none.
+  static TANDEM_FORMULA bool is_no_step(double) { return false; }
+};
+
+}  // namespace tandem

@@ -1,0 +1,45 @@
+// The kernels for updates of single elements, by the list of update kinds.
+#include "kernels/cuda/updates/element_updates.h"
+
+#include <utility>
+
+#include "engine/operators/grouped_update.h"
+#include "engine/runtime/update_proposal.h"
+#include "kernels/cuda/updates/update_lists.h"
+#include "kernels/cuda/updates/update_tensors.h"
+
+namespace tandem::cuda {
+namespace {
+
+using Parts = std::make_integer_sequence<int, rule_parts>;
+template <int... parts>
+std::unique_ptr<PreparedKernel> make(const Card& card, const KernelRequest& r,
+                                     std::integer_sequence<int, parts...>) {
+  std::unique_ptr<PreparedKernel> kernel;
+  ((kernel = kernel ? std::move(kernel) : make_element_update<parts>(card, r)), ...);
+  return kernel;
+}
+
+Kernel update_kernel(const Card& card, std::string name, std::string op) {
+  return {.name = std::move(name),
+          .op = std::move(op),
+          .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+            const UpdateKind& kind = update_kind(*r.node);
+            if (kind.whole_tensor) return "updates of kind " + kind.op;
+            return refuse_update(r);
+          },
+          .propose = propose_update,
+          .prepare = [card](const KernelRequest& r) { return make(card, r, Parts{}); }};
+}
+
+}  // namespace
+
+void add_element_updates(KernelList& list, const Card& card) {
+  for (const UpdateKind& kind : update_kinds()) {
+    if (!kind.elementwise()) continue;
+    list.push_back(update_kernel(card, "cuda." + kind.op, kind.op));
+  }
+  list.push_back(update_kernel(card, "cuda.grouped_update", "GroupedUpdate"));
+}
+
+}  // namespace tandem::cuda

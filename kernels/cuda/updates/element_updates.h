@@ -1,0 +1,15 @@
+// Updates of single elements, behind templates that take long to compile.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda/context.h"
+#include "kernels/cuda/updates/rules.h"
+
+namespace tandem::cuda {
+
+/// Null where the node's rule is of another part.
+template <int part>
+std::unique_ptr<PreparedKernel> make_element_update(const Card& card, const KernelRequest& r);
+
+}  // namespace tandem::cuda
