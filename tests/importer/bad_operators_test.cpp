@@ -394,10 +394,10 @@ TEST(BadOperator, DropoutRatio) {
 TEST(BadOperator, AllProblemsAtOnce) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").output("z");
-  m.node("Hardmax", {"x"}, {"a"}).set_name("first");
+  m.node("GlobalLpPool", {"x"}, {"a"}).set_name("first");
   m.node("Relu", {"a"}, {"b"});
-  m.node("LpNormalization", {"x"}, {"c"}).set_name("second");
-  m.node("Hardmax", {"c"}, {"d"}).set_name("after");
+  m.node("Unique", {"x"}, {"c"}).set_name("second");
+  m.node("GlobalLpPool", {"c"}, {"d"}).set_name("after");
   m.node("Identity", {"b"}, {"y"});
   m.node("Identity", {"d"}, {"z"});
   const std::string text =
@@ -409,9 +409,9 @@ TEST(BadOperator, AllProblemsAtOnce) {
   const ImportResult result = import_graph(m.file(), engine_operators(), options);
   ASSERT_EQ(result.summary.problems.size(), 2u);
   EXPECT_EQ(result.summary.problems[0].kind, "unsupported_operator");
-  EXPECT_EQ(result.summary.problems[0].op, "Hardmax");
+  EXPECT_EQ(result.summary.problems[0].op, "GlobalLpPool");
   EXPECT_EQ(result.summary.problems[0].path, "first");
-  EXPECT_EQ(result.summary.operators.at("Hardmax"), 2);
+  EXPECT_EQ(result.summary.operators.at("GlobalLpPool"), 2);
 }
 
 }  // namespace
