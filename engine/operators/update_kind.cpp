@@ -53,7 +53,8 @@ void require_settings(const NodeView& view) {
     }
   });
   const SettingsProblem problem = Kind::problem(settings);
-  if (problem.key != nullptr) view.fail(problem.message, problem.expected);
+  if (problem.key != nullptr)
+    view.fail(std::string(problem.key) + " does not fit", problem.message);
 }
 
 /// In the order of the kind's visit.
