@@ -7,7 +7,7 @@ namespace tandem::testing {
 
 std::vector<double> expectation(const std::string& name) {
   static const std::map<std::string, std::vector<double>> expectations{
-// clang-format off
+      // clang-format off
 {"Conv/line", {-0.027099609, -0.83105469, -0.086669922, -0.62304688, -0.27197266, 0.37280273,
 -0.33959961, 0.057617188, 0.24755859, 1.0095215, -0.00073242188, 0.73828125, -0.86376953,
 -0.058837891, -0.029541016, -0.81982422, 0.50146484, 0.39160156, -0.54272461, 0.11474609,
@@ -429,7 +429,7 @@ std::vector<double> expectation(const std::string& name) {
 {"ClipScale/clips", {0.1742013}},
 {"Accumulate/sum", {-1.390625, -0.234375, 0.921875, -1.078125, 0.078125, 1.234375, -0.765625,
 0.390625, -0.03125, -0.453125, 0.703125, -1.296875, -0.140625, 1.015625, -0.984375}},
-// clang-format on
+      // clang-format on
   };
   return expectations.at(name);
 }

@@ -22,8 +22,7 @@ struct DeviceStepContext {
 /// The first report wins, as ErrorWord::report.
 TANDEM_HOST_DEVICE inline void report_error(DeviceErrorWord* word, int kind, std::int32_t node,
                                             long long offending) {
-  const long long wanted =
-      (static_cast<long long>(kind) << 32) | static_cast<std::uint32_t>(node);
+  const long long wanted = (static_cast<long long>(kind) << 32) | static_cast<std::uint32_t>(node);
 #if defined(__CUDA_ARCH__)
   const auto old = atomicCAS_system(reinterpret_cast<unsigned long long*>(&word->packed), 0ull,
                                     static_cast<unsigned long long>(wanted));

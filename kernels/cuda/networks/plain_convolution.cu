@@ -9,7 +9,6 @@
 namespace tandem::cuda {
 namespace {
 
-
 TANDEM_HOST_DEVICE inline std::int64_t offset_of(const ConvolutionMap& map, std::int64_t outer,
                                                  std::int64_t inner, int i, int j, int k) {
   return outer * map.outer + inner * map.inner + i * map.axis[0] + j * map.axis[1] +
@@ -251,7 +250,7 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
 void run_convolution(CardContext& card, const PlainConvolution& convolution,
                      const ConvolutionAddresses& at, void* queue) {
   with_float(convolution.dtype,
-                       [&](auto tag) { run<decltype(tag)>(card, convolution, at, queue); });
+             [&](auto tag) { run<decltype(tag)>(card, convolution, at, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -91,8 +91,7 @@ struct DropoutBackward {
         for (int j = 0; j < ahead; ++j) {
           if (i + j * step >= packs) continue;
           TANDEM_UNROLL
-          for (int k = 0; k < pack; ++k)
-            values[j][k] *= keep[j][k] != 0 ? factor : 0.0f;
+          for (int k = 0; k < pack; ++k) values[j][k] *= keep[j][k] != 0 ? factor : 0.0f;
           store_pack<pack>(dx + (i + j * step) * pack, values[j]);
         }
       }

@@ -17,7 +17,7 @@ struct CardProperties {
   int major = 0, minor = 0;
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;
-  std::size_t shared_bytes = 0;   // of a block, opted in
+  std::size_t shared_bytes = 0;  // of a block, opted in
   std::size_t l2_bytes = 0;
   int copy_engines = 0;
 };
@@ -33,7 +33,8 @@ class Runtime {
   virtual cudaError_t properties(int card, CardProperties& to) = 0;
   virtual cudaError_t set_card(int card) = 0;
   virtual cudaError_t free_bytes(std::size_t& free, std::size_t& total) = 0;
-  virtual std::string error_text(cudaError_t error) = 0;  // "out of memory (cudaErrorMemoryAllocation)"
+  virtual std::string error_text(
+      cudaError_t error) = 0;  // "out of memory (cudaErrorMemoryAllocation)"
 
   virtual cudaError_t allocate(void*& to, std::size_t bytes) = 0;  // 256-byte aligned
   virtual cudaError_t release(void* memory) = 0;
@@ -52,7 +53,7 @@ class Runtime {
   virtual cudaError_t record(cudaEvent_t event, cudaStream_t stream) = 0;
   virtual cudaError_t wait(cudaStream_t stream, cudaEvent_t event) = 0;
   virtual cudaError_t synchronize(cudaEvent_t event) = 0;
-  virtual cudaError_t query(cudaEvent_t event) = 0;  // cudaSuccess or cudaErrorNotReady
+  virtual cudaError_t query(cudaEvent_t event) = 0;     // cudaSuccess or cudaErrorNotReady
   virtual cudaError_t make_timer(cudaEvent_t& to) = 0;  // an event that knows its time
   /// Between the last records of two timers, which have been reached.
   virtual cudaError_t milliseconds(float& to, cudaEvent_t from, cudaEvent_t until) = 0;
