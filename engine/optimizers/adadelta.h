@@ -1,6 +1,6 @@
 // PyTorch's Adadelta (Zeiler, arXiv:1212.5701): g = scale * grad + weight_decay * w; v = rho * v +
-// (1
-// - rho) * g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho * u + (1 - rho) * d^2; w -= lr * d.
+// (1 - rho) * g^2; d = sqrt(u + eps) / sqrt(v + eps) * g; u = rho * u + (1 - rho) * d^2; w -= lr *
+// d.
 #pragma once
 
 #include "engine/optimizers/formula.h"

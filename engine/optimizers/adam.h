@@ -5,7 +5,7 @@
 // before its correction. lazy_adam is adam for the rows with a gradient alone; t counts all steps.
 #pragma once
 
-#include "engine/optimizers/formula.h"
+#include "engine/optimizers/moments.h"
 
 namespace tandem {
 
@@ -42,9 +42,7 @@ struct Adam : OptimizerDefaults {
 
   template <class S>
   struct Step {
-    S scale, beta1, rest1, beta2, rest2;  // rest = 1 - beta
-    S weight_decay;                       // of the gradient; 0 where decoupled
-    S shrink;                             // of the master; 1 where coupled
+    Moments<S> moments;
     S rate;         // lr / (1 - beta1^t), with the ONNX form times sqrt(1 - beta2^t)
     S root_factor;  // 1 / sqrt(1 - beta2^t); 1 with the ONNX form
     S epsilon;
@@ -56,26 +54,14 @@ struct Adam : OptimizerDefaults {
     const double correction1 = s.bias_correction ? 1.0 - std::pow(s.beta1, t) : 1.0;
     const double root2 = s.bias_correction ? std::sqrt(1.0 - std::pow(s.beta2, t)) : 1.0;
     const bool onnx = s.epsilon_form == EpsilonForm::onnx;
-    Step<S> a{};
-    a.scale = S(scale);
-    a.beta1 = S(s.beta1);
-    a.rest1 = S(1.0 - s.beta1);
-    a.beta2 = S(s.beta2);
-    a.rest2 = S(1.0 - s.beta2);
-    a.weight_decay = S(s.decoupled ? 0.0 : s.weight_decay);
-    a.shrink = S(s.decoupled ? 1.0 - lr * s.weight_decay : 1.0);
-    a.rate = S(onnx ? lr * root2 / correction1 : lr / correction1);
-    a.root_factor = S(onnx ? 1.0 : 1.0 / root2);
-    a.epsilon = S(s.epsilon);
-    return a;
+    return {moments_of<S>(s, lr, scale), S(onnx ? lr * root2 / correction1 : lr / correction1),
+            S(onnx ? 1.0 : 1.0 / root2), S(s.epsilon)};
   }
 
   template <unsigned, class S, class T>
   static TANDEM_FORMULA T element(const Step<S>& a, T w, T grad, T* states) {
-    const T g = grad * a.scale + w * a.weight_decay;
-    states[0] = states[0] * a.beta1 + g * a.rest1;
-    states[1] = states[1] * a.beta2 + g * a.rest2 * g;
-    return w * a.shrink -
+    a.moments.accumulate(w, grad, states);
+    return w * a.moments.shrink -
            (states[0] * a.rate) / (formula_sqrt(states[1]) * a.root_factor + a.epsilon);
   }
 };

@@ -76,7 +76,6 @@ struct OptimizerState {
 struct SettingsProblem {
   const char* key = nullptr;  // null: they fit
   const char* message = "";
-  const char* expected = "";
 };
 
 /// What kinds have in common; each hides what differs. A Step may say that some of its members are

@@ -1,11 +1,10 @@
 // Momentum as ONNX (ai.onnx.preview.training.Momentum) and MindSpore (nn.Momentum) define it: g =
-// scale
-// * grad + weight_decay * w; v = momentum * v + beta * g, with beta 1 in step 1; w -= lr *
+// scale * grad + weight_decay * w; v = momentum * v + beta * g, with beta 1 in step 1; w -= lr *
 // (nesterov ? g + momentum * v : v). MindSpore has no beta, and weight_decay is ONNX's
 // norm_coefficient.
 #pragma once
 
-#include "engine/optimizers/formula.h"
+#include "engine/optimizers/sgd.h"
 
 namespace tandem {
 
@@ -32,24 +31,18 @@ struct Momentum : OptimizerDefaults {
   static constexpr OptimizerState states[] = {{"velocity"}};
 
   template <class S>
-  struct Step {
-    S lr, scale, weight_decay, momentum, beta;
-    bool nesterov;
-    static constexpr int flags = 1;
-    TANDEM_FORMULA bool& flag(int) { return nesterov; }
-  };
+  using Step = Sgd::Step<S>;
   template <class S>
   static TANDEM_FORMULA Step<S> step(const Settings& s, double lr, std::int64_t number,
                                      double scale) {
-    return {S(lr),     S(scale), S(s.weight_decay), S(s.momentum), S(number <= 1 ? 1.0 : s.beta),
+    return {S(lr),         S(scale),      S(s.weight_decay),
+            S(s.momentum), S(s.momentum), S(number <= 1 ? 1.0 : s.beta),
             s.nesterov};
   }
 
-  template <unsigned, class S, class T>
+  template <unsigned set, class S, class T>
   static TANDEM_FORMULA T element(const Step<S>& a, T w, T grad, T* states) {
-    const T g = grad * a.scale + w * a.weight_decay;
-    states[0] = states[0] * a.momentum + g * a.beta;
-    return w - a.lr * (a.nesterov ? g + states[0] * a.momentum : states[0]);
+    return Sgd::element<set>(a, w, grad, states);
   }
 };
 

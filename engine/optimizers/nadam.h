@@ -3,7 +3,7 @@
 // mu_t) / (1 - M_t) * g + mu_{t+1} / (1 - M_{t+1}) * m) / (sqrt(v / (1 - beta2^t)) + eps).
 #pragma once
 
-#include "engine/optimizers/formula.h"
+#include "engine/optimizers/moments.h"
 
 namespace tandem {
 
@@ -46,8 +46,7 @@ struct Nadam : OptimizerDefaults {
 
   template <class S>
   struct Step {
-    S scale, weight_decay, beta1, rest1, beta2, rest2;  // weight_decay: 0 where decoupled
-    S shrink;                                           // of the master; 1 where coupled
+    Moments<S> moments;
     S gradient_rate, moment_rate;
     S root_factor;  // 1 / sqrt(1 - beta2^t)
     S epsilon;
@@ -59,28 +58,16 @@ struct Nadam : OptimizerDefaults {
     const double now = s.beta1 * (1 - 0.5 * std::exp(t * log_q));
     const double next = s.beta1 * (1 - 0.5 * std::exp((t + 1) * log_q));
     const double all = std::pow(s.beta1, t) * product(s.momentum_decay, t);
-    Step<S> a{};
-    a.scale = S(scale);
-    a.weight_decay = S(s.decoupled ? 0.0 : s.weight_decay);
-    a.beta1 = S(s.beta1);
-    a.rest1 = S(1 - s.beta1);
-    a.beta2 = S(s.beta2);
-    a.rest2 = S(1 - s.beta2);
-    a.shrink = S(s.decoupled ? 1 - lr * s.weight_decay : 1.0);
-    a.gradient_rate = S(lr * (1 - now) / (1 - all));
-    a.moment_rate = S(lr * next / (1 - all * next));
-    a.root_factor = S(1 / std::sqrt(1 - std::pow(s.beta2, t)));
-    a.epsilon = S(s.epsilon);
-    return a;
+    return {moments_of<S>(s, lr, scale), S(lr * (1 - now) / (1 - all)),
+            S(lr * next / (1 - all * next)), S(1 / std::sqrt(1 - std::pow(s.beta2, t))),
+            S(s.epsilon)};
   }
 
   template <unsigned, class S, class T>
   static TANDEM_FORMULA T element(const Step<S>& a, T w, T grad, T* states) {
-    const T g = grad * a.scale + w * a.weight_decay;
-    states[0] = states[0] * a.beta1 + g * a.rest1;
-    states[1] = states[1] * a.beta2 + g * a.rest2 * g;
+    const T g = a.moments.accumulate(w, grad, states);
     const T root = formula_sqrt(states[1]) * a.root_factor + a.epsilon;
-    return w * a.shrink - (g * a.gradient_rate + states[0] * a.moment_rate) / root;
+    return w * a.moments.shrink - (g * a.gradient_rate + states[0] * a.moment_rate) / root;
   }
 };
 

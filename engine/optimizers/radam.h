@@ -1,10 +1,10 @@
 // PyTorch's RAdam (Liu et al., arXiv:1908.03265): Adam's moments m and v, r = 2 / (1 - beta2) - 1,
 // r_t = r - 2 * t * beta2^t / (1 - beta2^t). Where r_t > 5: w -= lr * rect * m^ * sqrt(1 - beta2^t)
-// / (sqrt(v)
-// + eps), rect = sqrt((r_t - 4) * (r_t - 2) * r / ((r - 4) * (r - 2) * r_t)); else w -= lr * m^.
+// / (sqrt(v) + eps), rect = sqrt((r_t - 4) * (r_t - 2) * r / ((r - 4) * (r - 2) * r_t)); else w -=
+// lr * m^.
 #pragma once
 
-#include "engine/optimizers/formula.h"
+#include "engine/optimizers/moments.h"
 
 namespace tandem {
 
@@ -33,8 +33,7 @@ struct Radam : OptimizerDefaults {
 
   template <class S>
   struct Step {
-    S scale, weight_decay, beta1, rest1, beta2, rest2;  // weight_decay: 0 where decoupled
-    S shrink;                                           // of the master; 1 where coupled
+    Moments<S> moments;
     S rate, epsilon;
     bool rectified;
     static constexpr int flags = 1;
@@ -45,32 +44,21 @@ struct Radam : OptimizerDefaults {
                                      double scale) {
     const double t = static_cast<double>(number), power = std::pow(s.beta2, t);
     const double limit = 2 / (1 - s.beta2) - 1, length = limit - 2 * t * power / (1 - power);
-    Step<S> a{};
-    a.scale = S(scale);
-    a.weight_decay = S(s.decoupled ? 0.0 : s.weight_decay);
-    a.beta1 = S(s.beta1);
-    a.rest1 = S(1 - s.beta1);
-    a.beta2 = S(s.beta2);
-    a.rest2 = S(1 - s.beta2);
-    a.shrink = S(s.decoupled ? 1 - lr * s.weight_decay : 1.0);
-    a.epsilon = S(s.epsilon);
-    a.rectified = length > 5;
+    const bool rectified = length > 5;
     double rate = lr / (1 - std::pow(s.beta1, t));
-    if (a.rectified) {
+    if (rectified) {
       rate *= std::sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length) *
                         (1 - power));
     }
-    a.rate = S(rate);
-    return a;
+    return {moments_of<S>(s, lr, scale), S(rate), S(s.epsilon), rectified};
   }
 
   template <unsigned, class S, class T>
   static TANDEM_FORMULA T element(const Step<S>& a, T w, T grad, T* states) {
-    const T g = grad * a.scale + w * a.weight_decay;
-    states[0] = states[0] * a.beta1 + g * a.rest1;
-    states[1] = states[1] * a.beta2 + g * a.rest2 * g;
+    a.moments.accumulate(w, grad, states);
     const T moment = states[0] * a.rate;
-    return w * a.shrink - (a.rectified ? moment / (formula_sqrt(states[1]) + a.epsilon) : moment);
+    return w * a.moments.shrink -
+           (a.rectified ? moment / (formula_sqrt(states[1]) + a.epsilon) : moment);
   }
 };
 

@@ -63,9 +63,14 @@ TANDEM_INLINE float max_lanes(V x) {
   return largest;
 }
 
+// e^x = (less_one + 1) first second.
+struct ExpParts {
+  V less_one, first, second;
+};
+
 // x = n log 2 + r, e^r by a polynomial of degree 6; the power of two in two halves, so that results
 // beyond the ends of float32 become infinity and 0.
-TANDEM_INLINE V exp_of(V x) {
+TANDEM_INLINE ExpParts exp_parts(V x) {
   x = x < -104.0f ? all(-104.0f) : x;
   x = x > 89.0f ? all(89.0f) : x;
   const V magic = all(12582912.0f);  // 1.5 x 2^23: adding it rounds to an integer
@@ -78,36 +83,23 @@ TANDEM_INLINE V exp_of(V x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  const V y = (p * (r * r) + r) + 1.0f;
   const Int whole = __builtin_convertvector(n, Int);
   const Int half = whole >> 1;
-  const V first = reinterpret_cast<V>((half + 127) << 23);
-  const V second = reinterpret_cast<V>((whole - half + 127) << 23);
-  return y * first * second;
+  return {p * (r * r) + r, reinterpret_cast<V>((half + 127) << 23),
+          reinterpret_cast<V>((whole - half + 127) << 23)};
+}
+
+TANDEM_INLINE V exp_of(V x) {
+  const ExpParts e = exp_parts(x);
+  return (e.less_one + 1.0f) * e.first * e.second;
 }
 
 // With s the power of two: s (e^r - 1) + (s - 1), and as e^x - 1 where s - 1 is s.
 TANDEM_INLINE V expm1_of(V x) {
   const V zero = x == 0.0f ? x : V{};  // 0 and -0 stay
-  x = x < -104.0f ? all(-104.0f) : x;
-  x = x > 89.0f ? all(89.0f) : x;
-  const V magic = all(12582912.0f);  // 1.5 x 2^23: adding it rounds to an integer
-  const V n = (x * 1.44269504088896341f + magic) - magic;
-  V r = x - n * 0.693359375f;
-  r = r + n * 2.12194440e-4f;
-  V p = all(1.9875691500e-4f);
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  const V less_one = p * (r * r) + r;
-  const Int whole = __builtin_convertvector(n, Int);
-  const Int half = whole >> 1;
-  const V first = reinterpret_cast<V>((half + 127) << 23);
-  const V second = reinterpret_cast<V>((whole - half + 127) << 23);
-  const V small = less_one * first * second + (first * second - 1.0f);
-  const V large = (less_one + 1.0f) * first * second;
+  const ExpParts e = exp_parts(x);
+  const V small = e.less_one * e.first * e.second + (e.first * e.second - 1.0f);
+  const V large = (e.less_one + 1.0f) * e.first * e.second;
   return or_of(x > 30.0f ? large : small, zero);
 }
 

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/config/option_keys.h"
 
 namespace tandem {
 namespace {
@@ -13,22 +14,6 @@ std::string_view keep(std::string text) {
   return texts.emplace_back(std::move(text));
 }
 
-/// What a row says, and the kinds that say it so.
-using Said = std::vector<std::pair<std::string_view, std::vector<std::string>>>;
-
-void say(Said& all, std::string_view text, const std::string& kind) {
-  auto found = std::find_if(all.begin(), all.end(), [&](const auto& s) { return s.first == text; });
-  if (found == all.end()) found = all.insert(all.end(), {text, {}});
-  found->second.push_back(kind);
-}
-
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts)
-    text += (text.empty() ? std::string() : std::string(separator)) + part;
-  return text;
-}
-
 /// The rows of keys that some kinds have; a key of several kinds stands once.
 class RowsOfKinds {
  public:
@@ -36,7 +21,7 @@ class RowsOfKinds {
 
   void add(const std::string& kind, const KeyInfo& row) {
     auto found = std::find_if(rows_.begin(), rows_.end(),
-                              [&](const Gathered& g) { return g.row.path == row.path; });
+                              [&](const SharedRow& g) { return g.row.path == row.path; });
     if (found == rows_.end()) found = rows_.insert(rows_.end(), {row, {}, {}});
     found->row.type |= row.type;
     found->row.low = std::min(found->row.low, row.low);
@@ -49,23 +34,19 @@ class RowsOfKinds {
   std::vector<KeyInfo> rows() const {
     std::vector<KeyInfo> rows;
     for (const auto& [row, helps, fallbacks] : rows_) {
-      std::vector<std::string> texts, defaults;
-      for (const auto& [text, kinds] : helps) texts.push_back(std::string(text) + whose(kinds));
-      for (const auto& [text, kinds] : fallbacks)
-        defaults.push_back((text.empty() ? "none" : std::string(text)) + " for " +
-                           joined(kinds, ", "));
+      std::vector<std::string> texts;
+      for (const auto& [text, kinds] : helps) texts.push_back(text + whose(kinds));
       KeyInfo& all = rows.emplace_back(row);
       if (!row.path.ends_with("[]")) all.help = keep(joined(texts, "; "));
-      all.fallback =
-          fallbacks.size() == 1 ? fallbacks[0].first : keep("(" + joined(defaults, "; ") + ")");
+      all.fallback = keep(fallback_of(fallbacks));
     }
     return rows;
   }
 
  private:
-  struct Gathered {
+  struct SharedRow {
     KeyInfo row;
-    Said helps, fallbacks;
+    std::vector<Said> helps, fallbacks;
   };
 
   /// Says who has it, or who has not, whichever is shorter.
@@ -80,7 +61,7 @@ class RowsOfKinds {
   }
 
   std::vector<std::string> kinds_;
-  std::vector<Gathered> rows_;
+  std::vector<SharedRow> rows_;
 };
 
 class KeyLister final : public KeyVisitor {

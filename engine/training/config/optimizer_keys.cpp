@@ -269,7 +269,7 @@ void check_options(const TableReader& table, const OptimizerOptions& options,
   const bool inherited = base != nullptr && base->kind == options.kind &&
                          base->kind->problem(base->values).key != nullptr;
   if (inherited) return;
-  table.report(table.where(), problem.key, problem.message, problem.expected);
+  table.report(table.where(), problem.key, problem.message);
 }
 
 const OptimizerKind& kind_in(const TableReader& table, const OptimizerKind& fallback) {

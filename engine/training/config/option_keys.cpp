@@ -31,10 +31,10 @@ std::string help_of(const Gathered& key) {
   return joined(parts, "; ");
 }
 
-std::string fallback_of(const Gathered& key) {
-  if (key.fallbacks.size() == 1) return key.fallbacks[0].text;
+std::string fallback_of(const std::vector<Said>& fallbacks) {
+  if (fallbacks.size() == 1) return fallbacks[0].text;
   std::vector<std::string> parts;
-  for (const Said& fallback : key.fallbacks) {
+  for (const Said& fallback : fallbacks) {
     const std::string text = fallback.text.empty() ? "none" : fallback.text;
     parts.push_back(text + " for " + joined(fallback.kinds, ", "));
   }

@@ -31,6 +31,6 @@ Gathered& gathered(std::vector<Gathered>& all, std::string_view key);
 /// "help (kinds); other help (other kinds)"
 std::string help_of(const Gathered& key);
 /// As KeyInfo::fallback, by kinds where they differ.
-std::string fallback_of(const Gathered& key);
+std::string fallback_of(const std::vector<Said>& fallbacks);
 
 }  // namespace tandem
