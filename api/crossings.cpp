@@ -31,7 +31,7 @@ std::string table_of_rows(const Graph& graph, const Node& transfer) {
   if (!of_same_ids) return "";
   for (const State& state : graph.states) {
     if (!(state.initial == of_same_ids->inputs[0])) continue;
-    return state.mirror_of.empty() ? state.name : state.mirror_of;
+    return state.source<Mirror>();
   }
   return "";
 }
@@ -118,7 +118,7 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
       crossing.table = table_of_rows(graph, node);
       crossing.ahead =
           std::any_of(graph.states.begin(), graph.states.end(), [&](const State& state) {
-            return !state.ahead_of.empty() && state.final == node.outputs[0];
+            return state.derived.is<PrefetchedRows>() && state.final == node.outputs[0];
           });
     }
     crossing.consumers = consumer_names(graph, node.outputs[0], readers[node.outputs[0].index]);

@@ -120,13 +120,12 @@ std::string placement_json(const Lowered& lowered, const Placing& placing) {
   }
   std::map<std::string, int> weights;  // homes of weights that are not beside their masters
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
-    if (!graph.states[s].mirror_of.empty()) {
-      weights[graph.states[s].mirror_of] = lowered.states[s].device;
-    }
+    if (const Mirror* mirror = graph.states[s].derived.as<Mirror>())
+      weights[mirror->of] = lowered.states[s].device;
   }
   for (std::size_t s = 0; s < graph.states.size(); ++s) {
     const State& state = graph.states[s];
-    if (!state.mirror_of.empty()) continue;
+    if (state.derived.is<Mirror>()) continue;
     const int home = lowered.states[s].device;
     const auto weight = weights.find(state.name);
     states.push_back({{"name", state.name},

@@ -122,8 +122,9 @@ Attribute rows_ahead(const ParameterAttributes& table, const Lowered& lowered,
   reason.rule = table.lookahead.reason.rule;
   reason.text = table.lookahead.reason.text + ": ";
   const std::vector<State>& states = lowered.graph.states;
-  if (std::any_of(states.begin(), states.end(),
-                  [&](const State& state) { return state.ahead_of == table.name; })) {
+  if (std::any_of(states.begin(), states.end(), [&](const State& state) {
+        return state.derived.is_of<PrefetchedRows>(table.name);
+      })) {
     reason.text += "what the next step reads and this one does not change crosses in this one";
     if (table.lookahead.value > 1)
       reason.text += "; " + std::to_string(table.lookahead.value) + " act as 1";

@@ -70,10 +70,10 @@ std::string moved_parameter(const Graph& graph, const Crossing& crossing, bool& 
   weight = false;
   for (const State& state : graph.states) {
     if (state.kind != StateKind::parameter) continue;
-    if (state.final == end && !state.mirror_of.empty()) return state.mirror_of;
+    if (state.final == end && state.derived.is<Mirror>()) return state.source<Mirror>();
     if (state.initial == start) {
       weight = true;
-      return state.mirror_of.empty() ? state.name : state.mirror_of;
+      return state.source<Mirror>();
     }
   }
   // A gradient stands behind its parameter among the operands of an update.

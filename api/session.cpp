@@ -301,7 +301,7 @@ std::map<std::string, Array> Session::parameters() const {
   Impl& my = held(impl_, handle);
   std::map<std::string, Array> result;
   for (const State& state : my.forward().states) {
-    if (state.kind != StateKind::parameter || !state.cache_of.empty()) continue;
+    if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
     result[state.name] = to_array(my.read(state));
   }
   return result;
@@ -312,7 +312,7 @@ void Session::set_parameter(const std::string& name, const Array& value) {
   const TensorType type = checked_type(value, name);
   const State* state = my.forward().find_state(name);
   const bool found =
-      state != nullptr && state->kind == StateKind::parameter && state->cache_of.empty();
+      state != nullptr && state->kind == StateKind::parameter && state->derived.is_saved();
   if (!found || state->start.type() != type) {
     Diagnostic d;
     d.path = name;

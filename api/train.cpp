@@ -187,8 +187,7 @@ std::string Trainer::summary() const {
   const Graph& graph = program.lowered().graph;
   std::size_t parameters = 0, elements = 0;
   for (const State& state : graph.states) {
-    const bool is_copy = !state.mirror_of.empty() || !state.cache_of.empty();
-    if (state.kind != StateKind::parameter || is_copy) continue;
+    if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
     ++parameters;
     elements += static_cast<std::size_t>(state.start.type().elements());
   }

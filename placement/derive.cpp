@@ -14,7 +14,7 @@ class Derivation {
       : graph_(graph), forward_(forward), readers_(readers_of(graph)) {
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
-      if (state.kind == StateKind::parameter && !state.cache_of.empty())
+      if (state.kind == StateKind::parameter && state.derived.is<CachedRows>())
         caches_.emplace("optimizer." + state.name, s);
       if (state.final == state.initial) continue;
       written_.emplace(graph.value(state.final).producer.index, s);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/graph/attributes.h"
+#include "engine/graph/derived_state.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/graph/types.h"
 
@@ -76,15 +77,18 @@ struct State {
   ValueId initial;
   ValueId final;
   bool trainable = false;
-  std::string reason;     // why it is trainable or not, for people
-  std::string parameter;  // of optimizer state: the parameter it belongs to
-  std::string mirror_of;  // of a parameter's copy on another device: the parameter; not saved
-  std::string cache_of;   // of rows of a table that live here and not there: the table
-  std::shared_ptr<const std::vector<std::int64_t>> cached_rows;  // which, ascending; row k is here
-  std::string ahead_of;  // of what a step fetches for the next one alone: the table; not saved
-  std::string tail_of;   // of the low 16 bits of a bfloat16 table's float32 values: the table
-  HostTensor start;      // the value before the first step
+  std::string reason;           // why it is trainable or not, for people
+  std::string parameter;        // of optimizer state: the parameter it belongs to
+  Derived derived;              // what it holds of another state
+  HostTensor start;             // the value before the first step
   bool starts_at_zero = false;  // `start` holds zeros, which need not be written into fresh memory
+
+  /// The name of the state that it is a `Kind` of; its own where it is none.
+  template <class Kind>
+  const std::string& source() const {
+    const Kind* kind = derived.as<Kind>();
+    return kind != nullptr ? kind->of : name;
+  }
 };
 
 struct NamedValue {

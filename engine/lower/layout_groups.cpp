@@ -171,7 +171,7 @@ std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContex
   const Shape& shape = graph.type(graph.states[state].initial).shape;
   std::vector<ValueId> seen{graph.states[state].initial};
   for (const State& mirror : graph.states) {
-    if (mirror.mirror_of == graph.states[state].name) seen.push_back(mirror.initial);
+    if (mirror.derived.is_of<Mirror>(graph.states[state].name)) seen.push_back(mirror.initial);
   }
   double most = -1;
   std::optional<Layout> wished;
@@ -254,9 +254,10 @@ std::vector<Layout> state_layouts(const PlacedGraph& placed, const LowerContext&
     if (wished && update_takes(placed, context, state, *wished)) layouts[s] = *wished;
   }
   for (std::size_t s = 0; s < graph.states.size(); ++s) {  // a mirror lies as its master
-    if (fixed[s] || graph.states[s].mirror_of.empty()) continue;
+    const auto* mirror = graph.states[s].derived.as<Mirror>();
+    if (fixed[s] || mirror == nullptr) continue;
     for (std::size_t p = 0; p < graph.states.size(); ++p) {
-      if (graph.states[p].name == graph.states[s].mirror_of) layouts[s] = layouts[p];
+      if (graph.states[p].name == mirror->of) layouts[s] = layouts[p];
     }
   }
   for (std::size_t s = 0; s < graph.states.size(); ++s) {

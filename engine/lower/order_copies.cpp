@@ -115,7 +115,7 @@ class CopyOrder {
   void order_rows_ahead(int device) {
     auto first = static_cast<std::int32_t>(graph_.nodes.size());
     for (const State& state : graph_.states) {
-      if (state.ahead_of.empty()) continue;
+      if (!state.derived.is<PrefetchedRows>()) continue;
       const NodeId copy = graph_.value(state.final).producer;
       if (placed_.devices[copy.index] == device) first = std::min(first, copy.index);
     }

@@ -42,7 +42,7 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
   state.path = master.path;
   state.kind = StateKind::parameter;
   state.initial = state.final = weight;
-  state.mirror_of = master.name;
+  state.derived = Mirror{master.name};
   state.start = dtype == master.start.dtype() ? master.start : master.start.converted(dtype);
   if (!(master.final == master.initial)) {
     const NodeId update = graph.value(master.final).producer;

@@ -58,11 +58,12 @@ class Narrowing {
     const Graph& graph = edit_.graph();
     stored_.assign(graph.values.size(), false);
     for (const State& state : graph.states) {
-      if (state.tail_of.empty()) continue;
-      stored_[graph.find_state(state.tail_of)->initial.index] = true;
+      const auto* low = state.derived.as<LowHalf>();
+      if (low != nullptr) stored_[graph.find_state(low->of)->initial.index] = true;
     }
     for (const State& state : graph.states) {  // rows of one that were fetched ahead
-      const State* table = state.ahead_of.empty() ? nullptr : graph.find_state(state.ahead_of);
+      const auto* rows = state.derived.as<PrefetchedRows>();
+      const State* table = rows == nullptr ? nullptr : graph.find_state(rows->of);
       if (table != nullptr && is_stored(table->initial) && dtype(state.initial) == DType::bfloat16)
         stored_[state.initial.index] = true;
     }

@@ -142,7 +142,8 @@ NodeId RowsAhead::add_late_in_order(std::string_view op, std::vector<ValueId> in
 State RowsAhead::new_state(std::size_t table, const std::string& name, const TensorType& type) {
   Graph& graph = edit_.graph();
   State state;
-  state.parameter = state.ahead_of = graph.states[table].name;
+  state.parameter = graph.states[table].name;
+  state.derived = PrefetchedRows{state.parameter};
   state.name = state.parameter + "/" + name;
   for (int look_up = 2; graph.find_state(state.name) != nullptr; ++look_up)
     state.name = state.parameter + "/" + name + std::to_string(look_up);

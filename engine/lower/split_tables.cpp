@@ -68,7 +68,7 @@ class SplitTables {
     other.name = state.name + "/tail";
     other.kind = StateKind::optimizer;
     other.parameter = state.name;
-    other.tail_of = state.name;
+    other.derived = LowHalf{state.name};
     other.initial = tail;
     other.final = update ? update_both(update, state, tail) : tail;
     other.start = std::move(halves.tail);
@@ -134,8 +134,7 @@ PlacedGraph split_tables(PlacedGraph placed, const LowerContext& context) {
   SplitTables tables(edit);
   const std::size_t count = edit.graph().states.size();
   for (std::size_t s = 0; s < count; ++s) {
-    const State& state = edit.graph().states[s];
-    const std::string& table = state.cache_of.empty() ? state.name : state.cache_of;
+    const std::string& table = edit.graph().states[s].source<CachedRows>();
     if (std::find(names.begin(), names.end(), table) != names.end()) tables.split(s);
   }
   PlacedGraph result = edit.finish();

@@ -53,8 +53,7 @@ class Split {
     if (of == nullptr) return;
     State state = *of;
     state.name = cached_name(of->name);
-    state.cache_of = of->name;
-    state.cached_rows = table.rows;
+    state.derived = CachedRows{of->name, table.rows};
     // Filled from the table where the state is made.
     Shape shape = of->start.shape();
     shape[0] = static_cast<std::int64_t>(table.rows->size());

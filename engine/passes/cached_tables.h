@@ -18,7 +18,7 @@ struct CachedTable {
   std::shared_ptr<const std::vector<std::int64_t>> rows;
 };
 
-/// The name of a table's cache (State::cache_of), and the path of the operators that read it.
+/// The name of a table's cache (CachedRows), and the path of the operators that read it.
 inline std::string cached_name(const std::string& name) { return name + "/cached"; }
 
 /// Each look-up y = Gather(table, ids), or EmbeddingBag, becomes

@@ -135,7 +135,7 @@ void Program::Impl::adopt_states(StateStore& states, std::vector<std::byte*>& ba
   }
   for (State& state : lowered.graph.states) {
     // Halves of a table are copies of its start, which nobody needs any more.
-    if (states.find(state.name)->tail == nullptr && state.tail_of.empty()) continue;
+    if (states.find(state.name)->tail == nullptr && !state.derived.is<LowHalf>()) continue;
     state.start = HostTensor(state.start.type());
   }
 }

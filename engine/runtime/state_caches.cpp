@@ -16,7 +16,7 @@ class CachePieces {
  public:
   /// `first` and `rows`: of the table.
   CachePieces(const StateStore::Entry& cache, std::int64_t first, std::int64_t rows)
-      : rows_(*cache.cached_rows) {
+      : rows_(*cache.derived.as<CachedRows>()->rows) {
     assert(row_count(cache.type) == static_cast<std::int64_t>(rows_.size()));
     const auto begin = std::lower_bound(rows_.begin(), rows_.end(), first);
     next_ = begin - rows_.begin();
@@ -57,7 +57,7 @@ std::size_t bytes_of(std::size_t row_bytes, std::int64_t rows) {
 void StateStore::read_cached(const std::string& table, std::int64_t first, std::int64_t rows,
                              void* to) const {
   for (const auto& cache : entries_) {
-    if (cache->cache_of != table) continue;
+    if (!cache->derived.is_of<CachedRows>(table)) continue;
     CachePieces pieces(*cache, first, rows);
     const std::size_t bytes = pieces.row_bytes();
     for (std::int64_t begin = 0, count = 0; pieces.next(begin, count);) {
@@ -73,7 +73,7 @@ void StateStore::read_cached(const std::string& table, std::int64_t first, std::
 void StateStore::write_cached(const std::string& table, std::int64_t first, std::int64_t rows,
                               const void* from) {
   for (const auto& cache : entries_) {
-    if (cache->cache_of != table) continue;
+    if (!cache->derived.is_of<CachedRows>(table)) continue;
     CachePieces pieces(*cache, first, rows);
     const std::size_t bytes = pieces.row_bytes();
     for (std::int64_t begin = 0, count = 0; pieces.next(begin, count);) {
@@ -88,7 +88,7 @@ void StateStore::write_cached(const std::string& table, std::int64_t first, std:
 }
 
 void StateStore::fill_cache(const Entry& cache) {
-  const Entry& table = *find(cache.cache_of);
+  const Entry& table = *find(cache.derived.as<CachedRows>()->of);
   if (table.seen().dtype != cache.seen().dtype) return;  // once both are split, or neither
   CachePieces pieces(cache, 0, row_count(table.type));
   const std::size_t bytes = pieces.row_bytes();

@@ -92,9 +92,7 @@ bool StateStore::has(const std::string& name) const { return find(name) != nullp
 std::vector<std::string> StateStore::names() const {
   std::vector<std::string> names;
   for (const auto& entry : entries_) {
-    const bool follows = !entry->mirror_of.empty() || !entry->cache_of.empty() ||
-                         !entry->ahead_of.empty() || !entry->tail_of.empty();
-    if (!follows) names.push_back(entry->name);
+    if (entry->derived.is_saved()) names.push_back(entry->name);
   }
   return names;
 }
@@ -128,11 +126,11 @@ HostTensor StateStore::read_memory(const Entry& entry) {
 }
 
 void StateStore::forget_ahead(const Entry& written) {
-  if (!written.ahead_of.empty()) return;
+  if (written.derived.is<PrefetchedRows>()) return;
   const std::lock_guard<std::mutex> lock(*turn_);
   const std::int64_t zero = 0;
   for (const auto& entry : entries_) {
-    if (entry->ahead_of.empty() || !entry->type.shape.empty()) continue;
+    if (!entry->derived.is<PrefetchedRows>() || !entry->type.shape.empty()) continue;
     entry->device->to_device(entry->memory->address(), &zero, entry->type.bytes());
   }
 }
@@ -156,7 +154,7 @@ void StateStore::write(const std::string& name, const HostTensor& value) {
     return;
   }
   for (const auto& mirror : entries_) {
-    if (mirror->mirror_of != name) continue;
+    if (!mirror->derived.is_of<Mirror>(name)) continue;
     const DType dtype = mirror->type.dtype;  // a weight may be of 16 bits
     write(mirror->name, dtype == value.dtype() ? value : value.converted(dtype));
   }
@@ -271,7 +269,7 @@ void StateStore::write_rows(const std::string& name, std::int64_t first, std::in
   if (row_bytes(entry.type, rows) == 0) return;
   forget_ahead(entry);
   for (const auto& mirror : entries_) {
-    if (mirror->mirror_of != name) continue;
+    if (!mirror->derived.is_of<Mirror>(name)) continue;
     const DType dtype = mirror->type.dtype;
     write_rows(
         mirror->name, first, rows,
@@ -287,11 +285,7 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   assert(layout.layout.is_strided() && layout.layout.offset == 0);
   auto entry = std::make_unique<Entry>();
   entry->name = state.name;
-  entry->mirror_of = state.mirror_of;
-  entry->cache_of = state.cache_of;
-  entry->cached_rows = state.cached_rows;
-  entry->ahead_of = state.ahead_of;
-  entry->tail_of = state.tail_of;
+  entry->derived = state.derived;
   entry->kind = state.kind;
   entry->type = state.start.type();
   entry->layout = layout.layout;
@@ -299,31 +293,26 @@ StateStore::Entry& StateStore::create(const State& state, const StateLayout& lay
   const std::size_t bytes = buffer_bytes(entry->type, entry->layout);
   if (bytes > 0) entry->memory = allocate_for(purpose_of(state), device, bytes);
   const bool holds_start = state.starts_at_zero && device.allocates_zeros(bytes);
-  entries_.push_back(std::move(entry));
-  if (!state.cache_of.empty() && has(state.cache_of)) {
-    fill_cache(*entries_.back());
-    return *entries_.back();
-  }
-  if (!state.tail_of.empty()) {
-    Entry& tail = *entries_.back();
-    if (!holds_start) write_memory(tail, state.start);
-    Entry& table = *find(state.tail_of);
+  Entry& made = *entries_.emplace_back(std::move(entry));
+  if (const auto* cached = made.derived.as<CachedRows>(); cached && has(cached->of)) {
+    fill_cache(made);
+  } else if (const auto* low = made.derived.as<LowHalf>()) {
+    if (!holds_start) write_memory(made, state.start);
+    Entry& table = *find(low->of);
     table.whole = {DType::float32, table.type.shape};
-    table.tail = &tail;
-    if (!table.cache_of.empty()) fill_cache(table);
-    return tail;
-  }
-  if (holds_start) return *entries_.back();
-  // A mirror that comes after its master has been trained or loaded shows what that holds now.
-  const Entry* master = state.mirror_of.empty() ? nullptr : find(state.mirror_of);
-  if (master == nullptr) {
-    write(state.name, state.start);
+    table.tail = &made;
+    if (table.derived.is<CachedRows>()) fill_cache(table);
+  } else if (holds_start) {
+    return made;
+  } else if (const auto* mirror = made.derived.as<Mirror>(); mirror && has(mirror->of)) {
+    // One that comes after its master has been trained or loaded shows what that holds now.
+    const HostTensor now = read(mirror->of);
+    write(made.name,
+          converted_rows(*find(mirror->of), row_count(now.type()), now.data(), made.type.dtype));
   } else {
-    const HostTensor now = read(state.mirror_of);
-    write(state.name,
-          converted_rows(*master, row_count(now.type()), now.data(), entries_.back()->type.dtype));
+    write(made.name, state.start);
   }
-  return *entries_.back();
+  return made;
 }
 
 }  // namespace tandem

@@ -237,7 +237,9 @@ class WeightsFile {
 };
 
 /// Copies and caches of other parameters show what these hold.
-bool is_own(const State& state) { return state.mirror_of.empty() && state.cache_of.empty(); }
+bool is_own(const State& state) {
+  return !state.derived.is<Mirror>() && !state.derived.is<CachedRows>();
+}
 
 /// Paths of parameters whose rows a rule sets and that no init rule covers.
 std::vector<std::string> tables_at_zero(const ParametersConfig& config, const Graph& graph) {

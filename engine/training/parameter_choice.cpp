@@ -15,8 +15,7 @@ namespace {
 
 // A table's cache counts as the table.
 bool covers(const Selector& selector, const State& parameter) {
-  return selector.covers_parameter(
-      parameter.path, parameter.cache_of.empty() ? parameter.name : parameter.cache_of);
+  return selector.covers_parameter(parameter.path, parameter.source<CachedRows>());
 }
 
 /// Every selector must cover at least one parameter.
@@ -102,7 +101,7 @@ std::vector<Chosen> ever_chosen(const RunConfig& config, const Graph& forward) {
   for (const FreezeRule& rule : config.parameters.freeze)
     request.thawed.push_back(rule.until.has_value());
   std::vector<Chosen> chosen = choose_parameters(forward, request);
-  std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.cache_of.empty(); });
+  std::erase_if(chosen, [](const Chosen& c) { return !c.parameter.derived.is_saved(); });
   return chosen;
 }
 

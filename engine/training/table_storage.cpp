@@ -10,7 +10,7 @@ namespace {
 
 // Caches of tables are kept as their tables are.
 bool is_parameter(const State& state) {
-  return state.kind == StateKind::parameter && state.cache_of.empty();
+  return state.kind == StateKind::parameter && state.derived.is_saved();
 }
 
 // "" where the node may read the table at this input.
@@ -69,7 +69,7 @@ std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph
 }
 
 const SplitTable* find_split_table(const std::vector<SplitTable>& tables, const State& parameter) {
-  const std::string& name = parameter.cache_of.empty() ? parameter.name : parameter.cache_of;
+  const std::string& name = parameter.source<CachedRows>();
   for (const SplitTable& table : tables) {
     if (table.name == name) return &table;
   }

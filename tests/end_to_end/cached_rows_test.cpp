@@ -173,7 +173,7 @@ TEST(CachedRows, LossesDoNotDependOnTheCache) {
     EXPECT_EQ(run.count("UniqueIndices", 1), 1);
     // Rows of 4 + 1 columns stay away, there and back; an int32 for each id comes, and the wide
     // table's learning rate.
-    const std::int64_t saved = 20 * occurring(*run.cache()->cached_rows);
+    const std::int64_t saved = 20 * occurring(*run.cache()->derived.as<CachedRows>()->rows);
     EXPECT_GT(saved, 0);
     EXPECT_EQ(run.bytes_to_host, uncached.bytes_to_host - saved);
     EXPECT_EQ(run.bytes_to_device,

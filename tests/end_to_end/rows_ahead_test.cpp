@@ -36,7 +36,7 @@ struct SteppedRun {
   std::vector<std::string> ahead_states() const {
     std::vector<std::string> names;
     for (const State& state : training.program().lowered().graph.states) {
-      if (!state.ahead_of.empty()) names.push_back(state.name);
+      if (state.derived.is<PrefetchedRows>()) names.push_back(state.name);
     }
     return names;
   }
@@ -209,7 +209,7 @@ class Clocked {
     std::set<std::string> early;  // names of what is copied
     const Graph& graph = training_.program().lowered().graph;
     for (const State& state : graph.states) {
-      if (!state.ahead_of.empty() &&
+      if (state.derived.is<PrefetchedRows>() &&
           graph.node(graph.value(state.final).producer).op->name == "Transfer") {
         const Node& copy = graph.node(graph.value(state.final).producer);
         early.insert(graph.value(copy.inputs[0]).name);
@@ -274,7 +274,7 @@ TEST(RowsAhead, TheStepsOwnCopiesComeFirst) {
   const Graph& graph = program.lowered().graph;
   std::set<std::int32_t> early;
   for (const State& state : graph.states) {
-    if (!state.ahead_of.empty()) early.insert(graph.value(state.final).producer.index);
+    if (state.derived.is<PrefetchedRows>()) early.insert(graph.value(state.final).producer.index);
   }
   int own = 0, behind = 0, copies = 0;
   for (const Queue& queue : program.plan().queues) {

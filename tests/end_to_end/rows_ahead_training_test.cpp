@@ -176,7 +176,7 @@ TEST(RowsAhead, TwoLookUpsOfATableAndComputedIds) {
         feeds(1), placed_options());
     std::string text;
     for (const State& state : training.program().lowered().graph.states) {
-      if (!state.ahead_of.empty()) text += state.name + " ";
+      if (state.derived.is<PrefetchedRows>()) text += state.name + " ";
     }
     for (const std::string& note : training.program().lowered().notes) text += note + " ";
     std::vector<double> losses;

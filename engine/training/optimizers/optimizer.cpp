@@ -13,10 +13,8 @@ State state_of(const State& parameter, const std::string& name) {
   state.name = parameter.name + "/" + name;
   state.kind = StateKind::optimizer;
   state.parameter = parameter.name;
-  if (!parameter.cache_of.empty()) {
-    state.cache_of = parameter.cache_of + "/" + name;
-    state.cached_rows = parameter.cached_rows;
-  }
+  if (const auto* cached = parameter.derived.as<CachedRows>())
+    state.derived = CachedRows{cached->of + "/" + name, cached->rows};
   return state;
 }
 
@@ -82,7 +80,7 @@ void Updates::append_gradients(const UpdateRequest& request, std::vector<ValueId
 ValueId Updates::sum_of_squares(const UpdateRequest& request) {
   // The ids of a cache are grouped where it is, and so is this.
   const GraphBuilder::Scope scope = g_.scope();
-  if (!request.parameter.cache_of.empty()) g_.set_scope(update_scope(request.parameter));
+  if (request.parameter.derived.is<CachedRows>()) g_.set_scope(update_scope(request.parameter));
   const ValueId sum = own_sum_of_squares(request);
   g_.set_scope(scope);
   return sum;

@@ -83,7 +83,7 @@ TEST_F(PrecisionTest, ProductsAndWeightsAreOfSixteenBits) {
   }
   for (std::size_t s = 0; s < lowered.states.size(); ++s) {
     const State& state = lowered.graph.states[s];
-    const bool is_weight = !state.mirror_of.empty();
+    const bool is_weight = state.derived.is<Mirror>();
     weights += is_weight;
     EXPECT_EQ(lowered.graph.type(state.initial).dtype, is_weight ? DType::bfloat16 : DType::float32)
         << state.name;
@@ -245,9 +245,9 @@ TEST_P(PrecisionPlacements, Random) {
       }
       machine.gpu->synchronize();  // weights on the host come by its queues
       for (const State& state : own.program->lowered().graph.states) {
-        if (state.mirror_of.empty()) continue;
+        if (!state.derived.is<Mirror>()) continue;
         const HostTensor weight = own.states.read(state.name);
-        const HostTensor master = own.states.read(state.mirror_of).converted(weight.dtype());
+        const HostTensor master = own.states.read(state.source<Mirror>()).converted(weight.dtype());
         EXPECT_EQ(std::memcmp(weight.data(), master.data(), weight.bytes()), 0) << state.name;
       }
       EXPECT_TRUE(machine.monitor->order_errors().empty());

@@ -116,8 +116,8 @@ TEST_F(CachedTablesTest, LookUpsFindTheirRowsInOneOfTheTwo) {
   const Graph after = split(graph);
   const State* cache = after.find_state("deep.weight/cached");
   ASSERT_NE(cache, nullptr);
-  EXPECT_EQ(cache->cache_of, "deep.weight");
-  EXPECT_EQ(cache->cached_rows, cached_);
+  ASSERT_TRUE(cache->derived.is_of<CachedRows>("deep.weight"));
+  EXPECT_EQ(cache->derived.as<CachedRows>()->rows, cached_);
   EXPECT_EQ(cache->path, "deep:weight");
   EXPECT_TRUE(cache->trainable);
   EXPECT_EQ(cache->start.shape(), (Shape{3, columns}));

@@ -42,7 +42,7 @@ class SplitState : public ::testing::TestWithParam<int> {
     create(state_of("table", DType::bfloat16));
     State tail = state_of("table/tail", DType::int16);
     tail.kind = StateKind::optimizer;
-    tail.tail_of = "table";
+    tail.derived = LowHalf{"table"};
     create(tail);
   }
   void create(const State& state) {
@@ -110,7 +110,7 @@ TEST_P(SplitState, WeightsElsewhereAreItsUpperHalves) {
   };
   store_.write("table", value);
   State weight = state_of("table/weight", DType::bfloat16);
-  weight.mirror_of = "table";
+  weight.derived = Mirror{"table"};
   create(weight);
   expect_tops();
   value.as<float>()[1] = std::bit_cast<float>(0xbf808000u);
@@ -129,7 +129,7 @@ TEST(SplitStates, StartWithTheValuesOfBothStates) {
   split_floats(value.as<float>().data(), static_cast<std::uint16_t*>(top.start.data()),
                tail.start.as<std::int16_t>().data(), rows * columns);
   top.starts_at_zero = tail.starts_at_zero = false;
-  tail.tail_of = "table";
+  tail.derived = LowHalf{"table"};
   store.create(top, {0, row_major(shape)}, *machine.cpu);
   store.create(tail, {0, row_major(shape)}, *machine.cpu);
   EXPECT_TRUE(same_bytes(store.read("table"), value));

@@ -31,11 +31,8 @@ class StateCaches : public ::testing::Test {
     State state;
     state.name = name;
     state.start = start;
-    state.mirror_of = mirror_of;
-    if (is_cache) {
-      state.cache_of = "table";
-      state.cached_rows = cached_;
-    }
+    if (!mirror_of.empty()) state.derived = Mirror{mirror_of};
+    if (is_cache) state.derived = CachedRows{"table", cached_};
     return states_.create(state, {0, row_major(start.shape())}, device);
   }
   Device& host() { return *machine_.devices[0]; }
@@ -133,8 +130,7 @@ TEST_F(StateCaches, OfOtherShapes) {
   states_.create(state, {0, row_major({rows})}, host());
   State cache;
   cache.name = "cached/sum";
-  cache.cache_of = "sum";
-  cache.cached_rows = cached_;
+  cache.derived = CachedRows{"sum", cached_};
   cache.start = HostTensor(TensorType{DType::float32, {4}});
   states_.create(cache, {0, row_major({4})}, accelerator());
   EXPECT_EQ(values(states_.read("cached/sum")), (std::vector<float>{0, 3, 4, 8}));
