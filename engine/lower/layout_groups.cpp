@@ -107,7 +107,8 @@ KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerCon
   for (ValueId value : node.inputs) inputs.push_back(layout(value));
   for (ValueId value : node.outputs) outputs.push_back(layout(value));
   return make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true),
-                      *context.devices[placed.devices[id.index]], context.options.deterministic);
+                      *context.devices[placed.nodes[id.index].device],
+                      context.options.deterministic);
 }
 
 // The strided layout that a wish fixes, or nothing where it leaves a choice.
@@ -141,7 +142,7 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   };
   for (ValueId value : node.inputs) inputs.push_back(like(value));
   for (ValueId value : node.outputs) outputs.push_back(like(value));
-  const Device& device = *context.devices[placed.devices[id.index]];
+  const Device& device = *context.devices[placed.nodes[id.index].device];
   const KernelRequest request =
       make_request(graph, id, inputs, outputs, std::vector<bool>(outputs.size(), true), device,
                    context.options.deterministic);
@@ -187,7 +188,7 @@ std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContex
       const double flops = cost_of(graph, node).flops;
       if (flops <= most) continue;
       const auto first = first_proposal(group_request(placed, id, context, channels_last),
-                                        *context.devices[placed.devices[id.index]]);
+                                        *context.devices[placed.nodes[id.index].device]);
       if (!first) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!(node.inputs[i] == value)) continue;
@@ -214,7 +215,7 @@ std::vector<char> channels_last_groups(const PlacedGraph& placed, const LowerCon
     const Node& node = graph.nodes[n];
     const SpatialOperator* op = spatial(node);
     if (op == nullptr || !op->convolution) continue;
-    const Device& device = *context.devices[placed.devices[n]];
+    const Device& device = *context.devices[placed.nodes[n].device];
     const NodeId id{static_cast<std::int32_t>(n)};
     const auto first =
         first_proposal(plain_request(graph, id, device, context.options.deterministic), device);

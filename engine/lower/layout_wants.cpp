@@ -139,7 +139,7 @@ class WantWalk {
 
   void of_kernel(NodeId id) {
     const Node& node = graph_.node(id);
-    const Device& device = *context_.devices[placed_.devices[id.index]];
+    const Device& device = *context_.devices[placed_.nodes[id.index].device];
     std::vector<Layout> inputs, outputs;
     auto expected = [&](ValueId value) {
       if (!value) return Layout{};

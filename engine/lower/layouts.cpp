@@ -31,14 +31,14 @@ class LayoutWalk {
     for (const NamedValue& input : graph_.inputs)
       to_.graph.inputs.push_back({input.name, mapped(input.value)});
     for (std::size_t s = 0; s < graph_.states.size(); ++s) {
-      to_.states.push_back({placed_.states[s], plan_.states[s]});
-      device_ = placed_.states[s];
+      to_.states.push_back({placed_.states[s].state, plan_.states[s]});
+      device_ = placed_.states[s].state;
       mapped(graph_.states[s].initial);
     }
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       const Node& node = graph_.node(id);
-      device_ = placed_.devices[n];
+      device_ = placed_.nodes[n].device;
       if (is_view(node)) {
         lower_view(id);
       } else if (node.op->name == "Transfer") {
@@ -174,7 +174,7 @@ class LayoutWalk {
     LoweredValue& y = at(node.outputs[0]);
     y.layout = std::move(*layout);
     y.storage = at(node.inputs[0]).storage;
-    add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
+    add_node(std::move(node), {placed_.nodes[id.index].device, nullptr, {}, {}});
   }
 
   // The bytes of x as they lie, from one memory to the other: x must be a block without holes.
@@ -191,7 +191,7 @@ class LayoutWalk {
     if (!fits) {
       node.inputs[0] = copied(node.inputs[0], into ? at(into).layout : row_major(shape), old);
     }
-    LoweredNode lowered{placed_.devices[id.index], nullptr, {into ? 1 : -1}, {}};
+    LoweredNode lowered{placed_.nodes[id.index].device, nullptr, {into ? 1 : -1}, {}};
     lowered.transfer = true;
     LoweredValue& y = at(node.outputs[0]);
     y.device = lowered.device;
@@ -234,7 +234,7 @@ class LayoutWalk {
     }
     at(node.outputs[0]).layout = want->layout;
     at(node.outputs[0]).storage = root;
-    add_node(std::move(node), {placed_.devices[id.index], nullptr, {}, {}});
+    add_node(std::move(node), {placed_.nodes[id.index].device, nullptr, {}, {}});
     return true;
   }
 
@@ -284,7 +284,7 @@ class LayoutWalk {
         y.layout.offset = 0;
       }
     }
-    add_node(std::move(node), {placed_.devices[id.index], selection.kernel,
+    add_node(std::move(node), {placed_.nodes[id.index].device, selection.kernel,
                                std::move(operands.overwritten), std::move(selection.refused)});
   }
 

@@ -17,7 +17,8 @@ bool is_on(const LowerOptions& options, const std::string& pass) {
 std::vector<bool> computing_devices(const PlacedGraph& placed, std::size_t devices) {
   std::vector<bool> computing(devices, false);
   for (std::size_t n = 0; n < placed.graph.nodes.size(); ++n) {
-    if (placed.graph.nodes[n].op->precision == Precision::low) computing[placed.devices[n]] = true;
+    if (placed.graph.nodes[n].op->precision == Precision::low)
+      computing[placed.nodes[n].device] = true;
   }
   return computing;
 }
@@ -38,20 +39,7 @@ void note_precision(Lowered& lowered, DType compute, const std::vector<bool>& co
 PlacedGraph placed_graph(const Graph& graph, const Placement& placement) {
   assert(placement.nodes.size() == graph.nodes.size());
   assert(placement.states.size() == graph.states.size());
-  PlacedGraph placed;
-  placed.graph = graph;
-  for (const PlacedNode& node : placement.nodes) {
-    placed.devices.push_back(node.device);
-    placed.keeping.push_back({node.acts, node.lookahead});
-  }
-  for (const PlacedState& state : placement.states) {
-    placed.states.push_back(state.state);
-    placed.weights.push_back(state.param);
-    placed.lookaheads.push_back(state.lookahead);
-    placed.ships.push_back(state.ship);
-    placed.rows_ahead.push_back(state.rows_ahead);
-  }
-  return placed;
+  return {graph, placement.nodes, placement.states, {}};
 }
 
 const std::vector<LowerPass>& lower_passes() {

@@ -21,7 +21,7 @@ class Offload {
     for (std::size_t n = 0; n < count; ++n) {
       const NodeId id{static_cast<std::int32_t>(n)};
       const Node& node = edit_.graph().node(id);
-      if (edit_.keeping(id).acts != Activations::offload || edit_.device(id) == host) continue;
+      if (edit_.place(id).acts != Activations::offload || edit_.device(id) == host) continue;
       if (node.phase != Phase::forward || is_view(node) || node.op->name == "Transfer") continue;
       for (std::size_t i = 0; i < edit_.graph().node(id).outputs.size(); ++i) {
         const ValueId value = edit_.graph().node(id).outputs[i];
@@ -38,7 +38,7 @@ class Offload {
     for (const SavedUse& use : uses) {
       if (use.reader.index < first.index) first = use.reader;
     }
-    const auto lookahead = static_cast<std::int64_t>(edit_.keeping(producer).lookahead);
+    const auto lookahead = static_cast<std::int64_t>(edit_.place(producer).lookahead);
     const ValueId away = on_host(value, producer, lookahead);
     const NodeId back = edit_.add("Transfer", {away, ValueId{}}, {{"lookahead", lookahead}}, first);
     const ValueId here = edit_.graph().node(back).outputs[0];

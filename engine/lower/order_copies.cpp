@@ -45,7 +45,7 @@ class CopyOrder {
   void collect(ValueId value, int device, std::vector<std::int32_t>& found) const {
     for (NodeId reader : readers_[value.index]) {
       if (computes(reader.index)) {
-        if (placed_.devices[reader.index] == device) found.push_back(reader.index);
+        if (placed_.nodes[reader.index].device == device) found.push_back(reader.index);
       } else if (is_view(graph_.node(reader))) {
         for (ValueId output : graph_.node(reader).outputs) collect(output, device, found);
       }
@@ -56,7 +56,7 @@ class CopyOrder {
     Groups groups;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!is_copy(node) || placed_.devices[n] != device) continue;
+      if (!is_copy(node) || placed_.nodes[n].device != device) continue;
       std::vector<std::int32_t> readers;
       collect(node.outputs[0], device, readers);
       if (readers.empty()) continue;
@@ -69,7 +69,7 @@ class CopyOrder {
     // The first copies have no earlier use to follow: they count what is computed before theirs.
     std::vector<std::int32_t> before;
     for (std::int32_t n = 0; n < uses[0]; ++n) {
-      if (computes(n) && placed_.devices[n] == device) before.push_back(n);
+      if (computes(n) && placed_.nodes[n].device == device) before.push_back(n);
     }
     uses.insert(uses.begin(), before.begin(), before.end());
     std::size_t at = before.size();
@@ -86,9 +86,9 @@ class CopyOrder {
     Groups groups;
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (!is_copy(node) || placed_.devices[n] != host) continue;
+      if (!is_copy(node) || placed_.nodes[n].device != host) continue;
       const NodeId producer = graph_.value(node.inputs[0]).producer;
-      if (!producer || placed_.devices[producer.index] != device) continue;
+      if (!producer || placed_.nodes[producer.index].device != device) continue;
       const std::vector<NodeId>& readers = readers_[node.outputs[0].index];
       const bool only_waits = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
         return graph_.node(reader).op->name == "Transfer";
@@ -117,11 +117,11 @@ class CopyOrder {
     for (const State& state : graph_.states) {
       if (!state.derived.is<PrefetchedRows>()) continue;
       const NodeId copy = graph_.value(state.final).producer;
-      if (placed_.devices[copy.index] == device) first = std::min(first, copy.index);
+      if (placed_.nodes[copy.index].device == device) first = std::min(first, copy.index);
     }
     for (std::size_t n = first; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (node.op->name != "Transfer" || placed_.devices[n] != device) continue;
+      if (node.op->name != "Transfer" || placed_.nodes[n].device != device) continue;
       if (graph_.value(node.inputs[0]).kind == ValueKind::input) keys_[n] = first - 0.5;
     }
   }

@@ -59,16 +59,18 @@ ValueId add_weight(PlacedEdit& edit, std::size_t s, int device, DType dtype) {
       edit.graph().value(state.final).name = value.name + "/arrived";
     }
   }
-  edit.add_state(std::move(state), device, edit.lookahead(s));
+  edit.add_state(std::move(state), device, edit.place(s).lookahead);
+  edit.place(s).param = edit.state_device(s);  // nobody is left who reads the master elsewhere
   return weight;
 }
 
 PlacedGraph place_parameters(PlacedGraph placed, const LowerContext& context) {
-  const std::vector<int> weights = placed.weights;
   PlacedEdit edit(std::move(placed), context);
-  for (std::size_t s = 0; s < weights.size(); ++s) {
-    if (weights[s] == edit.state_device(s)) continue;
-    add_weight(edit, s, weights[s], edit.graph().type(edit.graph().states[s].initial).dtype);
+  const std::size_t count = edit.graph().states.size();
+  for (std::size_t s = 0; s < count; ++s) {
+    const int weight = edit.place(s).param;
+    if (weight == edit.state_device(s)) continue;
+    add_weight(edit, s, weight, edit.graph().type(edit.graph().states[s].initial).dtype);
   }
   return edit.finish();
 }

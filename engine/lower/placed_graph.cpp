@@ -119,11 +119,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
 
   // Values in the order of their first use; inputs and states first.
   PlacedGraph to;
-  to.states = placed.states;
-  to.weights = placed.weights;
-  to.lookaheads = placed.lookaheads;
-  to.ships = placed.ships;
-  to.rows_ahead = placed.rows_ahead;
+  to.states = std::move(placed.states);
   to.notes = std::move(placed.notes);
   std::vector<ValueId> map(from.values.size());
   std::unordered_set<std::string> names;
@@ -148,8 +144,7 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
       if (output) to.graph.value(output).producer = node_id(to.graph.nodes.size());
     }
     to.graph.nodes.push_back(std::move(node));
-    to.devices.push_back(placed.devices[n]);
-    to.keeping.push_back(placed.keeping[n]);
+    to.nodes.push_back(std::move(placed.nodes[n]));
   }
   for (const NamedValue& output : from.outputs)
     to.graph.outputs.push_back({output.name, keep(output.value)});
@@ -216,8 +211,7 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
     replaced_.emplace_back();
   }
   graph.nodes.push_back(std::move(node));
-  placed_.devices.push_back(placed_.devices[like.index]);
-  placed_.keeping.push_back(Keeping(placed_.keeping[like.index]));
+  placed_.nodes.push_back(PlacedNode(place(like)));
   keys_.push_back(keys_[like.index]);
   return id;
 }
@@ -234,10 +228,9 @@ ValueId PlacedEdit::add_value(Value value) {
 void PlacedEdit::add_state(State state, int device, int lookahead) {
   kept_[state.final.index] = 1;
   placed_.graph.states.push_back(std::move(state));
-  placed_.states.push_back(device);
-  placed_.lookaheads.push_back(lookahead);
-  placed_.ships.push_back(Ship::results);
-  placed_.rows_ahead.push_back(0);
+  PlacedState& place = placed_.states.emplace_back();
+  place.state = place.param = device;
+  place.lookahead = lookahead;
 }
 
 ValueId PlacedEdit::add_input(const std::string& name, const TensorType& type) {
@@ -255,8 +248,7 @@ void PlacedEdit::drop(NodeId node) {
   assert(node.index + 1 == static_cast<std::int32_t>(graph.nodes.size()));
   const std::size_t outputs = graph.node(node).outputs.size();
   graph.nodes.pop_back();
-  placed_.devices.pop_back();
-  placed_.keeping.pop_back();
+  placed_.nodes.pop_back();
   keys_.pop_back();
   for (std::size_t i = 0; i < outputs; ++i) {
     graph.values.pop_back();
@@ -275,7 +267,7 @@ void PlacedEdit::replace(ValueId old, ValueId by) {
 }
 
 bool PlacedEdit::has_fast_kernel(NodeId id) const {
-  return find_fast_kernel(placed_.graph, id, *context_.devices[placed_.devices[id.index]],
+  return find_fast_kernel(placed_.graph, id, *context_.devices[device(id)],
                           context_.options.deterministic) != nullptr;
 }
 

@@ -1,4 +1,5 @@
-// A training graph with a device for each node: what the passes before layouts read and write.
+// A training graph with a place for each node and state: what the passes before layouts read and
+// write.
 #pragma once
 
 #include <string>
@@ -12,22 +13,11 @@ namespace tandem {
 
 constexpr int host = 0;  // the device where inputs are fed and outputs are read
 
-/// Of a node: what becomes of its results until backward reads them.
-struct Keeping {
-  Activations acts = Activations::keep;
-  int lookahead = default_lookahead;
-};
-
 struct PlacedGraph {
-  Graph graph;
-  std::vector<int> devices;  // per node: index into LowerContext::devices
-  std::vector<int> states;   // per state of the graph: where it lies; fed inputs lie on device 0
-  std::vector<int> weights;  // per state, until `place_parameters`: where its readers find it
-  std::vector<Keeping> keeping;    // per node
-  std::vector<int> lookaheads;     // per state: of its copies where it is read elsewhere
-  std::vector<Ship> ships;         // per state: of look-ups in it
-  std::vector<int> rows_ahead;     // per state: of look-ups in it
-  std::vector<std::string> notes;  // what a person should know
+  Graph graph;                      // devices are indices into LowerContext::devices
+  std::vector<PlacedNode> nodes;    // one per node of the graph
+  std::vector<PlacedState> states;  // one per state of the graph; fed inputs lie on device 0
+  std::vector<std::string> notes;   // what a person should know
 };
 
 /// What the passes begin with.
@@ -47,12 +37,11 @@ class PlacedEdit {
 
   Graph& graph() { return placed_.graph; }
   const LowerContext& context() const { return context_; }
-  int device(NodeId node) const { return placed_.devices[node.index]; }
-  void set_device(NodeId node, int device) { placed_.devices[node.index] = device; }
-  int state_device(std::size_t state) const { return placed_.states[state]; }
-  int lookahead(std::size_t state) const { return placed_.lookaheads[state]; }
-  int rows_ahead(std::size_t state) const { return placed_.rows_ahead[state]; }
-  const Keeping& keeping(NodeId node) const { return placed_.keeping[node.index]; }
+  const PlacedNode& place(NodeId node) const { return placed_.nodes[node.index]; }
+  PlacedState& place(std::size_t state) { return placed_.states[state]; }
+  int device(NodeId node) const { return place(node).device; }
+  void set_device(NodeId node, int device) { placed_.nodes[node.index].device = device; }
+  int state_device(std::size_t state) const { return placed_.states[state].state; }
   /// Readers at the start, each node once; not kept up to date by edits.
   const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
   /// True for outputs of the graph and final values of states.

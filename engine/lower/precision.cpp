@@ -16,12 +16,8 @@ namespace {
 
 class Narrowing {
  public:
-  /// `weights`: see PlacedGraph.
-  Narrowing(PlacedEdit& edit, std::vector<int> weights)
-      : edit_(edit),
-        half_(edit.context().options.compute),
-        weights_(std::move(weights)),
-        count_(edit.graph().nodes.size()) {
+  explicit Narrowing(PlacedEdit& edit)
+      : edit_(edit), half_(edit.context().options.compute), count_(edit.graph().nodes.size()) {
     for (const Device* device : edit.context().devices)
       is_fast_.push_back(device->facts().has(name_of(half_)));
     find_stored();
@@ -43,8 +39,6 @@ class Narrowing {
         output.value = cast(output.value, DType::float32, host, producer ? producer : NodeId{0});
     }
   }
-
-  const std::vector<int>& weights() const { return weights_; }
 
  private:
   DType dtype(ValueId value) const { return edit_.graph().type(value).dtype; }
@@ -122,8 +116,7 @@ class Narrowing {
       if (!wants_half(state.initial)) continue;
       const NodeId writer = edit_.graph().value(state.final).producer;
       if (writer && !writes_weights(edit_.graph().node(writer))) continue;
-      add_weight(edit_, s, weights_[s], half_);
-      weights_[s] = edit_.state_device(s);  // nobody is left who reads the master elsewhere
+      add_weight(edit_, s, edit_.place(s).param, half_);
     }
   }
 
@@ -264,15 +257,13 @@ class Narrowing {
   int home_of(ValueId value) const {
     const Graph& graph = edit_.graph();
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
-      if (graph.states[s].initial == value)
-        return s < weights_.size() ? weights_[s] : edit_.state_device(s);
+      if (graph.states[s].initial == value) return edit_.place(s).param;
     }
     return host;  // a fed input
   }
 
   PlacedEdit& edit_;
   const DType half_;
-  std::vector<int> weights_;
   std::size_t count_;          // nodes at the start
   std::vector<bool> is_fast_;  // per device
   std::vector<bool> stored_;   // per value at the start
@@ -283,13 +274,9 @@ class Narrowing {
 
 PlacedGraph precision(PlacedGraph placed, const LowerContext& context) {
   if (context.options.compute == DType::float32) return placed;
-  std::vector<int> weights = placed.weights;
   PlacedEdit edit(std::move(placed), context);
-  Narrowing narrowing(edit, std::move(weights));
-  narrowing.run();
-  PlacedGraph result = edit.finish();
-  result.weights = narrowing.weights();
-  return result;
+  Narrowing(edit).run();
+  return edit.finish();
 }
 
 }  // namespace tandem

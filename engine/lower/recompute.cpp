@@ -80,7 +80,7 @@ class Recomputation {
     clone_.resize(count_);
     kept_.assign(graph_.values.size(), 0);
     for (std::size_t n = 0; n < count_; ++n) {
-      if (edit.keeping(node_id(n)).acts == Activations::recompute && may_clone(graph_.nodes[n])) {
+      if (edit.place(node_id(n)).acts == Activations::recompute && may_clone(graph_.nodes[n])) {
         segment_[n] = 0;
         any_ = true;
       }

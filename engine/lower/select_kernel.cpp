@@ -207,7 +207,7 @@ KernelSelection select_kernel(const PlacedGraph& placed, NodeId id, const NodeOp
                               const LowerContext& context) {
   const Graph& graph = placed.graph;
   const Node& node = graph.node(id);
-  const Device& device = *context.devices[placed.devices[id.index]];
+  const Device& device = *context.devices[placed.nodes[id.index].device];
   const bool deterministic = context.options.deterministic;
   std::vector<Layout> wanted;
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {

@@ -18,14 +18,15 @@ namespace {
 
 class ShipRows {
  public:
-  ShipRows(PlacedEdit& edit, std::vector<Ship> ships)
-      : edit_(edit), ships_(std::move(ships)), ahead_(edit) {}
+  explicit ShipRows(PlacedEdit& edit) : edit_(edit), ahead_(edit) {}
 
   void run() {
-    const std::size_t count = edit_.graph().nodes.size();
-    for (std::size_t s = 0; s < ships_.size(); ++s) {
+    const std::size_t count = edit_.graph().nodes.size(), states = edit_.graph().states.size();
+    for (std::size_t s = 0; s < states; ++s) {
+      // A weight of its own away from the master is read there.
+      const PlacedState& place = edit_.place(s);
+      if (place.ship != Ship::rows || place.state != host || place.param != host) continue;
       const State& state = edit_.graph().states[s];
-      if (ships_[s] != Ship::rows || edit_.state_device(s) != host) continue;
       const ValueId table = state.initial, updated = state.final;
       for (NodeId reader : edit_.readers(table)) try_look_up(reader, s);
       const NodeId update = edit_.graph().value(updated).producer;
@@ -81,7 +82,7 @@ class ShipRows {
   }
 
   bool is_ahead(std::size_t state, ValueId ids) {
-    if (!edit_.context().options.rows_ahead || edit_.rows_ahead(state) == 0) return false;
+    if (!edit_.context().options.rows_ahead || edit_.place(state).rows_ahead == 0) return false;
     const std::optional<std::string> reason = ahead_.refusal(state, ids);
     if (!reason) return true;
     const State& table = edit_.graph().states[state];
@@ -198,7 +199,6 @@ class ShipRows {
   }
 
   PlacedEdit& edit_;
-  std::vector<Ship> ships_;
   RowsAhead ahead_;
   std::vector<std::pair<std::int64_t, std::pair<ValueId, ValueId>>> identities_;
 };
@@ -206,13 +206,8 @@ class ShipRows {
 }  // namespace
 
 PlacedGraph ship_rows(PlacedGraph placed, const LowerContext& context) {
-  std::vector<Ship> ships = placed.ships;
-  // A weight of its own away from the master is read there.
-  for (std::size_t s = 0; s < ships.size(); ++s) {
-    if (placed.weights[s] != placed.states[s]) ships[s] = Ship::results;
-  }
   PlacedEdit edit(std::move(placed), context);
-  ShipRows(edit, std::move(ships)).run();
+  ShipRows(edit).run();
   return edit.finish();
 }
 

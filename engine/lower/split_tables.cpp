@@ -73,7 +73,7 @@ class SplitTables {
     other.final = update ? update_both(update, state, tail) : tail;
     other.start = std::move(halves.tail);
     other.starts_at_zero = state.starts_at_zero;
-    edit_.add_state(std::move(other), edit_.state_device(s), edit_.lookahead(s));
+    edit_.add_state(std::move(other), edit_.state_device(s), edit_.place(s).lookahead);
   }
 
  private:
@@ -137,10 +137,7 @@ PlacedGraph split_tables(PlacedGraph placed, const LowerContext& context) {
     const std::string& table = edit.graph().states[s].source<CachedRows>();
     if (std::find(names.begin(), names.end(), table) != names.end()) tables.split(s);
   }
-  PlacedGraph result = edit.finish();
-  for (std::size_t s = result.weights.size(); s < result.states.size(); ++s)
-    result.weights.push_back(result.states[s]);  // a tail is nowhere but beside its table
-  return result;
+  return edit.finish();
 }
 
 }  // namespace tandem

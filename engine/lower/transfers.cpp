@@ -24,7 +24,7 @@ class Cut {
       const State& state = graph.states[s];
       home_[state.initial.index] = edit.state_device(s);
       is_parameter_[state.initial.index] = state.kind == StateKind::parameter;
-      lookahead_[state.initial.index] = edit.lookahead(s);
+      lookahead_[state.initial.index] = edit.place(s).lookahead;
       assert(home_[state.final.index] == edit.state_device(s) && "a state is written at home");
     }
   }
