@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "api/row_counts.h"
 #include "api/sample_loss.h"
 #include "api/table_rows.h"
 #include "engine/graph/error.h"
@@ -16,7 +15,8 @@
 #include "engine/training/check_integers.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/parameter_choice.h"
-#include "engine/training/table_storage.h"
+#include "engine/training/tables/row_counts.h"
+#include "engine/training/tables/table_storage.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/reference/reference_kernels.h"
 #include "placement/single_device.h"

@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "api/placing.h"
-#include "api/table_caches.h"
 #include "engine/passes/pass.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/pass_programs.h"
 #include "importer/import_graph.h"
+#include "placement/tables/table_caches.h"
 
 namespace tandem::api {
 

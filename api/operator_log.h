@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/engine.h"
-#include "api/table_log.h"
+#include "engine/training/tables/table_log.h"
 
 namespace tandem::api {
 

@@ -10,8 +10,8 @@
 
 #include "api/engine.h"
 #include "api/mixed_runs.h"
-#include "api/table_log.h"
 #include "engine/operators/operator.h"
+#include "engine/training/tables/table_log.h"
 
 namespace tandem::api {
 

@@ -11,7 +11,7 @@
 #include "api/planned_step.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/passes/cached_tables.h"
+#include "engine/passes/tables/cached_tables.h"
 #include "placement/quantities.h"
 
 namespace tandem::api {

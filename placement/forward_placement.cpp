@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 
-#include "engine/passes/cached_tables.h"
+#include "engine/passes/tables/cached_tables.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "engine/lower/placed_graph.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {

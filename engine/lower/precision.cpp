@@ -9,7 +9,7 @@
 
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/grouped_update.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {

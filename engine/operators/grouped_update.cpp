@@ -3,7 +3,7 @@
 #include "engine/operators/grouped_update.h"
 
 #include "engine/operators/operators.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/operators/update.h"
 
 namespace tandem {

@@ -10,7 +10,7 @@
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
 

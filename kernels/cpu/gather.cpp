@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"
 #include "kernels/cpu/vector_functions.h"

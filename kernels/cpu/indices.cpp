@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/lines.h"
 #include "kernels/cpu/pointwise.h"
 

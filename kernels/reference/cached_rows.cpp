@@ -2,7 +2,7 @@
 // what both give.
 #include <algorithm>
 
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/split_ids.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 

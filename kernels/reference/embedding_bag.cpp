@@ -1,7 +1,7 @@
 // EmbeddingBag and its dense gradient.
 #include <algorithm>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 

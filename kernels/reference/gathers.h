@@ -1,7 +1,7 @@
 // Gather and its gradient: the walks of both, and the checked index.
 #pragma once
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/reference/support.h"
 #include "kernels/shared/scalar.h"
 

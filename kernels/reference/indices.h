@@ -1,7 +1,7 @@
 // ScatterRows and CumSum: templates that every element type shares.
 #pragma once
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/reference/support.h"
 #include "kernels/shared/scalar.h"
 

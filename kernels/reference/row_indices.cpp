@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 

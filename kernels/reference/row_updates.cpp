@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "engine/graph/split_float.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/reference/network_list.h"
 #include "kernels/reference/update_support.h"
 #include "kernels/shared/scalar.h"

@@ -7,11 +7,11 @@
 #include <fstream>
 
 #include "api/engine.h"
-#include "api/id_source.h"
-#include "api/row_counts.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/builder.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/training/tables/id_source.h"
+#include "engine/training/tables/row_counts.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"
 #include "tests/training/formats/temporary_folder.h"

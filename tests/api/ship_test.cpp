@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "api/engine.h"
-#include "api/row_counts.h"
 #include "api/table_rows.h"
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/builder.h"
+#include "engine/training/tables/row_counts.h"
 #include "tandem/tandem.h"
 #include "tests/api/look_up_graph.h"
 #include "tests/api/small_model.h"

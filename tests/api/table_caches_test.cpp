@@ -1,5 +1,5 @@
 // Which rows of a table a cache holds, and how many: counted in the data, from the size asked for.
-#include "api/table_caches.h"
+#include "placement/tables/table_caches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "api/engine.h"
-#include "api/hot_rows.h"
 #include "engine/graph/builder.h"
+#include "engine/training/tables/hot_rows.h"
 #include "tests/api/look_up_graph.h"
 
 namespace tandem::api {

@@ -9,8 +9,8 @@
 #include <random>
 #include <set>
 
-#include "api/id_source.h"
 #include "engine/formats/npy.h"
+#include "engine/training/tables/id_source.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tandem/tandem.h"
 #include "tests/api/small_model.h"

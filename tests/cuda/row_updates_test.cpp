@@ -6,7 +6,7 @@
 #include <ostream>
 
 #include "engine/graph/split_float.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/cuda/support/row_card.h"
 #include "tests/harness/update_settings.h"
 

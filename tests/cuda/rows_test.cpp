@@ -3,8 +3,8 @@
 #include <limits>
 #include <numeric>
 
-#include "engine/operators/rows.h"
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/split_ids.h"
 #include "tests/cuda/support/row_card.h"
 
 namespace tandem::testing {

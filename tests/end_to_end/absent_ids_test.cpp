@@ -6,7 +6,7 @@
 #include <fstream>
 #include <random>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/end_to_end/placed_training.h"
 
 namespace tandem::testing {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tests/harness/instruction_sets.h"
 #include "tests/kernels/plain_sgd.h"

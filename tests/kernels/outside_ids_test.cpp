@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/rows/rows.h"
 #include "tests/harness/instruction_sets.h"
 

@@ -2,7 +2,7 @@
 // integer types.
 #include <cmath>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/operators/network_cases.h"
 
 namespace tandem::testing {

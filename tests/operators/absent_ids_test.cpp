@@ -4,7 +4,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {

@@ -1,5 +1,5 @@
 // Cases of SplitIds, whose exact numbers are in cached_rows_test.cpp, and of GatherAdd.
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/operators/network_cases.h"
 
 namespace tandem::testing {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/split_ids.h"
 #include "tests/operators/single_node.h"
 
 namespace tandem::testing {

@@ -1,6 +1,6 @@
 // Cases of look-ups and updates by places, running sums, largest elements, interpolation and
 // sampling.
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/operators/basic_tables.h"
 
 namespace tandem::testing {

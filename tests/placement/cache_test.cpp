@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/graph/builder.h"
-#include "engine/passes/cached_tables.h"
+#include "engine/passes/tables/cached_tables.h"
 #include "placement/forward_placement.h"
 #include "placement/resolve.h"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 
 #include "engine/graph/builder.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {

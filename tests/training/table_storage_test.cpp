@@ -1,6 +1,6 @@
 // [parameters] storage: which tables it takes, what is refused and why, and what becomes of the
 // training graph.
-#include "engine/training/table_storage.h"
+#include "engine/training/tables/table_storage.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

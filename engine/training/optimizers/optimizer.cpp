@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "engine/graph/host_memory.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/training/optimizers/filled_tensor.h"
 
 namespace tandem {

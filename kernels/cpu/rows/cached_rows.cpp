@@ -2,7 +2,7 @@
 // alone that have nothing to add.
 #include <cstring>
 
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/split_ids.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"

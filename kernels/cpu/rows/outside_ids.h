@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows/rows.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cpu/rows/rows.h"
 

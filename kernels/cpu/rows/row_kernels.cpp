@@ -1,5 +1,5 @@
 // Look-ups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "engine/operators/grouped_update.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/optimizers/states.h"
 #include "kernels/cpu/isa.h"
 

@@ -2,7 +2,7 @@
 // what both give.
 #include <utility>
 
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/split_ids.h"
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
@@ -23,8 +23,8 @@ TANDEM_HOST_DEVICE int bits_in(std::uint64_t word) {
 #endif
 }
 
-/// What SplitId says of every id (engine/operators/split_ids.h); results that nobody reads are
-/// null.
+/// What SplitId says of every id (engine/operators/tables/split_ids.h); results that nobody reads
+/// are null.
 template <class Id>
 struct SplitAll {
   const Id* ids;

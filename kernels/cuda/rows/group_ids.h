@@ -9,7 +9,7 @@
 
 namespace tandem::cuda {
 
-/// Where the groups go (engine/operators/rows.h: UniqueOutputs); null where nobody reads it.
+/// Where the groups go (engine/operators/tables/rows.h: UniqueOutputs); null where nobody reads it.
 struct GroupOutputs {
   std::int64_t* unique = nullptr;
   std::int32_t* order = nullptr;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/step_context.h"
 #include "kernels/shared/host_device.h"

@@ -1,12 +1,12 @@
-// Row-sparse gradients on the card (engine/operators/rows.h): where the gradient of each position
-// lies, and sums over the positions of a row.
+// Row-sparse gradients on the card (engine/operators/tables/rows.h): where the gradient of each
+// position lies, and sums over the positions of a row.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/lane_groups.h"
 #include "kernels/cuda/updates/floats.h"

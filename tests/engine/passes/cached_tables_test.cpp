@@ -12,8 +12,8 @@
 #include "engine/gradient/row_gradient.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/operators/rows.h"
-#include "engine/passes/cached_tables.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/passes/tables/cached_tables.h"
 #include "tests/harness/operator_case.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "engine/graph/builder.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/passes/pass.h"
 #include "tests/harness/operator_case.h"
 

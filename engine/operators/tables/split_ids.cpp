@@ -1,6 +1,6 @@
 // Sends each id of a table either to the table or to the cache that holds its row: the other one
-// gets an absent id (engine/operators/rows.h).
-#include "engine/operators/split_ids.h"
+// gets an absent id (engine/operators/tables/rows.h).
+#include "engine/operators/tables/split_ids.h"
 
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"

@@ -1,12 +1,12 @@
-#include "api/hot_rows.h"
+#include "engine/training/tables/hot_rows.h"
 
 #include <algorithm>
 #include <numeric>
 #include <unordered_map>
 
-#include "api/fed_integers.h"
-#include "api/id_source.h"
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/split_ids.h"
+#include "engine/training/tables/fed_integers.h"
+#include "engine/training/tables/id_source.h"
 
 namespace tandem::api {
 namespace {

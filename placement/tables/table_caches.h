@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/hot_rows.h"
-#include "engine/passes/cached_tables.h"
+#include "engine/passes/tables/cached_tables.h"
 #include "engine/training/config/run_config.h"
+#include "engine/training/tables/hot_rows.h"
 #include "placement/resolve.h"
 
 namespace tandem::api {

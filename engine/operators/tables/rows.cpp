@@ -1,5 +1,5 @@
 // The gradients of look-ups among the inputs of RowsUpdate and RowsSumOfSquares.
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // positions|^2; its part of a global norm.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,9 +1,9 @@
-#include "api/fed_integers.h"
+#include "engine/training/tables/fed_integers.h"
 
 #include <numeric>
 
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem::api {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/graph/host_tensor.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 

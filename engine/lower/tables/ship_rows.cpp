@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/lower/rows_ahead.h"
-#include "engine/operators/rows.h"
+#include "engine/lower/tables/rows_ahead.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {

@@ -1,9 +1,9 @@
-#include "engine/lower/rows_ahead.h"
+#include "engine/lower/tables/rows_ahead.h"
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {

@@ -1,11 +1,11 @@
 // Which nodes work on rows of tables, and the ids that they are fed.
-#include "api/table_log.h"
+#include "engine/training/tables/table_log.h"
 
 #include <algorithm>
 
-#include "api/id_source.h"
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/training/tables/id_source.h"
 
 namespace tandem::api {
 namespace {

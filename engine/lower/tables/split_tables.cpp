@@ -10,7 +10,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/split_float.h"
 #include "engine/lower/placed_graph.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem {
 namespace {

@@ -1,8 +1,8 @@
-#include "engine/training/table_storage.h"
+#include "engine/training/tables/table_storage.h"
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/operators/row_look_up.h"
+#include "engine/operators/tables/row_look_up.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {

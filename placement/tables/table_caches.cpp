@@ -1,14 +1,14 @@
-#include "api/table_caches.h"
+#include "placement/tables/table_caches.h"
 
 #include <algorithm>
 #include <limits>
 #include <tuple>
 
-#include "api/fed_integers.h"
 #include "engine/graph/selector.h"
 #include "engine/operators/operator.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
+#include "engine/training/tables/fed_integers.h"
 #include "placement/quantities.h"
 
 namespace tandem::api {

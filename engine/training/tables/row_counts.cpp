@@ -1,9 +1,9 @@
-#include "api/row_counts.h"
+#include "engine/training/tables/row_counts.h"
 
 #include <algorithm>
 
-#include "api/fed_integers.h"
-#include "api/id_source.h"
+#include "engine/training/tables/fed_integers.h"
+#include "engine/training/tables/id_source.h"
 
 namespace tandem::api {
 

@@ -1,11 +1,11 @@
 // Ids of a pass lie in the slots of its inputs until the loader may fill these again.
-#include "api/id_source.h"
+#include "engine/training/tables/id_source.h"
 
 #include <algorithm>
 
 #include "engine/operators/operator.h"
-#include "engine/operators/rows.h"
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/split_ids.h"
 
 namespace tandem::api {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operators.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 
 namespace tandem::operators {
 namespace {

@@ -2,7 +2,7 @@
 // then the kind's formula on that row of master and states, in one pass. A split master is joined,
 // changed as float32 and split again.
 #include "engine/operators/operators.h"
-#include "engine/operators/rows.h"
+#include "engine/operators/tables/rows.h"
 #include "engine/operators/update.h"
 
 namespace tandem::operators {

@@ -1,4 +1,4 @@
-#include "engine/passes/cached_tables.h"
+#include "engine/passes/tables/cached_tables.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
-#include "engine/operators/row_look_up.h"
-#include "engine/operators/split_ids.h"
+#include "engine/operators/tables/row_look_up.h"
+#include "engine/operators/tables/split_ids.h"
 
 namespace tandem {
 namespace {
