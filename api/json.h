@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "api/crossings.h"
+#include "api/placement_report.h"
 #include "engine/graph/error.h"
 
 namespace tandem::api {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/crossings.h"
 #include "api/mixed_runs.h"
+#include "api/placement_report.h"
 #include "kernels/emulated/order_checker.h"
 
 namespace tandem::api {

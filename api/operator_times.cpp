@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "api/crossings.h"
+#include "api/placement_report.h"
 #include "engine/operators/grouped_update.h"
 
 namespace tandem::api {

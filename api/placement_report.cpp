@@ -1,5 +1,5 @@
-// Where the nodes and states of a compiled program are, and why: placement.json and the line that a
-// run prints.
+#include "api/placement_report.h"
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/crossings.h"
 #include "api/engine.h"
 #include "api/json.h"
 
@@ -15,6 +14,18 @@ namespace tandem::api {
 
 const char* phase_name(Phase phase) {
   return phase == Phase::forward ? "forward" : phase == Phase::backward ? "backward" : "update";
+}
+
+void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved) {
+  for (Crossing& crossing : crossings) {
+    if (crossing.table.empty()) continue;
+    const ParameterAttributes* table = resolved.find_parameter(crossing.table);
+    if (!table || !table->traffic.counted || table->traffic.most_rows == 0) continue;
+    crossing.expected_bytes = static_cast<std::size_t>(
+        static_cast<double>(crossing.bytes) * static_cast<double>(table->traffic.rows) /
+            static_cast<double>(table->traffic.most_rows) +
+        0.5);
+  }
 }
 
 std::vector<PlacedRow> placed_rows(const Lowered& lowered, const Placing& placing) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "api/crossings.h"
 #include "api/device_profile.h"
 #include "api/engine.h"
+#include "api/placement_report.h"
 #include "api/run_memory.h"
 #include "engine/runtime/compile.h"
 #include "tandem/tandem.h"

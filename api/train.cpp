@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "api/crossings.h"
 #include "api/engine.h"
 #include "api/moved_from.h"
 #include "api/operator_log.h"
 #include "api/path_value.h"
+#include "api/placement_report.h"
 #include "api/run_files.h"
 #include "api/run_fingerprint.h"
 #include "api/vocabularies.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/graph/selector.h"
-#include "engine/operators/tables/row_look_up.h"
+#include "engine/operators/tables/table_nodes.h"
 #include "engine/operators/update_kind.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"

@@ -1,7 +1,7 @@
 // `ship`: what crosses of look-ups in a table, where no rule says rows or results.
 #include <algorithm>
 
-#include "engine/operators/operator.h"
+#include "engine/operators/tables/table_nodes.h"
 #include "placement/resolver.h"
 
 namespace tandem {
@@ -21,7 +21,7 @@ LookUps look_ups_of(const Graph& graph, ValueId table) {
     const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == table)) continue;
-      if (node.op->name != "Gather" || i != 0 || node.attributes.integer("axis") != 0) return {};
+      if (table_work(node) != TableWork::looks_up || i != 0) return {};
       const std::int64_t ids = graph.type(node.inputs[1]).elements();
       found.ids += ids;
       found.most_rows += std::min(ids, graph.type(table).shape[0]);

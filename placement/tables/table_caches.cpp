@@ -11,7 +11,7 @@
 #include "engine/training/tables/fed_integers.h"
 #include "placement/quantities.h"
 
-namespace tandem::api {
+namespace tandem {
 namespace {
 
 bool covers(const std::string& at, const State& state) {
@@ -183,4 +183,4 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
   return caches;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -14,7 +14,7 @@
 #include "engine/training/tables/hot_rows.h"
 #include "placement/resolve.h"
 
-namespace tandem::api {
+namespace tandem {
 
 /// Of one model and its data; what was counted is kept.
 class TableCaches {
@@ -42,4 +42,4 @@ std::int64_t trained_row_bytes(const RunConfig& config, const State& table);
 /// The caches of a policy, for the forward graphs of its run.
 std::vector<CachedTable> cached_tables(const ResolvedPolicy& resolved);
 
-}  // namespace tandem::api
+}  // namespace tandem

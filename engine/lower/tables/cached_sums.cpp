@@ -2,6 +2,7 @@
 //   a + Gather(cache, hot)   becomes   GatherAdd(a, cache, hot)
 // which touches the cached rows alone where it may overwrite a.
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/tables/table_nodes.h"
 
 namespace tandem {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 bool are_places(const Graph& graph, ValueId ids) {
   for (NodeId from = graph.value(ids).producer; from; from = graph.value(ids).producer) {
     const Node& node = graph.node(from);
-    if (node.op->name == "SplitIds") return graph.value(ids).output_index == 1;
+    if (table_work(node) == TableWork::splits_ids) return graph.value(ids).output_index == 1;
     if (node.op->name != "Transfer" && !is_view(node)) return false;
     ids = node.inputs[0];
   }
@@ -23,7 +24,7 @@ NodeId cached_look_up(PlacedEdit& edit, ValueId value, NodeId sum) {
   const NodeId producer = graph.value(value).producer;
   if (!producer || !(edit.only_reader(value) == sum)) return {};
   const Node& node = graph.node(producer);
-  if (node.op->name != "Gather" || node.attributes.integer("axis") != 0) return {};
+  if (table_work(node) != TableWork::looks_up) return {};
   if (graph.type(node.inputs[0]).dtype != graph.type(value).dtype) return {};
   return are_places(graph, node.inputs[1]) ? producer : NodeId{};
 }

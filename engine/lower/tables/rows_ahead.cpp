@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/table_nodes.h"
 
 namespace tandem {
 namespace {
@@ -64,10 +65,11 @@ std::optional<std::string> RowsAhead::update_refusal(std::size_t table) const {
   const NodeId update = update_of(table);
   if (!update) return "a pass of this program does not update them";
   const Node& node = graph.node(update);
-  if (node.op->name != "RowsUpdate") return "their gradient is dense";
+  if (table_work(node) != TableWork::updates_rows) return "their gradient is dense";
   if (!node.attributes.flag("lazy")) return "every step changes all of them";
   const NodeId groups = graph.value(node.inputs[RowsOperands(node).unique()]).producer;
-  if (!groups || graph.node(groups).op->name != "UniqueIndices") return "a step has several passes";
+  if (!groups || table_work(graph.node(groups)) != TableWork::groups_ids)
+    return "a step has several passes";
   return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include "engine/graph/split_float.h"
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/table_nodes.h"
 
 namespace tandem {
 namespace {
@@ -52,10 +53,10 @@ class SplitTables {
     for (NodeId reader : edit_.readers(table)) {
       if (reader == update) continue;
       Node& node = edit_.graph().node(reader);
-      const bool looks_up = node.inputs[0] == table;
-      if (looks_up && node.op->name == "EmbeddingBag")
+      const TableWork work = node.inputs[0] == table ? table_work(node) : TableWork::none;
+      if (work == TableWork::sums_rows)
         node.attributes.set("to", std::string(name_of(DType::float32)));
-      else if (looks_up && node.op->name == "Gather" && node.attributes.integer("axis") == 0)
+      else if (work == TableWork::looks_up)
         widen_result(reader);
       else
         refuse(node, state, "a split table is read by something else than a look-up");
@@ -109,7 +110,8 @@ class SplitTables {
   // Returns the new tail.
   ValueId update_both(NodeId update, const State& state, ValueId tail) {
     const Node node = edit_.graph().node(update);
-    if (node.op->name != "RowsUpdate") refuse(node, state, "a split table needs an update of rows");
+    if (table_work(node) != TableWork::updates_rows)
+      refuse(node, state, "a split table needs an update of rows");
     const std::size_t first = RowsOperands(node).unique();
     std::vector<ValueId> inputs = node.inputs;
     inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(first), tail);

@@ -6,8 +6,8 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
-#include "engine/operators/tables/row_look_up.h"
 #include "engine/operators/tables/split_ids.h"
+#include "engine/operators/tables/table_nodes.h"
 
 namespace tandem {
 namespace {

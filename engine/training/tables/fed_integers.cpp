@@ -4,13 +4,14 @@
 
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/table_nodes.h"
 
-namespace tandem::api {
+namespace tandem {
 
 std::vector<LookUp> look_ups_of(const Graph& graph) {
   std::vector<LookUp> found;
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "Gather" || node.attributes.integer("axis") != 0) continue;
+    if (table_work(node) != TableWork::looks_up) continue;
     for (const State& state : graph.states) {
       if (state.kind != StateKind::parameter || !(state.initial == node.inputs[0])) continue;
       found.push_back({state.name, node.inputs[1], graph.type(state.initial).shape[0]});
@@ -97,4 +98,4 @@ std::vector<std::int64_t> named_rows(const HostTensor& ids, std::int64_t rows) {
   return named;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

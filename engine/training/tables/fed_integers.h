@@ -9,7 +9,7 @@
 #include "engine/passes/pass.h"
 #include "engine/training/data/data_source.h"
 
-namespace tandem::api {
+namespace tandem {
 
 /// Passes from the start of the data that are looked at, at most.
 constexpr std::int64_t most_counted_passes = 32;
@@ -56,4 +56,4 @@ class FedIntegers {
 /// refused when the run checks its data, are left out.
 std::vector<std::int64_t> named_rows(const HostTensor& ids, std::int64_t rows);
 
-}  // namespace tandem::api
+}  // namespace tandem

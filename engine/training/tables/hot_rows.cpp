@@ -8,7 +8,7 @@
 #include "engine/training/tables/fed_integers.h"
 #include "engine/training/tables/id_source.h"
 
-namespace tandem::api {
+namespace tandem {
 namespace {
 
 /// How often rows were named.
@@ -124,4 +124,4 @@ std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source
   return hot;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -11,7 +11,7 @@
 #include "engine/passes/pass.h"
 #include "engine/training/data/data_source.h"
 
-namespace tandem::api {
+namespace tandem {
 
 struct HotRows {
   std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending
@@ -28,4 +28,4 @@ std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source
                                      const Evaluator& evaluate, const std::string& parameter,
                                      std::int64_t count);
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -6,8 +6,9 @@
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/tables/split_ids.h"
+#include "engine/operators/tables/table_nodes.h"
 
-namespace tandem::api {
+namespace tandem {
 namespace {
 
 bool is_copy(const Node& node) {
@@ -82,8 +83,7 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
       return source;
     }
     const Node* copy = producer_of(graph, base);
-    const bool split = copy != nullptr && copy->op->name == "SplitIds" && !source.marks;
-    if (split) {
+    if (copy != nullptr && table_work(*copy) == TableWork::splits_ids && !source.marks) {
       source.marks = graph.value(copy->inputs[1]).constant;
       source.ranks = graph.value(copy->inputs[2]).constant;
       source.table_rows = copy->attributes.integer("rows");
@@ -167,4 +167,4 @@ std::int64_t count_unique(std::vector<std::int64_t>& ids, std::int64_t table_row
   return unique;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -7,7 +7,7 @@
 
 #include "engine/runtime/program.h"
 
-namespace tandem::api {
+namespace tandem {
 
 /// Integers that are known when a pass is over.
 struct IdSource {
@@ -41,4 +41,4 @@ const Node* producer_of(const Graph& graph, ValueId value);
 /// The same elements before they were copied: to another device, layout or type.
 ValueId before_copies(const Graph& graph, ValueId value);
 
-}  // namespace tandem::api
+}  // namespace tandem

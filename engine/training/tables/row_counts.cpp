@@ -5,7 +5,7 @@
 #include "engine/training/tables/fed_integers.h"
 #include "engine/training/tables/id_source.h"
 
-namespace tandem::api {
+namespace tandem {
 
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
                                                       const Evaluator& evaluate) {
@@ -46,4 +46,4 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
   return sums;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

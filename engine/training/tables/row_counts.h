@@ -9,7 +9,7 @@
 #include "engine/passes/pass.h"
 #include "engine/training/data/data_source.h"
 
-namespace tandem::api {
+namespace tandem {
 
 /// By parameter: different rows that its look-ups read in one pass, each look-up by itself; the
 /// mean over the first whole passes in the order of the files, at most 32, rounded up. Left out:
@@ -18,4 +18,4 @@ namespace tandem::api {
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
                                                       const Evaluator& evaluate);
 
-}  // namespace tandem::api
+}  // namespace tandem

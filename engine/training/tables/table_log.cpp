@@ -5,9 +5,10 @@
 
 #include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
+#include "engine/operators/tables/table_nodes.h"
 #include "engine/training/tables/id_source.h"
 
-namespace tandem::api {
+namespace tandem {
 namespace {
 
 /// Ids that are counted together.
@@ -46,8 +47,8 @@ const State* state_of(const Lowered& lowered, ValueId value) {
     value = before_copies(graph, value);
     const NodeId producer = graph.value(value).producer;
     if (!producer) break;
-    const bool goes_on =
-        lowered.nodes[producer.index].is_view() || graph.node(producer).op->name == "MarkRows";
+    const bool goes_on = lowered.nodes[producer.index].is_view() ||
+                         table_work(graph.node(producer)) == TableWork::marks_rows;
     if (!goes_on) return nullptr;
     value = graph.node(producer).inputs[0];
   }
@@ -87,6 +88,7 @@ struct TableCounter::Tables {
   void add(TableNode node, IdSet ids);
   /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
   std::optional<IdSet> grouped(const Lowered& lowered, ValueId groups) const;
+  void add_marking(const Lowered& lowered, const Node& node);
   void add_look_up(const Lowered& lowered, NodeId id);
   void add_packed_look_up(const Lowered& lowered, NodeId id);
   void add_cached_look_up(const Lowered& lowered, NodeId id);
@@ -112,12 +114,12 @@ void TableCounter::Tables::add(TableNode node, IdSet ids) {
 std::optional<IdSet> TableCounter::Tables::grouped(const Lowered& lowered, ValueId groups) const {
   const Node* node = producer_of(lowered.graph, before_copies(lowered.graph, groups));
   if (node == nullptr) return std::nullopt;
-  if (node->op->name == "UniqueIndices") {
+  if (table_work(*node) == TableWork::groups_ids) {
     std::optional<std::vector<IdSource>> sources = sources_of(lowered, *node, 0);
     if (!sources) return std::nullopt;
     return IdSet{std::move(*sources), "", node->attributes.integer("rows")};
   }
-  if (node->op->name != "TouchedRows") return std::nullopt;
+  if (table_work(*node) != TableWork::finds_marked_rows) return std::nullopt;
   const State* state = state_of(lowered, node->inputs[0]);
   if (state == nullptr) return std::nullopt;
   const bool is_known = std::any_of(markings.begin(), markings.end(), [&](const Marking& marking) {
@@ -127,13 +129,18 @@ std::optional<IdSet> TableCounter::Tables::grouped(const Lowered& lowered, Value
   return IdSet{{}, state->name, lowered.graph.type(node->inputs[0]).elements()};
 }
 
+void TableCounter::Tables::add_marking(const Lowered& lowered, const Node& node) {
+  const State* state = state_of(lowered, node.inputs[0]);
+  std::optional<std::vector<IdSource>> sources = sources_of(lowered, node, 1);
+  if (state != nullptr && sources)
+    markings.push_back({state->name, node.attributes.flag("first"), std::move(*sources)});
+}
+
 // Gather(table, ids) and EmbeddingBag(table, ids, weights): rows that occur are read once, ids and
 // weights once, results are written.
 void TableCounter::Tables::add_look_up(const Lowered& lowered, NodeId id) {
   const Graph& graph = lowered.graph;
   const Node& node = graph.node(id);
-  const bool bag = node.op->name == "EmbeddingBag";
-  if (!bag && node.attributes.integer("axis") != 0) return;
   if (state_of(lowered, node.inputs[0]) == nullptr) return;
   std::optional<IdSource> source = source_of(lowered, node.inputs[1]);
   if (!source) return;
@@ -216,7 +223,7 @@ void TableCounter::Tables::add_update(const Lowered& lowered, NodeId id) {
   }
   // Gradients that were summed by row before have one position a row, and room for more.
   const Node* order = producer_of(graph, before_copies(graph, node.inputs[at.order()]));
-  const bool by_id = order != nullptr && order->op->name == "UniqueIndices";
+  const bool by_id = order != nullptr && table_work(*order) == TableWork::groups_ids;
   (by_id ? update.per_id : update.per_row) += 4;
   for (std::size_t i = at.gradients(); i < node.inputs.size(); ++i) {
     if (!node.inputs[i]) continue;
@@ -234,23 +241,31 @@ TableCounter::Tables::Tables(const Lowered& lowered) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node& node = graph.nodes[n];
     if (lowered.nodes[n].kernel == nullptr) continue;
-    if (node.op->name == "MarkRows") {
-      const State* state = state_of(lowered, node.inputs[0]);
-      std::optional<std::vector<IdSource>> sources = sources_of(lowered, node, 1);
-      if (state != nullptr && sources)
-        markings.push_back({state->name, node.attributes.flag("first"), std::move(*sources)});
-    } else if (node.op->name == "Gather" || node.op->name == "EmbeddingBag") {
-      add_look_up(lowered, id);
-    } else if (node.op->name == "GatherAdd") {
-      add_cached_look_up(lowered, id);
-    } else if (node.op->name == "SplitIds") {
-      add_split(lowered, id);
-    } else if (node.op->name == "GatherRows") {
-      add_packed_look_up(lowered, id);
-    } else if (node.op->name == "UniqueIndices") {
-      add_groups(lowered, id, readers);
-    } else if (node.op->name == "RowsUpdate") {
-      add_update(lowered, id);
+    switch (table_work(node)) {
+      case TableWork::marks_rows:
+        add_marking(lowered, node);
+        break;
+      case TableWork::looks_up:
+      case TableWork::sums_rows:
+        add_look_up(lowered, id);
+        break;
+      case TableWork::adds_cached_rows:
+        add_cached_look_up(lowered, id);
+        break;
+      case TableWork::splits_ids:
+        add_split(lowered, id);
+        break;
+      case TableWork::packs_rows:
+        add_packed_look_up(lowered, id);
+        break;
+      case TableWork::groups_ids:
+        add_groups(lowered, id, readers);
+        break;
+      case TableWork::updates_rows:
+        add_update(lowered, id);
+        break;
+      default:
+        break;
     }
   }
 }
@@ -302,4 +317,4 @@ void TableCounter::clear() {
   marked_.clear();
 }
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -10,7 +10,7 @@
 
 #include "engine/training/pass_watch.h"
 
-namespace tandem::api {
+namespace tandem {
 
 /// A node in a pass, in the mean over those that were counted.
 struct TableUse {
@@ -41,4 +41,4 @@ class TableCounter final : public PassWatch {
   std::map<std::string, std::vector<std::int64_t>> marked_;  // ids of the step so far, by state
 };
 
-}  // namespace tandem::api
+}  // namespace tandem

@@ -2,7 +2,8 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/operators/tables/row_look_up.h"
+#include "engine/operators/operator.h"
+#include "engine/operators/tables/table_nodes.h"
 #include "engine/training/config/config_value.h"
 
 namespace tandem {

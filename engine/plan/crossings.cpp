@@ -1,10 +1,12 @@
-#include "api/crossings.h"
+#include "engine/plan/crossings.h"
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-namespace tandem::api {
+#include "engine/operators/tables/table_nodes.h"
+
+namespace tandem {
 namespace {
 
 std::string source_name(const Graph& graph, ValueId value) {
@@ -22,10 +24,11 @@ std::string table_of_rows(const Graph& graph, const Node& transfer) {
   const auto counts = [&](const Node& gather) {
     if (gather.inputs[2] == count) return true;
     const NodeId plan = graph.value(gather.inputs[1]).producer;  // of the late ones among them
-    return plan && graph.node(plan).op->name == "PlanRows" && graph.node(plan).inputs[1] == count;
+    return plan && table_work(graph.node(plan)) == TableWork::plans_rows &&
+           graph.node(plan).inputs[1] == count;
   };
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "GatherRows" || !counts(node)) continue;
+    if (table_work(node) != TableWork::packs_rows || !counts(node)) continue;
     if (!of_same_ids || node.outputs[0] == transfer.inputs[0]) of_same_ids = &node;
   }
   if (!of_same_ids) return "";
@@ -126,18 +129,6 @@ std::vector<Crossing> crossings_of(const Lowered& lowered, const Plan& plan,
   return crossings;
 }
 
-void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved) {
-  for (Crossing& crossing : crossings) {
-    if (crossing.table.empty()) continue;
-    const ParameterAttributes* table = resolved.find_parameter(crossing.table);
-    if (!table || !table->traffic.counted || table->traffic.most_rows == 0) continue;
-    crossing.expected_bytes = static_cast<std::size_t>(
-        static_cast<double>(crossing.bytes) * static_cast<double>(table->traffic.rows) /
-            static_cast<double>(table->traffic.most_rows) +
-        0.5);
-  }
-}
-
 Traffic traffic_of(const std::vector<Crossing>& crossings) {
   Traffic traffic;
   for (const Crossing& crossing : crossings) {
@@ -212,4 +203,4 @@ std::vector<IdleView> idle_views(const Lowered& lowered, const std::vector<Cross
   return found;
 }
 
-}  // namespace tandem::api
+}  // namespace tandem
