@@ -75,17 +75,13 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
     next[a.index].push_back(b.index);
     ++missing[b.index];
   };
-  for (std::size_t n = 0; n < count; ++n) {
-    if (!reached[n]) continue;
-    for (ValueId input : from.nodes[n].inputs) {
-      if (input && from.value(input).producer) edge(from.value(input).producer, node_id(n));
-    }
-  }
   std::vector<std::vector<NodeId>> readers(from.values.size());
   for (std::size_t n = 0; n < count; ++n) {
     if (!reached[n]) continue;
     for (ValueId input : from.nodes[n].inputs) {
-      if (input) readers[input.index].push_back(node_id(n));
+      if (!input) continue;
+      if (from.value(input).producer) edge(from.value(input).producer, node_id(n));
+      readers[input.index].push_back(node_id(n));
     }
   }
   for (const State& state : from.states) {
@@ -157,18 +153,17 @@ PlacedGraph tidy(PlacedGraph placed, const std::vector<double>& keys) {
 }
 
 PlacedEdit::PlacedEdit(PlacedGraph placed, const LowerContext& context)
-    : placed_(std::move(placed)), context_(context), readers_(readers_of(placed_.graph)) {
+    : placed_(std::move(placed)), context_(context) {
   const Graph& graph = placed_.graph;
-  kept_.assign(graph.values.size(), 0);
-  for (const NamedValue& output : graph.outputs) kept_[output.value.index] = 1;
-  for (const State& state : graph.states) kept_[state.final.index] = 1;
+  for (std::vector<NodeId>& readers : readers_of(graph)) values_.push_back({std::move(readers)});
+  for (const NamedValue& output : graph.outputs) values_[output.value.index].kept = true;
+  for (const State& state : graph.states) values_[state.final.index].kept = true;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) keys_.push_back(static_cast<double>(n));
-  replaced_.resize(graph.values.size());
 }
 
 NodeId PlacedEdit::only_reader(ValueId value) const {
-  const bool single = readers_[value.index].size() == 1 && !kept_[value.index];
-  return single ? readers_[value.index][0] : NodeId{};
+  const bool single = readers(value).size() == 1 && !is_kept(value);
+  return single ? readers(value)[0] : NodeId{};
 }
 
 NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attributes attributes,
@@ -204,11 +199,7 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
     value.type = types[i];
     value.producer = id;
     value.output_index = static_cast<std::int32_t>(i);
-    node.outputs.push_back(ValueId{static_cast<std::int32_t>(graph.values.size())});
-    graph.values.push_back(std::move(value));
-    readers_.emplace_back();
-    kept_.push_back(0);
-    replaced_.emplace_back();
+    node.outputs.push_back(add_value(std::move(value)));
   }
   graph.nodes.push_back(std::move(node));
   placed_.nodes.push_back(PlacedNode(place(like)));
@@ -219,14 +210,12 @@ NodeId PlacedEdit::add(std::string_view op, std::vector<ValueId> inputs, Attribu
 ValueId PlacedEdit::add_value(Value value) {
   const ValueId id{static_cast<std::int32_t>(placed_.graph.values.size())};
   placed_.graph.values.push_back(std::move(value));
-  readers_.emplace_back();
-  kept_.push_back(0);
-  replaced_.emplace_back();
+  values_.emplace_back();
   return id;
 }
 
 void PlacedEdit::add_state(State state, int device, int lookahead) {
-  kept_[state.final.index] = 1;
+  values_[state.final.index].kept = true;
   placed_.graph.states.push_back(std::move(state));
   PlacedState& place = placed_.states.emplace_back();
   place.state = place.param = device;
@@ -246,20 +235,15 @@ ValueId PlacedEdit::add_input(const std::string& name, const TensorType& type) {
 void PlacedEdit::drop(NodeId node) {
   Graph& graph = placed_.graph;
   assert(node.index + 1 == static_cast<std::int32_t>(graph.nodes.size()));
-  const std::size_t outputs = graph.node(node).outputs.size();
+  graph.values.resize(graph.values.size() - graph.node(node).outputs.size());
+  values_.resize(graph.values.size());
   graph.nodes.pop_back();
   placed_.nodes.pop_back();
   keys_.pop_back();
-  for (std::size_t i = 0; i < outputs; ++i) {
-    graph.values.pop_back();
-    readers_.pop_back();
-    kept_.pop_back();
-    replaced_.pop_back();
-  }
 }
 
 void PlacedEdit::replace(ValueId old, ValueId by) {
-  replaced_[old.index] = by;
+  values_[old.index].replaced = by;
   Graph& graph = placed_.graph;
   if (graph.value(by).kind == ValueKind::computed) {
     std::swap(graph.value(by).name, graph.value(old).name);
@@ -274,7 +258,7 @@ bool PlacedEdit::has_fast_kernel(NodeId id) const {
 PlacedGraph PlacedEdit::finish() {
   Graph& graph = placed_.graph;
   auto last = [&](ValueId id) {
-    while (id && replaced_[id.index]) id = replaced_[id.index];
+    while (id && values_[id.index].replaced) id = values_[id.index].replaced;
     return id;
   };
   for (Node& node : graph.nodes) {

@@ -43,9 +43,9 @@ class PlacedEdit {
   void set_device(NodeId node, int device) { placed_.nodes[node.index].device = device; }
   int state_device(std::size_t state) const { return placed_.states[state].state; }
   /// Readers at the start, each node once; not kept up to date by edits.
-  const std::vector<NodeId>& readers(ValueId value) const { return readers_[value.index]; }
+  const std::vector<NodeId>& readers(ValueId value) const { return values_[value.index].readers; }
   /// True for outputs of the graph and final values of states.
-  bool is_kept(ValueId value) const { return kept_[value.index]; }
+  bool is_kept(ValueId value) const { return values_[value.index].kept; }
   /// The only node that reads `value`, where nothing else needs it; else -1.
   NodeId only_reader(ValueId value) const;
 
@@ -73,10 +73,13 @@ class PlacedEdit {
  private:
   PlacedGraph placed_;
   const LowerContext& context_;
-  std::vector<std::vector<NodeId>> readers_;
-  std::vector<char> kept_;
-  std::vector<double> keys_;       // position of each node in the order to keep
-  std::vector<ValueId> replaced_;  // per value: by what, or -1
+  struct EditedValue {
+    std::vector<NodeId> readers;
+    bool kept = false;
+    ValueId replaced;  // by what, or -1
+  };
+  std::vector<EditedValue> values_;
+  std::vector<double> keys_;  // position of each node in the order to keep
 };
 
 /// Sorts nodes by producers, readers of a state before its writer, then `keys`; drops what reaches
