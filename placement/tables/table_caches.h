@@ -11,7 +11,7 @@
 
 #include "engine/passes/tables/cached_tables.h"
 #include "engine/training/config/run_config.h"
-#include "engine/training/tables/hot_rows.h"
+#include "engine/training/tables/row_counts.h"
 #include "placement/resolve.h"
 
 namespace tandem {

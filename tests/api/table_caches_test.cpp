@@ -9,7 +9,7 @@
 
 #include "api/engine.h"
 #include "engine/graph/builder.h"
-#include "engine/training/tables/hot_rows.h"
+#include "engine/training/tables/row_counts.h"
 #include "tests/api/look_up_graph.h"
 
 namespace tandem::api {

@@ -7,6 +7,7 @@
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/tables/split_ids.h"
 #include "engine/operators/tables/table_nodes.h"
+#include "engine/runtime/layout_copy.h"
 
 namespace tandem {
 namespace {
@@ -16,26 +17,22 @@ bool is_copy(const Node& node) {
   return op == "Transfer" || op == "Copy" || op == "Cast" || op == "Identity";
 }
 
-template <class T>
-void append_elements(const IdSource& source, const void* data, std::vector<std::int64_t>& to) {
-  const Shape& shape = source.shape;
-  if (element_count(shape) == 0) return;
-  const T* base = static_cast<const T*>(data) + source.layout.offset;
-  std::vector<std::int64_t> at(shape.size(), 0);
-  for (;;) {
-    std::int64_t offset = 0;
-    for (std::size_t k = 0; k < at.size(); ++k) offset += at[k] * source.layout.strides[k];
-    const auto id = static_cast<std::int64_t>(base[offset]);
-    to.push_back(id == absent_id_of(source.dtype) ? absent_id<std::int64_t> : id);
-    std::size_t axis = shape.size();
-    while (axis > 0 && ++at[axis - 1] == shape[axis - 1]) at[--axis] = 0;
-    if (axis == 0) return;
-  }
-}
-
 bool is_readable(DType dtype) {
   return dtype == DType::int64 || dtype == DType::int32 || dtype == DType::int16 ||
          dtype == DType::uint16 || dtype == DType::uint8 || dtype == DType::int8;
+}
+
+// Of the ids from `first` on, those that go to the table or to its cache.
+void keep_part(const IdSource& source, std::size_t first, std::vector<std::int64_t>& ids) {
+  const std::int64_t* marks = source.marks->as<std::int64_t>().data();
+  const std::int32_t* ranks = source.ranks->as<std::int32_t>().data();
+  std::size_t kept = first;
+  for (std::size_t i = first; i < ids.size(); ++i) {
+    const SplitId<std::int64_t> split(ids[i], source.table_rows, marks, ranks);
+    const bool is_cached = split.hot != absent_id<std::int32_t>;
+    if (is_cached == source.cached) ids[kept++] = is_cached ? split.hot : split.cold;
+  }
+  ids.resize(kept);
 }
 
 }  // namespace
@@ -104,46 +101,15 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
   }
 }
 
-namespace {
-
-void append_all(const IdSource& source, const void* data, std::vector<std::int64_t>& to) {
-  switch (source.dtype) {
-    case DType::int64:
-      return append_elements<std::int64_t>(source, data, to);
-    case DType::int32:
-      return append_elements<std::int32_t>(source, data, to);
-    case DType::int16:
-      return append_elements<std::int16_t>(source, data, to);
-    case DType::uint16:
-      return append_elements<std::uint16_t>(source, data, to);
-    case DType::int8:
-      return append_elements<std::int8_t>(source, data, to);
-    default:
-      return append_elements<std::uint8_t>(source, data, to);
-  }
-}
-
-// Of the ids from `first` on, those that go to the table or to its cache.
-void keep_part(const IdSource& source, std::size_t first, std::vector<std::int64_t>& ids) {
-  const std::int64_t* marks = source.marks->as<std::int64_t>().data();
-  const std::int32_t* ranks = source.ranks->as<std::int32_t>().data();
-  std::size_t kept = first;
-  for (std::size_t i = first; i < ids.size(); ++i) {
-    const SplitId<std::int64_t> split(ids[i], source.table_rows, marks, ranks);
-    const bool is_cached = split.hot != absent_id<std::int32_t>;
-    if (is_cached == source.cached) ids[kept++] = is_cached ? split.hot : split.cold;
-  }
-  ids.resize(kept);
-}
-
-}  // namespace
-
 void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
                 std::vector<std::int64_t>& to) {
   const void* data =
       source.constant ? source.constant->data() : program.input_slot(source.input, ticket);
   const std::size_t first = to.size();
-  append_all(source, data, to);
+  HostTensor ids(TensorType{source.dtype, source.shape});
+  from_layout(ids.data(), data, source.layout, ids.type());
+  for (const std::int64_t id : ids.integers())
+    to.push_back(id == absent_id_of(source.dtype) ? absent_id<std::int64_t> : id);
   if (source.marks) keep_part(source, first, to);
 }
 

@@ -1,11 +1,85 @@
 #include "engine/training/tables/row_counts.h"
 
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
 
+#include "engine/operators/tables/split_ids.h"
 #include "engine/training/tables/fed_integers.h"
 #include "engine/training/tables/id_source.h"
 
 namespace tandem {
+namespace {
+
+/// How often rows were named.
+class Tally {
+ public:
+  explicit Tally(std::int64_t rows) {
+    constexpr std::int64_t most_dense = std::int64_t{1} << 26;
+    if (rows <= most_dense) dense_.resize(static_cast<std::size_t>(rows));
+  }
+  void add(std::int64_t row) {
+    if (dense_.empty()) {
+      ++sparse_[row];
+    } else {
+      ++dense_[static_cast<std::size_t>(row)];
+    }
+  }
+
+  struct Named {
+    std::int64_t row = 0;
+    std::uint32_t times = 0;
+    /// More often, or as often and lower.
+    bool operator<(const Named& other) const {
+      return times != other.times ? times > other.times : row < other.row;
+    }
+  };
+  std::vector<Named> named() const {
+    std::vector<Named> all;
+    for (std::size_t row = 0; row < dense_.size(); ++row) {
+      if (dense_[row] > 0) all.push_back({static_cast<std::int64_t>(row), dense_[row]});
+    }
+    for (const auto& [row, times] : sparse_) all.push_back({row, times});
+    return all;
+  }
+
+ private:
+  std::vector<std::uint32_t> dense_;  // by row
+  std::unordered_map<std::int64_t, std::uint32_t> sparse_;
+};
+
+/// Ascending. Rows that were not named fill up, the lowest first.
+std::vector<std::int64_t> most_named(const Tally& tally, std::int64_t count, std::int64_t rows) {
+  std::vector<std::int64_t> chosen;
+  if (count >= rows) {
+    chosen.resize(static_cast<std::size_t>(rows));
+    std::iota(chosen.begin(), chosen.end(), std::int64_t{0});
+    return chosen;
+  }
+  std::vector<Tally::Named> named = tally.named();
+  const auto wanted = static_cast<std::size_t>(count);
+  if (named.size() > wanted) {
+    std::nth_element(named.begin(), named.begin() + count, named.end());
+    named.resize(wanted);
+  }
+  for (const Tally::Named& next : named) chosen.push_back(next.row);
+  std::sort(chosen.begin(), chosen.end());
+  if (chosen.size() == wanted) return chosen;
+  std::vector<std::int64_t> fill;
+  auto known = chosen.begin();
+  for (std::int64_t row = 0; chosen.size() + fill.size() < wanted; ++row) {
+    if (known != chosen.end() && *known == row) {
+      ++known;
+    } else {
+      fill.push_back(row);
+    }
+  }
+  std::vector<std::int64_t> all;
+  std::merge(chosen.begin(), chosen.end(), fill.begin(), fill.end(), std::back_inserter(all));
+  return all;
+}
+
+}  // namespace
 
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
                                                       const Evaluator& evaluate) {
@@ -44,6 +118,49 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
   }
   for (auto& [parameter, rows] : sums) rows = (rows + passes - 1) / passes;
   return sums;
+}
+
+std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source,
+                                     const Evaluator& evaluate, const std::string& parameter,
+                                     std::int64_t count) {
+  FedIntegers fed(pass, source, evaluate);
+  std::vector<LookUp> look_ups = look_ups_of(pass);
+  std::erase_if(look_ups, [&](const LookUp& look_up) { return look_up.parameter != parameter; });
+  if (look_ups.empty()) return std::nullopt;
+  for (const LookUp& look_up : look_ups) {
+    if (!fed.add(look_up.ids)) return std::nullopt;
+  }
+  const std::int64_t rows = look_ups[0].rows;
+  const std::int64_t passes = std::min(fed.passes(), most_counted_passes);
+  if (passes == 0) return std::nullopt;
+  const auto each_look_up = [&](const auto& visit) {
+    for (std::int64_t p = 0; p < passes; ++p) {
+      fed.read(p);
+      for (const LookUp& look_up : look_ups) visit(named_rows(fed.value(look_up.ids), rows));
+    }
+  };
+  Tally tally(rows);
+  each_look_up([&](const std::vector<std::int64_t>& named) {
+    for (const std::int64_t row : named) tally.add(row);
+  });
+  std::vector<std::int64_t> chosen = most_named(tally, count, rows);
+  const CachedMarks marks(chosen, rows);
+  const auto is_cold = [bits = marks.marks.as<std::int64_t>().data(),
+                        ranks = marks.ranks.as<std::int32_t>().data()](std::int64_t row) {
+    return cached_place(bits, ranks, row) < 0;
+  };
+  std::int64_t all = 0, cold = 0, different = 0;
+  each_look_up([&](std::vector<std::int64_t> named) {
+    all += static_cast<std::int64_t>(named.size());
+    std::erase_if(named, [&](std::int64_t row) { return !is_cold(row); });
+    cold += static_cast<std::int64_t>(named.size());
+    different += count_unique(named, rows);
+  });
+  HotRows hot;
+  hot.rows = std::make_shared<const std::vector<std::int64_t>>(std::move(chosen));
+  hot.hit_rate = all > 0 ? static_cast<double>(all - cold) / static_cast<double>(all) : 0;
+  hot.cold_rows = (different + passes - 1) / passes;
+  return hot;
 }
 
 }  // namespace tandem

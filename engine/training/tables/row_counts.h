@@ -1,9 +1,13 @@
-// How many different rows of each table a pass looks up, counted in the first batches of the data.
+// How many different rows of each table a pass looks up, and which rows the data names most often:
+// those that a cache shall hold. Counted in the first batches of the data.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/graph/graph.h"
 #include "engine/passes/pass.h"
@@ -17,5 +21,20 @@ namespace tandem {
 /// for one pass. Throws Error{data} where samples cannot be read.
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
                                                       const Evaluator& evaluate);
+
+struct HotRows {
+  std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending
+  double hit_rate = 0;                                    // part of the ids that name one of them
+  std::int64_t cold_rows = 0;  // different other rows that the look-ups of a pass name, each
+                               // look-up by itself; the mean, rounded up
+};
+
+/// The `count` rows (all where the table has no more) that look-ups name most often in the first
+/// whole passes of the data, at most 32; of equals the lower ones. Nothing where the ids do not
+/// come from fields of the data alone, or fill no pass. Throws Error{data} where samples cannot be
+/// read.
+std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source,
+                                     const Evaluator& evaluate, const std::string& parameter,
+                                     std::int64_t count);
 
 }  // namespace tandem

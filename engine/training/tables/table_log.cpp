@@ -87,15 +87,18 @@ struct TableCounter::Tables {
   std::size_t count_of(IdSet ids);
   void add(TableNode node, IdSet ids);
   /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
-  std::optional<IdSet> grouped(const Lowered& lowered, ValueId groups) const;
-  void add_marking(const Lowered& lowered, const Node& node);
-  void add_look_up(const Lowered& lowered, NodeId id);
-  void add_packed_look_up(const Lowered& lowered, NodeId id);
-  void add_cached_look_up(const Lowered& lowered, NodeId id);
-  void add_split(const Lowered& lowered, NodeId id);
-  void add_groups(const Lowered& lowered, NodeId id,
-                  const std::vector<std::vector<NodeId>>& readers);
-  void add_update(const Lowered& lowered, NodeId id);
+  std::optional<IdSet> grouped(ValueId groups) const;
+  void add_marking(NodeId id);
+  void add_look_up(NodeId id);
+  void add_packed_look_up(NodeId id);
+  void add_cached_look_up(NodeId id);
+  void add_split(NodeId id);
+  void add_groups(NodeId id);
+  void add_update(NodeId id);
+
+  const Lowered& lowered_;  // while this is made
+  const Graph& graph_;
+  std::vector<std::vector<NodeId>> readers_;
 };
 
 std::size_t TableCounter::Tables::count_of(IdSet ids) {
@@ -111,69 +114,69 @@ void TableCounter::Tables::add(TableNode node, IdSet ids) {
   nodes.push_back(node);
 }
 
-std::optional<IdSet> TableCounter::Tables::grouped(const Lowered& lowered, ValueId groups) const {
-  const Node* node = producer_of(lowered.graph, before_copies(lowered.graph, groups));
+std::optional<IdSet> TableCounter::Tables::grouped(ValueId groups) const {
+  const Node* node = producer_of(graph_, before_copies(graph_, groups));
   if (node == nullptr) return std::nullopt;
   if (table_work(*node) == TableWork::groups_ids) {
-    std::optional<std::vector<IdSource>> sources = sources_of(lowered, *node, 0);
+    std::optional<std::vector<IdSource>> sources = sources_of(lowered_, *node, 0);
     if (!sources) return std::nullopt;
     return IdSet{std::move(*sources), "", node->attributes.integer("rows")};
   }
   if (table_work(*node) != TableWork::finds_marked_rows) return std::nullopt;
-  const State* state = state_of(lowered, node->inputs[0]);
+  const State* state = state_of(lowered_, node->inputs[0]);
   if (state == nullptr) return std::nullopt;
   const bool is_known = std::any_of(markings.begin(), markings.end(), [&](const Marking& marking) {
     return marking.state == state->name;
   });
   if (!is_known) return std::nullopt;
-  return IdSet{{}, state->name, lowered.graph.type(node->inputs[0]).elements()};
+  return IdSet{{}, state->name, graph_.type(node->inputs[0]).elements()};
 }
 
-void TableCounter::Tables::add_marking(const Lowered& lowered, const Node& node) {
-  const State* state = state_of(lowered, node.inputs[0]);
-  std::optional<std::vector<IdSource>> sources = sources_of(lowered, node, 1);
+void TableCounter::Tables::add_marking(NodeId id) {
+  const Node& node = graph_.node(id);
+  const State* state = state_of(lowered_, node.inputs[0]);
+  std::optional<std::vector<IdSource>> sources = sources_of(lowered_, node, 1);
   if (state != nullptr && sources)
     markings.push_back({state->name, node.attributes.flag("first"), std::move(*sources)});
 }
 
 // Gather(table, ids) and EmbeddingBag(table, ids, weights): rows that occur are read once, ids and
 // weights once, results are written.
-void TableCounter::Tables::add_look_up(const Lowered& lowered, NodeId id) {
-  const Graph& graph = lowered.graph;
-  const Node& node = graph.node(id);
-  if (state_of(lowered, node.inputs[0]) == nullptr) return;
-  std::optional<IdSource> source = source_of(lowered, node.inputs[1]);
+void TableCounter::Tables::add_look_up(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (state_of(lowered_, node.inputs[0]) == nullptr) return;
+  std::optional<IdSource> source = source_of(lowered_, node.inputs[1]);
   if (!source) return;
-  const TensorType& table = graph.type(node.inputs[0]);
+  const TensorType& table = graph_.type(node.inputs[0]);
   const double row = row_bytes(table);
-  const double id_bytes = static_cast<double>(size_of(graph.type(node.inputs[1]).dtype));
+  const double id_bytes = static_cast<double>(size_of(graph_.type(node.inputs[1]).dtype));
   TableNode look_up{id, 0, 0, id_bytes, row};
-  look_up.per_pass = static_cast<double>(graph.type(node.outputs[0]).bytes());
+  look_up.per_pass = static_cast<double>(graph_.type(node.outputs[0]).bytes());
   if (node.inputs.size() > 2 && node.inputs[2])
-    look_up.per_pass += static_cast<double>(graph.type(node.inputs[2]).bytes());
+    look_up.per_pass += static_cast<double>(graph_.type(node.inputs[2]).bytes());
   add(look_up, {{std::move(*source)}, "", table.shape[0]});
 }
 
 // GatherAdd(base, cache, places): places are read, and for each that there is a row is read, added
 // and written.
-void TableCounter::Tables::add_cached_look_up(const Lowered& lowered, NodeId id) {
-  const Node& node = lowered.graph.node(id);
-  if (state_of(lowered, node.inputs[1]) == nullptr) return;
-  std::optional<IdSource> source = source_of(lowered, node.inputs[2]);
+void TableCounter::Tables::add_cached_look_up(NodeId id) {
+  const Node& node = graph_.node(id);
+  if (state_of(lowered_, node.inputs[1]) == nullptr) return;
+  std::optional<IdSource> source = source_of(lowered_, node.inputs[2]);
   if (!source) return;
-  const TensorType& cache = lowered.graph.type(node.inputs[1]);
+  const TensorType& cache = graph_.type(node.inputs[1]);
   const double row = row_bytes(cache);
-  const auto places = static_cast<double>(lowered.graph.type(node.inputs[2]).bytes());
+  const auto places = static_cast<double>(graph_.type(node.inputs[2]).bytes());
   add({id, 0, places, 2 * row, row}, {{std::move(*source)}, "", cache.shape[0]});
 }
 
 // SplitIds(ids): each id read and written, and an int32.
-void TableCounter::Tables::add_split(const Lowered& lowered, NodeId id) {
-  const Node& node = lowered.graph.node(id);
-  std::optional<IdSource> all = source_of(lowered, node.inputs[0]);
-  std::optional<IdSource> hot = source_of(lowered, node.outputs[1]);
+void TableCounter::Tables::add_split(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::optional<IdSource> all = source_of(lowered_, node.inputs[0]);
+  std::optional<IdSource> hot = source_of(lowered_, node.outputs[1]);
   if (!all || !hot) return;
-  const double id_bytes = static_cast<double>(size_of(lowered.graph.type(node.inputs[0]).dtype));
+  const double id_bytes = static_cast<double>(size_of(graph_.type(node.inputs[0]).dtype));
   const std::int64_t rows = node.attributes.integer("rows");
   TableNode split{id, 0, 0, 2 * id_bytes + 4, 0, std::nullopt};
   split.cached = count_of({{std::move(*hot)}, "", rows});
@@ -181,92 +184,72 @@ void TableCounter::Tables::add_split(const Lowered& lowered, NodeId id) {
 }
 
 // GatherRows(table, unique, count): int64 row, read, written.
-void TableCounter::Tables::add_packed_look_up(const Lowered& lowered, NodeId id) {
-  const Node& node = lowered.graph.node(id);
-  std::optional<IdSet> ids = grouped(lowered, node.inputs[1]);
+void TableCounter::Tables::add_packed_look_up(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::optional<IdSet> ids = grouped(node.inputs[1]);
   if (!ids) return;
-  add({id, 0, 0, 0, 8 + 2 * row_bytes(lowered.graph.type(node.inputs[0]))}, std::move(*ids));
+  add({id, 0, 0, 0, 8 + 2 * row_bytes(graph_.type(node.inputs[0]))}, std::move(*ids));
 }
 
 // Per id: itself, its place in the order, its row where that is read; per row: itself, its offset.
-void TableCounter::Tables::add_groups(const Lowered& lowered, NodeId id,
-                                      const std::vector<std::vector<NodeId>>& readers) {
-  const Node& node = lowered.graph.node(id);
-  std::optional<IdSet> ids = grouped(lowered, node.outputs[UniqueOutputs::unique]);
+void TableCounter::Tables::add_groups(NodeId id) {
+  const Node& node = graph_.node(id);
+  std::optional<IdSet> ids = grouped(node.outputs[UniqueOutputs::unique]);
   if (!ids || node.inputs.empty()) return;
   const ValueId inverse = node.outputs[UniqueOutputs::inverse];
   double all_bytes = 0, all_ids = 0;  // look-ups may have ids of two types
   for (const ValueId input : node.inputs) {
-    all_bytes += static_cast<double>(lowered.graph.type(input).bytes());
-    all_ids += static_cast<double>(lowered.graph.type(input).elements());
+    all_bytes += static_cast<double>(graph_.type(input).bytes());
+    all_ids += static_cast<double>(graph_.type(input).elements());
   }
   const double id_bytes = all_ids > 0 ? all_bytes / all_ids : 0;
-  const double inverse_bytes = inverse && !readers[inverse.index].empty() ? 4 : 0;
+  const double inverse_bytes = inverse && !readers_[inverse.index].empty() ? 4 : 0;
   add({id, 0, 0, id_bytes + 4 + inverse_bytes, 8 + 4}, std::move(*ids));
 }
 
 // Gradient rows with their places, and read and written: rows of master and states, all of them
 // where the update is not lazy.
-void TableCounter::Tables::add_update(const Lowered& lowered, NodeId id) {
-  const Graph& graph = lowered.graph;
-  const Node& node = graph.node(id);
+void TableCounter::Tables::add_update(NodeId id) {
+  const Node& node = graph_.node(id);
   const RowsOperands at(node);
-  std::optional<IdSet> ids = grouped(lowered, node.inputs[at.unique()]);
+  std::optional<IdSet> ids = grouped(node.inputs[at.unique()]);
   if (!ids) return;
   TableNode update{id, 0, 0, 0, 8 + 4};
   const bool lazy = node.attributes.flag("lazy");
   for (std::size_t i = 0; i <= at.states; ++i) {
     if (!node.inputs[i]) continue;
-    const TensorType& type = graph.type(node.inputs[i]);
+    const TensorType& type = graph_.type(node.inputs[i]);
     (lazy ? update.per_row : update.per_pass) +=
         2 * (lazy ? row_bytes(type) : static_cast<double>(type.bytes()));
   }
   // Gradients that were summed by row before have one position a row, and room for more.
-  const Node* order = producer_of(graph, before_copies(graph, node.inputs[at.order()]));
+  const Node* order = producer_of(graph_, before_copies(graph_, node.inputs[at.order()]));
   const bool by_id = order != nullptr && table_work(*order) == TableWork::groups_ids;
   (by_id ? update.per_id : update.per_row) += 4;
   for (std::size_t i = at.gradients(); i < node.inputs.size(); ++i) {
     if (!node.inputs[i]) continue;
-    const TensorType& dy = graph.type(node.inputs[i]);
+    const TensorType& dy = graph_.type(node.inputs[i]);
     (by_id ? update.per_pass : update.per_row) +=
         by_id ? static_cast<double>(dy.bytes()) : row_bytes(dy);
   }
   add(update, std::move(*ids));
 }
 
-TableCounter::Tables::Tables(const Lowered& lowered) {
-  const Graph& graph = lowered.graph;
-  const std::vector<std::vector<NodeId>> readers = readers_of(graph);
-  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-    const NodeId id{static_cast<std::int32_t>(n)};
-    const Node& node = graph.nodes[n];
-    if (lowered.nodes[n].kernel == nullptr) continue;
-    switch (table_work(node)) {
-      case TableWork::marks_rows:
-        add_marking(lowered, node);
-        break;
-      case TableWork::looks_up:
-      case TableWork::sums_rows:
-        add_look_up(lowered, id);
-        break;
-      case TableWork::adds_cached_rows:
-        add_cached_look_up(lowered, id);
-        break;
-      case TableWork::splits_ids:
-        add_split(lowered, id);
-        break;
-      case TableWork::packs_rows:
-        add_packed_look_up(lowered, id);
-        break;
-      case TableWork::groups_ids:
-        add_groups(lowered, id, readers);
-        break;
-      case TableWork::updates_rows:
-        add_update(lowered, id);
-        break;
-      default:
-        break;
-    }
+TableCounter::Tables::Tables(const Lowered& lowered)
+    : lowered_(lowered), graph_(lowered.graph), readers_(readers_of(lowered.graph)) {
+  using enum TableWork;
+  constexpr std::pair<TableWork, void (Tables::*)(NodeId)> adders[] = {
+      {marks_rows, &Tables::add_marking}, {looks_up, &Tables::add_look_up},
+      {sums_rows, &Tables::add_look_up},  {adds_cached_rows, &Tables::add_cached_look_up},
+      {splits_ids, &Tables::add_split},   {packs_rows, &Tables::add_packed_look_up},
+      {groups_ids, &Tables::add_groups},  {updates_rows, &Tables::add_update},
+  };
+  for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    if (lowered_.nodes[n].kernel == nullptr) continue;
+    const TableWork work = table_work(graph_.nodes[n]);
+    const auto* adder = std::find_if(std::begin(adders), std::end(adders),
+                                     [&](const auto& each) { return each.first == work; });
+    if (adder != std::end(adders)) (this->*adder->second)(NodeId{static_cast<std::int32_t>(n)});
   }
 }
 
