@@ -10,7 +10,7 @@ namespace tandem::api {
 std::vector<LookUp> look_ups_of(const Graph& graph) {
   std::vector<LookUp> found;
   for (const Node& node : graph.nodes) {
-    if (node.op->name != "Gather" || node.attributes.integer("axis") != 0) continue;
+    if (node.op->role != Role::lookup || node.attributes.integer("axis") != 0) continue;
     for (const State& state : graph.states) {
       if (state.kind != StateKind::parameter || !(state.initial == node.inputs[0])) continue;
       found.push_back({state.name, node.inputs[1], graph.type(state.initial).shape[0]});
