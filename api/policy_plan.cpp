@@ -48,14 +48,14 @@ void add_view_hints(PolicyCase& of, const PlannedStep& step, std::vector<Hint>& 
 /// Where the copies that begin at `value` end: between accelerators there are two of them.
 ValueId end_of_copies(const Graph& graph, ValueId value) {
   for (const Node& node : graph.nodes) {  // in order: one walk is enough
-    if (node.op->name == "Transfer" && node.inputs[0] == value) value = node.outputs[0];
+    if (node.op->role == Role::transfer && node.inputs[0] == value) value = node.outputs[0];
   }
   return value;
 }
 
 ValueId start_of_copies(const Graph& graph, ValueId value) {
-  for (NodeId from = graph.value(value).producer; from && graph.node(from).op->name == "Transfer";
-       from = graph.value(value).producer) {
+  for (NodeId from = graph.value(value).producer;
+       from && graph.node(from).op->role == Role::transfer; from = graph.value(value).producer) {
     value = graph.node(from).inputs[0];
   }
   return value;
@@ -79,7 +79,7 @@ std::string moved_parameter(const Graph& graph, const Crossing& crossing, bool& 
   // A gradient stands behind its parameter among the operands of an update.
   for (const Node& reader : graph.nodes) {
     // GemmSgd takes the factors of the gradient: activations
-    if (reader.phase != Phase::update || reader.op->name == "GemmSgd") continue;
+    if (reader.phase != Phase::update || reader.op->role == Role::product_update) continue;
     std::string last;
     for (const ValueId input : reader.inputs) {
       if (input == end) return last;

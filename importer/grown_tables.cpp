@@ -7,6 +7,7 @@
 
 #include "engine/graph/host_memory.h"
 #include "engine/graph/selector.h"
+#include "engine/operators/tables/table_nodes.h"
 #include "importer/paths.h"
 #include "importer/tensor_data.h"
 
@@ -173,8 +174,8 @@ void check_readers(const Graph& graph, const OnnxFile::Content& file, const Grow
       const ValueId table = copies[i];
       for (const NodeId id : readers[static_cast<std::size_t>(table.index)]) {
         const Node& node = graph.node(id);
-        const bool looks_up = node.op->name == "Gather" && node.inputs[0] == table &&
-                              node.inputs[1] != table && node.attributes.integer("axis") == 0;
+        const bool looks_up =
+            is_row_look_up(node) && node.inputs[0] == table && node.inputs[1] != table;
         if (node.op->name == "Identity") {
           copies.push_back(node.outputs[0]);
         } else if (!looks_up) {

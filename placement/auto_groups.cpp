@@ -70,7 +70,7 @@ class Grouping {
         const Cost cost = cost_of(graph_, node);
         ++own.operators;
         own.operations += std::max(cost.flops, operations_per_byte * cost.bytes);
-        own.looks_up |= node.op->name == "Gather" && !item.parameters.empty();
+        own.looks_up |= node.op->role == Role::lookup && !item.parameters.empty();
       }
       for (int scope = scope_of_[i]; scope >= 0; scope = result_.scopes[scope].parent) {
         Weight& weight = weights_[scope];

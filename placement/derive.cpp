@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -53,7 +54,7 @@ class Derivation {
   }
 
   bool is_gradient_sum(const Node& node) const {
-    if (node.phase != Phase::backward || node.op->name != "Add") return false;
+    if (node.phase != Phase::backward || node.op->scalar != ScalarFunction::add) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
       return graph_.value(input).producer && graph_.type(input) == graph_.type(node.outputs[0]);
     });

@@ -1,6 +1,7 @@
 #include "engine/gradient/row_gradient.h"
 
 #include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -10,21 +11,21 @@ bool collect(const Graph& graph, ValueId value, RowGradient& to) {
   const NodeId producer = graph.value(value).producer;
   if (!producer) return false;
   const Node& node = graph.node(producer);
-  if (node.op->name == "GatherGrad" && node.attributes.integer("axis") == 0) {
+  if (node.op->role == Role::lookup_gradient && node.attributes.integer("axis") == 0) {
     to.dy.push_back(node.inputs[0]);
     to.ids.push_back(node.inputs[1]);
     to.bags.push_back(1);
     to.weights.emplace_back();
     return true;
   }
-  if (node.op->name == "EmbeddingBagGrad") {
+  if (node.op->role == Role::embedding_bag_gradient) {
     to.dy.push_back(node.inputs[0]);
     to.ids.push_back(node.inputs[1]);
     to.bags.push_back(graph.type(node.inputs[1]).shape.back());
     to.weights.push_back(node.inputs.size() > 2 ? node.inputs[2] : ValueId{});
     return true;
   }
-  if (node.op->name != "Add") return false;
+  if (node.op->scalar != ScalarFunction::add) return false;
   for (ValueId input : node.inputs) {
     if (!(graph.type(input) == graph.type(value)) || !collect(graph, input, to)) return false;
   }

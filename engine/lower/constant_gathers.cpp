@@ -60,9 +60,9 @@ PlacedGraph constant_gathers(PlacedGraph placed, const LowerContext& context) {
   const std::size_t count = edit.graph().nodes.size();
   for (std::size_t n = 0; n < count; ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
-    const std::string& op = edit.graph().node(id).op->name;
-    if (op == "Gather") try_gather(edit, id);
-    if (op == "GatherGrad") try_gather_gradient(edit, id);
+    const Role role = edit.graph().node(id).op->role;
+    if (role == Role::lookup) try_gather(edit, id);
+    if (role == Role::lookup_gradient) try_gather_gradient(edit, id);
   }
   return edit.finish();
 }

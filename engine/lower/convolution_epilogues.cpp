@@ -2,6 +2,7 @@
 // for it.
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/activation.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -30,15 +31,15 @@ void try_convolution(PlacedEdit& edit, NodeId id) {
   const NodeId next = edit.only_reader(y);
   if (!next || edit.device(next) != edit.device(id)) return;
   const Node reader = graph.node(next);
-  if (reader.op->name == "Relu") {
+  if (reader.op->scalar == ScalarFunction::relu) {
     put_convolution(edit, id, {id, next}, {}, Activation::relu);
     return;
   }
-  if (reader.op->name != "Add") return;
+  if (reader.op->scalar != ScalarFunction::add) return;
   const ValueId residual = reader.inputs[0] == y ? reader.inputs[1] : reader.inputs[0];
   if (residual == y || !(graph.type(residual) == graph.type(y))) return;
   const NodeId activated = edit.only_reader(reader.outputs[0]);
-  if (activated && graph.node(activated).op->name == "Relu" &&
+  if (activated && graph.node(activated).op->scalar == ScalarFunction::relu &&
       edit.device(activated) == edit.device(id) &&
       put_convolution(edit, id, {id, next, activated}, residual, Activation::relu)) {
     return;
@@ -53,7 +54,7 @@ PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& contex
   const std::size_t count = edit.graph().nodes.size();
   for (std::size_t n = 0; n < count; ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
-    if (edit.graph().node(id).op->name == "Conv") try_convolution(edit, id);
+    if (edit.graph().node(id).op->role == Role::convolution) try_convolution(edit, id);
   }
   return edit.finish();
 }

@@ -22,7 +22,7 @@ PlacedGraph early_updates(PlacedGraph placed, const LowerContext&) {
     }
     if (after >= 0) keys[n] = after + 1e-6;
     // What is fed (the learning rate) crosses before anything waits for it.
-    if (after < 0 && node.op->name == "Transfer") keys[n] = -1;
+    if (after < 0 && node.op->role == Role::transfer) keys[n] = -1;
   }
   return tidy(std::move(placed), keys);
 }

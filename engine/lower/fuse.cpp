@@ -21,7 +21,7 @@ struct Cluster {
 
 // Axes from some axis to the last one, or from the first to some axis; extents above 1.
 bool reduces_one_end(const Node& node, const Shape& shape) {
-  if (node.op->name != "ReduceSum" && node.op->name != "ReduceMean") return false;
+  if (node.op->reducer != Reducer::sum && node.op->reducer != Reducer::mean) return false;
   const Ints& axes = node.attributes.integers("axes");
   if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size())) {
     return false;

@@ -52,7 +52,7 @@ std::int32_t ready_after(const Graph& graph, NodeId id) {
 // Its gradient comes from another device, or its new weight goes to one.
 bool crosses(PlacedEdit& edit, NodeId id) {
   const Graph& graph = edit.graph();
-  const auto is_transfer = [&](NodeId node) { return graph.node(node).op->name == "Transfer"; };
+  const auto is_transfer = [&](NodeId node) { return graph.node(node).op->role == Role::transfer; };
   NodeId gradient = graph.value(graph.node(id).inputs[1]).producer;
   while (gradient && is_view(graph.node(gradient)))
     gradient = graph.value(graph.node(gradient).inputs[0]).producer;

@@ -61,7 +61,7 @@ class Groups {
     if (const SpatialOperator* op = spatial(node)) {
       for (std::size_t i : op->inputs) take(node.inputs, i, operands);
       for (std::size_t i : op->outputs) take(node.outputs, i, operands);
-    } else if (node.op->is_scalar() || node.op->name == "Fused") {
+    } else if (node.op->is_elementwise()) {
       std::vector<ValueId> all(node.inputs);
       all.insert(all.end(), node.outputs.begin(), node.outputs.end());
       std::int64_t most = 0;
@@ -71,7 +71,7 @@ class Groups {
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (all[i] && graph_.type(all[i]).elements() == most) take(all, i, operands);
       }
-    } else if (node.op->name == "Concat") {
+    } else if (node.op->role == Role::concatenation) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) take(node.inputs, i, operands);
       take(node.outputs, 0, operands);
     }
@@ -133,7 +133,7 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   const Graph& graph = placed.graph;
   const NodeId id = graph.value(state.final).producer;
   const Node& node = graph.node(id);
-  if (node.op->name == "Transfer") return true;
+  if (node.op->role == Role::transfer) return true;
   const Shape& shape = graph.type(state.initial).shape;
   std::vector<Layout> inputs, outputs;
   auto like = [&](ValueId value) {
@@ -181,7 +181,7 @@ std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContex
     for (NodeId id : readers[value.index]) {
       const Node& node = graph.node(id);
       if (is_view(node) || node.phase == Phase::update) continue;
-      if (node.op->name == "Transfer") {
+      if (node.op->role == Role::transfer) {
         seen.push_back(node.outputs[0]);
         continue;
       }

@@ -46,9 +46,9 @@ class WantWalk {
       const Node& node = graph_.nodes[n];
       if (is_view(node)) {
         through_view(node);
-      } else if (node.op->name == "Transfer") {
+      } else if (node.op->role == Role::transfer) {
         through_transfer(node);
-      } else if (node.op->name == "Concat") {
+      } else if (node.op->role == Role::concatenation) {
         through_concat(node);
       } else {
         of_kernel(NodeId{static_cast<std::int32_t>(n)});
@@ -85,7 +85,7 @@ class WantWalk {
     const ValueId x = node.inputs[0], y = node.outputs[0];
     const std::optional<Want>& want = plan_.wants[y.index];
     const Shape& x_shape = graph_.type(x).shape;
-    if (node.op->name == "Transpose") {
+    if (node.op->role == Role::transpose) {
       if (!want) return;
       const Ints& perm = node.attributes.integers("perm");
       Layout layout = want->layout;
@@ -93,7 +93,7 @@ class WantWalk {
       for (std::size_t i = 0; i < perm.size(); ++i)
         layout.strides[perm[i]] = want->layout.strides[i];
       wish(x, layout, want->storage);
-    } else if (node.op->name == "Reshape" || node.op->name == "Identity") {
+    } else if (node.op->role == Role::reshape) {
       const std::optional<Layout> layout = want ? reshaped(want->layout, y, x_shape) : std::nullopt;
       if (layout) {
         wish(x, *layout, want->storage);

@@ -41,9 +41,9 @@ class LayoutWalk {
       device_ = placed_.nodes[n].device;
       if (is_view(node)) {
         lower_view(id);
-      } else if (node.op->name == "Transfer") {
+      } else if (node.op->role == Role::transfer) {
         lower_transfer(id);
-      } else if (node.op->name != "Concat" || !lower_concat(id)) {
+      } else if (node.op->role != Role::concatenation || !lower_concat(id)) {
         lower_kernel(id);
       }
     }

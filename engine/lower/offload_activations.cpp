@@ -22,7 +22,8 @@ class Offload {
       const NodeId id{static_cast<std::int32_t>(n)};
       const Node& node = edit_.graph().node(id);
       if (edit_.place(id).acts != Activations::offload || edit_.device(id) == host) continue;
-      if (node.phase != Phase::forward || is_view(node) || node.op->name == "Transfer") continue;
+      if (node.phase != Phase::forward || is_view(node) || node.op->role == Role::transfer)
+        continue;
       for (std::size_t i = 0; i < edit_.graph().node(id).outputs.size(); ++i) {
         const ValueId value = edit_.graph().node(id).outputs[i];
         if (edit_.graph().type(value).bytes() >= smallest) move(value, id);
@@ -59,7 +60,8 @@ class Offload {
   ValueId on_host(ValueId value, NodeId producer, std::int64_t lookahead) {
     for (NodeId reader : edit_.readers(value)) {
       Node& node = edit_.graph().node(reader);
-      if (node.op->name != "Transfer" || edit_.device(reader) != host || node.inputs[1]) continue;
+      if (node.op->role != Role::transfer || edit_.device(reader) != host || node.inputs[1])
+        continue;
       node.attributes.set("lookahead", lookahead);
       return node.outputs[0];
     }

@@ -35,10 +35,10 @@ class CopyOrder {
   using Groups = std::map<std::int32_t, std::vector<Copy>>;
 
   bool is_copy(const Node& node) const {
-    return node.op->name == "Transfer" && node.attributes.integer("lookahead") >= 0;
+    return node.op->role == Role::transfer && node.attributes.integer("lookahead") >= 0;
   }
   bool computes(std::size_t n) const {
-    return !is_view(graph_.nodes[n]) && graph_.nodes[n].op->name != "Transfer";
+    return !is_view(graph_.nodes[n]) && graph_.nodes[n].op->role != Role::transfer;
   }
 
   // Nodes of `device` that compute with the value or a view of it.
@@ -91,7 +91,7 @@ class CopyOrder {
       if (!producer || placed_.nodes[producer.index].device != device) continue;
       const std::vector<NodeId>& readers = readers_[node.outputs[0].index];
       const bool only_waits = std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-        return graph_.node(reader).op->name == "Transfer";
+        return graph_.node(reader).op->role == Role::transfer;
       });
       if (!only_waits) continue;  // the host computes with it
       std::vector<std::int32_t> uses{producer.index};
@@ -121,7 +121,7 @@ class CopyOrder {
     }
     for (std::size_t n = first; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (node.op->name != "Transfer" || placed_.nodes[n].device != device) continue;
+      if (node.op->role != Role::transfer || placed_.nodes[n].device != device) continue;
       if (graph_.value(node.inputs[0]).kind == ValueKind::input) keys_[n] = first - 0.5;
     }
   }

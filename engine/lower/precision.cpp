@@ -9,6 +9,7 @@
 
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/grouped_update.h"
+#include "engine/operators/scalar_functions.h"
 #include "engine/operators/tables/rows.h"
 
 namespace tandem {
@@ -62,7 +63,8 @@ class Narrowing {
         stored_[state.initial.index] = true;
     }
     for (const Node& node : graph.nodes) {
-      if (node.op->name == "Cast" || node.inputs.empty() || !node.inputs[0]) continue;
+      if (node.op->scalar == ScalarFunction::cast || node.inputs.empty() || !node.inputs[0])
+        continue;
       if (!is_stored(node.inputs[0]) || node.phase == Phase::update) continue;
       for (ValueId output : node.outputs) stored_[output.index] = dtype(output) == DType::bfloat16;
     }
@@ -123,12 +125,13 @@ class Narrowing {
   // An update computes in float32; gradients of 16 bits go into it, and into norms, as they are:
   // those of rows where the device has a kernel for them.
   void widen_operands(NodeId id) {
-    const std::string& op = edit_.graph().node(id).op->name;
-    if (op == "SumOfSquares") return;
+    const Operator& op = *edit_.graph().node(id).op;
+    if (op.reducer == Reducer::sum_of_squares) return;
     const bool takes_gradient = is_optimizer_update(edit_.graph().node(id));
-    std::size_t first_dy = op == "RowsSumOfSquares" ? 3
-                           : op == "RowsUpdate" ? RowsOperands(edit_.graph().node(id)).gradients()
-                                                : SIZE_MAX;
+    std::size_t first_dy = op.name == "RowsSumOfSquares" ? 3
+                           : op.role == Role::rows_update
+                               ? RowsOperands(edit_.graph().node(id)).gradients()
+                               : SIZE_MAX;
     for (std::size_t i = first_dy; i < edit_.graph().node(id).inputs.size(); ++i) {
       if (!is_half(edit_.graph().node(id).inputs[i])) first_dy = SIZE_MAX;  // all of one type
     }
@@ -162,7 +165,7 @@ class Narrowing {
       any = true;
       wide = wide || (!is_half(input) && !edit_.graph().is_constant(input) && !is_master(input));
     }
-    if (!any || node.op->name == "Cast") return std::nullopt;
+    if (!any || node.op->scalar == ScalarFunction::cast) return std::nullopt;
     switch (wish(id)) {
       case Precision::low:
         return half_;
@@ -219,7 +222,7 @@ class Narrowing {
   // carries the small form.
   ValueId cast(ValueId value, DType to, int reader_device, NodeId reader) {
     const NodeId producer = edit_.graph().value(value).producer;
-    if (producer && edit_.graph().node(producer).op->name == "Cast") {
+    if (producer && edit_.graph().node(producer).op->scalar == ScalarFunction::cast) {
       const ValueId narrow = edit_.graph().node(producer).inputs[0];
       if (dtype(narrow) == to && is_stored(narrow)) return narrow;  // it was only widened
     }

@@ -2,13 +2,14 @@
 // gradient after a data-gradient product. Only where the device has a kernel for the whole.
 #include "engine/lower/placed_graph.h"
 #include "engine/operators/activation.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
 
 // The 1-D operand of an Add that runs along the last axis of `x`, or -1.
 ValueId bias_of(const Graph& graph, const Node& add, ValueId x) {
-  if (add.op->name != "Add") return {};
+  if (add.op->scalar != ScalarFunction::add) return {};
   const ValueId other = add.inputs[0] == x ? add.inputs[1] : add.inputs[0];
   const Shape& shape = graph.type(x).shape;
   const Shape& bias = graph.type(other).shape;
@@ -16,8 +17,8 @@ ValueId bias_of(const Graph& graph, const Node& add, ValueId x) {
 }
 
 Activation activation_of(const Node& node) {
-  if (node.op->name == "Relu") return Activation::relu;
-  if (node.op->name != "Gelu") return Activation::none;
+  if (node.op->scalar == ScalarFunction::relu) return Activation::relu;
+  if (node.op->scalar != ScalarFunction::gelu) return Activation::none;
   return node.attributes.text("approximate") == "tanh" ? Activation::gelu_tanh : Activation::gelu;
 }
 
@@ -45,8 +46,8 @@ void try_product(PlacedEdit& edit, NodeId id) {
   const NodeId next = edit.only_reader(product);
   if (!next || edit.device(next) != edit.device(id)) return;
   const Node reader = graph.node(next);
-  if (reader.op->name == "ReluGrad" && reader.inputs[0] == product && reader.inputs[1] != product &&
-      graph.type(reader.inputs[1]) == graph.type(product)) {
+  if (reader.op->scalar == ScalarFunction::relu_grad && reader.inputs[0] == product &&
+      reader.inputs[1] != product && graph.type(reader.inputs[1]) == graph.type(product)) {
     put_gemm(edit, id, {id, next}, {a, b, ValueId{}, reader.inputs[1]}, Activation::relu_grad);
     return;
   }
@@ -77,7 +78,7 @@ PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context) {
   const std::size_t count = edit.graph().nodes.size();
   for (std::size_t n = 0; n < count; ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
-    if (edit.graph().node(id).op->name == "MatMul") try_product(edit, id);
+    if (edit.graph().node(id).op->role == Role::product) try_product(edit, id);
   }
   return edit.finish();
 }

@@ -54,7 +54,7 @@ PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context) {
     if (!producer || !edit.only_reader(gradient) || edit.device(producer) != edit.device(id))
       continue;
     const Node product = graph.node(producer);
-    if (product.op->name != "MatMul" || graph.type(product.inputs[0]).rank() != 2 ||
+    if (product.op->role != Role::product || graph.type(product.inputs[0]).rank() != 2 ||
         graph.type(product.inputs[1]).rank() != 2) {
       continue;
     }

@@ -13,7 +13,7 @@ std::size_t reusable_inputs(const Node& node) {
   if (node.op->name == "GatherAdd") return 1;
   if (node.outputs.size() != 1) return 0;
   const bool is_element_wise =
-      node.op->name != "Fused"
+      node.op->role != Role::fused
           ? node.op->is_scalar()
           : std::all_of(node.body->nodes.begin(), node.body->nodes.end(),
                         [](const Node& inner) { return inner.op->is_scalar(); });

@@ -9,7 +9,7 @@ namespace {
 bool is_use(PlacedEdit& edit, NodeId reader, int device) {
   const Node& node = edit.graph().node(reader);
   return node.phase == Phase::backward && edit.device(reader) == device &&
-         node.op->name != "Transfer";
+         node.op->role != Role::transfer;
 }
 
 void collect_uses(PlacedEdit& edit, ValueId value, int device, std::vector<SavedUse>& uses) {
@@ -56,11 +56,7 @@ std::vector<ValueId> view_roots(PlacedEdit& edit) {
 }
 
 bool gradient_compares(const Node& node) {
-  if (node.op->name == "ScatterRows") {
-    const std::string& reduction = node.attributes.text("reduction");
-    return reduction == "max" || reduction == "min";
-  }
-  return node.op->name == "MaxPool" || node.op->name == "ReduceMax";
+  return node.op->gradient_compares != nullptr && node.op->gradient_compares(node.attributes);
 }
 
 }  // namespace tandem

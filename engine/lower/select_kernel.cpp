@@ -25,7 +25,7 @@ class Evaluator {
     auto shape_group = [&](const Shape& shape) {
       return shapes.try_emplace(shape, static_cast<int>(shapes.size())).first->second;
     };
-    const bool grouped = node_.op->name == "GroupedUpdate";
+    const bool grouped = node_.op->role == Role::grouped_update;
     const std::size_t count = grouped ? node_.attributes.integer("count") : 1;
     const std::size_t own = grouped ? (node_.inputs.size() - 4) / count : 0;
     for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
@@ -169,7 +169,7 @@ class Evaluator {
   Layout free_layout(std::size_t output, const std::vector<Layout>& inputs) const {
     const Shape& shape = graph_.type(node_.outputs[output]).shape;
     std::optional<Layout> first;
-    if (node_.op->is_scalar() || node_.op->name == "Fused") {
+    if (node_.op->is_elementwise()) {
       for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
         if (!node_.inputs[i] || graph_.type(node_.inputs[i]).shape != shape) continue;
         if (is_row_major(inputs[i], shape)) return row_major(shape);

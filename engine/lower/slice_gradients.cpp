@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -20,7 +21,7 @@ bool collect(PlacedEdit& edit, ValueId value, std::vector<NodeId>& leaves) {
     leaves.push_back(producer);
     return true;
   }
-  if (node.op->name != "Add") return false;
+  if (node.op->scalar != ScalarFunction::add) return false;
   for (ValueId input : node.inputs) {
     if (!(edit.graph().type(input) == edit.graph().type(value))) return false;
     if (!edit.only_reader(input) || !collect(edit, input, leaves)) return false;
@@ -64,7 +65,7 @@ PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context) {
   for (std::size_t n = edit.graph().nodes.size(); n-- > 0;) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node node = edit.graph().node(id);
-    if (node.op->name != "Add") continue;
+    if (node.op->scalar != ScalarFunction::add) continue;
     std::vector<NodeId> leaves;
     std::vector<Piece> pieces;
     if (!collect(edit, node.outputs[0], leaves)) continue;

@@ -43,7 +43,8 @@ class Cut {
             continue;
           }
         }
-        if (node.op->name == "Transfer") {  // crosses by itself, between accelerators by the host
+        if (node.op->role ==
+            Role::transfer) {  // crosses by itself, between accelerators by the host
           assert((i < 2 || home_[input.index] == host) && "the host counts the rows of a copy");
           if (i > 0 || device == host || home_[input.index] == host) continue;
           device = host;

@@ -6,7 +6,7 @@ namespace tandem {
 namespace {
 
 bool swaps_last_two(const Node& node) {
-  if (node.op->name != "Transpose") return false;
+  if (node.op->role != Role::transpose) return false;
   const Ints& perm = node.attributes.integers("perm");
   const std::size_t rank = perm.size();
   if (rank < 2) return false;
@@ -37,7 +37,7 @@ PlacedGraph transposed_products(PlacedGraph placed, const LowerContext& context)
   for (std::size_t n = 0; n < count; ++n) {
     const NodeId id{static_cast<std::int32_t>(n)};
     const Node product = edit.graph().node(id);
-    if (product.op->name != "MatMul") continue;
+    if (product.op->role != Role::product) continue;
     const NodeId reader = edit.only_reader(product.outputs[0]);
     if (!reader || !swaps_last_two(edit.graph().node(reader))) continue;
     const ValueId a = product.inputs[0], b = product.inputs[1];

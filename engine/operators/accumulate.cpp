@@ -1,6 +1,6 @@
 // new_sum = sum + grad, or grad where `first` is 1: the gradient of several micro-batches, in
 // place.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/update.h"
 
 namespace tandem::operators {

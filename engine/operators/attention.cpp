@@ -3,7 +3,7 @@
 // -infinity.
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

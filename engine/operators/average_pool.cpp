@@ -1,7 +1,7 @@
 // y = the mean of each window, over the taps inside x, or inside x and its padding
 // (count_include_pad).
 #include "engine/graph/builder.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/pooling.h"
 
 namespace tandem::operators {
@@ -60,6 +60,7 @@ Cost cost_grad(const NodeView& view) {
 
 Operator average_pool() {
   return {.name = "AveragePool",
+          .role = Role::pooling,
           .inputs = {{"x"}},
           .outputs = {{"y"}},
           .attributes = attributes(false),

@@ -2,7 +2,7 @@
 #include "engine/operators/batch_normalization.h"
 
 #include "engine/graph/builder.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

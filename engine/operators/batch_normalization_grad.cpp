@@ -1,7 +1,7 @@
 // With n = (x - mean) * rstd and M elements a channel: dbias = sum(dy), dscale = sum(dy * n),
 // dx = scale * rstd * (dy - dbias / M - n * dscale / M).
 #include "engine/operators/batch_normalization.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -3,7 +3,7 @@
 // new_var alike.
 #include "engine/graph/builder.h"
 #include "engine/operators/batch_normalization.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

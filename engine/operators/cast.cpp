@@ -1,6 +1,6 @@
 // The same numbers in another element type.
 #include "engine/operators/elementwise.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

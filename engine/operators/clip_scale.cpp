@@ -1,6 +1,6 @@
 // norm = sqrt(sum of the inputs); scale = min(1, max_norm / (norm + 1e-6)), as PyTorch's
 // clip_grad_norm_.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/update.h"
 
 namespace tandem::operators {

@@ -1,7 +1,7 @@
 // The inputs one after the other along an axis.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -47,6 +47,7 @@ Gradients gradient(GradientContext& c) {
 Operator concat() {
   Operator op;
   op.name = "Concat";
+  op.role = Role::concatenation;
   op.inputs = {{"x", false, true}};
   op.outputs = {{"y"}};
   op.attributes = {{"axis", std::int64_t{0}, true}};

@@ -2,7 +2,7 @@
 // k]
 #include "engine/graph/builder.h"
 #include "engine/operators/convolution.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -45,6 +45,7 @@ Cost cost(const NodeView& view) {
 
 Operator conv() {
   return {.name = "Conv",
+          .role = Role::convolution,
           .inputs = {{"x"}, {"weight"}, {.name = "bias", .optional = true}},
           .outputs = {{"y"}},
           .attributes = convolution_attributes(false),

@@ -2,7 +2,7 @@
 // epilogue.
 #include "engine/operators/activation.h"
 #include "engine/operators/convolution.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -32,6 +32,7 @@ Operator conv_fused() {
   std::vector<AttributeSpec> attributes = convolution_attributes(false);
   attributes.push_back({"activation", std::string{}});
   return {.name = "ConvFused",
+          .role = Role::fused_convolution,
           .inputs = {{"x"},
                      {"weight"},
                      {.name = "bias", .optional = true},

@@ -2,7 +2,7 @@
 // dy[n, m, o] * weight[m, c, k]: Conv's gradient in x, also the transposed convolution.
 #include "engine/graph/builder.h"
 #include "engine/operators/convolution.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

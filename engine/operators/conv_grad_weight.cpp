@@ -1,7 +1,7 @@
 // dweight[m, c, k] = sum over n, o of dy[n, m, o] * x[n, c, o * stride - pad + k * dilation]
 #include "engine/graph/builder.h"
 #include "engine/operators/convolution.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

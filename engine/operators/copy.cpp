@@ -1,5 +1,5 @@
 // The same elements in another layout; made by lowering. Transfer goes to another device.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,7 +1,7 @@
 // y = x * mask / (1 - ratio), where each element of the mask is 0 with probability `ratio`.
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

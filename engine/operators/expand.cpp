@@ -2,7 +2,7 @@
 #include "engine/graph/builder.h"
 #include "engine/operators/broadcast.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

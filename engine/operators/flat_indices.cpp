@@ -3,7 +3,7 @@
 // axis wants it. Index k counts from the end of extents[k] where it is negative; out of range it
 // writes the error word and is clamped. The result is absent_id (rows.h) where one of the tuple is.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,6 +1,6 @@
 // A body of scalar operators over one index space, with an optional last reduction; made by
 // lowering.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -44,6 +44,7 @@ Cost cost(const NodeView& node) {
 Operator fused() {
   Operator op;
   op.name = "Fused";
+  op.role = Role::fused;
   op.inputs = {{"x", false, true}};
   op.outputs = {{"y", false, true}};
   op.infer = infer;

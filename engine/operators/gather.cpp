@@ -5,7 +5,7 @@
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -57,6 +57,7 @@ std::vector<TensorType> infer_gradient(const NodeView& node) {
 Operator gather() {
   Operator op;
   op.name = "Gather";
+  op.role = Role::lookup;
   op.inputs = {{"x"}, {"indices"}};
   op.outputs = {{"y"}};
   op.attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}};
@@ -72,6 +73,7 @@ Operator gather() {
 Operator gather_grad() {
   Operator op;
   op.name = "GatherGrad";
+  op.role = Role::lookup_gradient;
   op.inputs = {{"dy"}, {"indices"}};
   op.outputs = {{"dx"}};
   op.attributes = {{"axis", std::int64_t{0}}, {"shape", Ints(), true}};

@@ -3,7 +3,7 @@
 #include "engine/operators/activation.h"
 #include "engine/operators/checks.h"
 #include "engine/operators/matmul.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

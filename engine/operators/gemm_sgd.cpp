@@ -1,7 +1,7 @@
 // new_master = master - lr alpha a b, in place: a weight gradient and its plain SGD update in one.
 #include "engine/operators/checks.h"
 #include "engine/operators/matmul.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -25,6 +25,7 @@ Cost cost(const NodeView& node) { return product_cost(node, 1, 2); }
 Operator gemm_sgd() {
   Operator op;
   op.name = "GemmSgd";
+  op.role = Role::product_update;
   op.inputs = {{"master"}, {"a"}, {"b"}, {"lr"}};
   op.outputs = {{"new_master"}};
   op.attributes = {{"alpha", 1.0}};

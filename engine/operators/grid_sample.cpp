@@ -8,7 +8,7 @@
 #include "engine/graph/builder.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem {
 namespace {

@@ -2,8 +2,7 @@
 // does them all.
 #include "engine/operators/grouped_update.h"
 
-#include "engine/operators/operators.h"
-#include "engine/operators/tables/rows.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/update.h"
 
 namespace tandem {
@@ -26,8 +25,8 @@ UpdateGroup update_group(const Node& node) {
 }
 
 std::size_t first_scalar(const Node& node) {
-  return node.op->name == "GroupedUpdate" ? node.inputs.size() - update_scalars
-                                          : update_group(node).tensors;
+  return node.op->role == Role::grouped_update ? node.inputs.size() - update_scalars
+                                               : update_group(node).tensors;
 }
 
 namespace {
@@ -46,21 +45,11 @@ std::vector<Alias> grouped_update_aliases(const Node& node) {
   return aliases;
 }
 
-// Master and states, a tail last, come first on both sides.
-std::vector<Alias> rows_update_aliases(const Node& node) {
-  std::vector<Alias> aliases;
-  for (int k = 0; k <= static_cast<int>(RowsOperands(node).states); ++k) {
-    aliases.push_back({k, k});
-  }
-  return aliases;
-}
-
 }  // namespace
 
 std::vector<Alias> aliases_of(const Node& node) {
-  std::vector<Alias> aliases = node.op->name == "GroupedUpdate" ? grouped_update_aliases(node)
-                               : node.op->name == "RowsUpdate"  ? rows_update_aliases(node)
-                                                                : node.op->aliases;
+  std::vector<Alias> aliases =
+      node.op->node_aliases != nullptr ? node.op->node_aliases(node) : node.op->aliases;
   std::erase_if(aliases, [&](const Alias& alias) {
     const auto input = static_cast<std::size_t>(alias.input);
     return static_cast<std::size_t>(alias.output) >= node.outputs.size() ||
@@ -127,12 +116,14 @@ Operator grouped_update() {
   for (AttributeSpec& spec : all_update_attributes(false)) attributes.push_back(std::move(spec));
   attributes.push_back(weight_attribute());
   return {.name = "GroupedUpdate",
+          .role = Role::grouped_update,
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},
           .attributes = std::move(attributes),
           .infer = infer,
           .not_differentiable = not_differentiable_update,
           .cost = cost,
+          .node_aliases = grouped_update_aliases,
           .engine_only = true};
 }
 

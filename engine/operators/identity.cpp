@@ -1,5 +1,5 @@
 // y = x, as a view.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -15,6 +15,7 @@ std::optional<Layout> view(const NodeView&, const Layout& x) { return x; }
 Operator identity() {
   Operator op;
   op.name = "Identity";
+  op.role = Role::reshape;
   op.inputs = {{"x"}};
   op.outputs = {{"y"}};
   op.infer = infer;

@@ -1,7 +1,7 @@
 // weight[i] = class_weights[label[i]], or 1 without class weights; 0 where label[i] is to be
 // ignored.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

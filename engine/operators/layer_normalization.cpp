@@ -2,7 +2,7 @@
 // taken over the axes from `axis` to the last, for each index of the axes before.
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,5 +1,5 @@
 // y = x - log(sum(exp(x))) along an axis; dx = dy - exp(y) * sum(dy).
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/softmax_family.h"
 
 namespace tandem::operators {

@@ -4,7 +4,7 @@
 // good_steps = 0, skipped_steps + 1. Else good_steps + 1; growth_interval of them: scale *
 // growth_factor where that is finite, and good_steps = 0. With growth_interval 0 the scale stays.
 // taken_step = step - skipped_steps before this step. Where skip holds, factor is 0.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/update.h"
 
 namespace tandem::operators {

@@ -3,7 +3,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem {
 
@@ -104,6 +104,7 @@ Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
 Operator matmul() {
   Operator op;
   op.name = "MatMul";
+  op.role = Role::product;
   op.inputs = {{"a"}, {"b"}};
   op.outputs = {{"y"}};
   op.infer = infer;

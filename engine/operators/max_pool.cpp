@@ -1,6 +1,6 @@
 // y = the largest element of each window; indices = its place in x, flat. Padding never wins.
 #include "engine/graph/builder.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/pooling.h"
 
 namespace tandem::operators {
@@ -47,12 +47,14 @@ Cost cost_grad(const NodeView& view) {
 
 Operator max_pool() {
   return {.name = "MaxPool",
+          .role = Role::pooling,
           .inputs = {{"x"}},
           .outputs = {{"y"}, {"indices"}},
           .attributes = attributes(),
           .infer = infer,
           .gradient = gradient,
-          .cost = cost};
+          .cost = cost,
+          .gradient_compares = [](const Attributes&) { return true; }};
 }
 
 // dx: the first element of each window that equals y gets dy.

@@ -2,7 +2,7 @@
 // elsewhere.
 #include "engine/graph/builder.h"
 #include "engine/operators/labels.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -45,6 +45,7 @@ Cost cost_grad(const NodeView& view) {
 
 Operator negative_log_likelihood() {
   return {.name = "NegativeLogLikelihood",
+          .role = Role::class_loss,
           .inputs = {{"log_probs"}, {"labels"}, {.name = "label_weights", .optional = true}},
           .outputs = {{"losses"}},
           .infer = infer,

@@ -77,8 +77,36 @@ enum class ScalarFunction : std::uint8_t;
 /// loses too much, and what takes the type of its operands. See engine/lower/precision.cpp.
 enum class Precision : std::uint8_t { follow, low, float32 };
 
+/// What a node is to the phases behind import: they ask for this, not for names. An operator that
+/// no phase asks for has none; scalar functions are asked by `scalar`, reductions by
+/// `reducer`.
+enum class Role : std::uint8_t {
+  none,
+  reshape,                 // the same elements in the same order
+  transpose,               // the same elements, axes in another order
+  concatenation,           // operands side by side along an axis
+  transfer,                // from one device to another
+  lookup,                  // rows, or slices along an axis, that indices name
+  lookup_gradient,         // its gradient as a dense tensor
+  embedding_bag,           // sums of rows that ids name
+  embedding_bag_gradient,  // its gradient as a dense tensor
+  product,                 // of matrices, and nothing else
+  convolution,             // forward, and nothing else
+  pooling,                 // forward
+  class_loss,              // of scores and integer labels, one loss a position
+  fused,                   // its body is element-wise, with at most one reduction
+  fused_convolution,       // with bias, residual and activation
+  grouped_update,          // several updates of one kind
+  rows_update,             // of the rows of a table that ids name
+  product_update,          // of a weight, by a product that is its gradient
+};
+
+/// What a reduction makes of the elements that go into one result.
+enum class Reducer : std::uint8_t { none, sum, mean, maximum, product, sum_of_squares };
+
 struct Operator {
   std::string name;
+  Role role = Role::none;
   std::vector<Port> inputs;
   std::vector<Port> outputs;
   std::vector<AttributeSpec> attributes;
@@ -93,7 +121,10 @@ struct Operator {
   Cost (*cost)(const NodeView& node) = nullptr;  // null: bytes of all operands, one flop an element
 
   std::vector<Alias> aliases;  // state updates: which output overwrites which input
+  /// The same where it depends on the node; then `aliases` is empty.
+  std::vector<Alias> (*node_aliases)(const Node& node) = nullptr;
   ScalarFunction scalar{};
+  Reducer reducer = Reducer::none;
   /// Views: the layout of output 0 seen through the layout of input 0, or nothing where these
   /// strides cannot express it (then lowering copies). Null for operators that are not views.
   std::optional<Layout> (*view)(const NodeView& node, const Layout& x) = nullptr;
@@ -104,10 +135,14 @@ struct Operator {
   /// Elements of an operand may be missing in the result: another operand chooses among them, or
   /// they are cut away. Windows that leave gaps are not meant.
   bool drops_elements = false;
+  /// Whether the gradient asks where the result equals an operand, to the bit. Null: it never does.
+  bool (*gradient_compares)(const Attributes& attributes) = nullptr;
   bool random = false;       // reads the step's seed and counters; keyed by the node's path
   bool engine_only = false;  // not an ONNX operator: gradients, optimizers, lowering products
 
   bool is_scalar() const { return scalar != ScalarFunction{}; }
+  /// One scalar function, or a body of them.
+  bool is_elementwise() const { return is_scalar() || role == Role::fused; }
 };
 
 /// Whether a node may have so many outputs: optional ones at the end may be missing.
@@ -130,7 +165,7 @@ class OperatorSet {
   std::deque<Operator> operators_;
 };
 
-/// Every operator of the engine, in engine/operators/all_operators.cpp.
+/// Every operator of the list engine/operators/all_operators.inl.
 OperatorSet all_operators();
 
 Cost cost_of(const Graph& graph, const Node& node);

@@ -1,6 +1,6 @@
 // x^e with numpy's broadcasting; the exponent may have another type than the base.
 #include "engine/operators/elementwise.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,7 +1,7 @@
 // Random numbers of x's shape and type, by Philox keyed by (seed, step, micro-batch, path) at the
 // element's row-major index, as in Dropout. x's elements are not read.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -51,7 +51,7 @@ inline Cost reduction_cost(const NodeView& node) {
           static_cast<double>(node.input(0).bytes() + node.output(0).bytes())};
 }
 
-inline Operator reduction_operator(std::string name,
+inline Operator reduction_operator(std::string name, Reducer reducer,
                                    std::vector<TensorType> (*infer)(const NodeView&),
                                    Gradients (*gradient)(GradientContext&)) {
   Operator op;
@@ -62,6 +62,7 @@ inline Operator reduction_operator(std::string name,
   op.infer = infer;
   op.gradient = gradient;
   op.cost = reduction_cost;
+  op.reducer = reducer;
   return op;
 }
 

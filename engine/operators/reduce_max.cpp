@@ -1,5 +1,5 @@
 // y = the largest element of x over axes; -infinity (the type's lowest) where there is none.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/reduce.h"
 
 namespace tandem::operators {
@@ -18,6 +18,10 @@ Gradients gradient(GradientContext& c) {
 
 }  // namespace
 
-Operator reduce_max() { return reduction_operator("ReduceMax", infer_reduction, gradient); }
+Operator reduce_max() {
+  Operator op = reduction_operator("ReduceMax", Reducer::maximum, infer_reduction, gradient);
+  op.gradient_compares = [](const Attributes&) { return true; };
+  return op;
+}
 
 }  // namespace tandem::operators

@@ -1,5 +1,5 @@
 // y = the mean of x over axes.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/reduce.h"
 
 namespace tandem::operators {
@@ -24,7 +24,7 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator reduce_mean() {
-  Operator op = reduction_operator("ReduceMean", infer, gradient);
+  Operator op = reduction_operator("ReduceMean", Reducer::mean, infer, gradient);
   op.precision = Precision::float32;  // long sums
   return op;
 }

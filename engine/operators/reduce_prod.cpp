@@ -1,5 +1,5 @@
 // y = the product of x over axes; 1 where there is nothing.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/reduce.h"
 
 namespace tandem::operators {
@@ -31,7 +31,7 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator reduce_prod() {
-  Operator op = reduction_operator("ReduceProd", infer, gradient);
+  Operator op = reduction_operator("ReduceProd", Reducer::product, infer, gradient);
   op.precision = Precision::float32;  // products leave the range of 16 bits
   return op;
 }

@@ -1,5 +1,5 @@
 // y = the sum of x over axes.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/reduce.h"
 
 namespace tandem::operators {
@@ -20,7 +20,7 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator reduce_sum() {
-  Operator op = reduction_operator("ReduceSum", infer, gradient);
+  Operator op = reduction_operator("ReduceSum", Reducer::sum, infer, gradient);
   op.precision = Precision::float32;  // long sums
   return op;
 }

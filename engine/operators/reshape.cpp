@@ -1,7 +1,7 @@
 // The same elements in row-major order under another shape.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -68,6 +68,7 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 Operator reshape() {
   Operator op;
   op.name = "Reshape";
+  op.role = Role::reshape;
   op.inputs = {{"x"}};
   op.outputs = {{"y"}};
   op.attributes = {{"shape", Ints(), true}};

@@ -9,7 +9,7 @@
 #include "engine/operators/checks.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/expression.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem {
 namespace {
@@ -178,8 +178,11 @@ ValueId compose(GraphBuilder& g, const ComposedFunction& function, ValueId x,
   return function.build(composition).id;
 }
 
-void operators::add_scalar_functions(OperatorSet& set) {
+namespace operators {
+
+void add_scalar_functions(OperatorSet& set) {
   for (const ScalarRow& row : scalar_rows()) set.add(operator_of(row));
 }
 
+}  // namespace operators
 }  // namespace tandem

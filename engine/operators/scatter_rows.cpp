@@ -5,7 +5,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -105,6 +105,11 @@ Gradients gradient(GradientContext& c) {
   return {c.dy[0], {}, c.wanted[2] ? s.row(c.dy[0]) : ValueId{}};
 }
 
+bool compares(const Attributes& attributes) {
+  const std::string& reduction = attributes.text("reduction");
+  return reduction == "max" || reduction == "min";
+}
+
 }  // namespace
 
 Operator scatter_rows() {
@@ -114,7 +119,8 @@ Operator scatter_rows() {
           .attributes = {{"reduction", std::string("none")}},
           .infer = infer,
           .gradient = gradient,
-          .drops_elements = true};
+          .drops_elements = true,
+          .gradient_compares = compares};
 }
 
 }  // namespace tandem::operators

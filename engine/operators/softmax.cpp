@@ -1,5 +1,5 @@
 // y = exp(x) / sum(exp(x)) along an axis; dx = y * (dy - sum(y * dy)).
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/softmax_family.h"
 
 namespace tandem::operators {

@@ -4,7 +4,7 @@
 // dloss that is known before them.
 #include "engine/graph/builder.h"
 #include "engine/operators/labels.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -59,6 +59,7 @@ Cost cost_with_grad(const NodeView& view) {
 
 Operator softmax_cross_entropy() {
   return {.name = "SoftmaxCrossEntropy",
+          .role = Role::class_loss,
           .inputs = {{"logits"}, {"labels"}, {.name = "label_weights", .optional = true}},
           .outputs = {{"losses"}, {"log_sum_exp"}},
           .attributes = {{"label_smoothing", 0.0}},

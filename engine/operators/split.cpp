@@ -1,7 +1,7 @@
 // Pieces of x one after the other along an axis; lowering turns each into a Slice view.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

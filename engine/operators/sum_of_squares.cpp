@@ -1,6 +1,6 @@
 // y = the sum of x^2 over all elements, a float32 scalar: one part of the norm of all gradients.
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -25,6 +25,7 @@ Operator sum_of_squares() {
   op.infer = infer;
   op.not_differentiable = "measures gradients for clipping";
   op.cost = cost;
+  op.reducer = Reducer::sum_of_squares;
   op.precision = Precision::float32;
   op.engine_only = true;
   return op;

@@ -2,7 +2,7 @@
 // ones the first comes first; NaN counts as the largest number.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

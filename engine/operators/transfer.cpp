@@ -8,7 +8,7 @@
 // `lookahead`: to a device, how many uses ahead of its own the copy may begin; to the host, how
 // many later its source may be overwritten. -1: at any time. See engine/lower/order_copies.cpp.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -26,6 +26,7 @@ std::vector<TensorType> infer(const NodeView& node) {
 Operator transfer() {
   Operator op;
   op.name = "Transfer";
+  op.role = Role::transfer;
   op.inputs = {{"x"}, {"into", true}, {"count", true}};
   op.outputs = {{"y"}};
   op.attributes = {{"lookahead", std::int64_t{-1}}};

@@ -1,7 +1,7 @@
 // y's axis i is x's axis perm[i].
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -44,6 +44,7 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 Operator transpose() {
   Operator op;
   op.name = "Transpose";
+  op.role = Role::transpose;
   op.inputs = {{"x"}};
   op.outputs = {{"y"}};
   op.attributes = {{"perm", Ints(), true}};

@@ -1,7 +1,7 @@
 // Keeps the upper (lower) triangle of the last two axes: j - i >= k (<= k); 0 elsewhere.
 #include "engine/graph/builder.h"
 #include "engine/operators/checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,6 +1,6 @@
 // y = condition ? x : y, with numpy's broadcasting of all three.
 #include "engine/operators/elementwise.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -63,7 +63,7 @@ bool shows_in_every_row(const HostTensor& mask) {
 /// before.
 bool find(const Match& match, const Node& node, Found& found) {
   const Graph& graph = match.graph();
-  if (node.op->name != "MatMul" || graph.type(node.outputs[0]).rank() != 4) return false;
+  if (node.op->role != Role::product || graph.type(node.outputs[0]).rank() != 4) return false;
   const Node* softmax = match.is(node.inputs[0], "Softmax");
   if (softmax == nullptr || softmax->attributes.integer("axis") != 3) return false;
   ValueId scores = softmax->inputs[0];

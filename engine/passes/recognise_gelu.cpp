@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/graph/rewrite.h"
+#include "engine/operators/scalar_functions.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
 
@@ -75,7 +76,7 @@ struct Found {
 };
 
 Found find(const Match& match, const Node& node) {
-  if (node.op->name != "Mul") return {};
+  if (node.op->scalar != ScalarFunction::mul) return {};
   const Match::Product p = match.product(node.outputs[0]);
   if (p.rest.size() != 2 || p.factor != 0.5) return {};
   for (int i = 0; i < 2; ++i) {

@@ -1,5 +1,6 @@
 // (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias becomes LayerNormalization.
 #include "engine/graph/rewrite.h"
+#include "engine/operators/scalar_functions.h"
 #include "engine/passes/match.h"
 #include "engine/passes/pass.h"
 
@@ -87,9 +88,9 @@ Graph recognise_layer_normalization(const Graph& graph, PassContext& context) {
     const Node& node = graph.node(id);
     Normalised found;
     ValueId scale, bias;
-    if (node.op->name == "Mul") {
+    if (node.op->scalar == ScalarFunction::mul) {
       scale = find_scale(match, node, found);
-    } else if (node.op->name == "Add") {
+    } else if (node.op->scalar == ScalarFunction::add) {
       for (int i = 0; i < 2 && !scale; ++i) {
         const Node* mul = match.is(node.inputs[i], "Mul");
         if (mul == nullptr) continue;

@@ -6,7 +6,7 @@
 namespace tandem {
 
 std::int64_t update_count(const KernelRequest& r) {
-  return r.node->op->name == "GroupedUpdate" ? r.attributes().integer("count") : 1;
+  return r.node->op->role == Role::grouped_update ? r.attributes().integer("count") : 1;
 }
 
 std::vector<Proposal> propose_update(const KernelRequest& r) {
@@ -25,7 +25,7 @@ std::vector<Proposal> propose_update(const KernelRequest& r) {
       wish = {LayoutWish::Kind::exact, master.layout};
     }
     for (std::size_t k = 0; k < sizes.tensors; ++k) proposal.inputs[first + k] = wish;
-    const bool grouped = r.node->op->name == "GroupedUpdate";
+    const bool grouped = r.node->op->role == Role::grouped_update;
     const std::size_t weight = grouped ? first + sizes.tensors : old_weight(*r.node);
     if (sizes.weight && weight < proposal.inputs.size()) proposal.inputs[weight] = wish;
     for (std::size_t k = 0; k < sizes.outputs; ++k) {

@@ -16,7 +16,7 @@ namespace {
 bool covers(const Graph& graph, const Node& node) {
   const Shape& x = graph.type(node.inputs[0]).shape;
   const Shape& y = graph.type(node.outputs[0]).shape;
-  const bool is_conv = node.op->name == "Conv";
+  const bool is_conv = node.op->role == Role::convolution;
   const Shape& source =
       is_conv ? graph.type(node.inputs[1]).shape : node.attributes.integers("kernel_shape");
   const Shape kernel(source.begin() + (is_conv ? 2 : 0), source.end());
@@ -33,9 +33,8 @@ bool covers(const Graph& graph, const Node& node) {
 /// arithmetic or move them; floats that are compared or counted give no floats.
 bool may_drop_nan(const Graph& graph, const Node& node) {
   if (node.op->drops_elements) return true;
-  constexpr std::string_view windowed[] = {"Conv", "MaxPool", "AveragePool"};
-  return std::find(std::begin(windowed), std::end(windowed), node.op->name) != std::end(windowed) &&
-         !covers(graph, node);
+  const bool is_windowed = node.op->role == Role::convolution || node.op->role == Role::pooling;
+  return is_windowed && !covers(graph, node);
 }
 
 /// Whether the loss is NaN for sure where an input of the graph is: along some path every operator

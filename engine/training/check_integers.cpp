@@ -10,6 +10,7 @@
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
 #include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/data/bounded_source.h"
@@ -37,9 +38,9 @@ std::string copied_input(const Graph& graph, ValueId id) {
     const Node& node = graph.node(graph.value(id).producer);
     // Ids of cached rows go elsewhere, all others to the table as they are.
     const bool of_table = node.op->name == "SplitIds" && graph.value(id).output_index == 0;
-    if (!of_table && node.op->name != "Cast" && node.op->name != "Identity" &&
-        node.op->name != "Reshape")
-      return "";
+    const bool copies =
+        node.op->role == Role::reshape || node.op->scalar == ScalarFunction::cast || of_table;
+    if (!copies) return "";
     id = node.inputs[0];
   }
   for (const NamedValue& input : graph.inputs) {
@@ -103,8 +104,8 @@ struct LookUp {
 std::vector<LookUp> look_ups(const Graph& graph) {
   std::vector<LookUp> found;
   for (const Node& node : graph.nodes) {
-    const bool sums = node.op->name == "EmbeddingBag";
-    if (node.op->name != "Gather" && !sums) continue;
+    const bool sums = node.op->role == Role::embedding_bag;
+    if (node.op->role != Role::lookup && !sums) continue;
     const Value& table = graph.value(node.inputs[0]);
     if (table.kind != ValueKind::state) continue;
     const std::string field = copied_input(graph, node.inputs[1]);
@@ -180,7 +181,7 @@ void check_ranges(const LossTerm& term, const DataSource& source,
 /// Labels of a loss inside the model.
 void check_loss_node(const Graph& graph, const Node& node, const DataSource& source,
                      std::vector<Diagnostic>& problems) {
-  if (node.op->name != "SoftmaxCrossEntropy" && node.op->name != "NegativeLogLikelihood") return;
+  if (node.op->role != Role::class_loss) return;
   const std::string input = copied_input(graph, node.inputs[1]);
   if (input.empty()) return;
   std::optional<std::int64_t> ignore;

@@ -4,6 +4,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 namespace {
@@ -143,21 +144,23 @@ ValueId LossesBuilder::own(const LossConfig& config) {
   const ValueId value = g_.reshape(g_.cast(scalars[0]->value, DType::float32), {});
   if (samples_.whole()) return value;
   const NodeId producer = g_.graph().value(scalars[0]->value).producer;
-  const std::string op = producer ? g_.graph().node(producer).op->name : "";
-  if (op == "ReduceSum") return value;
-  if (op == "ReduceMean") {
+  const Operator* op = producer ? g_.graph().node(producer).op : nullptr;
+  const Reducer reducer = op != nullptr ? op->reducer : Reducer::none;
+  if (reducer == Reducer::sum) return value;
+  if (reducer == Reducer::mean) {
     return g_.mul(value,
                   g_.scalar(static_cast<double>(samples_.pass) / samples_.step, DType::float32));
   }
   const std::string why =
-      op == "Div" ? "it is divided by what one pass counts (labels that are not ignored, or their "
-                    "weights), not by what the whole step counts"
-                  : "only the parts of a loss that ends in a sum or mean over the batch add up";
+      op != nullptr && op->scalar == ScalarFunction::div
+          ? "it is divided by what one pass counts (labels that are not ignored, or their "
+            "weights), not by what the whole step counts"
+          : "only the parts of a loss that ends in a sum or mean over the batch add up";
   fail(config.where,
        "micro_batch: the model's own loss \"" + scalars[0]->name +
            "\" cannot be split into passes: " + why,
        "a loss whose last operator is ReduceSum or ReduceMean",
-       producer ? op + " at " + g_.graph().node(producer).path : "no operator",
+       producer ? op->name + " at " + g_.graph().node(producer).path : "no operator",
        "leave micro_batch away, or export the model up to its logits and give the loss in [loss] "
        "terms, which count over the whole step");
   return {};

@@ -27,7 +27,7 @@ std::optional<std::string> refuse_any(const KernelRequest& request) {
     if (operand.present && operand.type.elements() == 0) return "an operand is empty";
   }
   if (out.type.elements() == 0) return "the result is empty";
-  if (request.node->op->name == "ConvFused") {
+  if (request.node->op->role == Role::fused_convolution) {
     const Activation activation = activation_of(request.attributes());
     if (activation != Activation::none && activation != Activation::relu) {
       return "knows no activation " + name_of(activation);

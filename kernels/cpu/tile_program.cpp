@@ -39,7 +39,7 @@ std::optional<double> known_number(const HostTensor* constant) {
 
 Body body_of(const KernelRequest& request) {
   Body body;
-  if (request.node->op->name != "Fused") {
+  if (request.node->op->role != Role::fused) {
     BodyNode node{request.node, {}, static_cast<int>(request.inputs.size())};
     for (std::size_t i = 0; i < request.inputs.size(); ++i) {
       const Operand& x = request.inputs[i];
@@ -79,8 +79,9 @@ Body body_of(const KernelRequest& request) {
 }
 
 bool is_reduction(const Node& node) {
-  const std::string& name = node.op->name;
-  return name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax";
+  const Reducer reducer = node.op->reducer;
+  return reducer == Reducer::sum || reducer == Reducer::mean || reducer == Reducer::maximum ||
+         reducer == Reducer::sum_of_squares;
 }
 
 // The step of a function; `count` of those that have no one step.
@@ -169,7 +170,7 @@ class Compiler {
     const Shape* space = nullptr;
     for (const BodyNode& node : body_.nodes) {
       const Node& n = *node.node;
-      const bool reduces = is_reduction(n) || n.op->name == "SumOfSquares";
+      const bool reduces = is_reduction(n);
       if (n.op->scalar == ScalarFunction::none && !reduces) return "operator " + n.op->name;
       if (reduces && &node != &body_.nodes.back() && !is_last_use(node))
         return "a reduction inside";
@@ -232,7 +233,7 @@ class Compiler {
 
   void lower(const BodyNode& node) {
     const Node& n = *node.node;
-    if (is_reduction(n) || n.op->name == "SumOfSquares") {
+    if (is_reduction(n)) {
       lower_reduction(node);
       return;
     }
@@ -390,15 +391,15 @@ class Compiler {
     TileReduction reduction;
     reduction.axes.assign(program_.space.size(), 0);
     int source = node.inputs[0];
-    if (n.op->name == "SumOfSquares") {
+    if (n.op->reducer == Reducer::sum_of_squares) {
       reduction.axes.assign(program_.space.size(), 1);
       const int squared = new_value();
       emit(TileOp::square, squared, source);
       source = squared;
     } else {
       for (std::int64_t axis : n.attributes.integers("axes")) reduction.axes[axis] = 1;
-      if (n.op->name == "ReduceMean") reduction.kind = TileReduction::Kind::mean;
-      if (n.op->name == "ReduceMax") reduction.kind = TileReduction::Kind::maximum;
+      if (n.op->reducer == Reducer::mean) reduction.kind = TileReduction::Kind::mean;
+      if (n.op->reducer == Reducer::maximum) reduction.kind = TileReduction::Kind::maximum;
     }
     for (std::size_t i = 0; i < body_.outputs.size(); ++i) {
       if (body_.outputs[i] == node.output) reduction.output = static_cast<int>(i);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/coarse_sums.h"
 #include "kernels/shared/scalar.h"
@@ -189,7 +188,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_attention_kernels(KernelList& list) {
+void add_attention(KernelList& list) {
   list.push_back(
       any_float_kernel("reference.attention", "Attention",
                        [](const KernelRequest& r, auto tag) { return forward(r, tag); }));

@@ -2,7 +2,6 @@
 // channel.
 #include <cmath>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -122,7 +121,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_batch_normalization_kernels(KernelList& list) {
+void add_batch_normalization(KernelList& list) {
   list.push_back(float_kernel("reference.batch_normalization", "BatchNormalization",
                               [](const KernelRequest& r, auto tag) { return inference(r, tag); }));
   list.push_back(float_kernel("reference.batch_normalization_training",

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/operators/tables/split_ids.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -55,7 +54,7 @@ std::unique_ptr<PreparedKernel> gather_add(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_cached_row_kernels(KernelList& list) {
+void add_cached_rows(KernelList& list) {
   list.push_back(kernel_for<std::int32_t, std::int64_t>(
       "reference.split_ids", "SplitIds",
       [](const KernelRequest& r, auto tag) { return split_ids(r, tag); }));

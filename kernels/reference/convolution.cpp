@@ -4,7 +4,6 @@
 
 #include "engine/operators/activation.h"
 #include "engine/operators/convolution.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/windows.h"
 #include "kernels/shared/scalar.h"
@@ -141,7 +140,7 @@ std::unique_ptr<PreparedKernel> grad_weight(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_convolution_kernels(KernelList& list) {
+void add_convolution(KernelList& list) {
   list.push_back(float_kernel("reference.conv", "Conv", [](const KernelRequest& r, auto tag) {
     return forward(r, tag, Activation::none);
   }));

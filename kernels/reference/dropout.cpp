@@ -1,6 +1,5 @@
 // Dropout with the mask of philox.h, and its gradient. What is dropped is multiplied by 0, so that
 // NaN and infinities show whatever the mask.
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/philox.h"
 
@@ -44,7 +43,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_dropout_kernels(KernelList& list) {
+void add_dropout(KernelList& list) {
   list.push_back(
       any_float_kernel("reference.dropout", "Dropout",
                        [](const KernelRequest& r, auto tag) { return forward(r, tag); }));

@@ -1,7 +1,6 @@
 // Scalar operators in float and double; Where and Cast in every type.
 #include "kernels/reference/elementwise.h"
 
-#include "kernels/reference/basic_parts.h"
 #include "kernels/reference/scalar_operators.h"
 
 namespace tandem::reference {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "engine/operators/tables/rows.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -84,7 +83,7 @@ std::unique_ptr<PreparedKernel> embedding_bag_grad(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_embedding_bag_kernels(KernelList& list) {
+void add_embedding_bag(KernelList& list) {
   list.push_back(any_float_kernel("reference.embedding_bag", "EmbeddingBag",
                                   [](const KernelRequest& r, auto) { return embedding_bag(r); }));
   list.push_back(any_float_kernel(

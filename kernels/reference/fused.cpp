@@ -2,11 +2,13 @@
 #include <cassert>
 
 #include "engine/operators/operator.h"
-#include "kernels/reference/basic_parts.h"
-#include "kernels/reference/reference_kernels.h"
 #include "kernels/reference/support.h"
 
 namespace tandem::reference {
+
+#define TANDEM_REFERENCE(name) void add_##name(KernelList& list);
+#include "kernels/reference/all_kernels.inl"
+
 namespace {
 
 constexpr std::size_t alignment = 64;

@@ -1,8 +1,6 @@
 // Gather in every type, and into wider floats; its gradient in float and double.
 #include "kernels/reference/gathers.h"
 
-#include "kernels/reference/basic_parts.h"
-
 namespace tandem::reference {
 namespace {
 

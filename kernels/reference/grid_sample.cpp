@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -130,7 +129,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_grid_sample_kernels(KernelList& list) {
+void add_grid_sample(KernelList& list) {
   list.push_back(
       any_float_kernel("reference.grid_sample", "GridSample",
                        [](const KernelRequest& r, auto tag) { return forward(r, tag); }));

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kernels/reference/basic_parts.h"
-
 namespace tandem::reference {
 namespace {
 

@@ -2,7 +2,6 @@
 // before.
 #include <cmath>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -104,7 +103,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_layer_normalization_kernels(KernelList& list) {
+void add_layer_normalization(KernelList& list) {
   list.push_back(
       any_float_kernel("reference.layer_normalization", "LayerNormalization",
                        [](const KernelRequest& r, auto tag) { return forward(r, tag); }));

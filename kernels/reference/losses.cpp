@@ -7,7 +7,6 @@
 #include <string>
 #include <type_traits>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/cross_entropy_operands.h"
 
@@ -169,7 +168,7 @@ std::unique_ptr<PreparedKernel> likelihood_grad(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_loss_kernels(KernelList& list) {
+void add_losses(KernelList& list) {
   list.push_back(untyped_kernel("reference.label_weights", "LabelWeights", label_weights));
   for (const CrossEntropyOperands& at : cross_entropies) {
     list.push_back(float_kernel(

@@ -1,5 +1,4 @@
 // Elements from one place to another, whatever their type: views as copies, Split, Concat, Trilu.
-#include "kernels/reference/basic_parts.h"
 #include "kernels/reference/support.h"
 
 namespace tandem::reference {

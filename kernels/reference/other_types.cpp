@@ -1,5 +1,4 @@
 // The reference kernels for integers, bool and the 16-bit floats, which compute in float.
-#include "kernels/reference/basic_parts.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/gathers.h"
 #include "kernels/reference/padding.h"

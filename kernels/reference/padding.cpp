@@ -1,8 +1,6 @@
 // Pad in every type; its gradient in float and double.
 #include "kernels/reference/padding.h"
 
-#include "kernels/reference/basic_parts.h"
-
 namespace tandem::reference {
 namespace {
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/windows.h"
 
@@ -173,7 +172,7 @@ std::unique_ptr<PreparedKernel> average_pool_grad(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_pooling_kernels(KernelList& list) {
+void add_pooling(KernelList& list) {
   list.push_back(kernel_for<float, double, Float16, BFloat16, std::int8_t, std::uint8_t>(
       "reference.max_pool", "MaxPool",
       [](const KernelRequest& r, auto tag) { return max_pool(r, tag); }));

@@ -2,7 +2,6 @@
 #include "kernels/reference/products.h"
 
 #include "engine/operators/activation.h"
-#include "kernels/reference/basic_parts.h"
 
 namespace tandem::reference {
 namespace {

@@ -1,7 +1,6 @@
 // RandomUniformLike and RandomNormalLike by the words of philox.h.
 #include <cmath>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/philox.h"
 
@@ -43,7 +42,7 @@ std::unique_ptr<PreparedKernel> normal(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_random_kernels(KernelList& list) {
+void add_random(KernelList& list) {
   list.push_back(
       any_float_kernel("reference.random_uniform_like", "RandomUniformLike",
                        [](const KernelRequest& r, auto tag) { return uniform(r, tag); }));

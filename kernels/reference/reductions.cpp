@@ -1,8 +1,6 @@
 // Reductions in float and double.
 #include "kernels/reference/reductions.h"
 
-#include "kernels/reference/basic_parts.h"
-
 namespace tandem::reference {
 namespace {
 

@@ -39,7 +39,7 @@ inline ReductionWalk reduction_walk(const KernelRequest& request) {
 
 template <class T>
 std::unique_ptr<PreparedKernel> prepare_sum(const KernelRequest& request) {
-  const bool mean = request.node->op->name == "ReduceMean";
+  const bool mean = request.node->op->reducer == Reducer::mean;
   return prepared([mean, w = reduction_walk(request)](const KernelArguments& arguments) mutable {
     const T* x = static_cast<const T*>(arguments.inputs[0]);
     T* y = static_cast<T*>(arguments.outputs[0]);

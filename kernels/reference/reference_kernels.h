@@ -5,11 +5,7 @@
 
 namespace tandem {
 
+/// All of the list kernels/reference/all_kernels.inl.
 KernelList reference_kernels();
-
-// The parts of that list.
-void add_basic_reference_kernels(KernelList& list);  // element-wise, moves, reductions, MatMul
-void add_network_reference_kernels(
-    KernelList& list);  // conv, pool, norm, losses, attention, updates
 
 }  // namespace tandem

@@ -1,7 +1,6 @@
 // Resize along one axis and its gradient, in float and double.
 #include "engine/operators/resize.h"
 
-#include "kernels/reference/basic_parts.h"
 #include "kernels/reference/support.h"
 
 namespace tandem::reference {

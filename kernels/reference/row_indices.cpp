@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "engine/operators/tables/rows.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -147,7 +146,7 @@ std::unique_ptr<PreparedKernel> touched_rows(const KernelRequest& r) {
 
 }  // namespace
 
-void add_row_index_kernels(KernelList& list) {
+void add_row_indices(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto prepare) {
     list.push_back(untyped_kernel(name, op, prepare));
     list.back().propose = propose_row_major;

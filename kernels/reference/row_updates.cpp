@@ -4,7 +4,6 @@
 
 #include "engine/graph/split_float.h"
 #include "engine/operators/tables/rows.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/update_support.h"
 #include "kernels/shared/scalar.h"
 
@@ -232,7 +231,7 @@ std::unique_ptr<PreparedKernel> rows_sum_of_squares(const KernelRequest& r, T) {
 }  // namespace
 
 // Groups are read as plain arrays, so everything is row-major.
-void add_row_update_kernels(KernelList& list) {
+void add_row_updates(KernelList& list) {
   const std::size_t first = list.size();
   list.push_back(
       float_kernel("reference.rows_update", "RowsUpdate",

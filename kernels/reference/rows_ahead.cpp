@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -92,7 +91,7 @@ std::unique_ptr<PreparedKernel> gather_parts(const KernelRequest& r) {
 }  // namespace
 
 // Rows and places are read as plain arrays, so everything is row-major.
-void add_rows_ahead_kernels(KernelList& list) {
+void add_rows_ahead(KernelList& list) {
   const std::size_t first = list.size();
   list.push_back(untyped_kernel("reference.rows_without", "RowsWithout", rows_without));
   list.push_back(untyped_kernel("reference.plan_rows", "PlanRows", plan_rows));

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
@@ -76,7 +75,7 @@ std::unique_ptr<PreparedKernel> gradient(const KernelRequest& r, T, bool logarit
 
 }  // namespace
 
-void add_softmax_kernels(KernelList& list) {
+void add_softmax(KernelList& list) {
   for (const bool logarithm : {false, true}) {
     const std::string name = logarithm ? "reference.log_softmax" : "reference.softmax";
     const std::string op = logarithm ? "LogSoftmax" : "Softmax";

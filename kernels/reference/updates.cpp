@@ -4,7 +4,6 @@
 
 #include "engine/graph/half.h"
 #include "engine/operators/grouped_update.h"
-#include "kernels/reference/network_list.h"
 #include "kernels/reference/network_support.h"
 #include "kernels/reference/update_support.h"
 #include "kernels/shared/loss_scale.h"
@@ -208,7 +207,7 @@ std::unique_ptr<PreparedKernel> accumulate(const KernelRequest& r, T) {
 
 }  // namespace
 
-void add_update_kernels(KernelList& list) {
+void add_updates(KernelList& list) {
   for (const UpdateKind& kind : update_kinds()) {
     if (kind.whole_row) continue;
     list.push_back(float_kernel(

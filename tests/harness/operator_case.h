@@ -44,12 +44,8 @@ struct OperatorCase {
   std::function<std::shared_ptr<const Graph>(const OperatorSet&, DType)> body;
 };
 
-/// All cases, gathered from the tables in tests/operators/*.cpp by explicit calls.
+/// All cases, from the tables that tests/operators/all_cases.inl lists.
 std::vector<OperatorCase> all_cases();
-
-/// The parts: element-wise, moves and reductions; networks.
-void add_basic_cases(std::vector<OperatorCase>& cases);
-void add_network_cases(std::vector<OperatorCase>& cases);
 
 /// One value for each input of the case, the same at each call; an absent one is empty. float32
 /// inputs hold the same numbers where `computed` is float64, unless the input is `fixed`.

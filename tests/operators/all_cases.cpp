@@ -1,12 +1,15 @@
-// All operator cases, from their tables.
+// All operator cases, from the tables that all_cases.inl lists.
 #include "tests/harness/operator_case.h"
 
 namespace tandem::testing {
 
+#define TANDEM_CASES(name) void add_##name##_cases(std::vector<OperatorCase>& cases);
+#include "tests/operators/all_cases.inl"
+
 std::vector<OperatorCase> all_cases() {
   std::vector<OperatorCase> cases;
-  add_basic_cases(cases);
-  add_network_cases(cases);
+#define TANDEM_CASES(name) add_##name##_cases(cases);
+#include "tests/operators/all_cases.inl"
   return cases;
 }
 

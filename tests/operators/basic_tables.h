@@ -84,12 +84,4 @@ inline OperatorCase coarse(OperatorCase c) {
 
 }  // namespace basic
 
-// The parts of add_basic_cases.
-void add_elementwise_cases(std::vector<OperatorCase>& cases);
-void add_move_cases(std::vector<OperatorCase>& cases);
-void add_index_cases(std::vector<OperatorCase>& cases);
-void add_reduction_cases(std::vector<OperatorCase>& cases);
-void add_product_cases(std::vector<OperatorCase>& cases);
-void add_fused_cases(std::vector<OperatorCase>& cases);
-
 }  // namespace tandem::testing

@@ -1,5 +1,4 @@
-// The case tables of convolution, pooling, normalisation, losses, attention and updates, and their
-// helpers.
+// Helpers of the case tables of the network operators.
 #include "tests/operators/network_cases.h"
 
 #include "engine/graph/builder.h"
@@ -72,20 +71,6 @@ std::vector<CaseInput> outputs_of(const std::string& op, const std::vector<CaseI
     outputs.push_back(valued(y.shape(), std::move(values), dtype));
   }
   return outputs;
-}
-
-void add_network_cases(Cases& cases) {
-  add_convolution_cases(cases);
-  add_pooling_cases(cases);
-  add_normalization_cases(cases);
-  add_softmax_cases(cases);
-  add_loss_cases(cases);
-  add_attention_cases(cases);
-  add_update_cases(cases);
-  add_row_cases(cases);
-  add_absent_id_cases(cases);
-  add_rows_ahead_cases(cases);
-  add_cached_row_cases(cases);
 }
 
 }  // namespace tandem::testing

@@ -1,4 +1,4 @@
-// Helpers of the case tables of the network operators, and their parts.
+// Helpers of the case tables of the network operators.
 #pragma once
 
 #include <string>
@@ -34,17 +34,5 @@ OperatorCase& add_case(Cases& cases, std::string op, std::string name,
 /// operator.
 std::vector<CaseInput> outputs_of(const std::string& op, const std::vector<CaseInput>& inputs,
                                   const Attributes& attributes);
-
-void add_convolution_cases(Cases& cases);
-void add_pooling_cases(Cases& cases);
-void add_normalization_cases(Cases& cases);
-void add_softmax_cases(Cases& cases);
-void add_loss_cases(Cases& cases);
-void add_attention_cases(Cases& cases);
-void add_update_cases(Cases& cases);
-void add_row_cases(Cases& cases);
-void add_absent_id_cases(Cases& cases);
-void add_rows_ahead_cases(Cases& cases);
-void add_cached_row_cases(Cases& cases);
 
 }  // namespace tandem::testing

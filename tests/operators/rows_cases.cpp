@@ -307,7 +307,7 @@ void add_bags(Cases& cases) {
 
 }  // namespace
 
-void add_row_cases(Cases& cases) {
+void add_rows_cases(Cases& cases) {
   add_bags(cases);
   add_bag_updates(cases);
   add_unique(cases);

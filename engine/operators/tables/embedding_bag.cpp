@@ -6,7 +6,7 @@
 #include "engine/graph/builder.h"
 #include "engine/operators/elementwise.h"
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {
@@ -91,6 +91,7 @@ std::vector<TensorType> infer_gradient(const NodeView& view) {
 // gradient is 0; a mean, this sum divided by L, counts it.
 Operator embedding_bag() {
   return {.name = "EmbeddingBag",
+          .role = Role::embedding_bag,
           .inputs = {{"table"}, {"ids"}, {.name = "weights", .optional = true}},
           .outputs = {{"y"}},
           .attributes = {{"to", std::string()}},
@@ -105,6 +106,7 @@ Operator embedding_bag() {
 // weights instead, and this node is dead.
 Operator embedding_bag_grad() {
   return {.name = "EmbeddingBagGrad",
+          .role = Role::embedding_bag_gradient,
           .inputs = {{"dy"}, {"ids"}, {.name = "weights", .optional = true}},
           .outputs = {{"dtable"}},
           .attributes = {{"shape", Ints(), true}},

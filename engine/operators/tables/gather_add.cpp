@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,7 +1,7 @@
 // y[i] = table[unique[i]] for i below count: the looked-up rows of a table, packed, as they cross
 // to another device. Rows from count on are not written.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -5,7 +5,7 @@
 //   late[0], late[1], ... = the rows that have not been fetched, ascending
 //   place[u] = k where unique[u] = kept[k], or the length of `kept` + k where unique[u] = late[k]
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

@@ -1,7 +1,7 @@
 // y = the sum of squares of a row-sparse gradient: sum over rows of |sum of dy over the row's
 // positions|^2; its part of a global norm.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
 
 namespace tandem::operators {

@@ -1,7 +1,7 @@
 // An optimizer's step from a row-sparse gradient: g[row] = the sum of dy over the row's positions,
 // then the kind's formula on that row of master and states, in one pass. A split master is joined,
 // changed as float32 and split again.
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/update.h"
 
@@ -75,6 +75,13 @@ Cost cost(const NodeView& view) {
   return {flops, bytes};
 }
 
+// Master and states, a tail last, come first on both sides.
+std::vector<Alias> aliases(const Node& node) {
+  std::vector<Alias> list;
+  for (int k = 0; k <= static_cast<int>(RowsOperands(node).states); ++k) list.push_back({k, k});
+  return list;
+}
+
 }  // namespace
 
 // `lazy`: rows without ids stay as they are; else they take the step of a gradient of zeros.
@@ -84,12 +91,14 @@ Operator rows_update() {
   for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
   for (AttributeSpec& spec : all_update_attributes(true)) attributes.push_back(std::move(spec));
   return {.name = "RowsUpdate",
+          .role = Role::rows_update,
           .inputs = {{.name = "operands", .optional = true, .variadic = true}},
           .outputs = {{.name = "updated", .variadic = true}},
           .attributes = std::move(attributes),
           .infer = infer,
           .not_differentiable = not_differentiable_update,
           .cost = cost,
+          .node_aliases = aliases,
           .engine_only = true};
 }
 

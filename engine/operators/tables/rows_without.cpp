@@ -2,7 +2,7 @@
 // ascending: the rows of the next step that this one does not change, kept for step + 1. The
 // results overwrite what the step before kept.
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 
 namespace tandem::operators {
 namespace {

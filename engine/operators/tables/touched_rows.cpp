@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "engine/operators/network_checks.h"
-#include "engine/operators/operators.h"
+#include "engine/operators/operator.h"
 #include "engine/operators/tables/rows.h"
 
 namespace tandem::operators {

@@ -23,7 +23,7 @@ class BagMatch {
       : match_(match), graph_(match.graph()), readers_(readers) {}
 
   Found find(const Node& reduction) const {
-    if (reduction.op->name != "ReduceSum" && reduction.op->name != "ReduceMean") return {};
+    if (reduction.op->reducer != Reducer::sum && reduction.op->reducer != Reducer::mean) return {};
     const ValueId summed = reduction.inputs[0];
     Found found = weighed(summed);
     if (!found) return {};
@@ -130,7 +130,7 @@ Graph recognise_embedding_bag(const Graph& graph, PassContext& context) {
       inputs.push_back(g.expand(weights, ids_shape));
     }
     ValueId y = g.add_node("EmbeddingBag", std::move(inputs));
-    if (node.op->name == "ReduceMean" && ids_shape.back() > 1) {
+    if (node.op->reducer == Reducer::mean && ids_shape.back() > 1) {
       y = g.div(y, g.scalar(static_cast<double>(ids_shape.back()), dtype));
     }
     to.replace(node.outputs[0], g.reshape(y, graph.type(node.outputs[0]).shape));

@@ -48,7 +48,7 @@ ConvolutionShape shape_of(const KernelRequest& r, bool is_channels_last) {
   if (c.pass == ConvolutionPass::forward) {
     c.has_bias = r.is_present(2);
     c.has_residual = r.is_present(3);
-    if (r.node->op->name == "ConvFused") c.activation = activation_of(attributes);
+    if (r.node->op->role == Role::fused_convolution) c.activation = activation_of(attributes);
   }
   c.is_channels_last = is_channels_last;
   return c;

@@ -27,11 +27,7 @@ class HostFused {
     request.outputs = outputs_;
     const DeviceFacts facts;
     request.facts = &facts;
-    static const KernelList kernels = [] {
-      KernelList list;
-      add_basic_reference_kernels(list);
-      return list;
-    }();
+    static const KernelList kernels = reference_kernels();
     const Kernel* kernel = choose_kernel(kernels, request);
     assert(kernel != nullptr);
     const auto prepared = kernel->prepare(request);

@@ -18,8 +18,8 @@ std::optional<double> known_number(const HostTensor* constant) {
 }
 
 bool is_reduction(const Node& node) {
-  const std::string& name = node.op->name;
-  return name == "ReduceSum" || name == "ReduceMean" || name == "ReduceMax";
+  const Reducer reducer = node.op->reducer;
+  return reducer == Reducer::sum || reducer == Reducer::mean || reducer == Reducer::maximum;
 }
 
 std::string type_text(DType dtype) { return "element type " + std::string(name_of(dtype)); }
@@ -107,8 +107,8 @@ class Reader {
     if (auto reason = check_space(type.shape)) return reason;
     FusedReduction reduction;
     reduction.source = node.inputs[0].index;
-    if (node.op->name == "ReduceMean") reduction.kind = FusedReduction::Kind::mean;
-    if (node.op->name == "ReduceMax") reduction.kind = FusedReduction::Kind::maximum;
+    if (node.op->reducer == Reducer::mean) reduction.kind = FusedReduction::Kind::mean;
+    if (node.op->reducer == Reducer::maximum) reduction.kind = FusedReduction::Kind::maximum;
     reduction.axes.assign(type.shape.size(), 0);
     for (std::int64_t axis : node.attributes.integers("axes")) reduction.axes[axis] = 1;
     body_.reduction = std::move(reduction);

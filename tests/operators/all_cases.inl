@@ -1,0 +1,24 @@
+// The list of all case tables. TANDEM_CASES(name): `void add_name_cases(Cases&)` of
+// tests/operators/name_cases.cpp.
+
+TANDEM_CASES(elementwise)
+TANDEM_CASES(move)
+TANDEM_CASES(index)
+TANDEM_CASES(reduction)
+TANDEM_CASES(product)
+TANDEM_CASES(fused)
+
+TANDEM_CASES(convolution)
+TANDEM_CASES(pooling)
+TANDEM_CASES(normalization)
+TANDEM_CASES(softmax)
+TANDEM_CASES(loss)
+TANDEM_CASES(attention)
+
+TANDEM_CASES(update)
+TANDEM_CASES(rows)
+TANDEM_CASES(absent_id)
+TANDEM_CASES(rows_ahead)
+TANDEM_CASES(cached_row)
+
+#undef TANDEM_CASES
