@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/placing.h"
+#include "api/model/placing.h"
 #include "engine/lower/lowered.h"
 #include "engine/plan/simulate.h"
 

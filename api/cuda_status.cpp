@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 
 namespace tandem::api {
 namespace {

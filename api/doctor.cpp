@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/cuda_status.h"
-#include "api/engine.h"
-#include "api/machine_rates.h"
+#include "api/model/engine.h"
 #include "api/run_files.h"
+#include "api/timing/machine_rates.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

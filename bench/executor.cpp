@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "api/run_files.h"
 #include "engine/graph/builder.h"
 #include "engine/training/trainer.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "api/engine.h"
 #include "api/id_source.h"
+#include "api/model/engine.h"
 #include "api/row_counts.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/builder.h"

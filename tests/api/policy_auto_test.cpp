@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "api/auto_case.h"
-#include "api/planned_step.h"
+#include "api/policy/auto_case.h"
+#include "api/policy/planned_step.h"
 #include "engine/runtime/program.h"
 #include "engine/training/config/config_value.h"
 #include "tandem/tandem.h"

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "api/planned_step.h"
+#include "api/policy/planned_step.h"
 #include "kernels/emulated/emulated_device.h"
 #include "tests/training/formats/temporary_folder.h"
 

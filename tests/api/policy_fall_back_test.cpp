@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "api/planned_step.h"
+#include "api/policy/planned_step.h"
 #include "engine/runtime/program.h"
 #include "kernels/emulated/emulated_device.h"
 #include "tests/training/formats/temporary_folder.h"

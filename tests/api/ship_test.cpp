@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "api/row_counts.h"
 #include "api/table_rows.h"
 #include "engine/formats/files.h"

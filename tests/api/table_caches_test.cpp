@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "api/engine.h"
 #include "api/hot_rows.h"
+#include "api/model/engine.h"
 #include "engine/graph/builder.h"
 #include "tests/api/look_up_graph.h"
 

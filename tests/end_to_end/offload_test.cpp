@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "include/tandem/error.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/harness/program.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/training/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/formats/npy.h"
 #include "engine/training/training_graph.h"
 #include "tests/harness/allocation_count.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/training/trainer.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"
