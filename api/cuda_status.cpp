@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "api/model/engine.h"
+#include "placement/quantities.h"
 
 namespace tandem::api {
 namespace {
@@ -24,13 +25,13 @@ std::string line(const std::string& name, const std::string& text) {
 }
 
 std::string card_text(const CudaCard& card) {
-  const auto text = [](std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
   std::string of = card.name.empty() ? "a card" : card.name;
   if (card.memory_bytes > 0) {
-    of += fmt::format(", compute capability {}, {}", capability(card), text(card.memory_bytes));
+    of +=
+        fmt::format(", compute capability {}, {}", capability(card), bytes_text(card.memory_bytes));
   }
   if (!card.problem.empty()) return of + "; cannot be used: " + card.problem;
-  return of + ", " + text(card.free_bytes) + " free";
+  return of + ", " + bytes_text(card.free_bytes) + " free";
 }
 
 std::string library_text(const CudaLibraryReport& library) {

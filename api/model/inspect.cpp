@@ -5,13 +5,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/json.h"
 #include "api/model/engine.h"
 #include "api/model/sample_loss.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/lower/placed_graph.h"
+#include "engine/training/pass_programs.h"
+#include "importer/import_graph.h"
+#include "placement/report/json.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/json.h"
 #include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "placement/edit.h"
 #include "placement/policy.h"
+#include "placement/report/json.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

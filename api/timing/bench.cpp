@@ -9,7 +9,7 @@
 
 #include "api/model/engine.h"
 #include "api/output_file.h"
-#include "api/policy/planned_step.h"
+#include "api/policy/policy_case.h"
 #include "api/timing/machine_rates.h"
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"
@@ -17,6 +17,8 @@
 #include "engine/operators/update_kind.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
+#include "placement/quantities.h"
+#include "placement/report/placement_report.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -74,10 +76,10 @@ Plan highest_memory(const TracedSteps& traced) {
 }
 
 /// What the cost model takes the devices of a run for.
-std::vector<DeviceProfile> profiles_of(const Placing& placing) {
+std::vector<DeviceProfile> profiles_of(const PlacedModel& placed) {
   std::vector<DeviceProfile> profiles;
-  for (std::size_t d = 0; d < placing.devices().size(); ++d) {
-    profiles.push_back(profile_of(*placing.devices()[d], placing.resolved().devices[d]));
+  for (std::size_t d = 0; d < placed.devices().size(); ++d) {
+    profiles.push_back(profile_of(*placed.devices()[d], placed.resolved().devices[d]));
   }
   return profiles;
 }
@@ -94,13 +96,15 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   PlacingArguments placing{options.place, options.devices};
   placing.check_order = options.check_order;
-  Engine engine(run_threads(config, placing));
-  OpenModel model(engine, config, placing);
-  model.use_data();
-  DataSets data = model.data();
+  RunPolicy policy = read_run_policy(config, placing);
+  Engine engine(policy.threads);
+  const auto model = std::make_shared<Model>(engine, config);
+  ModelData model_data(model);
+  PlacedModel placed(model, std::move(policy), placing, &model_data);
+  DataSets data = model_data.sets();
   data.eval = nullptr;
   const std::int64_t batch = config.batch_size;
-  Training training(config, run_parts(engine, model, config), std::move(data), {});
+  Training training(config, placed.run_parts(), std::move(data), {});
 
   training.run_steps(warm_up_steps, [](double) {});
   std::vector<double> seconds;
@@ -117,7 +121,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   for (const BoundProgram* bound : training.step_programs()) passes.push_back(bound->program.get());
   const TracedSteps traced(passes, profiled_steps);
   Profile times;
-  const std::vector<Device*>& devices = model.placing().devices();
+  const std::vector<Device*>& devices = placed.devices();
   const bool mixed = devices.size() > 1;
   MixedProfile measured;
   TableCounter tables;
@@ -127,7 +131,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
         profiled_steps, [](double) {}, StepPace::one_by_one);
     for (Device* device : devices) device->synchronize();
     // Counting in between would hold devices up: other steps tell of the ids.
-    measured = profile_mixed(traced, *engine.monitor, profiles_of(model.placing()));
+    measured = profile_mixed(traced, *engine.monitor, profiles_of(placed));
     times.node_seconds = std::move(measured.node_seconds);
     times.events = std::move(measured.events);
     engine.monitor->start_trace(0);
@@ -186,9 +190,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
       "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
       "{}memory     peak resident {}\n{}",
       median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
-      static_cast<double>(batch) / median, mixed_text(measured, devices),
-      bytes_text(static_cast<double>(resident)),
-      memory_text(highest_memory(traced), model.placing().resolved()));
+      static_cast<double>(batch) / median, mixed_text(measured, devices), bytes_text(resident),
+      memory_text(highest_memory(traced), placed.resolved()));
   if (reference > 0)
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
   if (!has_times) {

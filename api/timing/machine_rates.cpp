@@ -2,6 +2,9 @@
 
 #include <chrono>
 
+#include "engine/graph/builder.h"
+#include "engine/runtime/program.h"
+
 namespace tandem::api {
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <map>
 
-#include "api/policy/device_profile.h"
+#include "api/timing/measure_kernels.h"
 #include "engine/graph/error.h"
 #include "engine/plan/plan_parts.h"
 #include "engine/runtime/layout_copy.h"

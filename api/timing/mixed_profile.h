@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "api/crossings.h"
 #include "api/timing/mixed_runs.h"
 #include "kernels/emulated/order_checker.h"
+#include "placement/report/crossings.h"
 
 namespace tandem::api {
 

@@ -5,6 +5,7 @@
 
 #include "api/model/engine.h"
 #include "api/timing/mixed_profile.h"
+#include "placement/quantities.h"
 
 namespace tandem::api {
 namespace {
@@ -116,10 +117,10 @@ std::string mixed_text(const MixedProfile& profile, const std::vector<Device*>& 
   for (const Boundary& boundary : boundaries_of(profile, devices)) {
     text += fmt::format(
         "  {:<14}{:>7} {:>11} {:>9.3f} {:>9.3f} {:>9.3f}{:>11.3f} {:>9.3f} {:>9.3f}\n",
-        boundary.from + " > " + boundary.to, boundary.copies,
-        bytes_text(static_cast<double>(boundary.bytes)), boundary.measured.copying_ms,
-        boundary.measured.exposed_ms, boundary.measured.waiting_ms, boundary.predicted.copying_ms,
-        boundary.predicted.exposed_ms, boundary.predicted.waiting_ms);
+        boundary.from + " > " + boundary.to, boundary.copies, bytes_text(boundary.bytes),
+        boundary.measured.copying_ms, boundary.measured.exposed_ms, boundary.measured.waiting_ms,
+        boundary.predicted.copying_ms, boundary.predicted.exposed_ms,
+        boundary.predicted.waiting_ms);
   }
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include "api/timing/mixed_profile.h"
 #include "engine/operators/operator.h"
+#include "placement/report/placement_report.h"
 
 namespace tandem::api {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "api/crossings.h"
 #include "engine/operators/grouped_update.h"
+#include "placement/report/placement_report.h"
 
 namespace tandem::api {
 namespace {

@@ -21,7 +21,7 @@ void OperatorLog::reserve(const std::vector<Program*>& passes) {
 }
 
 void OperatorLog::synchronize() const {
-  for (Device* device : placing_.devices()) device->synchronize();
+  for (Device* device : placed_.devices()) device->synchronize();
 }
 
 void OperatorLog::before(Program& program) {

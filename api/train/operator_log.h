@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "api/model/engine.h"
+#include "api/model/model.h"
 #include "api/table_log.h"
 
 namespace tandem::api {
@@ -13,8 +13,8 @@ namespace tandem::api {
 /// Times the steps that it watches; others run as without it.
 class OperatorLog final : public PassWatch {
  public:
-  /// Both must outlive it. Devices are open when the first step is watched.
-  OperatorLog(const Engine& engine, const Placing& placing) : engine_(engine), placing_(placing) {}
+  /// Both must outlive it.
+  OperatorLog(const Engine& engine, const PlacedModel& placed) : engine_(engine), placed_(placed) {}
   OperatorLog(const OperatorLog&) = delete;
   OperatorLog& operator=(const OperatorLog&) = delete;
 
@@ -25,11 +25,11 @@ class OperatorLog final : public PassWatch {
   std::string report(std::uint64_t step) override;
 
  private:
-  bool mixed() const { return placing_.devices().size() > 1; }
+  bool mixed() const { return placed_.devices().size() > 1; }
   void synchronize() const;
 
   const Engine& engine_;
-  const Placing& placing_;
+  const PlacedModel& placed_;
   std::size_t capacity_ = 0;
   std::vector<Program*> passes_;                           // of the step so far
   std::map<const Program*, std::vector<double>> seconds_;  // per node, where the cpu does it all

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "api/model/engine.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/data/data_source.h"
 #include "engine/training/fingerprint.h"
+#include "importer/onnx_file.h"
 
 namespace tandem::api {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <optional>
 
-#include "api/model/engine.h"
+#include "api/model/model.h"
 #include "api/train/array.h"
 #include "api/train/moved_from.h"
 #include "api/train/session_keys.h"
@@ -70,8 +70,9 @@ void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::ui
 
 struct Session::Impl {
   RunConfig config;
+  RunPolicy policy;
   Engine engine;
-  OpenModel model;
+  PlacedModel model;
   RunParts parts;
   RunLength length;
   Schedule schedule;
@@ -89,9 +90,10 @@ struct Session::Impl {
 
   explicit Impl(RunConfig c)
       : config(std::move(c)),
-        engine(run_threads(config, {})),
-        model(engine, config),
-        parts(run_parts(engine, model, config)),
+        policy(read_run_policy(config, {})),
+        engine(policy.threads),
+        model(std::make_shared<Model>(engine, config), std::move(policy), {}),
+        parts(model.run_parts()),
         length(length_of(config)),
         schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
         written(initial_values(config.parameters, config.seed, forward())) {}
@@ -319,8 +321,9 @@ void Session::set_parameter(const std::string& name, const Array& value) {
     d.message = found ? "this parameter has another type" : "there is no such parameter";
     if (found) d.expected = to_string(state->start.type());
     d.got = to_string(type);
-    const auto alias = my.model.aliases().find(name);
-    if (alias != my.model.aliases().end()) d.fix = "it is tied: set \"" + alias->second + "\"";
+    const auto& aliases = my.model.model().pass().aliases;
+    if (const auto alias = aliases.find(name); alias != aliases.end())
+      d.fix = "it is tied: set \"" + alias->second + "\"";
     throw Error(ErrorKind::usage, std::move(d));
   }
   my.written[name] = to_tensor(value, name);
@@ -334,8 +337,8 @@ void Session::save(const std::string& path) const {
   for (const State& state : my.forward().states) {
     if (!my.states.has(state.name)) content.model.push_back({state.name, my.read(state)});
   }
-  content.aliases = my.model.aliases();
-  export_weights(my.engine, my.model.file(), my.config, content, path);
+  content.aliases = my.model.model().pass().aliases;
+  export_weights(my.engine, my.model.model().file(), my.config, content, path);
 }
 
 }  // namespace tandem::api

@@ -3,8 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "api/crossings.h"
-#include "api/model/engine.h"
+#include "api/model/model.h"
 #include "api/path_value.h"
 #include "api/run_files.h"
 #include "api/train/moved_from.h"
@@ -16,17 +15,22 @@
 #include "engine/training/checkpoint.h"
 #include "engine/training/run_directory.h"
 #include "engine/training/trainer.h"
+#include "placement/report/placement_report.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
 struct Trainer::Impl {
   RunConfig config;
   TrainOptions options;
+  std::string resume_from;  // a run directory, or ""
+  PlacingArguments placing;
+  RunPolicy policy;
   Engine engine;
-  OpenModel model;
+  std::shared_ptr<Model> model;
+  ModelData data;
+  PlacedModel placed;
   std::unique_ptr<OperatorLog> operator_log;  // where it is asked for
   std::unique_ptr<Training> training;
-  std::string resume_from;
   std::vector<SavedVocabulary> vocabularies;
   bool is_prepared = false;  // the constructor has ended
   bool has_run = false;
@@ -34,13 +38,26 @@ struct Trainer::Impl {
   bool stops() const { return options.stop.stop_requested(); }
   /// Throws where the constructor is to stop; a run saves first.
   void check_stop() const;
+  ModelOptions model_options();
 
-  Impl(RunConfig c, TrainOptions o)
+  Impl(RunConfig c, TrainOptions o, std::string resumed)
       : config(std::move(c)),
         options(std::move(o)),
-        engine(run_threads(config, {options.place, options.devices})),
-        model(engine, config, {options.place, options.devices}) {}
+        resume_from(std::move(resumed)),
+        placing{options.place, options.devices},
+        policy(read_run_policy(config, placing)),
+        engine(policy.threads),
+        model(std::make_shared<Model>(engine, config, model_options())),
+        data(model),
+        placed(model, std::move(policy), placing, &data) {}
 };
+
+ModelOptions Trainer::Impl::model_options() {
+  check_stop();
+  return {.run_dir = resume_from, .on_message = options.on_message, .stop_requested = [this] {
+            return stops();
+          }};
+}
 
 void Trainer::Impl::check_stop() const {
   if (is_prepared || !stops()) return;
@@ -79,33 +96,30 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   }
   RunConfig config = read_run_config(config_path, overrides);
   require_data(config);
-  impl_ = std::make_unique<Impl>(std::move(config), std::move(options));
-  Impl& my = *impl_;
-  if (my.options.resume) {
-    my.resume_from = find_run(my.config);
-    if (my.resume_from.empty()) {
+  std::string resume_from;
+  if (options.resume) {
+    resume_from = find_run(config);
+    if (resume_from.empty()) {
       Diagnostic d;
-      d.file = my.config.file;
+      d.file = config.file;
       d.message = "there is no unfinished run to resume";
       d.fix = "leave --resume away, or name the run with --run-dir";
       throw Error(ErrorKind::usage, std::move(d));
     }
   }
-  my.model.use_run(my.resume_from);
-  my.check_stop();
-  const auto stops = [&my] { return my.stops(); };
-  my.model.use_data(my.options.on_message, stops);
-  DataSets data = my.model.data();
+  impl_ = std::make_unique<Impl>(std::move(config), std::move(options), std::move(resume_from));
+  Impl& my = *impl_;
+  DataSets data = my.data.sets();
   my.check_stop();
   my.vocabularies = data.vocabularies;
   if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
   TrainingHooks hooks;
   if (my.options.log_operators) {
-    my.operator_log = std::make_unique<OperatorLog>(my.engine, my.model.placing());
+    my.operator_log = std::make_unique<OperatorLog>(my.engine, my.placed);
     hooks.watch = my.operator_log.get();
   }
   hooks.on_message = my.options.on_message;
-  hooks.stop_requested = stops;
+  hooks.stop_requested = [&my] { return my.stops(); };
   if (my.options.on_progress) {
     hooks.on_progress = [report = my.options.on_progress](const TrainingProgress& p) {
       Progress progress;
@@ -120,9 +134,9 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       report(progress);
     };
   }
-  RunParts parts = run_parts(my.engine, my.model, my.config);
+  RunParts parts = my.placed.run_parts();
   if (!my.options.dry_run || !my.resume_from.empty())
-    parts.fingerprint = run_fingerprint(my.config, my.model.file(), data);
+    parts.fingerprint = run_fingerprint(my.config, my.model->file(), data);
   parts.accept_changes = my.options.accept_changes;
   parts.forward = [&my, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
     my.check_stop();  // before each program that is built
@@ -157,12 +171,11 @@ TrainResult Trainer::run() {
     return result;
   }
   my.has_run = true;
-  const Placing& placing = my.model.placing();
   const Lowered& lowered = my.training->main_program().program->lowered();
   std::vector<std::pair<std::string, std::string>> files{
       {"train.resolved.toml", to_toml(my.config)},
-      {"policy.toml", placing.text()},
-      {"placement.json", placement_json(lowered, placing)}};
+      {"policy.toml", my.placed.policy().text},
+      {"placement.json", placement_json(lowered, my.placed.policy(), my.placed.resolved())}};
   for (const SavedVocabulary& v : my.vocabularies)
     files.emplace_back(v.file_name, read_file(v.path));
   const TrainingResult done = my.training->run(my.resume_from, files);
@@ -185,6 +198,7 @@ std::string Trainer::summary() const {
   const Impl& my = held(impl_, handle);
   const Program& program = *my.training->main_program().program;
   const Graph& graph = program.lowered().graph;
+  const ResolvedPolicy& resolved = my.placed.resolved();
   std::size_t parameters = 0, elements = 0;
   for (const State& state : graph.states) {
     const bool is_copy = !state.mirror_of.empty() || !state.cache_of.empty();
@@ -203,16 +217,15 @@ std::string Trainer::summary() const {
       "plan       {} instructions, {} threads\n{}"
       "training   {}{} steps per epoch, batch {}",
       my.config.model.file, elements, parameters,
-      placement_line(program.lowered(), program.plan(), my.model.placing(),
+      placement_line(program.lowered(), program.plan(), my.placed.policy().policy, resolved,
                      my.config.batch_size / my.config.pass_size()),
-      instructions, my.engine.cpu->facts().threads,
-      memory_text(program.plan(), my.model.placing().resolved()), steps,
+      instructions, my.engine.cpu->facts().threads, memory_text(program.plan(), resolved), steps,
       my.training->steps_per_epoch(), my.config.batch_size);
-  for (const std::string& line : table_lines(my.model.placing().resolved())) text += "\n" + line;
-  for (const Diagnostic& d : my.model.placing().resolved().warnings) {
+  for (const std::string& line : table_lines(resolved)) text += "\n" + line;
+  for (const Diagnostic& d : resolved.warnings) {
     text += "\nwarning    " + to_string(d);
   }
-  for (const Diagnostic& d : my.model.placing().resolved().notes) {
+  for (const Diagnostic& d : resolved.notes) {
     text += "\nnote       " + to_string(d);
   }
   for (const std::string& note : program.lowered().notes) text += "\nnote       " + note;

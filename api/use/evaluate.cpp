@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/json.h"
 #include "api/use/trained_data.h"
 #include "engine/training/divergence_cause.h"
 #include "engine/training/evaluation.h"
+#include "placement/report/json.h"
 
 namespace tandem::api {
 namespace {

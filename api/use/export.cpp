@@ -16,6 +16,7 @@
 #include "engine/formats/npy.h"
 #include "engine/formats/safetensors.h"
 #include "importer/export_graph.h"
+#include "placement/quantities.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

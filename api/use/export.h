@@ -6,6 +6,8 @@
 
 #include "api/model/engine.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/config/run_config.h"
+#include "importer/onnx_file.h"
 
 namespace tandem::api {
 

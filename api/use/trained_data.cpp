@@ -215,7 +215,7 @@ const DataConfig& data_of(const RunConfig& config) {
 
 void check_functions(TrainedModel& trained) {
   const TrainedRun& run = trained.run();
-  const auto functions = run.exported() ? exported_functions(trained.model().file().metadata())
+  const auto functions = run.exported() ? exported_functions(trained.file().metadata())
                                         : run.content.position.functions;
   refuse_other_functions(functions, trained.config(), run.exported() ? "exported model" : "run",
                          "take the model that was trained with it");
@@ -268,7 +268,7 @@ class ReadingProgress {
 std::shared_ptr<const DataSource> checked(TrainedModel& trained,
                                           std::shared_ptr<const DataSource> source) {
   const RunConfig& config = trained.config();
-  const Graph& graph = trained.model().forward(config.pass_size(), true);
+  const Graph& graph = trained.placed().forward(config.pass_size(), true);
   source = zero_out_of_range(config, graph, std::move(source));
   check_integer_fields(config, graph, *source);
   return source;

@@ -155,19 +155,24 @@ void check_stop(const TrainedOptions& options) {
 
 TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& values)
     : run_(std::move(run)),
-      engine_(run_threads(run_.config, run_.placing)),
-      model_(engine_, run_.config, run_.placing) {
+      policy_(read_run_policy(run_.config, run_.placing)),
+      engine_(policy_.threads),
+      model_(open_model()),
+      placed_(model_, std::move(policy_), run_.placing, nullptr, values),
+      parts_(placed_.run_parts()) {}
+
+std::shared_ptr<Model> TrainedModel::open_model() {
+  OnnxFile file = OnnxFile::open(run_.config.model.file);
   if (!run_.exported()) {
-    for (std::string& line : compare_model(run_.used(), run_.config, model_.file()))
+    for (std::string& line : compare_model(run_.used(), run_.config, file))
       run_.warnings.push_back(std::move(line));
   }
-  model_.use_rows([this](const ShapeRule& rule) {
+  const VocabularyRows rows = [this](const ShapeRule& rule) {
     const std::vector<ShapeRule>& rules = run_.config.parameters.shape;
     const auto same = std::find(rules.rbegin(), rules.rend(), rule);
     return trained_vocabulary_rows(run_.config, run_.content.model, *same);
-  });
-  model_.keep_values(values);
-  parts_ = run_parts(engine_, model_, run_.config);
+  };
+  return std::make_shared<Model>(engine_, run_.config, std::move(file), ModelOptions{.rows = rows});
 }
 
 void TrainedModel::load() {

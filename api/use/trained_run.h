@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "api/model/engine.h"
+#include "api/model/model.h"
 #include "api/train/run_fingerprint.h"
 #include "engine/training/checkpoint.h"
 #include "tandem/tandem.h"
@@ -52,15 +52,16 @@ class TrainedModel {
 
   const RunConfig& config() const { return run_.config; }
   const TrainedRun& run() const { return run_; }
-  OpenModel& model() { return model_; }
   const RunParts& parts() const { return parts_; }
   StateStore& states() { return states_; }
   const std::shared_ptr<Arenas>& arenas() const { return arenas_; }
   const Engine& engine() const { return engine_; }
+  const OnnxFile& file() const { return model_->file(); }
+  PlacedModel& placed() { return placed_; }
   /// In inference form, for whole passes.
-  const Graph& forward() { return model_.forward(run_.config.pass_size(), false); }
+  const Graph& forward() { return placed_.forward(run_.config.pass_size(), false); }
   /// In training form: what data fields are checked against.
-  const Graph& imported() { return model_.imported(run_.config.pass_size(), true).graph; }
+  const Graph& imported() { return model_->pass().graph; }
   /// Gives the states of the programs their trained values, and the checkpoint back.
   void load();
   /// Parameters and running statistics with NaN, or with an infinity that training has made, each
@@ -68,9 +69,13 @@ class TrainedModel {
   std::vector<Diagnostic> not_finite() const;
 
  private:
+  std::shared_ptr<Model> open_model();
+
   TrainedRun run_;
+  RunPolicy policy_;
   Engine engine_;
-  OpenModel model_;
+  std::shared_ptr<Model> model_;
+  PlacedModel placed_;
   RunParts parts_;
   StateStore states_;
   std::set<std::string> infinite_;  // states that may hold infinities, such as masks

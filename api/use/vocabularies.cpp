@@ -102,8 +102,7 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
 
 std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
   const TrainedRun& run = trained.run();
-  const auto known =
-      run.exported() ? trained.model().file().metadata() : run.content.position.vocabularies;
+  const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
   std::vector<Vocabulary> vocabularies;
   for (const VocabularyPlan& wanted : plan.vocabularies) {
     const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;

@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "api/crossings.h"
 #include "engine/graph/builder.h"
+#include "placement/report/crossings.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"
 
@@ -37,7 +37,7 @@ class RangesRunTest : public ::testing::Test {
     std::vector<HostTensor> states;
     std::uint64_t copied = 0;  // bytes to and from accelerators
     int parts = 0;             // of the node that has most
-    std::vector<api::Crossing> crossings;
+    std::vector<Crossing> crossings;
   };
 
   Outcome run(const Graph& graph, const Home& home, std::size_t range_bytes) {
@@ -58,7 +58,7 @@ class RangesRunTest : public ::testing::Test {
       for (const Instruction& instruction : queue.instructions)
         outcome.parts = std::max(outcome.parts, instruction.parts);
     }
-    outcome.crossings = api::crossings_of(own.program->lowered(), own.program->plan());
+    outcome.crossings = crossings_of(own.program->lowered(), own.program->plan());
     for (const State& state : graph.states) outcome.states.push_back(own.states.read(state.name));
     EXPECT_EQ(machine.monitor->order_errors(), std::vector<std::string>{});
     return outcome;
@@ -90,9 +90,9 @@ TEST_F(RangesRunTest, SameBitsAndBytesAsWhole) {
 TEST_F(RangesRunTest, ACopyInRangesIsOneCrossing) {
   const Graph graph = mlp_training(operators, 8, {70, 300, 3}, Update::momentum);
   const Home home{"weights on the device", 1, 1, 0};
-  const auto sorted = [](const std::vector<api::Crossing>& crossings) {
+  const auto sorted = [](const std::vector<Crossing>& crossings) {
     std::vector<std::string> lines;
-    for (const api::Crossing& c : crossings)
+    for (const Crossing& c : crossings)
       lines.push_back(std::to_string(c.from) + " > " + std::to_string(c.to) + " " +
                       std::to_string(c.bytes));
     std::sort(lines.begin(), lines.end());
