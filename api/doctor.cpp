@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cuda_status.h"
+#include "api/model/cuda_status.h"
 #include "api/model/engine.h"
 #include "api/run_files.h"
 #include "api/timing/machine_rates.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "api/cuda_status.h"
+#include "api/model/cuda_status.h"
 #include "engine/graph/error.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/known_cards.h"
+#include "api/model/known_cards.h"
 #include "engine/runtime/device.h"
 #include "engine/training/config/run_config.h"
 #include "kernels/emulated/order_checker.h"

@@ -92,7 +92,7 @@ struct Session::Impl {
       : config(std::move(c)),
         policy(read_run_policy(config, {})),
         engine(policy.threads),
-        model(std::make_shared<Model>(engine, config), std::move(policy), {}),
+        model(std::make_shared<Model>(engine, config), policy, {}),
         parts(model.run_parts()),
         length(length_of(config)),
         schedule(config.optimizer.schedule, config.optimizer.base.lr, length),

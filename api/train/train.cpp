@@ -49,7 +49,7 @@ struct Trainer::Impl {
         engine(policy.threads),
         model(std::make_shared<Model>(engine, config, model_options())),
         data(model),
-        placed(model, std::move(policy), placing, &data) {}
+        placed(model, policy, placing, &data) {}
 };
 
 ModelOptions Trainer::Impl::model_options() {

@@ -158,7 +158,7 @@ TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& value
       policy_(read_run_policy(run_.config, run_.placing)),
       engine_(policy_.threads),
       model_(open_model()),
-      placed_(model_, std::move(policy_), run_.placing, nullptr, values),
+      placed_(model_, policy_, run_.placing, nullptr, values),
       parts_(placed_.run_parts()) {}
 
 std::shared_ptr<Model> TrainedModel::open_model() {

@@ -1,4 +1,4 @@
-#include "api/cuda_status.h"
+#include "api/model/cuda_status.h"
 
 #include <algorithm>
 
