@@ -6,12 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/json.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/table_file.h"
 #include "engine/training/divergence_cause.h"
+#include "placement/report/json.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

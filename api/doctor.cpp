@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/cuda_status.h"
-#include "api/engine.h"
-#include "api/machine_rates.h"
+#include "api/model/cuda_status.h"
+#include "api/model/engine.h"
 #include "api/run_files.h"
+#include "api/timing/machine_rates.h"
+#include "placement/quantities.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -53,8 +54,8 @@ Report doctor() {
   report.text = fmt::format(
       "tandem {}\ncpu       {}, {} threads,{}, {}\n"
       "measured  float32 products {:.0f} GF/s; in-place updates {:.1f} GB/s\n",
-      version(), cpu_name(), facts.threads, features,
-      bytes_text(static_cast<double>(engine.cpu->memory_bytes())), gflops, bandwidth);
+      version(), cpu_name(), facts.threads, features, bytes_text(engine.cpu->memory_bytes()),
+      gflops, bandwidth);
   report.text += cuda_text(cuda);
   for (const std::string& warning : warnings) report.text += "warning   " + warning + "\n";
   return report;

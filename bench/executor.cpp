@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/engine.h"
+#include "api/model/model.h"
 #include "api/run_files.h"
 #include "engine/graph/builder.h"
 #include "engine/training/trainer.h"
@@ -114,9 +114,9 @@ class Network {
  public:
   Network(const std::string& path, bool row_major_only)
       : config_(read_run_config(path)), engine_(config_.threads), model_(engine_, config_) {
-    RunParts parts = api::run_parts(engine_, model_, config_);
+    RunParts parts = model_.run_parts();
     if (row_major_only) parts.options.lower.disabled_passes = {"channels_last"};
-    DataSets data = open_data(*config_.data, api::open_options(config_, model_));
+    DataSets data = open_data(*config_.data, model_.model().open_options());
     data.eval = nullptr;
     training_ =
         std::make_unique<Training>(config_, std::move(parts), std::move(data), TrainingHooks{});
@@ -153,7 +153,7 @@ class Network {
  private:
   RunConfig config_;
   api::Engine engine_;
-  api::OpenModel model_;
+  api::PlacedModel model_;
   std::unique_ptr<Training> training_;
 };
 

@@ -1,18 +1,56 @@
 #include "placement/derive.h"
 
 #include <algorithm>
-#include <map>
 
 #include "engine/operators/operator.h"
 #include "engine/operators/scalar_functions.h"
+#include "engine/passes/tables/cached_tables.h"
 
 namespace tandem {
+
+ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
+  ForwardPlacement result;
+  for (const OperatorAttributes& op : resolved.operators) {
+    PlacedNode node{op.run.value, op.run.reason.text, op.acts.value, op.lookahead.value};
+    if (op.added && op.run.reason.layer == Layer::builtin) {
+      if (op.acts.reason.rule < 0) continue;
+      node.device = -1;
+    }
+    result.nodes.emplace(op.path, std::move(node));
+  }
+  for (const ParameterAttributes& p : resolved.parameters) {
+    std::string reason = p.param.reason.text;
+    if (!p.state.reason.follows) reason = "param " + reason + ", state " + p.state.reason.text;
+    PlacedState state{p.state.value, p.param.value, std::move(reason), p.lookahead.value,
+                      p.ship.value};
+    if (p.fetches_ahead()) state.rows_ahead = 1;  // more than one step is not looked ahead yet
+    result.parameters.emplace(p.name, std::move(state));
+    if (!p.cached.rows) continue;
+    const int device = p.cached.device;
+    reason = "cache " + p.cache.reason.text;
+    for (const std::string& reader : p.readers) {
+      const OperatorAttributes& look_up = *resolved.find_node(reader);
+      result.nodes.emplace(cached_name(reader),
+                           PlacedNode{device, reason, look_up.acts.value, look_up.lookahead.value});
+    }
+    result.parameters.emplace(cached_name(p.name), PlacedState{device, device, reason});
+  }
+  return result;
+}
+
 namespace {
+
+template <class T>
+const T* find(const std::map<std::string, T>& decided, const std::string& key) {
+  const auto found = decided.find(key);
+  return found == decided.end() ? nullptr : &found->second;
+}
 
 class Derivation {
  public:
-  Derivation(const Graph& graph, const ForwardPlacement& forward)
-      : graph_(graph), forward_(forward), readers_(readers_of(graph)) {
+  Derivation(const Graph& graph, const ResolvedPolicy& resolved)
+      : graph_(graph), forward_(forward_placement(resolved)), readers_(readers_of(graph)) {
+    for (const ResolvedDevice& device : resolved.devices) placement_.devices.push_back(device.name);
     for (std::size_t s = 0; s < graph.states.size(); ++s) {
       const State& state = graph.states[s];
       if (state.kind == StateKind::parameter && state.derived.is<CachedRows>())
@@ -23,7 +61,6 @@ class Derivation {
   }
 
   Placement run() {
-    placement_.devices = forward_.devices;
     placement_.nodes.resize(graph_.nodes.size());
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
@@ -38,10 +75,11 @@ class Derivation {
   const PlacedNode& placed(NodeId id) const { return placement_.nodes[id.index]; }
 
   PlacedNode of_derived(const Node& node) const {
-    const PlacedNode* open = forward_.node(node.path);  // said to be there, perhaps not where
+    const PlacedNode* open =
+        find(forward_.nodes, node.path);  // said to be there, perhaps not where
     if (open && open->device >= 0) return *open;
     for (const std::string& origin : node.origins) {
-      const PlacedNode* own = forward_.node(origin);
+      const PlacedNode* own = find(forward_.nodes, origin);
       if (own && own->device >= 0) return *own;
       if (own && !open) open = own;
     }
@@ -117,7 +155,7 @@ class Derivation {
 
   PlacedState of_parameter(const State& state) const {
     // The same in every program, also where this one does not update it.
-    if (const PlacedState* own = forward_.parameter(state.name)) return *own;
+    if (const PlacedState* own = find(forward_.parameters, state.name)) return *own;
     for (NodeId reader : readers_[state.initial.index]) {
       const Node& node = graph_.node(reader);
       if (node.phase == Phase::update) continue;
@@ -136,7 +174,7 @@ class Derivation {
   }
 
   const Graph& graph_;
-  const ForwardPlacement& forward_;
+  const ForwardPlacement forward_;
   std::vector<std::vector<NodeId>> readers_;
   std::multimap<std::int32_t, std::size_t> written_;  // node -> the states that it writes
   std::map<std::string, std::size_t> caches_;         // path of a cache's update -> its state
@@ -145,8 +183,8 @@ class Derivation {
 
 }  // namespace
 
-Placement derive_placement(const Graph& graph, const ForwardPlacement& forward) {
-  return Derivation(graph, forward).run();
+Placement derive_placement(const Graph& graph, const ResolvedPolicy& resolved) {
+  return Derivation(graph, resolved).run();
 }
 
 }  // namespace tandem

@@ -1,29 +1,30 @@
-// From the devices of forward operators and parameters to those of a whole training graph: what is
-// derived follows from its origin and its phase.
+// From what is decided of forward operators and parameters to the placement of a whole training
+// graph: what is derived follows from its origin and its phase.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "engine/graph/graph.h"
 #include "engine/lower/placement.h"
+#include "placement/resolve.h"
 
 namespace tandem {
 
-/// What is decided of the forward graph; null where nothing is.
+/// What is decided of the forward graph; nothing of parts that are not there.
 struct ForwardPlacement {
-  std::vector<std::string> devices;  // names; index 0 is "cpu"
-  /// Device -1: where what it reads is made.
-  std::function<const PlacedNode*(const std::string& path)> node;
-  std::function<const PlacedState*(const std::string& parameter)> parameter;
+  std::map<std::string, PlacedNode> nodes;        // by path; device -1: where its input is made
+  std::map<std::string, PlacedState> parameters;  // by name
 };
+
+/// An added part ("loss.ce") that no rule placed is left open, so that it follows what it reads.
+ForwardPlacement forward_placement(const ResolvedPolicy& resolved);
 
 /// A forward node runs where its path says, else where what it reads is made. A backward node runs
 /// where its origin does. A parameter's update runs at its `state` with the moments; a gradient is
 /// summed where it is computed. Other nodes of the update (norms, scales) run where all that they
 /// read is made, else on the cpu. A table's cache groups its ids where it is. Statistics live with
-/// the node that writes them.
-Placement derive_placement(const Graph& graph, const ForwardPlacement& forward);
+/// the node that writes them. Devices keep the indices of `resolved`.
+Placement derive_placement(const Graph& graph, const ResolvedPolicy& resolved);
 
 }  // namespace tandem

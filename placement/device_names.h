@@ -18,6 +18,8 @@ struct ResolvedDevice {
   std::string use;        // "cpu", "cuda:0", "emulated:0"
   DeviceBinding binding;  // limits and link, from the `devices` table and `--device`
   Where where;            // what asks for it first
+
+  bool is_cuda() const { return use.starts_with("cuda:"); }
 };
 
 /// Why this machine has no device of a use such as "cuda:0": message, expected, fix. Nothing where

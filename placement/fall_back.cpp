@@ -35,22 +35,26 @@ void PolicyResolver::say_fallen(Reason& reason) const {
   reason.text += ", as " + short_text(policy_.rules[reason.fallen[0].rule].where) + " fell back";
 }
 
+std::optional<std::string> PolicyResolver::no_kernel(int device, const std::string& path) const {
+  const auto found = facts_.refusals.find({device, path});
+  if (found == facts_.refusals.end()) return std::nullopt;
+  return found->second;
+}
+
 std::optional<std::string> PolicyResolver::refusal(int item, int device) const {
-  if (!options_.refuses || device < 0) return std::nullopt;
   const PolicyItems::Operator& op = items_.operators[item];
-  if (auto own = options_.refuses(device, op.path)) return own;
+  if (auto own = no_kernel(device, op.path)) return own;
   // A view of a parameter goes where the operators behind it go.
   std::optional<std::string> behind;
   for (const int reader : op.view_readers) {
-    behind = options_.refuses(device, items_.operators[reader].path);
+    behind = no_kernel(device, items_.operators[reader].path);
     if (!behind) return std::nullopt;
   }
   return behind;
 }
 
 std::optional<std::string> PolicyResolver::update_refusal(std::size_t parameter, int device) const {
-  if (!options_.refuses || device < 0) return std::nullopt;
-  return options_.refuses(device, "optimizer." + result_.parameters[parameter].name);
+  return no_kernel(device, "optimizer." + result_.parameters[parameter].name);
 }
 
 std::optional<std::string> PolicyResolver::readers_refusal(std::size_t parameter,
@@ -64,7 +68,7 @@ std::optional<std::string> PolicyResolver::readers_refusal(std::size_t parameter
 }
 
 void PolicyResolver::refuse_missing_kernels() {
-  if (!options_.refuses) return;
+  if (facts_.refusals.empty()) return;
   struct Missing {
     std::vector<std::string> paths;
     std::string because;
@@ -80,7 +84,7 @@ void PolicyResolver::refuse_missing_kernels() {
   for (const OperatorAttributes& op : result_.operators) {
     const bool open = op.added && op.run.reason.layer == Layer::builtin;
     if (op.run.value < 0 || open) continue;
-    add(op.run.reason, op.run.value, false, op.path, options_.refuses(op.run.value, op.path));
+    add(op.run.reason, op.run.value, false, op.path, no_kernel(op.run.value, op.path));
   }
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) {
     const ParameterAttributes& parameter = result_.parameters[p];

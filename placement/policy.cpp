@@ -278,4 +278,8 @@ std::string short_text(const Where& where) {
   return text;
 }
 
+std::string rule_text(const Policy& policy, int rule) {
+  return rule < 0 ? "" : short_text(policy.rules[static_cast<std::size_t>(rule)].where);
+}
+
 }  // namespace tandem

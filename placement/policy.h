@@ -25,6 +25,7 @@ std::string_view name_of(Ship ship);
 struct CacheSize {
   std::uint64_t bytes = 0;
   double part = 0;  // where `bytes` is 0
+  bool operator==(const CacheSize&) const = default;
 };
 /// "2.0 GiB", "10%".
 std::string cache_text(const CacheSize& size);
@@ -81,5 +82,7 @@ Policy policy_of_arguments(const std::vector<std::string>& place,
 void sort_diagnostics(std::vector<Diagnostic>& errors);
 /// "policy.toml:4": the file without its folder.
 std::string short_text(const Where& where);
+/// The same of a rule; "" where it is -1.
+std::string rule_text(const Policy& policy, int rule);
 
 }  // namespace tandem

@@ -11,13 +11,6 @@ const OperatorAttributes* ResolvedPolicy::find_node(std::string_view path) const
   return place == by_path_.end() ? nullptr : &operators[place->second];
 }
 
-const OperatorAttributes* ResolvedPolicy::find_origin(std::span<const std::string> origins) const {
-  for (const std::string& origin : origins) {
-    if (const OperatorAttributes* found = find_node(origin)) return found;
-  }
-  return nullptr;
-}
-
 const ParameterAttributes* ResolvedPolicy::find_parameter(std::string_view name) const {
   const auto place = parameter_by_name_.find(std::string(name));
   return place == parameter_by_name_.end() ? nullptr : &parameters[place->second];
@@ -38,11 +31,12 @@ bool ResolvedPolicy::may_merge(std::span<const std::string> paths) const {
 }
 
 PolicyResolver::PolicyResolver(const Policy& policy, const Graph& forward,
-                               const ResolveOptions& options)
+                               const ResolveOptions& options, const PlacementFacts& facts)
     : policy_(policy),
       graph_(forward),
       options_(options),
-      items_(forward, options.raw_names, options.added),
+      facts_(facts),
+      items_(forward, facts.raw_names, options.added),
       matcher_(forward, items_),
       errors_(options.earlier),
       names_(all_bindings(policy, options),
@@ -82,6 +76,7 @@ ResolvedPolicy PolicyResolver::run() {
   note_missing_caches();
   sort_diagnostics(result_.warnings);
   sort_diagnostics(result_.notes);
+  note_tf32();
   return std::move(result_);
 }
 
@@ -290,8 +285,9 @@ void PolicyResolver::refuse_two_readers(std::size_t p) {
   errors_.push_back(std::move(d));
 }
 
-ResolvedPolicy resolve(const Policy& policy, const Graph& forward, const ResolveOptions& options) {
-  return PolicyResolver(policy, forward, options).run();
+ResolvedPolicy resolve(const Policy& policy, const Graph& forward, const ResolveOptions& options,
+                       const PlacementFacts& facts) {
+  return PolicyResolver(policy, forward, options, facts).run();
 }
 
 }  // namespace tandem

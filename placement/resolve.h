@@ -2,7 +2,7 @@
 // reason for it.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,6 +79,7 @@ struct CacheWish {
   std::string parameter;
   CacheSize size;
   int device = -1;
+  bool operator==(const CacheWish&) const = default;
 };
 
 /// Of a parameter or a buffer. A buffer's `state` is its `param`.
@@ -111,6 +112,29 @@ struct RuleUse {
   int fallen = 0;                     // attributes where it fell back
 };
 
+/// What model, data and devices tell beside the policy.
+struct PlacementFacts {
+  /// ONNX node names by path, so that raw names match too.
+  std::unordered_map<std::string, std::string> raw_names;
+  /// Why a device (index into ResolvedPolicy::devices) has no kernel: for an operator or its
+  /// gradient by the operator's path, for an update by "optimizer." and the parameter's name.
+  std::map<std::pair<int, std::string>, std::string> refusals;
+  /// About how many different rows of a table the look-ups of one pass read, by its parameter's
+  /// name; tables are left out of which the data does not tell. Nothing: nobody has counted.
+  std::optional<std::map<std::string, std::int64_t>> unique_rows;
+  /// One cache for each wish that was asked. Other wishes have no cache, and nothing is said of
+  /// them.
+  std::vector<CacheWish> wishes;
+  std::vector<TableCache> caches;
+};
+
+/// Facts that the policy depends on and that are not known.
+struct OpenQuestions {
+  bool unique_rows = false;
+  std::vector<CacheWish> wishes;
+  bool any() const { return unique_rows || !wishes.empty(); }
+};
+
 class ResolvedPolicy {
  public:
   std::vector<ResolvedDevice> devices;          // those in use; the first is "cpu"
@@ -119,12 +143,12 @@ class ResolvedPolicy {
   std::vector<RuleUse> rules;                   // one a rule of the policy
   std::vector<Diagnostic> warnings;
   std::vector<Diagnostic> notes;  // what fell back: one a rule, device and reason
+  OpenQuestions questions;        // with the answers, `resolve` may come to something else
 
+  const std::string& device_name(int device) const { return devices[device].name; }
   /// By path (paths survive rewrites; a derived node asks by its origins) or by the raw name where
   /// `raw_names` had it; null where the forward graph had no such operator and nobody added it.
   const OperatorAttributes* find_node(std::string_view path) const;
-  /// Of the first origin that is known; null if none is.
-  const OperatorAttributes* find_origin(std::span<const std::string> origins) const;
   /// By path or by initializer name.
   const ParameterAttributes* find_parameter(std::string_view name) const;
   /// Whether operators may become one: all known ones run on one device with equal `acts` and
@@ -146,21 +170,10 @@ struct ResolveOptions {
   std::string default_device = "cpu";   // where everything is that no rule places
   std::string default_reason = "default";
   std::string model_file;  // that the graph is of, absolute; "": not known
-  /// ONNX node names by path, so that raw names match too.
-  std::unordered_map<std::string, std::string> raw_names;
   /// What rules may name besides the forward graph. Empty: rules that begin with `loss.`, `data.`
   /// or `optimizer.` may match nothing yet.
   std::vector<AddedPart> added;
-  /// Why a device (index into ResolvedPolicy::devices) has no kernel for an operator or its
-  /// gradient, by the operator's path, or for an update: "optimizer." and the parameter's name.
-  /// Empty: every device has them all.
-  std::function<std::optional<std::string>(int device, const std::string& path)> refuses;
-  /// About how many different rows of a table (by its parameter's name) the look-ups of one pass
-  /// read, where that is known from data. Asked for tables that cross and may be sent as rows.
-  std::function<std::optional<std::int64_t>(const std::string& parameter)> unique_rows;
-  /// The caches that rules ask for, one for each wish; `device` is not looked at. Empty: there are
-  /// no caches, and nothing is said of them.
-  std::function<std::vector<TableCache>(const std::vector<CacheWish>&)> choose_cached;
+  bool tf32 = false;  // the configuration allows it
   /// Problems found while the policy was read; thrown together with those found here.
   std::vector<Diagnostic> earlier;
 };
@@ -169,6 +182,6 @@ struct ResolveOptions {
 /// match nothing, parameters read on two devices without `param`, attributes of later versions,
 /// devices without a kernel for what they shall run.
 ResolvedPolicy resolve(const Policy& policy, const Graph& forward,
-                       const ResolveOptions& options = {});
+                       const ResolveOptions& options = {}, const PlacementFacts& facts = {});
 
 }  // namespace tandem

@@ -2,6 +2,7 @@
 // copies in every step, keys that do nothing for their device.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -35,6 +36,16 @@ void PolicyResolver::count_decisions() {
   for_each_reason(result_, [&](const Reason& reason) {
     if (reason.rule >= 0 && !reason.follows) ++result_.rules[reason.rule].decided;
   });
+}
+
+void PolicyResolver::note_tf32() {
+  const std::vector<ResolvedDevice>& devices = result_.devices;
+  if (!options_.tf32 ||
+      std::any_of(devices.begin(), devices.end(), std::mem_fn(&ResolvedDevice::is_cuda)))
+    return;
+  Diagnostic note;
+  note.message = "precision.tf32 = true changes nothing: no device of this run is a card";
+  result_.notes.push_back(std::move(note));
 }
 
 std::vector<int> PolicyResolver::winners_over(int rule) const {
@@ -212,7 +223,7 @@ void PolicyResolver::warn_about_devices() {
       d.fix = fix;
       result_.warnings.push_back(std::move(d));
     };
-    const bool host = device.use == "cpu", card = device.use.starts_with("cuda:");
+    const bool host = device.use == "cpu", card = device.is_cuda();
     for (const char* key : {"bandwidth", "latency"}) {
       if (!device.binding.sets(key) || !(host || card)) continue;
       if (host) {

@@ -8,7 +8,8 @@ namespace tandem {
 
 class PolicyResolver {
  public:
-  PolicyResolver(const Policy& policy, const Graph& forward, const ResolveOptions& options);
+  PolicyResolver(const Policy& policy, const Graph& forward, const ResolveOptions& options,
+                 const PlacementFacts& facts);
   ResolvedPolicy run();
 
  private:
@@ -36,6 +37,7 @@ class PolicyResolver {
   // fall_back.cpp
   void fall_back(Reason& reason, int rule, int device, std::string because);
   void say_fallen(Reason& reason) const;
+  std::optional<std::string> no_kernel(int device, const std::string& path) const;
   std::optional<std::string> refusal(int item, int device) const;
   std::optional<std::string> update_refusal(std::size_t parameter, int device) const;
   std::optional<std::string> readers_refusal(std::size_t parameter, int device) const;
@@ -51,11 +53,13 @@ class PolicyResolver {
   void warn_about_lookahead();
   void warn_about_ship();
   void warn_about_devices();
+  void note_tf32();
   std::vector<int> winners_over(int rule) const;
 
   const Policy& policy_;
   const Graph& graph_;
   const ResolveOptions& options_;
+  const PlacementFacts& facts_;
   PolicyItems items_;
   RuleMatcher matcher_;
   std::vector<Diagnostic> errors_;

@@ -65,11 +65,13 @@ void PolicyResolver::finish_caches() {
     wishes.push_back({to.name, to.cache.value, device});
     owners.push_back(p);
   }
-  if (wishes.empty() || !options_.choose_cached) return;
-  std::vector<TableCache> caches = options_.choose_cached(wishes);
+  if (wishes != facts_.wishes) {
+    result_.questions.wishes = std::move(wishes);
+    return;
+  }
   for (std::size_t i = 0; i < wishes.size(); ++i) {
     ParameterAttributes& to = result_.parameters[owners[i]];
-    to.cached = std::move(caches[i]);
+    to.cached = facts_.caches[i];
     to.cached.device = wishes[i].device;
     if (!to.cached.rows) continue;
     to.cache.reason.text +=

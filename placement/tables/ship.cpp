@@ -64,9 +64,12 @@ void PolicyResolver::find_traffic(std::size_t p) {
                       return result_.operators[items_.operator_of_node[n]].run.value == host &&
                              reader_device(graph_.nodes[n].outputs[0]) > host;
                     });
-  if (traffic.crosses && to.ship_wish != ShipWish::results && options_.unique_rows) {
-    if (const auto counted = options_.unique_rows(state.name)) {
-      traffic.rows = std::min(traffic.most_rows, *counted);
+  if (traffic.crosses && to.ship_wish != ShipWish::results) {
+    if (!facts_.unique_rows) {
+      result_.questions.unique_rows = true;
+    } else if (const auto counted = facts_.unique_rows->find(state.name);
+               counted != facts_.unique_rows->end()) {
+      traffic.rows = std::min(traffic.most_rows, counted->second);
       traffic.counted = true;
     }
   }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/builder.h"
 #include "engine/operators/tables/rows.h"

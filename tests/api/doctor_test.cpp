@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/cuda_status.h"
+#include "api/model/cuda_status.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

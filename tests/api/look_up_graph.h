@@ -1,7 +1,7 @@
 // A graph of look-ups, for tests of what is decided from the ids.
 #pragma once
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/graph/builder.h"
 
 namespace tandem::testing {

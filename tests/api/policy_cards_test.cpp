@@ -5,8 +5,9 @@
 
 #include <fstream>
 
-#include "api/planned_step.h"
+#include "api/policy/policy_case.h"
 #include "kernels/emulated/emulated_device.h"
+#include "placement/report/fit.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -50,7 +51,7 @@ class PolicyCards : public ::testing::Test {
   /// The only error.
   Diagnostic error_of(const std::string& policy, const PlacingArguments& placing) const {
     try {
-      PolicyCase(options(policy), placing).open_devices();
+      PolicyCase(options(policy), placing).devices();
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::usage);
       EXPECT_EQ(error.diagnostics().size(), 1u) << error.what();
@@ -85,7 +86,7 @@ TEST_F(PolicyCards, NobodyLooksForCardsThatNoRuleUses) {
   PolicyCase of(options("devices = { gpu = { use = \"emulated:0\" }, big = { use = \"cuda:1\" } }\n"
                         "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
                 with(without_driver()));
-  EXPECT_EQ(of.open_devices().size(), 2u);
+  EXPECT_EQ(of.devices().size(), 2u);
   EXPECT_EQ(looked_, 0);
 }
 
@@ -112,7 +113,7 @@ TEST_F(PolicyCards, ATestMayMakeACardThatIsNotThere) {
     return make_emulated_device(emulated);
   };
   PolicyCase of(options("rules = [\n  { at = \"conv1.**\", on = \"gpu3\" },\n]\n"), placing);
-  EXPECT_EQ(of.open_devices().size(), 2u);
+  EXPECT_EQ(of.devices().size(), 2u);
   EXPECT_EQ(use, "cuda:3");
   EXPECT_EQ(looked_, 0);
 }
@@ -121,9 +122,9 @@ TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
   PolicyCase of(options("devices = { gpu = { use = \"emulated:0\", memory = \"50%\" } }\n"
                         "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
                 PlacingArguments{});
-  const std::size_t capacity = of.open_devices()[1]->memory_bytes();
+  const std::size_t capacity = of.devices()[1]->memory_bytes();
   EXPECT_EQ(capacity, std::size_t{1} << 30) << "half of an emulated device";
-  EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.open_devices()[1]), capacity);
+  EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.devices()[1]), capacity);
 }
 
 TEST_F(PolicyCards, ALimitHoldsForAllNamesOfADevice) {
@@ -131,8 +132,8 @@ TEST_F(PolicyCards, ALimitHoldsForAllNamesOfADevice) {
       "rules = [\n  { at = \"conv1.**\", on = \"a\" },\n  { at = \"conv2.**\", on = \"c\" },\n]\n";
   const std::string limited = "c = { use = \"emulated:0\", memory = \"64MiB\" } }\n" + rules;
   PolicyCase of(options("devices = { a = { use = \"emulated:0\" }, " + limited));
-  ASSERT_EQ(of.open_devices().size(), 2u);
-  EXPECT_EQ(of.open_devices()[1]->memory_bytes(), std::size_t{64} << 20);
+  ASSERT_EQ(of.devices().size(), 2u);
+  EXPECT_EQ(of.devices()[1]->memory_bytes(), std::size_t{64} << 20);
   const Diagnostic d =
       error_of("devices = { a = { use = \"emulated:0\", memory = \"1KiB\" }, " + limited, {});
   EXPECT_EQ(d.path, "devices.c.memory");
@@ -162,7 +163,7 @@ TEST_F(PolicyCards, Tf32IsAskedOfACardOnlyWhereTheConfigurationAsks) {
     if (*key != '\0') options.overrides = {key};
     std::vector<bool> allowed;
     PolicyCase of(options, recording_cards(with(one_card(1, "")), allowed));
-    EXPECT_EQ(of.open_devices().size(), 2u);
+    EXPECT_EQ(of.devices().size(), 2u);
     EXPECT_EQ(allowed, std::vector<bool>{asked}) << key;
     EXPECT_TRUE(of.resolved().notes.empty()) << to_string(of.resolved().notes[0]);
   }
@@ -190,7 +191,7 @@ TEST_F(PolicyCards, OrderIsCheckedOfCardsOnlyWhereThatIsAskedFor) {
       return make_emulated_device(emulated);
     };
     PolicyCase of(options(policy), placing);
-    of.open_devices();
+    of.devices();
     return found;
   };
   EXPECT_EQ(checked(alone, false), by_itself);
@@ -206,7 +207,7 @@ TEST_F(PolicyCards, Tf32WithoutACardIsNoted) {
     EXPECT_TRUE(PolicyCase(options).resolved().notes.empty());
     options.overrides = {"precision.tf32=true"};
     PolicyCase of(options);
-    of.open_devices();
+    of.devices();
     ASSERT_EQ(of.resolved().notes.size(), 1u);
     EXPECT_EQ(to_string(of.resolved().notes[0]),
               "precision.tf32 = true changes nothing: no device of this run is a card");

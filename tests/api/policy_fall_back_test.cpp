@@ -9,9 +9,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "api/planned_step.h"
+#include "api/policy/policy_case.h"
 #include "engine/runtime/program.h"
 #include "kernels/emulated/emulated_device.h"
+#include "placement/report/placement_report.h"
 #include "tests/training/formats/temporary_folder.h"
 
 namespace tandem::api {
@@ -114,10 +115,10 @@ const char* const prefer_gpu = R"({ at = "**", on = "gpu", need = "prefer" },)";
 /// The loss of the last of three steps.
 float loss_of(PolicyCase& of) {
   const TrainingGraph training = of.training();
-  const std::vector<Device*>& devices = of.open_devices();
+  const std::vector<Device*>& devices = of.devices();
   StateStore states;
-  Program program(training.graph, of.placing().place(training.graph), of.engine().operators,
-                  devices, states, make_arenas(), {});
+  Program program(training.graph, of.placed().place(training.graph), of.engine().operators, devices,
+                  states, make_arenas(), {});
   StepContext context;
   float loss = 0;
   for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
@@ -154,7 +155,7 @@ TEST_F(PolicyFallBackTest, TheStepComputesTheSame) {
   int relus = 0;
   const PlannedStep step = fallen.plan();
   const Lowered& lowered = step.passes.back().program.lowered;
-  for (const PlacedRow& row : placed_rows(lowered, fallen.placing())) {
+  for (const PlacedRow& row : placed_rows(lowered, fallen.resolved())) {
     if (row.path.ends_with("Relu") && row.op != "Transfer") {
       EXPECT_EQ(row.device, 0) << row.path;
       ++relus;
@@ -205,7 +206,8 @@ TEST_F(PolicyFallBackTest, ExplainShowsRequestedAndActual) {
 TEST_F(PolicyFallBackTest, TheRunDirectorySaysIt) {
   PolicyCase of(options(prefer_gpu), lacking(no_relu));
   const PlannedStep step = of.plan();
-  const Json json = Json::parse(placement_json(step.passes.back().program.lowered, of.placing()));
+  const Json json =
+      Json::parse(placement_json(step.passes.back().program.lowered, of.policy(), of.resolved()));
   ASSERT_FALSE(json["fell_back"].empty());
   EXPECT_EQ(json["fell_back"][0]["requested"], "gpu");
 }

@@ -1,5 +1,5 @@
 // Keys of train.toml in a Session: each is honoured as a Trainer honours it, or refused by name.
-#include "api/session_keys.h"
+#include "api/train/session_keys.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "api/engine.h"
+#include "api/model/model.h"
 #include "api/table_rows.h"
 #include "engine/formats/files.h"
 #include "engine/formats/npy.h"
@@ -377,8 +377,7 @@ TEST_F(RowsTest, ARunsVocabularyNeedsNoData) {
   EXPECT_EQ(saved_vocabulary_rows(run, "", run.parameters.shape[0]), std::nullopt);
 
   const Engine engine;
-  OpenModel open(engine, run);  // there is no data to prepare
-  open.use_run(folder_ / "");
+  Model open(engine, run, {.run_dir = folder_ / ""});  // there is no data to prepare
   EXPECT_EQ(open.imported(8, true).graph.find_state("table.weight")->start.shape(),
             (Shape{3, columns}));
 }

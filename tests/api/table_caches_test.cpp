@@ -7,7 +7,7 @@
 #include <map>
 #include <string_view>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/training/tables/row_counts.h"
 #include "tests/api/look_up_graph.h"

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "api/mixed_profile.h"
+#include "api/timing/mixed_profile.h"
 #include "tests/api/small_model.h"
 #include "tests/end_to_end/placed_training.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/training/checkpoint.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/training/formats/temporary_folder.h"

@@ -6,8 +6,9 @@
 #include <cmath>
 #include <fstream>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "include/tandem/error.h"
+#include "placement/quantities.h"
 #include "tests/end_to_end/parity_support.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -101,7 +102,7 @@ TEST_P(OffloadTest, StateOnTheHostMakesRoom) {
     const Diagnostic& d = error.diagnostics()[0];
     EXPECT_EQ(d.message, "the plan does not fit into gpu");
     EXPECT_EQ(d.path, everything["peak_at"]);
-    const auto text = [](std::size_t bytes) { return api::bytes_text(static_cast<double>(bytes)); };
+    const auto text = [](std::size_t bytes) { return bytes_text(static_cast<double>(bytes)); };
     EXPECT_EQ(d.expected, "at most " + text(limit));
     EXPECT_THAT(d.got, HasSubstr(text(most) + " (parameters "));
     EXPECT_THAT(d.got, HasSubstr("state " + text(everything["state"]) + ","));

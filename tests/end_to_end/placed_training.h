@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/engine.h"
+#include "api/model/model.h"
 #include "engine/training/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
 
@@ -41,8 +41,11 @@ class PlacedTraining {
                  PlacedOptions options = {})
       : config_(config_of(model, batch, settings)),
         engine_(engine_of(config_.threads, options)),
-        model_(*engine_, config_, options.placing),
-        parts_(api::run_parts(*engine_, opened(model_, options), config_)) {
+        model_(std::make_shared<api::Model>(*engine_, config_)),
+        data_(model_),
+        placed_(model_, api::read_run_policy(config_, options.placing), options.placing,
+                options.counts_rows ? &data_ : nullptr),
+        parts_(placed_.run_parts()) {
     const auto arenas = make_arenas();
     parts_.options.lower.rows_ahead = options.rows_ahead;
     parts_.options.lower.disabled_passes = options.lower_without;
@@ -113,11 +116,6 @@ class PlacedTraining {
     return parse_run_config("steps = 1\n", model + ".toml", overrides);
   }
 
-  static api::OpenModel& opened(api::OpenModel& model, const PlacedOptions& options) {
-    if (options.counts_rows) model.use_data();
-    return model;
-  }
-
   static std::unique_ptr<api::Engine> engine_of(int threads, PlacedOptions options) {
     auto engine = std::make_unique<api::Engine>(threads);
     if (options.check_order) return engine;
@@ -127,9 +125,9 @@ class PlacedTraining {
   }
 
   Graph forward(std::int64_t batch, const std::vector<std::string>& without) {
-    if (without.empty()) return model_.forward(batch, true);
+    if (without.empty()) return placed_.forward(batch, true);
     PassContext context{engine_->operators, engine_->evaluate, {}, {}};
-    return run_passes(keep_named_values(model_.imported(batch, true).graph, config_), context,
+    return run_passes(keep_named_values(model_->imported(batch, true).graph, config_), context,
                       without);
   }
 
@@ -184,7 +182,9 @@ class PlacedTraining {
 
   RunConfig config_;
   std::unique_ptr<api::Engine> engine_;
-  api::OpenModel model_;
+  std::shared_ptr<api::Model> model_;
+  api::ModelData data_;
+  api::PlacedModel placed_;
   RunParts parts_;
   StateStore states_;
   std::map<PassKind, BoundProgram> programs_;

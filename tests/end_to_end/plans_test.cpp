@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "api/engine.h"
+#include "api/model/model.h"
 #include "engine/formats/npy.h"
 #include "engine/training/training_graph.h"
 #include "tests/harness/allocation_count.h"
@@ -52,7 +52,7 @@ class NetworkProgram {
       : config_(network.size == "bench" ? bench_config(network) : narrow_config(network)),
         engine_(config_.threads),
         model_(engine_, config_),
-        parts_(run_parts(engine_, model_, config_)) {
+        parts_(model_.run_parts()) {
     TrainingRequest request;
     request.config = &config_;
     request.samples = {config_.batch_size, config_.batch_size};
@@ -163,7 +163,7 @@ class NetworkProgram {
   std::map<std::string, HostTensor> feeds_;
   RunConfig config_;
   Engine engine_;
-  OpenModel model_;
+  PlacedModel model_;
   RunParts parts_;
   StateStore states_;
   BoundProgram bound_;

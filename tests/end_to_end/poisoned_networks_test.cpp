@@ -105,7 +105,7 @@ class PoisonedNetwork : public ::testing::TestWithParam<PolicyCase> {
   PoisonedNetwork() : network_(network_of(GetParam())) {
     PlacedOptions options;
     for (const GraphPass& pass : forward_passes()) options.without.push_back(pass.name);
-    plain_ = std::make_unique<PlacedTraining>(network_.training("", {}, options));
+    plain_.reset(new PlacedTraining(network_.training("", {}, options)));
   }
 
   static Tensors states_of(PlacedTraining& training) {

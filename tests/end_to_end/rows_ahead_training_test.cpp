@@ -37,7 +37,7 @@ class Trainings {
     for (const std::string& key : settings(lookahead, more)) keys.push_back(key);
     const RunConfig config = parse_run_config("steps = 1\n", folder_ / "train.toml", keys);
     const api::Engine engine;
-    api::OpenModel open(engine, config);
+    api::PlacedModel open(engine, config);
     TrainingHooks hooks;
     Ended ended;
     std::uint64_t done = 0;
@@ -49,7 +49,7 @@ class Trainings {
       done = p.step;
     };
     hooks.stop_requested = [&] { return stop > 0 && done >= stop; };
-    Training training(config, api::run_parts(engine, open, config), data(), hooks);
+    Training training(config, open.run_parts(), data(), hooks);
     ended.run_dir = training.run(resume, {}).run_dir;
     for (const std::string& name : training.states().names()) {
       const HostTensor state = training.states().read(name);

@@ -223,7 +223,7 @@ class TableTraining {
       settings.push_back(R"(parameters.storage=[{at="table:weight", kind="split_bfloat16"}])");
     config_ = parse_run_config("model = \"table.onnx\"\n", folder / "train.toml", settings);
     engine_ = std::make_unique<api::Engine>();
-    model_ = std::make_unique<api::OpenModel>(*engine_, config_);
+    model_ = std::make_unique<api::PlacedModel>(*engine_, config_);
     std::mt19937 random(3);
     std::normal_distribution<float> normal;
     std::vector<std::int64_t> ids(256);
@@ -233,8 +233,7 @@ class TableTraining {
     const DataSets data{
         make_array_source({{"ids", HostTensor::from<std::int64_t>({256}, ids)}, {"t", targets}}),
         nullptr};
-    training_ = std::make_unique<Training>(config_, api::run_parts(*engine_, *model_, config_),
-                                           data, TrainingHooks{});
+    training_ = std::make_unique<Training>(config_, model_->run_parts(), data, TrainingHooks{});
   }
   void run(const std::string& resume = "") { training_->run(resume, {}); }
   /// Master and moments, one behind the other.
@@ -253,7 +252,7 @@ class TableTraining {
  private:
   RunConfig config_;
   std::unique_ptr<api::Engine> engine_;
-  std::unique_ptr<api::OpenModel> model_;
+  std::unique_ptr<api::PlacedModel> model_;
   std::unique_ptr<Training> training_;
 };
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/engine.h"
+#include "api/model/model.h"
 #include "engine/training/trainer.h"
 #include "tests/end_to_end/table_model.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -47,7 +47,7 @@ class TableRun {
     config_ =
         parse_run_config("model = \"table.onnx\"\nsteps = 3\n", folder / "train.toml", settings);
     engine_ = std::make_unique<api::Engine>();
-    model_ = std::make_unique<api::OpenModel>(*engine_, config_);
+    model_ = std::make_unique<api::PlacedModel>(*engine_, config_);
     HostTensor wanted(TensorType{DType::float32, {batch, columns}});
     for (std::int64_t i = 0; i < wanted.type().elements(); ++i)
       wanted.as<float>()[i] = targets[i / columns];
@@ -56,8 +56,7 @@ class TableRun {
         nullptr};
     TrainingHooks hooks;
     hooks.on_message = [this](const std::string& text) { messages += text + "\n"; };
-    training_ = std::make_unique<Training>(config_, api::run_parts(*engine_, *model_, config_),
-                                           data, hooks);
+    training_ = std::make_unique<Training>(config_, model_->run_parts(), data, hooks);
   }
   Training& training() { return *training_; }
   float value(std::int64_t row) {
@@ -77,7 +76,7 @@ class TableRun {
   }
   RunConfig config_;
   std::unique_ptr<api::Engine> engine_;
-  std::unique_ptr<api::OpenModel> model_;
+  std::unique_ptr<api::PlacedModel> model_;
   std::unique_ptr<Training> training_;
 };
 
@@ -116,7 +115,7 @@ TEST(Tables, HaveARowForEachWordOfAVocabulary) {
          "data={kind=\"tsv\", columns=[\"label\", \"word\"], train={files=[\"train.tsv\"]}, "
          "fields={ids={from=\"word\", as=[\"vocabulary(min_count=1)\"]}}}"});
     const api::Engine engine(1);
-    api::OpenModel model(engine, config);
+    api::Model model(engine, config);
     return model.imported(2, true).graph.find_state("table.weight")->start.shape()[0];
   };
   std::ofstream(folder / "train.tsv") << "1\ty\n2\tx\n3\tz\n4\tx\n";

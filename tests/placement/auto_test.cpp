@@ -7,9 +7,9 @@
 #include <random>
 
 #include "engine/graph/builder.h"
-#include "placement/auto_groups.h"
-#include "placement/auto_rules.h"
-#include "placement/auto_search.h"
+#include "placement/auto/groups.h"
+#include "placement/auto/rules.h"
+#include "placement/auto/search.h"
 #include "tests/placement/support.h"
 
 namespace tandem::testing {

@@ -4,7 +4,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/passes/tables/cached_tables.h"
-#include "placement/forward_placement.h"
+#include "placement/derive.h"
 #include "placement/resolve.h"
 
 namespace tandem::testing {
@@ -59,32 +59,27 @@ ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& gra
                         const std::string& refused = "") {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
-  options.unique_rows = [](const std::string&) { return std::optional<std::int64_t>(6); };
-  if (asked.answers) {
-    options.choose_cached = [&](const std::vector<CacheWish>& wishes) {
-      asked.wishes = wishes;
-      std::vector<TableCache> caches(wishes.size());
-      for (TableCache& cache : caches) {
-        cache.off = asked.off;
-        if (!asked.off.empty()) continue;
-        cache.rows =
-            std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 5});
-        cache.bytes = 2 * row_bytes;
-        cache.hit_rate = 0.75;
-        cache.cold_rows = 2;
-      }
-      return caches;
-    };
-  }
-  if (!refused.empty()) {
-    options.refuses = [refused](int device, const std::string& path) {
-      return device == 1 && path == refused ? std::optional<std::string>("no kernel is listed")
-                                            : std::nullopt;
-    };
-  }
+  PlacementFacts facts;
+  facts.unique_rows = {{"embed.weight", 6}};
+  if (!refused.empty()) facts.refusals[{1, refused}] = "no kernel is listed";
   const Policy policy =
       parse_policy("policy = 1\nrules = [\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
-  return resolve(policy, graph, options);
+  const ResolvedPolicy open = resolve(policy, graph, options, facts);
+  EXPECT_FALSE(open.questions.unique_rows);
+  if (!asked.answers) return open;
+  facts.wishes = asked.wishes = open.questions.wishes;
+  for (std::size_t i = 0; i < facts.wishes.size(); ++i) {
+    TableCache& cache = facts.caches.emplace_back();
+    cache.off = asked.off;
+    if (!asked.off.empty()) continue;
+    cache.rows = std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 5});
+    cache.bytes = 2 * row_bytes;
+    cache.hit_rate = 0.75;
+    cache.cold_rows = 2;
+  }
+  const ResolvedPolicy answered = resolve(policy, graph, options, facts);
+  EXPECT_FALSE(answered.questions.any());
+  return answered;
 }
 
 const std::string host_table =
@@ -150,16 +145,13 @@ TEST(Cache, PlacesTheCachesParts) {
   Asked asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("1KiB"), asked);
   const ForwardPlacement placement = forward_placement(policy);
-  const PlacedNode* look_up = placement.node(cached_name("embed.Gather"));
-  ASSERT_NE(look_up, nullptr);
-  EXPECT_EQ(look_up->device, 1);
-  EXPECT_EQ(placement.node("embed.Gather")->device, 0);
-  const PlacedState* cache = placement.parameter(cached_name("embed.weight"));
-  ASSERT_NE(cache, nullptr);
-  EXPECT_EQ(cache->state, 1);
-  EXPECT_EQ(cache->param, 1);
-  EXPECT_EQ(cache->reason, "cache policy.toml:5: 2 rows on gpu for 75.0% of the ids");
-  EXPECT_EQ(placement.parameter("embed.weight")->state, 0);
+  EXPECT_EQ(placement.nodes.at(cached_name("embed.Gather")).device, 1);
+  EXPECT_EQ(placement.nodes.at("embed.Gather").device, 0);
+  const PlacedState& cache = placement.parameters.at(cached_name("embed.weight"));
+  EXPECT_EQ(cache.state, 1);
+  EXPECT_EQ(cache.param, 1);
+  EXPECT_EQ(cache.reason, "cache policy.toml:5: 2 rows on gpu for 75.0% of the ids");
+  EXPECT_EQ(placement.parameters.at("embed.weight").state, 0);
 }
 
 TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {

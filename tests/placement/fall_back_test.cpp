@@ -17,15 +17,10 @@ using ::testing::IsEmpty;
 std::string rules(const std::string& lines) { return "rules = [\n" + lines + "\n]\n"; }
 
 /// Device 1 has no kernel for these, by path of the operator.
-ResolveOptions without(std::map<std::string, std::string> missing) {
-  ResolveOptions options;
-  options.refuses = [missing = std::move(missing)](
-                        int device, const std::string& path) -> std::optional<std::string> {
-    const auto place = missing.find(path);
-    if (device != 1 || place == missing.end()) return std::nullopt;
-    return place->second;
-  };
-  return options;
+PlacementFacts without(const std::map<std::string, std::string>& missing) {
+  PlacementFacts facts;
+  for (const auto& [path, because] : missing) facts.refusals[{1, path}] = because;
+  return facts;
 }
 
 std::vector<std::string> notes_of(const ResolvedPolicy& resolved) {
@@ -41,7 +36,7 @@ const std::map<std::string, std::string> no_gather{{"embed.Gather", "Gather: tes
 
 TEST(FallBack, ToTheBuiltInDeviceWithWhatOnlyTheOperatorReads) {
   const ResolvedPolicy resolved = resolve_text(
-      rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {}, without(no_gather));
+      rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {}, {}, without(no_gather));
   EXPECT_EQ(run_of(resolved, "embed.Gather"), "cpu");
   EXPECT_EQ(home_of(resolved, "embed:weight"), "cpu/cpu");
   EXPECT_EQ(run_of(resolved, "layers.0.MatMul"), "gpu");
@@ -65,13 +60,13 @@ TEST(FallBack, ToTheBuiltInDeviceWithWhatOnlyTheOperatorReads) {
 }
 
 TEST(FallBack, ToTheEarlierRule) {
-  ResolveOptions options = without(no_gather);
+  ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0", "other=emulated:1"});
   const ResolvedPolicy resolved =
       resolve_text(rules("{ at = \"layers.**\", on = \"gpu\" },\n"
                          "{ at = \"embed.**\", on = \"other\" },\n"
                          "{ at = \"embed.**\", on = \"gpu\", need = \"prefer\" },"),
-                   {}, options);
+                   {}, options, without(no_gather));
   EXPECT_EQ(run_of(resolved, "embed.Gather"), "other");
   EXPECT_EQ(home_of(resolved, "embed:weight"), "other/other");
   EXPECT_THAT(resolved.find_node("embed.Gather")->run.reason.text, HasSubstr("policy.toml:4, as"));
@@ -81,7 +76,7 @@ TEST(FallBack, ALaterRuleDecidesAllTheSame) {
   const ResolvedPolicy resolved =
       resolve_text(rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },\n"
                          "{ at = \"embed.**\", on = \"cpu\" },"),
-                   {}, without(no_gather));
+                   {}, {}, without(no_gather));
   const Reason& reason = resolved.find_node("embed.Gather")->run.reason;
   EXPECT_EQ(reason.rule, 1);
   EXPECT_THAT(reason.fallen, IsEmpty());
@@ -91,7 +86,7 @@ TEST(FallBack, ALaterRuleDecidesAllTheSame) {
 
 TEST(FallBack, AViewGoesWithTheOperatorsBehindIt) {
   const ResolvedPolicy resolved =
-      resolve_text(rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {},
+      resolve_text(rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {}, {},
                    without({{"head.MatMul", "MatMul: none"}}));
   EXPECT_EQ(run_of(resolved, "head.Transpose"), "cpu");
   EXPECT_EQ(run_of(resolved, "head.MatMul"), "cpu");
@@ -102,17 +97,17 @@ TEST(FallBack, UpdatesFallBackAlone) {
   const std::map<std::string, std::string> no_update{
       {"optimizer.layers.0.weight", "AdamUpdate: none"}};
   const ResolvedPolicy both = resolve_text(
-      rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {}, without(no_update));
+      rules("{ at = \"**\", on = \"gpu\", need = \"prefer\" },"), {}, {}, without(no_update));
   EXPECT_EQ(home_of(both, "layers.0:weight"), "gpu/cpu");
   EXPECT_EQ(home_of(both, "layers.1:weight"), "gpu/gpu");
   EXPECT_THAT(notes_of(both), ElementsAre("3:19 **: state fell back from gpu to cpu for "
                                           "layers.0:weight: AdamUpdate: none"));
   const ResolvedPolicy follows = resolve_text(
-      rules("{ at = \"**\", run = \"gpu\", need = \"prefer\" },"), {}, without(no_update));
+      rules("{ at = \"**\", run = \"gpu\", need = \"prefer\" },"), {}, {}, without(no_update));
   EXPECT_EQ(home_of(follows, "layers.0:weight"), "gpu/cpu");
   EXPECT_EQ(home_of(follows, "layers.0:bias"), "gpu/gpu");
   const ResolvedPolicy named = resolve_text(
-      rules("{ at = \"optimizer.layers.0.weight\", on = \"gpu\", need = \"prefer\" },"), {},
+      rules("{ at = \"optimizer.layers.0.weight\", on = \"gpu\", need = \"prefer\" },"), {}, {},
       without(no_update));
   EXPECT_EQ(home_of(named, "layers.0:weight"), "cpu/cpu");
 }
@@ -124,23 +119,24 @@ TEST(FallBack, ReadersThatPartThatWayAreNoError) {
   for (Node& node : tied.nodes) {
     if (node.path == "layers.1.MatMul") node.inputs[1] = weight.initial;
   }
-  ResolveOptions options = without({{"layers.0.MatMul", "MatMul: none"}});
+  ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
   const Policy policy = parse_policy(
       "policy = 1\nrules = [ { at = \"**.MatMul\", run = \"gpu\", need = \"prefer\" } ]\n",
       "p.toml");
-  const ResolvedPolicy resolved = resolve(policy, tied, options);
+  const ResolvedPolicy resolved =
+      resolve(policy, tied, options, without({{"layers.0.MatMul", "MatMul: none"}}));
   EXPECT_EQ(home_of(resolved, "layers.0:weight"), "gpu/gpu") << "with the reader that is there";
 }
 
 TEST(FallBack, WithoutPreferItIsAnErrorAtTheRule) {
   EXPECT_EQ(only_error(rules("{ at = \"layers.**\", on = \"cpu\" },\n{ at = \"embed.**\", on = "
                              "\"gpu\" },"),
-                       {}, without(no_gather)),
+                       {}, {}, without(no_gather)),
             "4:25 gpu has no kernel for this operator (need = \"prefer\" lets the rule fall back; "
             "or add { at = \"embed.Gather\", run = \"cpu\" })");
   const std::vector<Diagnostic> errors =
-      errors_of(rules("{ at = \"**\", run = \"gpu\" },"), {},
+      errors_of(rules("{ at = \"**\", run = \"gpu\" },"), {}, {},
                 without({{"layers.0.Relu", "Relu: no half"}, {"layers.1.Relu", "Relu: none"}}));
   ASSERT_EQ(errors.size(), 1u);
   EXPECT_EQ(errors[0].path, "layers.0.Relu");
@@ -149,7 +145,7 @@ TEST(FallBack, WithoutPreferItIsAnErrorAtTheRule) {
   EXPECT_EQ(errors[0].message,
             "gpu has no kernel for this operator, nor for 1 more that are placed there in the same "
             "way");
-  EXPECT_EQ(only_error(rules("{ at = \"**:weight\", state = \"gpu\" },"), {},
+  EXPECT_EQ(only_error(rules("{ at = \"**:weight\", state = \"gpu\" },"), {}, {},
                        without({{"optimizer.head.weight", "AdamUpdate: none"}})),
             "3:29 gpu has no kernel for this parameter's update (need = \"prefer\" lets the rule "
             "fall back; or add { at = \"head:weight\", state = \"cpu\" })");
@@ -158,11 +154,11 @@ TEST(FallBack, WithoutPreferItIsAnErrorAtTheRule) {
 TEST(FallBack, WhatItFallsBackToMustHaveAKernelToo) {
   EXPECT_THAT(only_error(rules("{ at = \"**\", on = \"gpu\" },\n"
                                "{ at = \"embed.**\", run = \"gpu\", need = \"prefer\" },"),
-                         {}, without(no_gather)),
+                         {}, {}, without(no_gather)),
               HasSubstr("3:19 gpu has no kernel for this operator"));
-  ResolveOptions options = without(no_gather);
+  ResolveOptions options;
   options.default_device = "gpu";
-  EXPECT_EQ(only_error("", {}, options),
+  EXPECT_EQ(only_error("", {}, options, without(no_gather)),
             "0:0 gpu has no kernel for this operator (add the rule { at = \"embed.Gather\", run = "
             "\"cpu\" })");
 }

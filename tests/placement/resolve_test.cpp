@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "placement/forward_placement.h"
+#include "placement/derive.h"
 #include "placement/structure.h"
 #include "tests/placement/support.h"
 
@@ -178,12 +178,12 @@ TEST(Resolve, PartsThatAreAddedCanBeNamed) {
 }
 
 TEST(Resolve, RawNamesWork) {
-  ResolveOptions options;
-  options.raw_names["layers.0.MatMul"] = "/layers/0/MatMul";
+  PlacementFacts facts;
+  facts.raw_names["layers.0.MatMul"] = "/layers/0/MatMul";
   const ResolvedPolicy resolved =
       resolve_text(rules("{ at = \"/layers/0/MatMul\", run = \"gpu\" },\n{ at = \"head.weight\", "
                          "state = \"gpu\" },"),
-                   {}, options);
+                   {}, {}, facts);
   EXPECT_EQ(run_of(resolved, "layers.0.MatMul"), "gpu");
   EXPECT_EQ(run_of(resolved, "/layers/0/MatMul"), "gpu");
   EXPECT_EQ(home_of(resolved, "head:weight"), "cpu/gpu");
@@ -288,15 +288,13 @@ TEST(ForwardPlacement, LeavesAddedPartsOpenThatNoRulePlaced) {
                          "{ at = \"loss.ce\", run = \"gpu\" },"),
                    {}, {.added = {{"loss.ce", "Mul"}, {"loss.total", "Add"}}});
   const ForwardPlacement forward = forward_placement(resolved);
-  EXPECT_THAT(forward.devices, ElementsAre("cpu", "gpu"));
-  EXPECT_EQ(forward.node("loss.total"), nullptr);
-  ASSERT_NE(forward.node("loss.ce"), nullptr);
-  EXPECT_EQ(forward.node("loss.ce")->device, 1);
-  EXPECT_EQ(forward.node("layers.0.Add")->reason, "policy.toml:3");
-  const PlacedState* weight = forward.parameter("layers.0.weight");
-  ASSERT_NE(weight, nullptr);
-  EXPECT_EQ(weight->param, 1);
-  EXPECT_EQ(weight->state, 0);
+  EXPECT_FALSE(forward.nodes.contains("loss.total"));
+  EXPECT_EQ(forward.nodes.at("loss.ce").device, 1);
+  EXPECT_EQ(forward.nodes.at("layers.0.Add").reason, "policy.toml:3");
+  const PlacedState& weight = forward.parameters.at("layers.0.weight");
+  EXPECT_EQ(weight.param, 1);
+  EXPECT_EQ(weight.state, 0);
+  EXPECT_THAT(derive_placement(shared_graph(), resolved).devices, ElementsAre("cpu", "gpu"));
 }
 
 }  // namespace

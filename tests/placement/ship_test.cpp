@@ -55,14 +55,16 @@ const std::string embed_on_host =
 ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, Asked& asked) {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
-  options.unique_rows = [&](const std::string& name) {
-    EXPECT_EQ(name, "embed.weight");
-    ++asked.times;
-    return asked.answer;
-  };
   const Policy policy =
       parse_policy("policy = 1\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
-  return resolve(policy, look_up(columns), options);
+  const Graph graph = look_up(columns);
+  const ResolvedPolicy open = resolve(policy, graph, options);
+  if (!open.questions.unique_rows) return open;
+  ++asked.times;
+  PlacementFacts facts;
+  facts.unique_rows.emplace();
+  if (asked.answer) facts.unique_rows->emplace("embed.weight", *asked.answer);
+  return resolve(policy, graph, options, facts);
 }
 
 ParameterAttributes table_of(std::int64_t columns, const std::string& rules, Asked& asked) {

@@ -54,19 +54,19 @@ const Graph& shared_graph() {
 }
 
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place,
-                            ResolveOptions options) {
+                            ResolveOptions options, const PlacementFacts& facts) {
   if (options.bindings.empty() && options.machine.empty()) {
     options.bindings = parse_device_arguments({"gpu=emulated:0"});
   }
   const Policy policy =
       parse_policy("policy = 1\n" + text, "folder/policy.toml", place, &options.earlier);
-  return resolve(policy, shared_graph(), options);
+  return resolve(policy, shared_graph(), options, facts);
 }
 
 std::vector<Diagnostic> errors_of(const std::string& text, const std::vector<std::string>& place,
-                                  ResolveOptions options) {
+                                  ResolveOptions options, const PlacementFacts& facts) {
   try {
-    resolve_text(text, place, std::move(options));
+    resolve_text(text, place, std::move(options), facts);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     return error.diagnostics();
@@ -75,8 +75,8 @@ std::vector<Diagnostic> errors_of(const std::string& text, const std::vector<std
 }
 
 std::string only_error(const std::string& text, const std::vector<std::string>& place,
-                       ResolveOptions options) {
-  const std::vector<Diagnostic> errors = errors_of(text, place, std::move(options));
+                       ResolveOptions options, const PlacementFacts& facts) {
+  const std::vector<Diagnostic> errors = errors_of(text, place, std::move(options), facts);
   if (errors.empty()) return "no error";
   std::string all;
   for (const Diagnostic& d : errors) {

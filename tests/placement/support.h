@@ -18,14 +18,14 @@ const Graph& shared_graph();
 
 /// "policy = 1\n" + text, read from "folder/policy.toml" and resolved with emulated:0 as gpu.
 ResolvedPolicy resolve_text(const std::string& text, const std::vector<std::string>& place = {},
-                            ResolveOptions options = {});
+                            ResolveOptions options = {}, const PlacementFacts& facts = {});
 /// What that throws; empty if nothing.
 std::vector<Diagnostic> errors_of(const std::string& text,
                                   const std::vector<std::string>& place = {},
-                                  ResolveOptions options = {});
+                                  ResolveOptions options = {}, const PlacementFacts& facts = {});
 /// "LINE:COLUMN message" of the only diagnostic, with "(fix)" where it has one.
 std::string only_error(const std::string& text, const std::vector<std::string>& place = {},
-                       ResolveOptions options = {});
+                       ResolveOptions options = {}, const PlacementFacts& facts = {});
 
 /// Names of devices: where an operator runs, "param/state" of a parameter.
 std::string run_of(const ResolvedPolicy& resolved, const std::string& path);

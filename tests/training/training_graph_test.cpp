@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "api/engine.h"
+#include "api/model/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
 #include "engine/training/run_length.h"

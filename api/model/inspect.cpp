@@ -1,0 +1,275 @@
+// What is in a model, what is trainable and why, what blocks training; and every stage as text.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/model/engine.h"
+#include "api/model/sample_loss.h"
+#include "engine/gradient/gradient.h"
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/lower/placed_graph.h"
+#include "engine/training/pass_programs.h"
+#include "importer/import_graph.h"
+#include "placement/report/json.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Inspected {
+  ImportResult imported;
+  Graph forward;
+  std::vector<std::string> recognised;
+  std::vector<Problem> problems;
+};
+
+std::vector<ValueId> trainable(const Graph& graph) {
+  std::vector<ValueId> values;
+  for (const State& state : graph.states) {
+    if (state.kind == StateKind::parameter && state.trainable) values.push_back(state.initial);
+  }
+  return values;
+}
+
+Inspected open_for_inspection(const Engine& engine, const std::string& path,
+                              const InspectOptions& options) {
+  ImportOptions import;
+  import.bind = options.bind;
+  for (const auto& [name, extent] : options.bind) {
+    if (name == "batch") import.batch = extent;
+  }
+  import.batch_norm = options.batch_norm;
+  import.evaluate = engine.evaluate;
+  import.collect_problems = true;
+  int number = 0;
+  for (const auto& [at, rows] : options.rows) import.rows.push_back({at, rows, "--rows", ++number});
+  Inspected result{import_graph(OnnxFile::open(path), engine.operators, import), {}, {}, {}};
+  result.problems = result.imported.summary.problems;
+  PassContext context{engine.operators, engine.evaluate, {}, {}};
+  result.forward = run_passes(result.imported.graph, context, options.without);
+  result.recognised = std::move(context.notes);
+  std::vector<ValueId> outputs;
+  for (const NamedValue& output : result.forward.outputs) outputs.push_back(output.value);
+  for (const Diagnostic& d :
+       missing_gradients(result.forward, outputs, trainable(result.forward))) {
+    result.problems.push_back({"missing_gradient", d.message, d.path, d.got, d.fix});
+  }
+  if (result.problems.empty() && trainable(result.forward).empty()) {
+    result.problems.push_back({"nothing_trainable", "", "",
+                               "no float initializer reaches an output",
+                               "export the model with its weights as initializers"});
+  }
+  return result;
+}
+
+TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspected) {
+  RunConfig config;
+  TrainingRequest request;
+  request.config = &config;
+  request.evaluate = engine.evaluate;
+  return build_training_graph(engine.operators, with_sample_loss(engine, inspected.forward),
+                              request);
+}
+
+Json placement_object(const Placement& placement, const Graph& graph) {
+  Json nodes = Json::array(), states = Json::array();
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    nodes.push_back({{"path", graph.nodes[i].path},
+                     {"op", graph.nodes[i].op->name},
+                     {"device", placement.devices[placement.nodes[i].device]},
+                     {"reason", placement.nodes[i].reason}});
+  }
+  for (std::size_t i = 0; i < graph.states.size(); ++i) {
+    const PlacedState& state = placement.states[i];
+    states.push_back({{"name", graph.states[i].name},
+                      {"state", placement.devices[state.state]},
+                      {"param", placement.devices[state.param]},
+                      {"reason", state.reason}});
+  }
+  return {{"devices", placement.devices}, {"nodes", nodes}, {"states", states}};
+}
+
+std::string placement_text(const Placement& placement, const Graph& graph) {
+  std::string text = "devices:";
+  for (const std::string& device : placement.devices) text += " " + device;
+  text += "\nnodes\n";
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const PlacedNode& placed = placement.nodes[i];
+    text += fmt::format("  {:<8} {} {} ({})\n", placement.devices[placed.device],
+                        graph.nodes[i].op->name, graph.nodes[i].path, placed.reason);
+  }
+  text += "states\n";
+  for (std::size_t i = 0; i < graph.states.size(); ++i) {
+    const PlacedState& placed = placement.states[i];
+    text += fmt::format("  state {:<8} param {:<8} {} ({})\n", placement.devices[placed.state],
+                        placement.devices[placed.param], graph.states[i].name, placed.reason);
+  }
+  return text;
+}
+
+/// The stage as text; `json` gets the same as an object where the stage has one.
+std::string stage_text(const Engine& engine, const Inspected& inspected,
+                       const InspectOptions& options, Json& json) {
+  if (options.stage == "graph") return to_text(inspected.forward);
+  const TrainingGraph training = sample_training_graph(engine, inspected);
+  if (options.stage == "training") return to_text(training.graph);
+  const Placement placement = place_everything(training.graph);
+  if (options.stage == "placement") {
+    json["placement"] = placement_object(placement, training.graph);
+    return placement_text(placement, training.graph);
+  }
+  StateStore states;
+  ProgramOptions program_options;
+  program_options.lower.disabled_passes = options.without;
+  Program program(training.graph, placement, engine.operators, engine.devices(), states,
+                  make_arenas(), program_options);
+  if (options.stage == "lowered") return to_text(program.lowered());
+  return to_text(program.plan(), program.lowered());
+}
+
+void check_options(const InspectOptions& options) {
+  std::vector<Diagnostic> problems;
+  const auto check = [&](const std::string& what, const std::string& name,
+                         const std::vector<std::string>& known) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    Diagnostic d;
+    d.message = "there is no such " + what;
+    for (const std::string& each : known) d.expected += (d.expected.empty() ? "" : ", ") + each;
+    d.got = name;
+    const std::string nearest = nearest_name(name, known);
+    if (!nearest.empty()) d.fix = "did you mean \"" + nearest + "\"?";
+    problems.push_back(std::move(d));
+  };
+  if (!options.stage.empty())
+    check("stage", options.stage, {"graph", "training", "placement", "lowered", "plan"});
+  for (const std::string& pass : options.without) check("pass", pass, pass_names());
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+Json port_json(const PortSummary& port) {
+  Json json{{"name", port.name}, {"dtype", port.dtype}, {"dims", port.dims}};
+  if (port.has_bound) json["bound"] = port.bound;
+  return json;
+}
+
+Json to_json(const Inspected& inspected) {
+  const ModelSummary& summary = inspected.imported.summary;
+  Json json{
+      {"producer", summary.producer}, {"ir_version", summary.ir_version}, {"opset", summary.opset}};
+  json["inputs"] = json["outputs"] = json["parameters"] = json["problems"] = Json::array();
+  for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
+  for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
+  for (const ParameterSummary& p : summary.parameters) {
+    json["parameters"].push_back({{"name", p.name},
+                                  {"path", p.path},
+                                  {"shape", p.type.shape},
+                                  {"dtype", name_of(p.type.dtype)},
+                                  {"trainable", p.trainable},
+                                  {"reason", p.reason}});
+  }
+  json["operators"] = summary.operators;
+  json["recognised"] = inspected.recognised;
+  for (const Problem& p : inspected.problems) {
+    json["problems"].push_back({{"kind", p.kind},
+                                {"operator", p.op},
+                                {"path", p.path},
+                                {"reason", p.reason},
+                                {"fix", p.fix}});
+  }
+  return json;
+}
+
+std::string port_text(const PortSummary& port) {
+  std::string dims;
+  for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ", ") + dim;
+  std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, dims);
+  if (port.has_bound) text += " = " + to_string(port.bound);
+  return text + "\n";
+}
+
+std::string problems_text(const Inspected& inspected) {
+  std::string text = fmt::format("{} problems block training\n", inspected.problems.size());
+  for (const Problem& p : inspected.problems) {
+    text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason,
+                        p.fix.empty() ? "" : " (" + p.fix + ")");
+  }
+  return text;
+}
+
+std::string to_text(const Inspected& inspected, const std::string& path) {
+  const ModelSummary& summary = inspected.imported.summary;
+  std::string text =
+      fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
+                  summary.opset, summary.ir_version, summary.producer);
+  text += "inputs\n";
+  for (const PortSummary& port : summary.inputs) text += port_text(port);
+  text += "outputs\n";
+  for (const PortSummary& port : summary.outputs) text += port_text(port);
+  std::int64_t trained = 0, elements = 0;
+  for (const ParameterSummary& p : summary.parameters) {
+    trained += p.trainable;
+    if (p.trainable) elements += p.type.elements();
+  }
+  text += fmt::format("parameters: {} trainable ({} elements), {} not\n", trained, elements,
+                      summary.parameters.size() - trained);
+  for (const ParameterSummary& p : summary.parameters) {
+    text += fmt::format("  {} {:<40} {:<24} {}\n", p.trainable ? "train " : "frozen",
+                        p.path == p.name ? p.name : p.path + " (" + p.name + ")",
+                        tandem::to_string(p.type), p.reason);
+  }
+  text += "operators\n ";
+  for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
+  text += "\n";
+  if (!inspected.recognised.empty()) text += "recognised\n";
+  for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
+  return text + (inspected.problems.empty() ? "ready to train\n" : problems_text(inspected));
+}
+
+/// The stage, then the problems that are known; these alone where it cannot be made.
+std::string stage_with_problems(const Engine& engine, const Inspected& inspected,
+                                const InspectOptions& options, Json& json) {
+  try {
+    const std::string text = stage_text(engine, inspected, options, json);
+    json["stage"] = options.stage;
+    json["text"] = text;
+    return inspected.problems.empty() ? text : text + "\n" + problems_text(inspected);
+  } catch (const Error&) {
+    if (inspected.problems.empty()) throw;
+    return "the stage \"" + options.stage + "\" cannot be made\n" + problems_text(inspected);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> pass_names() {
+  std::vector<std::string> names;
+  for (const GraphPass& pass : forward_passes()) names.push_back(pass.name);
+  for (const LowerPass& pass : lower_passes()) {
+    if (!pass.required) names.push_back(pass.name);
+  }
+  names.push_back("reuse_inputs");
+  return names;
+}
+
+InspectReport inspect(const std::string& model_path, const InspectOptions& options) {
+  check_options(options);
+  const Engine engine;
+  const Inspected inspected = open_for_inspection(engine, model_path, options);
+  InspectReport report;
+  report.blocks_training = !inspected.problems.empty();
+  Json json = to_json(inspected);
+  if (options.stage.empty()) {
+    report.text = to_text(inspected, model_path);
+  } else {
+    report.text = stage_with_problems(engine, inspected, options, json);
+  }
+  report.json = json_text(json);
+  return report;
+}
+
+}  // namespace tandem::api

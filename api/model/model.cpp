@@ -1,0 +1,235 @@
+#include "api/model/model.h"
+
+#include <algorithm>
+#include <set>
+
+#include "api/model/sample_loss.h"
+#include "engine/graph/error.h"
+#include "engine/losses/loss.h"
+#include "engine/training/check_integers.h"
+#include "engine/training/config/config_value.h"
+#include "engine/training/parameter_choice.h"
+#include "engine/training/tables/row_counts.h"
+#include "engine/training/tables/table_storage.h"
+#include "placement/derive.h"
+#include "placement/kernel_refusals.h"
+#include "placement/report/fit.h"
+
+namespace tandem::api {
+namespace {
+
+// A table is opened for its vocabularies and for its rows, and says the same both times.
+std::function<void(const std::string&)> told_once(std::function<void(const std::string&)> tell) {
+  if (!tell) return tell;
+  return [tell = std::move(tell),
+          said = std::make_shared<std::set<std::string>>()](const std::string& text) {
+    if (said->insert(text).second) tell(text);
+  };
+}
+
+}  // namespace
+
+Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options)
+    : engine_(engine), config_(config), file_(std::move(file)), options_(std::move(options)) {
+  options_.on_message = told_once(std::move(options_.on_message));
+  if (options_.rows) return;
+  options_.rows = [this](const ShapeRule& rule) {
+    const auto saved = saved_vocabulary_rows(config_, options_.run_dir, rule);
+    if (saved) return *saved;
+    OpenOptions open;
+    open.on_message = options_.on_message;
+    open.stop_requested = options_.stop_requested;
+    return prepared_vocabulary_rows(config_, rule, std::move(open));
+  };
+}
+
+const ImportResult& Model::imported(std::int64_t batch, bool training) {
+  const auto found = imported_.find({batch, training});
+  if (found != imported_.end()) return found->second;
+  if (!rows_) rows_ = rows_rules(config_, options_.rows);
+  ImportOptions options;
+  options.bind.assign(config_.model.bind.begin(), config_.model.bind.end());
+  options.batch = batch;
+  options.batch_norm = config_.model.train_batch_norm ? "train" : "inference";
+  options.training = training;
+  options.evaluate = engine_.evaluate;
+  options.rows = *rows_;
+  ImportResult result = import_graph(file_, engine_.operators, options);
+  return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+}
+
+OpenOptions Model::open_options() {
+  OpenOptions options = api::open_options(config_, pass().graph);
+  options.on_message = options_.on_message;
+  options.stop_requested = options_.stop_requested;
+  return options;
+}
+
+const DataSets& ModelData::sets() {
+  if (error_) std::rethrow_exception(error_);
+  if (sets_) return *sets_;
+  const OpenOptions options = model_->open_options();
+  try {
+    sets_ = open_data(*model_->config().data, options);
+  } catch (const Error&) {
+    error_ = std::current_exception();
+    throw;
+  }
+  return *sets_;
+}
+
+std::shared_ptr<const DataSource> ModelData::counted() {
+  const RunConfig& config = model_->config();
+  if (!config.data) return nullptr;
+  return zero_out_of_range(config, model_->pass().graph, sets().train);
+}
+
+void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
+  const Graph& pass = model_->pass().graph;
+  const Evaluator& evaluate = model_->engine().evaluate;
+  if (questions.unique_rows) {
+    if (!unique_rows_) {
+      unique_rows_.emplace();
+      try {
+        if (const auto data = counted()) unique_rows_ = count_unique_rows(pass, *data, evaluate);
+      } catch (const std::exception&) {  // said where the run itself reads the data
+      }
+    }
+    facts.unique_rows = unique_rows_;
+  }
+  if (questions.wishes.empty()) return;
+  facts.wishes = questions.wishes;
+  facts.caches = caches_.choose(
+      pass, model_->config(), evaluate, [&] { return counted(); }, facts.wishes);
+}
+
+PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
+                         const PlacingArguments& arguments, ModelData* data,
+                         std::vector<std::string> keep)
+    : model_(std::move(model)), policy_(std::move(policy)), keep_(std::move(keep)) {
+  const Engine& engine = model_->engine();
+  const RunConfig& config = model_->config();
+  const ImportResult& pass = model_->pass();
+  PlacementFacts facts;
+  facts.raw_names = pass.raw_names;
+  Graph step;
+  for (bool is_settled = false; !is_settled;) {
+    resolved_ = resolve(policy_.policy, pass.graph, policy_.options, facts);
+    if (data != nullptr && resolved_.questions.any()) {
+      data->answer(resolved_.questions, facts);
+      continue;
+    }
+    if (devices_.all.empty())
+      devices_ =
+          open_devices(resolved_, arguments, config.precision.tf32, *engine.cpu, engine.monitor);
+    step = after_passes(config.pass_size(), true);
+    const std::size_t known = facts.refusals.size();
+    if (devices_.all.size() > 1)
+      facts.refusals.merge(kernel_refusals(with_training(step), devices_.all));
+    is_settled = facts.refusals.size() == known;
+  }
+  forward_.emplace(std::pair{config.pass_size(), true}, with_caches(std::move(step)));
+}
+
+Graph PlacedModel::after_passes(std::int64_t batch, bool training) const {
+  const Engine& engine = model_->engine();
+  PassContext context{engine.operators, engine.evaluate, {}, {}};
+  context.may_merge = [this](const std::vector<std::string>& paths) {
+    return resolved_.may_merge(paths);
+  };
+  Graph graph = keep_named_values(model_->imported(batch, training).graph, model_->config());
+  for (const std::string& name : keep_) {
+    const ValueId value = graph.find_value(name);
+    if (value && graph.find_output(name) == nullptr) graph.outputs.push_back({name, value});
+  }
+  return run_passes(std::move(graph), context);
+}
+
+// A training step of a forward graph, by which devices are asked for kernels.
+Graph PlacedModel::with_training(const Graph& forward) const {
+  try {
+    return sample_training_graph(model_->engine(), model_->config(), forward);
+  } catch (const Error&) {  // said where the run builds its own
+    return forward;
+  }
+}
+
+Graph PlacedModel::with_caches(Graph forward) const {
+  return split_cached_tables(std::move(forward), model_->engine().operators,
+                             cached_tables(resolved_));
+}
+
+const Graph& PlacedModel::forward(std::int64_t batch, bool training) {
+  const auto found = forward_.find({batch, training});
+  if (found != forward_.end()) return found->second;
+  return forward_.emplace(std::pair{batch, training}, with_caches(after_passes(batch, training)))
+      .first->second;
+}
+
+OpenOptions open_options(const RunConfig& config, const Graph& graph) {
+  OpenOptions options;
+  options.seed = config.seed;
+  options.threads = config.threads;
+  for (const NamedValue& input : graph.inputs) {  // numbers and ids of text have no type of theirs
+    const DType taken = graph.type(input.value).dtype;
+    const bool whole = taken == DType::int32 || taken == DType::int64;
+    if (config.data && config.data->table() && whole) {
+      options.integer_types[input.name] = taken;
+    }
+  }
+  for (const LossTerm& term : config.loss.terms) {
+    if (term.kind->labels.form != LabelForm::classes) continue;
+    const NamedValue* input = graph.find_input(term.labels);
+    const DType taken = input ? graph.type(input->value).dtype : DType::int64;
+    options.integer_types[term.labels] = taken == DType::int32 ? DType::int32 : DType::int64;
+    if (!input) options.keep_int32.insert(term.labels);
+  }
+  return options;
+}
+
+LowerOptions PlacedModel::lower_options() {
+  const RunConfig& config = model_->config();
+  LowerOptions options;
+  options.compute = config.precision.compute;
+  const Graph& graph = model_->pass().graph;
+  std::vector<std::string> paths{"loss.loss"};
+  for (const LossTerm& term : config.loss.terms) paths.push_back("loss." + term.name);
+  for (const Node& node : graph.nodes) paths.push_back(node.path);
+  std::vector<Diagnostic> errors;
+  for (const PrecisionConfig::Kept& kept : config.precision.keep_float32) {
+    Selector selector(kept.at);
+    const bool any = std::any_of(paths.begin(), paths.end(),
+                                 [&](const std::string& path) { return selector.matches(path); });
+    if (any) {
+      options.keep_float32.push_back(std::move(selector));
+      continue;
+    }
+    Diagnostic d =
+        at(kept.where, "precision.keep_float32", "\"" + kept.at + "\" matches no operator");
+    const std::string nearest = nearest_name(kept.at, paths);
+    d.fix =
+        nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+    errors.push_back(std::move(d));
+  }
+  if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
+  for (const SplitTable& table : split_tables(config.parameters, graph))
+    options.split_tables.push_back(table.name);
+  if (options.compute != DType::float32)
+    options.without_weights = updated_by_rows(config, forward(config.pass_size(), true));
+  return options;
+}
+
+RunParts PlacedModel::run_parts() {
+  RunParts parts;
+  parts.operators = &model_->engine().operators;
+  parts.devices = devices();
+  parts.evaluate = model_->engine().evaluate;
+  parts.forward = [this](std::int64_t batch, bool training) { return forward(batch, training); };
+  parts.place = [this](const Graph& graph) { return place(graph); };
+  parts.options.lower = lower_options();
+  parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
+  parts.aliases = [this] { return model_->pass().aliases; };
+  return parts;
+}
+
+}  // namespace tandem::api

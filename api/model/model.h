@@ -1,0 +1,136 @@
+// From a configuration to a model that programs can be made of: imported, placed, with its devices
+// open.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/model/engine.h"
+#include "api/model/placing.h"
+#include "api/table_rows.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/pass_programs.h"
+#include "importer/import_graph.h"
+#include "placement/derive.h"
+#include "placement/tables/table_caches.h"
+
+namespace tandem::api {
+
+struct ModelOptions {
+  /// The run directory whose vocabularies say how many rows tables have; "": the data, which is
+  /// prepared for that where it is not yet.
+  std::string run_dir = {};
+  VocabularyRows rows = {};  // who says it instead
+  /// Is told what happens while data is prepared or opened, each text once.
+  std::function<void(const std::string&)> on_message = {};
+  std::function<bool()> stop_requested = {};  // asked meanwhile
+};
+
+/// An ONNX file with the graphs that are imported from it for passes of a configuration.
+class Model {
+ public:
+  /// Throws Error{usage} where the file is not a model.
+  Model(const Engine& engine, const RunConfig& config, ModelOptions options = {})
+      : Model(engine, config, OnnxFile::open(config.model.file), std::move(options)) {}
+  Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options = {});
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const Engine& engine() const { return engine_; }
+  const RunConfig& config() const { return config_; }
+  const OnnxFile& file() const { return file_; }
+  /// Imported once for each batch and mode; stays where it is.
+  const ImportResult& imported(std::int64_t batch, bool training);
+  /// For the passes of a training step.
+  const ImportResult& pass() { return imported(config_.pass_size(), true); }
+  /// What data is opened with, as this model takes it.
+  OpenOptions open_options();
+
+ private:
+  const Engine& engine_;
+  RunConfig config_;
+  OnnxFile file_;
+  ModelOptions options_;
+  std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
+  std::map<std::pair<std::int64_t, bool>, ImportResult> imported_;
+};
+
+/// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,
+/// or as the model takes them where they are an input of it. `pass`: the model as it was imported
+/// for a pass of the configuration.
+OpenOptions open_options(const RunConfig& config, const Graph& pass);
+
+/// The data of a model's configuration, opened once something of it is needed. What was counted in
+/// it is kept.
+class ModelData {
+ public:
+  explicit ModelData(std::shared_ptr<Model> model) : model_(std::move(model)) {}
+
+  /// Throws what `open_data` throws, each time.
+  const DataSets& sets();
+  /// Adds what the data tells of the questions. Data that cannot be read tells nothing: the run
+  /// itself says why.
+  void answer(const OpenQuestions& questions, PlacementFacts& facts);
+
+ private:
+  std::shared_ptr<const DataSource> counted();
+
+  std::shared_ptr<Model> model_;
+  std::optional<DataSets> sets_;
+  std::exception_ptr error_;                                        // of opening it
+  std::optional<std::map<std::string, std::int64_t>> unique_rows_;  // by parameter
+  TableCaches caches_;
+};
+
+/// A model under a policy that is resolved, with the devices of it.
+class PlacedModel {
+ public:
+  /// Resolves the policy, with all that model, data and devices tell: the one place where rules
+  /// with need = "prefer" fall back. Throws Error{usage} with everything that is wrong in the
+  /// policy. `data` null: what it could tell stays open. `keep`: values of the graph that become
+  /// outputs where it has them.
+  PlacedModel(std::shared_ptr<Model> model, RunPolicy policy, const PlacingArguments& arguments,
+              ModelData* data = nullptr, std::vector<std::string> keep = {});
+  /// By the configuration's own policy and `arguments`.
+  PlacedModel(const Engine& engine, const RunConfig& config, const PlacingArguments& arguments = {})
+      : PlacedModel(std::make_shared<Model>(engine, config), read_run_policy(config, arguments),
+                    arguments) {}
+
+  PlacedModel(const PlacedModel&) = delete;
+  PlacedModel& operator=(const PlacedModel&) = delete;
+
+  Model& model() const { return *model_; }
+  const RunPolicy& policy() const { return policy_; }
+  const ResolvedPolicy& resolved() const { return resolved_; }
+  const std::vector<Device*>& devices() const { return devices_.all; }
+  /// After the forward passes; values that the loss names are outputs. Made once, stays where it
+  /// is.
+  const Graph& forward(std::int64_t batch, bool training);
+  /// Of a graph that comes from the imported one.
+  Placement place(const Graph& graph) const { return derive_placement(graph, resolved_); }
+  /// What every program of a run is compiled with; throws Error{usage} where a selector of
+  /// `precision` matches nothing.
+  LowerOptions lower_options();
+  /// What a training needs; must not outlive this.
+  RunParts run_parts();
+
+ private:
+  Graph after_passes(std::int64_t batch, bool training) const;
+  Graph with_training(const Graph& forward) const;
+  Graph with_caches(Graph forward) const;
+
+  std::shared_ptr<Model> model_;
+  RunPolicy policy_;
+  std::vector<std::string> keep_;
+  ResolvedPolicy resolved_;
+  OpenDevices devices_;
+  std::map<std::pair<std::int64_t, bool>, Graph> forward_;
+};
+
+}  // namespace tandem::api

@@ -1,0 +1,177 @@
+#include "api/model/placing.h"
+
+#include <algorithm>
+
+#include "api/model/cuda_status.h"
+#include "engine/graph/error.h"
+#include "kernels/emulated/emulated_device.h"
+#include "placement/report/fit.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::size_t default_emulated_bytes = std::size_t{2} << 30;
+constexpr std::string_view cuda = "cuda:";  // then the number of a device
+#ifdef NDEBUG
+constexpr bool is_debug_build = false;
+#else
+constexpr bool is_debug_build = true;
+#endif
+
+std::string policy_without_rules(const std::string& device) {
+  return "policy = 1\nrules = [\n  { at = \"**\", on = \"" + device + "\" },\n]\n";
+}
+
+// The system refuses what the policy, or --device, asks for.
+std::vector<Diagnostic> at_memory(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
+  const bool set = device.binding.sets("memory");
+  const Where& where = set ? device.binding.where_of("memory") : device.where;
+  for (Diagnostic& problem : problems) {
+    problem.file = where.file;
+    problem.line = where.line;
+    problem.column = where.column;
+    problem.got = set ? "\"" + device.binding.text_of("memory") + "\"" : "";
+  }
+  return problems;
+}
+
+// What stands on the command line may have several lines.
+std::string comment(const std::string& text) {
+  std::string lines = "# ";
+  for (const char c : text) lines += c == '\n' ? "\n# " : std::string(1, c);
+  return lines + "\n";
+}
+
+// A stand-in says least, but for `use` where nothing names a device that is there.
+void add_stand_ins(const std::vector<DeviceBinding>& stand_ins, Policy& policy,
+                   std::vector<DeviceBinding>& bindings) {
+  for (const DeviceBinding& stand_in : stand_ins) {
+    std::string use;
+    for (const auto* list : {&policy.devices, &bindings}) {
+      for (const DeviceBinding& binding : *list) {
+        if (binding.name == stand_in.name && !binding.use.empty()) use = binding.use;
+      }
+    }
+    DeviceBinding least = stand_in;
+    least.use.clear();
+    policy.devices.insert(policy.devices.begin(), std::move(least));
+    if (stand_in.use.empty() || use.starts_with("emulated:")) continue;
+    DeviceBinding known;
+    known.name = stand_in.name;
+    known.use = stand_in.use;
+    known.where = Where{"--profile", 1, 1};
+    bindings.push_back(std::move(known));
+  }
+}
+
+// What bindings, else the policy, else the configuration say.
+int threads_of(const RunConfig& config, const RunPolicy& policy) {
+  int threads = config.threads;
+  for (const auto* list : {&policy.policy.devices, &policy.options.bindings}) {  // the last counts
+    for (const DeviceBinding& binding : *list) {
+      const bool is_host = binding.name == "cpu" || binding.use == "cpu";
+      if (is_host && binding.threads.value_or(0) > 0) threads = *binding.threads;
+    }
+  }
+  return threads;
+}
+
+// What kept a device from being made, with the way to do without it.
+std::vector<Diagnostic> at_device(std::vector<Diagnostic> problems, const ResolvedDevice& device) {
+  for (Diagnostic& problem : problems) {
+    if (problem.file.empty()) {
+      problem.file = device.where.file;
+      problem.line = device.where.line;
+      problem.column = device.where.column;
+    }
+    if (problem.got.empty()) problem.got = "\"" + device.name + "\"";
+    problem.fix = or_emulated(problem.fix, device.name);
+  }
+  return problems;
+}
+
+std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingArguments& arguments,
+                                    bool tf32, const std::shared_ptr<OrderChecker>& monitor) {
+  if (arguments.make_device) return arguments.make_device(device, monitor);
+  if (!device.is_cuda()) {
+    EmulatedOptions options;
+    options.name = device.name;
+    options.memory_bytes = memory_limit(device, default_emulated_bytes);
+    if (device.binding.bandwidth) options.bytes_per_second = *device.binding.bandwidth;
+    if (device.binding.latency) options.latency_seconds = *device.binding.latency;
+    options.monitor = monitor;
+    try {
+      return make_emulated_device(options);
+    } catch (const Error& error) {
+      throw Error(error.kind(), at_memory(error.diagnostics(), device));
+    }
+  }
+  CudaOptions options;
+  options.name = device.name;
+  options.ordinal = std::stoi(device.use.substr(cuda.size()));
+  options.allow_tf32 = tf32;
+  options.monitor = monitor;
+  for (const CudaCard& card : arguments.cards.report().cards) {
+    const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
+    if (card.ordinal == options.ordinal && limited)
+      options.memory_bytes = memory_limit(device, card.memory_bytes);
+  }
+  try {
+    return arguments.make_card(options);
+  } catch (const Error& error) {
+    throw Error(error.kind(), at_device(error.diagnostics(), device));
+  }
+}
+
+}  // namespace
+
+RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& arguments) {
+  RunPolicy result;
+  result.added_rules = arguments.place;
+  result.added_devices = arguments.devices;
+  ResolveOptions& options = result.options;
+  options.bindings = parse_device_arguments(arguments.devices);
+  options.missing = [any = bool(arguments.make_device), cards = arguments.cards](const auto& use) {
+    return any ? std::nullopt : missing_card(cards.report(), use);
+  };
+  options.model_file = config.model.file;
+  options.tf32 = config.precision.tf32;
+  if (config.device == "gpu") {
+    options.default_device = "gpu";
+    options.default_reason = "device = \"gpu\"";
+  }
+  for (const LossTerm& term : config.loss.terms) options.added.push_back({"loss." + term.name, ""});
+  options.added.push_back({"loss.total", ""});
+  if (arguments.text || !config.policy.empty()) {
+    const std::string file = config.policy.empty() ? "policy.toml" : config.policy;
+    result.text = arguments.text ? *arguments.text : read_policy_text(config.policy);
+    result.policy = parse_policy(result.text, file, arguments.place, &options.earlier);
+  } else {
+    result.text = policy_without_rules(options.default_device);
+    result.policy = policy_of_arguments(arguments.place, &options.earlier);
+  }
+  add_stand_ins(arguments.stand_ins, result.policy, options.bindings);
+  for (const std::string& rule : arguments.place) result.text += comment("--place " + rule);
+  for (const std::string& use : arguments.devices) result.text += comment("--device " + use);
+  result.threads = threads_of(config, result);
+  return result;
+}
+
+OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments& arguments,
+                         bool tf32, Device& cpu, const std::shared_ptr<OrderChecker>& monitor) {
+  const std::vector<ResolvedDevice>& devices = resolved.devices;
+  const bool only_cards =
+      std::all_of(devices.begin() + 1, devices.end(), std::mem_fn(&ResolvedDevice::is_cuda));
+  // Whoever made the monitor may have switched it off already.
+  const bool check = arguments.check_order || is_debug_build || arguments.make_device;
+  if (only_cards && !check) monitor->set_check_order(false);
+  OpenDevices open;
+  open.all.push_back(&cpu);
+  for (std::size_t d = 1; d < devices.size(); ++d) {
+    open.own.push_back(make_device(devices[d], arguments, tf32, monitor));
+    open.all.push_back(open.own.back().get());
+  }
+  return open;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,53 @@
+// What the command line adds to a run's placement, and the devices that a resolved policy uses.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/model/known_cards.h"
+#include "engine/runtime/device.h"
+#include "engine/training/config/run_config.h"
+#include "kernels/emulated/order_checker.h"
+#include "placement/run_policy.h"
+
+namespace tandem::api {
+
+using DeviceMaker = std::function<std::unique_ptr<Device>(
+    const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
+
+using CardMaker = std::function<std::unique_ptr<Device>(const CudaOptions& options)>;
+
+/// What the command line adds to a policy.
+struct PlacingArguments {
+  std::vector<std::string> place;        // rules: '{ at = "wide.**", on = "cpu" }'
+  std::vector<std::string> devices;      // bindings: "gpu=emulated:0,memory=2GiB"
+  std::optional<std::string> text = {};  // of the policy, instead of its file's
+  /// What devices are where policy and bindings leave it open: a plan needs no hardware.
+  std::vector<DeviceBinding> stand_ins = {};
+  /// Makes an accelerator of the policy, whether or not this machine has it; empty: as its `use`
+  /// says.
+  DeviceMaker make_device = {};
+  KnownCards cards = KnownCards();
+  /// Makes the cards that `use` names.
+  CardMaker make_card = make_cuda_device;
+  /// The monitor looks at every byte that is touched, also where all accelerators are cards, which
+  /// wait for it; it does without in debug builds.
+  bool check_order = false;
+};
+
+/// The policy of a configuration. What is wrong in it comes out of `resolve`; throws Error{usage}
+/// where its file or an argument cannot be read.
+RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& arguments);
+
+/// Index by index those of a resolved policy; the first is the engine's.
+struct OpenDevices {
+  std::vector<std::unique_ptr<Device>> own;
+  std::vector<Device*> all;
+};
+OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments& arguments,
+                         bool tf32, Device& cpu, const std::shared_ptr<OrderChecker>& monitor);
+
+}  // namespace tandem::api

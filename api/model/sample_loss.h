@@ -1,0 +1,20 @@
+// A loss for models that bring none: enough to show what a training step looks like.
+#pragma once
+
+#include "api/model/engine.h"
+#include "engine/training/training_graph.h"
+
+namespace tandem::api {
+
+/// The forward graph with one scalar output "loss": its own scalar float output, or the mean of its
+/// first float output. Throws Error{usage} where there is no float output.
+Graph with_sample_loss(const Engine& engine, const Graph& forward);
+
+/// Without data: inputs as the model has them, labels as the loss takes them.
+FieldTypes guessed_fields(const RunConfig& config, const Graph& forward);
+
+/// The pass with the update, on guessed fields; with the loss above where the configuration and the
+/// model have none. Throws what `build_training_graph` throws.
+Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward);
+
+}  // namespace tandem::api

@@ -1,0 +1,116 @@
+// `tandem policy auto`: searches a placement under memory budgets and writes it as the policy's
+// list `auto`.
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "api/output_file.h"
+#include "api/policy/policy_case.h"
+#include "engine/formats/files.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "placement/auto/arguments.h"
+#include "placement/auto/find.h"
+#include "placement/edit.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::uint64_t most_bytes = std::uint64_t{16} << 20;
+
+/// Lines of the file as it is, where it has no list `auto` that is about to be replaced.
+void check_as_written(PolicyCase& of, const std::string& text, const std::string& path) {
+  std::vector<Diagnostic> ignored;
+  const Policy policy = parse_policy(text, path, {}, &ignored);
+  const bool has_auto = std::any_of(policy.rules.begin(), policy.rules.end(), [](const auto& rule) {
+    return rule.layer == Layer::automatic;
+  });
+  if (has_auto) return;
+  of.replace_policy(text);
+  of.resolved();
+}
+
+DeviceProfiles profiles_of(PolicyCase& of, const std::vector<std::string>& devices,
+                           const std::string& text, const std::string& path, bool measure) {
+  DeviceProfiles profiles;
+  for (const std::string& name : devices) {
+    of.replace_policy(
+        replace_auto(text, path, {"{ at = \"**\", on = " + toml_string(name) + " },"}));
+    profiles[name] = of.profile(name, measure);
+  }
+  return profiles;
+}
+
+}  // namespace
+
+Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automatic) {
+  const Budgets budgets = read_budgets(automatic.budgets);
+  PlacingArguments placing{options.place, options.devices};
+  placing.text = "policy = 1\n";
+  for (const auto& [name, bytes] : budgets) {
+    DeviceBinding limit;
+    limit.name = name;
+    limit.memory_bytes = bytes;
+    limit.where.file = "--budget";
+    if (name != "cpu") placing.stand_ins.push_back(std::move(limit));
+  }
+  PolicyCase of(options, std::move(placing));
+  const std::string& source = of.config().policy;
+  const std::string to = automatic.to.empty() ? source : automatic.to;
+  if (to.empty()) {
+    Diagnostic d;
+    d.message = "policy auto: which file?";
+    d.expected = "a policy file as argument, policy = in the configuration, or --to FILE";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  const bool exists = !source.empty() && path_exists(source);
+  const std::string text = exists ? read_policy_text(source) : new_policy(options.devices);
+  const std::string bare = replace_auto(text, to, {});
+
+  DeviceProfiles profiles = of.profiles();
+  std::vector<std::string> known = device_names(options.devices, text, {{"gpu", 0}}, profiles);
+  check_budget_names(budgets, known);
+  const std::vector<std::string> devices = device_names(options.devices, text, budgets, profiles);
+  if (exists) check_as_written(of, text, source);
+  AutoCase candidates(of, bare, devices, budgets, automatic.most_plans);
+  candidates.check_devices();
+  std::string times = options.profile.empty() ? "assumed times" : "times of " + options.profile;
+  if (automatic.measure || !automatic.save_profile.empty())
+    profiles = profiles_of(of, devices, bare, to, automatic.measure);
+  if (automatic.measure) {
+    of.set_profiles(profiles);
+    times = automatic.save_profile.empty()
+                ? "measured times, not stored: --save-profile FILE makes this repeatable"
+                : "measured times, stored in " + automatic.save_profile;
+  }
+  if (!automatic.save_profile.empty())
+    write_output(automatic.save_profile, device_profiles_json(profiles), "--save-profile",
+                 "tandem_device_profile");
+  of.replace_policy(bare);
+  const bool pinned = all_pinned(of.resolved());
+  FoundPlacement found = find_placement(candidates, text);
+  found.pinned = pinned;
+  found.times = times;
+  const bool kept = (found.pinned && found.before) || found.is_old_better();
+  const std::string after = kept ? text : replace_auto(bare, to, found.lines);
+  std::error_code none;
+  const bool changed =
+      !std::filesystem::is_regular_file(to, none) || read_file(to, most_bytes) != after;
+  const bool in_place = exists && path_exists(to) && std::filesystem::equivalent(source, to, none);
+  if (changed) write_output(to, after, in_place ? to : "--to", in_place ? "policy" : "");
+  const std::string shown =
+      std::filesystem::path(to).lexically_proximate(current_folder()).string();
+  const std::string name = shown.starts_with("..") ? to : shown;
+  if (changed && in_place && !kept) found.lost_comments = comments_in_auto(text, source);
+  Report report{found_text(found, name, changed), found_json(found, name, changed)};
+  for (const int line : found.lost_comments) {
+    report.warnings.push_back(fmt::format(
+        "{}:{}: this comment stood in the list auto, which is replaced whole; it is gone (write "
+        "remarks outside of it, or as `why` of your rules)",
+        name, line));
+  }
+  return report;
+}
+
+}  // namespace tandem::api

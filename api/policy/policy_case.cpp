@@ -1,0 +1,209 @@
+#include "api/policy/policy_case.h"
+
+#include <algorithm>
+
+#include "api/model/sample_loss.h"
+#include "api/path_value.h"
+#include "api/timing/measure_kernels.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/plan/simulate.h"
+#include "engine/training/config/config_value.h"
+#include "engine/training/evaluation.h"
+#include "kernels/emulated/emulated_device.h"
+#include "placement/report/fit.h"
+
+namespace tandem::api {
+namespace {
+
+RunConfig config_of(const PolicyOptions& options) {
+  std::vector<std::string> overrides;
+  if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
+  overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
+  if (options.config.empty() == options.model.empty()) {
+    Diagnostic d;
+    d.message = "which model the policy is for";
+    d.expected = "a train.toml (--config) or an ONNX file (--model)";
+    d.got = options.config.empty() ? "neither" : "both";
+    d.fix = "tandem policy --help has examples";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  if (!options.config.empty()) return read_run_config(options.config, overrides);
+  std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
+  std::int64_t batch = 1;
+  for (const auto& [name, extent] : options.bind) {
+    if (name == "batch") batch = extent;
+    model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
+  }
+  if (model.back() == ',') model.pop_back();
+  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
+                                       "optimizer={ kind = \"sgd\" }"});
+  return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
+}
+
+/// Each shape of a full step with its number of passes.
+std::vector<std::pair<PassShape, std::int64_t>> step_shapes(const RunConfig& config) {
+  std::vector<std::pair<PassShape, std::int64_t>> shapes;
+  for (const PassShape& shape :
+       needed_shapes(config.batch_size, config.batch_size, config.pass_size(), false)) {
+    const std::int64_t passes = config.batch_size / config.pass_size();
+    shapes.emplace_back(shape, shape.kind == PassKind::middle ? passes - 2 : 1);
+  }
+  return shapes;
+}
+
+}  // namespace
+
+DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
+                         const DeviceProfiles& stored) {
+  DeviceProfile profile = assumed_profile(device.facts());
+  if (resolved.use != "cpu") profile.link_bandwidth = EmulatedOptions{}.bytes_per_second;
+  if (const auto known = stored.find(resolved.name); known != stored.end()) {
+    profile = known->second.profile;
+  }
+  if (resolved.binding.bandwidth) profile.link_bandwidth = *resolved.binding.bandwidth;
+  if (resolved.binding.latency) profile.link_latency = *resolved.binding.latency;
+  return profile;
+}
+
+PolicyCase::PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads)
+    : config_(config_of(options)), reads_(reads), from_model_(options.config.empty()) {
+  if (!options.profile.empty()) profiles_ = read_device_profiles(options.profile);
+  if (reads.policy) {
+    placing_ = std::move(placing);
+    std::vector<DeviceBinding> of_profile;  // the first say most
+    add_stand_ins(profiles_, of_profile);
+    placing_.stand_ins.insert(placing_.stand_ins.begin(), of_profile.begin(), of_profile.end());
+  } else {
+    config_.policy.clear();
+    config_.device = "cpu";
+  }
+  policy_ = read_run_policy(config_, placing_);
+  engine_ = std::make_unique<Engine>(policy_.threads);
+  model_ = std::make_shared<Model>(*engine_, config_);
+  data_.emplace(model_);
+}
+
+PlacedModel& PolicyCase::placed() {
+  if (!placed_) placed_.emplace(model_, policy_, placing_, reads_.data ? &*data_ : nullptr);
+  return *placed_;
+}
+
+void PolicyCase::replace_policy(const std::string& text) {
+  placed_.reset();
+  placing_.text = text;
+  policy_ = read_run_policy(config_, placing_);
+}
+
+StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
+  const ResolvedPolicy& policy = resolved();
+  const std::vector<Device*>& devices = this->devices();
+  StoredProfile stored;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    if (policy.devices[d].name != device) continue;
+    stored.profile = profile_of(*devices[d], policy.devices[d], profiles_);
+    stored.memory_bytes = memory_limit(policy.devices[d], *devices[d]);
+    if (!measure) break;
+    const PlannedStep step = plan(PlannedPrograms::step);
+    for (const PlannedPass& pass : step.passes)
+      measure_kernels(pass.program, static_cast<int>(d), stored.profile);
+  }
+  return stored;
+}
+
+TrainingGraph PolicyCase::training() {
+  resolved();  // what is wrong in the policy is said before what is wrong in the data
+  return training_graph(step_shapes(config_).back().first, data().train.get());
+}
+
+TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSource* source) {
+  Graph forward = placed().forward(shape.pass, true);
+  TrainingRequest request;
+  request.config = &config_;
+  request.kind = shape.kind;
+  request.samples = {shape.pass, shape.step};
+  request.evaluate = engine_->evaluate;
+  request.fields = source ? field_types(*source, shape.pass) : guessed_fields(config_, forward);
+  if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
+  TrainingGraph training = build_training_graph(engine_->operators, forward, request);
+  if (source) check_fed_inputs(training, config_, request.fields);
+  return training;
+}
+
+void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOptions& options,
+                                    RunMemory& memory) {
+  const DataSets& data = this->data();
+  const auto add = [&](const Graph& graph, bool rows_ahead) {
+    ProgramOptions own = options;
+    own.lower.rows_ahead = rows_ahead;
+    memory.add(compile_program(graph, placed().place(graph), engine_->operators, devices(), own));
+  };
+  if (data.train) {
+    const std::int64_t samples = data.train->samples(), pass = config_.pass_size();
+    const bool drop_last = config_.data && config_.data->drop_last;
+    for (const PassShape& shape : needed_shapes(samples, config_.batch_size, pass, drop_last)) {
+      if (std::any_of(step.passes.begin(), step.passes.end(),
+                      [&](const PlannedPass& known) { return known.shape == shape; }))
+        continue;
+      const bool ends_full_step = shape.step == std::min(config_.batch_size, samples) &&
+                                  (shape.kind == PassKind::whole || shape.kind == PassKind::last);
+      add(training_graph(shape, data.train.get()).graph, ends_full_step);
+    }
+  }
+  if (!data.eval) return;
+  const std::int64_t samples = data.eval->samples(), pass = config_.pass_size();
+  std::vector<std::int64_t> sizes{std::min(pass, samples), samples % pass};
+  if (sizes[0] == sizes[1]) sizes.pop_back();
+  for (const std::int64_t size : sizes) {
+    if (size == 0) continue;
+    TrainingRequest request;
+    request.config = &config_;
+    request.fields = field_types(*data.eval, size);
+    request.samples = {size, config_.loss.terms.empty() ? size : samples};
+    add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
+  }
+}
+
+PlannedStep PolicyCase::plan(PlannedPrograms programs) {
+  const ResolvedPolicy& policy = resolved();
+  const DataSets& data = this->data();
+  const std::vector<Device*>& devices = this->devices();
+  std::vector<DeviceProfile> profiles;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    profiles.push_back(profile_of(*devices[d], policy.devices[d], profiles_));
+  }
+  PlannedStep step;
+  RunMemory memory;
+  ProgramOptions options;
+  options.lower = placed().lower_options();
+  for (const auto& [shape, times] : step_shapes(config_)) {
+    const TrainingGraph training = training_graph(shape, data.train.get());
+    PlannedPass pass;
+    pass.shape = shape;
+    pass.times = times;
+    options.lower.rows_ahead = shape.kind == PassKind::whole || shape.kind == PassKind::last;
+    pass.program = compile_program(training.graph, placed().place(training.graph),
+                                   engine_->operators, devices, options);
+    const Lowered& lowered = pass.program.lowered;
+    pass.simulation = simulate(pass.program.plan, lowered, profiles);
+    if (step.passes.empty()) {  // the first program fixes how states lie in memory
+      for (std::size_t s = 0; s < lowered.states.size(); ++s) {
+        options.lower.fixed_layouts.emplace_back(lowered.graph.states[s].name,
+                                                 lowered.states[s].layout);
+      }
+    }
+    memory.add(pass.program);
+    step.add(std::move(pass), imported().graph);
+  }
+  if (programs == PlannedPrograms::run) {
+    try {
+      add_other_programs(step, options, memory);
+    } catch (const Error& error) {  // a size that the model does not take: the run itself says so
+      if (error.kind() != ErrorKind::usage) throw;
+    }
+  }
+  step.set_memory(memory.uses(), policy, devices);
+  return step;
+}
+
+}  // namespace tandem::api

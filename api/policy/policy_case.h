@@ -1,0 +1,84 @@
+// A configuration with its model and policy: what every policy command opens.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/model/model.h"
+#include "placement/auto/tried_model.h"
+#include "placement/report/device_profile.h"
+#include "placement/report/run_memory.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+/// What a command leaves out.
+struct CaseOptions {
+  bool policy = true;  // else everything is on the cpu
+  bool data = true;    // else the policy is resolved without a look at it
+};
+
+class PolicyCase final : public TriedModel {
+ public:
+  /// Reads all but the data. Throws Error{usage}.
+  explicit PolicyCase(const PolicyOptions& options, CaseOptions reads = {})
+      : PolicyCase(options, PlacingArguments{options.place, options.devices}, reads) {}
+  /// With a policy's text, with stand-ins for devices.
+  PolicyCase(const PolicyOptions& options, PlacingArguments placing, CaseOptions reads = {});
+  PolicyCase(const PolicyCase&) = delete;
+  PolicyCase& operator=(const PolicyCase&) = delete;
+
+  const RunConfig& config() const { return config_; }
+  const Engine& engine() const { return *engine_; }
+  const ImportResult& imported() { return model_->pass(); }
+  const Graph& graph() override { return imported().graph; }
+  const RunPolicy& policy() const override { return policy_; }
+  /// The model under the policy. Throws Error{usage} with everything that is wrong in it.
+  PlacedModel& placed();
+  const ResolvedPolicy& resolved() override { return placed().resolved(); }
+  const std::vector<Device*>& devices() { return placed().devices(); }
+  void replace_policy(const std::string& text) override;
+
+  /// Opens the data for the types of its fields where the configuration has any.
+  PlannedStep plan(PlannedPrograms programs) override;
+  PlannedStep plan() { return plan(PlannedPrograms::run); }
+  /// The pass that holds the update.
+  TrainingGraph training();
+  /// What the cost model takes for devices, by name; others are assumed from their facts.
+  void set_profiles(DeviceProfiles profiles) { profiles_ = std::move(profiles); }
+  const DeviceProfiles& profiles() const { return profiles_; }
+  /// Of a device of the policy: what the cost model takes for it, with measured kernels of the step
+  /// where `measure`.
+  StoredProfile profile(const std::string& device, bool measure);
+
+ private:
+  TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
+  /// Adds the programs of a run besides those of `step`.
+  void add_other_programs(const PlannedStep& step, const ProgramOptions& options,
+                          RunMemory& memory);
+  const DataSets& data() { return config_.data ? data_->sets() : no_data_; }
+
+  RunConfig config_;
+  CaseOptions reads_;
+  bool from_model_ = false;  // no train.toml: a loss may be made up
+  PlacingArguments placing_;
+  DeviceProfiles profiles_;
+  DataSets no_data_;
+  RunPolicy policy_;
+  std::unique_ptr<Engine> engine_;
+  std::shared_ptr<Model> model_;
+  std::optional<ModelData> data_;
+  std::optional<PlacedModel> placed_;
+};
+
+/// What the cost model takes a device for: its stored profile or a guess, and the policy's link.
+DeviceProfile profile_of(const Device& device, const ResolvedDevice& resolved,
+                         const DeviceProfiles& stored = {});
+
+/// `policy check` and `policy explain` of a case that is open.
+Report policy_check(PolicyCase& of);
+Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase);
+
+}  // namespace tandem::api

@@ -1,0 +1,113 @@
+// `tandem policy names`, `check`, `explain`, `plan` and `diff`: they open a case, placement
+// reports.
+#include "api/policy/policy_case.h"
+#include "engine/graph/error.h"
+#include "placement/names.h"
+#include "placement/report/check.h"
+#include "placement/report/diff.h"
+#include "placement/report/explain.h"
+#include "placement/report/json.h"
+#include "placement/report/plan.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+NameOrder order_of(const std::string& sort) {
+  if (sort == "graph") return NameOrder::graph;
+  if (sort == "path") return NameOrder::path;
+  if (sort == "op") return NameOrder::op;
+  if (sort == "bytes") return NameOrder::bytes;
+  Diagnostic d;
+  d.message = "there is no such order";
+  d.expected = "graph, path, op or bytes";
+  d.got = sort;
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+}  // namespace
+
+Report policy_names(const PolicyOptions& options, const std::string& at, const std::string& sort) {
+  NameOptions wanted;
+  wanted.order = order_of(sort);
+  wanted.at = at;
+  PolicyCase of(options,
+                {.policy = false});  // names do not depend on a policy, not even on a wrong one
+  wanted.raw_names = of.imported().raw_names;
+  std::vector<NameRow> rows = tandem::policy_names(of.imported().graph, wanted);
+  for (const OperatorAttributes& op : of.resolved().operators) {
+    if (!op.added || (!at.empty() && !Selector(at).matches(op.path))) continue;
+    NameRow& row = rows.emplace_back();
+    row.path = op.path;
+    row.op = "loss";
+    row.bytes = 4;  // a float32 scalar
+  }
+  Json list = Json::array();
+  for (const NameRow& row : rows) {
+    const bool parameter = row.op == "parameter" || row.op == "buffer";
+    list.push_back({{"path", row.path},
+                    {"op", row.op},
+                    {"kind", parameter ? row.op : "operator"},
+                    {"shape", row.shape},
+                    {"dtype", name_of(row.dtype)},
+                    {"bytes", row.bytes},
+                    {"raw_name", row.raw_name}});
+  }
+  return {names_text(rows), json_text(Json{{"names", list}})};
+}
+
+Report policy_check(const PolicyOptions& options) {
+  PolicyCase of(options, {.data = false});  // what it says does not depend on how tables are sent
+  return policy_check(of);
+}
+
+Report policy_check(PolicyCase& of) {
+  const ResolvedPolicy& resolved = of.resolved();
+  const Policy& policy = of.policy().policy;
+  return {check_text(policy, resolved), check_json(policy, resolved)};
+}
+
+Report policy_explain(const PolicyOptions& options, const std::string& name,
+                      const std::string& phase) {
+  if (!phase.empty() && phase != "forward" && phase != "backward" && phase != "update") {
+    Diagnostic d;
+    d.message = "there is no such phase";
+    d.expected = "forward, backward or update";
+    d.got = phase;
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  PolicyCase of(options);
+  return policy_explain(of, name, phase);
+}
+
+Report policy_explain(PolicyCase& of, const std::string& name, const std::string& phase) {
+  const ResolvedPolicy& resolved = of.resolved();
+  const Policy& policy = of.policy().policy;
+  Explained explained = explain(resolved, name);
+  const PlannedStep step = of.plan(PlannedPrograms::step);
+  add_nodes(resolved, step.passes.back().program.lowered, phase, explained);
+  return {explain_text(policy, resolved, explained), explain_json(policy, resolved, explained)};
+}
+
+PolicyPlan policy_plan(const PolicyOptions& options) {
+  PolicyCase of(options);
+  const PlannedStep step = of.plan();
+  const ResolvedPolicy& resolved = of.resolved();
+  const Policy& policy = of.policy().policy;
+  return {{plan_text(policy, resolved, step), plan_json(policy, resolved, step)}, step.fits()};
+}
+
+PolicyDiff policy_diff(const PolicyOptions& options, const std::string& a, const std::string& b) {
+  PolicyOptions of_a = options, of_b = options;
+  if (!a.empty()) of_a.policy = a;
+  if (!b.empty()) of_b.policy = b;
+  PolicyCase first(of_a), second(of_b);
+  first.resolved(),
+      second.resolved();  // what is wrong in either is said before anything is planned
+  const PlannedStep x = first.plan(), y = second.plan();
+  PolicyDifference found = difference({first.resolved(), x}, {second.resolved(), y});
+  return {{std::move(found.text), std::move(found.json)}, found.differs};
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,102 @@
+// `tandem policy edit`: one rule of a policy file, set or cleared in place.
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "api/output_file.h"
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "placement/edit.h"
+#include "placement/policy.h"
+#include "placement/report/json.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    lines.push_back(text.substr(start, end - start));
+    if (lines.back().ends_with('\r')) lines.back().pop_back();
+    start = end + 1;
+  }
+  return lines;
+}
+
+struct Change {
+  std::size_t line = 0;  // from 1: where it begins
+  std::vector<std::string> before, after;
+};
+
+/// What lies between the lines that both texts begin and end with.
+Change change_of(const std::string& before, const std::string& after) {
+  Change change;
+  change.before = lines_of(before);
+  change.after = lines_of(after);
+  std::size_t first = 0;
+  while (first < change.before.size() && first < change.after.size() &&
+         change.before[first] == change.after[first]) {
+    ++first;
+  }
+  while (change.before.size() > first && change.after.size() > first &&
+         change.before.back() == change.after.back()) {
+    change.before.pop_back();
+    change.after.pop_back();
+  }
+  const auto cut = static_cast<std::ptrdiff_t>(first);
+  change.before.erase(change.before.begin(), change.before.begin() + cut);
+  change.after.erase(change.after.begin(), change.after.begin() + cut);
+  change.line = first + 1;
+  return change;
+}
+
+std::string text_before(const std::string& path) {
+  try {
+    return read_policy_text(path);
+  } catch (const Error& error) {
+    if (path_exists(path)) throw;
+    Diagnostic d = error.diagnostics()[0];
+    d.fix = "begin one with the line: policy = 1";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
+}  // namespace
+
+Report policy_edit(const std::string& path, const PolicyChange& change) {
+  if (change.set.empty() && change.clear.empty() && !change.remove) {
+    Diagnostic d;
+    d.message = "policy edit: nothing to do";
+    d.expected = "something to set, to clear or to remove";
+    d.fix = "for example --set run=cpu";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  PolicyEdit edit;
+  edit.at = change.at;
+  edit.filters = change.filters;
+  edit.set = change.set;
+  edit.clear = change.clear;
+  edit.remove = change.remove;
+  const std::string before = text_before(path);
+  const std::string after = edit_policy(before, path, edit);
+  if (after != before) rewrite_file(path, after);
+  const Change changed = change_of(before, after);
+  Report report;
+  report.json = json_text({{"file", path},
+                           {"changed", after != before},
+                           {"line", changed.line},
+                           {"before", changed.before},
+                           {"after", changed.after}});
+  if (after == before) {
+    report.text = path + ": says that already\n";
+    return report;
+  }
+  report.text = path + ":" + std::to_string(changed.line) + "\n";
+  for (const std::string& line : changed.before) report.text += "-" + line + "\n";
+  for (const std::string& line : changed.after) report.text += "+" + line + "\n";
+  return report;
+}
+
+}  // namespace tandem::api

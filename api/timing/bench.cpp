@@ -1,0 +1,283 @@
+// Step times of a configuration, per operator and per queue, and of single kernels.
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/model/engine.h"
+#include "api/output_file.h"
+#include "api/policy/policy_case.h"
+#include "api/timing/machine_rates.h"
+#include "api/timing/mixed_profile.h"
+#include "api/timing/operator_times.h"
+#include "engine/formats/files.h"
+#include "engine/operators/update_kind.h"
+#include "engine/training/optimizers/optimizer.h"
+#include "engine/training/trainer.h"
+#include "placement/quantities.h"
+#include "placement/report/placement_report.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+constexpr int warm_up_steps = 3, least_steps = 10, profiled_steps = 5;
+constexpr std::size_t most_operators = 25;  // in the text
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+struct Profile {
+  std::vector<std::vector<double>> node_seconds;  // per program, sums over profiled steps
+  Json events = Json::array();                    // Chrome trace of all of them
+};
+
+/// Installs a probe in every program that times each instruction.
+void profile(const TracedSteps& traced, Profile& profile) {
+  const auto origin = Clock::now();
+  for (std::size_t number = 0; number < traced.programs().size(); ++number) {
+    const Lowered& lowered = traced.programs()[number].program->lowered();
+    profile.node_seconds.emplace_back(lowered.graph.nodes.size(), 0.0);
+    traced.programs()[number].program->set_probe(timing_probe(
+        [&profile, &lowered, origin, number](NodeId node, ProbeTime begin, ProbeTime end) {
+          const double seconds = std::chrono::duration<double>(end - begin).count();
+          profile.node_seconds[number][node.index] += seconds;
+          const Node& n = lowered.graph.node(node);
+          profile.events.push_back(
+              {{"name", n.path + " " + n.op->name},
+               {"ph", "X"},
+               {"pid", 1},
+               {"tid", 1},
+               {"ts", std::chrono::duration<double>(begin - origin).count() * 1e6},
+               {"dur", seconds * 1e6}});
+        }));
+  }
+}
+
+/// Per device that of the pass with the highest peak.
+Plan highest_memory(const TracedSteps& traced) {
+  Plan highest;
+  for (const TracedProgram& program : traced.programs()) {
+    const std::vector<MemoryUse>& memory = program.program->plan().memory;
+    highest.memory.resize(memory.size());
+    for (std::size_t d = 0; d < memory.size(); ++d) {
+      if (memory[d].peak >= highest.memory[d].peak) highest.memory[d] = memory[d];
+    }
+  }
+  return highest;
+}
+
+/// What the cost model takes the devices of a run for.
+std::vector<DeviceProfile> profiles_of(const PlacedModel& placed) {
+  std::vector<DeviceProfile> profiles;
+  for (std::size_t d = 0; d < placed.devices().size(); ++d) {
+    profiles.push_back(profile_of(*placed.devices()[d], placed.resolved().devices[d]));
+  }
+  return profiles;
+}
+
+}  // namespace
+
+Report bench(const std::string& config_path, const BenchOptions& options) {
+  RunConfig config = read_run_config(config_path, options.overrides);
+  if (!config.data) {
+    Diagnostic d;
+    d.file = config.file;
+    d.message = "bench needs data: there is no [data] table";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  PlacingArguments placing{options.place, options.devices};
+  placing.check_order = options.check_order;
+  RunPolicy policy = read_run_policy(config, placing);
+  Engine engine(policy.threads);
+  const auto model = std::make_shared<Model>(engine, config);
+  ModelData model_data(model);
+  PlacedModel placed(model, std::move(policy), placing, &model_data);
+  DataSets data = model_data.sets();
+  data.eval = nullptr;
+  const std::int64_t batch = config.batch_size;
+  Training training(config, placed.run_parts(), std::move(data), {});
+
+  training.run_steps(warm_up_steps, [](double) {});
+  std::vector<double> seconds;
+  double total = 0;
+  while (total < options.seconds || static_cast<int>(seconds.size()) < least_steps) {
+    training.run_steps(least_steps, [&](double s) {
+      seconds.push_back(s);
+      total += s;
+    });
+  }
+  if (options.check_order) check_order(engine);
+  const std::uint64_t resident = peak_resident_bytes();
+  std::vector<Program*> passes;
+  for (const BoundProgram* bound : training.step_programs()) passes.push_back(bound->program.get());
+  const TracedSteps traced(passes, profiled_steps);
+  Profile times;
+  const std::vector<Device*>& devices = placed.devices();
+  const bool mixed = devices.size() > 1;
+  MixedProfile measured;
+  TableCounter tables;
+  if (mixed) {
+    engine.monitor->start_trace(trace_capacity(traced));
+    training.run_steps(
+        profiled_steps, [](double) {}, StepPace::one_by_one);
+    for (Device* device : devices) device->synchronize();
+    // Counting in between would hold devices up: other steps tell of the ids.
+    measured = profile_mixed(traced, *engine.monitor, profiles_of(placed));
+    times.node_seconds = std::move(measured.node_seconds);
+    times.events = std::move(measured.events);
+    engine.monitor->start_trace(0);
+    training.run_steps(
+        profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
+  } else {
+    profile(traced, times);
+    training.run_steps(
+        profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
+    for (Program* pass : passes) pass->set_probe(nullptr);
+    times.events.push_back(track_event(1, "cpu"));
+  }
+  if (!options.trace_path.empty()) {
+    write_output(options.trace_path, Json{{"traceEvents", times.events}}.dump() + "\n", "--trace",
+                 "\"traceEvents\"");
+  }
+
+  const double median = quantile(seconds, 0.5);
+  double busy = 0, reference = 0;
+  const std::vector<OperatorTime> operators = operator_times(traced, times.node_seconds, tables);
+  for (const OperatorTime& time : operators) {
+    busy += time.ms;
+    if (time.kernel().reference) reference += time.ms;
+  }
+  if (!mixed) measured.queues.push_back({"cpu", busy, 0});
+  Report report;
+  Json json{{"step_ms", median * 1e3},
+            {"step_ms_p10", quantile(seconds, 0.1) * 1e3},
+            {"step_ms_p90", quantile(seconds, 0.9) * 1e3},
+            {"samples_per_second", static_cast<double>(batch) / median},
+            {"peak_rss_mib", static_cast<double>(resident) / (1 << 20)},
+            {"reference_ms", reference},
+            {"operators", Json::array()}};
+  json.update(mixed_json(measured, devices));
+  const bool has_times = !mixed || measured.whole;
+  const HostUpdates updates = host_updates(operators);
+  const double limit = is_memory_bound(operators) ? bandwidth_gb_s(engine) : 0;
+  for (const OperatorTime& time : operators)
+    json["operators"].push_back(operator_json(time, limit));
+  if (!has_times) {
+    for (Json& row : json["operators"]) {
+      row["ms"] = nullptr;
+      row.erase("gbs");
+      row.erase("of_bandwidth");
+    }
+  }
+  json["host_updates"] = {
+      {"ms", updates.ms}, {"bytes", updates.bytes}, {"gb_per_s", updates.gb_s()}};
+  if (limit > 0) json["host_updates"]["machine_gb_per_s"] = limit;
+  if (!has_times) {
+    json["host_updates"]["ms"] = json["host_updates"]["gb_per_s"] = nullptr;
+    json["reference_ms"] = nullptr;
+  }
+  report.json = json.dump(2);
+  report.text = fmt::format(
+      "step   {:.3f} ms median of {} (p10 {:.3f}, p90 {:.3f}), {:.0f} samples/s\n"
+      "{}memory     peak resident {}\n{}",
+      median * 1e3, seconds.size(), quantile(seconds, 0.1) * 1e3, quantile(seconds, 0.9) * 1e3,
+      static_cast<double>(batch) / median, mixed_text(measured, devices), bytes_text(resident),
+      memory_text(highest_memory(traced), placed.resolved()));
+  if (reference > 0)
+    report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
+  if (!has_times) {
+    report.text +=
+        "operators  no times were kept: not all measured steps had the same passes, as the last of "
+        "an epoch is shorter; use a batch_size that divides the samples, or data.drop_last = "
+        "true\n";
+    return report;
+  }
+  if (limit > 0 && updates.bytes > 0) {
+    report.text +=
+        fmt::format("update     {:.1f} GB/s on the host; in-place updates alone {:.1f} GB/s\n",
+                    updates.gb_s(), limit);
+  }
+  report.text += "operators, by time\n" + operators_text(operators, most_operators) +
+                 tables_text(operators, limit);
+  return report;
+}
+
+Report bench_kernel(const std::string& kernel, std::int64_t elements, double least_seconds) {
+  if (find_optimizer(kernel) == nullptr || elements < 1) {
+    Diagnostic d;
+    d.message = "there is no such kernel to bench";
+    d.expected = "a kind of optimizer, on at least 1 element";
+    d.got = kernel + " on " + std::to_string(elements);
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  Engine engine;
+  GraphBuilder g(engine.operators);
+  const TensorType type{DType::float32, {elements}};
+  State weight;
+  weight.name = "weight";
+  weight.trainable = true;
+  weight.start = HostTensor(type);
+  State gradient = weight;
+  gradient.name = "gradient";
+  gradient.kind = StateKind::buffer;
+  gradient.trainable = false;
+  gradient.start = HostTensor(type);
+  weight.initial = g.state(weight);
+  const ValueId gradient_value = g.state(gradient);
+  UpdateRequest request{
+      .parameter = weight, .gradient = gradient_value, .lr = g.scalar(1e-3, DType::float32)};
+  request.options = OptimizerOptions(kernel);
+  const UpdateScalars scalars{g.scalar(1, DType::int64), g.scalar(1, DType::float32),
+                              g.scalar(0, DType::boolean)};
+  Updates(g).add(request, scalars);
+  Graph graph = g.finish();
+  StateStore states;
+  Program program(graph, place_everything(graph), engine.operators, engine.devices(), states,
+                  make_arenas(), {});
+  {
+    HostTensor values(type);
+    for (float& x : values.as<float>()) x = 1e-3f;
+    states.write("gradient", values);
+  }
+  std::vector<double> seconds;
+  double total = 0;
+  for (std::uint64_t step = 0; total < least_seconds || seconds.size() < 10; ++step) {
+    StepContext context;
+    context.step = step + 1;
+    const auto start = Clock::now();
+    program.run(context, step);
+    const double s = std::chrono::duration<double>(Clock::now() - start).count();
+    if (step < warm_up_steps) continue;
+    seconds.push_back(s);
+    total += s;
+  }
+  const double median = quantile(seconds, 0.5);
+  // The gradient is read, master and states are read and written; some kinds read these twice.
+  const UpdateChoice choice = choose_update(request.options);
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  const int arrays = 1 + std::popcount(kind.kept(choice.settings));
+  const double bytes = static_cast<double>(elements) * (4 + (kind.whole_tensor ? 12 : 8) * arrays);
+  Report report;
+  report.json = Json{{"kernel", kernel},
+                     {"elements", elements},
+                     {"step_ms", median * 1e3},
+                     {"step_ms_p10", quantile(seconds, 0.1) * 1e3},
+                     {"step_ms_p90", quantile(seconds, 0.9) * 1e3},
+                     {"gb_per_s", bytes / median / 1e9},
+                     {"peak_rss_mib", static_cast<double>(peak_resident_bytes()) / (1 << 20)}}
+                    .dump(2);
+  report.text = fmt::format("{} on {} elements: {:.3f} ms median of {}, {:.1f} GB/s\n", kernel,
+                            elements, median * 1e3, seconds.size(), bytes / median / 1e9);
+  return report;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,39 @@
+// Passes as their plans launch them, and where their spans lie in a trace.
+#include "api/timing/mixed_runs.h"
+
+#include <algorithm>
+
+namespace tandem::api {
+
+std::vector<Launch> spanned_launches(const Plan& plan) {
+  std::vector<Launch> result;
+  for (const Launch& launch : plan.launches) {
+    const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];
+    if (instruction.kind == Instruction::Kind::wait ||
+        instruction.kind == Instruction::Kind::record)
+      continue;
+    result.push_back(launch);
+  }
+  return result;
+}
+
+TracedSteps::TracedSteps(const std::vector<Program*>& passes, int steps) : steps_(steps) {
+  std::vector<std::size_t> numbers;
+  for (Program* pass : passes) {
+    const auto known =
+        std::find_if(programs_.begin(), programs_.end(),
+                     [&](const TracedProgram& program) { return program.program == pass; });
+    numbers.push_back(static_cast<std::size_t>(known - programs_.begin()));
+    if (known == programs_.end()) programs_.push_back({pass, 0, spanned_launches(pass->plan())});
+    ++programs_[numbers.back()].times;
+  }
+  for (int step = 0; step < steps; ++step) {
+    for (std::size_t number : numbers) {
+      const bool follows = !runs_.empty() && runs_.back().program == number;
+      runs_.push_back({number, spans_, step, follows});
+      spans_ += programs_[number].launches.size();
+    }
+  }
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,68 @@
+#include "api/train/run_fingerprint.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "importer/structure.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+ModelStructure structure_for(const RunConfig& config, const OnnxFile& file) {
+  std::vector<std::string> values;
+  for (const LossTerm& term : config.loss.terms)
+    values.insert(values.end(), term.values.begin(), term.values.end());
+  return structure_of(file, values);
+}
+
+std::string since(const UsedCheckpoint& used) {
+  return fmt::format("step {} of the run was saved", used.position.step);
+}
+
+}  // namespace
+
+FingerprintPtr run_fingerprint(const RunConfig& config, const OnnxFile& file,
+                               const DataSets& data) {
+  Fingerprint result;
+  result.format = fingerprint_format;
+  result.program = version();
+  result.model = structure_for(config, file);
+  result.data = fingerprint_of(*config.data, data);
+  return std::make_shared<const Fingerprint>(std::move(result));
+}
+
+std::vector<std::string> compare_model(const UsedCheckpoint& used, const RunConfig& config,
+                                       const OnnxFile& file) {
+  const Fingerprint* before = used.position.fingerprint.get();
+  std::vector<std::string> lines =
+      notes_on(before, used.path, version(),
+               used.uses_held_out ? "the model and the held-out data are" : "the model is");
+  if (!is_comparable(before)) return lines;
+  const ChangedPart model{"model", config.model.file, since(used),
+                          "put back the model file that was trained"};
+  std::string accepted = accept_or_refuse(
+      first_difference(before->model, structure_for(config, file)), model, used.accepts_changes);
+  if (!accepted.empty()) lines.push_back(std::move(accepted));
+  return lines;
+}
+
+std::vector<std::string> compare_held_out(const UsedCheckpoint& used, const DataConfig& data,
+                                          std::int64_t samples) {
+  const Fingerprint* before = used.position.fingerprint.get();
+  if (!is_comparable(before)) return {};
+  const bool is_part = data.eval_fraction > 0;  // of the training data
+  const SplitFingerprint &train = before->data.train, &eval = before->data.eval;
+  SplitFingerprint now = fingerprint_of(is_part ? data.train : data.eval);
+  auto difference =
+      first_difference(is_part ? "data.train" : "data.eval", is_part ? train : eval, now);
+  now.files = eval.files;
+  now.samples = samples;
+  if (!difference) difference = first_difference("data.eval", eval, now);
+  if (!difference) return {};
+  return {fmt::format("the held-out data has changed since {}: {}", since(used),
+                      to_string(*difference))};
+}
+
+}  // namespace tandem::api

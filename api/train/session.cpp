@@ -1,0 +1,344 @@
+// tandem::api::Session: training fed by the caller, array by array.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "api/model/model.h"
+#include "api/train/array.h"
+#include "api/train/moved_from.h"
+#include "api/train/session_keys.h"
+#include "api/use/export.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/data/number_text.h"
+#include "engine/training/initialise.h"
+#include "engine/training/loss_scale.h"
+#include "engine/training/reported_ids.h"
+#include "engine/training/schedule.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+using Feeds = std::map<std::string, Array>;
+
+constexpr const char* handle = "Session";  // in what is said of one that was moved from
+
+/// Steps are all that a Session counts; `steps`, where it is set, is the length of a schedule.
+RunLength length_of(const RunConfig& config) {
+  RunLength length;
+  length.steps = config.steps.value_or(RunLength::unlimited);
+  return length;
+}
+
+FieldTypes types_of(const Feeds& feeds) {
+  FieldTypes types;
+  for (const auto& [name, array] : feeds) types[name] = checked_type(array, name);
+  return types;
+}
+
+void feed(Program& program, const Feeds& feeds, const FieldTypes& types, std::uint64_t ticket) {
+  const Graph& graph = program.lowered().graph;
+  std::vector<Diagnostic> problems;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+    const std::string& name = graph.inputs[i].name;
+    const TensorType& type = graph.type(graph.inputs[i].value);
+    if (name.starts_with("optimizer.")) continue;
+    const auto found = feeds.find(name);
+    Diagnostic d;
+    d.path = name;
+    d.expected = to_string(type);
+    if (found == feeds.end()) {
+      d.message = "this input is not fed";
+      problems.push_back(std::move(d));
+      continue;
+    }
+    if (types.at(name) != type) {
+      d.message = "this input is fed with another type";
+      d.got = to_string(types.at(name));
+      problems.push_back(std::move(d));
+      continue;
+    }
+    const std::vector<std::byte>& bytes = found->second.bytes;
+    if (!bytes.empty())
+      std::memcpy(program.input_slot(static_cast<int>(i), ticket), bytes.data(), bytes.size());
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+}  // namespace
+
+struct Session::Impl {
+  RunConfig config;
+  RunPolicy policy;
+  Engine engine;
+  PlacedModel model;
+  RunParts parts;
+  RunLength length;
+  Schedule schedule;
+  StateStore states;
+  std::shared_ptr<Arenas> arenas = make_arenas();
+  std::optional<FieldTypes> fields;  // of the first feeds that a program was made for
+  std::vector<bool> thawed;          // by rule of parameters.freeze, as `training` was made
+  BoundProgram training;
+  std::map<std::int64_t, std::unique_ptr<Program>> predictors;
+  std::uint64_t steps = 0, predictions = 0;
+  LossScaleWatch scale_watch;
+  ErrorWord errors;
+  /// Parameters that were set, or start elsewhere than in the file, before a program holds them.
+  std::map<std::string, HostTensor> written;
+
+  explicit Impl(RunConfig c)
+      : config(std::move(c)),
+        policy(read_run_policy(config, {})),
+        engine(policy.threads),
+        model(std::make_shared<Model>(engine, config), policy, {}),
+        parts(model.run_parts()),
+        length(length_of(config)),
+        schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
+        written(initial_values(config.parameters, config.seed, forward())) {}
+
+  /// The model in training form: what the parameters are, before any program exists.
+  const Graph& forward() { return model.forward(config.batch_size, true); }
+  std::vector<bool> thawed_now() const;
+  /// Throws Error{usage} for what neither the model nor the loss takes.
+  void refuse_unknown(const Feeds& feeds);
+  /// Fields that the loss reads and the model does not: their types come from the first feeds.
+  void build(const FieldTypes& fed);
+  Program& predictor(std::int64_t batch);
+  /// The extent of axis 0 that all fed inputs of the model have. Throws Error{usage}.
+  std::int64_t batch_of(const FieldTypes& fed);
+  /// Throws where the step that was taken has no finite loss, or no loss scale helps.
+  void refuse_divergence(double loss, std::uint64_t ticket);
+  /// Hands `written` to the states that exist since a program was made.
+  void write_states();
+  /// A parameter or buffer as it is now, also where no program holds it yet.
+  HostTensor read(const State& state) const;
+};
+
+Session::Session(const std::string& model_path, std::int64_t batch_size,
+                 const std::vector<std::string>& settings)
+    : impl_(std::make_unique<Impl>(session_config(model_path, batch_size, settings))) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+std::vector<bool> Session::Impl::thawed_now() const {
+  std::vector<bool> now;
+  for (const FreezeRule& rule : config.parameters.freeze)
+    now.push_back(rule.until && length.has_passed(*rule.until, static_cast<std::int64_t>(steps)));
+  return now;
+}
+
+void Session::Impl::refuse_unknown(const Feeds& feeds) {
+  const std::vector<NamedValue>& inputs = forward().inputs;
+  const std::vector<LossTerm>& terms = config.loss.terms;
+  const auto is_known = [&](const std::string& name) {
+    return forward().find_input(name) != nullptr ||
+           std::any_of(terms.begin(), terms.end(), [&](const LossTerm& term) {
+             const std::vector<std::string> fields = term.fields();
+             return std::find(fields.begin(), fields.end(), name) != fields.end();
+           });
+  };
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, array] : feeds) {
+    if (!name.empty() && is_known(name)) continue;
+    std::vector<std::string> known;
+    for (const NamedValue& input : inputs) known.push_back(input.name);
+    for (const LossTerm& term : terms) {
+      const std::vector<std::string> fields = term.fields();
+      known.insert(known.end(), fields.begin(), fields.end());
+    }
+    Diagnostic d;
+    d.path = name;
+    d.message = "neither the model nor the loss takes this";
+    for (const std::string& one : known) d.expected += (d.expected.empty() ? "" : ", ") + one;
+    if (const std::string nearest = nearest_name(name, known); !nearest.empty())
+      d.fix = "did you mean \"" + nearest + "\"?";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+void Session::Impl::build(const FieldTypes& fed) {
+  thawed = thawed_now();
+  training = {};
+  TrainingRequest request;
+  request.config = &config;
+  request.samples = {config.batch_size, config.batch_size};
+  request.evaluate = engine.evaluate;
+  request.thawed = thawed;
+  request.fields = fields.value_or(fed);
+  std::vector<std::string> names;
+  for (const auto& [name, type] : request.fields) names.push_back(name);
+  const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
+  training = bind_program(graph, parts, states, arenas, names);
+  fields = std::move(request.fields);
+  write_states();
+}
+
+void Session::Impl::write_states() {
+  for (auto at = written.begin(); at != written.end();) {
+    if (!states.has(at->first)) {
+      ++at;
+      continue;
+    }
+    states.write(at->first, at->second);
+    at = written.erase(at);
+  }
+}
+
+HostTensor Session::Impl::read(const State& state) const {
+  if (states.has(state.name)) return states.read(state.name);
+  const auto found = written.find(state.name);
+  return found != written.end() ? found->second : state.start;
+}
+
+double Session::step(const std::map<std::string, Array>& feeds) {
+  Impl& my = held(impl_, handle);
+  const FieldTypes types = types_of(feeds);
+  my.refuse_unknown(feeds);
+  if (!my.training.program || my.thawed != my.thawed_now()) my.build(types);
+  Program& program = *my.training.program;
+  const std::uint64_t ticket = my.steps;
+  feed(program, feeds, types, ticket);
+  *static_cast<std::int64_t*>(program.input_slot(my.training.step_input, ticket)) =
+      static_cast<std::int64_t>(my.steps + 1);
+  const double factor = my.schedule.factor(static_cast<std::int64_t>(my.steps + 1));
+  for (const auto& [input, rate] : my.training.learning_rates) {
+    *static_cast<float*>(program.input_slot(input, ticket)) =
+        static_cast<float>(rate.base * factor);
+  }
+  StepContext context;
+  context.seed = my.config.seed;
+  context.step = my.steps + 1;
+  context.error = &my.errors;
+  program.run(context, ticket);
+  ++my.steps;
+  refuse_reported(program, my.errors, " at step " + std::to_string(my.steps));
+  if (my.parts.devices.size() > 1) check_order(my.engine);
+  const double loss = *static_cast<const float*>(program.output(my.training.loss_output, ticket));
+  my.refuse_divergence(loss, ticket);
+  return loss;
+}
+
+void Session::Impl::refuse_divergence(double loss, std::uint64_t ticket) {
+  if (!std::isfinite(loss)) {
+    Diagnostic d;
+    d.message = "the loss is not finite at step " + std::to_string(steps);
+    d.expected = "a number";
+    d.got = number_text(loss);
+    d.fix = "lower optimizer.lr, or set optimizer.clip_norm";
+    if (config.precision.compute == DType::float16)
+      d.fix += "; float16 ends at 65504: precision.compute = \"bfloat16\" goes further";
+    throw Error(ErrorKind::diverged, std::move(d));
+  }
+  if (training.scale_output < 0) return;
+  const auto at = [&](int output) { return training.program->output(output, ticket); };
+  scale_watch.check(config, steps, *static_cast<const float*>(at(training.scale_output)),
+                    *static_cast<const std::int64_t*>(at(training.skipped_output)));
+}
+
+Program& Session::Impl::predictor(std::int64_t batch) {
+  if (const auto found = predictors.find(batch); found != predictors.end()) return *found->second;
+  const Graph& graph = model.forward(batch, false);
+  auto program = std::make_unique<Program>(graph, parts.place(graph), engine.operators,
+                                           parts.devices, states, arenas, parts.options);
+  write_states();
+  return *predictors.emplace(batch, std::move(program)).first->second;
+}
+
+std::int64_t Session::Impl::batch_of(const FieldTypes& fed) {
+  const Graph& graph = forward();
+  std::optional<std::int64_t> batch;
+  for (const NamedValue& input : graph.inputs) {
+    const auto found = fed.find(input.name);
+    const Shape& shape = graph.type(input.value).shape;
+    if (found == fed.end() || shape.empty()) continue;
+    Shape own = found->second.shape;
+    if (!own.empty() && own[0] > 0 && batch.value_or(own[0]) == own[0]) {
+      batch = own[0];
+      own[0] = shape[0];
+      if (own == shape) continue;
+    }
+    Diagnostic d;
+    d.path = input.name;
+    d.message = "this input is fed with another type";
+    own = shape;
+    own[0] = batch.value_or(shape[0]);
+    d.expected = to_string(TensorType{graph.type(input.value).dtype, own}) +
+                 (batch ? "" : ", or another batch on axis 0");
+    d.got = to_string(found->second);
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  if (batch) return *batch;
+  Diagnostic d;
+  d.message = "predict needs at least one fed array with a batch axis";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::map<std::string, Array> Session::predict(const std::map<std::string, Array>& feeds) {
+  Impl& my = held(impl_, handle);
+  const FieldTypes types = types_of(feeds);
+  my.refuse_unknown(feeds);
+  Program& program = my.predictor(my.batch_of(types));
+  const std::uint64_t ticket = my.predictions++;
+  feed(program, feeds, types, ticket);
+  StepContext context;
+  context.error = &my.errors;
+  program.run(context, ticket);
+  refuse_reported(program, my.errors);
+  std::map<std::string, Array> result;
+  const Graph& graph = program.lowered().graph;
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    HostTensor tensor(graph.type(graph.outputs[i].value));
+    if (tensor.bytes() > 0)
+      std::memcpy(tensor.data(), program.output(static_cast<int>(i), ticket), tensor.bytes());
+    result[graph.outputs[i].name] = to_array(tensor);
+  }
+  return result;
+}
+
+std::map<std::string, Array> Session::parameters() const {
+  Impl& my = held(impl_, handle);
+  std::map<std::string, Array> result;
+  for (const State& state : my.forward().states) {
+    if (state.kind != StateKind::parameter || !state.derived.is_saved()) continue;
+    result[state.name] = to_array(my.read(state));
+  }
+  return result;
+}
+
+void Session::set_parameter(const std::string& name, const Array& value) {
+  Impl& my = held(impl_, handle);
+  const TensorType type = checked_type(value, name);
+  const State* state = my.forward().find_state(name);
+  const bool found =
+      state != nullptr && state->kind == StateKind::parameter && state->derived.is_saved();
+  if (!found || state->start.type() != type) {
+    Diagnostic d;
+    d.path = name;
+    d.message = found ? "this parameter has another type" : "there is no such parameter";
+    if (found) d.expected = to_string(state->start.type());
+    d.got = to_string(type);
+    const auto& aliases = my.model.model().pass().aliases;
+    if (const auto alias = aliases.find(name); alias != aliases.end())
+      d.fix = "it is tied: set \"" + alias->second + "\"";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+  my.written[name] = to_tensor(value, name);
+  my.write_states();
+}
+
+void Session::save(const std::string& path) const {
+  Impl& my = held(impl_, handle);
+  CheckpointContent content;
+  collect_states(my.states, content);
+  for (const State& state : my.forward().states) {
+    if (!my.states.has(state.name)) content.model.push_back({state.name, my.read(state)});
+  }
+  content.aliases = my.model.model().pass().aliases;
+  export_weights(my.engine, my.model.model().file(), my.config, content, path);
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,215 @@
+#include "api/train/session_keys.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/training/config/config_keys.h"
+#include "engine/training/config/config_value.h"
+#include "engine/training/config/optimizer_keys.h"
+
+namespace tandem::api {
+namespace {
+
+// Each with what it needs of a Session, where that is not plain: `check_values`.
+constexpr std::string_view honoured[] = {
+    "model",
+    "model.bind",
+    "model.bind.*",
+    "model.batch_norm",
+    "policy",
+    "device",
+    "steps",  // the length of a schedule
+    "seed",
+    "threads",
+
+    "parameters",
+    "parameters.freeze",
+    "parameters.freeze[]",
+    "parameters.freeze[].at",
+    "parameters.freeze[].until",
+    "parameters.load",
+    "parameters.load[]",
+    "parameters.load[].from",
+    "parameters.load[].at",
+    "parameters.load[].missing",
+    "parameters.init",
+    "parameters.init[]",
+    "parameters.init[].at",
+    "parameters.init[].kind",
+    "parameters.init[].mean",
+    "parameters.init[].std",
+    "parameters.init[].low",
+    "parameters.init[].high",
+    "parameters.init[].value",
+    "parameters.shape",
+    "parameters.shape[]",
+    "parameters.shape[].at",
+    "parameters.shape[].rows",
+    "parameters.storage",
+    "parameters.storage[]",
+    "parameters.storage[].at",
+    "parameters.storage[].kind",
+
+    "loss",
+    "loss.output",
+    "loss.terms",
+    "loss.terms[]",
+    "loss.terms[].name",  // and all that the kinds have
+
+    "optimizer",
+    "optimizer.kind",
+    "optimizer.lr",
+    "optimizer.groups",
+    "optimizer.groups[]",
+    "optimizer.groups[].at",
+    "optimizer.schedule",
+    "optimizer.schedule.kind",
+    "optimizer.schedule.warmup",
+    "optimizer.schedule.final",
+    "optimizer.schedule.step_size",
+    "optimizer.schedule.gamma",
+    "optimizer.clip_norm",
+
+    "precision",
+    "precision.compute",
+    "precision.loss_scale",
+    "precision.growth_interval",
+    "precision.keep_float32",
+    "precision.keep_float32[]",
+    "precision.tf32",
+};
+
+// What to do instead, by the beginning of a key; the first one counts.
+constexpr std::pair<std::string_view, std::string_view> instead[] = {
+    {"model", "give the path to the constructor"},
+    {"batch_size", "give it to the constructor"},
+    {"micro_batch", "here a step is one pass"},
+    {"epochs", "call step as often as you like"},
+    {"max_time", "call step as often as you like"},
+    {"name", "a Session has no run directory; save writes a file"},
+    {"run_dir", "a Session has no run directory; save writes a file"},
+    {"data", "feed arrays to step and predict"},
+    {"eval", "feed held-out arrays to predict"},
+    {"checkpoint", "call save"},
+    {"log", "step returns the loss"},
+};
+
+Diagnostic refusal(const Where& where, const std::string& key) {
+  Diagnostic d = at(where, key, "a Session does not honour this key");
+  d.fix = "a Trainer does";
+  for (const auto& [start, fix] : instead) {
+    const bool is_it =
+        key.starts_with(start) && (key.size() == start.size() || key[start.size()] == '.');
+    if (!is_it) continue;
+    d.fix = std::string(fix) + "; a Trainer takes it";
+    break;
+  }
+  return d;
+}
+
+/// Keys that no table knows are left to the check of all configurations.
+class Refusals {
+ public:
+  explicit Refusals(std::vector<Diagnostic>& problems) : problems_(problems) {}
+
+  void walk(const ConfigValue& value, const std::string& path) {
+    const KeyInfo* key = path.empty() ? nullptr : train_keys().find(path);
+    if (key == nullptr && !path.empty()) return;
+    const bool is_path = path == "model" && value.kind == ConfigValue::Kind::string;
+    const bool refused = key != nullptr && (!session_honours(key->path) || is_path);
+    if (refused && value.members.empty()) {  // else its keys are named
+      problems_.push_back(refusal(value.where, path));
+      return;
+    }
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      walk(value.items[i], path + "." + std::to_string(i));
+    for (const ConfigValue::Member& member : value.members)
+      walk(member.value, path.empty() ? member.key : path + "." + member.key);
+  }
+
+ private:
+  std::vector<Diagnostic>& problems_;
+};
+
+void refuse_epochs(const std::optional<Duration>& duration, const Where& where,
+                   const std::string& key, std::vector<Diagnostic>& problems) {
+  if (!duration || duration->unit == Duration::Unit::steps) return;
+  Diagnostic d = at(where, key, "a Session counts steps alone");
+  d.expected = "\"500 steps\"";
+  d.got = to_string(*duration);
+  d.fix = "a Trainer knows its epochs";
+  problems.push_back(std::move(d));
+}
+
+/// Values that mean something in runs alone.
+void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
+  const Where here{std::string(command_line)};
+  const ScheduleConfig& schedule = config.optimizer.schedule;
+  refuse_epochs(schedule.warmup, here, "optimizer.schedule.warmup", problems);
+  if (const auto* stairs = std::get_if<StepSchedule>(&schedule.kind))
+    refuse_epochs(stairs->step_size, here, "optimizer.schedule.step_size", problems);
+  for (const FreezeRule& rule : config.parameters.freeze)
+    refuse_epochs(rule.until, rule.where, "parameters.freeze.until", problems);
+  for (const ShapeRule& rule : config.parameters.shape) {
+    if (rule.vocabulary.empty()) continue;
+    Diagnostic d = at(rule.where, "parameters.shape.rows", "a Session has no vocabularies");
+    d.expected = "a number of rows";
+    d.got = "vocabulary(" + rule.vocabulary + ")";
+    problems.push_back(std::move(d));
+  }
+  if (config.steps && !schedule.needs_length()) {
+    Diagnostic d = at(here, "steps", "a Session honours this key only as the length of a schedule");
+    d.expected = "optimizer.schedule.kind cosine or linear beside it";
+    d.fix = "call step as often as you like";
+    problems.push_back(std::move(d));
+  }
+}
+
+}  // namespace
+
+std::span<const std::string_view> session_keys() { return honoured; }
+
+bool session_honours(std::string_view pattern) {
+  if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
+    return true;
+  // A Session builds every loss, so that it takes all keys of them.
+  const std::span<const KeyInfo> keys = train_keys().keys;
+  if (pattern.starts_with("loss.terms[].") &&
+      std::any_of(keys.begin(), keys.end(),
+                  [&](const KeyInfo& key) { return key.path == pattern; }))
+    return true;
+  // Options of optimizers are part of the graph that a Session runs, lists of them as well.
+  const auto has = [&](const std::vector<KeyInfo>& options) {
+    return std::any_of(options.begin(), options.end(),
+                       [&](const KeyInfo& key) { return key.path == pattern; });
+  };
+  return has(optimizer_keys()) || has(group_keys());
+}
+
+RunConfig session_config(const std::string& model_path, std::int64_t batch_size,
+                         const std::vector<std::string>& settings) {
+  std::vector<Diagnostic> problems;
+  if (model_path.empty()) problems.push_back({.message = "the model's path is empty"});
+  ConfigValue tree;
+  std::vector<Diagnostic> unreadable;  // said again where the settings are read
+  for (const std::string& setting : settings) apply_override(tree, setting, unreadable);
+  Refusals(problems).walk(tree, "");
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+
+  std::vector<std::string> overrides = settings;
+  overrides.insert(overrides.end(), {"model.file=model.onnx",  // any: it is replaced below
+                                     "batch_size=" + std::to_string(batch_size)});
+  // The end that every configuration has to have: one that nothing is derived from.
+  RunConfig config =
+      parse_run_config("max_time = \"1 h\"\n", normal_path("session.toml"), overrides);
+  check_values(config, problems);
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+  config.model.file = normal_path(model_path);
+  config.file.clear();  // there is none
+  return config;
+}
+
+}  // namespace tandem::api

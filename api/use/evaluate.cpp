@@ -1,0 +1,110 @@
+// tandem::api::evaluate_run: loss and metrics of a trained model over data.
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/use/trained_data.h"
+#include "engine/training/divergence_cause.h"
+#include "engine/training/evaluation.h"
+#include "placement/report/json.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string names_of(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) text += (text.empty() ? "" : ", ") + file;
+  return text.empty() ? "held-out data of the configuration" : text;
+}
+
+/// A nan without the sign that it may have.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.6g}", value);
+}
+
+std::vector<Diagnostic> problems_of(const std::vector<std::pair<std::string, double>>& values) {
+  std::vector<Diagnostic> problems;
+  for (const auto& [name, value] : values) {
+    if (std::isfinite(value)) continue;
+    Diagnostic d;
+    d.path = "eval";
+    d.message = "the " + name + " is not finite";
+    d.expected = "a number";
+    d.got = number_text(value);
+    problems.push_back(std::move(d));
+  }
+  return problems;
+}
+
+/// What of the data makes a metric of a finite model not finite.
+std::vector<Diagnostic> causes_in(const DataSource& source, const RunConfig& config) {
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(source.samples()));
+  std::iota(samples.begin(), samples.end(), 0);
+  std::vector<int> fields(source.fields().size());
+  std::iota(fields.begin(), fields.end(), 0);
+  std::vector<Diagnostic> found = not_finite_samples(source, fields, samples, nullptr);
+  for (Diagnostic& d : weightless_means(config, source, samples, "all labels"))
+    found.push_back(std::move(d));
+  return found;
+}
+
+}  // namespace
+
+EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& options) {
+  TrainedRun opened = open_trained(run, options);
+  opened.uses_held_out = options.data.empty();
+  TrainedModel trained(std::move(opened), {});
+  const RunConfig& config = trained.config();
+  const auto source = open_held_out(trained, options);
+  const auto start = std::chrono::steady_clock::now();
+  check_stop(options);
+  Evaluation evaluation(config, trained.parts(), source, trained.states(), trained.arenas());
+  trained.load();
+  std::vector<Diagnostic> of_states = trained.not_finite();
+  const std::int64_t samples = source->samples();
+  const auto seconds_so_far = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto values = evaluation.run([&](std::int64_t done) {
+    check_stop(options);
+    if (!options.on_progress) return;
+    const auto rows = static_cast<double>(done);
+    options.on_progress(done, rows / static_cast<double>(samples), rows / seconds_so_far());
+  });
+  check_order(trained.engine());
+  const double seconds = seconds_so_far();
+
+  EvaluationReport report;
+  report.problems = problems_of(values);
+  std::vector<Diagnostic> causes = std::move(of_states);
+  if (causes.empty() && !report.problems.empty()) causes = causes_in(*source, config);
+  report.problems.insert(report.problems.end(), causes.begin(), causes.end());
+  report.warnings = trained.run().warnings;
+  if (trained.run().uses_held_out && !trained.run().exported()) {
+    for (std::string& line : compare_held_out(trained.run().used(), *config.data, samples))
+      report.warnings.push_back(std::move(line));
+  }
+  report.text = fmt::format("{}\ndata        {}: {} samples\n", trained.run().text(),
+                            names_of(options.data), samples);
+  Json metrics = Json::object();
+  for (const auto& [name, value] : values) {
+    report.text += fmt::format("{:<11} {}\n", name, number_text(value));
+    metrics[name] = std::isfinite(value) ? Json(value) : Json(number_text(value));
+  }
+  Json json{{"run", run}};
+  trained.run().describe(json);
+  json["samples"] = samples;
+  json["metrics"] = std::move(metrics);
+  json["seconds"] = seconds;
+  json["warnings"] = report.warnings;
+  for (const Diagnostic& d : report.problems) json["errors"].push_back(diagnostic_json(d));
+  report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return report;
+}
+
+}  // namespace tandem::api

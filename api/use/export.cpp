@@ -1,0 +1,127 @@
+// Trained weights of a run as ONNX, safetensors or npz.
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "api/run_files.h"
+#include "api/table_rows.h"
+#include "api/train/run_fingerprint.h"
+#include "api/use/export.h"
+#include "api/use/files_in_use.h"
+#include "api/use/vocabularies.h"
+#include "engine/formats/files.h"
+#include "engine/formats/new_file.h"
+#include "engine/formats/npy.h"
+#include "engine/formats/safetensors.h"
+#include "importer/export_graph.h"
+#include "placement/quantities.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+namespace {
+
+constexpr std::string_view functions_key = "functions.";  // then the field's name
+
+std::string written(const std::filesystem::path& path) {
+  return fmt::format("wrote {} ({})", path.string(),
+                     bytes_text(static_cast<double>(file_size(path.string()))));
+}
+
+/// `write` makes a file, which takes its place once it is whole.
+std::string write_whole(const std::string& to,
+                        const std::function<void(const std::string& made)>& write) {
+  NewFile place(to, to);
+  const std::string made = place.make();
+  write(made);
+  place.finish(made);
+  return written(to);
+}
+
+std::string export_onnx(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                        const std::vector<NamedTensor>& weights, const std::string& to,
+                        const std::map<std::string, std::string>& metadata) {
+  std::vector<std::pair<std::string, HostTensor>> values;
+  for (const NamedTensor& weight : weights) values.emplace_back(weight.name, weight.tensor);
+  ExportOptions options;
+  options.metadata = metadata;
+  options.all_states = true;
+  options.import.bind.assign(config.model.bind.begin(), config.model.bind.end());
+  options.import.evaluate = engine.evaluate;
+  options.import.rows = rows_rules(config, [&](const ShapeRule& rule) {
+    return trained_vocabulary_rows(config, weights, rule);
+  });
+  const ExportResult result = export_graph(file, engine.operators, values, to, options);
+  std::string text;
+  for (const std::filesystem::path& path : result.files)
+    text += (text.empty() ? "" : "\n") + written(path);
+  if (!result.note.empty()) text += "\n" + result.note;
+  return text;
+}
+
+}  // namespace
+
+std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                           const CheckpointContent& content, const std::string& to,
+                           const std::map<std::string, std::string>& metadata) {
+  const std::vector<NamedTensor>& weights = content.model;
+  if (to.ends_with(".onnx")) return export_onnx(engine, file, config, weights, to, metadata);
+  if (to.ends_with(".safetensors")) {
+    return write_whole(to, [&](const std::string& made) {
+      write_safetensors(made, weights, weights_metadata(content.aliases));
+    });
+  }
+  if (to.ends_with(".npz")) {
+    return write_whole(to, [&](const std::string& made) { write_npz(made, weights); });
+  }
+  Diagnostic d;
+  d.file = to;
+  d.message = "export does not know this kind of file";
+  d.expected = "a name that ends in .onnx, .safetensors or .npz";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+std::map<std::string, std::string> functions_metadata(const CheckpointContent& content) {
+  std::map<std::string, std::string> metadata;
+  for (const auto& [field, functions] : content.position.functions)
+    metadata[std::string(functions_key) + field] = functions;
+  return metadata;
+}
+
+std::map<std::string, std::string> exported_functions(
+    const std::map<std::string, std::string>& metadata) {
+  std::map<std::string, std::string> functions;
+  for (const auto& [key, text] : metadata) {
+    if (key.starts_with(functions_key)) functions[key.substr(functions_key.size())] = text;
+  }
+  return functions;
+}
+
+std::string export_run(const std::string& run_or_checkpoint, const std::string& to,
+                       const std::string& checkpoint, bool accept_changes) {
+  FoundCheckpoint found = find_checkpoint(run_or_checkpoint, checkpoint);
+  const std::string resolved = found.run_dir + "/train.resolved.toml";
+  const RunConfig config = read_run_config(resolved);
+  const Engine engine(config.threads);
+  std::map<std::string, std::string> metadata = functions_metadata(found.content);
+  metadata.merge(vocabulary_hashes(found.run_dir, found.content.position.vocabularies));
+  VocabularyCopies vocabularies(found.run_dir, to);
+  const OnnxFile file = OnnxFile::open(config.model.file);
+  if (to.ends_with(".onnx")) {  // other files have nothing of the model but the weights
+    const UsedCheckpoint used{found.content.position, found.path, accept_changes};
+    for (std::string& line : compare_model(used, config, file))
+      found.warnings.push_back(std::move(line));
+  }
+  std::vector<std::string> files{to, link_target(to) + ".data"};  // large weights go beside a model
+  files.insert(files.end(), vocabularies.paths().begin(), vocabularies.paths().end());
+  refuse_files_in_use(files, config, found.run_dir);
+  vocabularies.make();  // before the weights take their place, which go with them
+  std::string text = export_weights(engine, file, config, found.content, to, metadata);
+  vocabularies.finish();
+  for (const std::string& path : vocabularies.paths()) text += "\n" + written(path);
+  for (const std::string& warning : found.warnings) text += "\nwarning: " + warning;
+  return text;
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,26 @@
+// Writes weights as ONNX (the user's own graph), safetensors or npz, by the file's ending.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "api/model/engine.h"
+#include "engine/training/checkpoint.h"
+#include "engine/training/config/run_config.h"
+#include "importer/onnx_file.h"
+
+namespace tandem::api {
+
+/// `content.model` is written, tied weights once; their other names go into the metadata of
+/// safetensors, `metadata` into that of ONNX. Returns lines for people: what was written. Throws
+/// Error{usage} for another ending.
+std::string export_weights(const Engine& engine, const OnnxFile& file, const RunConfig& config,
+                           const CheckpointContent& content, const std::string& to,
+                           const std::map<std::string, std::string>& metadata = {});
+
+/// What of an export's metadata says with which id_functions its model was trained.
+std::map<std::string, std::string> functions_metadata(const CheckpointContent& content);
+std::map<std::string, std::string> exported_functions(
+    const std::map<std::string, std::string>& metadata);
+
+}  // namespace tandem::api

@@ -1,0 +1,245 @@
+// tandem::api::predict_run: what a trained model says of rows, one by one.
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/use/files_in_use.h"
+#include "api/use/prediction_file.h"
+#include "api/use/trained_data.h"
+#include "engine/training/prediction.h"
+
+namespace tandem::api {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+[[noreturn]] void refuse(const char* option, std::string message, std::string expected,
+                         std::string got, std::string fix = "") {
+  Diagnostic d;
+  d.file = option;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+PredictionForm form_of(const std::string& as) {
+  if (as.empty()) return PredictionForm::automatic;
+  if (as == "values") return PredictionForm::values;
+  if (as == "class") return PredictionForm::classes;
+  if (as == "probability") return PredictionForm::probability;
+  refuse("--as", "not a form of predictions", "values, class or probability", as);
+}
+
+/// The loss term that compares a value with labels, or null.
+const LossTerm* term_of(const RunConfig& config, const std::string& value) {
+  for (const LossTerm& term : config.loss.terms) {
+    if (!term.labels.empty() && term.reads_value(value)) return &term;
+  }
+  return nullptr;
+}
+
+/// What the loss terms compare with labels; without terms the outputs with an entry a sample.
+std::vector<std::string> default_outputs(const RunConfig& config, const Graph& forward) {
+  std::vector<std::string> names;
+  for (const LossTerm& term : config.loss.terms) {
+    for (const std::string& value : term.values) {
+      const bool again = std::find(names.begin(), names.end(), value) != names.end();
+      if (!term.labels.empty() && !again) names.push_back(value);
+    }
+  }
+  if (!names.empty()) return names;
+  std::string others;
+  for (const NamedValue& output : forward.outputs) {
+    const Shape& shape = forward.type(output.value).shape;
+    others += (others.empty() ? "" : ", ") + output.name + " " + to_string(shape);
+    if (!shape.empty() && shape[0] == config.pass_size()) names.push_back(output.name);
+  }
+  if (names.empty()) {
+    refuse("--output", "no output of the model has an entry for each sample",
+           "outputs with a batch", others,
+           "name a value of the graph; `tandem inspect MODEL --stage graph` lists them");
+  }
+  return names;
+}
+
+/// Values of the graph, and the arrays that are made of them.
+std::vector<PredictedValue> predicted_values(const RunConfig& config, const Prediction& prediction,
+                                             const std::vector<std::string>& outputs,
+                                             const PredictOptions& options) {
+  std::vector<PredictedValue> values;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    values.emplace_back(outputs[i], prediction.type(i), term_of(config, outputs[i]),
+                        form_of(options.as), options.class_axis);
+  }
+  return values;
+}
+
+std::vector<PredictedArray> arrays_of(const std::vector<PredictedValue>& values,
+                                      const std::vector<std::string>& outputs) {
+  std::vector<PredictedArray> arrays;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    for (PredictedArray array : values[i].arrays()) {
+      if (values.size() > 1 && array.name != outputs[i]) array.name = outputs[i] + "." + array.name;
+      arrays.push_back(std::move(array));
+    }
+  }
+  return arrays;
+}
+
+/// Runs the stream through the model into the file; rows that were left out keep their places.
+class Predictor {
+ public:
+  Predictor(TrainedModel& trained, Prediction& prediction, SampleStream& stream,
+            const std::vector<PredictedValue>& values, PredictionFile& file)
+      : trained_(trained), prediction_(prediction), stream_(stream), values_(values), file_(file) {}
+
+  void run(const PredictOptions& options) {
+    const Clock::time_point start = Clock::now();
+    bool loaded = false;
+    check_stop(options);
+    while (const std::optional<SampleRange> range = stream_.next(trained_.config().pass_size())) {
+      check_stop(options);
+      if (!loaded) {
+        prediction_.prepare(*range->source, range->count);
+        trained_.load();
+        std::vector<Diagnostic> problems = trained_.not_finite();
+        if (!problems.empty()) throw Error(ErrorKind::diverged, std::move(problems));
+        loaded = true;
+      }
+      write(*range);
+      if (!options.on_progress) continue;
+      const double seconds = seconds_since(start);
+      options.on_progress(stream_.rows(), stream_.part_read(),
+                          seconds > 0 ? static_cast<double>(stream_.rows()) / seconds : 0);
+    }
+    check_stop(options);
+    file_.add_missing(stream_.rows() - written_);
+    check_order(trained_.engine());
+  }
+
+ private:
+  void write(const SampleRange& range) {
+    std::vector<HostTensor> arrays;
+    const std::vector<HostTensor>& outputs = prediction_.run(range);
+    for (std::size_t i = 0; i < outputs.size(); ++i) values_[i].convert(outputs[i], arrays);
+    for (std::int64_t first = 0; first < range.count;) {
+      const auto row = [&](std::int64_t i) { return range.rows[static_cast<std::size_t>(i)]; };
+      std::int64_t last = first + 1;
+      while (last < range.count && row(last) == row(last - 1) + 1) ++last;
+      file_.add_missing(row(first) - written_);
+      file_.add(arrays, first, last - first);
+      written_ = row(last - 1) + 1;
+      first = last;
+    }
+  }
+
+  TrainedModel& trained_;
+  Prediction& prediction_;
+  SampleStream& stream_;
+  const std::vector<PredictedValue>& values_;
+  PredictionFile& file_;
+  std::int64_t written_ = 0;
+};
+
+Report predicted(const std::string& run, const PredictOptions& options) {
+  const Clock::time_point start = Clock::now();
+  form_of(options.as);
+  PredictionFile::check(options.to, options.header);
+  TrainedRun opened = open_trained(run, options);
+  refuse_files_in_use(options.to, opened, options);
+  const auto file = PredictionFile::open(options.to, options.header);
+  if (options.batch > 0) {
+    opened.config.batch_size = options.batch;
+    opened.config.micro_batch = 0;
+  }
+  TrainedModel trained(std::move(opened), options.outputs);
+  const RunConfig& config = trained.config();
+  if (options.on_message) options.on_message(trained.run().text());
+  const std::vector<std::string> outputs =
+      options.outputs.empty() ? default_outputs(config, trained.forward()) : options.outputs;
+  Prediction prediction(config, trained.parts(), outputs, trained.states(), trained.arenas());
+  const auto values = predicted_values(config, prediction, outputs, options);
+  const std::vector<PredictedArray> arrays = arrays_of(values, outputs);
+  file->start(arrays);
+  const auto stream = open_samples(trained, prediction.inputs(), options);
+  Predictor(trained, prediction, *stream, values, *file).run(options);
+  file->finish();
+  const double seconds = seconds_since(start);
+
+  Report report;
+  report.warnings = trained.run().warnings;
+  const std::string to = options.to == "-" ? "standard output" : options.to;
+  std::string columns;
+  Json listed = Json::array();
+  for (const PredictedArray& array : arrays) {
+    columns += (columns.empty() ? "" : ", ") + array.name;
+    if (array.sample.elements() != 1) columns += " " + to_string(array.sample.shape);
+    listed.push_back({{"name", array.name},
+                      {"dtype", name_of(array.sample.dtype)},
+                      {"shape", array.sample.shape}});
+  }
+  report.text = fmt::format("predicted   {} rows into {}: {}  ({:.0f} rows/s)", stream->rows(), to,
+                            columns, static_cast<double>(stream->rows()) / seconds);
+  if (stream->left_out() > 0) {
+    report.warnings.push_back(
+        fmt::format("{} of {} rows are bad and have no prediction (nan, class -1); the first: {}",
+                    stream->left_out(), stream->rows(), stream->first_bad()));
+  }
+  Json json{{"run", run}};
+  trained.run().describe(json);
+  json["to"] = options.to;
+  json["rows"] = stream->rows();
+  json["bad"] = stream->left_out();
+  json["arrays"] = std::move(listed);
+  json["seconds"] = seconds;
+  json["warnings"] = report.warnings;
+  report.json = json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return report;
+}
+
+/// Predictions have passes of their own: --batch is what makes them smaller.
+std::string with_batch_option(std::string fix) {
+  for (const std::string size :
+       {"a smaller batch_size or micro_batch", "a smaller batch or more micro-batches"}) {
+    const std::size_t at = fix.find(size);
+    if (at != std::string::npos) fix.replace(at, size.size(), "a smaller --batch");
+  }
+  return fix;
+}
+
+[[noreturn]] void refuse_batch(const std::string& why) {
+  Diagnostic d;
+  d.message = why;
+  d.fix = "use a smaller --batch";
+  throw Error(ErrorKind::does_not_fit, std::move(d));
+}
+
+}  // namespace
+
+Report predict_run(const std::string& run, const PredictOptions& options) {
+  try {
+    return predicted(run, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::does_not_fit) throw;
+    std::vector<Diagnostic> problems = error.diagnostics();
+    for (Diagnostic& d : problems) d.fix = with_batch_option(std::move(d.fix));
+    throw Error(ErrorKind::does_not_fit, std::move(problems));
+  } catch (const std::bad_alloc&) {
+    refuse_batch("out of memory");
+  } catch (const std::length_error&) {
+    refuse_batch("a pass of so many samples is too large");
+  }
+}
+
+}  // namespace tandem::api

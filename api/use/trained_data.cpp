@@ -1,0 +1,371 @@
+#include "api/use/trained_data.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "api/use/export.h"
+#include "api/use/vocabularies.h"
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/training/check_integers.h"
+#include "engine/training/config/config_names.h"
+#include "engine/training/data/id_functions.h"
+#include "engine/training/data/table_file.h"
+
+namespace tandem::api {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* option = "--data";
+
+[[noreturn]] void refuse(std::string message, std::string expected, std::string got,
+                         std::string fix) {
+  Diagnostic d;
+  d.file = option;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// [data] with the fields of these names alone; without fields every array is one.
+DataConfig with_fields(const RunConfig& config, const std::vector<std::string>& names) {
+  DataConfig data = *config.data;
+  std::erase_if(data.fields, [&](const FieldConfig& field) {
+    return std::find(names.begin(), names.end(), field.name) == names.end();
+  });
+  return data;
+}
+
+// ---------------------------------------------------------------- arrays
+
+/// Names of the arrays that fields are made of; without fields those of the inputs.
+std::vector<std::string> arrays_of(const DataConfig& data, const std::vector<std::string>& inputs) {
+  if (data.fields.empty()) return inputs;
+  std::vector<std::string> names;
+  for (const FieldConfig& field : data.fields) {
+    if (std::find(names.begin(), names.end(), field.from) == names.end())
+      names.push_back(field.from);
+  }
+  return names;
+}
+
+/// "NAME=FILE", or a file that is the only array or names its arrays itself. `needed`: names of
+/// arrays; `all`: the data as in training, whose other arrays may be named.
+SplitConfig array_files(const std::vector<std::string>& needed, const DataConfig& all,
+                        const std::vector<std::string>& files) {
+  std::set<std::string> known(needed.begin(), needed.end());
+  for (const ArrayFiles& array : all.train.files) known.insert(array.name);
+  for (const std::string& name : arrays_of(all, {})) known.insert(name);
+  SplitConfig split;
+  const auto add = [&](const std::string& name, const std::string& path) {
+    const auto found = std::find_if(split.files.begin(), split.files.end(),
+                                    [&](const ArrayFiles& f) { return f.name == name; });
+    if (found != split.files.end()) {
+      found->paths.push_back(path);
+      return;
+    }
+    split.files.push_back({name, {path}, Where{option, 0, 0}});
+  };
+  for (const std::string& text : files) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals != std::string::npos && !path_exists(text) && known.contains(name) &&
+        !std::holds_alternative<CifarFiles>(all.kind)) {
+      const bool is_needed = std::find(needed.begin(), needed.end(), name) != needed.end();
+      if (is_needed) add(name, text.substr(equals + 1));
+      continue;
+    }
+    const bool is_single = std::holds_alternative<IdxFiles>(all.kind) ||
+                           (std::holds_alternative<NpzFiles>(all.kind) && text.ends_with(".npy"));
+    if (is_single && needed.size() != 1) {
+      std::string names;
+      for (const std::string& array : needed) names += (names.empty() ? "" : ", ") + array;
+      refuse("which array is in this file?", "NAME=FILE with " + names, text,
+             std::string("write ") + option + " " + (needed.empty() ? "images" : needed[0]) + "=" +
+                 text);
+    }
+    add(is_single ? needed[0] : "", text);
+  }
+  return split;
+}
+
+std::shared_ptr<const DataSource> open_arrays(DataConfig data, SplitConfig split,
+                                              const OpenOptions& options) {
+  data.train = std::move(split);
+  data.eval = {};
+  data.eval_fraction = 0;
+  return open_data(data, options).train;
+}
+
+// ---------------------------------------------------------------- tables
+
+void check_table_files(const std::vector<std::string>& files) {
+  std::vector<Diagnostic> missing;
+  for (const std::string& path : files) {
+    if (path == "-" || (path_exists(path) && !is_directory(path))) continue;
+    Diagnostic d;
+    d.file = option;
+    d.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path;
+    if (!path_exists(path) && path.find('=') != std::string::npos)
+      d.fix = "keys of the configuration stand before --data";
+    missing.push_back(std::move(d));
+  }
+  if (!missing.empty()) throw Error(ErrorKind::data, std::move(missing));
+}
+
+bool reads(const std::vector<FieldConfig>& fields, const std::string& column) {
+  return std::any_of(fields.begin(), fields.end(), [&](const FieldConfig& field) {
+    return std::find(field.columns.begin(), field.columns.end(), column) != field.columns.end();
+  });
+}
+
+/// All columns that fields are made of, where headers name them.
+std::vector<std::string> columns_of(const DataConfig& data) {
+  if (!data.table()->columns.empty()) return data.table()->columns;
+  std::vector<std::string> columns;
+  for (const FieldConfig& field : data.fields) {
+    for (const std::string& column : field.columns) {
+      if (std::find(columns.begin(), columns.end(), column) == columns.end())
+        columns.push_back(column);
+    }
+  }
+  return columns;
+}
+
+TableRequest table_request(TrainedModel& trained, DataConfig wanted, std::vector<std::string> files,
+                           std::vector<std::string> columns, OpenOptions options) {
+  TableRequest request;
+  request.config = std::move(wanted);
+  request.paths = std::move(files);
+  request.options = std::move(options);
+  const DataConfig& all = *trained.config().data;
+  for (const std::string& column : columns) {  // what only other fields read may be missing
+    const bool may_lack = reads(all.fields, column) && !reads(request.config.fields, column);
+    request.may_lack.push_back(may_lack ? 1 : 0);
+  }
+  std::vector<Diagnostic> misfits;
+  request.plan = plan_table(request.config, std::move(columns), misfits);
+  if (!misfits.empty()) throw Error(ErrorKind::usage, std::move(misfits));
+  request.vocabularies = load_vocabularies(trained, request.plan);
+  return request;
+}
+
+/// A folder that goes away with this object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    const char* named = ::getenv("TMPDIR");
+    const std::string parent = named != nullptr && *named != '\0' ? named : "/tmp";
+    path_ = (fs::path(parent) / "tandem-XXXXXX").string();
+    if (mkdtemp(path_.data()) != nullptr) return;
+    Diagnostic d;
+    d.file = "TMPDIR";
+    d.message = std::string("cannot make a folder for the encoded rows: ") + std::strerror(errno);
+    d.expected = "a folder that can be written to, with room for them";
+    d.got = parent;
+    d.fix = other_folder;
+    throw Error(ErrorKind::runtime, std::move(d));
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+  /// What f returns, which writes to the folder: failures say how to have it elsewhere.
+  template <class F>
+  auto written_by(F f) const {
+    try {
+      return f();
+    } catch (const Error& error) {
+      std::vector<Diagnostic> problems = error.diagnostics();
+      for (Diagnostic& d : problems) {
+        if (d.file.starts_with(path_)) d.fix += (d.fix.empty() ? "" : ", or ") + other_folder;
+      }
+      throw Error(error.kind(), std::move(problems));
+    }
+  }
+
+ private:
+  static inline const std::string other_folder =
+      "name another folder for the encoded rows: TMPDIR=FOLDER tandem eval ...";
+  std::string path_;
+};
+
+// ---------------------------------------------------------------- both
+
+const DataConfig& data_of(const RunConfig& config) {
+  if (config.data) return *config.data;
+  Diagnostic d;
+  d.file = config.file;
+  d.message = "there is no [data] table: nothing says how files become inputs";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+void check_functions(TrainedModel& trained) {
+  const TrainedRun& run = trained.run();
+  const auto functions = run.exported() ? exported_functions(trained.file().metadata())
+                                        : run.content.position.functions;
+  refuse_other_functions(functions, trained.config(), run.exported() ? "exported model" : "run",
+                         "take the model that was trained with it");
+}
+
+void check_standard_input(const DataConfig& data, const std::vector<std::string>& files) {
+  const auto times = std::count(files.begin(), files.end(), "-");
+  if (times == 0) return;
+  if (!data.table()) {
+    refuse("standard input gives rows of text tables only", "files",
+           "data.kind = \"" + std::string(data.kind_name()) + "\"", "name files");
+  }
+  if (times > 1) refuse("standard input can be read once", "one \"-\"", std::to_string(times), "");
+}
+
+OpenOptions options_of(TrainedModel& trained, const TrainedOptions& options) {
+  OpenOptions open = open_options(trained.config(), trained.imported());
+  open.on_message = options.on_message;
+  open.stop_requested = [stop = options.stop] { return stop.stop_requested(); };
+  return open;
+}
+
+/// Tells how far the reading of tables is, as `TrainedOptions::on_progress` has it, and may end it.
+class ReadingProgress {
+ public:
+  ReadingProgress(const std::vector<std::string>& paths, const TrainedOptions& options)
+      : options_(options) {
+    for (const std::string& path : paths) {
+      known_ = known_ && path != "-" && path_exists(path);
+      if (known_) bytes_ += static_cast<double>(file_size(path));
+    }
+  }
+  /// From any thread.
+  void add(std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    check_stop(options_);
+    read_ += static_cast<double>(bytes);
+    if (options_.on_progress)
+      options_.on_progress(0, known_ && bytes_ > 0 ? read_ / bytes_ : -1, 0);
+  }
+
+ private:
+  const TrainedOptions& options_;
+  std::mutex mutex_;
+  bool known_ = true;
+  double bytes_ = 0, read_ = 0;
+};
+
+/// Ids and labels as training takes them, or what is wrong with them.
+std::shared_ptr<const DataSource> checked(TrainedModel& trained,
+                                          std::shared_ptr<const DataSource> source) {
+  const RunConfig& config = trained.config();
+  const Graph& graph = trained.placed().forward(config.pass_size(), true);
+  source = zero_out_of_range(config, graph, std::move(source));
+  check_integer_fields(config, graph, *source);
+  return source;
+}
+
+class CheckedStream final : public SampleStream {
+ public:
+  CheckedStream(TrainedModel& trained, std::unique_ptr<SampleStream> stream)
+      : trained_(trained), stream_(std::move(stream)) {}
+
+  std::optional<SampleRange> next(std::int64_t most) override {
+    std::optional<SampleRange> range = stream_->next(most);
+    if (range) range->source = checked(trained_, std::move(range->source));
+    return range;
+  }
+  std::int64_t rows() const override { return stream_->rows(); }
+  std::int64_t left_out() const override { return stream_->left_out(); }
+  std::string first_bad() const override { return stream_->first_bad(); }
+  double part_read() const override { return stream_->part_read(); }
+
+ private:
+  TrainedModel& trained_;
+  std::unique_ptr<SampleStream> stream_;
+};
+
+/// Fields that feed the model in inference form or its loss.
+std::vector<std::string> evaluated_fields(TrainedModel& trained) {
+  std::vector<std::string> names;
+  for (const NamedValue& input : trained.forward().inputs) names.push_back(input.name);
+  for (const LossTerm& term : trained.config().loss.terms) {
+    const std::vector<std::string> fields = term.fields();
+    names.insert(names.end(), fields.begin(), fields.end());
+  }
+  return names;
+}
+
+}  // namespace
+
+std::unique_ptr<SampleStream> open_samples(TrainedModel& trained,
+                                           const std::vector<std::string>& inputs,
+                                           const TrainedOptions& how) {
+  const DataConfig& data = data_of(trained.config());
+  check_functions(trained);
+  const std::vector<std::string>& files = how.data;
+  if (files.empty()) refuse("no file is named", "files in the format of [data]", "", "");
+  check_standard_input(data, files);
+  DataConfig wanted = with_fields(trained.config(), inputs);
+  const OpenOptions options = options_of(trained, how);
+  if (data.table()) {
+    check_table_files(files);
+    return std::make_unique<CheckedStream>(
+        trained,
+        stream_table(table_request(trained, std::move(wanted), files, columns_of(data), options)));
+  }
+  SplitConfig split = array_files(arrays_of(wanted, inputs), data, files);
+  return stream_samples(
+      checked(trained, open_arrays(std::move(wanted), std::move(split), options)));
+}
+
+std::shared_ptr<const DataSource> open_held_out(TrainedModel& trained, const TrainedOptions& how) {
+  const DataConfig& data = data_of(trained.config());
+  check_functions(trained);
+  const std::vector<std::string>& files = how.data;
+  check_standard_input(data, files);
+  const OpenOptions options = options_of(trained, how);
+  if (files.empty() && data.eval_fraction > 0) {
+    const DataSets sets = open_data(data, options);
+    expect_vocabularies(trained.run(), sets.vocabularies);
+    return checked(trained, sets.eval);
+  }
+  if (files.empty() && data.eval.files.empty()) {
+    refuse("the configuration holds no data out, so that files have to be named",
+           "files in the format of [data]", "", "add --data FILE");
+  }
+  const std::vector<std::string> names = evaluated_fields(trained);
+  DataConfig wanted = with_fields(trained.config(), names);
+  if (!data.table()) {
+    SplitConfig split =
+        files.empty() ? data.eval : array_files(arrays_of(wanted, names), data, files);
+    return checked(trained, open_arrays(std::move(wanted), std::move(split), options));
+  }
+  std::vector<std::string> paths = files;
+  for (const ArrayFiles& list : data.eval.files) {
+    if (files.empty()) paths.insert(paths.end(), list.paths.begin(), list.paths.end());
+  }
+  check_table_files(paths);
+  if (paths[0] == "-" && data.table()->columns.empty()) {
+    refuse("columns of standard input have to be named", "data.columns", "a header",
+           "evaluate on files");
+  }
+  std::vector<std::string> columns = table_columns(data, paths[0]);
+  TableRequest request =
+      table_request(trained, std::move(wanted), paths, std::move(columns), options);
+  ReadingProgress progress(paths, how);
+  request.on_read = [&](std::uint64_t bytes) { progress.add(bytes); };
+  const TemporaryFolder folder;
+  return checked(trained, folder.written_by([&] { return encode_tables(request, folder.path()); }));
+}
+
+}  // namespace tandem::api

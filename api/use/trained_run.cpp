@@ -1,0 +1,208 @@
+#include "api/use/trained_run.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "api/run_files.h"
+#include "api/table_rows.h"
+#include "engine/formats/files.h"
+#include "engine/formats/json_file.h"
+#include "engine/formats/paths.h"
+#include "engine/graph/error.h"
+#include "engine/training/finite_check.h"
+
+namespace tandem::api {
+namespace {
+
+bool sets(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& text) {
+    return text.starts_with(key + "=") || text.starts_with(key + " ");
+  });
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string fix) {
+  Diagnostic d;
+  d.file = file;
+  d.message = std::move(message);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+/// Which metrics are asked for has nothing to do with the one that has chosen a checkpoint.
+RunConfig read_config(const std::string& file, std::vector<std::string> overrides) {
+  const bool other_metrics = sets(overrides, "eval.metrics");
+  for (const char* key : {"eval.best", "eval.patience"}) {
+    const bool is_text = std::string_view(key) == "eval.best";
+    if (other_metrics && !sets(overrides, key))
+      overrides.push_back(std::string(key) + (is_text ? "=\"\"" : "=0"));
+  }
+  return read_run_config(file, overrides);
+}
+
+/// Arguments --place and --device of the training, of the file that it has written.
+class PlacementFile {
+ public:
+  explicit PlacementFile(const std::string& path)
+      : file_({.file = path,
+               .kind = ErrorKind::usage,
+               .fix = "take a whole copy of the run directory; or remove this file, and give again "
+                      "what --place and --device the training had"},
+              read_file(path, limits().bytes), limits()) {
+    file_.root().at("arguments").object();
+  }
+  std::vector<std::string> list(const char* name) const {
+    std::vector<std::string> result;
+    const std::optional<JsonItem> found = file_.root().at("arguments").find(name);
+    if (!found) return result;
+    for (const JsonItem& text : found->list()) result.push_back(text.any_text());
+    return result;
+  }
+
+ private:
+  // Large models have many nodes.
+  static JsonLimits limits() {
+    return {.bytes = std::uint64_t{1} << 30, .values = std::size_t{1} << 24, .depth = 16};
+  }
+
+  JsonFile file_;
+};
+
+/// The policy that the run was trained under, as it was then.
+PlacingArguments placing_of(const std::string& run_dir, const TrainedOptions& options) {
+  PlacingArguments placing;
+  const std::string placement = run_dir + "/placement.json", policy = run_dir + "/policy.toml";
+  const bool replaced = sets(options.overrides, "policy");
+  if (path_exists(placement)) {
+    const PlacementFile file(placement);
+    if (!replaced) placing.place = file.list("place");
+    placing.devices = file.list("device");
+  }
+  if (!replaced && path_exists(policy)) placing.text = read_file(policy, std::size_t{16} << 20);
+  placing.place.insert(placing.place.end(), options.place.begin(), options.place.end());
+  placing.devices.insert(placing.devices.end(), options.devices.begin(), options.devices.end());
+  return placing;
+}
+
+TrainedRun open_exported(const std::string& model, const TrainedOptions& options) {
+  if (options.config.empty()) {
+    refuse(model, "an exported model says nothing of its data",
+           "add --config train.toml, or name the run directory instead");
+  }
+  if (!options.checkpoint.empty())
+    refuse(model, "an exported model has no checkpoints", "leave --checkpoint away");
+  TrainedRun run;
+  run.path = normal_path(model);
+  run.config = read_config(options.config, options.overrides);
+  run.config.model.file = run.path;
+  run.shape = std::move(run.config.parameters.shape);
+  run.config.parameters = {};  // the file has its rows and values
+  run.placing.place = options.place;
+  run.placing.devices = options.devices;
+  run.vocabulary_stem = std::filesystem::path(run.path).replace_extension("").string() + ".";
+  return run;
+}
+
+}  // namespace
+
+std::string TrainedRun::text() const {
+  return exported() ? "model       " + path : "checkpoint  " + path + " (" + which + ")";
+}
+
+UsedCheckpoint TrainedRun::used() const {
+  return {content.position, path, accept_changes, uses_held_out};
+}
+
+void TrainedRun::describe(nlohmann::ordered_json& json) const {
+  if (exported()) {
+    json["model"] = path;
+    return;
+  }
+  json["checkpoint"] = path;
+  json["which"] = which;
+  json["step"] = step;
+}
+
+TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
+  if (run.ends_with(".onnx")) return open_exported(run, options);
+  if (!options.config.empty())
+    refuse(options.config, "a run directory has its configuration", "leave --config away");
+  TrainedRun trained;
+  trained.which = options.checkpoint;
+  if (trained.which.empty())
+    trained.which = path_exists(run + "/checkpoints/best") ? "best" : "latest";
+  FoundCheckpoint found = find_checkpoint(run, trained.which);
+  trained.path = found.path;
+  trained.step = found.content.position.step;
+  trained.warnings = std::move(found.warnings);
+  trained.content = std::move(found.content);
+  trained.accept_changes = options.accept_changes;
+  if (path_exists(run + "/manifest.json")) trained.which = "as named";
+  trained.config = read_config(found.run_dir + "/train.resolved.toml", options.overrides);
+  trained.shape = trained.config.parameters.shape;
+  trained.placing = placing_of(found.run_dir, options);
+  trained.vocabulary_stem = found.run_dir + "/";
+  return trained;
+}
+
+void check_stop(const TrainedOptions& options) {
+  if (!options.stop.stop_requested()) return;
+  Diagnostic d;
+  d.message = "interrupted";
+  throw Error(ErrorKind::runtime, std::move(d));
+}
+
+TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& values)
+    : run_(std::move(run)),
+      policy_(read_run_policy(run_.config, run_.placing)),
+      engine_(policy_.threads),
+      model_(open_model()),
+      placed_(model_, policy_, run_.placing, nullptr, values),
+      parts_(placed_.run_parts()) {}
+
+std::shared_ptr<Model> TrainedModel::open_model() {
+  OnnxFile file = OnnxFile::open(run_.config.model.file);
+  if (!run_.exported()) {
+    for (std::string& line : compare_model(run_.used(), run_.config, file))
+      run_.warnings.push_back(std::move(line));
+  }
+  const VocabularyRows rows = [this](const ShapeRule& rule) {
+    const std::vector<ShapeRule>& rules = run_.config.parameters.shape;
+    const auto same = std::find(rules.rbegin(), rules.rend(), rule);
+    return trained_vocabulary_rows(run_.config, run_.content.model, *same);
+  };
+  return std::make_shared<Model>(engine_, run_.config, std::move(file), ModelOptions{.rows = rows});
+}
+
+void TrainedModel::load() {
+  // What the model file has so, or what no training changes.
+  const bool exported = run_.exported();
+  if (!exported) {
+    for (const NotFiniteState& state : not_finite_states(states_, {})) infinite_.insert(state.name);
+  }
+  for (const State& state : imported().states) {
+    const bool is_constant = state.kind == StateKind::parameter && !state.trainable;
+    if (is_constant || !run_.config.parameters.load.empty()) infinite_.insert(state.name);
+  }
+  if (exported) return;
+  restore_states(states_, run_.content);
+  run_.content.model.clear();
+  run_.content.optimizer.clear();
+}
+
+std::vector<Diagnostic> TrainedModel::not_finite() const {
+  std::vector<Diagnostic> problems;
+  for (const NotFiniteState& state : not_finite_states(states_, infinite_)) {
+    Diagnostic d = diagnostic_of(state, "");
+    d.file = run_.path;
+    if (problems.empty()) {
+      d.fix = run_.exported() ? "export an earlier checkpoint of the run"
+                              : "take an earlier checkpoint: --checkpoint STEP";
+    }
+    problems.push_back(std::move(d));
+  }
+  return problems;
+}
+
+}  // namespace tandem::api

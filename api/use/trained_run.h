@@ -1,0 +1,85 @@
+// A trained model on its way to being used: of a run directory, or exported as ONNX.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/model/model.h"
+#include "api/train/run_fingerprint.h"
+#include "engine/training/checkpoint.h"
+#include "tandem/tandem.h"
+
+namespace tandem::api {
+
+struct TrainedRun {
+  RunConfig config;
+  std::string path;                   // of the checkpoint or of the exported model
+  std::string which;                  // "best", "latest", as asked for; "" of an exported model
+  std::uint64_t step = 0;             // of the checkpoint
+  std::vector<std::string> warnings;  // newer checkpoints that are broken
+  CheckpointContent content;
+  bool accept_changes = false;   // of the model
+  bool uses_held_out = false;    // the data that the configuration holds out
+  PlacingArguments placing;      // as in training, and what was added
+  std::vector<ShapeRule> shape;  // rules whose rows are those of vocabularies
+  std::string vocabulary_stem;   // its files are STEM + "vocabulary.NAME.tsv"
+
+  bool exported() const { return which.empty(); }
+  /// "checkpoint  runs/a/checkpoints/step-00000100 (best)".
+  std::string text() const;
+  /// What is compared with the model and the data; not of an exported model, which is all there is.
+  UsedCheckpoint used() const;
+  /// Adds `checkpoint`, `which` and `step`, or `model`.
+  void describe(nlohmann::ordered_json& json) const;
+};
+
+/// `run`: a run directory, one of its checkpoints, or an exported .onnx file with `options.config`.
+/// Without a choice the best checkpoint, else the latest. Throws Error{usage}.
+TrainedRun open_trained(const std::string& run, const TrainedOptions& options);
+
+/// Throws Error{runtime} where `options.stop` was asked.
+void check_stop(const TrainedOptions& options);
+
+/// The model with the states of a trained run, once its first program is there.
+class TrainedModel {
+ public:
+  /// `values` of the graph are outputs as well. Compares the model with the checkpoint's, imports
+  /// it and opens the devices.
+  TrainedModel(TrainedRun run, const std::vector<std::string>& values);
+
+  const RunConfig& config() const { return run_.config; }
+  const TrainedRun& run() const { return run_; }
+  const RunParts& parts() const { return parts_; }
+  StateStore& states() { return states_; }
+  const std::shared_ptr<Arenas>& arenas() const { return arenas_; }
+  const Engine& engine() const { return engine_; }
+  const OnnxFile& file() const { return model_->file(); }
+  PlacedModel& placed() { return placed_; }
+  /// In inference form, for whole passes.
+  const Graph& forward() { return placed_.forward(run_.config.pass_size(), false); }
+  /// In training form: what data fields are checked against.
+  const Graph& imported() { return model_->pass().graph; }
+  /// Gives the states of the programs their trained values, and the checkpoint back.
+  void load();
+  /// Parameters and running statistics with NaN, or with an infinity that training has made, each
+  /// with where it is read from; after `load`.
+  std::vector<Diagnostic> not_finite() const;
+
+ private:
+  std::shared_ptr<Model> open_model();
+
+  TrainedRun run_;
+  RunPolicy policy_;
+  Engine engine_;
+  std::shared_ptr<Model> model_;
+  PlacedModel placed_;
+  RunParts parts_;
+  StateStore states_;
+  std::set<std::string> infinite_;  // states that may hold infinities, such as masks
+  std::shared_ptr<Arenas> arenas_ = make_arenas();
+};
+
+}  // namespace tandem::api

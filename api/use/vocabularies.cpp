@@ -1,0 +1,206 @@
+#include "api/use/vocabularies.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "engine/formats/files.h"
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/training/checkpoint.h"
+
+namespace tandem::api {
+namespace {
+
+std::vector<std::string> vocabulary_files(const std::string& run_dir) {
+  std::vector<std::string> names;
+  if (!is_directory(run_dir)) return names;
+  for (const std::string& name : list_directory(run_dir)) {
+    if (name.starts_with("vocabulary.") && name.ends_with(".tsv")) names.push_back(name);
+  }
+  return names;
+}
+
+/// The vocabularies of all fields, in the order of training, with the names of their files.
+std::vector<std::pair<std::string, std::string>> file_names(const DataConfig& config) {
+  std::vector<std::pair<std::string, std::string>> named;
+  std::vector<std::string> taken;
+  for (const FieldConfig& field : config.fields) {
+    for (const Transform& function : field.as) {
+      if (function.kind != TransformKind::vocabulary) continue;
+      const std::string& name = function.vocabulary.empty() ? field.name : function.vocabulary;
+      const bool known = std::any_of(named.begin(), named.end(),
+                                     [&](const auto& other) { return other.first == name; });
+      if (known) continue;
+      taken.push_back(vocabulary_file_name(name, taken));
+      named.emplace_back(name, taken.back());
+    }
+  }
+  return named;
+}
+
+std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
+  for (const auto& [name, file] : file_names(*run.config.data)) {
+    if (name == vocabulary) return file;
+  }
+  return vocabulary_file_name(vocabulary, {});
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message, std::string expected,
+                         std::string got, std::string fix) {
+  Diagnostic d;
+  d.file = file;
+  d.message = std::move(message);
+  d.expected = std::move(expected);
+  d.got = std::move(got);
+  d.fix = std::move(fix);
+  throw Error(ErrorKind::data, std::move(d));
+}
+
+std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
+
+constexpr const char* whole_copy = "take a whole copy of the run directory";
+
+/// Throws where `known`, hashes by file name, has another one for this file. `who` was trained.
+void expect_hash(const std::map<std::string, std::string>& known, const std::string& stem,
+                 const std::string& file, const std::string& sha256, const std::string& who,
+                 const std::string& fix) {
+  const auto found = known.find(file);
+  if (found == known.end() || found->second == sha256) return;
+  refuse(
+      stem + file,
+      "this is not the vocabulary that the " + who + " was trained with: ids would mean other rows",
+      shown_hash(found->second), shown_hash(sha256), fix);
+}
+
+/// Throws where a table that has a row for each word has more or fewer.
+void expect_rows(TrainedModel& trained, const TablePlan& plan,
+                 const std::vector<Vocabulary>& vocabularies) {
+  for (const State& state : trained.imported().states) {
+    const ShapeRule* last = nullptr;
+    for (const ShapeRule& rule : trained.run().shape) {
+      if (state.kind == StateKind::parameter &&
+          Selector(rule.at).covers_parameter(state.path, state.name))
+        last = &rule;
+    }
+    if (last == nullptr || last->vocabulary.empty()) continue;
+    for (const TableField& field : plan.fields) {
+      if (field.name != last->vocabulary || field.end != TableField::End::vocabulary) continue;
+      const std::int64_t words = vocabularies[field.vocabulary].rows();
+      const std::int64_t rows = state.start.type().shape.at(0);
+      if (words == rows) continue;
+      refuse(trained.run().vocabulary_stem +
+                 file_of(trained.run(), plan.vocabularies[field.vocabulary].name),
+             "the vocabulary does not fit \"" + state.name + "\", which has a row for each word",
+             std::to_string(rows) + " rows", std::to_string(words),
+             "take the vocabulary of the run that the weights come from");
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan) {
+  const TrainedRun& run = trained.run();
+  const auto known = run.exported() ? trained.file().metadata() : run.content.position.vocabularies;
+  std::vector<Vocabulary> vocabularies;
+  for (const VocabularyPlan& wanted : plan.vocabularies) {
+    const std::string file = file_of(run, wanted.name), path = run.vocabulary_stem + file;
+    if (!path_exists(path)) {
+      refuse(path, "the vocabulary \"" + wanted.name + "\" is not there", "", "",
+             run.exported() ? "`tandem export` has written it beside the model: keep them together"
+                            : whole_copy);
+    }
+    const std::string text = read_file(path);
+    expect_hash(
+        known, run.vocabulary_stem, file, sha256(text.data(), text.size()),
+        run.exported() ? "exported model" : "checkpoint",
+        run.exported() ? "take the one that `tandem export` wrote with this model" : whole_copy);
+    try {
+      const std::vector<std::string> no_names;
+      vocabularies.push_back(Vocabulary::parse(text, wanted.by_value ? no_names : plan.columns));
+    } catch (const std::invalid_argument& problem) {
+      refuse(path, problem.what(),
+             std::string("one that counts by ") + (wanted.by_value ? "value" : "column"), "",
+             whole_copy);
+    }
+  }
+  expect_rows(trained, plan, vocabularies);
+  return vocabularies;
+}
+
+void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies) {
+  for (const SavedVocabulary& v : vocabularies) {
+    const std::string path = run.vocabulary_stem + v.file_name;
+    if (path_exists(path) && hash_file(path).sha256 == v.sha256) continue;
+    refuse(path,
+           "the held-out rows are a part of training data that make another vocabulary: ids would "
+           "mean other rows",
+           path_exists(path) ? shown_hash(hash_file(path).sha256) : "a vocabulary of that name",
+           shown_hash(v.sha256), "evaluate on files of their own: --data FILE");
+  }
+}
+
+void refuse_other_vocabularies(const std::string& run_dir,
+                               const std::vector<SavedVocabulary>& vocabularies) {
+  std::vector<Diagnostic> problems;
+  for (const std::string& name : vocabulary_files(run_dir)) {
+    const auto now = std::find_if(vocabularies.begin(), vocabularies.end(),
+                                  [&](const SavedVocabulary& v) { return v.file_name == name; });
+    const WrittenFile then = hash_file(run_dir + "/" + name);
+    if (now != vocabularies.end() && now->sha256 == then.sha256) continue;
+    Diagnostic d;
+    d.file = run_dir + "/" + name;
+    d.message =
+        "the run was trained with this vocabulary, the data makes another one: ids would "
+        "mean other rows";
+    d.expected = "sha256 " + then.sha256.substr(0, 16) + "…";
+    d.got = now == vocabularies.end() ? "no vocabulary of that name"
+                                      : "sha256 " + now->sha256.substr(0, 16) + "…";
+    d.fix = "resume with the training files and field functions of the first run";
+    problems.push_back(std::move(d));
+  }
+  for (const SavedVocabulary& v : vocabularies) {
+    const std::string path = run_dir + "/" + v.file_name;
+    if (path_exists(path) || list_checkpoints(run_dir + "/checkpoints").empty()) continue;
+    Diagnostic d;
+    d.file = path;
+    d.message = "the run was trained without a vocabulary \"" + v.name + "\"";
+    d.fix = "resume with the field functions of the first run";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
+}
+
+std::map<std::string, std::string> vocabulary_hashes(
+    const std::string& run_dir, const std::map<std::string, std::string>& trained) {
+  std::map<std::string, std::string> hashes;
+  for (const std::string& name : vocabulary_files(run_dir)) {
+    hashes[name] = hash_file(run_dir + "/" + name).sha256;
+    expect_hash(trained, run_dir + "/", name, hashes[name], "checkpoint", whole_copy);
+  }
+  return hashes;
+}
+
+VocabularyCopies::VocabularyCopies(const std::string& run_dir, const std::string& to) {
+  const std::string stem = std::filesystem::path(to).replace_extension("").string();
+  for (const std::string& name : vocabulary_files(run_dir)) {
+    sources_.push_back(run_dir + "/" + name);
+    paths_.push_back(stem + "." + name);
+  }
+}
+
+void VocabularyCopies::make() {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    Copy& copy = copies_.emplace_back();
+    copy.place = std::make_unique<NewFile>(paths_[i], paths_[i]);
+    copy.made = copy.place->make();
+    write_file(copy.made, read_file(sources_[i]));
+  }
+}
+
+void VocabularyCopies::finish() {
+  for (Copy& copy : copies_) copy.place->finish(copy.made);
+}
+
+}  // namespace tandem::api

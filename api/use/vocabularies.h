@@ -1,0 +1,51 @@
+// The vocabularies of a run beside its weights.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/use/trained_run.h"
+#include "engine/formats/new_file.h"
+#include "engine/training/data/data_source.h"
+#include "engine/training/data/table_plan.h"
+
+namespace tandem::api {
+
+/// Throws Error{data} where the run was trained with other ids than these.
+void refuse_other_vocabularies(const std::string& run_dir,
+                               const std::vector<SavedVocabulary>& vocabularies);
+
+/// Those of a plan, by their number in it, as the model was trained with them. Throws Error{data}
+/// where one is not there, cannot be read, or does not fit the weights.
+std::vector<Vocabulary> load_vocabularies(TrainedModel& trained, const TablePlan& plan);
+/// Throws Error{data} where the model was trained with others.
+void expect_vocabularies(const TrainedRun& run, const std::vector<SavedVocabulary>& vocabularies);
+
+/// The sha256 of a run's vocabularies by file name: what the metadata of an export holds. Throws
+/// Error{data} where one is not that of `trained`, the checkpoint's.
+std::map<std::string, std::string> vocabulary_hashes(
+    const std::string& run_dir, const std::map<std::string, std::string>& trained);
+
+/// Copies of a run's vocabularies beside an exported file: MODEL.vocabulary.NAME.tsv.
+class VocabularyCopies {
+ public:
+  VocabularyCopies(const std::string& run_dir, const std::string& to);
+  /// The files.
+  const std::vector<std::string>& paths() const { return paths_; }
+  /// Makes them beside their places.
+  void make();
+  /// And puts them there.
+  void finish();
+
+ private:
+  struct Copy {
+    std::unique_ptr<NewFile> place;
+    std::string made;
+  };
+  std::vector<std::string> sources_, paths_;
+  std::vector<Copy> copies_;
+};
+
+}  // namespace tandem::api

@@ -1,0 +1,302 @@
+#include "placement/auto/auto_case.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/edit.h"
+#include "placement/quantities.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t most_groups = 20;
+
+constexpr int most_usual_plans = 600, least_usual_plans = 75;
+constexpr int least_trials = 16;           // of rules to leave out
+constexpr double operators_of_most = 100;  // up to so many operators
+
+AutoPlan impossible() {
+  AutoPlan plan;
+  plan.score.possible = false;
+  return plan;
+}
+
+}  // namespace
+
+int usual_plans(std::size_t operators) {
+  const double larger = std::max(1.0, static_cast<double>(operators) / operators_of_most);
+  return std::max(least_usual_plans, static_cast<int>(most_usual_plans / (larger * larger)));
+}
+
+AutoCase::AutoCase(TriedModel& of, std::string text, std::vector<std::string> devices,
+                   std::map<std::string, std::uint64_t> budgets, int most_plans)
+    : of_(of),
+      text_(std::move(text)),
+      path_(of.policy().policy.file),
+      devices_(std::move(devices)),
+      budgets_(std::move(budgets)),
+      most_plans_(most_plans) {}
+
+std::string AutoCase::with_rules(const std::vector<std::string>& rules) const {
+  std::vector<std::string> lines;
+  for (const std::string& rule : rules) lines.push_back(rule + ",");
+  return replace_auto(text_, path_, lines);
+}
+
+void AutoCase::check_devices() {
+  for (std::size_t d = devices_.size(); d-- > 0;) {
+    of_.replace_policy(with_rules({to_toml({"**", static_cast<int>(d), {}, {}, {}}, devices_)}));
+    try {
+      of_.resolved();
+    } catch (const Error& error) {
+      throw Error(error.kind(), without_tried_lines(error.diagnostics(), devices_[d]));
+    }
+  }
+  std::vector<AddedPart> added;
+  for (const OperatorAttributes& op : of_.resolved().operators) {
+    if (op.added) added.push_back({op.path, ""});
+  }
+  if (most_plans_ < 1) most_plans_ = usual_plans(of_.resolved().operators.size());
+  groups_ = make_auto_groups(of_.graph(), added, most_groups);
+  make_options();
+  make_baselines();
+}
+
+// What asks for a device: an argument, or the table of the policy.
+void AutoCase::say_of(const std::string& device, Diagnostic& problem) const {
+  problem.file = path_;
+  problem.path = "devices." + device;
+  for (const std::string& argument : of_.policy().added_devices) {
+    if (argument.starts_with(device + "=")) problem.file = "--device";
+  }
+  if (budgets_.contains(device)) problem.file = "--budget";
+  if (problem.file != path_) problem.path = device;
+}
+
+std::vector<Diagnostic> AutoCase::without_tried_lines(std::vector<Diagnostic> problems,
+                                                      const std::string& device) const {
+  for (const PolicyRule& rule : of_.policy().policy.rules) {
+    if (rule.layer != Layer::automatic) continue;
+    for (Diagnostic& problem : problems) {
+      if (problem.file != rule.where.file || problem.line != rule.where.line) continue;
+      problem.file.clear();
+      problem.line = problem.column = 0;
+      if (!device.empty()) say_of(device, problem);
+    }
+  }
+  return problems;
+}
+
+void AutoCase::make_options() {
+  const int count = static_cast<int>(devices_.size());
+  for (const AutoGroup& group : groups_.groups) {
+    AutoChoices& options = options_.emplace_back();
+    for (int d = 0; d < count; ++d) {
+      const int home = group.has_parameters ? d : -1;
+      options.push_back({d, home, home});
+    }
+    for (int d = 1; d < count && group.has_parameters; ++d) {
+      options.push_back({d, d, 0});
+      if (group.parameter.empty()) options.push_back({d, 0, 0});
+    }
+  }
+}
+
+AutoChoices AutoCase::everywhere(const AutoChoice& choice) const {
+  AutoChoices all;
+  for (const AutoGroup& group : groups_.groups) {
+    const bool has = group.has_parameters;
+    all.push_back({choice.run, has ? choice.param : -1, has ? choice.state : -1});
+  }
+  return all;
+}
+
+void AutoCase::make_baselines() {
+  const AutoChoices host = everywhere({0, 0, 0});
+  baselines_.emplace_back("all on cpu", host);
+  for (int d = 1; d < static_cast<int>(devices_.size()); ++d) {
+    const std::string& name = devices_[d];
+    const AutoChoices there = everywhere({d, d, d});
+    baselines_.emplace_back("all on " + name, there);
+    AutoChoices tables = there, layers = there;
+    bool odd = true, any_table = false;
+    for (std::size_t g = 0; g < there.size(); ++g) {
+      const AutoGroup& group = groups_.groups[g];
+      if (group.looks_up) tables[g] = host[g];
+      any_table |= group.looks_up;
+      if (group.has_parameters) odd = !odd;
+      if (odd) layers[g] = host[g];
+    }
+    if (any_table) baselines_.emplace_back("embeddings on cpu, else " + name, tables);
+    baselines_.emplace_back("optimizer state on cpu, else " + name, everywhere({d, d, 0}));
+    baselines_.emplace_back("every other layer on cpu, else " + name, layers);
+    baselines_.emplace_back("weights on cpu, computed with on " + name, everywhere({d, 0, 0}));
+  }
+}
+
+// One part on the cpu, then one on the device, and the other way round.
+std::vector<AutoChoices> AutoCase::cuts() const {
+  std::vector<AutoChoices> all;
+  const AutoChoices host = everywhere({0, 0, 0});
+  for (int d = 1; d < static_cast<int>(devices_.size()); ++d) {
+    const AutoChoices there = everywhere({d, d, d});
+    for (std::size_t cut = 1; cut < there.size(); ++cut) {
+      AutoChoices first = there, second = host;
+      for (std::size_t g = cut; g < there.size(); ++g) std::swap(first[g], second[g]);
+      all.push_back(std::move(first));
+      all.push_back(std::move(second));
+    }
+  }
+  return all;
+}
+
+AutoResult AutoCase::search() {
+  AutoProblem problem;
+  problem.options = options_;
+  problem.score = [this](const AutoChoices& choices) -> std::optional<AutoScore> {
+    const std::optional<AutoPlan> tried = plan(rules_of(choices));
+    if (!tried) return std::nullopt;
+    return tried->score;
+  };
+  std::vector<AutoChoices> starts;
+  for (const auto& [name, choices] : baselines_) starts.push_back(choices);
+  for (AutoChoices& cut : cuts()) starts.push_back(std::move(cut));
+  searching_ = true;
+  AutoResult best = search_placement(problem, starts);
+  searching_ = false;
+  return best;
+}
+
+std::vector<std::string> AutoCase::rules_of(const AutoChoices& choices) const {
+  std::vector<std::string> rules;
+  const std::string builtin = of_.policy().options.default_device;
+  const auto found = std::find(devices_.begin(), devices_.end(), builtin);
+  const int device = found == devices_.end() ? 0 : static_cast<int>(found - devices_.begin());
+  for (const AutoRule& rule : auto_rules(groups_, choices, device))
+    rules.push_back(to_toml(rule, devices_));
+  return rules;
+}
+
+std::string AutoCase::resolved_key() {
+  const ResolvedPolicy& resolved = of_.resolved();
+  std::string key;
+  const auto add = [&](int device) { key += resolved.devices[device].name + " "; };
+  for (const OperatorAttributes& op : resolved.operators) {
+    if (op.added && op.run.reason.layer == Layer::builtin) {
+      key += "- ";
+    } else {
+      add(op.run.value);
+    }
+  }
+  for (const ParameterAttributes& parameter : resolved.parameters) {
+    add(parameter.param.value);
+    add(parameter.state.value);
+  }
+  return key;
+}
+
+AutoPlan AutoCase::measure_plan() {
+  AutoPlan plan = plan_of(of_.plan(PlannedPrograms::step));
+  // What the other programs of a run hold besides matters near a limit alone.
+  constexpr double near = 0.75;
+  const bool is_near =
+      std::any_of(plan.devices.begin(), plan.devices.end(), [&](const DeviceUse& use) {
+        return use.limit &&
+               static_cast<double>(use.memory.peak) > near * static_cast<double>(*use.limit);
+      });
+  return is_near && plan.score.overflow <= 0 ? plan_of(of_.plan(PlannedPrograms::run)) : plan;
+}
+
+AutoPlan AutoCase::plan_of(const PlannedStep& step) {
+  const std::vector<ResolvedDevice>& devices = of_.resolved().devices;
+  AutoPlan plan;
+  plan.score.seconds = step.seconds;
+  plan.score.traffic = static_cast<double>(traffic_of(step.crossings).bytes);
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    DeviceUse& use = plan.devices.emplace_back();
+    use.name = devices[d].name;
+    use.memory = step.memory[d];
+    if (step.limited[d]) use.limit = step.limits[d];
+    if (const auto budget = budgets_.find(use.name); budget != budgets_.end()) {
+      const std::size_t bytes = budget->second;
+      use.limit = use.limit ? std::min(*use.limit, bytes) : bytes;
+    }
+    if (use.limit && use.memory.peak > *use.limit)
+      plan.score.overflow += static_cast<double>(use.memory.peak - *use.limit);
+  }
+  return plan;
+}
+
+AutoPlan AutoCase::plan_text(const std::string& text) {
+  of_.replace_policy(text);
+  return measure_plan();
+}
+
+std::optional<AutoPlan> AutoCase::plan(const std::vector<std::string>& rules) {
+  std::string text;
+  for (const std::string& rule : rules) text += rule + "\n";
+  if (const auto known = by_text_.find(text); known != by_text_.end()) return known->second;
+  try {
+    of_.replace_policy(with_rules(rules));
+    const std::string key = resolved_key();
+    if (const auto known = known_.find(key); known != known_.end())
+      return by_text_.emplace(text, known->second).first->second;
+    if (searching_ && plans_ >= most_plans_) return std::nullopt;
+    ++plans_;
+    AutoPlan& made = known_.emplace(key, impossible()).first->second;
+    made = measure_plan();
+    return by_text_.emplace(text, made).first->second;
+  } catch (const Error& error) {  // no kernel there, or a parameter without a home
+    if (error.kind() != ErrorKind::usage) throw;
+    if (!error_) error_ = Error(error.kind(), without_tried_lines(error.diagnostics()));
+    return by_text_.emplace(text, impossible()).first->second;
+  }
+}
+
+std::vector<std::string> AutoCase::simplified(std::vector<std::string> rules) {
+  const auto without = [&](std::size_t i) {
+    std::vector<std::string> fewer = rules;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    return fewer;
+  };
+  int trials = std::max(least_trials, most_plans_ / 4);  // n rules can ask for n * n / 2
+  for (std::size_t i = rules.size(); i-- > 0;) {         // exceptions first
+    all_simplified_ = trials-- > 0;
+    if (!all_simplified_) break;
+    const std::vector<std::string> fewer = without(i);
+    const std::optional<AutoPlan> now = plan(rules), then = plan(fewer);
+    if (!now || !then || better(now->score, then->score)) continue;
+    rules = fewer;
+    i = rules.size();
+  }
+  return rules;
+}
+
+std::vector<std::string> AutoCase::commented(const std::vector<std::string>& rules) {
+  of_.replace_policy(with_rules(rules));
+  const ResolvedPolicy& resolved = of_.resolved();
+  std::size_t width = 0;
+  for (const std::string& rule : rules) width = std::max(width, rule.size() + 1);
+  std::vector<std::string> lines;
+  for (std::size_t r = 0; r < rules.size(); ++r) {
+    int operators = 0, parameters = 0;
+    std::size_t bytes = 0;
+    const auto decides = [&](const Reason& reason) {
+      return reason.rule == static_cast<int>(r) && !reason.follows;
+    };
+    for (const OperatorAttributes& op : resolved.operators) operators += decides(op.run.reason);
+    for (const ParameterAttributes& parameter : resolved.parameters) {
+      if (!decides(parameter.param.reason) && !decides(parameter.state.reason)) continue;
+      ++parameters;
+      bytes += parameter.bytes;
+    }
+    const int count = operators > 0 ? operators : parameters;
+    lines.push_back(fmt::format("{:<{}}  # {} {}{}, {}", rules[r] + ",", width, count,
+                                operators > 0 ? "operator" : "parameter", count == 1 ? "" : "s",
+                                bytes_text(bytes)));
+  }
+  return lines;
+}
+
+}  // namespace tandem

@@ -1,0 +1,97 @@
+// Placements that `policy auto` tries, each as the rules that it would write: resolved, compiled
+// and simulated like any policy.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/error.h"
+#include "placement/auto/search.h"
+#include "placement/auto/tried_model.h"
+
+namespace tandem {
+
+struct DeviceUse {
+  std::string name;
+  MemoryUse memory;
+  std::optional<std::size_t> limit;  // bytes; nothing: the host's, which may swap
+};
+
+/// What became of one list `auto`.
+struct AutoPlan {
+  AutoScore score;
+  std::vector<DeviceUse> devices;
+};
+
+/// How many placements to compare where nobody says: what one takes grows faster than the model.
+int usual_plans(std::size_t operators);
+
+class AutoCase {
+ public:
+  /// `text`: the policy without its list `auto`. `devices`: what rules may name, "cpu" first.
+  /// `most_plans`: 0: as many as usual.
+  AutoCase(TriedModel& of, std::string text, std::vector<std::string> devices,
+           std::map<std::string, std::uint64_t> budgets, int most_plans);
+
+  /// Throws Error{usage} where a device is not there or the policy itself is wrong; a device is
+  /// said of the argument or the table that names it.
+  void check_devices();
+  /// The choices that people would begin with, by name.
+  const std::vector<std::pair<std::string, AutoChoices>>& baselines() const { return baselines_; }
+  AutoResult search();
+
+  std::vector<std::string> rules_of(const AutoChoices& choices) const;
+  /// Plans are remembered by what they come to. Nothing where a search has made as many as it may.
+  std::optional<AutoPlan> plan(const std::vector<std::string>& rules);
+  /// A text as it stands; throws what is wrong with it.
+  AutoPlan plan_text(const std::string& text);
+  /// Without the rules that change nothing, and those that gain nothing; of many rules some may
+  /// stay that are not looked at.
+  std::vector<std::string> simplified(std::vector<std::string> rules);
+  /// With what each rule decides as a comment behind it.
+  std::vector<std::string> commented(const std::vector<std::string>& rules);
+
+  const std::string& path() const { return path_; }
+  int plans() const { return plans_; }
+  /// That a search may make.
+  int most_plans() const { return most_plans_; }
+  /// Whether `simplified` has looked at all rules.
+  bool all_simplified() const { return all_simplified_; }
+  /// Of the first placement that was not possible.
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  /// Lines of a list that is only tried stand in no file: such problems are said of the device,
+  /// where one is given.
+  std::vector<Diagnostic> without_tried_lines(std::vector<Diagnostic> problems,
+                                              const std::string& device = "") const;
+  void say_of(const std::string& device, Diagnostic& problem) const;
+  void make_options();
+  void make_baselines();
+  std::vector<AutoChoices> cuts() const;
+  AutoChoices everywhere(const AutoChoice& choice) const;
+  AutoPlan measure_plan();
+  AutoPlan plan_of(const PlannedStep& step);
+  std::string resolved_key();
+  std::string with_rules(const std::vector<std::string>& rules) const;
+
+  TriedModel& of_;
+  const std::string text_;
+  const std::string path_;
+  const std::vector<std::string> devices_;
+  const std::map<std::string, std::uint64_t> budgets_;
+  int most_plans_;
+  int plans_ = 0;
+  bool searching_ = false, all_simplified_ = true;
+  AutoGroups groups_;
+  std::vector<AutoChoices> options_;  // per group
+  std::vector<std::pair<std::string, AutoChoices>> baselines_;
+  std::map<std::string, AutoPlan> known_;    // by what is resolved
+  std::map<std::string, AutoPlan> by_text_;  // by rules
+  std::optional<Error> error_;
+};
+
+}  // namespace tandem

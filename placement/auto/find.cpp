@@ -1,0 +1,145 @@
+#include "placement/auto/find.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "placement/quantities.h"
+#include "placement/report/json.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void nothing_fits(const AutoPlan& nearest, int plans) {
+  std::vector<Diagnostic> problems;
+  for (const DeviceUse& use : nearest.devices) {
+    if (!use.limit || use.memory.peak <= *use.limit) continue;
+    Diagnostic d;
+    d.message =
+        fmt::format("none of {} placements fits; the nearest one exceeds {}", plans, use.name);
+    d.path = use.memory.peak_at;
+    d.expected = "at most " + bytes_text(*use.limit);
+    d.got = fmt::format("{} (parameters {}, state {}, gradients {}, activations {}, workspace {})",
+                        bytes_text(use.memory.peak), bytes_text(use.memory.parameters),
+                        bytes_text(use.memory.state), bytes_text(use.memory.gradients),
+                        bytes_text(use.memory.activations), bytes_text(use.memory.workspace));
+    d.fix = "raise the budget, or use a smaller batch_size or micro_batch";
+    problems.push_back(std::move(d));
+  }
+  throw Error(ErrorKind::does_not_fit, std::move(problems));
+}
+
+Json to_json(const AutoPlan& plan) {
+  Json devices = Json::object();
+  for (const DeviceUse& use : plan.devices) {
+    devices[use.name] = {{"peak", use.memory.peak}};
+    devices[use.name]["limit"] = use.limit ? Json(*use.limit) : Json();
+  }
+  return {{"step_ms", plan.score.seconds * 1e3},
+          {"transfer_bytes", plan.score.traffic},
+          {"devices", devices},
+          {"fits", plan.score.overflow <= 0}};
+}
+
+std::string line_of(const AutoPlan& plan) {
+  std::string text = fmt::format("{:.3f} ms a step, {} between devices", plan.score.seconds * 1e3,
+                                 bytes_text(plan.score.traffic));
+  for (const DeviceUse& use : plan.devices) {
+    text += fmt::format(" | {} {}", use.name, bytes_text(use.memory.peak));
+    if (use.limit) text += " of " + bytes_text(*use.limit);
+  }
+  return text + (plan.score.overflow > 0 ? " | does not fit" : "");
+}
+
+}  // namespace
+
+bool FoundPlacement::is_old_better() const {
+  return before && before->score.possible && before->score.overflow <= 0 &&
+         before->score.seconds < after.score.seconds * (1 - 1e-9);
+}
+
+FoundPlacement find_placement(AutoCase& of, const std::string& before) {
+  FoundPlacement found;
+  try {
+    found.before = of.plan_text(before);
+  } catch (const Error& error) {  // its old list may be of another model
+    if (error.kind() != ErrorKind::usage) throw;
+  }
+  const AutoResult best = of.search();
+  if (!best.score.possible) throw *of.error();
+  for (const auto& [name, choices] : of.baselines()) {
+    if (const auto plan = of.plan(of.rules_of(choices))) found.baselines.emplace_back(name, *plan);
+  }
+  const std::vector<std::string> rules = of.rules_of(best.choices);
+  if (best.score.overflow > 0) nothing_fits(*of.plan(rules), of.plans());
+  const std::vector<std::string> fewer = of.simplified(rules);
+  found.after = *of.plan(fewer);
+  found.lines = of.commented(fewer);
+  found.plans = of.plans();
+  found.finished = best.finished && of.all_simplified();
+  found.most_plans = of.most_plans();
+  return found;
+}
+
+bool all_pinned(const ResolvedPolicy& resolved) {
+  const auto pinned = [](const Reason& reason) {
+    return !reason.follows && (reason.layer == Layer::rules || reason.layer == Layer::command_line);
+  };
+  return std::all_of(resolved.operators.begin(), resolved.operators.end(),
+                     [&](const auto& op) { return op.added || pinned(op.run.reason); }) &&
+         std::all_of(resolved.parameters.begin(), resolved.parameters.end(), [&](const auto& p) {
+           return pinned(p.param.reason) &&
+                  (p.kind != StateKind::parameter || pinned(p.state.reason));
+         });
+}
+
+std::string found_text(const FoundPlacement& found, const std::string& file, bool changed) {
+  std::string text;
+  if (found.pinned) {
+    text = file + ": its rules place everything already: nothing is left to search\n";
+  } else if (found.is_old_better()) {
+    text = file + ": kept as it is, faster than the best that was found\n";
+  } else {
+    text = file + (changed ? ": auto = [\n" : ": says that already: auto = [\n");
+    for (const std::string& line : found.lines) text += "  " + line + "\n";
+    text += "]\n";
+  }
+  text += "before    " + (found.before ? line_of(*found.before) : "not a valid policy") + "\n";
+  text += "after     " + line_of(found.after) + "\n";
+  for (const auto& [name, plan] : found.baselines) {
+    const std::string outcome =
+        !plan.score.possible ? "not possible" : line_of(plan).substr(0, line_of(plan).find(','));
+    text += fmt::format("beside    {}: {}{}\n", name, outcome,
+                        plan.score.overflow > 0 ? ", does not fit" : "");
+  }
+  text += fmt::format("{} placements compared by the cost model ({})", found.plans, found.times);
+  if (!found.finished) {
+    text += fmt::format("; more might find a better one: --tries {}",
+                        4 * std::int64_t{found.most_plans});
+  }
+  text += "\n";
+  return text;
+}
+
+std::string found_json(const FoundPlacement& found, const std::string& file, bool changed) {
+  Json baselines = Json::array();
+  for (const auto& [name, plan] : found.baselines) {
+    baselines.push_back(to_json(plan));
+    baselines.back()["name"] = name;
+  }
+  return json_text({{"file", file},
+                    {"changed", changed},
+                    {"auto", found.lines},
+                    {"before", found.before ? to_json(*found.before) : Json()},
+                    {"after", to_json(found.after)},
+                    {"baselines", baselines},
+                    {"plans", found.plans},
+                    {"most_plans", found.most_plans},
+                    {"finished", found.finished},
+                    {"pinned", found.pinned},
+                    {"lost_comments", found.lost_comments}});
+}
+
+}  // namespace tandem

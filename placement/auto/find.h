@@ -1,0 +1,39 @@
+// `policy auto`: the best placement that a search finds, and what is said of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "placement/auto/auto_case.h"
+
+namespace tandem {
+
+/// Everything that a run of the command finds out.
+struct FoundPlacement {
+  std::vector<std::string> lines;
+  AutoPlan after;
+  std::optional<AutoPlan> before;
+  std::vector<std::pair<std::string, AutoPlan>> baselines;
+  int plans = 0, most_plans = 0;
+  bool finished = false;
+  bool pinned = false;             // the rules leave nothing to search
+  std::vector<int> lost_comments;  // lines of the file as it was
+  std::string times;               // what the cost model takes for kernels
+  /// The policy as it was is faster and fits: the search was short, or its groups too coarse.
+  bool is_old_better() const;
+};
+
+/// `before`: the policy with its old list `auto`. Throws Error{does_not_fit} where no placement
+/// fits.
+FoundPlacement find_placement(AutoCase& of, const std::string& before);
+
+/// Whether rules that `auto` cannot overrule place every operator and parameter.
+bool all_pinned(const ResolvedPolicy& resolved);
+
+/// `file`: that the list goes into; `changed`: it is another one than before.
+std::string found_text(const FoundPlacement& found, const std::string& file, bool changed);
+std::string found_json(const FoundPlacement& found, const std::string& file, bool changed);
+
+}  // namespace tandem

@@ -1,0 +1,229 @@
+#include "placement/auto/rules.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/graph/error.h"
+#include "placement/toml_text.h"
+
+namespace tandem {
+namespace {
+
+using Rules = std::vector<AutoRule>;
+
+constexpr std::size_t longest_set = 70;  // characters
+
+bool agree(const AutoChoice& a, const AutoChoice& b) {
+  const auto same = [](int x, int y) { return x < 0 || y < 0 || x == y; };
+  return a.run == b.run && same(a.param, b.param) && same(a.state, b.state);
+}
+
+AutoChoice joined(const AutoChoice& a, const AutoChoice& b) {
+  return {a.run, std::max(a.param, b.param), std::max(a.state, b.state)};
+}
+
+// What turns `from` into `to`.
+AutoRule rule_for(std::string at, const AutoChoice& from, const AutoChoice& to) {
+  AutoRule rule;
+  rule.at = std::move(at);
+  if (from.run != to.run) {
+    rule.on = to.run;
+    if (to.param >= 0 && to.param != to.run) rule.param = to.param;
+    if (to.state >= 0 && to.state != to.run) rule.state = to.state;
+  } else {
+    if (to.param >= 0 && to.param != from.param) rule.param = to.param;
+    if (to.state >= 0 && to.state != from.state) rule.state = to.state;
+  }
+  return rule;
+}
+
+// What holds after the rule.
+AutoChoice after(const AutoChoice& from, const AutoChoice& to) {
+  AutoChoice now = to;
+  if (now.param < 0) now.param = from.run != to.run ? to.run : from.param;
+  if (now.state < 0) now.state = from.run != to.run ? to.run : from.state;
+  return now;
+}
+
+// "op_12" as "op_" and 12: what a range of numbers can stand for.
+struct Numbered {
+  std::string stem;
+  int number = 0;
+};
+
+std::optional<Numbered> numbered(const std::string& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: digits alone
+  Numbered found{name.substr(0, digits)};
+  const char* end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + digits, end, found.number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  if (std::to_string(found.number) != name.substr(digits)) return std::nullopt;
+  if (selector_part(found.stem) != found.stem) return std::nullopt;
+  return found;
+}
+
+bool follows(const Numbered& first, const AutoScope& next, std::size_t steps) {
+  const std::optional<Numbered> other = numbered(next.name);
+  return other && other->stem == first.stem &&
+         other->number == first.number + static_cast<int>(steps);
+}
+
+// Fewer rules are better, then shorter ones.
+std::pair<std::size_t, std::size_t> length(const Rules& rules) {
+  std::size_t letters = 0;
+  for (const AutoRule& rule : rules) letters += rule.at.size();
+  return {rules.size(), letters};
+}
+
+class RuleWriter {
+ public:
+  RuleWriter(const AutoGroups& groups, const std::vector<AutoChoice>& choices)
+      : groups_(groups), choices_(choices) {}
+
+  // Everything in the scope has this choice, or nothing.
+  std::optional<AutoChoice> uniform(int scope) const {
+    const AutoScope& of = groups_.scopes[scope];
+    if (of.group >= 0) return choices_[of.group];
+    std::optional<AutoChoice> all;
+    for (const int child : of.children) {
+      const std::optional<AutoChoice> choice = uniform(child);
+      if (!choice || (all && !agree(*all, *choice))) return std::nullopt;
+      all = all ? joined(*all, *choice) : *choice;
+    }
+    return all;
+  }
+
+  Rules rules(int scope, const AutoChoice& inherited) const {
+    if (const std::optional<AutoChoice> all = uniform(scope)) {
+      if (agree(inherited, *all)) return {};
+      return {rule_for(selector_of(groups_, scope), inherited, *all)};
+    }
+    std::vector<AutoChoice> bases{inherited};
+    for (const int child : groups_.scopes[scope].children) {
+      const std::optional<AutoChoice> all = uniform(child);
+      if (all && all->param >= 0 && std::find(bases.begin(), bases.end(), *all) == bases.end())
+        bases.push_back(*all);
+    }
+    std::optional<Rules> best;
+    for (const AutoChoice& base : bases) {
+      Rules found;
+      if (!(base == inherited))
+        found.push_back(rule_for(selector_of(groups_, scope), inherited, base));
+      add_children(scope, after(inherited, base), found);
+      if (!best || length(found) < length(*best)) best = std::move(found);
+    }
+    return *best;
+  }
+
+ private:
+  struct Alike {
+    AutoChoice choice;
+    std::vector<int> scopes;
+  };
+
+  void add_children(int scope, const AutoChoice& base, Rules& to) const {
+    std::vector<Alike> exceptions;
+    for (const int child : groups_.scopes[scope].children) {
+      const std::optional<AutoChoice> all = uniform(child);
+      if (!all || agree(base, *all)) continue;
+      const auto known = std::find_if(exceptions.begin(), exceptions.end(),
+                                      [&](const Alike& a) { return agree(a.choice, *all); });
+      if (known == exceptions.end()) {
+        exceptions.push_back({*all, {child}});
+      } else {
+        known->choice = joined(known->choice, *all);
+        known->scopes.push_back(child);
+      }
+    }
+    for (const Alike& alike : exceptions) {
+      for (std::string& selector : selectors(scope, alike.scopes))
+        to.push_back(rule_for(std::move(selector), base, alike.choice));
+    }
+    for (const int child : groups_.scopes[scope].children) {
+      if (uniform(child)) continue;
+      for (AutoRule& rule : rules(child, base)) to.push_back(std::move(rule));
+    }
+  }
+
+  // Of some children of one scope: ranges of numbers, sets of names.
+  std::vector<std::string> selectors(int scope, const std::vector<int>& children) const {
+    std::vector<std::string> parts;
+    std::vector<std::string> names;  // of one set
+    bool whole = false;              // something in it has parts of its own
+    std::string prefix = scope == 0 ? "" : selector_of(groups_, scope);
+    if (prefix.ends_with(".**")) prefix.resize(prefix.size() - 2);
+    const auto flush = [&] {
+      if (names.empty()) return;
+      std::string set;
+      for (const std::string& name : names) set += (set.empty() ? "" : ",") + name;
+      if (names.size() > 1) set = "{" + set + "}";
+      parts.push_back(prefix + set + (whole ? ".**" : ""));
+      names.clear();
+      whole = false;
+    };
+    std::size_t length = 0;
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const AutoScope& child = groups_.scopes[children[i]];
+      const std::optional<Numbered> first = numbered(child.name);
+      std::size_t last = i;
+      bool inner = !child.children.empty();
+      while (first && last + 1 < children.size() &&
+             follows(*first, groups_.scopes[children[last + 1]], last + 1 - i)) {
+        ++last;
+        inner |= !groups_.scopes[children[last]].children.empty();
+      }
+      std::string name = selector_part(child.name);
+      if (last > i + 1) {
+        name = first->stem + "{" + std::to_string(first->number) + ".." +
+               std::to_string(first->number + static_cast<int>(last - i)) + "}";
+        i = last;
+      } else {
+        inner = !child.children.empty();
+      }
+      const bool alone = name.starts_with('{');  // no set in a set
+      if (alone) flush();
+      if (names.empty()) length = prefix.size();
+      if (!names.empty() && length + name.size() > longest_set) {
+        flush();
+        length = prefix.size();
+      }
+      length += name.size() + 1;
+      names.push_back(std::move(name));
+      whole |= inner;
+      if (alone) flush();
+    }
+    flush();
+    return parts;
+  }
+
+  const AutoGroups& groups_;
+  const std::vector<AutoChoice>& choices_;
+};
+
+}  // namespace
+
+std::vector<AutoRule> auto_rules(const AutoGroups& groups, const std::vector<AutoChoice>& choices,
+                                 int builtin) {
+  Rules rules = RuleWriter(groups, choices).rules(0, {builtin, builtin, builtin});
+  for (std::size_t g = 0; g < groups.groups.size(); ++g) {
+    if (groups.groups[g].parameter.empty()) continue;
+    AutoRule rule;
+    rule.at = groups.groups[g].parameter;
+    rule.param = choices[g].param;
+    if (choices[g].state >= 0) rule.state = choices[g].state;
+    rules.push_back(std::move(rule));
+  }
+  return rules;
+}
+
+std::string to_toml(const AutoRule& rule, const std::vector<std::string>& devices) {
+  std::string text = "{ at = " + toml_string(rule.at);
+  const std::pair<const char*, const std::optional<int>*> parts[] = {
+      {"on", &rule.on}, {"run", &rule.run}, {"param", &rule.param}, {"state", &rule.state}};
+  for (const auto& [key, device] : parts) {
+    if (*device) text += std::string(", ") + key + " = " + toml_string(devices[**device]);
+  }
+  return text + " }";
+}
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+// A model that automatic placement tries policies on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "placement/report/planned_step.h"
+#include "placement/run_policy.h"
+
+namespace tandem {
+
+/// Which programs a plan counts the memory of: those of a full step; or also those of shorter last
+/// batches and of evaluations, where the data needs them.
+enum class PlannedPrograms : std::uint8_t { step, run };
+
+class TriedModel {
+ public:
+  virtual ~TriedModel() = default;
+  /// As it was imported for a pass.
+  virtual const Graph& graph() = 0;
+  /// Another policy for the same model. Plans of the one before must be gone.
+  virtual void replace_policy(const std::string& text) = 0;
+  virtual const RunPolicy& policy() const = 0;
+  /// Throws Error{usage} with everything that is wrong in the policy.
+  virtual const ResolvedPolicy& resolved() = 0;
+  virtual PlannedStep plan(PlannedPrograms programs) = 0;
+};
+
+}  // namespace tandem

@@ -1,0 +1,21 @@
+// Which devices have no kernel for which parts of a step, so that placement can fall back or say
+// so.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "engine/runtime/device.h"
+
+namespace tandem {
+
+/// What devices answer about every node of a training graph, or of a forward graph alone:
+/// PlacementFacts::refusals, such as "Conv: cuda.conv: takes no float64". The cpu, which comes
+/// first, is not asked: it has them all.
+std::map<std::pair<int, std::string>, std::string> kernel_refusals(
+    const Graph& graph, const std::vector<Device*>& devices);
+
+}  // namespace tandem

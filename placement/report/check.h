@@ -1,0 +1,14 @@
+// `policy check`: what a policy comes to.
+#pragma once
+
+#include <string>
+
+#include "placement/resolve.h"
+
+namespace tandem {
+
+/// Warnings, notes, each rule with what it decides, how much is where.
+std::string check_text(const Policy& policy, const ResolvedPolicy& resolved);
+std::string check_json(const Policy& policy, const ResolvedPolicy& resolved);
+
+}  // namespace tandem

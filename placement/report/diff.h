@@ -1,0 +1,21 @@
+// `policy diff`: what moves between two policies, and what that does to memory, traffic and time.
+#pragma once
+
+#include <string>
+
+#include "placement/report/planned_step.h"
+
+namespace tandem {
+
+struct PlannedPolicy {
+  const ResolvedPolicy& resolved;
+  const PlannedStep& step;
+};
+
+struct PolicyDifference {
+  bool differs = false;  // some attribute of an operator or a parameter
+  std::string text, json;
+};
+PolicyDifference difference(const PlannedPolicy& a, const PlannedPolicy& b);
+
+}  // namespace tandem

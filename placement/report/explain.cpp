@@ -1,0 +1,264 @@
+#include "placement/report/explain.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/graph/error.h"
+#include "engine/graph/selector.h"
+#include "engine/operators/operator.h"
+#include "engine/passes/tables/cached_tables.h"
+#include "placement/quantities.h"
+#include "placement/report/json.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void no_such_name(const ResolvedPolicy& resolved, const std::string& name) {
+  std::vector<std::string> names;
+  for (const OperatorAttributes& op : resolved.operators) names.push_back(op.path);
+  for (const ParameterAttributes& p : resolved.parameters) {
+    names.push_back(p.name);
+    if (!p.path.empty()) names.push_back(p.path);
+  }
+  Diagnostic d;
+  d.message = "no operator or parameter has this name";
+  d.path = name;
+  const std::string nearest = nearest_name(name, names);
+  d.fix =
+      nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
+bool comes_from(const Node& node, const std::string& path) {
+  return node.path == path ||
+         std::find(node.origins.begin(), node.origins.end(), path) != node.origins.end();
+}
+
+/// Whether the node writes the parameter, its moments or its copy elsewhere.
+bool updates(const Graph& graph, const Node& node, const std::set<std::string>& parameters) {
+  return std::any_of(graph.states.begin(), graph.states.end(), [&](const State& state) {
+    const std::string& of = state.parameter.empty() ? state.name : state.parameter;
+    return parameters.contains(of) && !(state.final == state.initial) &&
+           std::find(node.outputs.begin(), node.outputs.end(), state.final) != node.outputs.end();
+  });
+}
+
+/// The device that the strongest rule asked for, whether or not it has kernels.
+int requested_device(const Decided<int>& attribute) {
+  const std::vector<FallBack>& fallen = attribute.reason.fallen;
+  return fallen.empty() ? attribute.value : fallen[0].device;
+}
+
+/// Whether rows of the table are fetched a step ahead, as its rule says, or why not.
+ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& lowered,
+                              std::list<Reason>& reasons) {
+  Reason& reason = reasons.emplace_back();
+  reason.rule = table.lookahead.reason.rule;
+  reason.text = table.lookahead.reason.text + ": ";
+  const std::vector<State>& states = lowered.graph.states;
+  if (std::any_of(states.begin(), states.end(), [&](const State& state) {
+        return state.derived.is_of<PrefetchedRows>(table.name);
+      })) {
+    reason.text += "what the next step reads and this one does not change crosses in this one";
+    if (table.lookahead.value > 1)
+      reason.text += "; " + std::to_string(table.lookahead.value) + " act as 1";
+    return {"ahead", "1 step", &reason};
+  }
+  const std::string note = not_ahead_note(table.path.empty() ? table.name : table.path);
+  std::set<std::string> why;  // each look-up has one
+  for (const std::string& each : lowered.notes) {
+    if (each.starts_with(note)) why.insert(each.substr(note.size()));
+  }
+  if (why.empty()) why.insert("no look-up on the host is read on one accelerator alone");
+  reason.text += fmt::format("{}", fmt::join(why, "; "));
+  return {"ahead", "no", &reason};
+}
+
+Json rule_json(const Policy& policy, int rule) {
+  const PolicyRule& by = policy.rules[rule];
+  return {{"file", by.where.file}, {"line", by.where.line}, {"at", by.at.text()}, {"why", by.why}};
+}
+
+/// A rule's selector and filters, as the file has them.
+std::string selection_text(const PolicyRule& rule) {
+  std::string text = "at = \"" + rule.at.text() + "\"";
+  if (!rule.op.empty()) text += ", op = \"" + rule.op + "\"";
+  if (rule.min) text += ", min = \"" + size_text(*rule.min) + "\"";
+  if (rule.after) text += ", after = \"" + rule.after->text() + "\"";
+  if (rule.before) text += ", before = \"" + rule.before->text() + "\"";
+  return text;
+}
+
+/// A grouped update has three results a parameter.
+std::string results_text(const std::vector<std::string>& results) {
+  constexpr std::size_t most = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, results.size()); ++i)
+    text += (i == 0 ? "" : ", ") + results[i];
+  if (results.size() > most) text += fmt::format(" and {} more", results.size() - most);
+  return text;
+}
+
+}  // namespace
+
+Explained explain(const ResolvedPolicy& resolved, const std::string& name) {
+  const OperatorAttributes* op = resolved.find_node(name);
+  const ParameterAttributes* parameter = resolved.find_parameter(name);
+  if (!op && !parameter) no_such_name(resolved, name);
+  Explained result;
+  if (op) {
+    result.path = op->path;
+    result.kind = "operator";
+    result.attributes = {{"run", resolved.device_name(op->run.value), &op->run.reason},
+                         {"acts", std::string(name_of(op->acts.value)), &op->acts.reason},
+                         {"lookahead", std::to_string(op->lookahead.value), &op->lookahead.reason}};
+    result.readers = {op->path};
+    for (const ParameterAttributes& p : resolved.parameters) {
+      if (p.kind == StateKind::parameter &&
+          std::find(p.readers.begin(), p.readers.end(), op->path) != p.readers.end()) {
+        result.parameters.insert(p.name);
+        if (p.cached.rows) result.parameters.insert(cached_name(p.name));
+      }
+    }
+  } else {
+    result.path = parameter->path.empty() ? parameter->name : parameter->path;
+    result.kind = parameter->kind == StateKind::parameter ? "parameter" : "buffer";
+    result.attributes = {
+        {"param", resolved.device_name(parameter->param.value), &parameter->param.reason},
+        {"state", resolved.device_name(parameter->state.value), &parameter->state.reason},
+        {"lookahead", std::to_string(parameter->lookahead.value), &parameter->lookahead.reason}};
+    if (parameter->table) {
+      result.attributes.push_back(
+          {"ship", std::string(name_of(parameter->ship.value)), &parameter->ship.reason});
+    }
+    if (parameter->cache.reason.rule >= 0) {
+      const std::string size = cache_text(parameter->cache.value);
+      result.attributes.push_back(
+          {"cache", parameter->cached.rows ? size : "none", &parameter->cache.reason});
+    }
+    result.parameter = parameter;
+    result.readers = parameter->readers;
+    if (parameter->kind == StateKind::parameter) result.parameters.insert(parameter->name);
+    if (parameter->cached.rows) result.parameters.insert(cached_name(parameter->name));
+  }
+  return result;
+}
+
+void add_nodes(const ResolvedPolicy& resolved, const Lowered& lowered, const std::string& phase,
+               Explained& to) {
+  if (to.parameter && to.parameter->fetches_ahead())
+    to.attributes.push_back(rows_ahead(*to.parameter, lowered, to.reasons));
+  for (PlacedRow& row : placed_rows(lowered, resolved)) {
+    if (!phase.empty() && phase != phase_name(row.phase)) continue;
+    const Node& node = lowered.graph.node(row.node);
+    if (lowered.nodes[row.node.index].transfer) continue;
+    if (row.phase == Phase::update) {
+      if (!updates(lowered.graph, node, to.parameters)) continue;
+      int requested = row.device;
+      std::string reason = row.reason;  // of the first parameter of a group
+      for (const std::string& name : to.parameters) {
+        if (updates(lowered.graph, node, {name})) {
+          const ParameterAttributes* parameter = resolved.find_parameter(name);
+          if (!parameter) continue;  // a cache: the row's own reason
+          requested = requested_device(parameter->state);
+          reason = "state " + parameter->state.reason.text;
+        }
+      }
+      to.nodes.push_back({std::move(row), requested, std::move(reason)});
+      continue;
+    }
+    for (const std::string& reader : to.readers) {
+      const OperatorAttributes* op = resolved.find_node(reader);
+      if (!op || !comes_from(node, reader)) continue;
+      if (node.path == cached_name(reader)) {  // where the cache is, whatever `run` says
+        std::string reason = row.reason;
+        to.nodes.push_back({std::move(row), row.device, std::move(reason)});
+        break;
+      }
+      std::string reason = op->run.reason.text;
+      if (row.phase == Phase::backward) {
+        reason = "follows its operator " + reader + " (" + reason + ")";
+      }
+      to.nodes.push_back({std::move(row), requested_device(op->run), std::move(reason)});
+      break;
+    }
+  }
+}
+
+std::string explain_json(const Policy& policy, const ResolvedPolicy& resolved,
+                         const Explained& explained) {
+  Json attributes = Json::object(), nodes = Json::array();
+  for (const ExplainedAttribute& attribute : explained.attributes) {
+    Json& json = attributes[attribute.name];
+    json = {{"value", attribute.value}, {"reason", attribute.reason->text}};
+    if (attribute.reason->rule >= 0) {
+      json["rule"] = rule_json(policy, attribute.reason->rule);
+      json["follows"] = attribute.reason->follows;
+    }
+    const std::vector<FallBack>& all = attribute.reason->fallen;
+    json["requested"] = all.empty() ? attribute.value : resolved.device_name(all[0].device);
+    json["fell_back"] = Json::array();
+    for (const FallBack& fallen : attribute.reason->fallen) {
+      json["fell_back"].push_back({{"requested", resolved.device_name(fallen.device)},
+                                   {"reason", fallen.because},
+                                   {"rule", rule_json(policy, fallen.rule)}});
+    }
+    json["overridden"] = Json::array();
+    for (const int rule : attribute.reason->overridden) {
+      json["overridden"].push_back(rule_json(policy, rule));
+    }
+  }
+  for (const ExplainedNode& node : explained.nodes) {
+    nodes.push_back({{"phase", phase_name(node.row.phase)},
+                     {"op", node.row.op},
+                     {"path", node.row.path},
+                     {"results", node.row.results},
+                     {"requested", resolved.device_name(node.requested)},
+                     {"device", resolved.device_name(node.row.device)},
+                     {"kernel", node.row.kernel},
+                     {"reason", node.reason}});
+  }
+  return json_text({{"path", explained.path},
+                    {"kind", explained.kind},
+                    {"attributes", attributes},
+                    {"nodes", nodes}});
+}
+
+std::string explain_text(const Policy& policy, const ResolvedPolicy& resolved,
+                         const Explained& explained) {
+  std::string text = explained.path + " (" + explained.kind + ")\n";
+  for (const ExplainedAttribute& attribute : explained.attributes) {
+    text +=
+        fmt::format("  {:<10} {:<10} {}", attribute.name, attribute.value, attribute.reason->text);
+    if (attribute.reason->rule >= 0) {
+      const PolicyRule& rule = policy.rules[attribute.reason->rule];
+      text += "  " + selection_text(rule);
+      if (!rule.why.empty()) text += "  (" + rule.why + ")";
+    }
+    for (const FallBack& fallen : attribute.reason->fallen) {
+      text += fmt::format("\n  {:<21} requested {} by {}  {}: {}", "",
+                          resolved.device_name(fallen.device), rule_text(policy, fallen.rule),
+                          selection_text(policy.rules[fallen.rule]), fallen.because);
+    }
+    for (const int lost : attribute.reason->overridden) {
+      text += fmt::format("\n  {:<21} overrides {}  {}", "", rule_text(policy, lost),
+                          selection_text(policy.rules[lost]));
+    }
+    text += "\n";
+  }
+  for (const ExplainedNode& node : explained.nodes) {
+    const std::string& device = resolved.device_name(node.row.device);
+    text += fmt::format("  {:<10} {:<10} {} {} = {} [{}]: {}\n", phase_name(node.row.phase), device,
+                        node.row.op, node.row.path, results_text(node.row.results), node.row.kernel,
+                        node.reason);
+    if (node.requested != node.row.device) {
+      text += fmt::format("  {:<21} requested {}\n", "", resolved.device_name(node.requested));
+    }
+  }
+  return text;
+}
+
+}  // namespace tandem

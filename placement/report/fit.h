@@ -1,0 +1,25 @@
+// Whether a plan fits into its devices, and which rule makes it fit where it does not.
+#pragma once
+
+#include <vector>
+
+#include "engine/plan/plan.h"
+#include "engine/runtime/device.h"
+#include "placement/resolve.h"
+
+namespace tandem {
+
+/// Bytes that a device of a policy may use: what the binding says, or all that it has.
+std::size_t memory_limit(const ResolvedDevice& device, std::size_t capacity);
+/// Of one that was opened: an accelerator has the limit in its own `memory_bytes`.
+std::size_t memory_limit(const ResolvedDevice& device, const Device& opened);
+
+/// An accelerator, or the host where the policy limits it: without that it swaps.
+bool is_limited(const ResolvedPolicy& resolved, std::size_t device);
+
+/// Throws Error{does_not_fit} with the numbers and a rule to add where the plan needs more than
+/// some accelerator has, or than the policy gives the cpu.
+void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
+               const std::vector<Device*>& devices);
+
+}  // namespace tandem

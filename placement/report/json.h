@@ -1,0 +1,23 @@
+// Diagnostics and fall-backs as the objects that `--json` prints.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/graph/error.h"
+#include "placement/resolve.h"
+
+namespace tandem {
+
+/// What `--json` prints. Names of files and texts of a model may be no UTF-8: such characters are
+/// shown as U+FFFD.
+std::string json_text(const nlohmann::ordered_json& json);
+
+/// {file, line, column, path, message, expected, got, fix}.
+nlohmann::ordered_json diagnostic_json(const Diagnostic& diagnostic);
+
+/// One object for each of `fallen_rows`.
+nlohmann::ordered_json fallen_json(const Policy& policy, const ResolvedPolicy& resolved);
+
+}  // namespace tandem

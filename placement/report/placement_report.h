@@ -1,0 +1,53 @@
+// Where the nodes and states of a compiled program are, and why: placement.json and the lines that
+// a run prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/lower/lowered.h"
+#include "engine/plan/crossings.h"
+#include "engine/plan/plan.h"
+#include "placement/run_policy.h"
+
+namespace tandem {
+
+/// Says how many bytes the rows of tables will be that were counted in data.
+void expect_rows(std::vector<Crossing>& crossings, const ResolvedPolicy& resolved);
+
+/// A node of the lowered graph.
+struct PlacedRow {
+  NodeId node;
+  std::string path, op, kernel;  // kernel: "view", "copy" where it has none
+  Phase phase = Phase::forward;
+  int device = 0;                    // where it is
+  std::string reason;                // "policy.toml:4"
+  std::vector<std::string> results;  // names of its values
+};
+std::vector<PlacedRow> placed_rows(const Lowered& lowered, const ResolvedPolicy& resolved);
+
+/// An attribute that a rule with need = "prefer" asked for and did not get.
+struct FallenRow {
+  std::string path, attribute;    // of an operator or a parameter; "run", "param", "state"
+  std::string requested, actual;  // devices
+  std::string rule, reason;       // "policy.toml:4", "Conv: cuda.conv: takes no float64"
+};
+std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& resolved);
+
+const char* phase_name(Phase phase);
+
+/// A line for each table whose look-ups cross: how, and how many bytes either way takes.
+std::vector<std::string> table_lines(const ResolvedPolicy& resolved);
+
+/// placement.json of a run directory: devices, nodes, states and tables with their reasons.
+std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
+                           const ResolvedPolicy& resolved);
+/// "placement: gpu 188 operators 1.2 GiB | cpu 10 operators 0.4 GiB | 4 crossings, 8.6 MiB/step |
+/// policy policy.toml"; `passes` of this plan make a step.
+std::string placement_line(const Lowered& lowered, const Plan& plan, const Policy& policy,
+                           const ResolvedPolicy& resolved, std::int64_t passes);
+/// One line a device: parameters, state, gradients, activations, workspace, peak.
+std::string memory_text(const Plan& plan, const ResolvedPolicy& resolved);
+
+}  // namespace tandem
