@@ -17,6 +17,7 @@
 #include "engine/losses/loss.h"
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
 namespace {
@@ -170,9 +171,9 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.data->shuffle.buffer, 5000);
   ASSERT_EQ(c.data->fields.size(), 2u);
   EXPECT_EQ(c.data->fields[0].name, "image");
-  EXPECT_DOUBLE_EQ(c.data->fields[0].as[0].factor, 1.0 / 255);
-  EXPECT_EQ(c.data->fields[0].as[1].std, (std::vector<double>{0.3, 0.4}));
-  EXPECT_EQ(c.data->fields[0].augment[0].padding, 2);
+  EXPECT_EQ(c.data->fields[0].as[0].function->decides_ids(), "scale(0.00392156862745098)");
+  EXPECT_THAT(c.data->fields[0].as[1].function->decides_ids(), HasSubstr("; 0.3, 0.4)"));
+  EXPECT_EQ(c.data->fields[0].augment[0].kind->name, "random_crop");
   EXPECT_EQ(c.data->fields[1].from, "labels");
   EXPECT_EQ(c.eval.best, "accuracy");
   EXPECT_EQ(c.checkpoint.every, (Duration{1800, Duration::Unit::seconds}));
@@ -275,7 +276,7 @@ TEST(RunConfig, OverridesReachEverything) {
   EXPECT_EQ(c.optimizer.groups[2].options.lr, 1);
   EXPECT_EQ(c.name, "2024");
   EXPECT_EQ(c.data->fields[1].from, "labels");
-  EXPECT_EQ(c.data->fields[1].as[0].dtype, DType::int64);
+  EXPECT_EQ(c.data->fields[1].as[0].function->decides_ids(), "int64");
   EXPECT_TRUE(c.data->fields[0].augment.empty());
   EXPECT_EQ(c.model.bind.at("batch"), 8);
   EXPECT_EQ(c.eval.every, (Duration{1, Duration::Unit::epochs}));
@@ -537,9 +538,11 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
     }
   }
   const std::string guide = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/guide.md");
-  for (const std::string_view name : transform_names()) {
-    EXPECT_THAT(help, HasSubstr(std::string(name)));
-    EXPECT_THAT(guide, ::testing::ContainsRegex("\n[|] [^|]*`" + std::string(name) + "[`(]"));
+  for (const FieldFunctionKind& kind : all_field_functions()) {
+    const std::string name(kind.words.empty() ? kind.name
+                                              : kind.form.substr(0, kind.form.find(',')));
+    EXPECT_THAT(help, HasSubstr(std::string(kind.form)));
+    EXPECT_THAT(guide, ::testing::ContainsRegex("\n[|] [^|]*`" + name + "[`(]"));
   }
 }
 
