@@ -143,7 +143,7 @@ TEST(RunConfig, ReadsEveryKey) {
   ASSERT_EQ(c.parameters.freeze.size(), 2u);
   EXPECT_EQ(c.parameters.freeze[0].until, (Duration{1, Duration::Unit::epochs}));
   EXPECT_FALSE(c.parameters.load[0].missing_is_error);
-  EXPECT_EQ(c.parameters.init[0].std, 0.01);
+  EXPECT_EQ(c.parameters.init[0].kind, InitKind(NormalInit{0, 0.01}));
   ASSERT_EQ(c.loss.terms.size(), 3u);
   EXPECT_EQ(c.loss.terms[0].integer("ignore_index"), -100);
   EXPECT_EQ(c.loss.terms[0].numbers("class_weights"), (std::vector<double>{1, 2.5}));
@@ -474,6 +474,38 @@ TEST(RunConfig, ErrorsByKind) {
   EXPECT_THAT(first_error(text + "[data]\nkind='idx'\n[data.train]\nfiles={images='a'}\n"
                                  "[data.fields]\nx='image'\n"),
               HasSubstr("did you mean \"images\"?"));
+}
+
+// Resolved files of earlier versions have the numbers of all distributions beside a rule.
+TEST(RunConfig, InitRulesPassOverNumbersOfOthers) {
+  const RunConfig c = parse(
+      minimal, {"parameters.init=[{at='a', kind='uniform', mean=1.0, std=2.0, low=-1, high=3}]"});
+  EXPECT_EQ(c.parameters.init[0].kind, InitKind(UniformInit{-1, 3}));
+  EXPECT_THAT(to_toml(c), HasSubstr("{ at = \"a\", kind = \"uniform\", low = -1.0, high = 3.0 }"));
+  EXPECT_EQ(parse(to_toml(c)), c);
+  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='uniform', low=3, high=1}]"}),
+              HasSubstr("low is above high"));
+  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='ones', sd=3}]"}),
+              HasSubstr("unknown key"));
+}
+
+// A group has what it says, else what the optimizer's table says, else the default of its kind.
+TEST(RunConfig, GroupsInheritTheKeysThatTheirKindHas) {
+  const RunConfig c = parse(
+      "model = 'm.onnx'\nsteps = 1\n[optimizer]\nkind = 'adam'\nlr = 0.5\nbetas = [0.5, 0.75]\n"
+      "groups = [{ at = 'a', kind = 'lamb', beta2 = 0.25 }, { at = 'b', kind = 'sgd', momentum = "
+      "0.5 }, { at = 'c', kind = 'adamw' }]\n");
+  const std::vector<OptimizerGroup>& groups = c.optimizer.groups;
+  EXPECT_EQ(groups[0].options.lr, 0.5);
+  EXPECT_EQ(groups[0].options.number("beta1"), 0.5);
+  EXPECT_EQ(groups[0].options.number("beta2"), 0.25);
+  EXPECT_EQ(groups[0].options.number("eps"), 1e-6);  // lamb's, which the table does not say
+  EXPECT_EQ(groups[1].options.name(), "sgd");
+  EXPECT_EQ(groups[1].options.lr, 0.5);
+  EXPECT_EQ(groups[1].options.number("momentum"), 0.5);
+  EXPECT_EQ(groups[2].options.number("weight_decay"), 0.01);
+  EXPECT_EQ(groups[2].options.number("beta2"), 0.75);
+  EXPECT_EQ(parse(to_toml(c)), c);
 }
 
 TEST(RunConfig, ARunHasAtLeastOneStep) {
