@@ -146,14 +146,14 @@ CheckedSplit check_files(const DataConfig& config, const TablePlan& plan, const 
   all = std::move(encoded.values);
   for (std::size_t f = 0; f < plan.fields.size(); ++f) {
     const TableField& field = plan.fields[f];
-    if (field.end != TableField::End::vocabulary) continue;
-    const ValueCounts& values = all[field.vocabulary];
+    if (!field.vocabulary) continue;
+    const ValueCounts& values = all[*field.vocabulary];
     std::vector<std::int64_t> distinct(plan.columns.size());
     for (std::int64_t n = 0; n < values.size(); ++n) {
       if (values.times(n) > 0) ++distinct[values.column(n)];
     }
     for (std::size_t c = 0; c < field.columns.size(); ++c) {
-      if (plan.vocabularies[field.vocabulary].by_value) continue;
+      if (plan.vocabularies[*field.vocabulary].by_value) continue;
       result.fields[f].columns[c].distinct = distinct[field.columns[c]];
     }
   }

@@ -35,8 +35,8 @@ std::string vocabulary_file(const RunConfig& config, const std::string& field) {
   std::string file;
   for (const FieldConfig& known : config.data->fields) {
     for (const Transform& function : known.as) {
-      if (function.kind != TransformKind::vocabulary) continue;
-      const std::string& name = function.vocabulary.empty() ? known.name : function.vocabulary;
+      const std::string name = vocabulary_name(known, function);
+      if (name.empty()) continue;
       if (!is_plain(name)) return "";
       if (known.name == field) file = "vocabulary." + name + ".tsv";
     }
@@ -65,8 +65,8 @@ std::int64_t prepared_vocabulary_rows(const RunConfig& config, const ShapeRule& 
   const PreparedTable table = prepare_table(*config.data, options);
   std::string names;
   for (const TableField& field : table.plan.fields) {
-    if (field.end != TableField::End::vocabulary) continue;
-    if (field.name == rule.vocabulary) return table.vocabularies.at(field.vocabulary).rows;
+    if (!field.vocabulary) continue;
+    if (field.name == rule.vocabulary) return table.vocabularies.at(*field.vocabulary).rows;
     names += (names.empty() ? "" : ", ") + field.name;
   }
   fail(rule, "this is no field with a vocabulary",

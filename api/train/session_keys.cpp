@@ -8,7 +8,6 @@
 #include "engine/graph/error.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/config/optimizer_keys.h"
 
 namespace tandem::api {
 namespace {
@@ -175,18 +174,11 @@ std::span<const std::string_view> session_keys() { return honoured; }
 bool session_honours(std::string_view pattern) {
   if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
     return true;
-  // A Session builds every loss, so that it takes all keys of them.
+  // A Session builds every loss and every optimizer, so that it takes all keys of them.
   const std::span<const KeyInfo> keys = train_keys().keys;
-  if (pattern.starts_with("loss.terms[].") &&
-      std::any_of(keys.begin(), keys.end(),
-                  [&](const KeyInfo& key) { return key.path == pattern; }))
-    return true;
-  // Options of optimizers are part of the graph that a Session runs, lists of them as well.
-  const auto has = [&](const std::vector<KeyInfo>& options) {
-    return std::any_of(options.begin(), options.end(),
-                       [&](const KeyInfo& key) { return key.path == pattern; });
-  };
-  return has(optimizer_keys()) || has(group_keys());
+  return (pattern.starts_with("loss.terms[].") || pattern.starts_with("optimizer.")) &&
+         std::any_of(keys.begin(), keys.end(),
+                     [&](const KeyInfo& key) { return key.path == pattern; });
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,

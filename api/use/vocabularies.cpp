@@ -8,6 +8,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/training/checkpoint.h"
+#include "engine/training/data/table_plan.h"
 
 namespace tandem::api {
 namespace {
@@ -27,8 +28,8 @@ std::vector<std::pair<std::string, std::string>> file_names(const DataConfig& co
   std::vector<std::string> taken;
   for (const FieldConfig& field : config.fields) {
     for (const Transform& function : field.as) {
-      if (function.kind != TransformKind::vocabulary) continue;
-      const std::string& name = function.vocabulary.empty() ? field.name : function.vocabulary;
+      const std::string name = vocabulary_name(field, function);
+      if (name.empty()) continue;
       const bool known = std::any_of(named.begin(), named.end(),
                                      [&](const auto& other) { return other.first == name; });
       if (known) continue;
@@ -85,12 +86,12 @@ void expect_rows(TrainedModel& trained, const TablePlan& plan,
     }
     if (last == nullptr || last->vocabulary.empty()) continue;
     for (const TableField& field : plan.fields) {
-      if (field.name != last->vocabulary || field.end != TableField::End::vocabulary) continue;
-      const std::int64_t words = vocabularies[field.vocabulary].rows();
+      if (field.name != last->vocabulary || !field.vocabulary) continue;
+      const std::int64_t words = vocabularies[*field.vocabulary].rows();
       const std::int64_t rows = state.start.type().shape.at(0);
       if (words == rows) continue;
       refuse(trained.run().vocabulary_stem +
-                 file_of(trained.run(), plan.vocabularies[field.vocabulary].name),
+                 file_of(trained.run(), plan.vocabularies[*field.vocabulary].name),
              "the vocabulary does not fit \"" + state.name + "\", which has a row for each word",
              std::to_string(rows) + " rows", std::to_string(words),
              "take the vocabulary of the run that the weights come from");

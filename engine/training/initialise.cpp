@@ -54,10 +54,6 @@ class Random {
   std::uint64_t state_;
 };
 
-/// PyTorch's fans: [out, in, kernel...].
-struct Fans {
-  double in = 1, out = 1;
-};
 Fans fans_of(const Shape& shape) {
   if (shape.size() < 2) return {static_cast<double>(element_count(shape)), 1};
   double field = 1;
@@ -68,61 +64,20 @@ Fans fans_of(const Shape& shape) {
 /// Elements from which on normal numbers are made in pairs.
 constexpr std::int64_t large_table = std::int64_t{1} << 24;
 
-/// A rule for one parameter: u is uniform in [0, 1), n normal.
-struct Distribution {
-  enum class Form { constant, normal, normal_pairs, uniform, symmetric };
-  double a = 0, b = 0;  // a, a + b n, a + b u, b (2 u - 1)
-  Form form = Form::constant;
-};
-Distribution distribution_of(const InitRule& rule, const Shape& shape) {
-  const Fans fans = fans_of(shape);
-  const bool is_large = element_count(shape) > large_table;
-  const auto normal = [is_large](double mean, double std) {
-    return Distribution{mean, std,
-                        is_large ? Distribution::Form::normal_pairs : Distribution::Form::normal};
-  };
-  const auto uniform = [](double bound) {
-    return Distribution{0, bound, Distribution::Form::symmetric};
-  };
-  switch (rule.kind) {
-    case InitKind::zeros:
-      return {};
-    case InitKind::ones:
-      return {1, 0};
-    case InitKind::constant:
-      return {rule.value, 0};
-    case InitKind::normal:
-      return normal(rule.mean, rule.std);
-    case InitKind::uniform:
-      return {rule.low, rule.high - rule.low, Distribution::Form::uniform};
-    case InitKind::kaiming_uniform:
-      return uniform(std::sqrt(6 / fans.in));
-    case InitKind::kaiming_normal:
-      return normal(0, std::sqrt(2 / fans.in));
-    case InitKind::xavier_uniform:
-      return uniform(std::sqrt(6 / (fans.in + fans.out)));
-    case InitKind::xavier_normal:
-      return normal(0, std::sqrt(2 / (fans.in + fans.out)));
-  }
-  return {};
-}
-
 /// Elements from `first` on.
-void draw(const Distribution& from, Random random, std::int64_t first, std::span<float> to) {
-  const auto [a, b, form] = from;
+void draw(const Distribution& from, bool in_pairs, Random random, std::int64_t first,
+          std::span<float> to) {
+  const auto [form, a, b] = from;
   const auto start = static_cast<std::uint64_t>(first);
-  random.skip(form == Distribution::Form::normal         ? 2 * start
-              : form == Distribution::Form::normal_pairs ? start / 2
-                                                         : start);
   switch (form) {
     case Distribution::Form::constant:
       std::fill(to.begin(), to.end(), static_cast<float>(a));
       break;
     case Distribution::Form::normal:
-      for (float& x : to) x = static_cast<float>(a + b * random.normal());
-      break;
-    case Distribution::Form::normal_pairs:
-      for (std::size_t i = 0; i < to.size();) {
+      random.skip(in_pairs ? start / 2 : 2 * start);
+      for (std::size_t i = 0; i < to.size() && !in_pairs; ++i)
+        to[i] = static_cast<float>(a + b * random.normal());
+      for (std::size_t i = 0; i < to.size() && in_pairs;) {
         const auto [even, odd] = random.normal_pair();
         const auto mean = static_cast<float>(a), std = static_cast<float>(b);
         if ((start + i) % 2 == 0) to[i++] = mean + std * even;
@@ -130,9 +85,11 @@ void draw(const Distribution& from, Random random, std::int64_t first, std::span
       }
       break;
     case Distribution::Form::uniform:
+      random.skip(start);
       for (float& x : to) x = static_cast<float>(a + b * random.uniform());
       break;
     case Distribution::Form::symmetric:
+      random.skip(start);
       for (float& x : to) x = static_cast<float>(b * (2 * random.uniform() - 1));
       break;
   }
@@ -142,12 +99,14 @@ void draw(const Distribution& from, Random random, std::int64_t first, std::span
 template <class States>
 void initialise(const InitRule& rule, std::uint64_t seed, const State& state, States& states) {
   const TensorType& type = states.type(state.name);
-  const Distribution distribution = distribution_of(rule, type.shape);
+  const Distribution distribution =
+      std::visit([&](const auto& kind) { return kind.values(fans_of(type.shape)); }, rule.kind);
+  const bool in_pairs = type.elements() > large_table;
   const Random random(seed, state.name);
   constexpr std::size_t range_bytes = std::size_t{1} << 19;  // stays in a cache
   if (type.bytes() <= range_bytes || !states.has_direct_rows(state.name)) {
     HostTensor tensor(TensorType{DType::float32, type.shape});
-    draw(distribution, random, 0, tensor.as<float>());
+    draw(distribution, in_pairs, random, 0, tensor.as<float>());
     states.write(state.name, tensor.converted(type.dtype));
     return;
   }
@@ -155,7 +114,7 @@ void initialise(const InitRule& rule, std::uint64_t seed, const State& state, St
   parallel_row_ranges(file_threads(), rows, sizeof(float) * static_cast<std::size_t>(columns),
                       range_bytes, [&](std::int64_t first, std::int64_t count) {
                         HostTensor range(TensorType{DType::float32, {count, columns}});
-                        draw(distribution, random, first * columns, range.as<float>());
+                        draw(distribution, in_pairs, random, first * columns, range.as<float>());
                         states.write_rows(state.name, first, count,
                                           range.converted(type.dtype).data());
                       });
@@ -178,31 +137,17 @@ double largest_of(DType dtype) {
 /// What of a rule does not fit a parameter's type.
 std::optional<Diagnostic> out_of_range(const InitRule& rule, const State& state) {
   const double most = largest_of(state.start.dtype());
-  const auto problem = [&](const std::string& key, double value,
-                           double limit) -> std::optional<Diagnostic> {
-    if (std::abs(value) <= limit) return std::nullopt;
+  for (const auto& [key, value, limit] :
+       std::visit([&](const auto& kind) { return kind.bounds(most); }, rule.kind)) {
+    if (std::abs(value) <= limit) continue;
     Diagnostic d =
         at(rule.where, state.path, "initial values of this size do not fit the parameter's type");
     d.expected =
         key + " of at most " + shown(limit) + " for " + std::string(name_of(state.start.dtype()));
     d.got = shown(value);
     return d;
-  };
-  std::optional<Diagnostic> found;
-  switch (rule.kind) {
-    case InitKind::constant:
-      return problem("value", rule.value, most);
-    case InitKind::uniform:
-      found = problem("low", rule.low, most);
-      return found ? found : problem("high", rule.high, most);
-    case InitKind::normal: {
-      constexpr double farthest = 9;  // in standard deviations, of a draw of 53 bits
-      found = problem("mean", rule.mean, most);
-      return found ? found : problem("std", rule.std, (most - std::abs(rule.mean)) / farthest);
-    }
-    default:
-      return std::nullopt;
   }
+  return std::nullopt;
 }
 
 /// The parameters that a file holds: nothing but the names and types is read before they are

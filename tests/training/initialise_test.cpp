@@ -52,23 +52,15 @@ class Initialise : public ::testing::Test {
   std::vector<std::string> apply(const ParametersConfig& config) {
     return initialise_parameters(config, 9, graph_, own_.states);
   }
-  static InitRule rule(const std::string& at, InitKind kind) {
-    InitRule rule;
-    rule.at = at;
-    rule.kind = kind;
-    return rule;
-  }
+  static InitRule rule(const std::string& at, InitKind kind) { return {at, kind, {}}; }
   testing::SmallEngine engine_;
   Graph graph_;
   testing::OwnProgram own_;
 };
 
 TEST_F(Initialise, UniformIsTheDefinition) {
-  InitRule uniform = rule("**", InitKind::uniform);
-  uniform.low = -2;
-  uniform.high = 3;
   ParametersConfig config;
-  config.init = {uniform};
+  config.init = {rule("**", UniformInit{-2, 3})};
   apply(config);
   for (const std::string name : {"wide.weight", "deep.weight", "small.weight"}) {
     const HostTensor values = own_.states.read(name);
@@ -80,10 +72,8 @@ TEST_F(Initialise, UniformIsTheDefinition) {
 }
 
 TEST_F(Initialise, NormalIsTheDefinition) {
-  InitRule normal = rule("**", InitKind::normal);
-  normal.std = 0.01;
   ParametersConfig config;
-  config.init = {normal};
+  config.init = {rule("**", NormalInit{0, 0.01})};
   apply(config);
   for (const std::string name : {"wide.weight", "deep.weight", "small.weight"}) {
     const HostTensor values = own_.states.read(name);
@@ -100,11 +90,8 @@ TEST_F(Initialise, LargeTablesAreMadeInPairs) {
   add(g, "large", {2'400'001, 7});  // ranges begin at odd elements too
   const Graph graph = g.finish();
   testing::OwnProgram own = testing::make_program(graph, engine_.operators, *engine_.cpu);
-  InitRule normal = rule("**", InitKind::normal);
-  normal.mean = 0.5;
-  normal.std = 0.01;
   ParametersConfig config;
-  config.init = {normal};
+  config.init = {rule("**", NormalInit{0.5, 0.01})};
   initialise_parameters(config, 9, graph, own.states);
   const HostTensor values = own.states.read("large.weight");
   double sum = 0, squares = 0;
@@ -126,7 +113,7 @@ TEST_F(Initialise, LargeTablesAreMadeInPairs) {
 
 TEST_F(Initialise, FansAreThoseOfTheWholeTable) {
   ParametersConfig config;
-  config.init = {rule("deep:*", InitKind::xavier_uniform)};
+  config.init = {rule("deep:*", XavierUniformInit{})};
   apply(config);
   const HostTensor values = own_.states.read("deep.weight");
   float largest = 0;
@@ -135,27 +122,18 @@ TEST_F(Initialise, FansAreThoseOfTheWholeTable) {
 }
 
 TEST_F(Initialise, NumbersThatTheTypeCannotHoldAreRefused) {
-  const auto refused = [&](InitRule rule) {
+  const auto refused = [&](InitKind kind) {
     ParametersConfig config;
-    config.init = {std::move(rule)};
+    config.init = {rule("small", kind)};
     return testing::error_text([&] { apply(config); });
   };
-  InitRule constant = rule("small", InitKind::constant);
-  constant.value = 1e39;
-  EXPECT_THAT(refused(constant), ::testing::AllOf(HasSubstr("small:weight"), HasSubstr("value of"),
-                                                  HasSubstr("float32"), HasSubstr("got 1e+39")));
-  constant.value = -3e38;
-  EXPECT_EQ(refused(constant), "no error");
-  InitRule normal = rule("small", InitKind::normal);
-  normal.std = 1e300;
-  EXPECT_THAT(refused(normal), HasSubstr("std of at most"));
-  normal.std = 1;
-  normal.mean = -1e300;
-  EXPECT_THAT(refused(normal), HasSubstr("mean of at most"));
-  InitRule uniform = rule("small", InitKind::uniform);
-  uniform.low = -1e308;
-  uniform.high = 1e308;
-  EXPECT_THAT(refused(uniform), HasSubstr("low of at most"));
+  EXPECT_THAT(refused(ConstantInit{1e39}),
+              ::testing::AllOf(HasSubstr("small:weight"), HasSubstr("value of"),
+                               HasSubstr("float32"), HasSubstr("got 1e+39")));
+  EXPECT_EQ(refused(ConstantInit{-3e38}), "no error");
+  EXPECT_THAT(refused(NormalInit{0, 1e300}), HasSubstr("std of at most"));
+  EXPECT_THAT(refused(NormalInit{-1e300, 1}), HasSubstr("mean of at most"));
+  EXPECT_THAT(refused(UniformInit{-1e308, 1e308}), HasSubstr("low of at most"));
 }
 
 TEST_F(Initialise, TablesThatStayAtZeroAreSaid) {
@@ -163,13 +141,13 @@ TEST_F(Initialise, TablesThatStayAtZeroAreSaid) {
   ShapeRule shape;
   shape.at = "{wide,deep}:weight";
   config.shape = {shape};
-  config.init = {rule("deep:*", InitKind::ones)};
+  config.init = {rule("deep:*", OnesInit{})};
   const std::vector<std::string> notes = apply(config);
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_THAT(notes[1], HasSubstr("wide:weight starts at zeros"));
   EXPECT_EQ(own_.states.read("deep.weight").as<float>()[2'000'000], 1);
   EXPECT_EQ(own_.states.read("wide.weight").as<float>()[2'000'000], 0);
-  config.init.push_back(rule("wide:*", InitKind::zeros));
+  config.init.push_back(rule("wide:*", ZerosInit{}));
   EXPECT_EQ(apply(config).size(), 2u);  // of the two init rules
 }
 

@@ -24,8 +24,6 @@ unsigned types_of(const ConfigValue& value);
 std::optional<Duration> parse_duration(std::string_view text);
 /// "scale(1/255)" and its kin. Throws std::invalid_argument, what is wrong with it.
 Transform parse_transform(std::string_view text);
-/// The names of all functions but those of element types.
-std::vector<std::string_view> transform_names();
 /// "none", "full", "buffer 1000"; nothing where it is none of these.
 std::optional<ShuffleConfig> parse_shuffle(std::string_view text);
 /// "day_{0..2}.gz" → day_0.gz, day_1.gz, day_2.gz; nothing where braces do not fit or make too

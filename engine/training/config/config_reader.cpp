@@ -23,17 +23,6 @@ void TableReader::read(std::string_view key, std::string& to) const {
   if (const ConfigValue* value = valid(key)) to = value->text;
 }
 
-void TableReader::read(std::string_view key, std::vector<double>& to) const {
-  const ConfigValue* value = valid(key);
-  if (!value) return;
-  to.clear();
-  if (value->kind != Kind::list) {
-    to.push_back(value->number);
-    return;
-  }
-  for (const ConfigValue& item : value->items) to.push_back(item.number);
-}
-
 void TableReader::read_path(std::string_view key, std::string& to) const {
   if (const ConfigValue* value = valid(key)) to = resolve(*value);
 }

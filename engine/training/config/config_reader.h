@@ -30,7 +30,6 @@ class TableReader {
   void read(std::string_view key, bool& to) const;
   void read(std::string_view key, double& to) const;
   void read(std::string_view key, std::string& to) const;
-  void read(std::string_view key, std::vector<double>& to) const;  // a number or a list
   void read_path(std::string_view key, std::string& to) const;
   /// By the enum's table of names.
   template <class Enum>
@@ -46,6 +45,10 @@ class TableReader {
   TableReader table(std::string_view key) const;
   /// Of `value`, which stands under `key` or in place of a table there.
   TableReader part(std::string_view key, const ConfigValue& value) const;
+  /// The same table, whose messages go elsewhere.
+  TableReader reporting_to(std::vector<Diagnostic>& errors) const {
+    return {value_, path_, folder_, errors};
+  }
   /// The tables in a list.
   std::vector<TableReader> tables(std::string_view key) const;
 

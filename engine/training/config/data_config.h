@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "engine/graph/types.h"
 #include "engine/training/config/config_types.h"
 
 namespace tandem {
@@ -72,44 +72,15 @@ struct ShuffleConfig {
   bool operator==(const ShuffleConfig&) const = default;
 };
 
-/// One function of a field's `as` or `augment`; it sees one sample, without the batch axis.
-enum class TransformKind : std::uint8_t {
-  scale,        // x * factor, float32
-  normalize,    // (x - mean) / std, float32; one number, or one per index of axis 0
-  cast,         // to dtype
-  flatten,      // one axis
-  reshape,      // to shape (one extent may be -1)
-  one_hot,      // integer -> float32 with a new last axis of `classes`
-  resize,       // the last two axes to height x width, bilinear (half-pixel centres)
-  random_crop,  // the last two axes, after zero padding on all four sides
-  random_flip,  // the last axis, with probability 1/2
-  log1p,        // log(1 + max(x, 0)), float32
-  bucketize,    // how many of the bounds are <= x, int64
-  // Of the text in a column:
-  missing,     // what stands for an empty field
-  split,       // several values in one field: a new last axis, filled up with `pad`
-  hash,        // of (column, value), modulo `modulus`
-  vocabulary,  // the number of (column, value), or of the value, in the training data
-};
+struct FieldFunctionKind;  // engine/training/data/functions/field_function.h
+class FieldFunction;
+/// One function of a field's `as` or `augment`.
 struct Transform {
-  TransformKind kind = TransformKind::scale;
-  double factor = 1;
-  std::vector<double> mean, std;
-  DType dtype = DType::float32;
-  Shape shape;
-  std::int64_t classes = 0;
-  std::int64_t height = 0, width = 0, padding = 0;
-  std::vector<double> bounds;      // bucketize, rising
-  std::string absent;              // missing: stands for an empty field
-  std::string separator;           // split
-  std::int64_t most = 0, pad = 0;  // split: values in a field; the id of places without one
-  std::int64_t modulus = 0;        // hash
-  std::string vocabulary;          // its name
-  std::int64_t min_count = 1;      // vocabulary: how often a value has to be there
-  bool by_value = false;           // vocabulary: one id for a value in all columns
-  std::string text;                // as written
+  const FieldFunctionKind* kind = nullptr;        // one of all_field_functions()
+  std::shared_ptr<const FieldFunction> function;  // with its options, never null
+  std::string text;                               // as written
   Where where;
-  bool operator==(const Transform&) const = default;
+  bool operator==(const Transform& other) const { return text == other.text; }
 };
 
 enum class OutOfRange : std::uint8_t { error, zero };

@@ -6,6 +6,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/selector.h"
 #include "engine/training/config/key_visitor.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
 namespace {
@@ -161,15 +162,18 @@ KeyForm source(FieldConfig& field, const DataConfig& data) {
 }
 
 void check_place(const Found& found, const Transform& function) {
-  const bool random =
-      function.kind == TransformKind::random_crop || function.kind == TransformKind::random_flip;
+  const bool random = function.kind->is_random;
   if (found.key.starts_with("as") && random) {
     found.report("random functions act in training only", "", found.value.text,
                  "move it to `augment`");
-  } else if (found.key.starts_with("augment") && !random &&
-             function.kind != TransformKind::resize) {
-    found.report("not a random function", "random_crop, random_flip or resize", found.value.text,
-                 "move it to `as`");
+  } else if (found.key.starts_with("augment") && !random && !function.kind->may_augment) {
+    std::string names;
+    for (const FieldFunctionKind& kind : all_field_functions()) {
+      if (kind.is_random || kind.may_augment)
+        names += (names.empty() ? "" : ", ") + std::string(kind.name);
+    }
+    names.replace(names.rfind(", "), 2, " or ");
+    found.report("not a random function", names, found.value.text, "move it to `as`");
   }
 }
 
@@ -228,28 +232,20 @@ void check_source(const TableReader& table, const FieldConfig& field, const Data
 }
 
 void visit_field(KeyVisitor& v, FieldConfig& field, const DataConfig& data) {
+  static const std::string as_help = field_functions_help(false);
+  static const std::string augment_help = field_functions_help(true);
   v.key("from", source(field, data), required,
         parts("[]", string_value, "a column; {1..13} and {a,b} stand for several"),
         "the array it is made of; or the column, or columns that make an axis");
   v.key("as", functions(field.as), written_if(!field.as.empty()),
-        parts("[]", string_value,
-              "scale(1/255), normalize(mean, std), flatten, reshape(…), resize(h, w), one_hot(n), "
-              "float32, int64, log1p, bucketize(1, 10, …); of columns also missing(-1), "
-              "split(\"|\", max=8), hash(n), vocabulary(min_count=10, name=\"ids\")"),
-        "functions, in order");
+        parts("[]", string_value, as_help), "functions, in order");
   v.key("augment", functions(field.augment), written_if(!field.augment.empty()),
-        parts("[]", string_value, "random_crop(size, padding=n), random_flip, resize(h, w)"),
+        parts("[]", string_value, augment_help),
         "random functions, in training only; before `as`, but after a reshape or resize that it "
         "starts with");
   v.key("out_of_range", field.out_of_range, written_if(field.out_of_range != OutOfRange::error),
         "an id that is no row of the table it looks up: an error, or zeros without a gradient");
-  v.when_read([&](const TableReader& table) {
-    for (Transform& function : field.as) {
-      if (function.kind == TransformKind::vocabulary && function.vocabulary.empty())
-        function.vocabulary = field.name;  // its own
-    }
-    check_source(table, field, data);
-  });
+  v.when_read([&](const TableReader& table) { check_source(table, field, data); });
 }
 
 }  // namespace

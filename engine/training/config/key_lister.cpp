@@ -3,7 +3,6 @@
 #include <deque>
 
 #include "engine/training/config/key_visitor.h"
-#include "engine/training/config/option_keys.h"
 
 namespace tandem {
 namespace {
@@ -12,6 +11,40 @@ namespace {
 std::string_view keep(std::string text) {
   static std::deque<std::string> texts;
   return texts.emplace_back(std::move(text));
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts)
+    text += (text.empty() ? std::string() : std::string(separator)) + part;
+  return text;
+}
+
+/// What is said of a key, and the kinds that it is said of.
+struct Said {
+  std::string text;
+  std::vector<std::string> kinds;
+};
+
+void say(std::vector<Said>& all, std::string_view text, const std::string& kind) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const Said& s) { return s.text == text; });
+  if (found == all.end()) found = all.insert(all.end(), {std::string(text), {}});
+  found->kinds.push_back(kind);
+}
+
+/// As KeyInfo::fallback: that of most kinds, then those of others.
+std::string fallback_of(std::vector<Said> all) {
+  if (all.size() == 1) return all[0].text;
+  const auto most = std::max_element(all.begin(), all.end(), [](const Said& a, const Said& b) {
+    return a.kinds.size() < b.kinds.size();
+  });
+  std::rotate(all.begin(), most, most + 1);
+  std::vector<std::string> texts;
+  for (const Said& said : all) {
+    texts.push_back((said.text.empty() ? "none" : said.text) +
+                    (texts.empty() ? "" : " for " + joined(said.kinds, ", ")));
+  }
+  return "(" + joined(texts, "; ") + ")";
 }
 
 /// The rows of keys that some kinds have; a key of several kinds stands once.
@@ -35,7 +68,8 @@ class RowsOfKinds {
     std::vector<KeyInfo> rows;
     for (const auto& [row, helps, fallbacks] : rows_) {
       std::vector<std::string> texts;
-      for (const auto& [text, kinds] : helps) texts.push_back(text + whose(kinds));
+      for (const auto& [text, kinds] : helps)
+        texts.push_back(text + whose(kinds, helps.size() == 1));
       KeyInfo& all = rows.emplace_back(row);
       if (!row.path.ends_with("[]")) all.help = keep(joined(texts, "; "));
       all.fallback = keep(fallback_of(fallbacks));
@@ -49,14 +83,14 @@ class RowsOfKinds {
     std::vector<Said> helps, fallbacks;
   };
 
-  /// Says who has it, or who has not, whichever is shorter.
-  std::string whose(const std::vector<std::string>& having) const {
+  /// Says who has it; or who has not, where nobody has another one and that is shorter.
+  std::string whose(const std::vector<std::string>& having, bool is_all) const {
     std::vector<std::string> lacking;
     for (const std::string& kind : kinds_) {
       if (std::find(having.begin(), having.end(), kind) == having.end()) lacking.push_back(kind);
     }
     if (lacking.empty()) return "";
-    if (lacking.size() < having.size()) return " (not for " + joined(lacking, ", ") + ")";
+    if (is_all && lacking.size() < having.size()) return " (not for " + joined(lacking, ", ") + ")";
     return " (" + joined(having, ", ") + ")";
   }
 
@@ -79,10 +113,6 @@ class KeyLister final : public KeyVisitor {
       for (const KeyInfo& row : own) gathered.add(names[i], row);
     }
     for (const KeyInfo& row : gathered.rows()) rows_.push_back(row);
-  }
-
-  void others(const OtherKeys& keys) override {
-    for (const KeyInfo& row : keys.rows()) rows_.push_back(row);
   }
 
  protected:
@@ -115,7 +145,8 @@ class KeyLister final : public KeyVisitor {
  private:
   void add(std::string_view name, KeyInfo row) {
     row.path = keep(prefix_ + std::string(name));
-    for (std::string_view* text : {&row.fallback, &row.allowed}) *text = keep(std::string(*text));
+    for (std::string_view* text : {&row.fallback, &row.allowed, &row.help})
+      *text = keep(std::string(*text));
     rows_.push_back(row);
   }
 

@@ -30,13 +30,12 @@ class KeyReader final : public KeyVisitor {
       : table_(table), kind_(std::move(kind)) {}
 
   void of_kind(const KindList& kinds) override {
-    if (!table_.valid("kind")) return;
+    if (!table_.valid("kind") && !(kinds.is_inherited && !table_.find("kind"))) return;
     KeyReader reader(table_, words_of(kinds.names)[kinds.chosen]);
     kinds.visit(reader, kinds.chosen);
-    refuse_keys_of_others(kinds);
+    if (kinds.refusal != passed_over) refuse_keys_of_others(kinds);
   }
 
-  void others(const OtherKeys& keys) override { keys.read(table_); }
   void when_read(const std::function<void(const TableReader&)>& act) override { act(table_); }
 
  protected:
@@ -47,7 +46,7 @@ class KeyReader final : public KeyVisitor {
     }
     const ConfigValue* found = table_.valid(name);
     if (!found || !form.read) return;
-    if (!kind_.empty() && form.type == number_value) check_range({table_, name, *found}, notes);
+    if (!kind_.empty()) check_range({table_, name, *found}, notes);
     form.read({table_, name, *found});
   }
 
@@ -82,12 +81,22 @@ class KeyReader final : public KeyVisitor {
     visit(reader);
   }
 
-  /// The table of keys has the widest range of all kinds.
+  /// The table of keys has the widest range of all kinds, with its ends; and checks lists.
   void check_range(const Found& found, const KeyNotes& notes) const {
-    const double number = found.value.number;
-    if (number < notes.info.low || number > notes.info.high)
-      found.report("out of range for " + kind_,
-                   range_text(number_value, notes.info.low, notes.info.high), toml_number(number));
+    const double low = notes.info.low, high = notes.info.high;
+    const auto number = [](const ConfigValue& value) {
+      const bool is_number = value.kind == Kind::number || value.kind == Kind::integer;
+      return is_number ? std::optional(value.number) : std::nullopt;
+    };
+    const bool is_number = number(found.value).has_value();
+    double greatest = number(found.value).value_or(-1e300);
+    for (const ConfigValue& item : found.value.items)
+      greatest = std::max(greatest, number(item).value_or(greatest));
+    if (is_number && (greatest < low || greatest > high))
+      found.report("out of range for " + kind_, range_text(number_value, low, high),
+                   toml_number(greatest));
+    else if (notes.is_below && greatest >= high)
+      found.report("out of range", below_text(high), toml_number(greatest));
   }
 
   void refuse_keys_of_others(const KindList& kinds) const {
@@ -121,6 +130,12 @@ class KeyReader final : public KeyVisitor {
 };
 
 }  // namespace
+
+std::string below_text(double high) {
+  std::string text = toml_number(high);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return "below " + text;
+}
 
 void KeyVisitor::place(Where& where) {
   when_read([&](const TableReader& table) { where = table.where(); });

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/optimizers/formula.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/key_forms.h"
 
@@ -24,16 +25,16 @@ struct KeyNotes {
   KeyInfo info;                 // a fallback stands in place of the member's own value
   bool is_written = true;       // in the resolved file
   bool is_on_one_line = false;  // a table: written as { … }
+  bool is_below = false;        // of a kind: the end of its range is out of range
   std::vector<KeyInfo> parts;   // of the value; their paths follow the key's
 };
 
-// Notes, in any order: v.key("patience", c.patience, at_least(0), "the help").
+// Notes, in any order: v.key("patience", c.patience, at_least(0), "the help"). Ranges are those of
+// engine/optimizers/formula.h: at_least, between, from_below.
 inline constexpr auto required = [](KeyNotes& n) { n.info.fallback = "required"; };
 inline constexpr auto on_one_line = [](KeyNotes& n) { n.is_on_one_line = true; };
-inline auto between(double low, double high) {
-  return [=](KeyNotes& n) { n.info.low = low, n.info.high = high; };
-}
-inline auto at_least(double low) { return between(low, 1e300); }
+/// "below 1"
+std::string below_text(double high);
 /// "a|b|c": the words for a text.
 inline auto one_of(std::string_view words) {
   return [=](KeyNotes& n) { n.info.allowed = words; };
@@ -54,11 +55,18 @@ inline auto written_if(bool is_written) {
 inline auto or_only(std::string_view name, unsigned type) {
   return [=](KeyNotes& n) { n.info.short_key = name, n.info.type = type; };
 }
+inline void note(KeyNotes& all, std::string_view help) { all.info.help = help; }
+inline void note(KeyNotes& all, const NumberRange& range) {
+  all.info.low = range.low, all.info.high = range.high, all.is_below = range.below;
+}
+template <class Note>
+requires std::is_invocable_v<Note, KeyNotes&>
+void note(KeyNotes& all, const Note& change) { change(all); }
 /// The values in a list ("[]"), or under any name in a table (".*").
 template <class... Notes>
-auto parts(std::string_view suffix, unsigned type, std::string_view help, const Notes&... notes) {
-  KeyNotes part{{.path = suffix, .type = type, .help = help}};
-  (notes(part), ...);
+auto parts(std::string_view suffix, unsigned type, const Notes&... notes) {
+  KeyNotes part{{.path = suffix, .type = type}};
+  (note(part, notes), ...);
   return [row = part.info](KeyNotes& n) { n.parts.push_back(row); };
 }
 
@@ -81,14 +89,10 @@ struct KindList {
   std::string_view refusal = "";  // of keys of other kinds, in place of "not an option of KIND"
   /// All keys of a kind, where `visit` has some of them: such a message tells them.
   KindVisit tell = {};
+  bool is_inherited = false;  // where "kind" is absent
 };
-
-/// Keys of a table that are listed, read and written by functions of their own.
-struct OtherKeys {
-  std::function<std::vector<KeyInfo>()> rows;  // with whole paths
-  std::function<void(const TableReader&)> read;
-  std::function<std::vector<std::pair<std::string, std::string>>()> write;  // keys and TOML
-};
+/// A refusal: keys of other kinds say nothing.
+inline constexpr std::string_view passed_over = "passed over";
 
 /// The names of a variant's kinds.
 template <class... Kinds>
@@ -168,7 +172,6 @@ class KeyVisitor {
     };
     of_kind(KindList{kind_names(chosen), chosen.index(), visit_kind, refusal});
   }
-  virtual void others(const OtherKeys&) {}
   /// What happens when a file is read, with the table that holds the keys: defaults that depend on
   /// something, and checks of several keys.
   virtual void when_read(const std::function<void(const TableReader&)>&) {}
@@ -180,11 +183,6 @@ class KeyVisitor {
   virtual void items(std::string_view, const KeyNotes&, const TableItems&) {}
 
  private:
-  static void note(KeyNotes& all, std::string_view help) { all.info.help = help; }
-  template <class Note>
-  requires std::is_invocable_v<Note, KeyNotes&>
-  static void note(KeyNotes& all, const Note& change) { change(all); }
-
   template <class T, class VisitItem, class... Notes>
   void add_tables(std::string_view name, std::vector<T>& list, std::string T::*item_name,
                   std::string_view item_help, const VisitItem& visit_item, const Notes&... notes) {

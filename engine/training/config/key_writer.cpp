@@ -19,9 +19,6 @@ class KeyWriter final : public KeyVisitor {
   std::string line() const { return toml_table(values_); }
 
   void of_kind(const KindList& kinds) override { kinds.visit(*this, kinds.chosen); }
-  void others(const OtherKeys& keys) override {
-    for (auto& [key, value] : keys.write()) values_.emplace_back(key, value);
-  }
 
  protected:
   void value(std::string_view name, const KeyNotes& notes, const KeyForm& form) override {

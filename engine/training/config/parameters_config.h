@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/training/config/config_types.h"
+#include "engine/training/config/init_config.h"
 
 namespace tandem {
 
@@ -26,31 +26,6 @@ struct LoadRule {
   bool missing_is_error = true;  // missing = "error" | "keep"
   Where where;
   bool operator==(const LoadRule&) const = default;
-};
-
-enum class InitKind : std::uint8_t {
-  zeros,
-  ones,
-  constant,
-  normal,
-  uniform,
-  kaiming_uniform,
-  kaiming_normal,
-  xavier_uniform,
-  xavier_normal,
-};
-template <>
-inline constexpr std::string_view names_of<InitKind> =
-    "zeros|ones|constant|normal|uniform|kaiming_uniform|kaiming_normal|xavier_uniform|xavier_"
-    "normal";
-struct InitRule {
-  std::string at;
-  InitKind kind = InitKind::normal;
-  double mean = 0, std = 1;  // normal
-  double low = 0, high = 1;  // uniform
-  double value = 0;          // constant
-  Where where;
-  bool operator==(const InitRule&) const = default;
 };
 
 /// Axis 0 of a table that the file holds a placeholder of.

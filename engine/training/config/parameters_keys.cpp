@@ -1,7 +1,25 @@
 // The keys of [parameters].
+#include <concepts>
+
 #include "engine/training/config/key_visitor.h"
 
 namespace tandem {
+
+template <std::derived_from<InitDefaults> Kind>
+static void visit(KeyVisitor&, Kind&) {}
+static void visit(KeyVisitor& v, ConstantInit& c) { v.key("value", c.value, "of all elements"); }
+static void visit(KeyVisitor& v, NormalInit& c) {
+  v.key("mean", c.mean, "the middle");
+  v.key("std", c.std, at_least(0), "the standard deviation");
+}
+static void visit(KeyVisitor& v, UniformInit& c) {
+  v.key("low", c.low, "the least value");
+  v.key("high", c.high, "the greatest value");
+  v.when_read([&](const TableReader& table) {
+    if (c.low > c.high) table.report(table.where(), "low", "low is above high");
+  });
+}
+
 namespace {
 
 constexpr std::string_view vocabulary_head = "vocabulary(";
@@ -54,14 +72,7 @@ void visit_load(KeyVisitor& v, LoadRule& rule) {
 void visit_init(KeyVisitor& v, InitRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("kind", rule.kind, required, "the distribution");
-  v.key("mean", rule.mean, "of normal");
-  v.key("std", rule.std, at_least(0), "of normal");
-  v.key("low", rule.low, "of uniform");
-  v.key("high", rule.high, "of uniform");
-  v.key("value", rule.value, "of constant");
-  v.when_read([&](const TableReader& table) {
-    if (rule.low > rule.high) table.report(table.where(), "low", "low is above high");
-  });
+  v.of_kind(rule.kind, passed_over);  // files of earlier versions have the keys of all kinds
 }
 
 void visit_shape(KeyVisitor& v, ShapeRule& rule) {

@@ -1,6 +1,5 @@
-// The keys of [optimizer]: its options, which are declared elsewhere, and the schedule.
+// The keys of optimizer.schedule.
 #include "engine/training/config/key_visitor.h"
-#include "engine/training/config/optimizer_keys.h"
 
 namespace tandem {
 namespace {
@@ -32,17 +31,6 @@ void visit(KeyVisitor& v, ScheduleConfig& c) {
   v.key("warmup", c.warmup, "linear rise from 0");
   v.when_read([&](const TableReader& table) { refuse_time(table, "warmup", c.warmup); });
   v.of_kind(c.kind);
-}
-
-void visit(KeyVisitor& v, OptimizerConfig& c) {
-  v.place(c.where);
-  v.others({.rows = optimizer_rows,
-            .read = [&](const TableReader& table) { read_optimizer(table, c); },
-            .write = [&] { return optimizer_lines(c); }});
-  v.section("schedule", c.schedule, on_one_line,
-            "the learning rate over the run; groups follow in proportion");
-  v.key("clip_norm", c.clip_norm, at_least(1e-30),
-        "the gradient of all parameters together is scaled down to this norm");
 }
 
 }  // namespace tandem

@@ -224,18 +224,8 @@ class ArraySource final : public DataSource {
       return;
     }
 
-    const auto lead_end = std::find_if(field.as.begin(), field.as.end(), [](const Transform& t) {
-      return t.kind != TransformKind::reshape && t.kind != TransformKind::resize;
-    });
-    auto tail_start = field.as.end();
-    while (options.split_tail && tail_start != lead_end) {
-      const TransformKind kind = std::prev(tail_start)->kind;
-      if (kind != TransformKind::scale && kind != TransformKind::normalize &&
-          kind != TransformKind::cast) {
-        break;
-      }
-      --tail_start;
-    }
+    const auto lead_end = std::find_if(field.as.begin(), field.as.end(),
+                                       [](const Transform& t) { return !t.kind->before_augment; });
     const auto compile = [&](bool augment) {
       TransformPlan plan(array->sample());
       if (field.out_of_range == OutOfRange::zero) plan.narrow_ids();
@@ -251,10 +241,9 @@ class ArraySource final : public DataSource {
       };
       append(field.as.begin(), lead_end);
       if (augment) append(field.augment.begin(), field.augment.end());
-      append(lead_end, tail_start);
+      append(lead_end, field.as.end());
       const auto wanted = options.integer_types.find(field.name);
       if (wanted != options.integer_types.end() && is_integer(plan.to().dtype) &&
-          tail_start == field.as.end() &&
           !(plan.to().dtype == DType::int32 && options.keep_int32.contains(field.name))) {
         plan.append_cast(wanted->second);
       }
@@ -269,7 +258,7 @@ class ArraySource final : public DataSource {
         errors.back().fix = "crop with padding, or resize";
         return;
       }
-      fields_.push_back({field.name, plan.evaluation.to(), {tail_start, field.as.end()}});
+      fields_.push_back({field.name, plan.evaluation.to()});
       plans_.push_back(std::move(plan));
     } catch (const Error& error) {
       const auto& found = error.diagnostics();

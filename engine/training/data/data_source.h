@@ -20,8 +20,6 @@ class ArraySet;  // engine/training/data/array_set.h
 struct DataField {
   std::string name;
   TensorType sample;  // of one sample as `fill` writes it, without the batch axis
-  std::vector<Transform>
-      tail;  // left to the graph (OpenOptions::split_tail): scale, normalize, cast
 };
 
 /// Random augmentation is a pure function of (seed, epoch, sample, place in the list of functions):
@@ -63,8 +61,6 @@ class DataSource {
 };
 
 struct OpenOptions {
-  /// Leave a tail of scale, normalize and cast in `as` to the graph, so that the raw type is fed.
-  bool split_tail = false;
   std::uint64_t seed = 1;  // of the held-out fraction
   /// Integer fields that are converted to this integer type after their functions: what a label or
   /// index input of the graph takes, whatever the files store.

@@ -411,13 +411,13 @@ template <class F>
 void Reading::for_numbers(Worker& worker, F f) const {
   for (std::size_t i = 0; i < plan_.fields.size(); ++i) {
     const TableField& field = plan_.fields[i];
-    if (field.end != TableField::End::vocabulary) continue;
+    if (!field.vocabulary) continue;
     auto* number = reinterpret_cast<std::int32_t*>(worker.encoder.field(i));
     const auto rows = static_cast<std::int64_t>(worker.encoder.rows());
     for (std::int64_t row = 0; row < rows; ++row) {
       for (const bool counts : field.counts) {
         for (std::int64_t k = 0; k < field.values_of_a_cell(); ++k, ++number) {
-          if (*number >= 0) f(field.vocabulary, *number, counts);
+          if (*number >= 0) f(*field.vocabulary, *number, counts);
         }
       }
     }

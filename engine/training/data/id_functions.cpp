@@ -3,79 +3,37 @@
 #include <algorithm>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "engine/graph/error.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
 namespace {
 
-/// Numbers are written alike however they were in the file: 1/4 as 0.25.
+void add(std::string& all, const std::string& text) {
+  if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
+}
+
+/// Up to the last one that gives ids.
 std::string functions_of(const FieldConfig& field) {
   std::string all, up_to_ids;
-  for (const Transform& function : field.as) {
-    std::string text;
-    switch (function.kind) {
-      case TransformKind::log1p:
-        text = "log1p";
-        break;
-      case TransformKind::split:
-        if (function.pad == 0) text = "split(..., pad=0)";  // keeps an id from the values
-        break;
-      case TransformKind::bucketize:
-        text = fmt::format("bucketize({})", fmt::join(function.bounds, ", "));
-        break;
-      case TransformKind::hash:
-        text = fmt::format("hash({})", function.modulus);
-        break;
-      case TransformKind::scale:
-        text = fmt::format("scale({})", function.factor);
-        break;
-      case TransformKind::normalize:
-        text = fmt::format("normalize({}; {})", fmt::join(function.mean, ", "),
-                           fmt::join(function.std, ", "));
-        break;
-      case TransformKind::cast:
-        text = name_of(function.dtype);
-        break;
-      case TransformKind::flatten:
-      case TransformKind::reshape:
-      case TransformKind::one_hot:
-      case TransformKind::resize:
-      case TransformKind::random_crop:
-      case TransformKind::random_flip:
-      case TransformKind::missing:
-      case TransformKind::vocabulary:  // its file is compared
-        break;
-    }
-    if (text.empty()) continue;
-    all += (all.empty() ? "" : ", ") + text;
-    const bool gives_ids =
-        function.kind == TransformKind::bucketize || function.kind == TransformKind::hash;
-    if (gives_ids) up_to_ids = all;
+  for (const Transform& transform : field.as) {
+    add(all, transform.function->decides_ids());
+    if (transform.kind->gives_ids) up_to_ids = all;
   }
   return up_to_ids;
 }
 
 bool gives_ids(const FieldConfig& field) {
-  return std::any_of(field.as.begin(), field.as.end(), [](const Transform& function) {
-    return function.kind == TransformKind::hash || function.kind == TransformKind::bucketize ||
-           function.kind == TransformKind::vocabulary;
+  return std::any_of(field.as.begin(), field.as.end(), [](const Transform& transform) {
+    return transform.kind->gives_ids || transform.function->vocabulary() != nullptr;
   });
 }
 
 /// Which values a column's text holds.
 std::string cells_of(const FieldConfig& field) {
   std::string all;
-  for (const Transform& function : field.as) {
-    std::string text;
-    if (function.kind == TransformKind::missing)
-      text = fmt::format("missing('{}')", function.absent);
-    if (function.kind == TransformKind::split)
-      text = fmt::format("split('{}', pad={})", function.separator, function.pad);
-    if (!text.empty()) all += (all.empty() ? "" : ", ") + text;
-  }
+  for (const Transform& transform : field.as) add(all, transform.function->decides_values());
   return all;
 }
 

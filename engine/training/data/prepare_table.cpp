@@ -323,9 +323,9 @@ class Preparation {
       const std::string prefix = table_prefix(folder_, false, static_cast<std::size_t>(i));
       for (std::size_t f = 0; f < table_.plan.fields.size(); ++f) {
         const TableField& field = table_.plan.fields[f];
-        if (field.end != TableField::End::vocabulary) continue;
+        if (!field.vocabulary) continue;
         std::vector<ColumnStatistics> statistics(field.columns.size());
-        write_ids(field, prefix + "." + std::to_string(f), ids_[field.vocabulary], of_a_file,
+        write_ids(field, prefix + "." + std::to_string(f), ids_[*field.vocabulary], of_a_file,
                   options_, statistics);
         const std::lock_guard lock(mutex);
         for (std::size_t c = 0; c < statistics.size(); ++c) split.fields[f][c].add(statistics[c]);
@@ -462,10 +462,7 @@ std::vector<FieldConfig> array_fields(const PreparedTable& table,
     field.from = field.name;
     field.as = plan.rest;
     if (plan.logical != plan.stored.dtype) {
-      Transform cast;
-      cast.kind = TransformKind::cast;
-      cast.dtype = plan.logical;
-      cast.text = name_of(plan.logical);
+      Transform cast = cast_to(plan.logical);
       cast.where = field.where;
       field.as.insert(field.as.begin(), std::move(cast));
     }

@@ -8,8 +8,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/training/data/number_functions.h"
-
 namespace tandem {
 namespace {
 
@@ -189,7 +187,7 @@ std::optional<BadCell> RowEncoder::take_cell(std::size_t f, std::size_t c, std::
     more = end != std::string_view::npos;
     if (more) cell.remove_prefix(end + field.separator.size());
   }
-  const bool numbered = field.end == TableField::End::vocabulary && vocabularies_ == nullptr;
+  const bool numbered = field.vocabulary && vocabularies_ == nullptr;
   for (; kept < field.most; ++kept, to += size) {
     store(field.stored.dtype, numbered ? -1 : field.pad, to);
   }
@@ -216,9 +214,8 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
   if (!parsed) return bad(text.empty() ? "empty" : "not a number", "a number");
   double value = *parsed;
   if (std::isinf(value)) return bad("out of range", "a number up to 1.8e308");
-  for (const Transform& function : field.numeric)
-    value = number_function(function.kind)->apply(function, value);
-  if (field.end != TableField::End::number) {
+  for (const TableField::Number& number : field.numeric) value = number.function->of(value);
+  if (field.makes_ids()) {
     char digits[24];
     const auto end =
         std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(value)).ptr;
@@ -232,7 +229,7 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
     if constexpr (std::is_same_v<T, bool>) {
       stored = value != 0;
     } else if constexpr (std::is_integral_v<T>) {
-      stored = static_cast<T>(value);  // whole, and fits: NumberFunction
+      stored = static_cast<T>(value);  // whole, and fits: NumberFunction::result
     } else if constexpr (std::is_same_v<T, double>) {
       stored = value;
     } else {
@@ -249,14 +246,11 @@ std::optional<BadCell> RowEncoder::take_value(std::size_t f, std::size_t c, std:
 void RowEncoder::store_id(const TableField& field, std::size_t c, std::string_view text,
                           ColumnStatistics& statistics, std::uint8_t* to) {
   std::int64_t id = 0;
-  if (field.end == TableField::End::hash) {
-    const auto modulus = static_cast<std::uint64_t>(field.modulus);
-    const std::uint64_t hash = field.hashes[c](text);
-    const bool keeps_pad = field.most > 0 && field.pad == 0;  // id 0 is the padding's alone
-    id = static_cast<std::int64_t>(keeps_pad ? 1 + hash % (modulus - 1) : hash % modulus);
+  if (!field.vocabulary) {
+    id = field.ids[c](text);
     statistics.take(static_cast<double>(id));
   } else {
-    const std::size_t number = field.vocabulary;
+    const std::size_t number = *field.vocabulary;
     const bool by_value = plan_.vocabularies[number].by_value;
     const auto column = by_value ? 0u : static_cast<std::uint32_t>(field.columns[c]);
     if (vocabularies_ != nullptr) {

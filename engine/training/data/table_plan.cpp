@@ -1,12 +1,10 @@
 #include "engine/training/data/table_plan.h"
 
 #include <algorithm>
-#include <cassert>
 #include <limits>
 
 #include "engine/graph/selector.h"
 #include "engine/training/config/config_value.h"
-#include "engine/training/data/number_functions.h"
 
 namespace tandem {
 namespace {
@@ -34,230 +32,23 @@ std::string listed(const std::vector<std::string>& names) {
   return text + (names.size() > most ? ", …" : "");
 }
 
-class FieldPlanner {
- public:
-  /// `file`: where the names of the columns are from.
-  FieldPlanner(const FieldConfig& field, const std::string& file, TablePlan& plan,
-               std::vector<Diagnostic>& errors)
-      : field_(field), file_(file), plan_(plan), errors_(errors) {}
-
-  void add() {
-    const std::size_t before = errors_.size();
-    to_.name = field_.name;
-    find_columns();
-    for (const Transform& function : field_.as) {
-      if (ended_) {
-        take_rest(function);
-      } else {
-        take(function);
-      }
-    }
-    to_.text = field_.name + "\n" + (field_.stacked ? "stacked" : "one");
-    for (const std::string& column : field_.columns) to_.text += "\n" + column;
-    for (std::size_t i = 0; i < taken_; ++i) to_.text += "\n" + field_.as[i].text;
-    store();
-    if (errors_.size() == before) plan_.fields.push_back(std::move(to_));
-  }
-
- private:
-  void report(const Where& where, std::string message, std::string fix = "") {
-    errors_.push_back(at(where, "data.fields." + field_.name, std::move(message)));
-    errors_.back().fix = std::move(fix);
-  }
-
-  void find_columns() {
-    for (const std::string& name : field_.columns) {
-      const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
-      if (found == plan_.columns.end()) {
-        const std::string near = nearest_name(name, plan_.columns);
-        report(field_.where, "no column `" + name + "` in " + file_,
-               near.empty() ? "" : "did you mean \"" + near + "\"?");
-        errors_.back().expected = "one of " + listed(plan_.columns);
-      } else {
-        to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));
-      }
-    }
-  }
-
-  void take(const Transform& function) {
-    const bool plain = to_.numeric.empty();
-    ++taken_;
-    switch (function.kind) {
-      case TransformKind::missing:
-        if (to_.has_missing || to_.most > 0 || !plain) {
-          report(function.where, function.text + ": `missing` comes first");
-        }
-        to_.has_missing = true;
-        to_.missing = function.absent;
-        return;
-      case TransformKind::split:
-        if (to_.most > 0 || !plain) {
-          report(function.where,
-                 function.text + ": the text is split once, before other functions");
-        }
-        split_ = &function;
-        to_.separator = function.separator;
-        to_.most = function.most;
-        to_.pad = function.pad;
-        return;
-      case TransformKind::log1p:
-      case TransformKind::bucketize:
-        take_numeric(function);
-        return;
-      case TransformKind::hash:
-      case TransformKind::vocabulary:
-        if (!plain && !whole_) {
-          report(function.where, function.text + ": takes text or whole numbers",
-                 "bucketize after " + to_.numeric.back().text);
-        }
-        ended_ = true;
-        if (function.kind == TransformKind::hash) {
-          to_.end = TableField::End::hash;
-          to_.modulus = function.modulus;
-          for (const std::string& column : field_.columns) to_.hashes.emplace_back(column);
-        } else {
-          to_.end = TableField::End::vocabulary;
-          to_.vocabulary = vocabulary(function);
-        }
-        return;
-      case TransformKind::cast:
-        ended_ = true;
-        if (plain) {
-          number_ = function.dtype;
-        } else {
-          take_rest(function);
-          --taken_;
-        }
-        return;
-      case TransformKind::scale:
-      case TransformKind::normalize:
-      case TransformKind::flatten:
-      case TransformKind::reshape:
-      case TransformKind::one_hot:
-      case TransformKind::resize:
-      case TransformKind::random_crop:
-      case TransformKind::random_flip:
-        ended_ = true;
-        --taken_;
-        take_rest(function);
-        return;
-    }
-  }
-
-  void take_numeric(const Transform& function) {
-    const NumberFunction* const number = number_function(function.kind);
-    assert(number != nullptr);
-    if (whole_) {
-      report(function.where, function.text + ": no function of numbers follows " +
-                                 to_.numeric.back().text + ", whose whole numbers are ids");
-    }
-    whole_ = number->gives_whole_numbers();
-    to_.numeric.push_back(function);
-  }
-
-  void take_rest(const Transform& function) {
-    switch (function.kind) {
-      case TransformKind::missing:
-      case TransformKind::split:
-      case TransformKind::hash:
-      case TransformKind::vocabulary:
-        report(function.where, function.text + ": acts on text, but this is an array of numbers",
-               "write it before the other functions");
-        return;
-      case TransformKind::log1p:
-      case TransformKind::bucketize:
-      case TransformKind::cast:
-      case TransformKind::scale:
-      case TransformKind::normalize:
-      case TransformKind::flatten:
-      case TransformKind::reshape:
-      case TransformKind::one_hot:
-      case TransformKind::resize:
-      case TransformKind::random_crop:
-      case TransformKind::random_flip:
-        to_.rest.push_back(function);
-        return;
-    }
-  }
-
-  std::size_t vocabulary(const Transform& function) {
-    const std::string name = function.vocabulary.empty() ? field_.name : function.vocabulary;
-    const VocabularyPlan wanted{name, function.min_count, function.by_value};
-    for (std::size_t i = 0; i < plan_.vocabularies.size(); ++i) {
-      const VocabularyPlan& known = plan_.vocabularies[i];
-      if (known.name != name) continue;
-      if (known.least != wanted.least || known.by_value != wanted.by_value) {
-        const auto of_it = [&](const TableField& field) {
-          return field.end == TableField::End::vocabulary && field.vocabulary == i;
-        };
-        const auto other = std::find_if(plan_.fields.begin(), plan_.fields.end(), of_it);
-        const std::string where = other == plan_.fields.end() ? "before" : "in " + other->name;
-        const auto options = [](const VocabularyPlan& v) {
-          return "min_count " + std::to_string(v.least) + ", by " +
-                 (v.by_value ? "value" : "column");
-        };
-        report(function.where,
-               function.text + ": the vocabulary \"" + name + "\" has other options " + where +
-                   ": " + options(known) + " there, " + options(wanted) + " here",
-               "give both the same min_count and by, or this one another name");
-      }
-      return i;
-    }
-    plan_.vocabularies.push_back(wanted);
-    return plan_.vocabularies.size() - 1;
-  }
-
-  void store() {
-    Shape shape;
-    if (field_.stacked) shape.push_back(static_cast<std::int64_t>(to_.columns.size()));
-    if (to_.most > 0) shape.push_back(to_.most);
-    // Ids are stored in 32 bits where they fit and given out as int64, what exporters take.
-    DType stored = DType::int32;
-    to_.logical = DType::int64;
-    if (to_.end == TableField::End::hash) {
-      constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-      if (to_.modulus > most || to_.pad > most) stored = DType::int64;
-    } else if (to_.end == TableField::End::number && !whole_) {
-      stored = to_.logical = number_;
-    }
-    to_.stored = {stored, shape};
-    if (!is_integer(to_.logical) && to_.most > 0 && to_.pad != 0) {
-      report(field_.where, "`pad` is an id, but the values are numbers");
-    } else if (split_ != nullptr && is_integer(stored) && to_.pad > greatest_of(stored)) {
-      report(split_->where, split_->text + ": `pad` does not fit");
-      errors_.back().expected = "at most " + std::to_string(greatest_of(stored));
-      errors_.back().got = std::to_string(to_.pad);
-    }
-  }
-
-  const FieldConfig& field_;
-  const std::string& file_;
-  TablePlan& plan_;
-  std::vector<Diagnostic>& errors_;
-  TableField to_;
-  const Transform* split_ = nullptr;
-  std::size_t taken_ = 0;          // functions of the text
-  bool ended_ = false;             // the text is an array
-  bool whole_ = false;             // the last numeric function gives whole numbers
-  DType number_ = DType::float32;  // that text is read as
-};
-
 /// Whether both read a cell as the same values.
 bool read_alike(const TableField& a, const TableField& b) {
   return a.has_missing == b.has_missing && a.missing == b.missing && a.separator == b.separator &&
          a.most == b.most &&
          std::equal(a.numeric.begin(), a.numeric.end(), b.numeric.begin(), b.numeric.end(),
-                    [](const Transform& x, const Transform& y) { return x.text == y.text; });
+                    [](const TableField::Number& x, const TableField::Number& y) {
+                      return x.transform.text == y.transform.text;
+                    });
 }
 
 /// A value counts as often as it stands in the files, however many fields read it.
 void count_columns_once(std::vector<TableField>& fields) {
   for (TableField& field : fields) {
-    if (field.end != TableField::End::vocabulary) continue;
+    if (!field.vocabulary) continue;
     for (const std::size_t column : field.columns) {
       const bool again = std::any_of(fields.begin(), fields.end(), [&](const TableField& other) {
-        if (other.end != TableField::End::vocabulary || other.vocabulary != field.vocabulary)
-          return false;
+        if (other.vocabulary != field.vocabulary) return false;
         const auto counted =
             other.columns.begin() + static_cast<std::ptrdiff_t>(other.counts.size());
         return std::find(other.columns.begin(), counted, column) != counted &&
@@ -269,6 +60,140 @@ void count_columns_once(std::vector<TableField>& fields) {
 }
 
 }  // namespace
+
+std::string vocabulary_name(const FieldConfig& field, const Transform& function) {
+  const VocabularyPlan* const plan = function.function->vocabulary();
+  return plan == nullptr ? "" : plan->name.empty() ? field.name : plan->name;
+}
+
+void FieldPlanner::add() {
+  const std::size_t before = errors_.size();
+  to_.name = field_.name;
+  find_columns();
+  for (const Transform& function : field_.as) take(function);
+  to_.text = field_.name + "\n" + (field_.stacked ? "stacked" : "one");
+  for (const std::string& column : field_.columns) to_.text += "\n" + column;
+  for (std::size_t i = 0; i < taken_; ++i) to_.text += "\n" + field_.as[i].text;
+  store();
+  if (errors_.size() == before) plan_.fields.push_back(std::move(to_));
+}
+
+void FieldPlanner::report(const Where& where, std::string message, std::string fix) {
+  errors_.push_back(at(where, "data.fields." + field_.name, std::move(message)));
+  errors_.back().fix = std::move(fix);
+}
+
+void FieldPlanner::report(const std::string& problem, std::string fix) {
+  report(function_->where, function_->text + problem, std::move(fix));
+}
+
+void FieldPlanner::find_columns() {
+  for (const std::string& name : field_.columns) {
+    const auto found = std::find(plan_.columns.begin(), plan_.columns.end(), name);
+    if (found == plan_.columns.end()) {
+      const std::string near = nearest_name(name, plan_.columns);
+      report(field_.where, "no column `" + name + "` in " + file_,
+             near.empty() ? "" : "did you mean \"" + near + "\"?");
+      errors_.back().expected = "one of " + listed(plan_.columns);
+    } else {
+      to_.columns.push_back(static_cast<std::size_t>(found - plan_.columns.begin()));
+    }
+  }
+}
+
+void FieldPlanner::take(const Transform& function) {
+  function_ = &function;
+  if (!ended_ && function.function->take_text(*this)) {
+    ++taken_;
+    return;
+  }
+  ended_ = true;
+  if (function.kind->of_text)
+    report(": acts on text, but this is an array of numbers",
+           "write it before the other functions");
+  else
+    to_.rest.push_back(function);
+}
+
+void FieldPlanner::split(const std::string& separator, std::int64_t most, std::int64_t pad) {
+  split_ = function_;
+  to_.separator = separator;
+  to_.most = most;
+  to_.pad = pad;
+}
+
+void FieldPlanner::take_number(const NumberFunction& function) {
+  if (whole_) {
+    report(": no function of numbers follows " + to_.numeric.back().transform.text +
+           ", whose whole numbers are ids");
+  }
+  whole_ = !is_float(function.result());
+  to_.numeric.push_back({*function_, &function});
+}
+
+void FieldPlanner::end_as_number(DType dtype) {
+  ended_ = true;
+  number_ = dtype;
+}
+
+void FieldPlanner::end_as_ids() {
+  if (is_number() && !whole_)
+    report(": takes text or whole numbers", "bucketize after " + to_.numeric.back().transform.text);
+  ended_ = true;
+}
+
+void FieldPlanner::end_as_ids(std::int64_t count,
+                              const std::function<ValueIds(const std::string&)>& of_column) {
+  end_as_ids();
+  to_.ids_below = count;
+  for (const std::string& column : field_.columns) to_.ids.push_back(of_column(column));
+}
+
+void FieldPlanner::end_as_vocabulary(VocabularyPlan wanted) {
+  end_as_ids();
+  wanted.name = vocabulary_name(field_, *function_);
+  std::size_t i = 0;
+  while (i < plan_.vocabularies.size() && plan_.vocabularies[i].name != wanted.name) ++i;
+  to_.vocabulary = i;
+  if (i == plan_.vocabularies.size()) {
+    plan_.vocabularies.push_back(std::move(wanted));
+    return;
+  }
+  const VocabularyPlan& known = plan_.vocabularies[i];
+  if (known.least == wanted.least && known.by_value == wanted.by_value) return;
+  const auto other = std::find_if(plan_.fields.begin(), plan_.fields.end(),
+                                  [&](const TableField& field) { return field.vocabulary == i; });
+  const auto options = [](const VocabularyPlan& v) {
+    return "min_count " + std::to_string(v.least) + ", by " + (v.by_value ? "value" : "column");
+  };
+  report(": the vocabulary \"" + wanted.name + "\" has other options " +
+             (other == plan_.fields.end() ? "before" : "in " + other->name) + ": " +
+             options(known) + " there, " + options(wanted) + " here",
+         "give both the same min_count and by, or this one another name");
+}
+
+void FieldPlanner::store() {
+  Shape shape;
+  if (field_.stacked) shape.push_back(static_cast<std::int64_t>(to_.columns.size()));
+  if (to_.most > 0) shape.push_back(to_.most);
+  // Ids are stored in 32 bits where they fit and given out as int64, what exporters take.
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  DType stored = DType::int32;
+  to_.logical = DType::int64;
+  if (!to_.makes_ids() && !whole_)
+    stored = to_.logical = number_;
+  else if (!to_.ids.empty() && std::max(to_.ids_below, to_.pad) > most)
+    stored = DType::int64;
+  to_.stored = {stored, shape};
+  if (to_.pad == 0) return;
+  if (!is_integer(to_.logical)) {
+    report(field_.where, "`pad` is an id, but the values are numbers");
+  } else if (to_.pad > greatest_of(stored)) {
+    report(split_->where, split_->text + ": `pad` does not fit");
+    errors_.back().expected = "at most " + std::to_string(greatest_of(stored));
+    errors_.back().got = std::to_string(to_.pad);
+  }
+}
 
 TablePlan plan_table(const DataConfig& config, std::vector<std::string> columns,
                      std::vector<Diagnostic>& errors) {

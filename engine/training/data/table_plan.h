@@ -1,26 +1,38 @@
 // What is made of the columns of a text table: per field, the functions that act on text.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/graph/error.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/training/config/run_config.h"
+#include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/vocabulary.h"
 
 namespace tandem {
 
 struct VocabularyPlan {
-  std::string name;
-  std::int64_t least = 1;
-  bool by_value = false;
+  std::string name;        // of a function: "" where it is the field's
+  std::int64_t least = 1;  // how often a value has to be there
+  bool by_value = false;   // one id for a value in all columns
 };
+/// The name of the vocabulary that a function of a field makes ids of; "" of other functions.
+std::string vocabulary_name(const FieldConfig& field, const Transform& function);
+
+/// The id of a value's text.
+using ValueIds = std::function<std::int64_t(std::string_view value)>;
 
 /// A field up to the array that is stored of it. The functions in order: `missing`, `split`, the
-/// numeric ones, and one that ends it.
+/// numeric ones, and one that ends it; where none makes ids, its numbers are stored.
 struct TableField {
-  enum class End : std::uint8_t { number, hash, vocabulary };
+  struct Number {
+    Transform transform;
+    const NumberFunction* function;
+  };
 
   std::string name;
   std::vector<std::size_t> columns;
@@ -28,11 +40,10 @@ struct TableField {
   std::string missing, separator;
   std::int64_t most = 0;  // values of one cell that are kept; 0: a cell is one value
   std::int64_t pad = 0;
-  std::vector<Transform> numeric;  // each a number_function
-  End end = End::number;
-  std::int64_t modulus = 0;
-  std::vector<ColumnHash> hashes;  // one a column
-  std::size_t vocabulary = 0;      // in TablePlan::vocabularies
+  std::vector<Number> numeric;
+  std::vector<ValueIds> ids;              // one a column, where a formula makes them
+  std::int64_t ids_below = 0;             // by that formula
+  std::optional<std::size_t> vocabulary;  // in TablePlan::vocabularies, where it makes the ids
   // By column: whether its values count there. Where another field has read the same column in the
   // same way, they are counted already.
   std::vector<bool> counts;
@@ -44,8 +55,9 @@ struct TableField {
   // `table_format`.
   std::string text;
 
+  bool makes_ids() const { return vocabulary || !ids.empty(); }
   /// Needs a number of each value.
-  bool parses() const { return end == End::number || !numeric.empty(); }
+  bool parses() const { return !makes_ids() || !numeric.empty(); }
   std::int64_t values_of_a_cell() const { return most > 0 ? most : 1; }
 };
 
@@ -53,6 +65,52 @@ struct TablePlan {
   std::vector<std::string> columns;
   std::vector<TableField> fields;
   std::vector<VocabularyPlan> vocabularies;
+};
+
+/// Takes the functions of a field in order: those of text, then those of the array.
+class FieldPlanner {
+ public:
+  /// `file`: where the names of the columns are from.
+  FieldPlanner(const FieldConfig& field, const std::string& file, TablePlan& plan,
+               std::vector<Diagnostic>& errors)
+      : field_(field), file_(file), plan_(plan), errors_(errors) {}
+
+  void add();
+
+  // For FieldFunction::take_text, of the function that is taken:
+  TableField& field() { return to_; }
+  /// The functions before made a number of the text.
+  bool is_number() const { return !to_.numeric.empty(); }
+  /// `problem` follows the function's text.
+  void report(const std::string& problem, std::string fix = "");
+  /// Up to `most` values; the id `pad` where there are fewer.
+  void split(const std::string& separator, std::int64_t most, std::int64_t pad);
+  void take_number(const NumberFunction& function);
+  /// The text is read as numbers of that type.
+  void end_as_number(DType dtype);
+  /// By a formula for each column; ids are below `count`.
+  void end_as_ids(std::int64_t count, const std::function<ValueIds(const std::string&)>& of_column);
+  void end_as_vocabulary(VocabularyPlan wanted);
+
+ private:
+  void report(const Where& where, std::string message, std::string fix = "");
+  void find_columns();
+  void take(const Transform& function);
+  void take_rest(const Transform& function);
+  void end_as_ids();
+  void store();
+
+  const FieldConfig& field_;
+  const std::string& file_;
+  TablePlan& plan_;
+  std::vector<Diagnostic>& errors_;
+  TableField to_;
+  const Transform* function_ = nullptr;  // that is taken
+  const Transform* split_ = nullptr;
+  std::size_t taken_ = 0;          // functions of the text
+  bool ended_ = false;             // the text is an array
+  bool whole_ = false;             // the last numeric function gives whole numbers
+  DType number_ = DType::float32;  // that text is read as
 };
 
 /// Reports functions that do not fit. `columns`: of the files, in order.

@@ -2,27 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
-#include "engine/graph/host_tensor.h"
-#include "engine/training/config/run_config.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
-
-/// What the random functions of one sample are keyed by.
-struct SampleKey {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
-  std::int64_t sample = 0;
-};
-
-/// A value that a conversion to an integer type was given is none.
-struct NotWhole : std::invalid_argument {
-  using std::invalid_argument::invalid_argument;
-};
 
 /// A sequence of functions from one sample type to another.
 class TransformPlan {
@@ -59,7 +43,6 @@ class TransformPlan {
     std::uint64_t place = 0;  // in the list; part of the random key
     bool narrows_ids = false;
   };
-  static void run_step(const Step& step, const void* from, const SampleKey& key, void* to);
 
   TensorType from_, to_;
   std::vector<Step> steps_;  // without those that only rename axes

@@ -42,8 +42,10 @@ std::vector<Settings> surroundings() {
       {"optimizer.momentum=0.5", "optimizer.groups=[{at='a'}]"},
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
-      {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], init=[{at='a', kind='uniform'}], "
-       "shape=[{at='a', rows=3}], storage=[{at='a', kind='float32'}]}"}};
+      {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
+       "storage=[{at='a', kind='float32'}]}"}};
+  for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
+    all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
     all.push_back({"optimizer.kind=" + kind, "optimizer.groups=[{at='a'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.schedule.kind").allowed)) {

@@ -16,6 +16,7 @@ struct Circle {
   static constexpr std::string_view name = "circle";
   double radius = 2;
   std::optional<std::int64_t> parts;
+  double gap = 0;
   bool operator==(const Circle&) const = default;
 };
 struct Corner {
@@ -37,6 +38,7 @@ static void visit(KeyVisitor& v, Square& c) { v.key("side", c.side, at_least(0),
 static void visit(KeyVisitor& v, Circle& c) {
   v.key("radius", c.radius, between(0, 10), required, "half of how wide");
   v.key("parts", c.parts, "pieces");
+  v.key("gap", c.gap, from_below(0, 1), "part that is open");
 }
 static void visit(KeyVisitor& v, Drawing& c) {
   const auto corner = [](KeyVisitor& inside, Corner& item) {
@@ -94,15 +96,15 @@ TEST(KeyVisitor, MakesRowsOfMembersAndNotes) {
   }
   EXPECT_THAT(
       rows,
-      ElementsAre("kind: string [required] the shape", "side: number [1.0] how long (square)",
-                  "radius: number [] half of how wide (circle)",
-                  "parts: integer [] pieces (circle)",  //
-                  "title: string [\"untitled\"] above it", "corners: list [[]] all of them",
-                  "corners[]: table [] one corner",
-                  "corners[].angle: number [90.0] in degrees",  //
-                  "named: table [] by name", "named.*: number or table [] a corner",
-                  "named.*.angle: number [90.0] in degrees",
-                  "every: duration [\"2 steps\"] how often", "colour: string [] of the line"));
+      ElementsAre(
+          "kind: string [required] the shape", "side: number [1.0] how long (square)",
+          "radius: number [] half of how wide (circle)", "parts: integer [] pieces (circle)",
+          "gap: number [0.0] part that is open (circle)", "title: string [\"untitled\"] above it",
+          "corners: list [[]] all of them", "corners[]: table [] one corner",
+          "corners[].angle: number [90.0] in degrees",  //
+          "named: table [] by name", "named.*: number or table [] a corner",
+          "named.*.angle: number [90.0] in degrees", "every: duration [\"2 steps\"] how often",
+          "colour: string [] of the line"));
   EXPECT_EQ(keys().find("kind")->allowed, "square|circle");
   EXPECT_EQ(keys().find("radius")->high, 10);
   EXPECT_EQ(keys().find("colour")->later, "*");
@@ -122,7 +124,8 @@ TEST(KeyVisitor, ReadsAndWrites) {
   EXPECT_EQ(drawing.named[0].angle, 30);
   EXPECT_EQ(drawing.named[1].where.line, 6);
   EXPECT_EQ(written(drawing),
-            "kind = \"circle\"\nradius = 3.0\ncorners = [\n  { angle = 45.0 },\n  { angle = 90.0 "
+            "kind = \"circle\"\nradius = 3.0\ngap = 0.0\ncorners = [\n  { angle = 45.0 },\n  { "
+            "angle = 90.0 "
             "},\n]\nevery = \"2 steps\"\n\n[named]\n\"left top\" = { angle = 30.0 }\nright = { "
             "angle = 60.0 }\n");
   Drawing again;
@@ -131,10 +134,55 @@ TEST(KeyVisitor, ReadsAndWrites) {
   EXPECT_EQ(written({}), "kind = \"square\"\nside = 1.0\nevery = \"2 steps\"\n");
 }
 
+// A page of keys has each once, with the default of most kinds and those of others.
+TEST(KeyVisitor, DefaultsThatDependOnTheKindAreTold) {
+  const std::vector<KeyInfo> rows = list_keys([](KeyVisitor& v) {
+    const auto visit_kind = [](KeyVisitor& inside, std::size_t kind) {
+      double width = kind == 1 ? 5 : 2;
+      inside.key("width", width, "of the line");
+      if (kind != 2) inside.key("depth", width, by_default(""), kind == 0 ? "near" : "far");
+    };
+    v.of_kind({.names = "pen|brush|chalk", .visit = visit_kind});
+  });
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].fallback, "(2.0; 5.0 for brush)");
+  EXPECT_EQ(rows[0].help, "of the line");
+  EXPECT_EQ(rows[1].help, "near (pen); far (brush)");
+}
+
+// A table without a kind of its own has that of another one; keys of other kinds may say nothing.
+TEST(KeyVisitor, KindsAreInheritedAndKeysPassedOver) {
+  const auto messages = [](bool is_inherited, std::string_view refusal) {
+    std::vector<Diagnostic> errors;
+    const std::string folder = "/folder";
+    const ConfigValue tree = parse_toml("side = 1\nradius = 2\n", "drawing.toml", errors);
+    double side = 0, radius = 0;
+    const auto visit_kind = [&](KeyVisitor& inside, std::size_t kind) {
+      inside.key(kind == 0 ? "side" : "radius", kind == 0 ? side : radius, "how long");
+    };
+    read_keys(TableReader(&tree, "", folder, errors), [&](KeyVisitor& v) {
+      v.of_kind({.names = "square|circle",
+                 .visit = visit_kind,
+                 .refusal = refusal,
+                 .is_inherited = is_inherited});
+    });
+    EXPECT_EQ(side, is_inherited ? 1 : 0);
+    EXPECT_EQ(radius, 0);
+    std::string all;
+    for (const Diagnostic& error : errors) all += to_string(error) + "\n";
+    return all;
+  };
+  EXPECT_EQ(messages(false, ""), "");
+  EXPECT_EQ(messages(true, ""), "drawing.toml:2:10: radius: not an option of square\n");
+  EXPECT_EQ(messages(true, passed_over), "");
+}
+
 TEST(KeyVisitor, RefusesWhatAKindDoesNotHave) {
   Drawing drawing;
   EXPECT_EQ(read("kind = 'square'\nradius = 1\n", drawing),
             "drawing.toml:2:10: radius: not an option of square\n");
+  EXPECT_EQ(read("kind = 'circle'\nradius = 1\ngap = 1\n", drawing),
+            "drawing.toml:3:7: gap: out of range: expected below 1, got 1.0\n");
   EXPECT_EQ(read("kind = 'circle'\n", drawing),
             "drawing.toml:1:1: radius: this key is missing: circle needs it: expected number\n");
   EXPECT_THAT(read("kind = 'star'\nside = 1\n", drawing), HasSubstr("comes in a later version"));

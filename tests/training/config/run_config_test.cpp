@@ -17,6 +17,7 @@
 #include "engine/losses/loss.h"
 #include "engine/training/config/config_check.h"
 #include "engine/training/config/config_keys.h"
+#include "engine/training/data/functions/field_function.h"
 
 namespace tandem {
 namespace {
@@ -142,7 +143,7 @@ TEST(RunConfig, ReadsEveryKey) {
   ASSERT_EQ(c.parameters.freeze.size(), 2u);
   EXPECT_EQ(c.parameters.freeze[0].until, (Duration{1, Duration::Unit::epochs}));
   EXPECT_FALSE(c.parameters.load[0].missing_is_error);
-  EXPECT_EQ(c.parameters.init[0].std, 0.01);
+  EXPECT_EQ(c.parameters.init[0].kind, InitKind(NormalInit{0, 0.01}));
   ASSERT_EQ(c.loss.terms.size(), 3u);
   EXPECT_EQ(c.loss.terms[0].integer("ignore_index"), -100);
   EXPECT_EQ(c.loss.terms[0].numbers("class_weights"), (std::vector<double>{1, 2.5}));
@@ -170,9 +171,9 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.data->shuffle.buffer, 5000);
   ASSERT_EQ(c.data->fields.size(), 2u);
   EXPECT_EQ(c.data->fields[0].name, "image");
-  EXPECT_DOUBLE_EQ(c.data->fields[0].as[0].factor, 1.0 / 255);
-  EXPECT_EQ(c.data->fields[0].as[1].std, (std::vector<double>{0.3, 0.4}));
-  EXPECT_EQ(c.data->fields[0].augment[0].padding, 2);
+  EXPECT_EQ(c.data->fields[0].as[0].function->decides_ids(), "scale(0.00392156862745098)");
+  EXPECT_THAT(c.data->fields[0].as[1].function->decides_ids(), HasSubstr("; 0.3, 0.4)"));
+  EXPECT_EQ(c.data->fields[0].augment[0].kind->name, "random_crop");
   EXPECT_EQ(c.data->fields[1].from, "labels");
   EXPECT_EQ(c.eval.best, "accuracy");
   EXPECT_EQ(c.checkpoint.every, (Duration{1800, Duration::Unit::seconds}));
@@ -275,7 +276,7 @@ TEST(RunConfig, OverridesReachEverything) {
   EXPECT_EQ(c.optimizer.groups[2].options.lr, 1);
   EXPECT_EQ(c.name, "2024");
   EXPECT_EQ(c.data->fields[1].from, "labels");
-  EXPECT_EQ(c.data->fields[1].as[0].dtype, DType::int64);
+  EXPECT_EQ(c.data->fields[1].as[0].function->decides_ids(), "int64");
   EXPECT_TRUE(c.data->fields[0].augment.empty());
   EXPECT_EQ(c.model.bind.at("batch"), 8);
   EXPECT_EQ(c.eval.every, (Duration{1, Duration::Unit::epochs}));
@@ -475,6 +476,38 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("did you mean \"images\"?"));
 }
 
+// Resolved files of earlier versions have the numbers of all distributions beside a rule.
+TEST(RunConfig, InitRulesPassOverNumbersOfOthers) {
+  const RunConfig c = parse(
+      minimal, {"parameters.init=[{at='a', kind='uniform', mean=1.0, std=2.0, low=-1, high=3}]"});
+  EXPECT_EQ(c.parameters.init[0].kind, InitKind(UniformInit{-1, 3}));
+  EXPECT_THAT(to_toml(c), HasSubstr("{ at = \"a\", kind = \"uniform\", low = -1.0, high = 3.0 }"));
+  EXPECT_EQ(parse(to_toml(c)), c);
+  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='uniform', low=3, high=1}]"}),
+              HasSubstr("low is above high"));
+  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='ones', sd=3}]"}),
+              HasSubstr("unknown key"));
+}
+
+// A group has what it says, else what the optimizer's table says, else the default of its kind.
+TEST(RunConfig, GroupsInheritTheKeysThatTheirKindHas) {
+  const RunConfig c = parse(
+      "model = 'm.onnx'\nsteps = 1\n[optimizer]\nkind = 'adam'\nlr = 0.5\nbetas = [0.5, 0.75]\n"
+      "groups = [{ at = 'a', kind = 'lamb', beta2 = 0.25 }, { at = 'b', kind = 'sgd', momentum = "
+      "0.5 }, { at = 'c', kind = 'adamw' }]\n");
+  const std::vector<OptimizerGroup>& groups = c.optimizer.groups;
+  EXPECT_EQ(groups[0].options.lr, 0.5);
+  EXPECT_EQ(groups[0].options.number("beta1"), 0.5);
+  EXPECT_EQ(groups[0].options.number("beta2"), 0.25);
+  EXPECT_EQ(groups[0].options.number("eps"), 1e-6);  // lamb's, which the table does not say
+  EXPECT_EQ(groups[1].options.name(), "sgd");
+  EXPECT_EQ(groups[1].options.lr, 0.5);
+  EXPECT_EQ(groups[1].options.number("momentum"), 0.5);
+  EXPECT_EQ(groups[2].options.number("weight_decay"), 0.01);
+  EXPECT_EQ(groups[2].options.number("beta2"), 0.75);
+  EXPECT_EQ(parse(to_toml(c)), c);
+}
+
 TEST(RunConfig, ARunHasAtLeastOneStep) {
   EXPECT_THAT(first_error(minimal, {"epochs=0"}),
               HasSubstr("epochs: out of range: expected above 0"));
@@ -537,9 +570,11 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
     }
   }
   const std::string guide = read_file(std::string(TANDEM_SOURCE_DIR) + "/docs/guide.md");
-  for (const std::string_view name : transform_names()) {
-    EXPECT_THAT(help, HasSubstr(std::string(name)));
-    EXPECT_THAT(guide, ::testing::ContainsRegex("\n[|] [^|]*`" + std::string(name) + "[`(]"));
+  for (const FieldFunctionKind& kind : all_field_functions()) {
+    const std::string name(kind.words.empty() ? kind.name
+                                              : kind.form.substr(0, kind.form.find(',')));
+    EXPECT_THAT(help, HasSubstr(std::string(kind.form)));
+    EXPECT_THAT(guide, ::testing::ContainsRegex("\n[|] [^|]*`" + name + "[`(]"));
   }
 }
 

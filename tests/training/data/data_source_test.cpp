@@ -209,19 +209,6 @@ TEST(Transforms, ErrorsNameTheFunction) {
               HasSubstr("larger than"));
 }
 
-TEST(DataSource, SplitsTheTailOffForTheGraph) {
-  OpenOptions options;
-  options.split_tail = true;
-  const HostTensor bytes = HostTensor::from<std::uint8_t>({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
-  const auto source = make_array_source(
-      {{"a", bytes}}, {field("a", {"reshape(2, 2)", "flatten", "scale(2)", "normalize(1, 2)"})},
-      options);
-  const DataField& x = source->fields()[0];
-  EXPECT_EQ(x.sample, (TensorType{DType::uint8, {4}}));
-  ASSERT_EQ(x.tail.size(), 2u);
-  EXPECT_EQ(x.tail[0].kind, TransformKind::scale);
-}
-
 TEST(DataSource, IntegersTakeTheTypeThatTheGraphWants) {
   OpenOptions options;
   options.integer_types["x"] = DType::int64;

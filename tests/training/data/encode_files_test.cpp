@@ -92,10 +92,9 @@ Outcome read(const TemporaryFolder& folder, const DataConfig& config,
     if (!path_exists(options.prefixes[i] + ".lines")) continue;
     for (std::size_t f = 0; f < plan.fields.size(); ++f) {
       const std::string bytes = read_file(options.prefixes[i] + "." + std::to_string(f));
-      const bool numbered =
-          plan.fields[f].end == TableField::End::vocabulary && options.vocabularies == nullptr;
-      outcome.arrays.push_back(numbered ? decoded(bytes, all.values[plan.fields[f].vocabulary])
-                                        : bytes);
+      const std::optional<std::size_t>& vocabulary = plan.fields[f].vocabulary;
+      const bool numbered = vocabulary && options.vocabularies == nullptr;
+      outcome.arrays.push_back(numbered ? decoded(bytes, all.values[*vocabulary]) : bytes);
       remove_all(options.prefixes[i] + "." + std::to_string(f));
     }
     outcome.arrays.push_back(read_file(options.prefixes[i] + ".lines"));

@@ -1,0 +1,154 @@
+// A function of a field's `as` or `augment` as a value: its kind (name, what is said of it, where
+// it may stand) and its options, which know what it does to arrays and to the text of a column.
+// log1p.cpp is the shortest to learn from, hash.cpp one of text, random_crop.cpp one of arrays.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "engine/graph/host_tensor.h"
+#include "engine/training/config/data_config.h"
+#include "engine/training/data/functions/call.h"
+#include "engine/training/data/random.h"
+
+namespace tandem {
+
+class FieldPlanner;     // engine/training/data/table_plan.h
+struct VocabularyPlan;  // engine/training/data/table_plan.h
+
+/// What the random functions of one sample are keyed by.
+struct SampleKey {
+  std::uint64_t seed = 0;
+  std::int64_t epoch = 0;
+  std::int64_t sample = 0;
+};
+
+/// A value that a conversion to an integer type was given is none.
+struct NotWhole : std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+/// The array of one sample, and where its result goes.
+struct SampleArray {
+  const TensorType &type, &result_type;
+  const void* values;
+  void* result;
+  const SampleKey& key;
+  std::uint64_t place;  // of the function in the list
+  bool narrows_ids;     // whole numbers that do not fit a signed type become -1
+
+  std::int64_t elements() const { return type.elements(); }
+  template <class T>
+  const T* as() const {
+    return static_cast<const T*>(values);
+  }
+  template <class T>
+  T* to() const {
+    return static_cast<T*>(result);
+  }
+  RandomStream random() const {
+    return RandomStream(mix(mix(mix(key.seed, static_cast<std::uint64_t>(key.epoch)),
+                                static_cast<std::uint64_t>(key.sample)),
+                            place));
+  }
+};
+
+/// A struct with the options of one function. One sample is seen, without the batch axis.
+class FieldFunction {
+ public:
+  virtual ~FieldFunction() = default;
+
+  /// Of the result. Throws std::invalid_argument (what is wrong) where the function does not fit.
+  virtual TensorType type_of(const TensorType& from) const = 0;
+  /// Every byte stays what it is: `run` is not called.
+  virtual bool only_copies(const TensorType&) const { return false; }
+  /// Every whole number stays what it is, in another type at most.
+  virtual bool keeps_whole_numbers() const { return false; }
+  /// Thread safe. Throws std::invalid_argument where a value does not fit.
+  virtual void run(const SampleArray&) const = 0;
+
+  /// Says what a column's text becomes, and reports what does not fit. False: the function acts on
+  /// the array that the functions before made of the text.
+  virtual bool take_text(FieldPlanner&) const { return false; }
+  /// Null where the function makes no ids of a vocabulary.
+  virtual const VocabularyPlan* vocabulary() const { return nullptr; }
+
+  // What a trained model holds to, as text; "" where nothing depends on the function. Numbers are
+  // written alike however they were in the file: 1/4 as 0.25.
+  /// Which ids come of it, or are made of its result.
+  virtual std::string decides_ids() const { return ""; }
+  /// Which values the text of a column holds.
+  virtual std::string decides_values() const { return ""; }
+
+ protected:
+  static bool is_integer(DType dtype) { return !is_float(dtype) && dtype != DType::boolean; }
+};
+
+struct FieldFunctionKind {
+  std::string_view name;
+  std::string_view form;        // as the page of keys shows it: "hash(n)"
+  std::string_view words = {};  // other names, as "a|b": of functions whose name is an option
+  std::shared_ptr<const FieldFunction> (*read)(Call&) = nullptr;
+  bool of_text = false;         // takes the columns of text tables alone
+  bool gives_ids = false;       // by a formula, which `decides_ids` tells
+  bool is_random = false;       // stands in `augment`
+  bool may_augment = false;     // may stand in `augment`, too
+  bool before_augment = false;  // acts before `augment` where `as` starts with it
+};
+
+/// The conversion to an element type.
+Transform cast_to(DType dtype);
+
+/// All kinds, in the order of the list in all_functions.cpp.
+std::span<const FieldFunctionKind> all_field_functions();
+/// What the page of keys says of the functions of `as`, or of `augment`.
+std::string field_functions_help(bool augment);
+
+/// Options that are read from a call: Function(Call&); or there are none.
+template <class Function>
+std::shared_ptr<const FieldFunction> read_call(Call& call) {
+  if constexpr (std::is_constructible_v<Function, Call&>) {
+    return std::make_shared<Function>(call);
+  } else {
+    call.count(0, 0, call.name());
+    return std::make_shared<Function>();
+  }
+}
+
+template <class T>
+double number_at(T x) {
+  if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) {
+    return static_cast<float>(x);
+  } else {
+    return static_cast<double>(x);
+  }
+}
+
+/// A function that makes a number of a number: the same arithmetic for cells of text and arrays.
+class NumberFunction : public FieldFunction {
+ public:
+  /// Of the result: float32, or int64 for whole numbers, which fit into 32 bits: text tables store
+  /// them so.
+  virtual DType result() const { return DType::float32; }
+  /// In double; whoever stores the result rounds it to the type above.
+  virtual double of(double x) const = 0;
+
+  TensorType type_of(const TensorType& from) const final { return {result(), from.shape}; }
+  void run(const SampleArray& sample) const final;
+  bool take_text(FieldPlanner& plan) const final;
+};
+
+/// A function of the text in a column.
+class TextFunction : public FieldFunction {
+ public:
+  TensorType type_of(const TensorType&) const final {
+    throw std::invalid_argument("acts on the columns of csv and tsv, not on arrays");
+  }
+  void run(const SampleArray&) const final {}
+};
+
+}  // namespace tandem

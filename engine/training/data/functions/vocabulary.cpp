@@ -1,0 +1,45 @@
+// vocabulary(min_count=10, name="ids"): the number of each (column, value), or of each value, that
+// occurs so often in the training data. A model keeps it as a file, which is compared.
+#include "engine/training/data/functions/field_function.h"
+#include "engine/training/data/table_plan.h"
+
+namespace tandem::functions {
+namespace {
+
+struct VocabularyIds final : TextFunction {
+  VocabularyPlan plan;
+
+  explicit VocabularyIds(Call& call) {
+    if (const auto least = call.take_number("min_count"))
+      plan.least = whole(*least, 1, "min_count");
+    if (const auto shared = call.take_text("name")) {
+      plan.name = *shared;
+      if (shared->empty() || shared->find_first_of("/\\") != std::string::npos)
+        throw std::invalid_argument("the name is part of a file's name");
+      plan.by_value = true;
+    }
+    if (const auto by = call.take_text("by")) {
+      if (*by != "value" && *by != "column")
+        throw std::invalid_argument("by is 'column' or 'value'");
+      plan.by_value = *by == "value";
+    }
+    call.count(0, 0, "vocabulary(min_count=10, name='ids')");
+  }
+
+  bool take_text(FieldPlanner& field) const override {
+    field.end_as_vocabulary(plan);
+    return true;
+  }
+  const VocabularyPlan* vocabulary() const override { return &plan; }
+};
+
+}  // namespace
+
+FieldFunctionKind vocabulary() {
+  return {.name = "vocabulary",
+          .form = "vocabulary(min_count=10, name=\"ids\")",
+          .read = read_call<VocabularyIds>,
+          .of_text = true};
+}
+
+}  // namespace tandem::functions
