@@ -81,6 +81,8 @@ OperatorSet all_operators() {
   set.add(operators::random_normal_like());
   set.add(operators::attention());
   set.add(operators::attention_grad());
+  set.add(operators::rnn_scan());
+  set.add(operators::rnn_scan_grad());
 
   // Updates
   for (const UpdateKind& kind : update_kinds()) set.add(operators::update_operator(kind));

@@ -79,6 +79,8 @@ Operator random_uniform_like();
 Operator random_normal_like();
 Operator attention();
 Operator attention_grad();
+Operator rnn_scan();
+Operator rnn_scan_grad();
 
 // Updates; those of single parameters are in update.h
 Operator unique_indices();

@@ -17,6 +17,7 @@ void add_network_reference_kernels(KernelList& list) {
   reference::add_grid_sample_kernels(list);
   reference::add_random_kernels(list);
   reference::add_attention_kernels(list);
+  reference::add_rnn_scan_kernels(list);
   reference::add_update_kernels(list);
   reference::add_row_index_kernels(list);
   reference::add_row_update_kernels(list);

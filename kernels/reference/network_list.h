@@ -15,6 +15,7 @@ void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_grid_sample_kernels(KernelList& list);          // grid_sample.cpp
 void add_random_kernels(KernelList& list);               // random.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
+void add_rnn_scan_kernels(KernelList& list);             // rnn_scan.cpp
 void add_update_kernels(KernelList& list);               // updates.cpp
 void add_row_index_kernels(KernelList& list);            // row_indices.cpp
 void add_row_update_kernels(KernelList& list);           // row_updates.cpp

@@ -86,6 +86,7 @@ void add_network_cases(Cases& cases) {
   add_absent_id_cases(cases);
   add_rows_ahead_cases(cases);
   add_cached_row_cases(cases);
+  add_rnn_cases(cases);
 }
 
 }  // namespace tandem::testing

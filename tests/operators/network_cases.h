@@ -46,5 +46,6 @@ void add_row_cases(Cases& cases);
 void add_absent_id_cases(Cases& cases);
 void add_rows_ahead_cases(Cases& cases);
 void add_cached_row_cases(Cases& cases);
+void add_rnn_cases(Cases& cases);
 
 }  // namespace tandem::testing
