@@ -199,6 +199,7 @@ bool is_weight(const std::string& op, int input, std::size_t rank) {
   // zeros, and leave the weights to operators behind.
   if (op == "BatchNormalization" || op == "LayerNormalization") return input == 1 || input == 2;
   if (op == "PRelu") return input == 1;
+  if (op == "LSTM" && input == 7) return true;  // peepholes
   if (op == "RNN" || op == "GRU" || op == "LSTM") return input >= 1 && input <= 3;
   if (op == "Gather") return input == 0;
   return false;

@@ -18,6 +18,7 @@ OperatorSet all_operators() {
   OperatorSet set;
 #define TANDEM_OPERATOR(name) set.add(operators::name());
 #define TANDEM_OPERATORS(name) operators::add_##name(set);
+#include "engine/operators/all_operators.inl"
   return set;
 }
 

@@ -76,6 +76,8 @@ TANDEM_OPERATOR(random_uniform_like)
 TANDEM_OPERATOR(random_normal_like)
 TANDEM_OPERATOR(attention)
 TANDEM_OPERATOR(attention_grad)
+TANDEM_OPERATOR(rnn_scan)
+TANDEM_OPERATOR(rnn_scan_grad)
 
 // Updates
 TANDEM_OPERATORS(updates)  // of single parameters: one for each optimizer

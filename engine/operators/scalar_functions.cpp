@@ -166,6 +166,7 @@ ScalarSettings scalar_settings(const Node& node) {
 const std::vector<ComposedFunction>& composed_functions() {
   static const std::vector<ComposedFunction> functions{
 #define TANDEM_COMPOSED(name, ...) {name, __VA_ARGS__},
+#include "engine/operators/scalar_functions.inl"
   };
   return functions;
 }

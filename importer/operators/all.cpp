@@ -25,6 +25,7 @@ const std::vector<Lowering>& all_lowerings() {
     add_softmax_and_losses(all);
     add_random(all);
     add_attention(all);
+    add_recurrent(all);
     return all;
   }();
   return list;

@@ -42,5 +42,6 @@ void add_instance_normalization(std::vector<Lowering>& list);
 void add_softmax_and_losses(std::vector<Lowering>& list);
 void add_random(std::vector<Lowering>& list);
 void add_attention(std::vector<Lowering>& list);
+void add_recurrent(std::vector<Lowering>& list);
 
 }  // namespace tandem::importer

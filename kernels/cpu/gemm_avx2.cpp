@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/packed_product.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
@@ -84,11 +85,14 @@ struct Vector {
 
 #include "kernels/cpu/gemm_math.inl"
 #include "kernels/cpu/gemm_tile.inl"
+#include "kernels/cpu/packed_product.inl"
 
 }  // namespace
 }  // namespace avx2
 
 void gemm_part_avx2(const GemmPart& part) { avx2::gemm_part(part); }
+void pack_panels_avx2(const PanelPacking& packing) { avx2::pack_panels(packing); }
+void multiply_panel_avx2(const PanelProduct& product) { avx2::multiply_panel(product); }
 
 }  // namespace tandem
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/packed_product.h"
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")
@@ -88,11 +89,14 @@ struct Vector {
 
 #include "kernels/cpu/gemm_math.inl"
 #include "kernels/cpu/gemm_tile.inl"
+#include "kernels/cpu/packed_product.inl"
 
 }  // namespace
 }  // namespace avx512
 
 void gemm_part_avx512(const GemmPart& part) { avx512::gemm_part(part); }
+void pack_panels_avx512(const PanelPacking& packing) { avx512::pack_panels(packing); }
+void multiply_panel_avx512(const PanelProduct& product) { avx512::multiply_panel(product); }
 
 }  // namespace tandem
 

@@ -11,6 +11,7 @@ namespace reference {
 KernelList reference_kernels() {
   KernelList list;
 #define TANDEM_REFERENCE(name) reference::add_##name(list);
+#include "kernels/reference/all_kernels.inl"
   return list;
 }
 

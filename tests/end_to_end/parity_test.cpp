@@ -28,8 +28,8 @@ void PrintTo(const ParityCase& c, std::ostream* stream) { *stream << name_of_cas
 
 std::vector<ParityCase> parity_cases() {
   std::vector<ParityCase> cases;
-  for (const char* network :
-       {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder", "tied_decoder"}) {
+  for (const char* network : {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder",
+                              "tied_decoder", "lstm", "gru", "tagger"}) {
     const Json fixture = read_fixture(network);
     for (const auto& [graph, files] : fixture["files"].items()) {
       for (const auto& [exporter, file] : files.items()) {
@@ -100,7 +100,8 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, FinalParametersTest, ::testing::Values("mlp", "gpt", "lenet5"));
+INSTANTIATE_TEST_SUITE_P(Networks, FinalParametersTest,
+                         ::testing::Values("mlp", "gpt", "lenet5", "lstm", "gru"));
 
 }  // namespace
 }  // namespace tandem

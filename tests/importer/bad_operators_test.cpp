@@ -98,6 +98,9 @@ TEST(BadOperator, FlagsOtherThan0And1) {
                                 {"Mod", "fmod", {x, x}},
                                 {"IsInf", "detect_negative", {x}},
                                 {"IsInf", "detect_positive", {x}},
+                                {"RNN", "layout", {{3, 1, 2}, {1, 2, 2}, {1, 2, 2}}},
+                                {"GRU", "linear_before_reset", {{3, 1, 2}, {1, 6, 2}, {1, 6, 2}}},
+                                {"LSTM", "input_forget", {{3, 1, 2}, {1, 8, 2}, {1, 8, 2}}},
                                 {"Add", "broadcast", {x, x}, 6}};
   for (const Flag& flag : flags) {
     SCOPED_TRACE(std::string(flag.op) + " " + flag.name);

@@ -1,5 +1,5 @@
 // Operators as import makes them, in double on reference kernels: results and gradients are
-// PyTorch's (tests/scripts/onnx_gradients.py).
+// PyTorch's (tests/scripts/onnx_gradients.py, tests/scripts/recurrent_expectations.py).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -23,12 +23,25 @@ HostTensor tensor_of(const Json& entry) {
   if (entry.at("type") == "int64") {
     return HostTensor::from(shape, entry.at("values").get<std::vector<std::int64_t>>());
   }
+  if (entry.at("type") == "int32") {
+    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int32_t>>());
+  }
   return HostTensor::from(shape, entry.at("values").get<std::vector<double>>());
 }
 
 void set_attribute(onnx::NodeProto& node, const std::string& name, const Json& value) {
   if (value.is_string()) {
     set(node, name, value.get<std::string>());
+  } else if (value.is_array() && value[0].is_string()) {
+    onnx::AttributeProto& texts = *node.add_attribute();
+    texts.set_name(name);
+    texts.set_type(onnx::AttributeProto::STRINGS);
+    for (const Json& text : value) texts.add_strings(text.get<std::string>());
+  } else if (value.is_array() && value[0].is_number_float()) {
+    onnx::AttributeProto& floats = *node.add_attribute();
+    floats.set_name(name);
+    floats.set_type(onnx::AttributeProto::FLOATS);
+    for (const Json& number : value) floats.add_floats(number.get<float>());
   } else if (value.is_array()) {
     set(node, name, value.get<std::vector<std::int64_t>>());
   } else if (value.is_number_float()) {
@@ -52,6 +65,12 @@ void expect_near(const HostTensor& got, const std::vector<double>& wanted,
   }
 }
 
+/// One for each output of the operator: shape, y and dy; null where it is absent.
+std::vector<Json> outputs_of(const Json& json) {
+  if (!json.contains("outputs")) return {json};
+  return json.at("outputs").get<std::vector<Json>>();
+}
+
 struct Case {
   ModelMaker model;
   ImportOptions options = with_evaluator();
@@ -69,13 +88,19 @@ struct Case {
       feeds.emplace_back(names.back(), tensor);
       if (importer::is_setting(op, i)) options.constants.push_back(feeds.back());
     }
-    std::vector<std::string> results{"y"};
+    std::vector<std::string> results;
+    for (const Json& output : outputs_of(json)) {
+      results.push_back(output.is_null() ? "" : fmt::format("y{}", results.size()));
+    }
+    const std::vector<std::string> wanted = results;
     if (op == "TopK") results.push_back("places");
     onnx::NodeProto& node = model.node(op, names, results);
     for (const auto& [name, value] : json.at("attributes").items()) {
       set_attribute(node, name, value);
     }
-    model.output("y");
+    for (const std::string& name : wanted) {
+      if (!name.empty()) model.output(name);
+    }
   }
 
   Graph imported() const { return import_graph(model.file(), engine_operators(), options).graph; }
@@ -84,11 +109,17 @@ struct Case {
 void check(const Json& json) {
   Case c(json);
   GraphBuilder builder(engine_operators(), c.imported());
-  const ValueId y = builder.graph().outputs[0].value;
-  EXPECT_EQ(builder.shape(y), json.at("shape").get<Shape>());
-  const HostTensor dy =
-      HostTensor::from(builder.shape(y), json.at("dy").get<std::vector<double>>());
-  const std::vector<GradientSeed> seeds{{y, builder.constant(dy)}};
+  std::vector<GradientSeed> seeds;
+  std::vector<Json> outputs;
+  for (Json& output : outputs_of(json)) {
+    if (output.is_null()) continue;
+    const ValueId y = builder.graph().outputs[outputs.size()].value;
+    EXPECT_EQ(builder.shape(y), output.at("shape").get<Shape>());
+    const HostTensor dy =
+        HostTensor::from(builder.shape(y), output.at("dy").get<std::vector<double>>());
+    seeds.push_back({y, builder.constant(dy)});
+    outputs.push_back(std::move(output));
+  }
   std::vector<ValueId> wanted;
   std::vector<const Json*> expected;
   std::size_t place = 0;
@@ -107,16 +138,17 @@ void check(const Json& json) {
   const Graph graph = builder.finish();
   ASSERT_NO_THROW(verify(graph)) << to_text(graph);
   const NamedTensors results = run_graph(graph, c.feeds);
-  expect_near(results[0].second, json.at("y").get<std::vector<double>>(), "result");
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    expect_near(results[i].second, outputs[i].at("y").get<std::vector<double>>(), results[i].first);
+  }
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    expect_near(results[i + 1].second, expected[i]->get<std::vector<double>>(),
-                results[i + 1].first);
+    const auto& [name, gradient] = results[outputs.size() + i];
+    expect_near(gradient, expected[i]->get<std::vector<double>>(), name);
   }
 }
 
-TEST(OnnxGradients, AreThoseOfPyTorch) {
-  const Json all =
-      Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_gradients.json"));
+void check_all(const std::string& file) {
+  const Json all = Json::parse(read_file(std::string(TANDEM_SOURCE_DIR) + "/tests/data/" + file));
   for (const Json& json : all.at("cases")) {
     SCOPED_TRACE(json.at("op").get<std::string>() + ": " + json.at("name").get<std::string>());
     try {
@@ -126,6 +158,10 @@ TEST(OnnxGradients, AreThoseOfPyTorch) {
     }
   }
 }
+
+TEST(OnnxGradients, AreThoseOfPyTorch) { check_all("onnx_gradients.json"); }
+
+TEST(OnnxGradients, OfRecurrentLayersAreThoseOfPyTorch) { check_all("recurrent.json"); }
 
 }  // namespace
 }  // namespace tandem::testing

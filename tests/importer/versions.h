@@ -69,5 +69,6 @@ void add_normalization_rows(std::vector<VersionRow>& rows);
 void add_instance_normalization_rows(std::vector<VersionRow>& rows);
 void add_indexing_rows(std::vector<VersionRow>& rows);
 void add_resize_rows(std::vector<VersionRow>& rows);
+void add_recurrent_rows(std::vector<VersionRow>& rows);
 
 }  // namespace tandem::testing

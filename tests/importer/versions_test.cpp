@@ -55,6 +55,7 @@ const std::vector<VersionRow>& rows() {
     add_instance_normalization_rows(rows);
     add_indexing_rows(rows);
     add_resize_rows(rows);
+    add_recurrent_rows(rows);
     return rows;
   }();
   return all;

@@ -9,6 +9,7 @@ namespace tandem::testing {
 std::vector<OperatorCase> all_cases() {
   std::vector<OperatorCase> cases;
 #define TANDEM_CASES(name) add_##name##_cases(cases);
+#include "tests/operators/all_cases.inl"
   return cases;
 }
 

@@ -14,6 +14,7 @@ TANDEM_CASES(normalization)
 TANDEM_CASES(softmax)
 TANDEM_CASES(loss)
 TANDEM_CASES(attention)
+TANDEM_CASES(rnn)
 
 TANDEM_CASES(update)
 TANDEM_CASES(rows)

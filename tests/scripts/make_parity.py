@@ -19,7 +19,7 @@ import torch.nn.functional as F
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "models"))
-from export import EXPORTERS, export  # noqa: E402
+from export import export  # noqa: E402
 from parity_networks import FULL, NARROW, OPTIMIZER_NAMES, WithLoss  # noqa: E402
 
 STEPS = 20
@@ -64,7 +64,7 @@ def batches(case):
         )
         return {"image": images, "labels": labels}
     length = case.shape[0]
-    if case.name == "encoder":  # the class is the most frequent residue of the tokens
+    if case.name in ("encoder", "lstm"):  # the class is the most frequent residue of the tokens
         tokens = random.integers(0, 50, (samples, length))
         counts = np.stack([(tokens % case.classes == c).sum(1) for c in range(case.classes)], 1)
         return {"tokens": tokens, "labels": counts.argmax(1).astype(np.int64)}
@@ -74,7 +74,10 @@ def batches(case):
     ):  # a noisy chain: the next token is (3 * token + 7) mod classes in 7 of 10 cases
         follow = random.random(samples) < 0.7
         sequence[follow, t + 1] = (3 * sequence[follow, t] + 7) % case.classes
-    return {"tokens": sequence[:, :-1].copy(), "labels": sequence[:, 1:].copy()}
+    feeds = {"tokens": sequence[:, :-1].copy(), "labels": sequence[:, 1:].copy()}
+    if case.lengths:
+        feeds["lengths"] = random.integers(1, length + 1, samples)
+    return feeds
 
 
 def train(case, state, feeds, optimizer, dtype):
@@ -89,7 +92,8 @@ def train(case, state, feeds, optimizer, dtype):
         part = slice(i * case.batch, (i + 1) * case.batch)
         x = torch.from_numpy(feeds[case.feed][part])
         x = x.to(dtype) * SCALE + OFFSET if case.feed == "image" else x
-        logits = model(x)
+        lengths = [torch.from_numpy(feeds["lengths"][part])] if case.lengths else []
+        logits = model(x, *lengths)
         loss = F.cross_entropy(
             logits.flatten(0, -2), torch.from_numpy(feeds["labels"][part]).flatten()
         )
@@ -121,12 +125,13 @@ def export_files(case, model, feeds, folder, committed):
     x = torch.from_numpy(feeds[case.feed][:2])
     x = x.float() * SCALE + OFFSET if case.feed == "image" else x
     labels = torch.from_numpy(feeds["labels"][:2])
-    variants = [("logits", model, (x,), (case.feed,))]
+    lengths = {"lengths": torch.from_numpy(feeds["lengths"][:2])} if case.lengths else {}
+    variants = [("logits", model, (x, *lengths.values()), (case.feed, *lengths))]
     if case.loss_in_graph:
         variants.append(("loss", WithLoss(model), (x, labels), (case.feed, "labels")))
     files = {}
     for output, module, inputs, names in variants:
-        for exporter in EXPORTERS:
+        for exporter in case.exporters:
             name = (
                 f"{case.name}_{exporter}.onnx"
                 if output == "logits"
@@ -198,16 +203,14 @@ def write_case(case, folder, committed):
     feed = {"dtype": "float32" if image else "int64", "shape": [case.batch, *case.shape]}
     if image:
         feed.update(stored="uint8", scale=SCALE, offset=OFFSET)
+    others = {n: {"dtype": "int64", "shape": list(feeds[n][: case.batch].shape)} for n in ("labels", "lengths") if n in feeds}
     record = {
         "name": case.name,
         "pytorch": torch.__version__.split("+")[0],
         "steps": STEPS,
         "batch": case.batch,
         "input": case.feed,
-        "feeds": {
-            case.feed: feed,
-            "labels": {"dtype": "int64", "shape": list(feeds["labels"][: case.batch].shape)},
-        },
+        "feeds": {case.feed: feed, **others},
         "loss": {"kind": "softmax_cross_entropy", "logits": "logits", "labels": "labels"},
         "batches": f"{case.name}_batches.npz",
         "files": export_files(case, model, feeds, folder, committed),

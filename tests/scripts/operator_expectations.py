@@ -141,6 +141,41 @@ def attention():
         keep(f"AttentionGrad/{name}", torch.autograd.grad(y, q, pattern(y.shape, 3))[0])
 
 
+def recurrent():
+    """xw is x itself: the weights of the input are the identity. ONNX's gates are i, o, f, c and z, r, h; PyTorch's i, f, c, o and r, z, h."""
+    steps, batch, hidden = 3, 2, 3
+    orders = {"lstm": (0, 2, 3, 1), "gru": (1, 0, 2), "rnn": (0,)}
+
+    def run(kind, xw, r, bias_h, h0, c0, is_reverse=False):
+        order = orders[kind]
+        rows = len(order) * hidden
+        module = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU, "rnn": torch.nn.RNN}[kind](rows, hidden)
+
+        def reordered(x, axis):
+            return torch.cat([x.narrow(axis, q * hidden, hidden) for q in order], axis)
+
+        bias = torch.zeros(rows)
+        if bias_h is not None:
+            bias = torch.cat([torch.zeros(rows - hidden), bias_h])
+        parameters = {"weight_ih_l0": torch.eye(rows), "weight_hh_l0": reordered(r, 0), "bias_ih_l0": torch.zeros(rows), "bias_hh_l0": bias}
+        x = reordered(xw, 2)
+        state = (h0[None], c0[None]) if kind == "lstm" else h0[None]
+        y = torch.func.functional_call(module, parameters, (x.flip(0) if is_reverse else x, state))[0]
+        return y.flip(0) if is_reverse else y
+
+    for name, kind, both in (("lstm", "lstm", False), ("lstm_both", "lstm", True), ("gru", "gru", False), ("rnn", "rnn", False)):
+        directions, rows = 2 if both else 1, len(orders[kind]) * hidden
+        xw, r = leaf((steps, batch, directions, rows)), leaf((directions, rows, hidden), 1)
+        bias_h = pattern((directions, hidden), 2) if kind == "gru" else None
+        zeros = torch.zeros(directions, batch, hidden)
+        h0 = zeros if both else pattern(zeros.shape, 4)
+        c0 = pattern(zeros.shape, 5) if name == "lstm" else zeros
+        y = torch.stack([run(kind, xw[:, :, d], r[d], None if bias_h is None else bias_h[d], h0[d], c0[d], d == 1)
+                         for d in range(directions)], 1)
+        keep(f"RnnScan/{name}", y)
+        keep(f"RnnScanGrad/{name}", torch.autograd.grad(y, xw, pattern(y.shape, 3))[0])
+
+
 def updates():
     """One step at number `step` from given state: what the optimizer does to the parameter."""
     for name, step, settings in (
@@ -180,7 +215,7 @@ def updates():
 
 
 def main():
-    for part in (convolutions, pooling, normalization, softmaxes, losses, attention, updates):
+    for part in (convolutions, pooling, normalization, softmaxes, losses, attention, recurrent, updates):
         part()
     lines = ["// Made by tests/scripts/operator_expectations.py with PyTorch; not edited by hand.",
              '#include "tests/operators/network_cases.h"', "", "#include <map>", "", "namespace tandem::testing {",

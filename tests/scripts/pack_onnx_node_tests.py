@@ -28,7 +28,7 @@ Elu Selu Celu Swish Mish HardSigmoid HardSwish Softsign ThresholdedRelu Shrink P
 CumSum GatherND GatherElements ScatterND ScatterElements Scatter Resize Upsample InstanceNormalization
 GroupNormalization LpNormalization MeanVarianceNormalization LRN ReduceL1 ReduceL2 ReduceLogSum
 ReduceLogSumExp ReduceSumSquare ReduceMin ReduceProd ArgMax ArgMin TopK OneHot EyeLike Hardmax DepthToSpace
-SpaceToDepth Einsum ConvTranspose GridSample
+SpaceToDepth Einsum ConvTranspose GridSample RNN GRU LSTM
 """.split())
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 

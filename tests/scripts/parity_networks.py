@@ -9,10 +9,11 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torchvision
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torchvision.models.resnet import BasicBlock, ResNet
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "models"))
-from export import load  # noqa: E402
+from export import EXPORTERS, load  # noqa: E402
 
 
 class NarrowResNet(ResNet):
@@ -74,6 +75,46 @@ class Encoder(nn.Module):
         return self.head(self.encoder(x).mean(1))
 
 
+class LastState(nn.Module):
+    """An LSTM over embedded tokens; its last state is classified."""
+
+    def __init__(self, vocabulary=50, width=12, hidden=20, classes=5):
+        super().__init__()
+        self.token, self.lstm = nn.Embedding(vocabulary, width), nn.LSTM(width, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, classes)
+
+    def forward(self, tokens):
+        _, (h, _) = self.lstm(self.token(tokens))
+        return self.head(h[-1])
+
+
+class NextToken(nn.Module):
+    """Two layers of GRU over embedded tokens, and the next token of each position."""
+
+    def __init__(self, vocabulary=65, width=16, hidden=24):
+        super().__init__()
+        self.token, self.gru = nn.Embedding(vocabulary, width), nn.GRU(width, hidden, num_layers=2, batch_first=True)
+        self.head = nn.Linear(hidden, vocabulary)
+
+    def forward(self, tokens):
+        return self.head(self.gru(self.token(tokens))[0])
+
+
+class Tagger(nn.Module):
+    """Two layers of LSTM in two directions over packed sequences, and a label of each position; those behind a sequence get the bias."""
+
+    def __init__(self, vocabulary=65, width=16, hidden=12):
+        super().__init__()
+        self.token = nn.Embedding(vocabulary, width)
+        self.lstm = nn.LSTM(width, hidden, num_layers=2, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(2 * hidden, vocabulary)
+
+    def forward(self, tokens, lengths):
+        packed = pack_padded_sequence(self.token(tokens), lengths, batch_first=True, enforce_sorted=False)
+        y, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=tokens.shape[1])
+        return self.head(y)
+
+
 class WithLoss(nn.Module):
     """The network with the mean cross entropy in the graph: (input, labels) -> scalar loss."""
 
@@ -97,6 +138,8 @@ class Case:
     lr: learning rates in the order of OPTIMIZER_NAMES.
     gain: factor on matrices and filters, where PyTorch's initial values let the signal fade.
     stable: how far a float64 run may differ (relative), so that 1e-3 is a fair tolerance.
+    lengths: the network takes the length of each sample, too.
+    exporters: those that can export it; torch.export does not know packed sequences.
     """
 
     name: str
@@ -109,6 +152,8 @@ class Case:
     loss_in_graph: bool = False
     gain: float = 1.0
     stable: float = 1e-5
+    lengths: bool = False
+    exporters: tuple = EXPORTERS
 
 
 def narrow_gpt(tied=False):
@@ -133,6 +178,9 @@ NARROW = [
     Case("encoder", Encoder, "tokens", (12,), 16, 5, (1e-1, 3e-2, 3e-2, 3e-3, 3e-3)),
     Case("tied_decoder", lambda: narrow_gpt(tied=True), "tokens", (16,), 8, 65,
          (5e-2, 1e-2, 1e-2, 2e-3, 2e-3)),
+    Case("lstm", LastState, "tokens", (12,), 16, 5, (5e-1, 1e-1, 1e-1, 1e-2, 1e-2), gain=2.0),
+    Case("gru", NextToken, "tokens", (16,), 8, 65, (2e0, 3e-1, 3e-1, 1e-2, 1e-2), gain=2.0),
+    Case("tagger", Tagger, "tokens", (10,), 8, 65, (3e0, 8e-1, 2e-1, 3e-2, 3e-2), gain=4.0, lengths=True, exporters=("torchscript",)),
 ]
 # ResNet-18 at 32x32 amplifies rounding (maps of one pixel, statistics over 32 values): from
 # lr 1e-3 on, PyTorch's own float32 and float64 runs differ by 1e-3 within ten steps, so its

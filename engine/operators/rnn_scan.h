@@ -1,0 +1,80 @@
+// What RnnScan and its kernels share: the sizes, settings and activations of a recurrent layer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+enum class RnnKind : std::uint8_t { rnn, gru, lstm };
+
+/// f(x); alpha and beta are numbers that some of them read.
+enum class RnnActivation : std::uint8_t {
+  sigmoid,
+  tanh,
+  relu,
+  affine,            // alpha x + beta
+  leaky_relu,        // x, alpha x where x < 0
+  thresholded_relu,  // x where x > alpha, else 0
+  scaled_tanh,       // alpha tanh(beta x)
+  hard_sigmoid,      // min(max(alpha x + beta, 0), 1)
+  elu,               // x, alpha (e^x - 1) where x < 0
+  softsign,          // x / (1 + |x|)
+  softplus,          // log(1 + e^x)
+};
+
+/// ONNX's name of an activation, and the numbers that it reads with their defaults.
+struct RnnActivationKind {
+  RnnActivation activation;
+  const char* name;
+  int numbers = 0;  // 1: alpha; 2: alpha and beta
+  double alpha = 0, beta = 0;
+};
+const std::vector<RnnActivationKind>& rnn_activation_kinds();
+const RnnActivationKind& rnn_activation_kind(RnnActivation activation);
+/// Letters of any case; null where there is no such activation.
+const RnnActivationKind* find_rnn_activation(const std::string& name);
+
+struct RnnFunction {
+  RnnActivation activation = RnnActivation::tanh;
+  double alpha = 0, beta = 0;
+};
+
+/// Activations of one direction: f of the gates, g of the candidate, h of the cell. RNN has f, GRU
+/// f and g.
+using RnnFunctions = std::array<RnnFunction, 3>;
+
+constexpr std::int64_t gates_of(RnnKind kind) {
+  return kind == RnnKind::rnn ? 1 : kind == RnnKind::gru ? 3 : 4;
+}
+constexpr std::size_t activations_of(RnnKind kind) {
+  return kind == RnnKind::rnn ? 1 : kind == RnnKind::gru ? 2 : 3;
+}
+std::optional<RnnKind> rnn_kind_from(const std::string& text);
+
+/// The attributes of RnnScan and RnnScanGrad.
+struct RnnSettings {
+  RnnKind kind = RnnKind::lstm;
+  std::int64_t directions = 1;
+  bool first_is_reverse = false;
+  std::vector<RnnFunctions> functions;  // of each direction
+  double clip = 0;                      // 0: none
+  bool linear_before_reset = false;     // GRU
+  bool input_forget = false;            // LSTM: the forget gate is 1 - i
+
+  /// Of attributes that `infer` has accepted.
+  explicit RnnSettings(const Attributes& attributes);
+
+  std::int64_t gates() const { return gates_of(kind); }
+  /// Blocks of H that are kept for the gradient at each step: what goes into the activations, and
+  /// of GRU with linear_before_reset R h + bias of the candidate.
+  std::int64_t saved() const { return gates() + (linear_before_reset ? 1 : 0); }
+  bool is_reverse(std::int64_t direction) const { return first_is_reverse || direction == 1; }
+};
+
+}  // namespace tandem
