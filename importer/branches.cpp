@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "importer/initializers.h"
+#include "importer/operators/all.h"
 #include "importer/parameter_path.h"
 #include "importer/paths.h"
 #include "importer/tensor_data.h"
@@ -143,7 +144,8 @@ class FixedWeights {
     std::optional<TensorType> take_weight(const onnx::NodeProto& node, int input) {
       const auto at = own.find(node.input(input));
       if (at == own.end()) return outer ? outer->take_weight(node, input) : std::nullopt;
-      if (!is_weight(node.op_type(), input, at->second.shape.size())) return std::nullopt;
+      const std::size_t place = static_cast<std::size_t>(input);
+      if (!is_weight(node.op_type(), place, at->second.shape.size())) return std::nullopt;
       return std::move(own.extract(at).mapped());
     }
   };

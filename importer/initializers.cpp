@@ -40,11 +40,16 @@ struct Kinds {
 
 // How the needed nodes use an initializer.
 struct Uses {
-  std::string setting_of;     // operators that need it before the run
-  std::string statistics_of;  // BatchNormalization
-  std::string weight_of;      // a place where only weights are
-  std::string other;          // anything else
+  std::string setting_of;  // operators that need it before the run
+  std::string statistics_of;
+  std::string weight_of;  // a place where only weights are
+  std::string other;      // anything else
 };
+
+bool is_statistic(const std::string& op, std::size_t input) {
+  const Lowering* lowering = find_lowering(op);
+  return lowering != nullptr && lowering->statistics.has(input);
+}
 
 /// Whether the node only moves or converts what it reads first.
 bool is_move(const onnx::NodeProto& node) {
@@ -84,7 +89,7 @@ class WeightPlaces {
     if (!domain_of(node.domain()).empty()) return;
     for (int i = 0; i < node.input_size(); ++i) {
       std::size_t rank = 0;
-      while (rank <= 2 && !is_weight(node.op_type(), i, rank)) ++rank;
+      while (rank <= 2 && !is_weight(node.op_type(), static_cast<std::size_t>(i), rank)) ++rank;
       if (rank > 2 || node.input(i).empty()) continue;
       std::string path = modules.operator_path(node);
       if (path.empty()) path = node.op_type();
@@ -113,11 +118,12 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
       const auto value = file.initializers.find(node.input(i));
       if (value == file.initializers.end()) continue;
       Uses& use = uses[node.input(i)];
-      if (standard && is_setting(node.op_type(), static_cast<std::size_t>(i))) {
+      const auto at = static_cast<std::size_t>(i);
+      if (standard && is_setting(node.op_type(), at)) {
         use.setting_of = path;
-      } else if (standard && node.op_type() == "BatchNormalization" && i >= 3) {
+      } else if (standard && is_statistic(node.op_type(), at)) {
         use.statistics_of = path;
-      } else if (standard && is_weight(node.op_type(), i, value->second.shape().size())) {
+      } else if (standard && is_weight(node.op_type(), at, value->second.shape().size())) {
         use.weight_of = path;
       } else if (const std::string of = moved_to(node, i, value->second.shape().size());
                  !of.empty()) {
@@ -191,19 +197,6 @@ Role role_of(const std::string& name, const HostTensor& value, const Uses& use, 
 }
 
 }  // namespace
-
-bool is_weight(const std::string& op, int input, std::size_t rank) {
-  if (op == "Conv" || op == "ConvTranspose" || op == "Gemm") return input >= 1;
-  if (op == "MatMul") return rank >= 2;
-  // Not those of InstanceNormalization and GroupNormalization: exporters fill them with ones and
-  // zeros, and leave the weights to operators behind.
-  if (op == "BatchNormalization" || op == "LayerNormalization") return input == 1 || input == 2;
-  if (op == "PRelu") return input == 1;
-  if (op == "LSTM" && input == 7) return true;  // peepholes
-  if (op == "RNN" || op == "GRU" || op == "LSTM") return input >= 1 && input <= 3;
-  if (op == "Gather") return input == 0;
-  return false;
-}
 
 std::vector<std::string> reads_of(const onnx::NodeProto& node) {
   std::vector<std::string> names;

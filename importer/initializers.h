@@ -18,10 +18,6 @@ struct Role {
   std::string reason;
 };
 
-/// Whether a tensor of so many axes is a weight as this input of an operator of ai.onnx, whatever
-/// else reads it.
-bool is_weight(const std::string& op, int input, std::size_t rank);
-
 /// Names of all values that a node reads, those that its graphs capture included.
 std::vector<std::string> reads_of(const onnx::NodeProto& node);
 

@@ -142,14 +142,14 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   }
   check_against_schema(*schema, node, path);
   if (node.op_type() == "If") return lower_if(session, scope, node, path);
-  const Lower lower = find_lowering(node.op_type());
-  if (lower == nullptr) {
+  const Lowering* lowering = find_lowering(node.op_type());
+  if (lowering == nullptr) {
     if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;
     unsupported(path, fmt::format("{} is not supported", node.op_type()));
   }
   NodeContext context(session, scope, node, version->second, path);
   try {
-    lower(context);
+    lowering->lower(context);
   } catch (const Unsupported&) {
     // Attention and others have a definition that covers the forms without an own lowering.
     if (!lower_by_definition(session, scope, node, *schema, version->second, path)) throw;

@@ -1,4 +1,4 @@
-// How each ONNX operator becomes operators of the engine: one function per family member.
+// How ONNX's operators become operators of the engine: what the list all.inl says of each.
 #pragma once
 
 #include <string>
@@ -11,37 +11,28 @@ namespace tandem::importer {
 /// Reads `node` in whatever version its operator set means, makes nodes, sets the outputs.
 using Lower = void (*)(NodeContext& node);
 
-struct Lowering {
-  const char* op;  // ONNX's name, domain ai.onnx
-  Lower lower;
+/// Some of an operator's inputs, one after the other; none unless said.
+struct InputRange {
+  std::size_t first = 1, last = 0;
+  bool has(std::size_t input) const { return input >= first && input <= last; }
 };
 
-/// All of them, in the order of the families.
+struct Lowering {
+  const char* op = "";  // ONNX's name, domain ai.onnx
+  Lower lower = nullptr;
+  InputRange settings{};        // known before the run: an initializer there is no parameter
+  InputRange weights{};         // an initializer there is a weight, whatever else reads it
+  InputRange more_weights{};    // further ones
+  std::size_t weight_rank = 0;  // where it has at least so many axes
+  InputRange statistics{};      // running statistics: saved, not trained
+};
+
+/// Those of the list, then the scalar functions of the engine that it does not name.
 const std::vector<Lowering>& all_lowerings();
-Lower find_lowering(const std::string& op);  // null if there is none
+const Lowering* find_lowering(const std::string& op);  // null if there is none
 
-/// True where an operator takes this input as a setting: it must be known before the run, so that
-/// an initializer in that place is no parameter.
 bool is_setting(const std::string& op, std::size_t input);
-
-// The families; each file appends its own.
-void add_elementwise(std::vector<Lowering>& list);
-void add_constants(std::vector<Lowering>& list);
-void add_moves(std::vector<Lowering>& list);
-void add_slicing(std::vector<Lowering>& list);
-void add_indexing(std::vector<Lowering>& list);
-void add_resize(std::vector<Lowering>& list);
-void add_grid_sample(std::vector<Lowering>& list);
-void add_einsum(std::vector<Lowering>& list);
-void add_sequences(std::vector<Lowering>& list);
-void add_reductions(std::vector<Lowering>& list);
-void add_products(std::vector<Lowering>& list);
-void add_pooling(std::vector<Lowering>& list);
-void add_normalization(std::vector<Lowering>& list);
-void add_instance_normalization(std::vector<Lowering>& list);
-void add_softmax_and_losses(std::vector<Lowering>& list);
-void add_random(std::vector<Lowering>& list);
-void add_attention(std::vector<Lowering>& list);
-void add_recurrent(std::vector<Lowering>& list);
+/// Whether a tensor of so many axes is a weight as this input.
+bool is_weight(const std::string& op, std::size_t input, std::size_t rank);
 
 }  // namespace tandem::importer

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 // [B, S, H D] → [B, H, S, D]; four axes stay.
@@ -28,6 +28,8 @@ Term mask_of(NodeContext& node, DType dtype) {
   const Term blocked = node.scalar(-std::numeric_limits<double>::infinity(), dtype);
   return node.make("Where", {mask, node.scalar(0, dtype), blocked});
 }
+
+}  // namespace
 
 void attention(NodeContext& node) {
   for (const onnx::AttributeProto& attribute : node.node().attribute()) {
@@ -70,8 +72,4 @@ void attention(NodeContext& node) {
   node.out(0, y);
 }
 
-}  // namespace
-
-void add_attention(std::vector<Lowering>& list) { list.push_back({"Attention", attention}); }
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

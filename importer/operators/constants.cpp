@@ -4,13 +4,43 @@
 #include <cmath>
 #include <limits>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 #include "importer/tensor_data.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 constexpr std::int64_t largest = std::int64_t{64} << 20;  // bytes of a constant made here
+
+template <class T>
+void make_range(NodeContext& node) {
+  const auto number = [&](std::size_t i, const char* role) {
+    if (node.in(i).type.elements() != 1) node.fail(role, "one number");
+    return node.static_tensor(i, role).converted(dtype_of<T>::value).template as<T>()[0];
+  };
+  const T start = number(0, "start"), limit = number(1, "limit"), delta = number(2, "delta");
+  if (!(delta != T{0})) node.fail("delta", "a number other than 0", "0");
+  const double wanted = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
+                                  static_cast<double>(delta));
+  if (!(wanted < static_cast<double>(largest / static_cast<std::int64_t>(sizeof(T))))) {
+    node.fail("the range is too long", "", std::to_string(wanted));
+  }
+  const auto count = static_cast<std::int64_t>(std::max(0.0, wanted));
+  std::vector<T> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(start + i * delta));
+  node.out(0, node.constant(HostTensor::from({count}, values).converted(node.dtype(0))));
+}
+
+// The rest works on constants alone: exporters compute shapes with it.
+const HostTensor& known(NodeContext& node, std::size_t i) {
+  const Term& term = node.in(i);
+  if (!term.constant) {
+    node.unsupported("is only supported on values that are known before the run");
+  }
+  return *term.constant;
+}
+
+}  // namespace
 
 void constant(NodeContext& node) {
   if (const auto* value = node.attribute("value")) {
@@ -64,25 +94,6 @@ void size(NodeContext& node) {
   node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {element_count(node.shape(0))})));
 }
 
-template <class T>
-void make_range(NodeContext& node) {
-  const auto number = [&](std::size_t i, const char* role) {
-    if (node.in(i).type.elements() != 1) node.fail(role, "one number");
-    return node.static_tensor(i, role).converted(dtype_of<T>::value).template as<T>()[0];
-  };
-  const T start = number(0, "start"), limit = number(1, "limit"), delta = number(2, "delta");
-  if (!(delta != T{0})) node.fail("delta", "a number other than 0", "0");
-  const double wanted = std::ceil((static_cast<double>(limit) - static_cast<double>(start)) /
-                                  static_cast<double>(delta));
-  if (!(wanted < static_cast<double>(largest / static_cast<std::int64_t>(sizeof(T))))) {
-    node.fail("the range is too long", "", std::to_string(wanted));
-  }
-  const auto count = static_cast<std::int64_t>(std::max(0.0, wanted));
-  std::vector<T> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<T>(start + i * delta));
-  node.out(0, node.constant(HostTensor::from({count}, values).converted(node.dtype(0))));
-}
-
 void range(NodeContext& node) {
   switch (node.dtype(0)) {
     case DType::float16:
@@ -101,15 +112,6 @@ void range(NodeContext& node) {
       node.fail("element type", "float16, bfloat16, float32, float64, int16, int32 or int64",
                 std::string(name_of(node.dtype(0))));
   }
-}
-
-// The rest works on constants alone: exporters compute shapes with it.
-const HostTensor& known(NodeContext& node, std::size_t i) {
-  const Term& term = node.in(i);
-  if (!term.constant) {
-    node.unsupported("is only supported on values that are known before the run");
-  }
-  return *term.constant;
 }
 
 void non_zero(NodeContext& node) {
@@ -133,15 +135,4 @@ void non_zero(NodeContext& node) {
   node.out(0, node.constant(HostTensor::from({rank, count}, flat)));
 }
 
-}  // namespace
-
-void add_constants(std::vector<Lowering>& list) {
-  list.push_back({"Constant", constant});
-  list.push_back({"ConstantOfShape", constant_of_shape});
-  list.push_back({"Shape", shape});
-  list.push_back({"Size", size});
-  list.push_back({"Range", range});
-  list.push_back({"NonZero", non_zero});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

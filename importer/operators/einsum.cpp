@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 /// A label is a letter; the axes of an ellipsis, counted from its last one, are 256, 257, ...
@@ -226,6 +226,8 @@ Tensor contracted(NodeContext& node, Tensor a, Tensor b, const std::set<Label>& 
   return {node.reshape(y, shape), result};
 }
 
+}  // namespace
+
 void einsum(NodeContext& node) {
   const Equation equation = read_equation(node);
   // What each operand's successors and the result need.
@@ -246,8 +248,4 @@ void einsum(NodeContext& node) {
   node.out(0, made ? result.term : node.make("Identity", {result.term}));
 }
 
-}  // namespace
-
-void add_einsum(std::vector<Lowering>& list) { list.push_back({"Einsum", einsum}); }
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

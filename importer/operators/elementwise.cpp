@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "engine/operators/scalar_functions.h"
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 // The attributes of a row as the file has them; texts and flags are checked.
@@ -50,33 +50,6 @@ Term aligned_operand(NodeContext& node) {
   return node.reshape(b, std::move(shape));
 }
 
-// A function that the engine has by the same name, with the same attributes.
-void function(NodeContext& node) {
-  const std::string& op = node.node().op_type();
-  const ScalarRow& row = *scalar_row(node.session().operators.get(op).scalar);
-  std::vector<Term> operands{node.in(0)};
-  if (row.kind().operands > 1) operands.push_back(aligned_operand(node));
-  Attributes attributes;
-  for (const auto& [name, value] : attributes_of(node, row.options.attributes))
-    attributes.set(name, value);
-  node.out(0, node.make(op, operands, attributes));
-}
-
-// One that is an expression of others.
-void composed(NodeContext& node) {
-  for (const ComposedFunction& function : composed_functions()) {
-    if (function.name != node.node().op_type()) continue;
-    std::vector<double> settings;
-    for (const auto& [name, value] : attributes_of(node, function.attributes))
-      settings.push_back(std::get<double>(value));
-    Session& session = node.session();
-    const ValueId x = session.place(node.in(0));
-    node.out(0, session.value(compose(session.builder, function, x, std::move(settings))));
-  }
-}
-
-void pow(NodeContext& node) { node.out(0, node.make("Pow", {node.in(0), aligned_operand(node)})); }
-
 void chain(NodeContext& node, std::string_view op, bool mean = false) {
   if (node.input_count() == 0) node.fail("no operands");
   Term result = node.in(0);
@@ -89,6 +62,35 @@ void chain(NodeContext& node, std::string_view op, bool mean = false) {
   }
   node.out(0, result);
 }
+
+}  // namespace
+
+// A function that the engine has by the same name, with the same attributes.
+void scalar_function(NodeContext& node) {
+  const std::string& op = node.node().op_type();
+  const ScalarRow& row = *scalar_row(node.session().operators.get(op).scalar);
+  std::vector<Term> operands{node.in(0)};
+  if (row.kind().operands > 1) operands.push_back(aligned_operand(node));
+  Attributes attributes;
+  for (const auto& [name, value] : attributes_of(node, row.options.attributes))
+    attributes.set(name, value);
+  node.out(0, node.make(op, operands, attributes));
+}
+
+// One that is an expression of others.
+void composed_function(NodeContext& node) {
+  for (const ComposedFunction& function : composed_functions()) {
+    if (function.name != node.node().op_type()) continue;
+    std::vector<double> settings;
+    for (const auto& [name, value] : attributes_of(node, function.attributes))
+      settings.push_back(std::get<double>(value));
+    Session& session = node.session();
+    const ValueId x = session.place(node.in(0));
+    node.out(0, session.value(compose(session.builder, function, x, std::move(settings))));
+  }
+}
+
+void pow(NodeContext& node) { node.out(0, node.make("Pow", {node.in(0), aligned_operand(node)})); }
 
 void max(NodeContext& node) { chain(node, "Max"); }
 void min(NodeContext& node) { chain(node, "Min"); }
@@ -129,33 +131,11 @@ void mod(NodeContext& node) {
     for (const std::int64_t divisor : node.in(1).constant->integers())
       if (divisor == 0) node.fail("division by 0");
   }
-  function(node);
+  scalar_function(node);
 }
 
 void where(NodeContext& node) {
   node.out(0, node.make("Where", {node.in(0), node.in(1), node.in(2)}));
 }
 
-}  // namespace
-
-void add_elementwise(std::vector<Lowering>& list) {
-  list.push_back({"Max", max});
-  list.push_back({"Min", min});
-  list.push_back({"Sum", sum});
-  list.push_back({"Mean", mean});
-  list.push_back({"Clip", clip});
-  list.push_back({"Mod", mod});
-  list.push_back({"Pow", pow});
-  list.push_back({"Where", where});
-  const std::size_t special = list.size();
-  for (const ScalarRow& row : scalar_rows()) {
-    const auto is_it = [&](const Lowering& other) {
-      return std::string_view(other.op) == row.name;
-    };
-    if (row.engine_only() || std::any_of(list.begin(), list.begin() + special, is_it)) continue;
-    list.push_back({row.name, function});
-  }
-  for (const ComposedFunction& row : composed_functions()) list.push_back({row.name, composed});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

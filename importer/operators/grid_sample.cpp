@@ -1,8 +1,7 @@
 // GridSample of every version: names of the modes, images alone before version 20.
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
-namespace {
+namespace tandem::importer::operators {
 
 void grid_sample(NodeContext& node) {
   std::string mode = node.text("mode", node.version() < 20 ? "bilinear" : "linear");
@@ -20,8 +19,4 @@ void grid_sample(NodeContext& node) {
   node.out(0, node.cast(y, node.dtype(0)));
 }
 
-}  // namespace
-
-void add_grid_sample(std::vector<Lowering>& list) { list.push_back({"GridSample", grid_sample}); }
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 #include "importer/operators/reductions.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 // x [N, C, ...] as `groups` parts for each sample, each with mean 0 and variance 1.
@@ -44,6 +44,8 @@ void normalize(NodeContext& node, std::int64_t groups) {
   const Term y = normalised_groups(node, x, groups, node.number("epsilon", 1e-5));
   node.out(0, node.cast(affine(node, y), node.dtype(0)));
 }
+
+}  // namespace
 
 void instance_normalization(NodeContext& node) {
   if (node.rank(0) < 3) node.fail("input", "[N, C, ...]", to_string(node.shape(0)));
@@ -113,14 +115,4 @@ void local_response_normalization(NodeContext& node) {
   node.out(0, node.cast(node.make("Mul", {x, node.reshape(power, shape)}), node.dtype(0)));
 }
 
-}  // namespace
-
-void add_instance_normalization(std::vector<Lowering>& list) {
-  list.push_back({"InstanceNormalization", instance_normalization});
-  list.push_back({"GroupNormalization", group_normalization});
-  list.push_back({"MeanVarianceNormalization", mean_variance_normalization});
-  list.push_back({"LpNormalization", lp_normalization});
-  list.push_back({"LRN", local_response_normalization});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

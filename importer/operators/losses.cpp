@@ -1,31 +1,10 @@
-// Softmax of every version, and the losses with their weights, ignored labels and reductions.
+// The losses of integer classes with their weights, ignored labels and reductions.
 #include <fmt/format.h>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
-
-// Before version 13 the axes from `axis` on are one axis together.
-void softmax(NodeContext& node) {
-  const std::string& op = node.node().op_type();
-  const Shape& x = node.shape(0);
-  if (node.version() >= 13) {
-    const std::int64_t axis = node.axis(node.integer("axis", -1), node.rank(0));
-    node.out(0, node.make(op, {node.in(0)}, {{"axis", axis}}));
-    return;
-  }
-  const std::int64_t axis = node.axis(node.integer("axis", 1), node.rank(0));
-  if (axis + 1 == node.rank(0)) {  // the same as today's meaning
-    node.out(0, node.make(op, {node.in(0)}, {{"axis", axis}}));
-    return;
-  }
-  const Shape matrix{element_count(Shape(x.begin(), x.begin() + axis)),
-                     element_count(Shape(x.begin() + axis, x.end()))};
-  const Term flat = node.reshape(node.in(0), matrix);
-  const Term y = node.make(op, {flat}, {{"axis", std::int64_t{1}}});
-  node.out(0, node.reshape(y, x));
-}
 
 void reduce_losses(NodeContext& node, const Term& losses, const Term& weights) {
   const std::string reduction = node.text("reduction", "mean");
@@ -84,6 +63,8 @@ void loss(NodeContext& node, std::string_view op) {
   reduce_losses(node, node.make(op, inputs), weights);
 }
 
+}  // namespace
+
 void softmax_cross_entropy_loss(NodeContext& node) {
   loss(node, "SoftmaxCrossEntropy");
   if (node.wants(1))
@@ -91,13 +72,4 @@ void softmax_cross_entropy_loss(NodeContext& node) {
 }
 void negative_log_likelihood_loss(NodeContext& node) { loss(node, "NegativeLogLikelihood"); }
 
-}  // namespace
-
-void add_softmax_and_losses(std::vector<Lowering>& list) {
-  list.push_back({"Softmax", softmax});
-  list.push_back({"LogSoftmax", softmax});
-  list.push_back({"SoftmaxCrossEntropyLoss", softmax_cross_entropy_loss});
-  list.push_back({"NegativeLogLikelihoodLoss", negative_log_likelihood_loss});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -3,7 +3,7 @@
 
 #include "importer/operators/window.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 Attributes pooling(NodeContext& node) {
@@ -23,6 +23,8 @@ Attributes pooling(NodeContext& node) {
           {"ceil_mode", std::int64_t{node.flag("ceil_mode", false)}}};
 }
 
+}  // namespace
+
 void max_pool(NodeContext& node) {
   Attributes attributes = pooling(node);
   attributes.set("storage_order", std::int64_t{node.flag("storage_order", false)});
@@ -37,11 +39,4 @@ void average_pool(NodeContext& node) {
   node.out(0, node.make("AveragePool", {node.in(0)}, attributes));
 }
 
-}  // namespace
-
-void add_pooling(std::vector<Lowering>& list) {
-  list.push_back({"MaxPool", max_pool});
-  list.push_back({"AveragePool", average_pool});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

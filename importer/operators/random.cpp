@@ -2,10 +2,10 @@
 // not read: numbers come from the run's seed, so that each step has others.
 #include <fmt/format.h>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 #include "importer/tensor_data.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 // `dtype`: that of input 0 where there is one, else float32.
@@ -40,18 +40,11 @@ void like(NodeContext& node, bool normal) {
   make(node, dtype == x.type.dtype ? x : node.expand(node.scalar(0, dtype), x.type.shape), normal);
 }
 
+}  // namespace
+
 void random_uniform(NodeContext& node) { of_shape(node, false); }
 void random_normal(NodeContext& node) { of_shape(node, true); }
 void random_uniform_like(NodeContext& node) { like(node, false); }
 void random_normal_like(NodeContext& node) { like(node, true); }
 
-}  // namespace
-
-void add_random(std::vector<Lowering>& list) {
-  list.push_back({"RandomUniform", random_uniform});
-  list.push_back({"RandomNormal", random_normal});
-  list.push_back({"RandomUniformLike", random_uniform_like});
-  list.push_back({"RandomNormalLike", random_normal_like});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -2,7 +2,7 @@
 
 #include "importer/tensor_data.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 std::string key_of(NodeContext& node, const std::string& name) {
@@ -136,4 +136,4 @@ Ints resize_target(NodeContext& node, const Ints& target) {
   return followed_target(node, target, false);
 }
 
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 
 /// ONNX's Reshape: 0 copies the extent of x (unless allow_zero), -1 is what is left. Nothing where
 /// the numbers of elements cannot agree.
@@ -21,4 +21,4 @@ Ints expand_target(NodeContext& node, const Ints& target);
 /// The same for extents that Resize gives to all axes of input 0.
 Ints resize_target(NodeContext& node, const Ints& target);
 
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

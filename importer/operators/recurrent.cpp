@@ -192,16 +192,12 @@ void recurrent(NodeContext& node, RnnKind kind, const char* name) {
   if (is_lstm) out(2, results[4], batch_first);
 }
 
+}  // namespace
+
+namespace operators {
 void rnn(NodeContext& node) { recurrent(node, RnnKind::rnn, "rnn"); }
 void gru(NodeContext& node) { recurrent(node, RnnKind::gru, "gru"); }
 void lstm(NodeContext& node) { recurrent(node, RnnKind::lstm, "lstm"); }
-
-}  // namespace
-
-void add_recurrent(std::vector<Lowering>& list) {
-  list.push_back({"RNN", rnn});
-  list.push_back({"GRU", gru});
-  list.push_back({"LSTM", lstm});
-}
+}  // namespace operators
 
 }  // namespace tandem::importer

@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 
 Term reversed_order(NodeContext& node, const Term& x) {
   const DType dtype = x.type.dtype;
@@ -56,7 +56,18 @@ Attributes reduction(NodeContext& node) {
   return {{"axes", axes}, {"keepdims", std::int64_t{node.flag("keepdims", true)}}};
 }
 
-void same(NodeContext& node) {
+Term squares(NodeContext& node) { return node.make("Mul", {node.in(0), node.in(0)}); }
+
+void over_space(NodeContext& node, std::string_view op) {
+  if (node.rank(0) < 3) node.fail("rank of the input", "3 or more", std::to_string(node.rank(0)));
+  Ints axes = all_axes(node.rank(0));
+  axes.erase(axes.begin(), axes.begin() + 2);
+  node.out(0, node.make(op, {node.in(0)}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}));
+}
+
+}  // namespace
+
+void reduce(NodeContext& node) {
   node.out(0, node.make(node.node().op_type(), {node.in(0)}, reduction(node)));
 }
 
@@ -65,29 +76,27 @@ void reduce_min(NodeContext& node) {
   node.out(0, reversed_order(node, largest));
 }
 
-Term squares(NodeContext& node) { return node.make("Mul", {node.in(0), node.in(0)}); }
-
-void sum_of_squares(NodeContext& node) {
+void reduce_sum_square(NodeContext& node) {
   node.out(0, node.make("ReduceSum", {squares(node)}, reduction(node)));
 }
 
-void norm1(NodeContext& node) {
+void reduce_l1(NodeContext& node) {
   node.out(0, node.make("ReduceSum", {node.make("Abs", {node.in(0)})}, reduction(node)));
 }
 
-void norm2(NodeContext& node) {
+void reduce_l2(NodeContext& node) {
   const Term sum = node.make("ReduceSum", {squares(node)}, reduction(node));
   node.out(0, root_of_squares(node, sum));
 }
 
-void log_sum(NodeContext& node) {
+void reduce_log_sum(NodeContext& node) {
   const Term sum = node.make("ReduceSum", {as_float(node, node.in(0))}, reduction(node));
   node.out(0, node.cast(node.make("Log", {sum}), node.dtype(0)));
 }
 
 // log(sum(exp(x - m))) + m with m a whole number near the largest x: exponentials stay in range,
 // and no gradient flows through integers. Beyond 2^62 numbers are whole, but no int64.
-void log_sum_exp(NodeContext& node) {
+void reduce_log_sum_exp(NodeContext& node) {
   const Term x = as_float(node, node.in(0));
   Attributes kept = reduction(node);
   const Attributes wanted = kept;
@@ -102,30 +111,7 @@ void log_sum_exp(NodeContext& node) {
   node.out(0, node.cast(y, node.dtype(0)));
 }
 
-void over_space(NodeContext& node, std::string_view op) {
-  if (node.rank(0) < 3) node.fail("rank of the input", "3 or more", std::to_string(node.rank(0)));
-  Ints axes = all_axes(node.rank(0));
-  axes.erase(axes.begin(), axes.begin() + 2);
-  node.out(0, node.make(op, {node.in(0)}, {{"axes", axes}, {"keepdims", std::int64_t{1}}}));
-}
 void global_average_pool(NodeContext& node) { over_space(node, "ReduceMean"); }
 void global_max_pool(NodeContext& node) { over_space(node, "ReduceMax"); }
 
-}  // namespace
-
-void add_reductions(std::vector<Lowering>& list) {
-  list.push_back({"ReduceSum", same});
-  list.push_back({"ReduceMean", same});
-  list.push_back({"ReduceMax", same});
-  list.push_back({"ReduceMin", reduce_min});
-  list.push_back({"ReduceProd", same});
-  list.push_back({"ReduceSumSquare", sum_of_squares});
-  list.push_back({"ReduceL1", norm1});
-  list.push_back({"ReduceL2", norm2});
-  list.push_back({"ReduceLogSum", log_sum});
-  list.push_back({"ReduceLogSumExp", log_sum_exp});
-  list.push_back({"GlobalAveragePool", global_average_pool});
-  list.push_back({"GlobalMaxPool", global_max_pool});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

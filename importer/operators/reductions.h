@@ -3,7 +3,7 @@
 
 #include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 
 /// x in the opposite order and the same type: -x, for integers all bits flipped, which is -1 - x
 /// or, without sign, the largest number - x.
@@ -16,4 +16,4 @@ Term as_float(NodeContext& node, const Term& x);
 /// have it.
 Term root_of_squares(NodeContext& node, const Term& sum);
 
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <limits>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 #include "importer/operators/rebatch.h"
 #include "importer/tensor_data.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 constexpr std::int64_t largest_extent = std::int64_t{1} << 24;
@@ -255,6 +255,8 @@ void check_size(NodeContext& node, const std::vector<AxisPlan>& plans) {
   node.fail("the result is too large", "", to_string(shape));
 }
 
+}  // namespace
+
 void resize(NodeContext& node) {
   const Settings settings = read_settings(node);
   std::vector<AxisPlan> plans = read_plans(node);
@@ -286,11 +288,4 @@ void resize(NodeContext& node) {
   node.out(0, made ? x : node.make("Identity", {x}));
 }
 
-}  // namespace
-
-void add_resize(std::vector<Lowering>& list) {
-  list.push_back({"Resize", resize});
-  list.push_back({"Upsample", resize});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -2,9 +2,9 @@
 // again.
 #include <fmt/format.h>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 void out_sequence(NodeContext& node, std::vector<Term> parts) {
@@ -12,6 +12,8 @@ void out_sequence(NodeContext& node, std::vector<Term> parts) {
   term.sequence = std::make_shared<const std::vector<Term>>(std::move(parts));
   node.out(0, std::move(term));
 }
+
+}  // namespace
 
 // Each part is a Slice. `split` is absent (parts of 1), one size for all but the last, or all
 // sizes.
@@ -79,13 +81,4 @@ void concat_from_sequence(NodeContext& node) {
                                 : node.make("Concat", parts, {{"axis", axis}}));
 }
 
-}  // namespace
-
-void add_sequences(std::vector<Lowering>& list) {
-  list.push_back({"SplitToSequence", split_to_sequence});
-  list.push_back({"SequenceAt", sequence_at});
-  list.push_back({"SequenceConstruct", sequence_construct});
-  list.push_back({"ConcatFromSequence", concat_from_sequence});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

@@ -1,9 +1,9 @@
 // Windows of convolution and pooling: auto_pad resolved, attributes checked.
 #pragma once
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 
 struct Windows {
   Ints kernel, strides, pads, dilations;
@@ -13,4 +13,4 @@ struct Windows {
 /// means for a transposed convolution is left to that.
 Windows read_windows(NodeContext& node, const Ints& kernel, bool transposed = false);
 
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

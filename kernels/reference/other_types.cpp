@@ -1,7 +1,7 @@
 // The reference kernels for integers, bool and the 16-bit floats, which compute in float.
 #include "kernels/reference/elementwise.h"
-#include "kernels/reference/gathers.h"
-#include "kernels/reference/padding.h"
+#include "kernels/reference/gather.h"
+#include "kernels/reference/pad.h"
 #include "kernels/reference/products.h"
 #include "kernels/reference/reductions.h"
 #include "kernels/reference/scalar_operators.h"

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <limits>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -59,16 +60,17 @@ HostTensor map(const HostTensor& a, const HostTensor& b, DType dtype, F&& f) {
   return typed(dtype, a.shape(), values);
 }
 
-void add_elementwise_rows(std::vector<VersionRow>& rows);
-void add_function_rows(std::vector<VersionRow>& rows);
-void add_shape_rows(std::vector<VersionRow>& rows);
-void add_constant_rows(std::vector<VersionRow>& rows);
-void add_reduction_rows(std::vector<VersionRow>& rows);
-void add_product_rows(std::vector<VersionRow>& rows);
-void add_normalization_rows(std::vector<VersionRow>& rows);
-void add_instance_normalization_rows(std::vector<VersionRow>& rows);
-void add_indexing_rows(std::vector<VersionRow>& rows);
-void add_resize_rows(std::vector<VersionRow>& rows);
-void add_recurrent_rows(std::vector<VersionRow>& rows);
+/// All rows, from the tables that versions.inl lists.
+const std::vector<VersionRow>& version_rows();
+
+/// since_version of the version that operator set 7 means and of all later ones.
+std::set<int> versions_of(const std::string& op);
+
+bool is_absent(const HostTensor& tensor);
+/// Whether the row is one of that version, and the version knows the types of its inputs.
+bool covers(const VersionRow& row, int version);
+/// The row's inputs as x0, x1, …
+NamedTensors inputs_of(const VersionRow& row);
+ImportResult import_row(const VersionRow& row, int version, const NamedTensors& inputs);
 
 }  // namespace tandem::testing

@@ -295,7 +295,7 @@ void add_random(Rows& rows) {
 
 }  // namespace
 
-void add_constant_rows(std::vector<VersionRow>& rows) {
+void add_constants_rows(std::vector<VersionRow>& rows) {
   add_constants(rows);
   add_shapes(rows);
   add_ranges(rows);

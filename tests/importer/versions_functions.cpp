@@ -183,7 +183,7 @@ void add_bits(Rows& rows) {
 
 }  // namespace
 
-void add_function_rows(std::vector<VersionRow>& rows) {
+void add_functions_rows(std::vector<VersionRow>& rows) {
   add_real(rows);
   add_classes(rows);
   add_prelu(rows);

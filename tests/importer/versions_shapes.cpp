@@ -329,7 +329,7 @@ void add_pads(Rows& rows) {
 
 }  // namespace
 
-void add_shape_rows(std::vector<VersionRow>& rows) {
+void add_shapes_rows(std::vector<VersionRow>& rows) {
   add_views(rows);
   add_squeezes(rows);
   add_joins(rows);

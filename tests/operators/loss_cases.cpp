@@ -1,4 +1,4 @@
-// Cases of softmax, losses over labels, and dropout.
+// Cases of losses over labels.
 #include <cmath>
 
 #include "tests/operators/network_cases.h"
@@ -107,67 +107,11 @@ void add_cross_entropy(Cases& cases) {
   cases.back().expected = {6, 0, 0};
 }
 
-void add_dropout(Cases& cases) {
-  add_case(cases, "Dropout", "nothing_dropped", {patterned({3, 5})}, {{"ratio", 0.0}});
-  cases.back().expected = pattern(15);
-  add_case(cases, "Dropout", "half", {random_input({7, 9})}, {{"ratio", 0.5}});
-  add_case(cases, "Dropout", "most", {random_input({2, 3, 5})}, {{"ratio", 0.9}});
-  add_case(cases, "Dropout", "one_element", {random_input({1})}, {{"ratio", 0.1}});
-  add_case(cases, "Dropout", "many", {random_input({5, 1027})}, {{"ratio", 0.25}});
-  cases.back().check_gradient = false;
-  cases.back().why = "too many differences; the smaller cases check the gradient";
-  for (const char* op : {"RandomUniformLike", "RandomNormalLike"}) {
-    const bool normal = std::string(op) == "RandomNormalLike";
-    const char *first = normal ? "mean" : "low", *second = normal ? "scale" : "high";
-    add_case(cases, op, "plain", {random_input({7, 9})});
-    add_case(cases, op, "moved", {random_input({2, 3, 5})}, {{first, -2.0}, {second, 0.5}});
-    add_case(cases, op, "constant", {random_input({2, 2})},
-             {{first, 0.75}, {second, normal ? 0.0 : 0.75}});
-    cases.back().expected = {0.75, 0.75, 0.75, 0.75};
-    add_case(cases, op, "nothing", {random_input({0, 3})});
-  }
-  const CaseInput mask = valued({2, 3}, {1, 0, 0, 1, 1, 0}, DType::boolean);
-  add_case(cases, "DropoutGrad", "half", {valued({2, 3}, {1, 2, 3, 4, 5, 6}), mask},
-           {{"ratio", 0.5}});
-  cases.back().expected = {2, 0, 0, 8, 10, 0};
-  add_case(
-      cases, "DropoutGrad", "quarter",
-      {patterned({9, 11}), {.shape = {9, 11}, .dtype = DType::boolean, .fill = Fill::booleans}},
-      {{"ratio", 0.25}});
-}
-
 }  // namespace
-
-void add_softmax_cases(Cases& cases) {
-  for (const std::string op : {"Softmax", "LogSoftmax"}) {
-    const auto add = [&](const std::string& name, const Shape& shape, std::int64_t axis) {
-      const Attributes attributes{{"axis", axis}};
-      const bool torch = name.starts_with("torch_");
-      CaseInput x = torch ? patterned(shape) : random_input(shape);
-      if (!torch) x.low = -5, x.high = 5;
-      add_case(cases, op, name, {x}, attributes);
-      const std::vector<CaseInput> y = outputs_of(op, {patterned(shape)}, attributes);
-      add_case(cases, op + "Grad", name, {patterned(shape, 3), y[0]}, attributes);
-    };
-    add("torch_middle", scores, 1);
-    add("torch_last", scores, 2);
-    add("first", {4, 3, 2}, 0);
-    add("vector", {9}, 0);
-    add("one_element", {3, 1}, 1);
-    add("wide", {3, 131}, 1);
-    add("four_axes", {2, 2, 3, 17}, 3);
-    add("channels", {2, 5, 3, 3}, 1);
-    add("no_rows", {0, 4}, 1);
-    add_case(cases, op, "large", {valued({1, 3}, {-1e4, 0, 1e4})}, {{"axis", 1}});
-    cases.back().expected =
-        op == "Softmax" ? std::vector<double>{0, 0, 1} : std::vector<double>{-2e4, -1e4, 0};
-  }
-}
 
 void add_loss_cases(Cases& cases) {
   add_label_weights(cases);
   add_cross_entropy(cases);
-  add_dropout(cases);
 }
 
 }  // namespace tandem::testing

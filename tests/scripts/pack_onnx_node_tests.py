@@ -2,8 +2,8 @@
 
     python tests/scripts/pack_onnx_node_tests.py [--to FOLDER]
 
-A case belongs to it where every operator of its graph is one that the project implements (OPERATORS) and its files are below 100 KB
-together. What is left out for its size is in left_out.txt: dump_onnx_node_tests.py writes everything.
+A case belongs to it where every operator of its graph is one that the project imports and its files are below 100 KB together. How many
+there are is in count.txt. What is left out for its size is in left_out.txt: dump_onnx_node_tests.py writes everything.
 `cmake -E tar xzf NN.tar.gz` unpacks one to CASE/{model.onnx, test_data_set_0/…}.
 """
 
@@ -11,25 +11,24 @@ import argparse
 import gzip
 import io
 import pathlib
+import re
 import tarfile
 
 from dump_onnx_node_tests import case_files, cases
 
-OPERATORS = set("""
-Add Sub Mul Div Neg Exp Log Sqrt Pow Erf Tanh Sigmoid Relu LeakyRelu Clip Gelu Where
-Equal Greater GreaterOrEqual Less LessOrEqual MatMul Gemm Conv MaxPool AveragePool GlobalAveragePool
-BatchNormalization LayerNormalization Softmax LogSoftmax SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss
-ReduceSum ReduceMean ReduceMax Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Pad Expand Gather
-Cast CastLike Shape Constant ConstantOfShape Range Trilu Dropout Identity Attention
-Abs Sign Reciprocal Softplus Not And Or Xor Max Min Sum Mean Size Tile GlobalMaxPool
-Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Round Floor Ceil IsNaN IsInf Mod
-BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitShift
-Elu Selu Celu Swish Mish HardSigmoid HardSwish Softsign ThresholdedRelu Shrink PRelu
-CumSum GatherND GatherElements ScatterND ScatterElements Scatter Resize Upsample InstanceNormalization
-GroupNormalization LpNormalization MeanVarianceNormalization LRN ReduceL1 ReduceL2 ReduceLogSum
-ReduceLogSumExp ReduceSumSquare ReduceMin ReduceProd ArgMax ArgMin TopK OneHot EyeLike Hardmax DepthToSpace
-SpaceToDepth Einsum ConvTranspose GridSample RNN GRU LSTM
-""".split())
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def operators():
+    """What import reads, by its list and the rows of scalar functions, without those that no case can prove (without_case() of the test)."""
+    listed = re.findall(r"^TANDEM_IMPORT\((\w+)", (ROOT / "importer/operators/all.inl").read_text(), re.M)
+    rows = (ROOT / "engine/operators/scalar_functions.inl").read_text()
+    functions = re.findall(r'^TANDEM_(?:FUNCTION|PREDICATE)\(\w+,\s*"?(\w+)|^TANDEM_COMPOSED\("?(\w+)', rows, re.M)
+    test = (ROOT / "tests/importer/node_tests_test.cpp").read_text()
+    exceptions = test[test.index("without_case() {") : test.index("return operators;")]
+    return set(listed).union(*functions) - {""} - set(re.findall(r'^ *\{"(\w+)"', exceptions, re.M))
+
+
 LARGEST_CASE, LARGEST_FILE = 100_000, 200 * 1024
 
 
@@ -51,16 +50,16 @@ def main():
     parser.add_argument(
         "--to",
         type=pathlib.Path,
-        default=pathlib.Path(__file__).resolve().parents[1] / "data" / "onnx_node",
+        default=ROOT / "tests/data/onnx_node",
     )
     folder = parser.parse_args().to
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*.tar.gz"):
         old.unlink()
-    chosen, left_out = [], []
+    chosen, left_out, wanted = [], [], operators()
     # Cases of one operator side by side compress best.
     for case in sorted(cases(), key=lambda c: c.name):
-        if {n.op_type for n in case.model.graph.node} <= OPERATORS:
+        if {n.op_type for n in case.model.graph.node} <= wanted:
             files = [(f"{case.name}/{name}", data) for name, data in case_files(case)]
             size = sum(len(data) for _, data in files)
             (chosen if size < LARGEST_CASE else left_out).append((case.name, size, files))
@@ -79,6 +78,7 @@ def main():
         start += count
     for i, data in enumerate(archives):
         (folder / f"{i:02d}.tar.gz").write_bytes(data)
+    (folder / "count.txt").write_text(f"{len(chosen)}\n")
     (folder / "left_out.txt").write_text("".join(f"{name} {size}\n" for name, size, _ in left_out))
     print(
         f"{len(chosen)} cases in {len(archives)} files, {sum(map(len, archives))} bytes; {len(left_out)} left out for their size"

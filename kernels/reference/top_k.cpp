@@ -1,63 +1,18 @@
-// FlatIndices; ScatterRows, CumSum and TopK in every type.
-#include "kernels/reference/indices.h"
-
+// TopK in every type.
 #include <algorithm>
 #include <numeric>
+
+#include "kernels/reference/support.h"
 
 namespace tandem::reference {
 namespace {
 
-std::unique_ptr<PreparedKernel> flat_indices(const KernelRequest& request) {
-  const Operand &indices = request.inputs[0], &flat = request.outputs[0];
-  const std::size_t rank = flat.type.rank();
-  Ints tuples = indices.layout.strides;
-  const std::int64_t stride = tuples.back();
-  tuples.pop_back();
-  return prepared([=, to = walk(flat), from = Position(flat.type.shape, std::move(tuples)),
-                   extents = request.attributes().integers("extents"),
-                   strides = request.attributes().integers("strides"),
-                   position_strides = request.attributes().integers("position_strides"),
-                   dtype = indices.type.dtype,
-                   node = request.node_index](const KernelArguments& arguments) mutable {
-    std::int64_t* result = static_cast<std::int64_t*>(arguments.outputs[0]);
-    for (std::int64_t i = 0; i < to.count(); ++i, to.next(), from.next()) {
-      std::int64_t place = 0;
-      bool is_absent = false;
-      for (std::size_t axis = 0; axis < rank; ++axis) {
-        place += to.index(axis) * position_strides[axis];
-      }
-      for (std::size_t k = 0; k < extents.size(); ++k) {
-        const std::int64_t index =
-            checked_index(arguments.inputs[0], from.at() + static_cast<std::int64_t>(k) * stride,
-                          dtype, extents[k], node, arguments.context);
-        is_absent = is_absent || index < 0;
-        place += index * strides[k];
-      }
-      result[to.at()] = is_absent ? absent_id<std::int64_t> : place;
-    }
-  });
-}
-
-std::unique_ptr<PreparedKernel> scatter_rows(const KernelRequest& request) {
-  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
-    using T = decltype(tag);
-    if constexpr (std::is_same_v<T, bool>) {
-      return prepare_scatter_rows<std::uint8_t>(request);
-    } else {
-      return prepare_scatter_rows<T>(request);
-    }
-  });
-}
-
-std::unique_ptr<PreparedKernel> cum_sum(const KernelRequest& request) {
-  return with_type(request.inputs[0].type.dtype, [&](auto tag) -> std::unique_ptr<PreparedKernel> {
-    using T = decltype(tag);
-    if constexpr (std::is_same_v<T, bool>) {
-      return nullptr;  // infer refuses bool
-    } else {
-      return prepare_cum_sum<T>(request);
-    }
-  });
+// Whether a comes before b among the largest (smallest): NaN counts as the largest number.
+template <class C>
+bool comes_first(C a, C b, bool largest) {
+  const bool a_is_nan = a != a, b_is_nan = b != b;
+  if (a_is_nan || b_is_nan) return largest ? a_is_nan && !b_is_nan : b_is_nan && !a_is_nan;
+  return largest ? a > b : a < b;
 }
 
 template <class T>
@@ -114,10 +69,7 @@ std::unique_ptr<PreparedKernel> top_k(const KernelRequest& request) {
 
 }  // namespace
 
-void add_indices(KernelList& list) {
-  list.push_back(reference_kernel("flat_indices", "FlatIndices", refuse_nothing, flat_indices));
-  list.push_back(reference_kernel("scatter_rows", "ScatterRows", refuse_nothing, scatter_rows));
-  list.push_back(reference_kernel("cum_sum", "CumSum", refuse_nothing, cum_sum));
+void add_top_k(KernelList& list) {
   list.push_back(reference_kernel("top_k", "TopK", refuse_nothing, top_k));
 }
 

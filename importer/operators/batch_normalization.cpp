@@ -1,12 +1,11 @@
-// BatchNormalization in training and inference, LayerNormalization, Dropout: what differs between
-// the two.
+// BatchNormalization in training and inference: what differs between the two.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "importer/operators/all.h"
+#include "importer/node_context.h"
 
-namespace tandem::importer {
+namespace tandem::importer::operators {
 namespace {
 
 // As the file says: an attribute since version 14; 4 or 5 outputs before; is_test before version 7.
@@ -78,6 +77,8 @@ void out_saved_statistics(NodeContext& node, const Term& x) {
   node.out(4, node.cast(node.reshape(variance, channels), node.dtype(4)));
 }
 
+}  // namespace
+
 // Computed in float32, or in float64 where x is; the operands may differ in type since version 14.
 void batch_normalization(NodeContext& node) {
   if (!node.flag("spatial", true)) node.unsupported("statistics of single pixels (spatial = 0)");
@@ -107,51 +108,4 @@ void batch_normalization(NodeContext& node) {
   out_saved_statistics(node, inputs[0]);
 }
 
-// Scale and bias may be broadcast to the normalised axes.
-void layer_normalization(NodeContext& node) {
-  const Shape& x = node.shape(0);
-  const std::int64_t axis = node.axis(node.integer("axis", -1), node.rank(0));
-  const Shape normalised(x.begin() + axis, x.end());
-  if (node.dtype(1) != node.dtype(0)) node.unsupported("scale of another element type");
-  std::vector<Term> inputs{node.in(0), node.expand(node.in(1), normalised)};
-  if (node.has(2)) inputs.push_back(node.expand(node.in(2), normalised));
-  const std::vector<Term> results = node.make_all(
-      "LayerNormalization", inputs, {{"axis", axis}, {"epsilon", node.number("epsilon", 1e-5)}});
-  for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
-}
-
-// The ratio: an attribute before version 12, then input 1; whether to drop: is_test (1 to 6), the
-// mode of the run (7 to 11), input 2 (absent = no).
-void dropout(NodeContext& node) {
-  double ratio = node.number("ratio", 0.5);
-  bool active = node.session().options.training;
-  if (node.version() < 7) {
-    active = active && !node.flag("is_test", false);
-  } else if (node.version() >= 12) {
-    if (node.has(1)) ratio = node.static_number(1, "ratio");
-    active = active && node.has(2) && node.static_number(2, "training_mode") != 0;
-  }
-  if (!(ratio >= 0.0 && ratio < 1.0))
-    node.fail("ratio", "0 or more, below 1", std::to_string(ratio));
-  const DType mask_type = node.version() < 10 ? node.dtype(0) : DType::boolean;
-  if (!active || ratio == 0.0) {
-    node.out(0, node.make("Identity", {node.in(0)}));
-    if (node.wants(1)) {
-      node.out(1, node.expand(node.scalar(1, mask_type), node.shape(0)));
-    }
-    return;
-  }
-  const std::vector<Term> results = node.make_all("Dropout", {node.in(0)}, {{"ratio", ratio}});
-  node.out(0, results[0]);
-  if (node.wants(1)) node.out(1, node.cast(results[1], mask_type));
-}
-
-}  // namespace
-
-void add_normalization(std::vector<Lowering>& list) {
-  list.push_back({"BatchNormalization", batch_normalization});
-  list.push_back({"LayerNormalization", layer_normalization});
-  list.push_back({"Dropout", dropout});
-}
-
-}  // namespace tandem::importer
+}  // namespace tandem::importer::operators

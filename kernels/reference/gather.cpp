@@ -1,5 +1,5 @@
 // Gather in every type, and into wider floats; its gradient in float and double.
-#include "kernels/reference/gathers.h"
+#include "kernels/reference/gather.h"
 
 namespace tandem::reference {
 namespace {
@@ -59,7 +59,7 @@ std::optional<std::string> refuse_narrow_result(const KernelRequest& request) {
 
 }  // namespace
 
-void add_gathers(KernelList& list) {
+void add_gather(KernelList& list) {
   list.push_back(reference_kernel("gather", "Gather", refuse_other_result, gather));
   list.push_back(
       reference_kernel("gather_widened", "Gather", refuse_narrow_result, gather_widened));

@@ -1,5 +1,5 @@
 // Pad in every type; its gradient in float and double.
-#include "kernels/reference/padding.h"
+#include "kernels/reference/pad.h"
 
 namespace tandem::reference {
 namespace {
@@ -68,7 +68,7 @@ PadTable pad_table(const Attributes& attributes, const Shape& x) {
   return table;
 }
 
-void add_padding(KernelList& list) {
+void add_pad(KernelList& list) {
   list.push_back(reference_kernel("pad", "Pad", refuse_nothing, pad));
   list.push_back(reference_kernel("pad_grad", "PadGrad", refuse_other_types<0>, pad_grad));
 }

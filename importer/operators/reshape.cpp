@@ -1,0 +1,72 @@
+// What changes the shape alone: Reshape, Flatten, Squeeze, Unsqueeze.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "importer/operators/rebatch.h"
+
+namespace tandem::importer::operators {
+namespace {
+
+void reshape_to(NodeContext& node, Shape shape) {
+  node.out(0, node.make("Reshape", {node.in(0)}, {{"shape", std::move(shape)}}));
+}
+
+// Axes are an attribute before version 13, then an input.
+std::optional<Ints> axes_of(NodeContext& node) {
+  if (node.version() < 13) return node.integers("axes");
+  if (!node.has(1)) return std::nullopt;
+  return node.static_integers(1, "axes");
+}
+
+}  // namespace
+
+void reshape(NodeContext& node) {
+  const Ints target =
+      node.version() < 5 ? node.integers("shape", {}) : node.static_integers(1, "shape");
+  for (std::int64_t extent : target) {
+    if (extent < -1) node.fail("shape", "extents, 0 or one -1", to_string(Shape(target)));
+  }
+  reshape_to(node, reshape_target(node, target, node.flag("allowzero", false)));
+}
+
+void flatten(NodeContext& node) {
+  const Shape& x = node.shape(0);
+  const std::int64_t rank = node.rank(0), given = node.integer("axis", 1);
+  if (given < -rank || given > rank) {
+    node.fail("axis", fmt::format("{} to {}", -rank, rank), std::to_string(given));
+  }
+  const auto cut = x.begin() + (given < 0 ? given + rank : given);
+  reshape_to(node, {element_count(Shape(x.begin(), cut)), element_count(Shape(cut, x.end()))});
+}
+
+void squeeze(NodeContext& node) {
+  const Shape& x = node.shape(0);
+  const std::optional<Ints> given = axes_of(node);
+  const Ints axes = given ? node.axes(*given, node.rank(0)) : Ints{};
+  Shape shape;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const bool named = std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i));
+    if (named && x[i] != 1) node.fail("extent of a squeezed axis", "1", std::to_string(x[i]));
+    if (!named && (given || x[i] != 1)) shape.push_back(x[i]);
+  }
+  reshape_to(node, std::move(shape));
+}
+
+void unsqueeze(NodeContext& node) {
+  const std::optional<Ints> given = axes_of(node);
+  if (!given) node.fail("axes are missing");
+  const Shape& x = node.shape(0);
+  const std::size_t rank = x.size() + given->size();
+  const Ints axes = node.axes(*given, static_cast<std::int64_t>(rank));
+  Shape shape(rank, 0);
+  for (std::int64_t axis : axes) shape[static_cast<std::size_t>(axis)] = 1;
+  auto next = x.begin();
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i)))
+      shape[i] = *next++;
+  }
+  reshape_to(node, std::move(shape));
+}
+
+}  // namespace tandem::importer::operators

@@ -1,0 +1,73 @@
+// What ONNX has as a truth value is 0 or 1 in the file: integer attributes whose default is 0 or 1
+// refuse all other numbers, but for those that count or name something.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/graph/error.h"
+#include "importer/operators/all.h"
+#include "onnx/defs/schema.h"
+#include "tests/importer/versions.h"
+
+namespace tandem::testing {
+namespace {
+
+const std::set<std::string> numbers{"axis",     "batch_dims", "dtype",
+                                    "group",    "k",          "qk_matmul_output_mode",
+                                    "saturate", "stash_type", "start"};
+
+// Of that version of the operator.
+std::set<std::string> flags_of(const std::string& op, int version) {
+  std::set<std::string> flags;
+  for (const auto& [name, attribute] :
+       onnx::OpSchemaRegistry::Schema(op, version, "")->attributes()) {
+    const bool has_default = !attribute.default_value.name().empty();
+    if (attribute.type != onnx::AttributeProto::INT || !has_default || numbers.count(name) > 0)
+      continue;
+    const std::int64_t value = attribute.default_value.i();
+    if (value == 0 || value == 1) flags.insert(name);
+  }
+  return flags;
+}
+
+// What import says of the row with another value of the flag, or "" where it takes that.
+std::string error_with(VersionRow row, int version, const std::string& flag, std::int64_t value) {
+  std::erase_if(row.attributes, [&](const auto& attribute) { return attribute.first == flag; });
+  row.attributes.emplace_back(flag, value);
+  try {
+    import_row(row, version, inputs_of(row));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Some form of the operator reads the flag: a row is refused for it.
+bool is_refused(const std::string& op, int version, const std::string& flag, std::int64_t value) {
+  return std::any_of(version_rows().begin(), version_rows().end(), [&](const VersionRow& row) {
+    if (row.op != op || row.nodes || !row.refused.empty() || !covers(row, version)) return false;
+    const std::string text = error_with(row, version, flag, value);
+    return text.find(flag) != std::string::npos && text.find("0 or 1") != std::string::npos;
+  });
+}
+
+TEST(Flags, OtherThan0And1AreRefused) {
+  std::size_t flags = 0;
+  for (const importer::Lowering& lowering : importer::all_lowerings()) {
+    for (const int version : versions_of(lowering.op)) {
+      for (const std::string& flag : flags_of(lowering.op, version)) {
+        ++flags;
+        for (const std::int64_t value : {1000000, -1, 2}) {
+          EXPECT_TRUE(is_refused(lowering.op, version, flag, value))
+              << lowering.op << " " << version << ": " << flag << " = " << value;
+        }
+      }
+    }
+  }
+  EXPECT_GT(flags, 0u);
+}
+
+}  // namespace
+}  // namespace tandem::testing
