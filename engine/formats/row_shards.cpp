@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 
+#include "engine/graph/align.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -42,7 +43,7 @@ std::shared_ptr<void> mapped(const std::vector<Part>& parts, std::size_t bytes) 
   for (const Part& part : parts) {
     if (part.file_offset % unit != 0 || part.at % unit != 0) return nullptr;
   }
-  const std::size_t size = (bytes + unit - 1) / unit * unit;
+  const std::size_t size = align_up(bytes, unit);
   void* memory =
       ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -70,7 +71,7 @@ std::vector<RowShard> row_shards(const TensorSource& tensor, std::uint64_t bytes
       std::clamp<std::int64_t>(static_cast<std::int64_t>(std::min<std::uint64_t>(wanted, 99999)), 1,
                                std::max<std::int64_t>(rows, 1));
   const auto unit = static_cast<std::int64_t>(page / std::gcd(page, tensor.row_bytes()));
-  const std::int64_t each = ((rows + count - 1) / count + unit - 1) / unit * unit;
+  const std::int64_t each = align_up((rows + count - 1) / count, unit);
   std::vector<RowShard> shards;
   for (std::int64_t first = 0; first < rows; first += each) {
     shards.push_back({"", first, std::min(each, rows - first)});

@@ -13,6 +13,7 @@
 
 #include "engine/formats/claim.h"
 #include "engine/formats/json_file.h"
+#include "engine/graph/align.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -139,7 +140,7 @@ WrittenFile write_safetensors(const std::string& path, const std::vector<TensorS
                 {.message = "a name or a metadata text is not UTF-8", .file = path});
   }
   text += '}';
-  text.resize((8 + text.size() + alignment - 1) / alignment * alignment - 8, ' ');
+  text.resize(align_up(8 + text.size(), alignment) - 8, ' ');
   if (text.size() > header_limit) {
     throw Error(ErrorKind::usage, {.message = "too many tensors for one safetensors file",
                                    .file = path,

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/graph/align.h"
 #include "engine/graph/host_memory.h"
 
 namespace tandem {
@@ -37,7 +38,7 @@ To convert(From value) {
 }  // namespace
 
 HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
-  const std::size_t size = (type_.bytes() + alignment - 1) / alignment * alignment;
+  const std::size_t size = align_up(type_.bytes(), alignment);
   if (size == 0) return;
   if (size >= mapped_from) {
     data_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -6,65 +6,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/graph/half.h"
+#include "engine/graph/dtype_dispatch.h"
 #include "engine/graph/types.h"
 
 namespace tandem {
-
-template <class T>
-struct dtype_of;
-template <>
-struct dtype_of<float> {
-  static constexpr DType value = DType::float32;
-};
-template <>
-struct dtype_of<double> {
-  static constexpr DType value = DType::float64;
-};
-template <>
-struct dtype_of<Float16> {
-  static constexpr DType value = DType::float16;
-};
-template <>
-struct dtype_of<BFloat16> {
-  static constexpr DType value = DType::bfloat16;
-};
-template <>
-struct dtype_of<std::int8_t> {
-  static constexpr DType value = DType::int8;
-};
-template <>
-struct dtype_of<std::int16_t> {
-  static constexpr DType value = DType::int16;
-};
-template <>
-struct dtype_of<std::int32_t> {
-  static constexpr DType value = DType::int32;
-};
-template <>
-struct dtype_of<std::int64_t> {
-  static constexpr DType value = DType::int64;
-};
-template <>
-struct dtype_of<std::uint8_t> {
-  static constexpr DType value = DType::uint8;
-};
-template <>
-struct dtype_of<std::uint16_t> {
-  static constexpr DType value = DType::uint16;
-};
-template <>
-struct dtype_of<std::uint32_t> {
-  static constexpr DType value = DType::uint32;
-};
-template <>
-struct dtype_of<std::uint64_t> {
-  static constexpr DType value = DType::uint64;
-};
-template <>
-struct dtype_of<bool> {
-  static constexpr DType value = DType::boolean;
-};
 
 /// Copies share the storage; `clone` does not. The storage is 64-byte aligned when allocated here.
 class HostTensor {
@@ -117,39 +62,5 @@ class HostTensor {
   void* data_ = nullptr;
   std::shared_ptr<void> owner_;
 };
-
-/// Calls f with a value of the C++ type that stores `dtype`.
-template <class F>
-decltype(auto) with_type(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::float32:
-      return f(float{});
-    case DType::float64:
-      return f(double{});
-    case DType::float16:
-      return f(Float16{});
-    case DType::bfloat16:
-      return f(BFloat16{});
-    case DType::int8:
-      return f(std::int8_t{});
-    case DType::int16:
-      return f(std::int16_t{});
-    case DType::int32:
-      return f(std::int32_t{});
-    case DType::int64:
-      return f(std::int64_t{});
-    case DType::uint8:
-      return f(std::uint8_t{});
-    case DType::uint16:
-      return f(std::uint16_t{});
-    case DType::uint32:
-      return f(std::uint32_t{});
-    case DType::uint64:
-      return f(std::uint64_t{});
-    case DType::boolean:
-      break;
-  }
-  return f(bool{});
-}
 
 }  // namespace tandem

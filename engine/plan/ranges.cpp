@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "engine/graph/align.h"
 #include "engine/lower/kernel_choice.h"
 #include "engine/operators/operator.h"
 #include "engine/plan/plan_parts.h"
@@ -97,7 +98,7 @@ class Splitter {
     const std::int64_t parts = (total * widest + range_bytes_ - 1) / range_bytes_;
     if (parts <= 1) return 0;
     std::int64_t length = (total + parts - 1) / parts;
-    length = (length + range_alignment - 1) / range_alignment * range_alignment;
+    length = align_up(length, range_alignment);
     // Rounding up must not pass the limit.
     if (length > range_alignment && length * widest > range_bytes_) length -= range_alignment;
     return length < total && takes_ranges(id, length) ? length : 0;

@@ -1,4 +1,5 @@
 #include "engine/runtime/file_pages.h"
+#include "engine/graph/align.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -32,7 +33,7 @@ namespace {
 /// Of the pages that lie in the range as a whole.
 void advise(const void* data, std::size_t bytes, int advice) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(data) + page - 1) / page * page;
+  const auto begin = align_up(reinterpret_cast<std::uintptr_t>(data), page);
   const auto end = (reinterpret_cast<std::uintptr_t>(data) + bytes) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, advice);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/graph/align.h"
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/parallel.h"
@@ -11,7 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t align = 64;
-std::size_t aligned(std::size_t bytes) { return (bytes + align - 1) / align * align; }
+std::size_t aligned(std::size_t bytes) { return align_up(bytes, align); }
 
 const float* floats(const void* p) { return static_cast<const float*>(p); }
 

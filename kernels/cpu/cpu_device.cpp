@@ -16,6 +16,7 @@
 #include <immintrin.h>
 #endif
 
+#include "engine/graph/align.h"
 #include "engine/graph/host_memory.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/cpu_stream.h"
@@ -27,10 +28,6 @@ namespace {
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t small_block = std::size_t{1} << 20;  // below: from the heap
 
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 [[noreturn]] void no_memory(std::size_t bytes) {
   fail_without_memory({.message = "the host has no memory left",
                        .got = std::to_string(bytes) + " bytes more",
@@ -40,10 +37,10 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
 class HeapMemory final : public Memory {
  public:
   explicit HeapMemory(std::size_t bytes)
-      : address_(std::aligned_alloc(64, std::max<std::size_t>(round_up(bytes, 64), 64))),
+      : address_(std::aligned_alloc(64, std::max<std::size_t>(align_up(bytes, 64), 64))),
         bytes_(bytes) {
     if (address_ == nullptr) no_memory(bytes);
-    std::memset(address_, 0, round_up(bytes, 64));
+    std::memset(address_, 0, align_up(bytes, 64));
   }
   ~HeapMemory() override { std::free(address_); }
   void* address() override { return address_; }
@@ -59,7 +56,7 @@ class HeapMemory final : public Memory {
 class MappedMemory final : public Memory {
  public:
   MappedMemory(std::size_t bytes, bool reserve_only)
-      : reserved_(round_up(bytes, huge_page) + huge_page) {
+      : reserved_(align_up(bytes, huge_page) + huge_page) {
     const int protection = reserve_only ? PROT_NONE : PROT_READ | PROT_WRITE;
     mapping_ =
         ::mmap(nullptr, reserved_, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -68,9 +65,9 @@ class MappedMemory final : public Memory {
       mapping_ = nullptr;
       return;
     }
-    const auto start = round_up(reinterpret_cast<std::uintptr_t>(mapping_), huge_page);
+    const auto start = align_up(reinterpret_cast<std::uintptr_t>(mapping_), huge_page);
     address_ = reinterpret_cast<void*>(start);
-    capacity_ = round_up(bytes, huge_page);
+    capacity_ = align_up(bytes, huge_page);
     if (!reserve_only) {
       bytes_ = bytes;
       ::madvise(address_, capacity_, MADV_HUGEPAGE);
@@ -84,7 +81,7 @@ class MappedMemory final : public Memory {
   std::size_t bytes() const override { return bytes_; }
   bool grow(std::size_t bytes) override {
     if (bytes <= bytes_) return true;
-    const std::size_t wanted = round_up(bytes, huge_page);
+    const std::size_t wanted = align_up(bytes, huge_page);
     if (wanted > capacity_) return false;
     if (::mprotect(address_, wanted, PROT_READ | PROT_WRITE) != 0) return false;
     ::madvise(address_, wanted, MADV_HUGEPAGE);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/graph/align.h"
 #include "engine/graph/error.h"
 
 namespace tandem {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr std::size_t alignment = 64;
 const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 [[noreturn]] void system_error(const std::string& device, const char* what) {
   Diagnostic d;
@@ -40,16 +37,16 @@ class EmulatedMemory final : public Memory {
         data_(data),
         bytes_(bytes) {}
   ~EmulatedMemory() override {
-    space_->return_range(range_, range_bytes_, round_up(bytes_, alignment));
+    space_->return_range(range_, range_bytes_, align_up(bytes_, alignment));
   }
 
   void* address() override { return reinterpret_cast<void*>(space_->device_view_ + data_); }
   std::size_t bytes() const override { return bytes_; }
   bool grow(std::size_t bytes) override {
     if (bytes <= bytes_) return true;
-    const std::size_t opened = round_up(bytes_, page), wanted = round_up(bytes, page);
+    const std::size_t opened = align_up(bytes_, page), wanted = align_up(bytes, page);
     if (data_ + wanted > range_ + range_bytes_ - page) return false;
-    const std::size_t more = round_up(bytes, alignment) - round_up(bytes_, alignment);
+    const std::size_t more = align_up(bytes, alignment) - align_up(bytes_, alignment);
     if (!space_->charge(more)) return false;
     if (wanted > opened && !space_->open(data_ + opened, wanted - opened)) {
       space_->return_range(0, 0, more);
@@ -69,7 +66,7 @@ class EmulatedMemory final : public Memory {
 AddressSpace::AddressSpace(std::string device, std::size_t limit)
     : device_(std::move(device)), limit_(limit) {
   // Addresses cost nothing: enough for several reservations of the whole memory, and for guards.
-  window_ = round_up(8 * limit, page) + (std::size_t{1} << 30);
+  window_ = align_up(8 * limit, page) + (std::size_t{1} << 30);
   file_ = ::memfd_create(device_.c_str(), MFD_CLOEXEC);
   if (file_ < 0) system_error(device_, "memfd_create");
   auto map = [&]() -> std::uintptr_t {
@@ -158,9 +155,9 @@ bool AddressSpace::open(std::size_t offset, std::size_t bytes) {
 }
 
 std::unique_ptr<Memory> AddressSpace::allocate(std::size_t bytes) {
-  const std::size_t charged = round_up(bytes, alignment);
+  const std::size_t charged = align_up(bytes, alignment);
   if (charged < bytes || !charge(charged)) does_not_fit(bytes, "");
-  const std::size_t opened = std::max(round_up(charged, page), page);
+  const std::size_t opened = std::max(align_up(charged, page), page);
   const std::size_t range = take_range(opened + 2 * page);
   if (range == window_) {
     return_range(0, 0, charged);
@@ -177,7 +174,7 @@ std::unique_ptr<Memory> AddressSpace::allocate(std::size_t bytes) {
 
 std::unique_ptr<Memory> AddressSpace::reserve(std::size_t bytes) {
   if (bytes > window_) return nullptr;
-  const std::size_t total = round_up(bytes, page) + 2 * page;
+  const std::size_t total = align_up(bytes, page) + 2 * page;
   const std::size_t range = take_range(total);
   if (range == window_) return nullptr;
   return std::make_unique<EmulatedMemory>(shared_from_this(), range, total, range + page, 0);

@@ -1,6 +1,7 @@
 // Fused: its body node by node on reference kernels, with every value in the workspace.
 #include <cassert>
 
+#include "engine/graph/align.h"
 #include "engine/operators/operator.h"
 #include "kernels/reference/support.h"
 
@@ -26,7 +27,7 @@ std::vector<std::size_t> places(const Graph& body, std::size_t& bytes) {
   for (std::size_t i = 0; i < body.values.size(); ++i) {
     if (body.values[i].kind != ValueKind::computed) continue;
     result[i] = bytes;
-    bytes += (body.values[i].type.bytes() + alignment - 1) / alignment * alignment;
+    bytes += align_up(body.values[i].type.bytes(), alignment);
   }
   return result;
 }

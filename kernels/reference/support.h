@@ -53,30 +53,7 @@ auto with_main_type(DType dtype, F&& f) {
 /// Calls f with a value of any other number type.
 template <class F>
 auto with_other_type(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::float16:
-      return f(Float16{});
-    case DType::bfloat16:
-      return f(BFloat16{});
-    case DType::int8:
-      return f(std::int8_t{});
-    case DType::int16:
-      return f(std::int16_t{});
-    case DType::int32:
-      return f(std::int32_t{});
-    case DType::int64:
-      return f(std::int64_t{});
-    case DType::uint8:
-      return f(std::uint8_t{});
-    case DType::uint16:
-      return f(std::uint16_t{});
-    case DType::uint32:
-      return f(std::uint32_t{});
-    case DType::uint64:
-      return f(std::uint64_t{});
-    default:
-      return f(bool{});
-  }
+  return with_type(half_floats + integer_types + TypeList<bool>{}, dtype, f);
 }
 
 template <class T>

@@ -1,7 +1,7 @@
 // When log_sum_exp no longer gives the probabilities of attention.
 #pragma once
 
-#include "kernels/shared/host_device.h"
+#include "engine/graph/host_device.h"
 
 namespace tandem {
 

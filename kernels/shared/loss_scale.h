@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "engine/graph/attributes.h"
-#include "kernels/shared/host_device.h"
+#include "engine/graph/host_device.h"
 
 namespace tandem {
 

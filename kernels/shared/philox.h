@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kernels/shared/host_device.h"
+#include "engine/graph/host_device.h"
 
 namespace tandem {
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #endif
 
-#include "kernels/shared/host_device.h"
+#include "engine/graph/host_device.h"
 
 namespace tandem::scalar {
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/graph/align.h"
 #include "engine/graph/host_memory.h"
 
 namespace tandem {
@@ -60,7 +61,7 @@ HostTensor filled_tensor(Shape shape, float value) {
   void* first = mapped(nullptr, piece, PROT_READ | PROT_WRITE, MAP_SHARED, file.handle());
   std::fill_n(static_cast<float*>(first), piece / sizeof(float), value);
   munmap(first, piece);
-  const std::size_t size = (bytes + piece - 1) / piece * piece;
+  const std::size_t size = align_up(bytes, piece);
   void* data = mapped(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
   const std::shared_ptr<void> owner(data, [size](void* at) { munmap(at, size); });
   for (std::size_t at = 0; at < size; at += piece) {

@@ -34,8 +34,8 @@
 #include "kernels/cuda/block/emulated_block.h"
 #endif
 
+#include "engine/graph/host_device.h"
 #include "kernels/cuda/runtime/launch.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 

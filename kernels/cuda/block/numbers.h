@@ -10,8 +10,8 @@
 #include "kernels/cuda/block/emulated_block.h"
 #endif
 
+#include "engine/graph/host_device.h"
 #include "kernels/cuda/block/unroll.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 

@@ -4,10 +4,19 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/graph/types.h"
+#include "engine/graph/dtype_dispatch.h"
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/block/unroll.h"
+
+namespace tandem {
+
+template <>
+struct dtype_of<cuda::CardFloat16> : dtype_of<Float16> {};
+template <>
+struct dtype_of<cuda::CardBFloat16> : dtype_of<BFloat16> {};
+
+}  // namespace tandem
 
 namespace tandem::cuda {
 
@@ -45,9 +54,7 @@ inline bool is_card_float(DType dtype) {
 /// Calls f with a value of the type that stores float32, float16 or bfloat16 on the card.
 template <class F>
 decltype(auto) with_float(DType dtype, F&& f) {
-  if (dtype == DType::float16) return f(CardFloat16{});
-  if (dtype == DType::bfloat16) return f(CardBFloat16{});
-  return f(float{});
+  return with_type(TypeList<CardFloat16, CardBFloat16, float>{}, dtype, f);
 }
 
 }  // namespace tandem::cuda

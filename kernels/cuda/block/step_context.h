@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "kernels/shared/host_device.h"
+#include "engine/graph/host_device.h"
 
 namespace tandem::cuda {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #endif
 
+#include "engine/graph/host_device.h"
 #include "kernels/cuda/block/unroll.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 

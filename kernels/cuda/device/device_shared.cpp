@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/graph/align.h"
+
 namespace tandem::cuda {
 namespace {
 
 constexpr std::size_t alignment = 64;  // as plans count; CUDA's own is greater
-
-std::size_t round_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 bool is_of_capture(cudaError_t error) {
   return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
@@ -103,7 +101,7 @@ void DeviceShared::refuse_in_capture(const char* what) const {
 }
 
 void* DeviceShared::allocate(std::size_t bytes) {
-  const std::size_t charged = round_up(bytes, alignment);
+  const std::size_t charged = align_up(bytes, alignment);
   const auto does_not_fit = [&](const std::string& expected, std::size_t used) {
     Diagnostic d;
     d.message = name() + " has no memory left";
@@ -138,7 +136,7 @@ void DeviceShared::release(void* memory) noexcept {
   const std::lock_guard lock(memory_mutex_);  // the next one to allocate may get this address
   (void)runtime->release(memory);
   const auto block = blocks_.find(reinterpret_cast<std::uintptr_t>(memory));
-  in_use_ -= round_up(block->second, alignment);
+  in_use_ -= align_up(block->second, alignment);
   blocks_.erase(block);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/pointwise/functions.h"
 
 namespace tandem::cuda {
@@ -38,35 +39,9 @@ PointwiseVariant variant_of() {
 #pragma nv_exec_check_disable
 template <class F>
 TANDEM_HOST_DEVICE auto with_stored(DType dtype, const F& f) {
-  switch (dtype) {
-    case DType::float32:
-      return f(float{});
-    case DType::float64:
-      return f(double{});
-    case DType::float16:
-      return f(CardFloat16{});
-    case DType::bfloat16:
-      return f(CardBFloat16{});
-    case DType::int8:
-      return f(std::int8_t{});
-    case DType::int16:
-      return f(std::int16_t{});
-    case DType::int32:
-      return f(std::int32_t{});
-    case DType::int64:
-      return f(std::int64_t{});
-    case DType::uint8:
-      return f(std::uint8_t{});
-    case DType::uint16:
-      return f(std::uint16_t{});
-    case DType::uint32:
-      return f(std::uint32_t{});
-    case DType::uint64:
-      return f(std::uint64_t{});
-    case DType::boolean:
-      break;
-  }
-  return f(bool{});
+  return with_type(
+      wide_floats + TypeList<CardFloat16, CardBFloat16>{} + integer_types + TypeList<bool>{}, dtype,
+      f);
 }
 
 /// Elements of a unit of 16 bytes.

@@ -1,7 +1,7 @@
 # What the build of kernels/cuda/pointwise needs beside its sources: the headers that kernels made at run
 # time include, embedded. Sets `cuda_generated_sources`, for the library; include it where that is made.
 set(cuda_embedded_headers
-  kernels/shared/host_device.h
+  engine/graph/host_device.h
   kernels/shared/scalar.h
   kernels/cuda/runtime/launch.h
   kernels/cuda/block/block.h

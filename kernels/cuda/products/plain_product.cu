@@ -93,26 +93,8 @@ void plain_product(CardContext& card, const Product& product, DType dtype,
     return with_float(dtype,
                       [&](auto tag) { multiply<decltype(tag)>(card, product, arguments, queue); });
   }
-  switch (dtype) {
-    case DType::int8:
-      return multiply<std::int8_t>(card, product, arguments, queue);
-    case DType::int16:
-      return multiply<std::int16_t>(card, product, arguments, queue);
-    case DType::int32:
-      return multiply<std::int32_t>(card, product, arguments, queue);
-    case DType::int64:
-      return multiply<std::int64_t>(card, product, arguments, queue);
-    case DType::uint8:
-      return multiply<std::uint8_t>(card, product, arguments, queue);
-    case DType::uint16:
-      return multiply<std::uint16_t>(card, product, arguments, queue);
-    case DType::uint32:
-      return multiply<std::uint32_t>(card, product, arguments, queue);
-    case DType::uint64:
-      return multiply<std::uint64_t>(card, product, arguments, queue);
-    default:
-      return multiply<double>(card, product, arguments, queue);
-  }
+  with_type(integer_types + TypeList<double>{}, dtype,
+            [&](auto tag) { multiply<decltype(tag)>(card, product, arguments, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
+#include "engine/graph/host_device.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/step_context.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 

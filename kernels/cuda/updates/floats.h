@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "engine/graph/host_device.h"
 #include "engine/graph/types.h"
 #include "kernels/cuda/block/packs.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 

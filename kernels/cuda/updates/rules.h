@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "engine/graph/host_device.h"
 #include "engine/optimizers/settings.h"
 #include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/block.h"
-#include "kernels/shared/host_device.h"
 
 namespace tandem::cuda {
 
