@@ -76,7 +76,6 @@ CompiledProgram compile_program(const Graph& graph, const Placement& placement,
   }
   count_slots(compiled.lowered, options, compiled.plan);
   if (options.accept) options.accept(compiled.plan);
-  if (options.edit_plan) options.edit_plan(compiled.plan);
   return compiled;
 }
 

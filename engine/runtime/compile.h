@@ -20,8 +20,6 @@ struct ProgramOptions {
   std::function<void(const Plan&)> accept;
   /// How long kernels take on the virtual clock, per device; empty: a guess from their facts.
   std::vector<DeviceProfile> profiles;
-  /// Changes the plan after it was verified: so tests see what a missing wait does.
-  std::function<void(Plan&)> edit_plan;
 };
 
 struct CompiledProgram {

@@ -281,20 +281,32 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base, const Progra
   for (const Ring& r : outputs) r.point_to(0);
 }
 
+namespace {
+
+/// States that exist already keep the layouts that they have.
+ProgramOptions with_layouts_of(const StateStore& states, const Graph& graph,
+                               ProgramOptions options) {
+  for (const State& state : graph.states) {
+    const StateStore::Entry* entry = states.find(state.name);
+    if (entry != nullptr) options.lower.fixed_layouts.emplace_back(entry->name, entry->layout);
+  }
+  return options;
+}
+
+}  // namespace
+
 Program::Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
                  const std::vector<Device*>& devices, StateStore& states,
                  std::shared_ptr<Arenas> arenas, const ProgramOptions& options)
+    : Program(compile_program(graph, placement, operators, devices,
+                              with_layouts_of(states, graph, options)),
+              states, std::move(arenas), options) {}
+
+Program::Program(CompiledProgram compiled, StateStore& states, std::shared_ptr<Arenas> arenas,
+                 const ProgramOptions& options)
     : impl_(std::make_unique<Impl>()) {
   Impl& impl = *impl_;
   impl.arenas = std::move(arenas);
-  LowerOptions lower_options = options.lower;
-  for (const State& state : graph.states) {
-    const StateStore::Entry* entry = states.find(state.name);
-    if (entry != nullptr) lower_options.fixed_layouts.emplace_back(entry->name, entry->layout);
-  }
-  ProgramOptions compile_options = options;
-  compile_options.lower = std::move(lower_options);
-  CompiledProgram compiled = compile_program(graph, placement, operators, devices, compile_options);
   impl.lowered = std::move(compiled.lowered);
   impl.plan = std::move(compiled.plan);
   impl.kernels = std::move(compiled.kernels);

@@ -83,6 +83,9 @@ class Program {
   Program(const Graph& graph, const Placement& placement, const OperatorSet& operators,
           const std::vector<Device*>& devices, StateStore& states, std::shared_ptr<Arenas> arenas,
           const ProgramOptions& options);
+  /// Of what has been compiled with these options, for the layouts of `states`.
+  Program(CompiledProgram compiled, StateStore& states, std::shared_ptr<Arenas> arenas,
+          const ProgramOptions& options);
   ~Program();
 
   /// Address and bytes of an input's slot for step number `ticket` (0, 1, ...); row-major. Loader

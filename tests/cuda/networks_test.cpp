@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/cuda/support/network_check.h"
+#include "tests/cuda/support/odd_layouts.h"
 
 namespace tandem::testing {
 namespace {
@@ -14,19 +15,7 @@ constexpr DType floats[] = {DType::float32, DType::float16, DType::bfloat16};
 Layout last_channels(const Shape& shape) {
   return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
 }
-Layout reversed_order(const Shape& shape) {
-  std::vector<int> order;
-  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
-  return permuted(shape, order);
-}
-/// Rows of a larger tensor, from an offset that is no multiple of 16 bytes.
-Layout sliced(const Shape& shape) {
-  Shape larger = shape;
-  for (std::int64_t& extent : larger) ++extent;
-  Layout layout = row_major(larger);
-  layout.offset = 1;
-  return layout;
-}
+
 struct Variant {
   const char* name;
   Layout (*layout)(const Shape&);

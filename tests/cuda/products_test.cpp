@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "engine/graph/builder.h"
+#include "tests/cuda/support/odd_layouts.h"
 #include "tests/cuda/support/product_card.h"
 
 namespace tandem::testing {
@@ -29,21 +30,6 @@ double tolerance_of(DType dtype) {
     default:
       return 0;
   }
-}
-
-Layout reversed_order(const Shape& shape) {
-  std::vector<int> order;
-  for (std::size_t i = shape.size(); i-- > 0;) order.push_back(static_cast<int>(i));
-  return permuted(shape, order);
-}
-
-/// Rows of a larger tensor, from an offset that is no multiple of 16 bytes.
-Layout sliced(const Shape& shape) {
-  Shape larger = shape;
-  for (std::int64_t& extent : larger) ++extent;
-  Layout layout = row_major(larger);
-  layout.offset = 1;
-  return layout;
 }
 
 Layout with_gaps(const Shape& shape) {

@@ -26,14 +26,15 @@ class MissingWaitRunTest : public ::testing::Test {
                                           const Launch& wait, std::string& first,
                                           std::string& second) {
     Machine machine(accelerators);
-    ProgramOptions options = one_slot();
+    const ProgramOptions options = one_slot();
     CompiledProgram intact = compile(graph, machine, seed);
     const KeptApart pair = kept_apart(intact.plan, wait);
     first = monitored_name(intact.plan, intact.lowered, *pair.first);
     second = monitored_name(intact.plan, intact.lowered, *pair.second);
-    options.edit_plan = [&](Plan& plan) { erase_wait(plan, wait); };
-    OwnProgram own = make_program(graph, operators, machine.devices,
-                                  random_placement(graph, machine.devices, seed), options);
+    CompiledProgram broken = compile(graph, machine, seed);
+    erase_wait(broken.plan, wait);
+    OwnProgram own;
+    own.program = std::make_unique<Program>(std::move(broken), own.states, make_arenas(), options);
     for (int step = 0; step < steps; ++step) {
       run_step(*own.program, random_feeds(graph, 5, step + 1), static_cast<std::uint64_t>(step));
     }

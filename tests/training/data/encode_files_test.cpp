@@ -11,6 +11,7 @@
 #include "engine/training/config/config_check.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/table_file.h"
+#include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -22,12 +23,6 @@ using testing::error_of;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::TemporaryFolder;
-
-DataConfig data_config(const TemporaryFolder& folder, const std::string& data) {
-  const std::string text =
-      "model = 'm.onnx'\nepochs = 1\n[optimizer]\nkind = 'sgd'\n[data]\n" + data;
-  return *parse_run_config(text, folder / "train.toml").data;
-}
 
 constexpr const char* three_columns =
     "[data.train]\nfiles = ['a']\n[data.fields]\n"

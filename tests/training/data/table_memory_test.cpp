@@ -10,6 +10,7 @@
 #include "engine/training/data/table_file.h"
 #include "tests/harness/few_addresses.h"
 #include "tests/harness/peak_memory.h"
+#include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/packed_files.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -23,12 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
-
-DataConfig data_config(const TemporaryFolder& folder, const std::string& data) {
-  const std::string text =
-      "model = 'm.onnx'\nepochs = 1\n[optimizer]\nkind = 'sgd'\n[data]\n" + data;
-  return *parse_run_config(text, folder / "train.toml").data;
-}
 
 OpenOptions one_thread() {
   OpenOptions options;

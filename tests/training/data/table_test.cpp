@@ -12,6 +12,7 @@
 #include "engine/training/data/data_source.h"
 #include "engine/training/data/loader.h"
 #include "engine/training/data/prepare_table.h"
+#include "tests/training/data/data_config_text.h"
 #include "tests/training/error_text.h"
 #include "tests/training/formats/temporary_folder.h"
 
@@ -24,12 +25,6 @@ using ::testing::HasSubstr;
 using testing::TemporaryFolder;
 
 // [data] of a configuration whose folder is `folder`.
-DataConfig data_config(const TemporaryFolder& folder, const std::string& data) {
-  const std::string text =
-      "model = 'm.onnx'\nepochs = 1\n[optimizer]\nkind = 'sgd'\n[data]\n" + data;
-  return *parse_run_config(text, folder / "train.toml").data;
-}
-
 std::vector<double> values(const DataSource& source, const std::string& name) {
   const int field = source.find_field(name);
   EXPECT_GE(field, 0) << name;
