@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 

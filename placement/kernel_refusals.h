@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/device.h"
 
 namespace tandem {
 

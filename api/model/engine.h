@@ -5,10 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/lower/placement.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
-#include "engine/runtime/device.h"
 #include "kernels/emulated/order_checker.h"
 
 namespace tandem::api {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/model/known_cards.h"
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 #include "engine/training/config/run_config.h"
 #include "kernels/emulated/order_checker.h"
 #include "placement/run_policy.h"

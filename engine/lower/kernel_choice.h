@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/device.h"
 
 namespace tandem {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/selector.h"
 #include "engine/lower/placement.h"
-#include "engine/runtime/device.h"
 
 namespace tandem {
 

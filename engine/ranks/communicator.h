@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/device/device.h"
 #include "engine/graph/types.h"
-#include "engine/runtime/device.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 #include "engine/runtime/host_pins.h"
 
 namespace tandem {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/plan/plan.h"
-#include "engine/runtime/device.h"
 
 namespace tandem {
 

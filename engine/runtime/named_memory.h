@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 

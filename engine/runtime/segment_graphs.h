@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 #include "engine/runtime/segments.h"
 
 namespace tandem {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 

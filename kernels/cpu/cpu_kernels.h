@@ -1,7 +1,7 @@
 // The ordered list of the CPU's kernels: best first, reference last.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "engine/runtime/counted_event.h"
+#include "engine/device/counted_event.h"
 
 namespace tandem {
 namespace {

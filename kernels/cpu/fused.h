@@ -1,7 +1,7 @@
 // Runs a TileProgram over an index space: scalar operators, fused bodies and reductions.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -8,7 +8,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

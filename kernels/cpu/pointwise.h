@@ -2,7 +2,7 @@
 // share.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/device/update_proposal.h"
 #include "engine/operators/grouped_update.h"
-#include "engine/runtime/update_proposal.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"

@@ -4,9 +4,9 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/device/update_proposal.h"
 #include "engine/operators/grouped_update.h"
 #include "engine/operators/operator.h"
-#include "engine/runtime/update_proposal.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "engine/device/kernel.h"
 #include "engine/operators/update_kind.h"
-#include "engine/runtime/kernel.h"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 #include "kernels/cuda/libraries/libraries.h"
 #include "kernels/cuda/runtime/runtime.h"
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/runtime/counted_event.h"
+#include "engine/device/counted_event.h"
 
 namespace tandem {
 

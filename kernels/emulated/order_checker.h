@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/runtime/lane_monitor.h"
+#include "engine/device/lane_monitor.h"
 #include "kernels/emulated/access_history.h"
 
 namespace tandem {

@@ -2,7 +2,7 @@
 // results rounded once, as hardware does that multiplies in 16 bits and adds in 32.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/host_tensor.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/reference/support.h"
 
 namespace tandem::reference {

@@ -1,7 +1,7 @@
 // The plain kernels: the specification of every operator, in float and double; any strides.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/broadcast.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/reference/position.h"
 
 namespace tandem::reference {

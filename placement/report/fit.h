@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "engine/device/device.h"
 #include "engine/plan/plan.h"
-#include "engine/runtime/device.h"
 #include "placement/resolve.h"
 
 namespace tandem {

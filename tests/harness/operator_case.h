@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
-#include "engine/runtime/kernel.h"
 
 namespace tandem::testing {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/attributes.h"
 #include "engine/graph/types.h"
-#include "engine/runtime/kernel.h"
 
 namespace tandem::testing {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 #include "engine/training/trainer.h"
 
 namespace tandem::testing {

@@ -1,7 +1,7 @@
 // The lists of recurrent layers' kernels.
 #pragma once
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 namespace tandem {
 

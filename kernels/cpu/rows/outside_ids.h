@@ -4,8 +4,8 @@
 
 #include <atomic>
 
+#include "engine/device/kernel.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/rows/rows.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/device/kernel.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {

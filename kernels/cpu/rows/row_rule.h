@@ -6,8 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/device/kernel.h"
 #include "engine/operators/update_kind.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {

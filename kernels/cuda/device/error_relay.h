@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 #include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/runtime/runtime.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/pointwise/elements.h"
 #include "kernels/cuda/runtime/runtime.h"

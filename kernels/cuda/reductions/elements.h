@@ -6,7 +6,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 #include "kernels/cuda/block/packs.h"
 
 namespace tandem::cuda::reductions {

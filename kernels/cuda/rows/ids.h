@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/host_device.h"
 #include "engine/operators/tables/rows.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/step_context.h"
 
 namespace tandem::cuda {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "engine/device/update_proposal.h"
 #include "engine/operators/grouped_update.h"
-#include "engine/runtime/update_proposal.h"
 #include "kernels/cuda/updates/update_lists.h"
 #include "kernels/cuda/updates/update_tensors.h"
 

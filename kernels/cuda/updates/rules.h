@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "engine/device/kernel.h"
 #include "engine/graph/host_device.h"
 #include "engine/optimizers/settings.h"
-#include "engine/runtime/kernel.h"
 #include "kernels/cuda/block/block.h"
 
 namespace tandem::cuda {

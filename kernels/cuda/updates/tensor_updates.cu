@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/runtime/update_proposal.h"
+#include "engine/device/update_proposal.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/rules.h"
 #include "kernels/cuda/updates/update_lists.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem::gpu_check {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/kernel.h"
-#include "engine/runtime/lane_monitor.h"
+#include "engine/device/kernel.h"
+#include "engine/device/lane_monitor.h"
 
 namespace tandem {
 

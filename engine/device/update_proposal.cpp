@@ -1,5 +1,5 @@
 // One layout for all tensors of an update.
-#include "engine/runtime/update_proposal.h"
+#include "engine/device/update_proposal.h"
 
 #include "engine/operators/grouped_update.h"
 

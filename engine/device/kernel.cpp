@@ -1,5 +1,5 @@
 // Choosing a kernel by facts, and checking layouts against a kernel's wishes.
-#include "engine/runtime/kernel.h"
+#include "engine/device/kernel.h"
 
 #include <algorithm>
 

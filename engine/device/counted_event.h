@@ -4,7 +4,7 @@
 #include <atomic>
 #include <memory>
 
-#include "engine/runtime/device.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 
