@@ -57,7 +57,8 @@ endfunction()
 
 # tandem_precompile(TARGET HEADERS…): the target's C++ files parse these headers once together. Headers of third parties and of
 # the standard library alone, so that no file sees a header of Tandem that it does not include; with TANDEM_PRECOMPILE=OFF
-# (the preset debug) every file has to include what it uses.
+# (the preset debug) every file has to include what it uses. With REUSE other, whose options have to be the same, the two
+# share what was parsed.
 option(TANDEM_PRECOMPILE "Parse headers of third parties once per target" ON)
 function(tandem_precompile target)
   get_target_property(type ${target} TYPE)
@@ -67,7 +68,11 @@ function(tandem_precompile target)
   set(standard algorithm array charconv chrono cmath cstdint cstring filesystem fstream functional limits map memory
     numeric optional random set span sstream string string_view thread unordered_map unordered_set variant vector)
   list(TRANSFORM standard REPLACE "(.+)" "<\\1>")
-  target_precompile_headers(${target} PRIVATE ${standard} ${ARGN})
+  if(ARGV1 STREQUAL "REUSE")
+    target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+  else()
+    target_precompile_headers(${target} PRIVATE ${standard} ${ARGN})
+  endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>) # ccache asks for it
   # GCC 12 judges what it inlines out of precompiled standard headers as code of ours, and sees overflows inside std::string
   # that never happen.

@@ -16,23 +16,37 @@ SCRIPT = (".py", ".sh", ".cmake")
 LINES_NOTICE, LINES_LIMIT = 300, 600
 FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
 
+# The engine's phases: folders that may include each other and those of the phases above. engine/CMakeLists.txt
+# makes a library of each.
+PHASES = [
+    ["engine/graph", "engine/operators", "engine/optimizers", "engine/formats"],
+    ["engine/device", "engine/ranks"],
+    ["engine/gradient", "engine/passes"],
+    ["engine/lower", "engine/plan"],
+    ["engine/runtime"],
+    ["engine/losses", "engine/training"],
+]
 # Which of our own folders a folder may include. The longest matching folder decides.
 BORDERS = {
-    "engine": ["engine", "include/tandem/error.h"],  # errors are one type, inside and outside
+    "engine": [],  # every folder of it belongs to a phase
     "importer": ["engine", "importer"],
     "placement": ["engine", "placement"],
-    "kernels": ["engine", "kernels"],
-    "kernels/reference": ["engine", "kernels/reference", "kernels/shared"],
+    "kernels": [*PHASES[0], *PHASES[1], "kernels"],
+    "kernels/reference": [*PHASES[0], *PHASES[1], "kernels/reference", "kernels/shared"],
     "kernels/shared": ["engine/graph", "kernels/shared"],
-    "kernels/cpu": ["engine", "kernels/cpu", "kernels/shared", "kernels/reference"],
-    "kernels/emulated": ["engine", "kernels/emulated", "kernels/cpu"],  # memory and order are its own, arithmetic is not
-    "kernels/cuda": ["engine", "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
+    "kernels/cpu": [*PHASES[0], *PHASES[1], "kernels/cpu", "kernels/shared", "kernels/reference"],
+    # Its memory and order are its own, its arithmetic is not.
+    "kernels/emulated": [*PHASES[0], *PHASES[1], "kernels/emulated", "kernels/cpu"],
+    "kernels/cuda": [*PHASES[0], *PHASES[1], "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
     "tools": ["include", "tools"],
     "tests": ["engine", "importer", "placement", "kernels", "api", "include", "tests"],
     "bench": ["engine", "importer", "placement", "kernels", "api", "include", "bench"],
 }
+for number, folders in enumerate(PHASES):
+    above = [folder for phase in PHASES[: number + 1] for folder in phase]
+    BORDERS.update({folder: above + ["include/tandem/error.h"] for folder in folders})
 
 # Folders that are not in every build, and who may include them all the same.
 OPTIONAL = {"kernels/cuda": (["kernels/cuda", "tests/cuda"], "kernels/cuda_devices.h")}

@@ -205,7 +205,7 @@ struct Scan {
       const double forget = layer.settings.input_forget ? 1 - i : layer.value(f, f_in);
       cell[j] = forget * cell[j] + i * layer.value(g, in[3 * n + j]);
       o_in += peephole(1, j, cell[j]);
-      next[j] = layer.value(f, o_in) * layer.value(h_of, cell[j]);
+      next[j] = layer.value(f, o_in) * scalar::rnn_value(h_of, cell[j]);
     }
   }
 };
@@ -408,9 +408,9 @@ struct ScanGrad {
       const double i = layer.value(f, i_in), candidate = layer.value(g, step.in[3 * n + j]);
       const double forget = layer.settings.input_forget ? 1 - i : layer.value(f, f_in);
       double &di = step.da[j], &d_o = step.da[n + j], &df = step.da[2 * n + j];
-      d_o = dh * layer.value(h_of, cell) * layer.slope(f, o_in);
-      const double dc =
-          step.dc[j] + dh * layer.value(f, o_in) * layer.slope(h_of, cell) + peephole(1, j, d_o);
+      d_o = dh * scalar::rnn_value(h_of, cell) * layer.slope(f, o_in);
+      const double dc = step.dc[j] + dh * layer.value(f, o_in) * scalar::rnn_slope(h_of, cell) +
+                        peephole(1, j, d_o);
       if (layer.settings.input_forget) {
         di = dc * (candidate - before) * layer.slope(f, i_in);
         df = 0;

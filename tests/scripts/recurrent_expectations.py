@@ -86,7 +86,8 @@ def functions(op, attributes, directions):
         if len(own) > 1 and betas:
             own[1] = betas.pop(0)
         a, b = (own + [None, None])[:2]
-        made.append(lambda x, name=name, a=a, b=b: FUNCTIONS[name](x if clip is None else x.clamp(-clip, clip), a, b))
+        bound = None if op == "LSTM" and len(made) % 3 == 2 else clip  # not that of the cell
+        made.append(lambda x, name=name, a=a, b=b, bound=bound: FUNCTIONS[name](x if bound is None else x.clamp(-bound, bound), a, b))
     each = len(names) // directions
     return [made[d * each:(d + 1) * each] for d in range(directions)]
 
