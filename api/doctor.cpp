@@ -1,4 +1,4 @@
-// What this machine offers: processor, threads, measured rates, cards, settings that hurt.
+// What this machine offers: processor, threads, measured rates, GPUs, settings that hurt.
 #include <cstdlib>
 #include <fstream>
 

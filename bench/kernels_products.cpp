@@ -49,10 +49,12 @@ Buffer buffer(std::int64_t elements) {
   return result;
 }
 
-Layout first_layout(const std::vector<LayoutWish>& wishes, std::size_t i, const Shape& shape) {
-  if (i < wishes.size() && wishes[i].kind == LayoutWish::Kind::channels_last)
+Layout first_layout(const std::vector<LayoutConstraint>& constraints, std::size_t i,
+                    const Shape& shape) {
+  if (i < constraints.size() && constraints[i].kind == LayoutConstraint::Kind::channels_last)
     return channels_last(shape);
-  if (i < wishes.size() && wishes[i].kind == LayoutWish::Kind::exact) return wishes[i].layout;
+  if (i < constraints.size() && constraints[i].kind == LayoutConstraint::Kind::exact)
+    return constraints[i].layout;
   return row_major(shape);
 }
 

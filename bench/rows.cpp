@@ -1,5 +1,5 @@
 // Times of the host functions of embedding tables at the size of the wide and deep networks:
-// 184,968 rows, 624,000 look-ups a step, 80 columns with lazy Adam and 1 column with FTRL.
+// 184,968 rows, 624,000 lookups a step, 80 columns with lazy Adam and 1 column with FTRL.
 // Usage: bench_rows [threads] [repeats]
 #include <fmt/format.h>
 #include <omp.h>
@@ -139,7 +139,7 @@ void run(bool zipf, Isa isa, int threads) {
   Array<float> weights(table_rows * columns, 0.01f), first(table_rows * columns),
       second(table_rows * columns), y(positions * columns);
   const RowLookup lookup{weights.data(), table_rows, columns, id_array, y.data(), columns};
-  report("look-up x80", positions * (columns * 4.0 + 8) + static_cast<double>(count) * columns * 4,
+  report("lookup x80", positions * (columns * 4.0 + 8) + static_cast<double>(count) * columns * 4,
          [&] { gather_rows(lookup, isa, threads); });
   const RowLookup packed{weights.data(), table_rows, columns, {rows.data(), count, false},
                          y.data(),       columns};
@@ -150,7 +150,7 @@ void run(bool zipf, Isa isa, int threads) {
   RowLookup of_halves = lookup;
   of_halves.table = tops.data();
   of_halves.bfloat16 = of_halves.widen = true;
-  report("look-up x80, split",
+  report("lookup x80, split",
          positions * (columns * 4.0 + 8) + static_cast<double>(count) * columns * 2,
          [&] { gather_rows(of_halves, isa, threads); });
   RowLookup packed_halves = packed;
@@ -192,7 +192,7 @@ void run(bool zipf, Isa isa, int threads) {
   Array<float> wide(table_rows), n(table_rows, 0.1f), z(table_rows), wide_y(positions),
       wide_dy(positions, 1e-3f);
   const RowLookup wide_lookup{wide.data(), table_rows, 1, id_array, wide_y.data(), 1};
-  report("look-up x1", positions * 12.0 + static_cast<double>(count) * 4,
+  report("lookup x1", positions * 12.0 + static_cast<double>(count) * 4,
          [&] { gather_rows(wide_lookup, isa, threads); });
   const GradientArray wide_array{wide_dy.data(), positions, 1};
   const RowGradients wide_gradients{&wide_array, 1, 1, false, offsets.data(), order.data(), count};

@@ -35,7 +35,7 @@ if(NOT CMAKE_MATCH_1 EQUAL cuda_wanted_major)
   tandem_no_cuda("${CMAKE_CUDA_COMPILER} is of CUDA ${CMAKE_MATCH_1}.${CMAKE_MATCH_2}, not of CUDA ${cuda_wanted_major}")
 endif()
 
-# Machine code for the 8.x and 9.x cards, and what the driver translates for newer ones.
+# Machine code for the 8.x and 9.x GPUs, and what the driver translates for newer ones.
 set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "Architectures to make code for")
 if(NOT CMAKE_CUDA_HOST_COMPILER)
   set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER} CACHE FILEPATH "What nvcc compiles the host's part with")

@@ -15,7 +15,7 @@ namespace tandem::importer {
 namespace {
 
 constexpr const char* what_reads =
-    "only look-ups (Gather along axis 0) may read a table whose rows [parameters] shape sets";
+    "only lookups (Gather along axis 0) may read a table whose rows [parameters] shape sets";
 
 Diagnostic at(const RowsRule& rule, std::string message, std::string path = "") {
   Diagnostic d;
@@ -175,7 +175,7 @@ void check_readers(const Graph& graph, const OnnxFile::Content& file, const Grow
       for (const NodeId id : readers[static_cast<std::size_t>(table.index)]) {
         const Node& node = graph.node(id);
         const bool looks_up =
-            is_row_look_up(node) && node.inputs[0] == table && node.inputs[1] != table;
+            is_row_lookup(node) && node.inputs[0] == table && node.inputs[1] != table;
         if (node.op->name == "Identity") {
           copies.push_back(node.outputs[0]);
         } else if (!looks_up) {

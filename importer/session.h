@@ -61,8 +61,13 @@ struct Session {
       placed;                                           // constants that are in the graph
   std::unordered_map<std::string, std::size_t> states;  // by initializer: index in the graph
 
-  Session(const OnnxFile::Content& content, const OperatorSet& set, const ImportOptions& wishes)
-      : file(content), operators(set), options(wishes), builder(set), modules(*content.model) {}
+  Session(const OnnxFile::Content& content, const OperatorSet& set,
+          const ImportOptions& constraints)
+      : file(content),
+        operators(set),
+        options(constraints),
+        builder(set),
+        modules(*content.model) {}
 
   /// The value in the graph; constants are placed on first use.
   ValueId place(const Term& term);

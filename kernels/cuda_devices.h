@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-struct CudaCard {
+struct CudaGpu {
   int ordinal = 0;
   std::string name;
   std::size_t memory_bytes = 0, free_bytes = 0;
@@ -33,22 +33,22 @@ struct CudaLibraryReport {
 struct CudaReport {
   std::string toolkit;  // "13.0" that this build was made with; "" in a build without CUDA
   std::string driver;   // the newest CUDA version that the driver knows, "13.0"; "" where none is
-  std::string problem;  // why no card can be used; "" where one can
+  std::string problem;  // why no GPU can be used; "" where one can
   std::string fix;
-  std::vector<CudaCard> cards;
+  std::vector<CudaGpu> gpus;
   std::vector<CudaLibraryReport> libraries;  // empty in a build without CUDA
 };
 
-/// Looks at the driver, the cards and the libraries; asking cards for their free memory takes some
+/// Looks at the driver, the GPUs and the libraries; asking GPUs for their free memory takes some
 /// of it. Never throws.
 CudaReport cuda_report();
-/// Driver and cards alone, without `free_bytes`: touches no card. Never throws.
-CudaReport cuda_cards();
+/// Driver and GPUs alone, without `free_bytes`: touches no GPU. Never throws.
+CudaReport cuda_gpus();
 
 struct CudaOptions {
   std::string name = "cuda:0";   // of the device
-  int ordinal = 0;               // of the card
-  std::size_t memory_bytes = 0;  // limit; 0: what is free on the card
+  int ordinal = 0;               // of the GPU
+  std::size_t memory_bytes = 0;  // limit; 0: what is free on the GPU
   bool allow_tf32 = false;       // float32 products in 10 bits of mantissa
   bool capture = true;           // segments as CUDA graphs
   std::string cache_folder;      // of compiled kernels and library plans; "": the user's own

@@ -18,7 +18,7 @@ CudaReport cuda_report() {
   return report;
 }
 
-CudaReport cuda_cards() { return cuda_report(); }
+CudaReport cuda_gpus() { return cuda_report(); }
 
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   Diagnostic d;

@@ -29,9 +29,9 @@ ForwardPlacement forward_placement(const ResolvedPolicy& resolved) {
     const int device = p.cached.device;
     reason = "cache " + p.cache.reason.text;
     for (const std::string& reader : p.readers) {
-      const OperatorAttributes& look_up = *resolved.find_node(reader);
+      const OperatorAttributes& lookup = *resolved.find_node(reader);
       result.nodes.emplace(cached_name(reader),
-                           PlacedNode{device, reason, look_up.acts.value, look_up.lookahead.value});
+                           PlacedNode{device, reason, lookup.acts.value, lookup.lookahead.value});
     }
     result.parameters.emplace(cached_name(p.name), PlacedState{device, device, reason});
   }

@@ -6,8 +6,8 @@ namespace tandem {
 namespace {
 
 constexpr int largest_number = 63;
-constexpr std::string_view card = "cuda:", own_card = "cuda:local",
-                           emulated = "emulated:", card_name = "gpu";
+constexpr std::string_view gpu = "cuda:", own_gpu = "cuda:local",
+                           emulated = "emulated:", gpu_name = "gpu";
 
 bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -25,8 +25,8 @@ std::optional<int> device_number(std::string_view text) {
 }
 
 bool is_device_use(std::string_view text) {
-  if (text == "cpu" || text == own_card) return true;
-  for (const std::string_view prefix : {card, emulated}) {
+  if (text == "cpu" || text == own_gpu) return true;
+  for (const std::string_view prefix : {gpu, emulated}) {
     if (text.starts_with(prefix) && device_number(text.substr(prefix.size()))) return true;
   }
   return false;
@@ -34,18 +34,18 @@ bool is_device_use(std::string_view text) {
 
 std::string builtin_use(std::string_view name) {
   if (name == "cpu") return "cpu";
-  if (name == card_name) return std::string(own_card);
-  if (name.starts_with(card_name)) {
-    const std::string_view number = name.substr(card_name.size());
-    return device_number(number) ? std::string(card) + std::string(number) : "";
+  if (name == gpu_name) return std::string(own_gpu);
+  if (name.starts_with(gpu_name)) {
+    const std::string_view number = name.substr(gpu_name.size());
+    return device_number(number) ? std::string(gpu) + std::string(number) : "";
   }
   return name.starts_with(emulated) && is_device_use(name) ? std::string(name) : "";
 }
 
 std::string builtin_name(std::string_view use) {
-  if (!use.starts_with(card) || !is_device_use(use)) return "";
-  const std::string number(use == own_card ? "" : use.substr(card.size()));
-  return std::string(card_name) + number;
+  if (!use.starts_with(gpu) || !is_device_use(use)) return "";
+  const std::string number(use == own_gpu ? "" : use.substr(gpu.size()));
+  return std::string(gpu_name) + number;
 }
 
 std::optional<WrongNumber> wrong_number(std::string_view text,

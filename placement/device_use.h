@@ -18,7 +18,7 @@ bool is_device_use(std::string_view text);
 /// "emulated:3" (itself); "" where it stands for nothing.
 std::string builtin_use(std::string_view name);
 
-/// The name without declaration for a card that `use` names: "gpu" of "cuda:local", "gpu3" of
+/// The name without declaration for a GPU that `use` names: "gpu" of "cuda:local", "gpu3" of
 /// "cuda:3"; "" of anything else.
 std::string builtin_name(std::string_view use);
 

@@ -58,7 +58,7 @@ constexpr KeyInfo table_of_keys[] = {
      "during this one (more acts as 1)",
      0, 64},
     {"rules[].ship", string, "\"auto\"", "auto|rows|results", "",
-     "of look-ups in a host's table that another device reads: rows: each row once, with an index; "
+     "of lookups in a host's table that another device reads: rows: each row once, with an index; "
      "results: one row an id; auto: the fewer bytes"},
     {"rules[].cache", string, "", "", "",
      "of a host's table that another device reads: the size of that device's cache of the rows "

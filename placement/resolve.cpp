@@ -167,9 +167,9 @@ void PolicyResolver::apply(int r) {
     if (rule.lookahead) decide(result_.parameters[p].lookahead, *rule.lookahead, r);
     if (rule.ship) {
       ParameterAttributes& to = result_.parameters[p];
-      to.ship_wish = *rule.ship == "rows"      ? ShipWish::rows
-                     : *rule.ship == "results" ? ShipWish::results
-                                               : ShipWish::automatic;
+      to.ship_request = *rule.ship == "rows"      ? ShipRequest::rows
+                        : *rule.ship == "results" ? ShipRequest::results
+                                                  : ShipRequest::automatic;
       decide(to.ship, Ship::results, r);
     }
     if (rule.cache) decide(result_.parameters[p].cache, *rule.cache, r);

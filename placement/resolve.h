@@ -43,7 +43,7 @@ struct Decided {
 };
 
 /// What a rule says of `ship`; automatic: whatever moves fewer bytes.
-enum class ShipWish : std::uint8_t { automatic, rows, results };
+enum class ShipRequest : std::uint8_t { automatic, rows, results };
 
 struct OperatorAttributes {
   std::string path;
@@ -53,7 +53,7 @@ struct OperatorAttributes {
   bool added = false;  // not of the forward graph: "loss.ce"
 };
 
-/// What the look-ups of one pass move of a table that lives on the host, there and back.
+/// What the lookups of one pass move of a table that lives on the host, there and back.
 struct TableTraffic {
   bool crosses = false;        // it is looked up in on the host, and read on one other device
   std::int64_t ids = 0;        // that are looked up
@@ -64,22 +64,22 @@ struct TableTraffic {
   std::int64_t bytes_uncached = 0;                 // by the better way, without a cache
 };
 
-/// Rows of a host's table that the device holds on which its look-ups are read.
+/// Rows of a host's table that the device holds on which its lookups are read.
 struct TableCache {
   int device = -1;
   std::shared_ptr<const std::vector<std::int64_t>> rows;  // ascending; null: there is none
   std::int64_t bytes = 0;                                 // with their optimizer states
   double hit_rate = 0;                                    // part of the data's ids that name one
-  std::int64_t cold_rows = 0;  // different other rows that the look-ups of one pass read, about
+  std::int64_t cold_rows = 0;  // different other rows that the lookups of one pass read, about
   std::string off;             // why there is none where a rule asks for one
 };
 
 /// A cache that a rule asks for, where nothing stands against it.
-struct CacheWish {
+struct CacheRequest {
   std::string parameter;
   CacheSize size;
   int device = -1;
-  bool operator==(const CacheWish&) const = default;
+  bool operator==(const CacheRequest&) const = default;
 };
 
 /// Of a parameter or a buffer. A buffer's `state` is its `param`.
@@ -92,9 +92,9 @@ struct ParameterAttributes {
   std::vector<int> run;              // devices of the readers, each once
   Decided<int> param, state;         // indices into ResolvedPolicy::devices
   Decided<int> lookahead;
-  bool table = false;  // look-ups alone read it
-  Decided<Ship> ship;  // of those look-ups
-  ShipWish ship_wish = ShipWish::automatic;
+  bool table = false;  // lookups alone read it
+  Decided<Ship> ship;  // of those lookups
+  ShipRequest ship_request = ShipRequest::automatic;
   Decided<CacheSize> cache;  // as a rule asks; its reason has no rule where none does
   TableCache cached;
   TableTraffic traffic;  // of a table
@@ -119,20 +119,20 @@ struct PlacementFacts {
   /// Why a device (index into ResolvedPolicy::devices) has no kernel: for an operator or its
   /// gradient by the operator's path, for an update by "optimizer." and the parameter's name.
   std::map<std::pair<int, std::string>, std::string> refusals;
-  /// About how many different rows of a table the look-ups of one pass read, by its parameter's
+  /// About how many different rows of a table the lookups of one pass read, by its parameter's
   /// name; tables are left out of which the data does not tell. Nothing: nobody has counted.
   std::optional<std::map<std::string, std::int64_t>> unique_rows;
   /// One cache for each wish that was asked. Other wishes have no cache, and nothing is said of
   /// them.
-  std::vector<CacheWish> wishes;
+  std::vector<CacheRequest> constraints;
   std::vector<TableCache> caches;
 };
 
 /// Facts that the policy depends on and that are not known.
 struct OpenQuestions {
   bool unique_rows = false;
-  std::vector<CacheWish> wishes;
-  bool any() const { return unique_rows || !wishes.empty(); }
+  std::vector<CacheRequest> constraints;
+  bool any() const { return unique_rows || !constraints.empty(); }
 };
 
 class ResolvedPolicy {

@@ -44,7 +44,7 @@ void PolicyResolver::note_tf32() {
       std::any_of(devices.begin(), devices.end(), std::mem_fn(&ResolvedDevice::is_cuda)))
     return;
   Diagnostic note;
-  note.message = "precision.tf32 = true changes nothing: no device of this run is a card";
+  note.message = "precision.tf32 = true changes nothing: no device of this run is a GPU";
   result_.notes.push_back(std::move(note));
 }
 
@@ -209,7 +209,7 @@ void PolicyResolver::warn_about_ship() {
     if (covered.crosses || rule.layer == Layer::automatic) continue;
     Diagnostic d = at(rule.where_of("ship"), rule.at.text(),
                       "ship does nothing for " + count_text(covered.parameters, "parameter") +
-                          ": it is of tables on cpu whose look-ups an accelerator reads");
+                          ": it is of tables on cpu whose lookups an accelerator reads");
     result_.warnings.push_back(std::move(d));
   }
 }
@@ -223,14 +223,14 @@ void PolicyResolver::warn_about_devices() {
       d.fix = fix;
       result_.warnings.push_back(std::move(d));
     };
-    const bool host = device.use == "cpu", card = device.is_cuda();
+    const bool host = device.use == "cpu", gpu = device.is_cuda();
     for (const char* key : {"bandwidth", "latency"}) {
-      if (!device.binding.sets(key) || !(host || card)) continue;
+      if (!device.binding.sets(key) || !(host || gpu)) continue;
       if (host) {
         warn(key, "does nothing for the cpu: it is of an emulated device's link", "leave it out");
       } else {
         warn(key, "does not change the link of " + device.use + ": only times that plans predict",
-             "leave it out; a --profile says what a card is");
+             "leave it out; a --profile says what a GPU is");
       }
     }
     if (device.binding.sets("threads") && !host)

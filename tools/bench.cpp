@@ -25,7 +25,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       ->check(number_between(1e-3, 86400));
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
   command->add_flag("--check-order", options->bench.check_order,
-                    "Check that events order what cards access (emulated devices always are): "
+                    "Check that events order what GPUs access (emulated devices always are): "
                     "slower, ends with an error where it is not so");
   add_placing(*command, options->bench.place, options->bench.devices);
   command->add_flag("--json", invocation.json, "One JSON object on standard output");

@@ -23,7 +23,7 @@ import sys
 from kernel_occupancy import CARDS, MOST_THREADS, resident_threads
 
 SKIPPED = 77
-ENTRY = re.compile(r"void tandem::cuda::(?:card|bounded)_entry<(.*)>\(")
+ENTRY = re.compile(r"void tandem::cuda::(?:gpu|bounded)_entry<(.*)>\(")
 
 
 @dataclasses.dataclass

@@ -14,24 +14,21 @@ using Json = nlohmann::ordered_json;
 
 const char* const absent = "not in this build";
 
-std::string use_of(const CudaCard& card) { return "cuda:" + std::to_string(card.ordinal); }
+std::string use_of(const CudaGpu& gpu) { return "cuda:" + std::to_string(gpu.ordinal); }
 
-std::string capability(const CudaCard& card) {
-  return fmt::format("{}.{}", card.major, card.minor);
-}
+std::string capability(const CudaGpu& gpu) { return fmt::format("{}.{}", gpu.major, gpu.minor); }
 
 std::string line(const std::string& name, const std::string& text) {
   return fmt::format("{:<9} {}\n", name, text);
 }
 
-std::string card_text(const CudaCard& card) {
-  std::string of = card.name.empty() ? "a card" : card.name;
-  if (card.memory_bytes > 0) {
-    of +=
-        fmt::format(", compute capability {}, {}", capability(card), bytes_text(card.memory_bytes));
+std::string gpu_text(const CudaGpu& gpu) {
+  std::string of = gpu.name.empty() ? "a GPU" : gpu.name;
+  if (gpu.memory_bytes > 0) {
+    of += fmt::format(", compute capability {}, {}", capability(gpu), bytes_text(gpu.memory_bytes));
   }
-  if (!card.problem.empty()) return of + "; cannot be used: " + card.problem;
-  return of + ", " + bytes_text(card.free_bytes) + " free";
+  if (!gpu.problem.empty()) return of + "; cannot be used: " + gpu.problem;
+  return of + ", " + bytes_text(gpu.free_bytes) + " free";
 }
 
 std::string library_text(const CudaLibraryReport& library) {
@@ -50,9 +47,9 @@ std::string cuda_text(const CudaReport& report) {
   };
   std::string built = "built with " + report.toolkit;
   if (!report.driver.empty()) built += ", the driver is for " + report.driver;
-  if (!report.problem.empty()) built += "; no card can be used: " + report.problem;
+  if (!report.problem.empty()) built += "; no GPU can be used: " + report.problem;
   std::string text = line("cuda", built) + with_fix(report.fix);
-  for (const CudaCard& card : report.cards) text += line(use_of(card), card_text(card));
+  for (const CudaGpu& gpu : report.gpus) text += line(use_of(gpu), gpu_text(gpu));
   for (const CudaLibraryReport& library : report.libraries) {
     text += line(library.name, library_text(library)) + with_fix(library.fix);
     for (const std::string& file : library.passed_over) text += line("", "passed over: " + file);
@@ -62,14 +59,14 @@ std::string cuda_text(const CudaReport& report) {
 
 Json cuda_json(const CudaReport& report) {
   if (report.toolkit.empty()) return absent;
-  Json cards = Json::array(), libraries = Json::array();
-  for (const CudaCard& card : report.cards) {
-    cards.push_back({{"name", use_of(card)},
-                     {"card", card.name},
-                     {"compute_capability", capability(card)},
-                     {"memory_bytes", card.memory_bytes},
-                     {"free_bytes", card.free_bytes},
-                     {"problem", card.problem}});
+  Json gpus = Json::array(), libraries = Json::array();
+  for (const CudaGpu& gpu : report.gpus) {
+    gpus.push_back({{"name", use_of(gpu)},
+                    {"card", gpu.name},
+                    {"compute_capability", capability(gpu)},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"free_bytes", gpu.free_bytes},
+                    {"problem", gpu.problem}});
   }
   for (const CudaLibraryReport& library : report.libraries) {
     libraries.push_back({{"name", library.name},
@@ -81,27 +78,27 @@ Json cuda_json(const CudaReport& report) {
                          {"passed_over", library.passed_over}});
   }
   return {{"toolkit", report.toolkit}, {"driver", report.driver}, {"problem", report.problem},
-          {"fix", report.fix},         {"cards", cards},          {"libraries", libraries}};
+          {"fix", report.fix},         {"cards", gpus},           {"libraries", libraries}};
 }
 
-std::optional<Diagnostic> missing_card(const CudaReport& report, const std::string& use) {
+std::optional<Diagnostic> missing_gpu(const CudaReport& report, const std::string& use) {
   Diagnostic d;
   d.fix = report.fix;
-  if (report.cards.empty()) {
+  if (report.gpus.empty()) {
     d.message = report.problem;
     return d;
   }
-  const auto card = std::find_if(report.cards.begin(), report.cards.end(),
-                                 [&](const CudaCard& card) { return use_of(card) == use; });
-  if (card == report.cards.end()) {
+  const auto gpu = std::find_if(report.gpus.begin(), report.gpus.end(),
+                                [&](const CudaGpu& gpu) { return use_of(gpu) == use; });
+  if (gpu == report.gpus.end()) {
     d.message = "this machine has no " + use;
-    for (const CudaCard& other : report.cards)
+    for (const CudaGpu& other : report.gpus)
       d.expected += (d.expected.empty() ? "" : ", ") + use_of(other);
     return d;
   }
-  if (card->problem.empty()) return std::nullopt;
+  if (gpu->problem.empty()) return std::nullopt;
   d.message = fmt::format("{} ({}) cannot be used: {}", use,
-                          card->name.empty() ? "a card" : card->name, card->problem);
+                          gpu->name.empty() ? "a GPU" : gpu->name, gpu->problem);
   return d;
 }
 

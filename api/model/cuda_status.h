@@ -1,4 +1,4 @@
-// What is said of CUDA: doctor's part, and why a card that a policy names is not to be had.
+// What is said of CUDA: doctor's part, and why a GPU that a policy names is not to be had.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ std::string cuda_text(const CudaReport& report);
 /// "not in this build", or an object (docs/formats.md).
 nlohmann::ordered_json cuda_json(const CudaReport& report);
 
-/// Message, expected and fix where there is no usable card of this use, "cuda:0".
-std::optional<Diagnostic> missing_card(const CudaReport& report, const std::string& use);
+/// Message, expected and fix where there is no usable GPU of this use, "cuda:0".
+std::optional<Diagnostic> missing_gpu(const CudaReport& report, const std::string& use);
 
 }  // namespace tandem::api

@@ -97,10 +97,10 @@ void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
     }
     facts.unique_rows = unique_rows_;
   }
-  if (questions.wishes.empty()) return;
-  facts.wishes = questions.wishes;
+  if (questions.constraints.empty()) return;
+  facts.constraints = questions.constraints;
   facts.caches = caches_.choose(
-      pass, model_->config(), evaluate, [&] { return counted(); }, facts.wishes);
+      pass, model_->config(), evaluate, [&] { return counted(); }, facts.constraints);
 }
 
 PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,

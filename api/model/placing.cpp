@@ -111,13 +111,13 @@ std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingA
   options.ordinal = std::stoi(device.use.substr(cuda.size()));
   options.allow_tf32 = tf32;
   options.monitor = monitor;
-  for (const CudaCard& card : arguments.cards.report().cards) {
+  for (const CudaGpu& gpu : arguments.gpus.report().gpus) {
     const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
-    if (card.ordinal == options.ordinal && limited)
-      options.memory_bytes = memory_limit(device, card.memory_bytes);
+    if (gpu.ordinal == options.ordinal && limited)
+      options.memory_bytes = memory_limit(device, gpu.memory_bytes);
   }
   try {
-    return arguments.make_card(options);
+    return arguments.make_gpu(options);
   } catch (const Error& error) {
     throw Error(error.kind(), at_device(error.diagnostics(), device));
   }
@@ -131,8 +131,8 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   result.added_devices = arguments.devices;
   ResolveOptions& options = result.options;
   options.bindings = parse_device_arguments(arguments.devices);
-  options.missing = [any = bool(arguments.make_device), cards = arguments.cards](const auto& use) {
-    return any ? std::nullopt : missing_card(cards.report(), use);
+  options.missing = [any = bool(arguments.make_device), gpus = arguments.gpus](const auto& use) {
+    return any ? std::nullopt : missing_gpu(gpus.report(), use);
   };
   options.model_file = config.model.file;
   options.tf32 = config.precision.tf32;
@@ -160,11 +160,11 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
 OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments& arguments,
                          bool tf32, Device& cpu, const std::shared_ptr<OrderChecker>& monitor) {
   const std::vector<ResolvedDevice>& devices = resolved.devices;
-  const bool only_cards =
+  const bool only_gpus =
       std::all_of(devices.begin() + 1, devices.end(), std::mem_fn(&ResolvedDevice::is_cuda));
   // Whoever made the monitor may have switched it off already.
   const bool check = arguments.check_order || is_debug_build || arguments.make_device;
-  if (only_cards && !check) monitor->set_check_order(false);
+  if (only_gpus && !check) monitor->set_check_order(false);
   OpenDevices open;
   open.all.push_back(&cpu);
   for (std::size_t d = 1; d < devices.size(); ++d) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/model/known_cards.h"
+#include "api/model/known_gpus.h"
 #include "engine/device/device.h"
 #include "engine/training/config/run_config.h"
 #include "kernels/emulated/order_checker.h"
@@ -18,7 +18,7 @@ namespace tandem::api {
 using DeviceMaker = std::function<std::unique_ptr<Device>(
     const ResolvedDevice& device, const std::shared_ptr<OrderChecker>& monitor)>;
 
-using CardMaker = std::function<std::unique_ptr<Device>(const CudaOptions& options)>;
+using GpuMaker = std::function<std::unique_ptr<Device>(const CudaOptions& options)>;
 
 /// What the command line adds to a policy.
 struct PlacingArguments {
@@ -30,10 +30,10 @@ struct PlacingArguments {
   /// Makes an accelerator of the policy, whether or not this machine has it; empty: as its `use`
   /// says.
   DeviceMaker make_device = {};
-  KnownCards cards = KnownCards();
-  /// Makes the cards that `use` names.
-  CardMaker make_card = make_cuda_device;
-  /// The monitor looks at every byte that is touched, also where all accelerators are cards, which
+  KnownGpus gpus = KnownGpus();
+  /// Makes the GPUs that `use` names.
+  GpuMaker make_gpu = make_cuda_device;
+  /// The monitor looks at every byte that is touched, also where all accelerators are GPUs, which
   /// wait for it; it does without in debug builds.
   bool check_order = false;
 };

@@ -59,7 +59,7 @@ nlohmann::ordered_json operator_json(const OperatorTime& time, double bandwidth)
 /// The first `most` of them, a line each.
 std::string operators_text(const std::vector<OperatorTime>& operators, std::size_t most);
 
-/// Look-ups, groupings of ids and updates of rows, a line each; "" where there are none.
+/// Lookups, groupings of ids and updates of rows, a line each; "" where there are none.
 std::string tables_text(const std::vector<OperatorTime>& operators, double bandwidth);
 
 }  // namespace tandem::api

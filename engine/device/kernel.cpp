@@ -41,16 +41,16 @@ bool DeviceFacts::has(std::string_view feature) const {
   return std::find(features.begin(), features.end(), feature) != features.end();
 }
 
-bool satisfies(const LayoutWish& wish, const Layout& layout, const Shape& shape) {
-  using Kind = LayoutWish::Kind;
-  if (wish.kind == Kind::exact) {
-    Layout wanted = wish.layout;
+bool satisfies(const LayoutConstraint& constraint, const Layout& layout, const Shape& shape) {
+  using Kind = LayoutConstraint::Kind;
+  if (constraint.kind == Kind::exact) {
+    Layout wanted = constraint.layout;
     wanted.offset = layout.offset;  // kernels get a pointer that includes the offset
     return same_places(wanted, layout, shape);
   }
   if (!layout.is_strided()) return false;
-  if (wish.kind == Kind::any || element_count(shape) == 0) return true;
-  switch (wish.kind) {
+  if (constraint.kind == Kind::any || element_count(shape) == 0) return true;
+  switch (constraint.kind) {
     case Kind::unit_stride:
       return has_unit_stride(layout, shape);
     case Kind::dense:

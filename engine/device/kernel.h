@@ -74,7 +74,7 @@ struct KernelRequest {
 };
 
 /// What a kernel wants of one operand's layout.
-struct LayoutWish {
+struct LayoutConstraint {
   enum class Kind : std::uint8_t {
     any,          // any strides, also 0 (broadcast); not opaque
     unit_stride,  // strided with at least one stride of 1, none of 0 on extents > 1
@@ -86,12 +86,12 @@ struct LayoutWish {
   Kind kind = Kind::any;
   Layout layout;
 };
-bool satisfies(const LayoutWish& wish, const Layout& layout, const Shape& shape);
+bool satisfies(const LayoutConstraint& constraint, const Layout& layout, const Shape& shape);
 
 struct Proposal {
-  std::vector<LayoutWish> inputs;   // missing ones: row_major
-  std::vector<LayoutWish> outputs;  // missing ones: row_major
-  double seconds = 0;               // 0 = unknown: the roofline decides
+  std::vector<LayoutConstraint> inputs;   // missing ones: row_major
+  std::vector<LayoutConstraint> outputs;  // missing ones: row_major
+  double seconds = 0;                     // 0 = unknown: the roofline decides
 };
 
 inline std::vector<Proposal> propose_row_major(const KernelRequest&) { return {Proposal{}}; }

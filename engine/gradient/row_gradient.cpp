@@ -6,7 +6,7 @@
 namespace tandem {
 namespace {
 
-// Look-ups along the first axis and sums of them, added by a tree of Adds.
+// Lookups along the first axis and sums of them, added by a tree of Adds.
 bool collect(const Graph& graph, ValueId value, RowGradient& to) {
   const NodeId producer = graph.value(value).producer;
   if (!producer) return false;

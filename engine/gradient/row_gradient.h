@@ -1,4 +1,4 @@
-// Row-sparse gradients: where a parameter's gradient comes from look-ups alone, as ids and dy's.
+// Row-sparse gradients: where a parameter's gradient comes from lookups alone, as ids and dy's.
 #pragma once
 
 #include <optional>

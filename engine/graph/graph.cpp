@@ -1,4 +1,4 @@
-// Look-ups in a graph.
+// Lookups in a graph.
 #include "engine/graph/graph.h"
 
 namespace tandem {

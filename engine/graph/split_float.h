@@ -1,4 +1,4 @@
-// A float32 in two halves: a bfloat16, which look-ups in a table read and links carry, and the 16
+// A float32 in two halves: a bfloat16, which lookups in a table read and links carry, and the 16
 // bits that it lacks, which updates read as well. bits(x) = (top << 16) + tail, with a signed tail.
 //
 // top is x rounded to nearest, a tie away from zero. Ties to even cannot be undone: 65,537 floats

@@ -63,9 +63,10 @@ std::optional<FirstProposal> first_proposal(const KernelRequest& request, const 
   return FirstProposal{kernel, std::move(proposals.front())};
 }
 
-LayoutWish wish_of(const std::vector<LayoutWish>& wishes, std::size_t operand) {
-  if (operand < wishes.size()) return wishes[operand];
-  return LayoutWish{LayoutWish::Kind::row_major, {}};
+LayoutConstraint constraint_of(const std::vector<LayoutConstraint>& constraints,
+                               std::size_t operand) {
+  if (operand < constraints.size()) return constraints[operand];
+  return LayoutConstraint{LayoutConstraint::Kind::row_major, {}};
 }
 
 }  // namespace tandem

@@ -31,6 +31,7 @@ struct FirstProposal {
 std::optional<FirstProposal> first_proposal(const KernelRequest& request, const Device& device);
 
 /// Missing wishes are row-major.
-LayoutWish wish_of(const std::vector<LayoutWish>& wishes, std::size_t operand);
+LayoutConstraint constraint_of(const std::vector<LayoutConstraint>& constraints,
+                               std::size_t operand);
 
 }  // namespace tandem

@@ -112,14 +112,14 @@ KernelRequest group_request(const PlacedGraph& placed, NodeId id, const LowerCon
 }
 
 // The strided layout that a wish fixes, or nothing where it leaves a choice.
-std::optional<Layout> fixed_by(const LayoutWish& wish, const Shape& shape) {
-  switch (wish.kind) {
-    case LayoutWish::Kind::row_major:
+std::optional<Layout> fixed_by(const LayoutConstraint& constraint, const Shape& shape) {
+  switch (constraint.kind) {
+    case LayoutConstraint::Kind::row_major:
       return row_major(shape);
-    case LayoutWish::Kind::channels_last:
+    case LayoutConstraint::Kind::channels_last:
       return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
-    case LayoutWish::Kind::exact:
-      if (wish.layout.is_strided()) return wish.layout;
+    case LayoutConstraint::Kind::exact:
+      if (constraint.layout.is_strided()) return constraint.layout;
       return std::nullopt;
     default:
       return std::nullopt;
@@ -150,12 +150,12 @@ bool update_takes(const PlacedGraph& placed, const LowerContext& context, const 
   if (!first) return false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == state.initial &&
-        !satisfies(wish_of(first->proposal.inputs, i), layout, shape)) {
+        !satisfies(constraint_of(first->proposal.inputs, i), layout, shape)) {
       return false;
     }
   }
-  return satisfies(wish_of(first->proposal.outputs, graph.value(state.final).output_index), layout,
-                   shape);
+  return satisfies(constraint_of(first->proposal.outputs, graph.value(state.final).output_index),
+                   layout, shape);
 }
 
 }  // namespace
@@ -192,7 +192,7 @@ std::optional<Layout> wished_layout(const PlacedGraph& placed, const LowerContex
       if (!first) continue;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!(node.inputs[i] == value)) continue;
-        if (const auto layout = fixed_by(wish_of(first->proposal.inputs, i), shape)) {
+        if (const auto layout = fixed_by(constraint_of(first->proposal.inputs, i), shape)) {
           wished = layout;
           most = flops;
         }
@@ -222,10 +222,11 @@ std::vector<char> channels_last_groups(const PlacedGraph& placed, const LowerCon
     if (!first) continue;
     const ValueId x = node.inputs[op->inputs.back() == 1 ? 1 : 0];
     const std::size_t operand = op->inputs.back() == 1 ? 1 : 0;
-    const LayoutWish wish = wish_of(first->proposal.inputs, operand);
+    const LayoutConstraint constraint = constraint_of(first->proposal.inputs, operand);
     const double flops = cost_of(graph, node).flops;
-    if (wish.kind == LayoutWish::Kind::channels_last) votes[groups.root(x.index)] += flops;
-    if (wish.kind == LayoutWish::Kind::row_major) votes[groups.root(x.index)] -= flops;
+    if (constraint.kind == LayoutConstraint::Kind::channels_last)
+      votes[groups.root(x.index)] += flops;
+    if (constraint.kind == LayoutConstraint::Kind::row_major) votes[groups.root(x.index)] -= flops;
   }
 
   std::vector<char> result(graph.values.size(), 0);

@@ -58,7 +58,7 @@ class WantWalk {
 
  private:
   // Row-major wins among several wishes; a place inside another buffer is only for a single reader.
-  void wish(ValueId value, const Layout& layout, ValueId storage = {}) {
+  void constraint(ValueId value, const Layout& layout, ValueId storage = {}) {
     if (!value || graph_.value(value).kind != ValueKind::computed) return;
     const Shape& shape = graph_.type(value).shape;
     if (plan_.channels_last[value.index] && !storage) return;
@@ -92,13 +92,13 @@ class WantWalk {
       if (!layout.is_strided()) return;
       for (std::size_t i = 0; i < perm.size(); ++i)
         layout.strides[perm[i]] = want->layout.strides[i];
-      wish(x, layout, want->storage);
+      constraint(x, layout, want->storage);
     } else if (node.op->role == Role::reshape) {
       const std::optional<Layout> layout = want ? reshaped(want->layout, y, x_shape) : std::nullopt;
       if (layout) {
-        wish(x, *layout, want->storage);
+        constraint(x, *layout, want->storage);
       } else {
-        wish(x, row_major(x_shape));
+        constraint(x, row_major(x_shape));
       }
     }
   }
@@ -107,13 +107,13 @@ class WantWalk {
   void through_transfer(const Node& node) {
     if (node.inputs[1]) {
       const int state = plan_.state_of[node.inputs[1].index];
-      if (state >= 0) wish(node.inputs[0], plan_.states[state]);
+      if (state >= 0) constraint(node.inputs[0], plan_.states[state]);
       return;
     }
     const std::optional<Want>& want = plan_.wants[node.outputs[0].index];
     const Shape& shape = graph_.type(node.inputs[0]).shape;
-    const bool dense = want && satisfies({LayoutWish::Kind::dense, {}}, want->layout, shape);
-    wish(node.inputs[0], dense ? want->layout : row_major(shape));
+    const bool dense = want && satisfies({LayoutConstraint::Kind::dense, {}}, want->layout, shape);
+    constraint(node.inputs[0], dense ? want->layout : row_major(shape));
   }
 
   // The layout of y seen as `shape`.
@@ -133,7 +133,7 @@ class WantWalk {
     if (kept_[y.index]) return;
     plan_.wants[y.index] = Want{layout, root == y ? ValueId{} : root};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      wish(node.inputs[i], concat_slice(graph_, node, i, layout), root);
+      constraint(node.inputs[i], concat_slice(graph_, node, i, layout), root);
     }
   }
 
@@ -168,24 +168,25 @@ class WantWalk {
         last_shape = shape;
         continue;
       }
-      const LayoutWish wished = wish_of(first->proposal.inputs, i);
+      const LayoutConstraint wished = constraint_of(first->proposal.inputs, i);
       // A kernel that takes what comes names just what was offered: that is no wish.
-      if (wished.kind == LayoutWish::Kind::exact && same_places(wished.layout, inputs[i], shape)) {
+      if (wished.kind == LayoutConstraint::Kind::exact &&
+          same_places(wished.layout, inputs[i], shape)) {
         continue;
       }
       switch (wished.kind) {
-        case LayoutWish::Kind::row_major:
-          wish(input, row_major(shape));
+        case LayoutConstraint::Kind::row_major:
+          constraint(input, row_major(shape));
           break;
-        case LayoutWish::Kind::channels_last:
-          wish(input, channels_last(shape));
+        case LayoutConstraint::Kind::channels_last:
+          constraint(input, channels_last(shape));
           break;
-        case LayoutWish::Kind::exact:
-          wish(input, wished.layout);
+        case LayoutConstraint::Kind::exact:
+          constraint(input, wished.layout);
           break;
-        case LayoutWish::Kind::dense:
+        case LayoutConstraint::Kind::dense:
           // A gradient comes in the layout of the state that it updates.
-          if (!last_state.strides.empty() && last_shape == shape) wish(input, last_state);
+          if (!last_state.strides.empty() && last_shape == shape) constraint(input, last_state);
           break;
         default:
           break;

@@ -147,8 +147,8 @@ class LayoutWalk {
     for (const Kernel& kernel : device.kernels()) {
       if (kernel.op != "Copy" || (kernel.refuse && kernel.refuse(request))) continue;
       for (const Proposal& proposal : kernel.propose(request)) {
-        if (satisfies(wish_of(proposal.inputs, 0), request.inputs[0].layout, shape) &&
-            satisfies(wish_of(proposal.outputs, 0), request.outputs[0].layout, shape)) {
+        if (satisfies(constraint_of(proposal.inputs, 0), request.inputs[0].layout, shape) &&
+            satisfies(constraint_of(proposal.outputs, 0), request.outputs[0].layout, shape)) {
           return &kernel;
         }
       }
@@ -185,7 +185,7 @@ class LayoutWalk {
     const ValueId into = node.inputs[1];
     const Layout& own = at(node.inputs[0]).layout;
     const bool some_rows = node.inputs.size() > 2 && node.inputs[2];
-    const bool fits = satisfies({LayoutWish::Kind::dense, {}}, own, shape) &&
+    const bool fits = satisfies({LayoutConstraint::Kind::dense, {}}, own, shape) &&
                       (!into || same_block(own, at(into).layout, shape)) &&
                       (!some_rows || is_row_major(own, shape));
     if (!fits) {

@@ -46,9 +46,9 @@ const std::vector<LowerPass>& lower_passes() {
   static const std::vector<LowerPass> passes{
       // First: clones get casts, copies and layouts like the nodes that they are made from.
       {"recompute", recompute},
-      // After the clones of look-ups are there; before everything that moves rows or casts.
+      // After the clones of lookups are there; before everything that moves rows or casts.
       {"split_tables", split_tables, true},
-      // Before casts, which would stand between look-ups and their readers.
+      // Before casts, which would stand between lookups and their readers.
       {"ship_rows", ship_rows},
       // After the clones are there; before copies, so that a cast stands where the link carries 16
       // bits.
@@ -79,7 +79,7 @@ const std::vector<LowerPass>& lower_passes() {
       // After the epilogues; before group_updates, which takes the updates that are left.
       {"product_updates", product_updates},
       // Before fuse, which would take the casts.
-      {"widen_look_ups", widen_look_ups},
+      {"widen_lookups", widen_lookups},
       // Before fuse, which would take the sums.
       {"cached_sums", cached_sums},
       // After all that gives an element-wise node a better place.

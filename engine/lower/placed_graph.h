@@ -112,7 +112,7 @@ PlacedGraph slice_gradients(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph convolution_epilogues(PlacedGraph placed, const LowerContext& context);
 PlacedGraph product_updates(PlacedGraph placed, const LowerContext& context);
-PlacedGraph widen_look_ups(PlacedGraph placed, const LowerContext& context);
+PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context);
 PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);

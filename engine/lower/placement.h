@@ -10,7 +10,7 @@ namespace tandem {
 /// What becomes of an operator's results between forward and backward.
 enum class Activations : std::uint8_t { keep, offload, recompute };
 
-/// What crosses of a look-up whose table lives on the host and whose readers do not: one row per
+/// What crosses of a lookup whose table lives on the host and whose readers do not: one row per
 /// id, or each row that occurs once, with an index into them.
 enum class Ship : std::uint8_t { results, rows };
 
@@ -29,8 +29,8 @@ struct PlacedState {
   int param = 0;  // home of the compute-type weight
   std::string reason;
   int lookahead = default_lookahead;  // of a weight that is read elsewhere
-  Ship ship = Ship::results;          // of look-ups in it
-  int rows_ahead = 0;  // of look-ups that ship rows: steps ahead that rows are fetched, 0 or 1
+  Ship ship = Ship::results;          // of lookups in it
+  int rows_ahead = 0;  // of lookups that ship rows: steps ahead that rows are fetched, 0 or 1
 };
 
 struct Placement {

@@ -78,7 +78,7 @@ class Narrowing {
     return !(i < ports.size() ? ports[i] : ports.back()).statistic;
   }
 
-  Precision wish(NodeId id) const {
+  Precision constraint(NodeId id) const {
     const Node& node = edit_.graph().node(id);
     if (!is_fast_[edit_.device(id)]) return Precision::float32;
     const auto& keep = edit_.context().options.keep_float32;
@@ -97,7 +97,7 @@ class Narrowing {
       const Node& node = edit_.graph().node(reader);
       if (node.phase != Phase::forward) continue;
       read = true;
-      if (is_view(node) ? !wants_half(node.outputs[0]) : wish(reader) == Precision::float32)
+      if (is_view(node) ? !wants_half(node.outputs[0]) : constraint(reader) == Precision::float32)
         return false;
     }
     return read;
@@ -166,7 +166,7 @@ class Narrowing {
       wide = wide || (!is_half(input) && !edit_.graph().is_constant(input) && !is_master(input));
     }
     if (!any || node.op->scalar == ScalarFunction::cast) return std::nullopt;
-    switch (wish(id)) {
+    switch (constraint(id)) {
       case Precision::low:
         return half_;
       case Precision::float32:

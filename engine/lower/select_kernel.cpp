@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-using Kind = LayoutWish::Kind;
+using Kind = LayoutConstraint::Kind;
 
 struct Evaluation {
   bool possible = true;
@@ -46,10 +46,10 @@ class Evaluator {
     std::vector<Layout> final_inputs = operands_.inputs;
     for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
       if (!node_.inputs[i]) continue;
-      const LayoutWish wish = wish_of(proposal.inputs, i);
+      const LayoutConstraint constraint = constraint_of(proposal.inputs, i);
       const Shape& shape = graph_.type(node_.inputs[i]).shape;
-      if (input_fits(wish, proposal, i)) continue;
-      const Layout to = copied_layout(wish, proposal, shape, input_groups_[i]);
+      if (input_fits(constraint, proposal, i)) continue;
+      const Layout to = copied_layout(constraint, proposal, shape, input_groups_[i]);
       result.selection.input_copies[i] = to;
       final_inputs[i] = to;
       const bool is_overwritten =
@@ -68,11 +68,11 @@ class Evaluator {
   }
 
  private:
-  bool input_fits(const LayoutWish& wish, const Proposal& proposal, std::size_t i) {
+  bool input_fits(const LayoutConstraint& constraint, const Proposal& proposal, std::size_t i) {
     const Shape& shape = graph_.type(node_.inputs[i]).shape;
     const Layout& layout = operands_.inputs[i];
-    if (!satisfies(wish, layout, shape)) return false;
-    return wish.kind != Kind::dense ||
+    if (!satisfies(constraint, layout, shape)) return false;
+    return constraint.kind != Kind::dense ||
            same_but_offset(layout, dense_layout(proposal, input_groups_[i], shape), shape);
   }
 
@@ -86,7 +86,7 @@ class Evaluator {
   const Layout& dense_layout(const Proposal& proposal, int group, const Shape& shape) {
     const auto found = dense_.find(group);
     if (found != dense_.end()) return found->second;
-    const LayoutWish dense{Kind::dense, {}};
+    const LayoutConstraint dense{Kind::dense, {}};
     std::optional<Layout> fixed;
     std::vector<Layout> operands;  // where each dense operand of the group lies or should lie
     for (int input : operands_.overwritten) {
@@ -94,13 +94,14 @@ class Evaluator {
     }
     for (std::size_t i = 0; i < node_.outputs.size(); ++i) {
       const auto& want = operands_.wants[i];
-      if (output_groups_[i] == group && wish_of(proposal.outputs, i).kind == Kind::dense && want) {
+      if (output_groups_[i] == group && constraint_of(proposal.outputs, i).kind == Kind::dense &&
+          want) {
         operands.push_back(want->layout);
       }
     }
     for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
       if (node_.inputs[i] && input_groups_[i] == group &&
-          wish_of(proposal.inputs, i).kind == Kind::dense) {
+          constraint_of(proposal.inputs, i).kind == Kind::dense) {
         operands.push_back(operands_.inputs[i]);
       }
     }
@@ -121,13 +122,13 @@ class Evaluator {
     return dense_.emplace(group, std::move(best)).first->second;
   }
 
-  Layout copied_layout(const LayoutWish& wish, const Proposal& proposal, const Shape& shape,
-                       int group) {
-    switch (wish.kind) {
+  Layout copied_layout(const LayoutConstraint& constraint, const Proposal& proposal,
+                       const Shape& shape, int group) {
+    switch (constraint.kind) {
       case Kind::channels_last:
         return shape.size() >= 3 ? channels_last(shape) : row_major(shape);
       case Kind::exact:
-        return wish.layout;
+        return constraint.layout;
       case Kind::dense:
         return dense_layout(proposal, group, shape);
       default:
@@ -138,17 +139,17 @@ class Evaluator {
   void place_output(const Proposal& proposal, std::size_t i, const std::vector<Layout>& inputs,
                     Evaluation& result) {
     const Shape& shape = graph_.type(node_.outputs[i]).shape;
-    const LayoutWish wish = wish_of(proposal.outputs, i);
+    const LayoutConstraint constraint = constraint_of(proposal.outputs, i);
     const int input = operands_.overwritten[i];
     if (input >= 0) {
-      if (!satisfies(wish, inputs[input], shape)) result.possible = false;
+      if (!satisfies(constraint, inputs[input], shape)) result.possible = false;
       result.selection.outputs.push_back(inputs[input]);
       result.selection.storages.push_back({});
       return;
     }
     const std::optional<Want>& want = operands_.wants[i];
-    bool fits = want && satisfies(wish, want->layout, shape);
-    if (fits && wish.kind == Kind::dense) {
+    bool fits = want && satisfies(constraint, want->layout, shape);
+    if (fits && constraint.kind == Kind::dense) {
       fits = same_but_offset(want->layout, dense_layout(proposal, output_groups_[i], shape), shape);
     }
     if (fits) {
@@ -159,8 +160,9 @@ class Evaluator {
     if (want && operands_.read[i]) {  // each of its readers may need a copy of its own
       result.penalty += 4 * static_cast<double>(graph_.type(node_.outputs[i]).bytes());
     }
-    Layout layout = copied_layout(wish, proposal, shape, output_groups_[i]);
-    if (wish.kind == Kind::any || wish.kind == Kind::unit_stride) layout = free_layout(i, inputs);
+    Layout layout = copied_layout(constraint, proposal, shape, output_groups_[i]);
+    if (constraint.kind == Kind::any || constraint.kind == Kind::unit_stride)
+      layout = free_layout(i, inputs);
     result.selection.outputs.push_back(std::move(layout));
     result.selection.storages.push_back({});
   }

@@ -58,7 +58,7 @@ class Splitter {
   }
 
   bool is_dense(ValueId value) const {
-    return satisfies({LayoutWish::Kind::dense, {}}, lowered_.values[value.index].layout,
+    return satisfies({LayoutConstraint::Kind::dense, {}}, lowered_.values[value.index].layout,
                      graph_.type(value).shape);
   }
 
@@ -112,10 +112,11 @@ class Splitter {
     for (const Proposal& proposal : kernel.propose(request)) {
       bool fits = true;
       const auto check = [&](const std::vector<Operand>& operands,
-                             const std::vector<LayoutWish>& wishes) {
+                             const std::vector<LayoutConstraint>& constraints) {
         for (std::size_t i = 0; i < operands.size(); ++i) {
-          fits = fits && (!operands[i].present || satisfies(wish_of(wishes, i), operands[i].layout,
-                                                            operands[i].type.shape));
+          fits = fits &&
+                 (!operands[i].present || satisfies(constraint_of(constraints, i),
+                                                    operands[i].layout, operands[i].type.shape));
         }
       };
       check(request.inputs, proposal.inputs);

@@ -32,7 +32,7 @@ class Rendezvous {
 
 struct RankOptions {
   int rank = 0, ranks = 1;
-  int local_rank = 0;                      // among those on this machine: the number of its card
+  int local_rank = 0;                      // among those on this machine: the number of its GPU
   std::string address;                     // "host:port" where rank 0 listens
   std::chrono::milliseconds limit{60000};  // for ranks to come
 };

@@ -94,15 +94,15 @@ std::optional<std::int64_t> absent_value(const Graph& graph, ValueId ids) {
 }
 
 /// A field of the data that chooses rows of a parameter.
-struct LookUp {
+struct Lookup {
   std::string field, path, table;
   std::int64_t rows = 0;
   DType ids = DType::int64;            // as they are looked up
   std::optional<std::int64_t> absent;  // the field's value that names no row
 };
 
-std::vector<LookUp> look_ups(const Graph& graph) {
-  std::vector<LookUp> found;
+std::vector<Lookup> lookups(const Graph& graph) {
+  std::vector<Lookup> found;
   for (const Node& node : graph.nodes) {
     const bool sums = node.op->role == Role::embedding_bag;
     if (node.op->role != Role::lookup && !sums) continue;
@@ -127,34 +127,33 @@ bool gives_zeros(const RunConfig& config, const std::string& field) {
 }
 
 /// Whether the field's own type holds the value that names no row.
-bool can_be_absent(const LookUp& look_up, DType own) {
-  return look_up.absent && (own == DType::int64 || own == look_up.ids);
+bool can_be_absent(const Lookup& lookup, DType own) {
+  return lookup.absent && (own == DType::int64 || own == lookup.ids);
 }
 
-void check_look_up(const RunConfig& config, const std::vector<LookUp>& all, const LookUp& look_up,
-                   const DataSource& source, std::vector<Diagnostic>& problems) {
-  const int index = source.find_field(look_up.field);
+void check_lookup(const RunConfig& config, const std::vector<Lookup>& all, const Lookup& lookup,
+                  const DataSource& source, std::vector<Diagnostic>& problems) {
+  const int index = source.find_field(lookup.field);
   if (index < 0) return;
   const DType own = type_of(source, index);
   if (own == DType::boolean) return;
-  const bool zeros = gives_zeros(config, look_up.field);
-  const bool could = std::all_of(all.begin(), all.end(), [&](const LookUp& other) {
-    return other.field != look_up.field ||
-           (can_be_absent(other, own) && other.rows == look_up.rows);
+  const bool zeros = gives_zeros(config, lookup.field);
+  const bool could = std::all_of(all.begin(), all.end(), [&](const Lookup& other) {
+    return other.field != lookup.field || (can_be_absent(other, own) && other.rows == lookup.rows);
   });
-  const std::string rows = std::to_string(look_up.rows);
-  const std::string meaning = "an index of " + look_up.path + " into \"" + look_up.table +
-                              "\", which has " + rows + " rows";
+  const std::string rows = std::to_string(lookup.rows);
+  const std::string meaning =
+      "an index of " + lookup.path + " into \"" + lookup.table + "\", which has " + rows + " rows";
   const std::string fix =
       could && !zeros
-          ? "out_of_range = \"zero\" in data.fields." + look_up.field + " looks up zeros for it"
+          ? "out_of_range = \"zero\" in data.fields." + lookup.field + " looks up zeros for it"
           : "ids have to be rows of the table, which parameters.shape can give more";
   collect(meaning, fix, problems, [&] {
     if (is_float(own)) {  // the graph rounds towards 0
-      const double limit = static_cast<double>(look_up.rows);
+      const double limit = static_cast<double>(lookup.rows);
       return source.check_numbers(index, 0, std::nextafter(limit, 0.0), "from 0 to below " + rows);
     }
-    source.check_range(index, look_up.rows, zeros && look_up.absent ? &*look_up.absent : nullptr);
+    source.check_range(index, lookup.rows, zeros && lookup.absent ? &*lookup.absent : nullptr);
   });
 }
 
@@ -200,7 +199,7 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
                                                     std::shared_ptr<const DataSource> source) {
   if (!source || !config.data) return source;
   std::map<int, IdBound> bounds;
-  const std::vector<LookUp> all = look_ups(forward);
+  const std::vector<Lookup> all = lookups(forward);
   for (const FieldConfig& field : config.data->fields) {
     if (field.out_of_range != OutOfRange::zero) continue;
     const int index = source->find_field(field.name);
@@ -208,25 +207,25 @@ std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, con
     Diagnostic d = at(field.where, "data.fields." + field.name,
                       "out_of_range is for ids that look up rows of a parameter");
     const DType own = type_of(*source, index);
-    const LookUp *first = nullptr, *other = nullptr;  // tables of different lengths
-    for (const LookUp& look_up : all) {
-      if (look_up.field != field.name) continue;
-      if (first == nullptr) first = &look_up;
-      if (look_up.rows != first->rows) other = &look_up;
-      IdBound& bound = bounds.emplace(index, IdBound{look_up.rows, 0}).first->second;
-      const bool fits = can_be_absent(look_up, own);
-      if (!fits || (bound.outside != 0 && bound.outside != *look_up.absent)) {
-        d.message = "no id of this field names no row after the casts before its look-ups";
-        d.expected = std::string(name_of(look_up.ids)) + " ids, as " + look_up.path + " takes them";
+    const Lookup *first = nullptr, *other = nullptr;  // tables of different lengths
+    for (const Lookup& lookup : all) {
+      if (lookup.field != field.name) continue;
+      if (first == nullptr) first = &lookup;
+      if (lookup.rows != first->rows) other = &lookup;
+      IdBound& bound = bounds.emplace(index, IdBound{lookup.rows, 0}).first->second;
+      const bool fits = can_be_absent(lookup, own);
+      if (!fits || (bound.outside != 0 && bound.outside != *lookup.absent)) {
+        d.message = "no id of this field names no row after the casts before its lookups";
+        d.expected = std::string(name_of(lookup.ids)) + " ids, as " + lookup.path + " takes them";
         d.got = name_of(own);
         d.fix = "export the model with ids of that type, or leave out_of_range away";
         throw Error(ErrorKind::usage, std::move(d));
       }
-      bound.outside = *look_up.absent;
+      bound.outside = *lookup.absent;
     }
     if (other != nullptr) {
-      const auto shown = [](const LookUp& look_up) {
-        return std::to_string(look_up.rows) + " in \"" + look_up.table + "\"";
+      const auto shown = [](const Lookup& lookup) {
+        return std::to_string(lookup.rows) + " in \"" + lookup.table + "\"";
       };
       d.message =
           "its ids look up rows of tables of different lengths: an id that only one of them lacks "
@@ -258,8 +257,8 @@ void check_integer_fields(const RunConfig& config, const Graph& forward, const D
                   "a label is not a class of \"" + term.values[0] + "\"", problems);
   }
   for (const Node& node : forward.nodes) check_loss_node(forward, node, source, problems);
-  const std::vector<LookUp> all = look_ups(forward);
-  for (const LookUp& look_up : all) check_look_up(config, all, look_up, source, problems);
+  const std::vector<Lookup> all = lookups(forward);
+  for (const Lookup& lookup : all) check_lookup(config, all, lookup, source, problems);
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }
 

@@ -1,4 +1,4 @@
-// Labels and look-up indices that come straight from the data, checked once before a run.
+// Labels and lookup indices that come straight from the data, checked once before a run.
 #pragma once
 
 #include "engine/graph/graph.h"
@@ -8,14 +8,14 @@
 namespace tandem {
 
 /// Labels of cross-entropy terms must be classes of their logits (or ignored), those of binary ones
-/// from 0 to 1; indices of look-ups in parameters must be rows of the table, from 0, or, in fields
+/// from 0 to 1; indices of lookups in parameters must be rows of the table, from 0, or, in fields
 /// with `out_of_range = "zero"`, name none (absent_id). Reads these fields whole. Throws
 /// Error{data} with file:row of the first bad ones. `forward`: the imported graph, for any batch.
 void check_integer_fields(const RunConfig& config, const Graph& forward, const DataSource& source);
 
 /// Fields with `out_of_range = "zero"` look up zeros in place of what the table lacks: their ids
 /// become absent_id. Throws Error{usage} where such a field looks nothing up, where its tables have
-/// different numbers of rows, or where casts between it and its look-ups leave no such id. Null
+/// different numbers of rows, or where casts between it and its lookups leave no such id. Null
 /// stays null.
 std::shared_ptr<const DataSource> zero_out_of_range(const RunConfig& config, const Graph& forward,
                                                     std::shared_ptr<const DataSource> source);

@@ -82,12 +82,12 @@ const OptimizerGroup* group_of(const Groups& groups, const State& parameter) {
   return last;
 }
 
-bool only_look_ups_read(const Graph& graph, const State& parameter) {
+bool only_lookups_read(const Graph& graph, const State& parameter) {
   bool any = false;
   for (const Node& node : graph.nodes) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == parameter.initial)) continue;
-      if (!is_row_look_up(node) || i != 0) return false;
+      if (!is_row_lookup(node) || i != 0) return false;
       any = true;
     }
   }
@@ -165,7 +165,7 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
     const UpdateChoice choice =
         choose_update(group != nullptr ? group->options : config.optimizer.base);
     const UpdateKind* kind = find_update_kind(choice.op);
-    const bool by_rows = (choice.lazy || choice.takes_rows) && only_look_ups_read(forward, state);
+    const bool by_rows = (choice.lazy || choice.takes_rows) && only_lookups_read(forward, state);
     if (by_rows || (kind != nullptr && kind->whole_row)) names.push_back(state.name);
   }
   return names;

@@ -45,7 +45,7 @@ TANDEM_IMPORT(SequenceAt, sequence_at, .settings = {1, 1})
 TANDEM_IMPORT(SequenceConstruct, sequence_construct)
 TANDEM_IMPORT(ConcatFromSequence, concat_from_sequence)
 
-// Look-ups, updates, places
+// Lookups, updates, places
 TANDEM_IMPORT(Gather, gather, .weights = {0, 0})
 TANDEM_IMPORT(GatherND, gather_nd)
 TANDEM_IMPORT(GatherElements, gather_elements)

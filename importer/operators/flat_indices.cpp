@@ -1,4 +1,4 @@
-// Look-ups and updates by indices along an axis and by tuples of them, which become flat ones:
+// Lookups and updates by indices along an axis and by tuples of them, which become flat ones:
 // GatherND, GatherElements, ScatterND, ScatterElements.
 #include <fmt/format.h>
 

@@ -71,7 +71,7 @@ struct TrainOptions {
   /// it resumed.
   bool dry_run = false;
   /// With each line of the log also what the operators of that step took, and how many ids and rows
-  /// look-ups in tables and their updates had.
+  /// lookups in tables and their updates had.
   bool log_operators = false;
   std::function<void(const Progress&)> on_progress;
   std::function<void(const std::string&)> on_message;  // notes for people
@@ -235,7 +235,7 @@ struct BenchOptions {
   std::vector<std::string> place, devices;  // as in TrainOptions
   double seconds = 3;                       // of timed steps after warm-up
   std::string trace_path;                   // Chrome trace; empty = none
-  bool check_order = false;                 // of what cards access; slower
+  bool check_order = false;                 // of what GPUs access; slower
 };
 Report bench(const std::string& config_path, const BenchOptions& options);
 /// One kernel alone: "adamw" on that many elements.

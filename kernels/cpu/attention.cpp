@@ -396,27 +396,27 @@ std::optional<std::string> refuse(const KernelRequest& r, std::size_t q, std::si
 }
 
 // What comes with contiguous rows is taken as it is.
-LayoutWish wish_of_rows(const Operand& operand) {
+LayoutConstraint constraint_of_rows(const Operand& operand) {
   if (operand.present && operand.type.rank() == 4 && has_rows(operand)) {
-    return {LayoutWish::Kind::exact, operand.layout};
+    return {LayoutConstraint::Kind::exact, operand.layout};
   }
-  return {LayoutWish::Kind::row_major, {}};
+  return {LayoutConstraint::Kind::row_major, {}};
 }
 
 std::vector<Proposal> propose_forward(const KernelRequest& r) {
   Proposal proposal;
-  for (std::size_t i = 0; i < 3; ++i) proposal.inputs.push_back(wish_of_rows(r.inputs[i]));
-  proposal.inputs.push_back({LayoutWish::Kind::any, {}});
-  proposal.outputs = {wish_of_rows(r.outputs[0]), {LayoutWish::Kind::row_major, {}}};
+  for (std::size_t i = 0; i < 3; ++i) proposal.inputs.push_back(constraint_of_rows(r.inputs[i]));
+  proposal.inputs.push_back({LayoutConstraint::Kind::any, {}});
+  proposal.outputs = {constraint_of_rows(r.outputs[0]), {LayoutConstraint::Kind::row_major, {}}};
   return {proposal};
 }
 
 std::vector<Proposal> propose_backward(const KernelRequest& r) {
   Proposal proposal;
-  for (std::size_t i = 0; i < 5; ++i) proposal.inputs.push_back(wish_of_rows(r.inputs[i]));
-  proposal.inputs.push_back({LayoutWish::Kind::row_major, {}});
-  proposal.inputs.push_back({LayoutWish::Kind::any, {}});
-  for (std::size_t i = 0; i < 3; ++i) proposal.outputs.push_back(wish_of_rows(r.outputs[i]));
+  for (std::size_t i = 0; i < 5; ++i) proposal.inputs.push_back(constraint_of_rows(r.inputs[i]));
+  proposal.inputs.push_back({LayoutConstraint::Kind::row_major, {}});
+  proposal.inputs.push_back({LayoutConstraint::Kind::any, {}});
+  for (std::size_t i = 0; i < 3; ++i) proposal.outputs.push_back(constraint_of_rows(r.outputs[i]));
   return {proposal};
 }
 

@@ -55,12 +55,14 @@ std::optional<std::string> refuse_taps(const KernelRequest& request) {
   return std::nullopt;
 }
 
-LayoutWish wish(LayoutWish::Kind kind) { return {.kind = kind, .layout = {}}; }
+LayoutConstraint constraint(LayoutConstraint::Kind kind) { return {.kind = kind, .layout = {}}; }
 
-Proposal proposal(const KernelRequest& request, LayoutWish::Kind activations) {
+Proposal proposal(const KernelRequest& request, LayoutConstraint::Kind activations) {
   const Convolution c = convolution_of(request);
-  const LayoutWish map = wish(activations), plain = wish(LayoutWish::Kind::row_major);
-  const LayoutWish weight{.kind = LayoutWish::Kind::exact, .layout = tap_layout(c.weight)};
+  const LayoutConstraint map = constraint(activations),
+                         plain = constraint(LayoutConstraint::Kind::row_major);
+  const LayoutConstraint weight{.kind = LayoutConstraint::Kind::exact,
+                                .layout = tap_layout(c.weight)};
   switch (c.pass) {
     case ConvolutionPass::forward:
       return {.inputs = {map, weight, plain, map}, .outputs = {map}};
@@ -73,12 +75,12 @@ Proposal proposal(const KernelRequest& request, LayoutWish::Kind activations) {
 }
 
 std::vector<Proposal> propose_channels_last(const KernelRequest& request) {
-  return {proposal(request, LayoutWish::Kind::channels_last)};
+  return {proposal(request, LayoutConstraint::Kind::channels_last)};
 }
 
 std::vector<Proposal> propose_both(const KernelRequest& request) {
-  return {proposal(request, LayoutWish::Kind::channels_last),
-          proposal(request, LayoutWish::Kind::row_major)};
+  return {proposal(request, LayoutConstraint::Kind::channels_last),
+          proposal(request, LayoutConstraint::Kind::row_major)};
 }
 
 }  // namespace

@@ -403,17 +403,18 @@ std::vector<Proposal> propose_tiles(const KernelRequest& request) {
   Proposal proposal;
   const Layout* order = nullptr;
   for (const Operand& x : request.inputs) {
-    LayoutWish wish;
+    LayoutConstraint constraint;
     if (x.type.shape == program.space && is_dense(x.layout, x.type.shape)) {
       if (order == nullptr) order = &x.layout;
-      if (same_order(*order, x.layout, x.type.shape)) wish.kind = LayoutWish::Kind::dense;
+      if (same_order(*order, x.layout, x.type.shape))
+        constraint.kind = LayoutConstraint::Kind::dense;
     }
-    proposal.inputs.push_back(wish);
+    proposal.inputs.push_back(constraint);
   }
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     const bool reduced = program.reduction && program.reduction->output == static_cast<int>(i);
     proposal.outputs.push_back(
-        {reduced ? LayoutWish::Kind::row_major : LayoutWish::Kind::dense, {}});
+        {reduced ? LayoutConstraint::Kind::row_major : LayoutConstraint::Kind::dense, {}});
   }
   return {proposal};
 }

@@ -250,10 +250,10 @@ class GemmSgdKernel final : public ProductKernel {
   std::size_t bytes_;
 };
 
-LayoutWish wish(LayoutWish::Kind kind) { return {.kind = kind, .layout = {}}; }
+LayoutConstraint constraint(LayoutConstraint::Kind kind) { return {.kind = kind, .layout = {}}; }
 
 std::vector<Proposal> propose_matmul(const KernelRequest&) {
-  const LayoutWish any = wish(LayoutWish::Kind::unit_stride);
+  const LayoutConstraint any = constraint(LayoutConstraint::Kind::unit_stride);
   return {{.inputs = {any, any}, .outputs = {any}}};
 }
 
@@ -263,8 +263,8 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const KernelRequest& request) {
 }
 
 std::vector<Proposal> propose_gemm(const KernelRequest&) {
-  const LayoutWish any = wish(LayoutWish::Kind::unit_stride),
-                   plain = wish(LayoutWish::Kind::row_major);
+  const LayoutConstraint any = constraint(LayoutConstraint::Kind::unit_stride),
+                         plain = constraint(LayoutConstraint::Kind::row_major);
   return {{.inputs = {any, any, plain, plain}, .outputs = {plain}}};
 }
 
@@ -290,8 +290,10 @@ std::unique_ptr<PreparedKernel> prepare_gemm(const KernelRequest& request) {
 }
 
 std::vector<Proposal> propose_gemm_sgd(const KernelRequest&) {
-  const LayoutWish any = wish(LayoutWish::Kind::unit_stride), dense = wish(LayoutWish::Kind::dense);
-  return {{.inputs = {dense, any, any, wish(LayoutWish::Kind::row_major)}, .outputs = {dense}}};
+  const LayoutConstraint any = constraint(LayoutConstraint::Kind::unit_stride),
+                         dense = constraint(LayoutConstraint::Kind::dense);
+  return {{.inputs = {dense, any, any, constraint(LayoutConstraint::Kind::row_major)},
+           .outputs = {dense}}};
 }
 
 std::optional<std::string> refuse_gemm_sgd(const KernelRequest& request) {

@@ -53,10 +53,12 @@ std::optional<std::string> refuse(const KernelRequest& request) {
 
 std::vector<Proposal> propose(const KernelRequest& request) {
   std::vector<Proposal> proposals;
-  for (const auto kind : {LayoutWish::Kind::channels_last, LayoutWish::Kind::row_major}) {
-    const LayoutWish map{.kind = kind, .layout = {}};
-    proposals.push_back({.inputs = std::vector<LayoutWish>(request.inputs.size(), map),
-                         .outputs = {map, {.kind = LayoutWish::Kind::row_major, .layout = {}}}});
+  for (const auto kind :
+       {LayoutConstraint::Kind::channels_last, LayoutConstraint::Kind::row_major}) {
+    const LayoutConstraint map{.kind = kind, .layout = {}};
+    proposals.push_back(
+        {.inputs = std::vector<LayoutConstraint>(request.inputs.size(), map),
+         .outputs = {map, {.kind = LayoutConstraint::Kind::row_major, .layout = {}}}});
     proposals.back().outputs.resize(request.outputs.size());
   }
   return proposals;

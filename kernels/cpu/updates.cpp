@@ -184,11 +184,12 @@ std::unique_ptr<PreparedKernel> prepare_loss_scale(const KernelRequest& r) {
 
 std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
   Proposal proposal;
-  LayoutWish wish{LayoutWish::Kind::row_major, {}};
+  LayoutConstraint constraint{LayoutConstraint::Kind::row_major, {}};
   const Operand& sum = r.inputs[0];
-  if (is_dense(sum.layout, sum.type.shape)) wish = {LayoutWish::Kind::exact, sum.layout};
-  proposal.inputs = {wish, wish};
-  proposal.outputs = {wish};
+  if (is_dense(sum.layout, sum.type.shape))
+    constraint = {LayoutConstraint::Kind::exact, sum.layout};
+  proposal.inputs = {constraint, constraint};
+  proposal.outputs = {constraint};
   return {proposal};
 }
 

@@ -4,7 +4,7 @@
 
 namespace tandem::cuda {
 
-void CardContext::fail(const char* what, const std::string& why) {
+void GpuContext::fail(const char* what, const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) return;
   failure_ = what;
@@ -13,14 +13,14 @@ void CardContext::fail(const char* what, const std::string& why) {
   failed_.store(true, std::memory_order_release);
 }
 
-std::string CardContext::take_failure() {
+std::string GpuContext::take_failure() {
   if (!failed_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(mutex_);
   failed_.store(false, std::memory_order_release);
   return std::exchange(failure_, {});
 }
 
-void CardContext::launch(const Launch& launch, void* queue) {
+void GpuContext::launch(const Launch& launch, void* queue) {
   const cudaError_t error = runtime->launch(launch, static_cast<cudaStream_t>(queue));
   if (error != cudaSuccess) fail(launch.name, runtime->error_text(error));
 }

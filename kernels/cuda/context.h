@@ -1,4 +1,4 @@
-// What the kernels of one card share: its runtime calls, libraries, properties, and the first call
+// What the kernels of one GPU share: its runtime calls, libraries, properties, and the first call
 // that failed.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace tandem::cuda {
 
-struct CardContext {
+struct GpuContext {
   std::shared_ptr<Runtime> runtime;
   std::shared_ptr<Libraries> libraries;
-  int card = 0;
-  CardProperties properties;
+  int gpu = 0;
+  GpuProperties properties;
   bool allow_tf32 = false;
   std::string cache_folder;  // of compiled kernels and library plans; "": none is kept
 
@@ -34,21 +34,21 @@ struct CardContext {
   std::string failure_;
 };
 
-using Card = std::shared_ptr<CardContext>;
+using Gpu = std::shared_ptr<GpuContext>;
 
-/// The ordered list of a card's kernels, best first. There is no reference at the end: an operator
+/// The ordered list of a GPU's kernels, best first. There is no reference at the end: an operator
 /// without a kernel is refused.
-KernelList cuda_kernels(const Card& card);
+KernelList cuda_kernels(const Gpu& gpu);
 
 // The parts.
 void add_pointwise_kernels(
     KernelList& list,
-    const Card& card);  // scalar operators, Fused, Copy, Cast, Concat, Pad, Gather
-void add_reduction_kernels(
-    KernelList& list, const Card& card);  // reductions, softmax, losses, normalisation, dropout
-void add_update_kernels(KernelList& list, const Card& card);   // optimizers, clipping
-void add_row_kernels(KernelList& list, const Card& card);      // look-ups, row sums and updates
-void add_product_kernels(KernelList& list, const Card& card);  // MatMul, Gemm by cuBLASLt
-void add_network_kernels(KernelList& list, const Card& card);  // convolution, pooling, attention
+    const Gpu& gpu);  // scalar operators, Fused, Copy, Cast, Concat, Pad, Gather
+void add_reduction_kernels(KernelList& list,
+                           const Gpu& gpu);  // reductions, softmax, losses, normalisation, dropout
+void add_update_kernels(KernelList& list, const Gpu& gpu);   // optimizers, clipping
+void add_row_kernels(KernelList& list, const Gpu& gpu);      // lookups, row sums and updates
+void add_product_kernels(KernelList& list, const Gpu& gpu);  // MatMul, Gemm by cuBLASLt
+void add_network_kernels(KernelList& list, const Gpu& gpu);  // convolution, pooling, attention
 
 }  // namespace tandem::cuda

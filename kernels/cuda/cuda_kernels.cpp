@@ -1,16 +1,16 @@
-// The list of a card's kernels.
+// The list of a GPU's kernels.
 #include "kernels/cuda/context.h"
 
 namespace tandem::cuda {
 
-KernelList cuda_kernels(const Card& card) {
+KernelList cuda_kernels(const Gpu& gpu) {
   KernelList list;
-  add_pointwise_kernels(list, card);
-  add_reduction_kernels(list, card);
-  add_update_kernels(list, card);
-  add_row_kernels(list, card);
-  add_product_kernels(list, card);
-  add_network_kernels(list, card);
+  add_pointwise_kernels(list, gpu);
+  add_reduction_kernels(list, gpu);
+  add_update_kernels(list, gpu);
+  add_row_kernels(list, gpu);
+  add_product_kernels(list, gpu);
+  add_network_kernels(list, gpu);
   return list;
 }
 

@@ -13,16 +13,16 @@
 namespace tandem::cuda {
 
 /// Blocks for so much work where each takes `each` of it at a time, in strides: enough to fill the
-/// card and no more.
+/// GPU and no more.
 inline unsigned blocks_for(int multiprocessors, std::int64_t work, std::int64_t each,
                            int per_multiprocessor = 8) {
   const std::int64_t wanted = (work + each - 1) / each;
   const std::int64_t most = std::int64_t{std::max(multiprocessors, 1)} * per_multiprocessor;
   return static_cast<unsigned>(std::clamp<std::int64_t>(wanted, 1, most));
 }
-inline unsigned blocks_for(const CardContext& card, std::int64_t work, std::int64_t each,
+inline unsigned blocks_for(const GpuContext& gpu, std::int64_t work, std::int64_t each,
                            int per_multiprocessor = 8) {
-  return blocks_for(card.properties.multiprocessors, work, each, per_multiprocessor);
+  return blocks_for(gpu.properties.multiprocessors, work, each, per_multiprocessor);
 }
 
 /// A thread to each unit, in strides where that were more than eight blocks a multiprocessor.
@@ -30,19 +30,19 @@ inline LaunchShape spread(std::int64_t units, int multiprocessors, unsigned thre
   return {.blocks = blocks_for(multiprocessors, units, threads), .threads = threads};
 }
 
-inline void check_call(CardContext& card, const char* what, cudaError_t error) {
-  if (error != cudaSuccess) card.fail(what, card.runtime->error_text(error));
+inline void check_call(GpuContext& gpu, const char* what, cudaError_t error) {
+  if (error != cudaSuccess) gpu.fail(what, gpu.runtime->error_text(error));
 }
 
 /// Within the run of a kernel; `queue` is KernelArguments::queue. Where both are the same place,
 /// nothing moves.
-inline void copy_bytes(CardContext& card, void* to, const void* from, std::size_t bytes,
+inline void copy_bytes(GpuContext& gpu, void* to, const void* from, std::size_t bytes,
                        void* queue) {
   if (to == from || bytes == 0) return;
-  check_call(card, "a copy", card.runtime->copy(to, from, bytes, static_cast<cudaStream_t>(queue)));
+  check_call(gpu, "a copy", gpu.runtime->copy(to, from, bytes, static_cast<cudaStream_t>(queue)));
 }
 /// Nothing where `to` is null.
-void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
+void zero_bytes(GpuContext& gpu, void* to, std::size_t bytes, void* queue);  // zero_bytes.cu
 
 inline std::string element_type(DType dtype) {
   return "element type " + std::string(name_of(dtype));

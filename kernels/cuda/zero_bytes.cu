@@ -1,4 +1,4 @@
-// Zeros in the card's memory, as a launch like all others.
+// Zeros in the GPU's memory, as a launch like all others.
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/block/numbers.h"
 #include "kernels/cuda/launching.h"
@@ -30,7 +30,7 @@ struct Zeros {
 
 }  // namespace
 
-void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue) {
+void zero_bytes(GpuContext& gpu, void* to, std::size_t bytes, void* queue) {
   if (to == nullptr || bytes == 0) return;
   Zeros body{};
   body.first = static_cast<unsigned char*>(to);
@@ -38,9 +38,9 @@ void zero_bytes(CardContext& card, void* to, std::size_t bytes, void* queue) {
   body.middle = (bytes - body.before) / 16;
   body.behind = (bytes - body.before) % 16;
   const LaunchShape shape{
-      .blocks = blocks_for(card, static_cast<std::int64_t>(body.middle), 4 * block_threads),
+      .blocks = blocks_for(gpu, static_cast<std::int64_t>(body.middle), 4 * block_threads),
       .threads = block_threads};
-  card.launch(launch_of("zero bytes", shape, body), queue);
+  gpu.launch(launch_of("zero bytes", shape, body), queue);
 }
 
 }  // namespace tandem::cuda

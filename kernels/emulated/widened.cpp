@@ -45,8 +45,8 @@ std::optional<std::string> refuse_widened(const Kernel& kernel, const KernelRequ
 /// Layouts count elements, so that they hold for both types; opaque ones do not.
 std::vector<Proposal> propose_widened(const Kernel& kernel, const KernelRequest& request) {
   std::vector<Proposal> proposals = kernel.propose(in_floats(request));
-  const auto is_opaque = [](const LayoutWish& wish) {
-    return wish.kind == LayoutWish::Kind::exact && !wish.layout.is_strided();
+  const auto is_opaque = [](const LayoutConstraint& constraint) {
+    return constraint.kind == LayoutConstraint::Kind::exact && !constraint.layout.is_strided();
   };
   std::erase_if(proposals, [&](const Proposal& proposal) {
     return std::any_of(proposal.inputs.begin(), proposal.inputs.end(), is_opaque) ||

@@ -112,7 +112,7 @@ std::unique_ptr<PreparedKernel> mark_rows(const KernelRequest& r) {
         const std::int64_t id = ids[k].integer(a.inputs[1 + k], i);
         const std::int64_t row = id < 0 ? id + rows : id;
         if (id != absent[k] && row >= 0 && row < rows)
-          marks[row] = true;  // the look-up reports the others
+          marks[row] = true;  // the lookup reports the others
       }
     }
   });

@@ -10,21 +10,21 @@
 namespace tandem::reference {
 namespace {
 
-/// The gradients of all look-ups of a table as one list of rows of `columns` elements.
+/// The gradients of all lookups of a table as one list of rows of `columns` elements.
 struct Gradients {
-  std::vector<LookUpGradient> look_ups;
+  std::vector<LookupGradient> lookups;
   std::vector<Reader> dy, weights;
   std::vector<std::int64_t> starts;  // first position of each
   std::int64_t columns;
 
   Gradients(const KernelRequest& r, std::size_t first, std::int64_t row_elements)
-      : look_ups(look_up_gradients(*r.node, first)), columns(row_elements) {
+      : lookups(lookup_gradients(*r.node, first)), columns(row_elements) {
     std::int64_t at = 0;
-    for (const LookUpGradient& look_up : look_ups) {
-      dy.emplace_back(r.inputs[look_up.dy]);
-      weights.push_back(look_up.weights == 0 ? Reader() : Reader(r.inputs[look_up.weights]));
+    for (const LookupGradient& lookup : lookups) {
+      dy.emplace_back(r.inputs[lookup.dy]);
+      weights.push_back(lookup.weights == 0 ? Reader() : Reader(r.inputs[lookup.weights]));
       starts.push_back(at);
-      at += r.inputs[look_up.dy].type.elements() / std::max<std::int64_t>(columns, 1) * look_up.bag;
+      at += r.inputs[lookup.dy].type.elements() / std::max<std::int64_t>(columns, 1) * lookup.bag;
     }
   }
 
@@ -32,9 +32,9 @@ struct Gradients {
     const auto next = std::upper_bound(starts.begin(), starts.end(), position);
     const auto k = static_cast<std::size_t>(next - starts.begin() - 1);
     const std::int64_t own = position - starts[k];
-    const LookUpGradient& look_up = look_ups[k];
-    const double x = dy[k].number(a.inputs[look_up.dy], own / look_up.bag * columns + column);
-    return look_up.weights == 0 ? x : x * weights[k].number(a.inputs[look_up.weights], own);
+    const LookupGradient& lookup = lookups[k];
+    const double x = dy[k].number(a.inputs[lookup.dy], own / lookup.bag * columns + column);
+    return lookup.weights == 0 ? x : x * weights[k].number(a.inputs[lookup.weights], own);
   }
 
   /// The sum over the positions order[begin, end).

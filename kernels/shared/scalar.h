@@ -17,7 +17,7 @@ namespace tandem::scalar {
 template <class T>
 inline constexpr bool floating = std::is_floating_point_v<T>;
 
-// Of integers. As variables, since a card cannot call the functions of numeric_limits.
+// Of integers. As variables, since a GPU cannot call the functions of numeric_limits.
 template <class T>
 inline constexpr T lowest = std::numeric_limits<T>::min();
 template <class T>

@@ -68,11 +68,11 @@ ExplainedAttribute rows_ahead(const ParameterAttributes& table, const Lowered& l
     return {"ahead", "1 step", &reason};
   }
   const std::string note = not_ahead_note(table.path.empty() ? table.name : table.path);
-  std::set<std::string> why;  // each look-up has one
+  std::set<std::string> why;  // each lookup has one
   for (const std::string& each : lowered.notes) {
     if (each.starts_with(note)) why.insert(each.substr(note.size()));
   }
-  if (why.empty()) why.insert("no look-up on the host is read on one accelerator alone");
+  if (why.empty()) why.insert("no lookup on the host is read on one accelerator alone");
   reason.text += fmt::format("{}", fmt::join(why, "; "));
   return {"ahead", "no", &reason};
 }

@@ -39,7 +39,7 @@ const ParameterAttributes* largest_table(const ResolvedPolicy& resolved, int dev
   return largest;
 }
 
-/// A rule that keeps a table with its look-ups on the host: by scope, or by the look-ups' paths.
+/// A rule that keeps a table with its lookups on the host: by scope, or by the lookups' paths.
 std::string table_rule(const ParameterAttributes& table) {
   const std::string scope = table.path.substr(0, table.path.rfind(':'));
   bool covers = scope.size() < table.path.size() && !scope.empty();

@@ -85,7 +85,7 @@ namespace {
 
 /// What decided `ship`.
 const char* source_of(const ParameterAttributes& table) {
-  if (table.ship_wish != ShipWish::automatic) return "rule";
+  if (table.ship_request != ShipRequest::automatic) return "rule";
   return table.traffic.counted ? "data" : "bound";
 }
 

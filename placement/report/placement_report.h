@@ -37,7 +37,7 @@ std::vector<FallenRow> fallen_rows(const Policy& policy, const ResolvedPolicy& r
 
 const char* phase_name(Phase phase);
 
-/// A line for each table whose look-ups cross: how, and how many bytes either way takes.
+/// A line for each table whose lookups cross: how, and how many bytes either way takes.
 std::vector<std::string> table_lines(const ResolvedPolicy& resolved);
 
 /// placement.json of a run directory: devices, nodes, states and tables with their reasons.

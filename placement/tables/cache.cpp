@@ -1,4 +1,4 @@
-// `cache`: rows of a host's table on the device where its look-ups are read; which rows, the data
+// `cache`: rows of a host's table on the device where its lookups are read; which rows, the data
 // says, and what stands against it is noted.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int host = 0;  // the first device of every policy
 
-bool is_look_up(const Node& node, ValueId table) {
+bool is_lookup(const Node& node, ValueId table) {
   return node.op->name == "Gather" && node.inputs[0] == table;
 }
 
@@ -23,7 +23,7 @@ bool is_look_up(const Node& node, ValueId table) {
 std::string PolicyResolver::cache_obstacle(std::size_t p, int& device) const {
   const ParameterAttributes& parameter = result_.parameters[p];
   const State& state = graph_.states[items_.parameters[p].state];
-  if (!parameter.table) return "look-ups of rows are not all that reads it";
+  if (!parameter.table) return "lookups of rows are not all that reads it";
   for (const NamedValue& output : graph_.outputs) {
     if (output.value == state.initial) return "it is an output of the model";
   }
@@ -36,14 +36,14 @@ std::string PolicyResolver::cache_obstacle(std::size_t p, int& device) const {
   device = -1;
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
-    if (!is_look_up(node, state.initial)) continue;
+    if (!is_lookup(node, state.initial)) continue;
     const int item = items_.operator_of_node[n];
-    const OperatorAttributes& look_up = result_.operators[item];
-    if (look_up.run.value != host)
-      return "its look-up " + look_up.path + " runs on " + names_.devices()[look_up.run.value].name;
-    if (graph_.is_constant(node.inputs[1])) return "the ids of " + look_up.path + " are constants";
+    const OperatorAttributes& lookup = result_.operators[item];
+    if (lookup.run.value != host)
+      return "its lookup " + lookup.path + " runs on " + names_.devices()[lookup.run.value].name;
+    if (graph_.is_constant(node.inputs[1])) return "the ids of " + lookup.path + " are constants";
     const int readers = reader_device(node.outputs[0]);
-    if (readers == host) return "what " + look_up.path + " looks up is read on cpu";
+    if (readers == host) return "what " + lookup.path + " looks up is read on cpu";
     if (readers < 0 || (device >= 0 && readers != device))
       return "what is looked up is read on more than one device";
     device = readers;
@@ -54,7 +54,7 @@ std::string PolicyResolver::cache_obstacle(std::size_t p, int& device) const {
 }
 
 void PolicyResolver::finish_caches() {
-  std::vector<CacheWish> wishes;
+  std::vector<CacheRequest> constraints;
   std::vector<std::size_t> owners;
   for (std::size_t p = 0; p < result_.parameters.size(); ++p) {
     ParameterAttributes& to = result_.parameters[p];
@@ -62,17 +62,17 @@ void PolicyResolver::finish_caches() {
     int device = -1;
     to.cached.off = cache_obstacle(p, device);
     if (!to.cached.off.empty()) continue;
-    wishes.push_back({to.name, to.cache.value, device});
+    constraints.push_back({to.name, to.cache.value, device});
     owners.push_back(p);
   }
-  if (wishes != facts_.wishes) {
-    result_.questions.wishes = std::move(wishes);
+  if (constraints != facts_.constraints) {
+    result_.questions.constraints = std::move(constraints);
     return;
   }
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
     ParameterAttributes& to = result_.parameters[owners[i]];
     to.cached = facts_.caches[i];
-    to.cached.device = wishes[i].device;
+    to.cached.device = constraints[i].device;
     if (!to.cached.rows) continue;
     to.cache.reason.text +=
         fmt::format(": {} rows on {} for {:.1f}% of the ids", to.cached.rows->size(),
@@ -88,7 +88,7 @@ void PolicyResolver::note_missing_caches() {
     if (rule < 0) continue;
     const ValueId table = graph_.states[items_.parameters[p].state].initial;
     const bool any = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
-                                 [&](const Node& node) { return is_look_up(node, table); });
+                                 [&](const Node& node) { return is_lookup(node, table); });
     looked_up[rule] = looked_up[rule] || any;
     if (!any || parameter.cached.off.empty()) continue;
     const PolicyRule& by = policy_.rules[rule];

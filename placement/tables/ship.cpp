@@ -1,4 +1,4 @@
-// `ship`: what crosses of look-ups in a table, where no rule says rows or results.
+// `ship`: what crosses of lookups in a table, where no rule says rows or results.
 #include <algorithm>
 
 #include "engine/operators/tables/table_nodes.h"
@@ -9,14 +9,14 @@ namespace {
 
 constexpr int host = 0;  // the first device of every policy
 
-struct LookUps {
+struct Lookups {
   std::int64_t ids = 0;        // of one pass; 0 where something else reads the table, too
-  std::int64_t most_rows = 0;  // each look-up sends its rows by itself
+  std::int64_t most_rows = 0;  // each lookup sends its rows by itself
   std::vector<std::size_t> nodes;
 };
 
-LookUps look_ups_of(const Graph& graph, ValueId table) {
-  LookUps found;
+Lookups lookups_of(const Graph& graph, ValueId table) {
+  Lookups found;
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -53,18 +53,18 @@ int PolicyResolver::reader_device(ValueId result) const {
 void PolicyResolver::find_traffic(std::size_t p) {
   ParameterAttributes& to = result_.parameters[p];
   const State& state = graph_.states[items_.parameters[p].state];
-  const LookUps look_ups = look_ups_of(graph_, state.initial);
-  to.table = look_ups.ids > 0 && state.kind == StateKind::parameter;
+  const Lookups lookups = lookups_of(graph_, state.initial);
+  to.table = lookups.ids > 0 && state.kind == StateKind::parameter;
   if (!to.table) return;
   TableTraffic& traffic = to.traffic;
-  traffic.ids = look_ups.ids;
-  traffic.rows = traffic.most_rows = look_ups.most_rows;
+  traffic.ids = lookups.ids;
+  traffic.rows = traffic.most_rows = lookups.most_rows;
   traffic.crosses = to.param.value == host && to.state.value == host &&
-                    std::any_of(look_ups.nodes.begin(), look_ups.nodes.end(), [&](std::size_t n) {
+                    std::any_of(lookups.nodes.begin(), lookups.nodes.end(), [&](std::size_t n) {
                       return result_.operators[items_.operator_of_node[n]].run.value == host &&
                              reader_device(graph_.nodes[n].outputs[0]) > host;
                     });
-  if (traffic.crosses && to.ship_wish != ShipWish::results) {
+  if (traffic.crosses && to.ship_request != ShipRequest::results) {
     if (!facts_.unique_rows) {
       result_.questions.unique_rows = true;
     } else if (const auto counted = facts_.unique_rows->find(state.name);
@@ -86,8 +86,8 @@ void PolicyResolver::finish_ship(std::size_t p) {
     to.ship.value = Ship::results;
     return;
   }
-  traffic.bytes_uncached = to.ship_wish == ShipWish::rows ? traffic.bytes_rows
-                           : to.ship_wish == ShipWish::results
+  traffic.bytes_uncached = to.ship_request == ShipRequest::rows ? traffic.bytes_rows
+                           : to.ship_request == ShipRequest::results
                                ? traffic.bytes_results
                                : std::min(traffic.bytes_rows, traffic.bytes_results);
   if (to.cached.rows) {
@@ -98,8 +98,8 @@ void PolicyResolver::finish_ship(std::size_t p) {
     traffic.bytes_rows = 2 * traffic.rows * row_bytes_of(to, table) + 8 * traffic.ids;
     traffic.bytes_results += 4 * traffic.ids;
   }
-  if (to.ship_wish != ShipWish::automatic) {
-    to.ship.value = to.ship_wish == ShipWish::rows ? Ship::rows : Ship::results;
+  if (to.ship_request != ShipRequest::automatic) {
+    to.ship.value = to.ship_request == ShipRequest::rows ? Ship::rows : Ship::results;
     return;
   }
   to.ship.value = traffic.bytes_rows < traffic.bytes_results ? Ship::rows : Ship::results;

@@ -64,10 +64,10 @@ std::string obstacle(const Graph& pass, const RunConfig& config, const State& ta
   const UpdateChoice choice = choose_update(options_of(config, table));
   if (find_update_kind(choice.op)->whole_tensor)
     return "the optimizer's step needs the norm of the whole table";
-  // Such a look-up makes the table's gradient dense; that of a part of its ids would not be.
+  // Such a lookup makes the table's gradient dense; that of a part of its ids would not be.
   if (!choice.lazy) return "";
-  for (const LookUp& look_up : look_ups_of(pass)) {
-    if (look_up.parameter == table.name && is_fixed(pass, look_up.ids))
+  for (const Lookup& lookup : lookups_of(pass)) {
+    if (lookup.parameter == table.name && is_fixed(pass, lookup.ids))
       return "the model looks up constant ids in it, so that every row is updated in every step";
   }
   return "";
@@ -78,8 +78,8 @@ using Sharing = std::tuple<std::vector<std::int32_t>, std::int64_t, int>;  // id
 
 Sharing sharing_of(const Graph& pass, const State& table, int device) {
   std::vector<std::int32_t> ids;
-  for (const LookUp& look_up : look_ups_of(pass)) {
-    if (look_up.parameter == table.name) ids.push_back(look_up.ids.index);
+  for (const Lookup& lookup : lookups_of(pass)) {
+    if (lookup.parameter == table.name) ids.push_back(lookup.ids.index);
   }
   std::sort(ids.begin(), ids.end());
   return {std::move(ids), table.start.shape()[0], device};
@@ -133,29 +133,29 @@ const std::optional<HotRows>& TableCaches::hot_rows(const Graph& pass, const Eva
 
 std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& config,
                                             const Evaluator& evaluate, const Source& source,
-                                            const std::vector<CacheWish>& wishes) {
+                                            const std::vector<CacheRequest>& constraints) {
   struct Shared {
     std::string first;  // parameter
     std::int64_t rows = 0;
-    std::vector<std::size_t> wishes;
+    std::vector<std::size_t> constraints;
   };
   std::map<Sharing, Shared> groups;
-  std::vector<TableCache> caches(wishes.size());
-  for (std::size_t i = 0; i < wishes.size(); ++i) {
-    const State& table = *pass.find_state(wishes[i].parameter);
+  std::vector<TableCache> caches(constraints.size());
+  for (std::size_t i = 0; i < constraints.size(); ++i) {
+    const State& table = *pass.find_state(constraints[i].parameter);
     caches[i].off = obstacle(pass, config, table);
     const std::int64_t row_bytes = trained_row_bytes(config, table);
-    const std::int64_t rows = rows_of(wishes[i].size, table.start.shape()[0], row_bytes);
+    const std::int64_t rows = rows_of(constraints[i].size, table.start.shape()[0], row_bytes);
     if (caches[i].off.empty() && rows < 1) {
-      caches[i].off = cache_text(wishes[i].size) + " holds no row: one takes " +
+      caches[i].off = cache_text(constraints[i].size) + " holds no row: one takes " +
                       size_text(static_cast<std::uint64_t>(row_bytes)) +
                       " with its optimizer states";
     }
     if (!caches[i].off.empty()) continue;
-    Shared& group = groups[sharing_of(pass, table, wishes[i].device)];
-    if (group.wishes.empty()) group.first = table.name;
-    group.rows = group.wishes.empty() ? rows : std::min(group.rows, rows);
-    group.wishes.push_back(i);
+    Shared& group = groups[sharing_of(pass, table, constraints[i].device)];
+    if (group.constraints.empty()) group.first = table.name;
+    group.rows = group.constraints.empty() ? rows : std::min(group.rows, rows);
+    group.constraints.push_back(i);
   }
   for (const auto& [sharing, group] : groups) {
     std::string off;
@@ -168,7 +168,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
     } catch (const std::exception&) {  // said where the run itself reads the data
       off = "the data cannot be read";
     }
-    for (const std::size_t i : group.wishes) {
+    for (const std::size_t i : group.constraints) {
       if (hot == nullptr || !*hot) {
         caches[i].off = off;
         continue;
@@ -177,7 +177,7 @@ std::vector<TableCache> TableCaches::choose(const Graph& pass, const RunConfig& 
       caches[i].hit_rate = (*hot)->hit_rate;
       caches[i].cold_rows = (*hot)->cold_rows;
       caches[i].bytes =
-          group.rows * trained_row_bytes(config, *pass.find_state(wishes[i].parameter));
+          group.rows * trained_row_bytes(config, *pass.find_state(constraints[i].parameter));
     }
   }
   return caches;

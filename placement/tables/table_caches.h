@@ -26,7 +26,7 @@ class TableCaches {
   /// tables that are looked up by the same ids share their rows, so that ids are split once.
   std::vector<TableCache> choose(const Graph& pass, const RunConfig& config,
                                  const Evaluator& evaluate, const Source& source,
-                                 const std::vector<CacheWish>& wishes);
+                                 const std::vector<CacheRequest>& constraints);
 
  private:
   const std::optional<HotRows>& hot_rows(const Graph& pass, const Evaluator& evaluate,

@@ -27,7 +27,7 @@ using ::testing::Pair;
 constexpr std::int64_t batch = 8, fields = 3, rows = 200, columns = 10;
 constexpr std::int64_t none = absent_id<std::int64_t>;
 
-/// ids [8, 3] -> look-up in table.weight [200, 10] -> three classes. `padded`: with the frozen
+/// ids [8, 3] -> lookup in table.weight [200, 10] -> three classes. `padded`: with the frozen
 /// padding.weight behind the table.
 std::string model(bool padded) {
   SmallModel model;

@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The id is made inside the model, so that only the look-up sees it: 2 · 150 of 200 rows.
+// The id is made inside the model, so that only the lookup sees it: 2 · 150 of 200 rows.
 TEST(AdviceTest, AnIndexOutOfRangeIsToldOnce) {
   const TemporaryFolder folder;
   std::ofstream(folder / "model.onnx")

@@ -24,7 +24,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-// A look-up of two ids a sample in a table of 5 rows, then three classes.
+// A lookup of two ids a sample in a table of 5 rows, then three classes.
 class DataTest : public ::testing::Test {
  protected:
   DataTest() {

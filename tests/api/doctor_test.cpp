@@ -29,13 +29,13 @@ CudaReport without_driver() {
   return report;
 }
 
-/// Card 0 is well, card 1 is too old.
-CudaReport two_cards() {
+/// GPU 0 is well, GPU 1 is too old.
+CudaReport two_gpus() {
   CudaReport report;
   report.toolkit = "13.0";
   report.driver = "13.1";
-  report.cards = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
-                  {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
+  report.gpus = {{0, "NVIDIA H100", std::size_t{80} << 30, std::size_t{79} << 30, 9, 0, ""},
+                 {1, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, "it is too old"}};
   report.libraries = {
       {"cuDNN",
        "9.19",
@@ -56,7 +56,7 @@ TEST(CudaText, ABuildWithout) {
 
 TEST(CudaText, AMachineWithout) {
   EXPECT_EQ(cuda_text(without_driver()),
-            "cuda      built with 13.0; no card can be used: this machine has no NVIDIA driver\n"
+            "cuda      built with 13.0; no GPU can be used: this machine has no NVIDIA driver\n"
             "          fix: install one\n");
   const Json json = cuda_json(without_driver());
   EXPECT_EQ(json["toolkit"], "13.0");
@@ -67,8 +67,8 @@ TEST(CudaText, AMachineWithout) {
   EXPECT_EQ(json["libraries"], Json::array());
 }
 
-TEST(CudaText, CardsAndLibraries) {
-  EXPECT_EQ(cuda_text(two_cards()),
+TEST(CudaText, GpusAndLibraries) {
+  EXPECT_EQ(cuda_text(two_gpus()),
             "cuda      built with 13.0, the driver is for 13.1\n"
             "cuda:0    NVIDIA H100, compute capability 9.0, 80.00 GiB, 79.00 GiB free\n"
             "cuda:1    Tesla P4, compute capability 6.1, 8.00 GiB; cannot be used: it is too old\n"
@@ -78,7 +78,7 @@ TEST(CudaText, CardsAndLibraries) {
             "          fix: a newer one\n"
             "NCCL      cannot be used: libnccl.so.2 is not in /opt\n"
             "          fix: install NCCL\n");
-  const Json json = cuda_json(two_cards());
+  const Json json = cuda_json(two_gpus());
   EXPECT_EQ(json["driver"], "13.1");
   EXPECT_EQ(json["cards"][0], (Json{{"name", "cuda:0"},
                                     {"card", "NVIDIA H100"},
@@ -97,15 +97,15 @@ TEST(CudaText, CardsAndLibraries) {
   EXPECT_EQ(json["libraries"][0]["passed_over"], Json({"/usr/lib/libcudnn.so.9: it is too old"}));
 }
 
-TEST(MissingCard, SaysWhatIsMissing) {
-  EXPECT_FALSE(missing_card(two_cards(), "cuda:0"));
-  EXPECT_EQ(missing_card(without_cuda(), "cuda:0")->message, "this build has no CUDA");
-  EXPECT_EQ(missing_card(without_driver(), "cuda:0")->message, "this machine has no NVIDIA driver");
-  EXPECT_EQ(missing_card(without_driver(), "cuda:0")->fix, "install one");
-  EXPECT_EQ(missing_card(two_cards(), "cuda:1")->message,
+TEST(MissingGpu, SaysWhatIsMissing) {
+  EXPECT_FALSE(missing_gpu(two_gpus(), "cuda:0"));
+  EXPECT_EQ(missing_gpu(without_cuda(), "cuda:0")->message, "this build has no CUDA");
+  EXPECT_EQ(missing_gpu(without_driver(), "cuda:0")->message, "this machine has no NVIDIA driver");
+  EXPECT_EQ(missing_gpu(without_driver(), "cuda:0")->fix, "install one");
+  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:1")->message,
             "cuda:1 (Tesla P4) cannot be used: it is too old");
-  EXPECT_EQ(missing_card(two_cards(), "cuda:10")->message, "this machine has no cuda:10");
-  EXPECT_EQ(missing_card(two_cards(), "cuda:10")->expected, "cuda:0, cuda:1");
+  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:10")->message, "this machine has no cuda:10");
+  EXPECT_EQ(missing_gpu(two_gpus(), "cuda:10")->expected, "cuda:0, cuda:1");
 }
 
 /// `TANDEM_WITH_CUDA` is 1 or 0, by the build.

@@ -1,4 +1,4 @@
-// Look-ups of no ids train under a policy as without one: nothing crosses, nothing waits for it.
+// Lookups of no ids train under a policy as without one: nothing crosses, nothing waits for it.
 #include <gtest/gtest.h>
 
 #include <cmath>

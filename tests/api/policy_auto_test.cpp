@@ -307,7 +307,7 @@ TEST_F(PolicyAutoTest, WhatIsMissingIsSaid) {
   with.profile.clear();
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }), HasSubstr("between which devices?"));
   automatic.budgets = {"gpu=1GiB"};
-  setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no card, whatever this machine has
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no GPU, whatever this machine has
   EXPECT_THAT(text([&] { policy_auto(with, automatic); }),
               AllOf(StartsWith("--budget: gpu: "), HasSubstr("try it with --device gpu=emulated:0"),
                     Not(HasSubstr(".toml"))));

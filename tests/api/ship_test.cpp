@@ -14,7 +14,7 @@
 #include "engine/graph/builder.h"
 #include "engine/training/tables/row_counts.h"
 #include "tandem/tandem.h"
-#include "tests/api/look_up_graph.h"
+#include "tests/api/lookup_graph.h"
 #include "tests/api/small_model.h"
 #include "tests/harness/program.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -23,7 +23,7 @@ namespace tandem::api {
 namespace {
 
 using tandem::testing::Ended;
-using tandem::testing::look_up_graph;
+using tandem::testing::lookup_graph;
 using tandem::testing::run_program;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -164,7 +164,7 @@ TEST_F(ShipTest, LooksAStepAhead) {
   EXPECT_THAT(policy_plan(adam).report.text, HasSubstr("note        table:weight: rows of the next "
                                                        "step are not fetched ahead: every step"));
   EXPECT_THAT(ahead_of(policy({by_rows, by_one, "{ at = \"embedding\", run = \"gpu\" }"})),
-              AllOf(HasSubstr("no: "), HasSubstr("no look-up on the host is read")));
+              AllOf(HasSubstr("no: "), HasSubstr("no lookup on the host is read")));
 
   const TrainResult one = Trainer(folder_ / "train.toml", options("one", {by_rows})).run();
   const TrainResult other =
@@ -306,31 +306,31 @@ TEST(RowCountsTest, TakesTheMeanOfWholePasses) {
   const std::vector<std::int64_t> values{1, 1, 1, 1, 1, 1, 1,  1,  // 1
                                          1, 2, 1, 2, 1, 2, -1, 3,  // 4: -1 is the last row
                                          5, 6, 7, 8};              // no whole pass
-  EXPECT_THAT(counted(look_up_graph(1, false), values),
+  EXPECT_THAT(counted(lookup_graph(1, false), values),
               ElementsAre(Pair("table", 3)));  // 2.5, rounded up
 }
 
-TEST(RowCountsTest, CountsEachLookUpByItself) {
+TEST(RowCountsTest, CountsEachLookupByItself) {
   const std::vector<std::int64_t> values{1, 1, 1, 2, 1, 3, 1, 4};
-  EXPECT_THAT(counted(look_up_graph(1, true), values), ElementsAre(Pair("table", 1 + 4)));
+  EXPECT_THAT(counted(lookup_graph(1, true), values), ElementsAre(Pair("table", 1 + 4)));
 }
 
 TEST(RowCountsTest, ReadsTheFirst32PassesAlone) {
   std::vector<std::int64_t> values(32 * 8, 1);
   for (std::int64_t i = 0; i < 800; ++i) values.push_back(i % 20);
-  EXPECT_THAT(counted(look_up_graph(1, false), values), ElementsAre(Pair("table", 1)));
+  EXPECT_THAT(counted(lookup_graph(1, false), values), ElementsAre(Pair("table", 1)));
 }
 
 TEST(RowCountsTest, LeavesOutWhatTheDataDoesNotTell) {
-  EXPECT_THAT(counted(look_up_graph(1, false), {1, 2}), IsEmpty()) << "less than one pass";
+  EXPECT_THAT(counted(lookup_graph(1, false), {1, 2}), IsEmpty()) << "less than one pass";
   const auto floats =
       make_array_source({{"ids", HostTensor::from<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})}});
-  EXPECT_THAT(count_unique_rows(look_up_graph(1, false, true), *floats, reference_evaluator()),
+  EXPECT_THAT(count_unique_rows(lookup_graph(1, false, true), *floats, reference_evaluator()),
               IsEmpty())
       << "a parameter decides";
   const auto other = make_array_source(
       {{"words", HostTensor::from<std::int64_t>({4, 2}, std::vector<std::int64_t>(8))}});
-  EXPECT_THAT(count_unique_rows(look_up_graph(1, false), *other, reference_evaluator()), IsEmpty());
+  EXPECT_THAT(count_unique_rows(lookup_graph(1, false), *other, reference_evaluator()), IsEmpty());
 }
 
 // ---------------------------------------------------------------- sizes of tables

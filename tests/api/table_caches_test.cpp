@@ -10,12 +10,12 @@
 #include "api/model/engine.h"
 #include "engine/graph/builder.h"
 #include "engine/training/tables/row_counts.h"
-#include "tests/api/look_up_graph.h"
+#include "tests/api/lookup_graph.h"
 
 namespace tandem::api {
 namespace {
 
-using tandem::testing::look_up_graph;
+using tandem::testing::lookup_graph;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -31,7 +31,7 @@ TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
   const std::vector<std::int64_t> values{9, 9, 9, 5, 5,  3, 7, 2,  // a pass
                                          9, 5, 3, 3, -1, 8, 9, 6,  // -1 is row 19
                                          4, 4, 4, 4};              // no whole pass
-  const std::optional<HotRows> hot = hot_rows(look_up_graph(3), values, 3);
+  const std::optional<HotRows> hot = hot_rows(lookup_graph(3), values, 3);
   ASSERT_TRUE(hot);
   EXPECT_THAT(*hot->rows, ElementsAre(3, 5, 9));
   EXPECT_DOUBLE_EQ(hot->hit_rate, 11.0 / 16);
@@ -40,29 +40,29 @@ TEST(HotRowsTest, AreThoseThatAreNamedMostOften) {
 
 TEST(HotRowsTest, OfEqualsTheLowerOnes) {
   const std::vector<std::int64_t> values{9, 8, 7, 6, 5, 4, 3, 2};
-  EXPECT_THAT(*hot_rows(look_up_graph(3), values, 3)->rows, ElementsAre(2, 3, 4));
+  EXPECT_THAT(*hot_rows(lookup_graph(3), values, 3)->rows, ElementsAre(2, 3, 4));
 }
 
 TEST(HotRowsTest, FillUpWithRowsThatAreNotNamed) {
   const std::vector<std::int64_t> values{1, 1, 1, 1, 4, 4, 4, 4};
-  const std::optional<HotRows> hot = hot_rows(look_up_graph(3), values, 5);
+  const std::optional<HotRows> hot = hot_rows(lookup_graph(3), values, 5);
   EXPECT_THAT(*hot->rows, ElementsAre(0, 1, 2, 3, 4));
   EXPECT_EQ(hot->hit_rate, 1);
   EXPECT_EQ(hot->cold_rows, 0);
-  EXPECT_EQ(hot_rows(look_up_graph(3), values, 500)->rows->size(), 20u) << "the table has no more";
+  EXPECT_EQ(hot_rows(lookup_graph(3), values, 500)->rows->size(), 20u) << "the table has no more";
 }
 
-TEST(HotRowsTest, CountAllLookUps) {
+TEST(HotRowsTest, CountAllLookups) {
   const std::vector<std::int64_t> values{1, 7, 2, 7, 3, 7, 4, 7};
-  const std::optional<HotRows> hot = hot_rows(look_up_graph(3, true), values, 1);
+  const std::optional<HotRows> hot = hot_rows(lookup_graph(3, true), values, 1);
   EXPECT_THAT(*hot->rows, ElementsAre(7));
   EXPECT_DOUBLE_EQ(hot->hit_rate, 0.5);
   EXPECT_EQ(hot->cold_rows, 4);
 }
 
 TEST(HotRowsTest, NeedIdsThatTheDataTells) {
-  EXPECT_FALSE(hot_rows(look_up_graph(3), {1, 2}, 3)) << "less than one pass";
-  EXPECT_FALSE(hot_rows(look_up_graph(3, false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
+  EXPECT_FALSE(hot_rows(lookup_graph(3), {1, 2}, 3)) << "less than one pass";
+  EXPECT_FALSE(hot_rows(lookup_graph(3, false, true), {1, 2, 3, 4, 5, 6, 7, 8}, 3));
 }
 
 TEST(HotRowsTest, OfTablesBeyondAnyCount) {
@@ -88,7 +88,7 @@ RunConfig with_optimizer(const std::string& keys) {
 }
 
 std::int64_t bytes_with(const std::string& keys) {
-  return trained_row_bytes(with_optimizer(keys), *look_up_graph(3).find_state("table"));
+  return trained_row_bytes(with_optimizer(keys), *lookup_graph(3).find_state("table"));
 }
 
 TEST(TableCachesTest, ARowTakesItsStates) {
@@ -102,7 +102,7 @@ TEST(TableCachesTest, ARowTakesItsStates) {
   EXPECT_EQ(bytes_with("{kind=\"sgd\", groups=[{at=\"table\", kind=\"adagrad\"}]}"), 24);
   RunConfig frozen = with_optimizer("{kind=\"adam\"}");
   frozen.parameters.freeze.push_back({.at = "table"});
-  EXPECT_EQ(trained_row_bytes(frozen, *look_up_graph(3).find_state("table")), 12);
+  EXPECT_EQ(trained_row_bytes(frozen, *lookup_graph(3).find_state("table")), 12);
 }
 
 // Two tables of the same ids share the rows of the smaller cache.
@@ -125,10 +125,10 @@ TEST(TableCachesTest, TablesOfTheSameIdsShareTheirRows) {
   const HostTensor values = HostTensor::from<std::int64_t>({4, 2}, {9, 9, 9, 5, 5, 3, 7, 2});
   const auto source = make_array_source({{"ids", values}, {"others", values}});
   TableCaches caches;
-  const auto choose = [&](const std::vector<CacheWish>& wishes) {
+  const auto choose = [&](const std::vector<CacheRequest>& constraints) {
     return caches.choose(
         graph, with_optimizer("{kind=\"sgd\"}"), reference_evaluator(), [&] { return source; },
-        wishes);
+        constraints);
   };
   const CacheSize size{.bytes = 33};  // two rows of four numbers, eight of one
   const std::vector<TableCache> chosen =
@@ -142,7 +142,7 @@ TEST(TableCachesTest, TablesOfTheSameIdsShareTheirRows) {
   EXPECT_NE(choose({{"wide", size, 1}, {"deep", size, 2}})[0].rows->size(), 2u) << "elsewhere";
 }
 
-// A look-up by constant ids makes the whole table's gradient dense, and so would a part of a cache
+// A lookup by constant ids makes the whole table's gradient dense, and so would a part of a cache
 // not be.
 TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
   static const OperatorSet operators = all_operators();
@@ -180,7 +180,7 @@ TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
 }
 
 TEST(TableCachesTest, SaysWhatTheDataLacks) {
-  const Graph graph = look_up_graph(3);
+  const Graph graph = lookup_graph(3);
   TableCaches caches;
   const auto off = [&](const TableCaches::Source& source, const CacheSize& size) {
     const std::vector<TableCache> chosen =

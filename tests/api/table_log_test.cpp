@@ -1,4 +1,4 @@
-// What `bench` and `train --log-operators` tell of look-ups in tables and of their updates: ids and
+// What `bench` and `train --log-operators` tell of lookups in tables and of their updates: ids and
 // rows as a plain count has them, bytes for the rows that occur.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -138,11 +138,11 @@ TEST_F(TableLogTest, CountsAreThoseOfASet) {
        {std::tuple("wide", 1, 3u), std::tuple("deep", 4, 3u)}) {
     SCOPED_TRACE(table);
     const bool bag = columns == 1;  // the wide rows are summed over the fields
-    const std::vector<Json> look_ups = rows_of(report, bag ? "EmbeddingBag" : "Gather", table);
-    ASSERT_EQ(look_ups.size(), 1u);
-    expect_counts(look_ups[0], all_ids, unique_);
+    const std::vector<Json> lookups = rows_of(report, bag ? "EmbeddingBag" : "Gather", table);
+    ASSERT_EQ(lookups.size(), 1u);
+    expect_counts(lookups[0], all_ids, unique_);
     const std::int64_t row = 4 * columns, results = bag ? all_ids / 39 : all_ids;
-    EXPECT_EQ(look_ups[0]["bytes"], all_ids * 8 + results * row + unique_ * row);
+    EXPECT_EQ(lookups[0]["bytes"], all_ids * 8 + results * row + unique_ * row);
     const std::vector<Json> updates = rows_of(report, "RowsUpdate", table);
     ASSERT_EQ(updates.size(), 1u);
     expect_counts(updates[0], all_ids, unique_);
@@ -164,8 +164,8 @@ TEST_F(TableLogTest, CountsAreThoseOfASet) {
   EXPECT_THAT(report.text, HasSubstr(std::to_string(unique_)));
 }
 
-// Look-ups read 2 bytes a value and write 4, updates read and write both halves.
-TEST_F(TableLogTest, SplitTablesCostLookUpsHalf) {
+// Lookups read 2 bytes a value and write 4, updates read and write both halves.
+TEST_F(TableLogTest, SplitTablesCostLookupsHalf) {
   write_wide_deep();
   const Report report =
       run({R"(parameters.storage=[{at="{wide,deep}:weight", kind="split_bfloat16"}])"});
@@ -173,10 +173,10 @@ TEST_F(TableLogTest, SplitTablesCostLookUpsHalf) {
        {std::tuple("wide", 1, 3u), std::tuple("deep", 4, 3u)}) {
     SCOPED_TRACE(table);
     const bool bag = columns == 1;
-    const std::vector<Json> look_ups = rows_of(report, bag ? "EmbeddingBag" : "Gather", table);
-    ASSERT_EQ(look_ups.size(), 1u);
+    const std::vector<Json> lookups = rows_of(report, bag ? "EmbeddingBag" : "Gather", table);
+    ASSERT_EQ(lookups.size(), 1u);
     const std::int64_t results = bag ? all_ids / 39 : all_ids;
-    EXPECT_EQ(look_ups[0]["bytes"], all_ids * 8 + results * 4 * columns + unique_ * 2 * columns);
+    EXPECT_EQ(lookups[0]["bytes"], all_ids * 8 + results * 4 * columns + unique_ * 2 * columns);
     const std::vector<Json> updates = rows_of(report, "RowsUpdate", table);
     ASSERT_EQ(updates.size(), 1u);
     EXPECT_EQ(updates[0]["bytes"], update_bytes(states, columns, unique_, all_ids) -
@@ -184,13 +184,13 @@ TEST_F(TableLogTest, SplitTablesCostLookUpsHalf) {
   }
 }
 
-// Of a pass for the look-ups; the update has what all passes of the step looked up.
+// Of a pass for the lookups; the update has what all passes of the step looked up.
 TEST_F(TableLogTest, UpdatesHaveTheIdsOfAllPasses) {
   write_wide_deep();
   const Report report = run({"micro_batch=16"});
-  const std::vector<Json> look_ups = rows_of(report, "Gather", "deep");
-  EXPECT_EQ(look_ups.size(), 3u) << "first, middle and last passes";
-  for (const Json& row : look_ups) {
+  const std::vector<Json> lookups = rows_of(report, "Gather", "deep");
+  EXPECT_EQ(lookups.size(), 3u) << "first, middle and last passes";
+  for (const Json& row : lookups) {
     EXPECT_EQ(row["ids"], all_ids / 4);
     EXPECT_LT(row["unique"], unique_);
     EXPECT_GT(row["unique"], unique_ / 8);
@@ -211,10 +211,10 @@ rules = [
 ]
 )");
   const Report report = run();
-  const std::vector<Json> look_ups = rows_of(report, "GatherRows", "deep");
-  ASSERT_EQ(look_ups.size(), 1u);
-  expect_counts(look_ups[0], all_ids, unique_);
-  EXPECT_EQ(look_ups[0]["bytes"], unique_ * (8 + 2 * 16));
+  const std::vector<Json> lookups = rows_of(report, "GatherRows", "deep");
+  ASSERT_EQ(lookups.size(), 1u);
+  expect_counts(lookups[0], all_ids, unique_);
+  EXPECT_EQ(lookups[0]["bytes"], unique_ * (8 + 2 * 16));
   const std::vector<Json> updates = rows_of(report, "RowsUpdate", "deep");
   ASSERT_EQ(updates.size(), 1u);
   expect_counts(updates[0], all_ids, unique_);
@@ -249,10 +249,10 @@ data = { kind = "npz", train.files = [ "train.npz" ] }
     for (std::int64_t i = 0; i < batch; ++i) {
       column.insert(ids[static_cast<std::size_t>(i * tables + table)]);
     }
-    const std::vector<Json> look_ups =
+    const std::vector<Json> lookups =
         rows_of(report, "Gather", "tables." + std::to_string(table) + ".");
-    ASSERT_EQ(look_ups.size(), 1u);
-    expect_counts(look_ups[0], batch, static_cast<std::int64_t>(column.size()));
+    ASSERT_EQ(lookups.size(), 1u);
+    expect_counts(lookups[0], batch, static_cast<std::int64_t>(column.size()));
   }
 }
 
@@ -262,7 +262,7 @@ TEST_F(TableLogTest, ComputedIdsAreNotCounted) {
   model.input("ids", {batch}, 7).output("logits", {batch, width});
   model.weight("table", {200, width}, 0.1f);
   model.node("Add", "twice", {"ids", "ids"}, "doubled");
-  model.node("Gather", "look_up", {"table", "doubled"}, "logits");
+  model.node("Gather", "lookup", {"table", "doubled"}, "logits");
   write("model.onnx", model.bytes());
   HostTensor labels(TensorType{DType::int32, {batch}});
   write_npz(
@@ -270,7 +270,7 @@ TEST_F(TableLogTest, ComputedIdsAreNotCounted) {
       {{"ids", HostTensor::from<std::int64_t>({batch}, zipf_ids(batch, 100))}, {"labels", labels}});
   write("train.toml", testing::train_toml());
   const Report report = run();
-  EXPECT_EQ(rows_of(report, "Gather", "look_up").size(), 1u);
+  EXPECT_EQ(rows_of(report, "Gather", "lookup").size(), 1u);
   EXPECT_EQ(report.json.find("\"ids\""), std::string::npos) << report.json;
   EXPECT_THAT(report.text, Not(HasSubstr("tables, by time")));
 }

@@ -123,7 +123,7 @@ TEST(ToolTest, PolicyCommandsEndInTheirCodes) {
   EXPECT_EQ(errors[1]["line"], 3);
   EXPECT_THAT(errors[1]["fix"].get<std::string>(), HasSubstr("did you mean `rules.0.on`?"));
   EXPECT_EQ(errors[2]["line"], 4);
-  setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no card, whatever this machine has
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);  // no GPU, whatever this machine has
   const Ended unplaced = run_program("train --dry-run " + digits +
                                      "train.toml policy=" + (folder / "gpu.toml") + " 2>&1");
   unsetenv("CUDA_VISIBLE_DEVICES");

@@ -112,7 +112,7 @@ class Counting final : public LaneMonitor {
   int lanes = 1, events = 0, operations = 0;
 };
 
-// While a graph's operations are told, the card has nothing to do.
+// While a graph's operations are told, the GPU has nothing to do.
 TEST(CudaCapture, WhereNoOrderIsCheckedNothingIsToldOfAGraph) {
   const auto runtime = std::make_shared<FakeRuntime>();
   const auto monitor = std::make_shared<Counting>();

@@ -73,8 +73,8 @@ TEST(CollectiveStarts, NoIdNoStart) {
                                      ": no socket interface found")));
 }
 
-// Both ranks have the same card: the second one is refused, and the first one is told.
-TEST(CollectiveStarts, TwoRanksOnOneCard) {
+// Both ranks have the same GPU: the second one is refused, and the first one is told.
+TEST(CollectiveStarts, TwoRanksOnOneGpu) {
   FakeNccl nccl;
   std::shared_ptr<FakeRuntime> shared = std::make_shared<FakeRuntime>();
   ThreadRanksOptions options;
@@ -85,7 +85,7 @@ TEST(CollectiveStarts, TwoRanksOnOneCard) {
   });
   EXPECT_THAT(thrown,
               Each(AllOf(HasSubstr("NCCL has not started"), HasSubstr("Duplicate GPU detected"))));
-  const int refused = thrown[0].find("a card of its own") != std::string::npos ? 0 : 1;
+  const int refused = thrown[0].find("a GPU of its own") != std::string::npos ? 0 : 1;
   EXPECT_THAT(thrown[refused], HasSubstr("CUDA_VISIBLE_DEVICES"));
   EXPECT_THAT(nccl.problems(), ElementsAre(StartsWith("Duplicate GPU")));
 }
@@ -239,7 +239,7 @@ TEST(CollectiveFailures, AnOperationThatWaitsInVainIsNamedWhenItsTimeIsOver) {
                                  "nothing for 2"),
                       HasSubstr("another rank has stopped")));
     rank.rendezvous->exchange("rank 0 has given up", "");
-    rank.stream->synchronize();  // nothing of it is left on the card
+    rank.stream->synchronize();  // nothing of it is left on the GPU
   });
   EXPECT_THAT(thrown, Each(""));
   EXPECT_EQ(nccl.aborted(), 2);
@@ -407,7 +407,7 @@ TEST(FakeNcclRules, AreChecked) {
   EXPECT_EQ(runtime->destroy_stream(stream), cudaSuccess);
 }
 
-TEST(RealNccl, MakesAnIdAndStartsOnlyOnACard) {
+TEST(RealNccl, MakesAnIdAndStartsOnlyOnAGpu) {
   const auto libraries = cuda::make_real_libraries();
   const cuda::Nccl* const nccl = libraries->nccl();
   if (nccl == nullptr) GTEST_SKIP() << "NCCL is not on this machine: see tandem doctor";
@@ -416,13 +416,13 @@ TEST(RealNccl, MakesAnIdAndStartsOnlyOnACard) {
   EXPECT_GE(version, NCCL_VERSION_CODE / 100 * 100);
   EXPECT_STRNE(nccl->ncclGetErrorString(ncclSystemError), "");
   const auto runtime = cuda::make_real_runtime();
-  int cards = 0;
-  const bool has_card = runtime->card_count(cards) == cudaSuccess && cards > 0;
+  int gpus = 0;
+  const bool has_gpu = runtime->gpu_count(gpus) == cudaSuccess && gpus > 0;
   const auto start = [&] {
     return cuda::make_nccl_communicator({}, std::shared_ptr<Rendezvous>(make_rendezvous({})),
                                         runtime, libraries);
   };
-  if (has_card) {
+  if (has_gpu) {
     EXPECT_EQ(start()->ranks(), 1);
   } else {
     EXPECT_THAT(text_of(start), AllOf(StartsWith("cuda:0: rank 0 of 1: NCCL has not started"),

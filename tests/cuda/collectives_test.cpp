@@ -312,10 +312,10 @@ TEST(CollectivesRefuse, WhatNcclLacks) {
   EXPECT_THAT(thrown, Each(""));
 }
 
-TEST(CollectivesRefuse, StreamsOfOtherCards) {
+TEST(CollectivesRefuse, StreamsOfOtherGpus) {
   FakeNccl nccl;
   FakeRuntimeOptions two;
-  two.cards = 2;
+  two.gpus = 2;
   const auto runtime = std::make_shared<FakeRuntime>(two);
   const auto libraries = nccl_alone(nccl.table());
   nccl.on_this_thread(runtime);

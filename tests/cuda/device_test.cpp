@@ -1,4 +1,4 @@
-// The CUDA device: what it says of itself, memory and its limits, blocking copies, cards that
+// The CUDA device: what it says of itself, memory and its limits, blocking copies, GPUs that
 // cannot be used.
 #include <gmock/gmock.h>
 
@@ -33,13 +33,13 @@ TEST(CudaDevice, SaysWhatItIs) {
   EXPECT_EQ(fake.device->monitor() != nullptr, true);
 }
 
-TEST(CudaDevice, OldCardsLackTypes) {
+TEST(CudaDevice, OldGpusLackTypes) {
   FakeRuntimeOptions options;
-  options.properties.name = "Old card";
+  options.properties.name = "Old GPU";
   options.properties.major = 8;
   options.properties.minor = 6;
   const auto runtime = std::make_shared<FakeRuntime>(options);
-  if (const std::string problem = report_cards(*runtime).cards.at(0).problem; !problem.empty())
+  if (const std::string problem = report_gpus(*runtime).gpus.at(0).problem; !problem.empty())
     GTEST_SKIP() << problem;
   EXPECT_THAT(device_of(runtime)->facts().features, Contains("sm_86"));
 }
@@ -83,7 +83,7 @@ TEST(CudaDevice, MoreThanTheLimitNamesBothNumbers) {
   EXPECT_EQ(fake.device->counters().bytes_in_use, std::size_t{1} << 20);
 }
 
-TEST(CudaDevice, MoreThanTheCardHasNamesBothNumbers) {
+TEST(CudaDevice, MoreThanTheGpuHasNamesBothNumbers) {
   FakeRuntimeOptions options;
   options.memory_bytes = 1 << 16;
   const auto runtime = std::make_shared<FakeRuntime>(options);
@@ -143,14 +143,14 @@ TEST(CudaDevice, CopiesOfForeignAddressesAreRefused) {
               HasSubstr("not in the memory of this device"));
 }
 
-TEST(CudaDevice, LaneHasTheCardAndTheCallerKeepsHis) {
+TEST(CudaDevice, LaneHasTheGpuAndTheCallerKeepsHis) {
   FakeRuntimeOptions options;
-  options.cards = 2;
+  options.gpus = 2;
   const auto runtime = std::make_shared<FakeRuntime>(options);
   const auto device = device_of(runtime, {.name = "cuda:1", .ordinal = 1});
   std::thread::id lane;
   void* memory = nullptr;
-  runtime->set_card(0);
+  runtime->set_gpu(0);
   device->on_lane([&] {
     lane = std::this_thread::get_id();
     runtime->allocate(memory, 16);
@@ -160,10 +160,10 @@ TEST(CudaDevice, LaneHasTheCardAndTheCallerKeepsHis) {
   EXPECT_EQ(runtime->release(memory), cudaSuccess);
 }
 
-// Streams of two cards, enqueued by one thread and by several.
-TEST(CudaDevice, TwoCards) {
+// Streams of two GPUs, enqueued by one thread and by several.
+TEST(CudaDevice, TwoGpus) {
   FakeRuntimeOptions options;
-  options.cards = 2;
+  options.gpus = 2;
   const auto runtime = std::make_shared<FakeRuntime>(options);
   const auto zero = device_of(runtime), one = device_of(runtime, {.name = "cuda:1", .ordinal = 1});
   const auto stream_zero = zero->make_stream(), stream_one = one->make_stream();
@@ -197,9 +197,9 @@ TEST(CudaDevice, WhatIsMissingIsSaid) {
   EXPECT_THAT(refusal({.driver_version = 0}, {}),
               AllOf(HasSubstr("cuda:0 cannot be used"), HasSubstr("driver")));
   EXPECT_THAT(refusal({.driver_version = 12080}, {}), HasSubstr("12.8"));
-  EXPECT_THAT(refusal({.cards = 0}, {}), HasSubstr("no card"));
-  EXPECT_THAT(refusal({.cards = 2}, {.name = "cuda:2", .ordinal = 2}),
-              AllOf(HasSubstr("no card 2"), HasSubstr("cuda:0 to cuda:1")));
+  EXPECT_THAT(refusal({.gpus = 0}, {}), HasSubstr("no GPU"));
+  EXPECT_THAT(refusal({.gpus = 2}, {.name = "cuda:2", .ordinal = 2}),
+              AllOf(HasSubstr("no GPU 2"), HasSubstr("cuda:0 to cuda:1")));
   FakeRuntimeOptions old;
   old.properties.name = "GeForce 1080";
   old.properties.major = 6;

@@ -37,12 +37,12 @@ struct Fixture : ::testing::Test {
     for (cudaStream_t* stream : {&a, &b}) ASSERT_EQ(runtime->make_stream(*stream), cudaSuccess);
     for (cudaEvent_t* event : {&first, &second})
       ASSERT_EQ(runtime->make_event(*event), cudaSuccess);
-    x = on_card();
-    y = on_card();
+    x = on_gpu();
+    y = on_gpu();
     pinned = static_cast<float*>(on_host());
     runtime->clear_calls();
   }
-  float* on_card() {
+  float* on_gpu() {
     void* to = nullptr;
     EXPECT_EQ(runtime->allocate(to, 4 * sizeof(float)), cudaSuccess);
     return static_cast<float*>(to);
@@ -83,9 +83,9 @@ TEST_F(FakeRuntimeTest, RunsKernelsAndCopiesInOrder) {
   EXPECT_EQ(runtime->synchronize(b), cudaSuccess);
   EXPECT_THAT(std::vector<float>(pinned, pinned + 4), ElementsAre(10, 11, 12, 13));
   EXPECT_THAT(runtime->calls(),
-              ElementsAre("copy 16 bytes host to card stream 1", "launch add stream 1",
+              ElementsAre("copy 16 bytes host to GPU stream 1", "launch add stream 1",
                           "record event 1 stream 1", "wait event 1 stream 2",
-                          "copy 16 bytes card to host stream 2", "synchronize stream 2"));
+                          "copy 16 bytes GPU to host stream 2", "synchronize stream 2"));
   EXPECT_THAT(runtime->problems(), IsEmpty());
   EXPECT_EQ(runtime->leaks().size(), 7u);
 }
@@ -194,7 +194,7 @@ TEST_F(FakeRuntimeTest, MemoryThatIsMisusedIsReported) {
   make();
   runtime->fill(x, 0, 16, a);
   add(x, y, 1, a, 5);  // one past the ends of both
-  EXPECT_THAT(runtime->problems(), Contains(HasSubstr("guard behind a card 0's block")));
+  EXPECT_THAT(runtime->problems(), Contains(HasSubstr("guard behind a GPU 0's block")));
   EXPECT_EQ(runtime->copy(x + 1, pinned, 16, a), cudaErrorInvalidValue);
   EXPECT_THAT(runtime->problems(), Contains(HasSubstr("past the end")));
   float* const gone = x;
@@ -203,7 +203,7 @@ TEST_F(FakeRuntimeTest, MemoryThatIsMisusedIsReported) {
   EXPECT_EQ(runtime->copy(pinned, gone, 16, a), cudaErrorInvalidValue);
   EXPECT_THAT(runtime->problems(), Contains(HasSubstr("that was released")));
   add(y, gone, 1, a);
-  EXPECT_THAT(runtime->problems(), Contains(HasSubstr("a released card 0's block")));
+  EXPECT_THAT(runtime->problems(), Contains(HasSubstr("a released GPU 0's block")));
   void* none = nullptr;
   EXPECT_EQ(runtime->allocate(none, std::size_t{2} << 30), cudaErrorMemoryAllocation);
 }
@@ -245,7 +245,7 @@ TEST_F(FakeRuntimeTest, RulesOfCapture) {
   broken([&] { return runtime->allocate(memory, 16); }, cudaErrorStreamCaptureUnsupported);
   broken([&] { return runtime->release(x); }, cudaErrorStreamCaptureUnsupported);
   broken([&] { return runtime->synchronize(b); }, cudaErrorStreamCaptureUnsupported);
-  broken([&] { return runtime->synchronize_card(); }, cudaErrorStreamCaptureUnsupported);
+  broken([&] { return runtime->synchronize_gpu(); }, cudaErrorStreamCaptureUnsupported);
   broken([&] { return runtime->query(first); }, cudaErrorStreamCaptureUnsupported);
   broken([&] { return runtime->copy_now(host, x, 16); }, cudaErrorStreamCaptureUnsupported);
   broken([&] { return runtime->copy(x, host, 16, a); }, cudaErrorStreamCaptureUnsupported);
@@ -275,19 +275,19 @@ TEST_F(FakeRuntimeTest, FailuresOnOrder) {
   EXPECT_THAT(runtime->problems(), IsEmpty());
 }
 
-TEST_F(FakeRuntimeTest, HandlesAndCards) {
-  make({.cards = 2});
+TEST_F(FakeRuntimeTest, HandlesAndGpus) {
+  make({.gpus = 2});
   EXPECT_EQ(add(x, y, 1, nullptr), cudaErrorInvalidResourceHandle);
-  EXPECT_EQ(runtime->set_card(1), cudaSuccess);
+  EXPECT_EQ(runtime->set_gpu(1), cudaSuccess);
   EXPECT_EQ(add(x, y, 1, a), cudaErrorInvalidResourceHandle);
-  EXPECT_EQ(runtime->set_card(2), cudaErrorInvalidDevice);
+  EXPECT_EQ(runtime->set_gpu(2), cudaErrorInvalidDevice);
   EXPECT_EQ(runtime->problems().size(), 3u);
 }
 
 TEST(FakeRuntimeWithoutDriver, SaysSo) {
   FakeRuntime runtime({.driver_version = 0});
   int count = -1;
-  EXPECT_EQ(runtime.card_count(count), cudaErrorInsufficientDriver);
+  EXPECT_EQ(runtime.gpu_count(count), cudaErrorInsufficientDriver);
   EXPECT_EQ(count, 0);
 }
 

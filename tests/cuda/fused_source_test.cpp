@@ -83,16 +83,16 @@ struct Ways {
   int wide = 0, narrow = 0, parts = 0, empty = 0;
 };
 
-/// The card's kernel with the generated code in place of its emulation. Collects sources, and
+/// The GPU's kernel with the generated code in place of its emulation. Collects sources, and
 /// computes nothing, while `run` is false.
 class Generated final : public PreparedKernel {
  public:
-  Generated(const KernelRequest& request, const cuda::Card& card, HostPrograms& programs, bool run,
+  Generated(const KernelRequest& request, const cuda::Gpu& gpu, HostPrograms& programs, bool run,
             Ways& ways)
-      : card_(card), programs_(programs), run_(run), ways_(ways) {
+      : gpu_(gpu), programs_(programs), run_(run), ways_(ways) {
     cuda::FusedBody body;
     EXPECT_EQ(cuda::read_body(request, body), std::nullopt);
-    plan_ = cuda::plan_fused(request, body, card->properties.multiprocessors);
+    plan_ = cuda::plan_fused(request, body, gpu->properties.multiprocessors);
     if (plan_.elements > 0) programs.add(plan_.source);
     inputs_ = request.inputs.size();
     outputs_ = request.outputs.size();
@@ -124,13 +124,12 @@ class Generated final : public PreparedKernel {
     cuda::FinishArguments finish = plan_.finish;
     finish.partial = static_cast<const double*>(a.workspace);
     finish.result = a.outputs[result_];
-    const cuda::LaunchShape shape =
-        cuda::spread(finish.elements, card_->properties.multiprocessors);
-    cuda::launch_finish(*card_, finish, result_type_, shape, a.queue);
+    const cuda::LaunchShape shape = cuda::spread(finish.elements, gpu_->properties.multiprocessors);
+    cuda::launch_finish(*gpu_, finish, result_type_, shape, a.queue);
   }
 
  private:
-  cuda::Card card_;
+  cuda::Gpu gpu_;
   HostPrograms& programs_;
   bool run_;
   Ways& ways_;
@@ -171,18 +170,18 @@ void for_each_run(const F& f) {
   }
 }
 
-/// The card's fused kernel with its `prepare` replaced.
+/// The GPU's fused kernel with its `prepare` replaced.
 struct GeneratedKernel {
-  GeneratedKernel() : card({}, nvrtc_alone()) {
+  GeneratedKernel() : gpu({}, nvrtc_alone()) {
     KernelList list;
-    cuda::add_fused_kernels(list, card.card);
+    cuda::add_fused_kernels(list, gpu.gpu);
     kernel = list.front();
     kernel.prepare = [this](const KernelRequest& request) {
-      return std::make_unique<Generated>(request, card.card, programs, run, ways);
+      return std::make_unique<Generated>(request, gpu.gpu, programs, run, ways);
     };
   }
 
-  FakeCard card;
+  FakeGpu gpu;
   HostPrograms programs;
   bool run = false;
   Ways ways;
@@ -190,7 +189,7 @@ struct GeneratedKernel {
 
   void collect() {
     for_each_run([&](const FusedExample& example, RunOptions options) {
-      options.queue = card.stream;
+      options.queue = gpu.stream;
       run_node(kernel, example.graph, example.graph.nodes[0], example.inputs, options);
     });
   }
@@ -213,15 +212,15 @@ TEST(CudaFusedSource, ComputesOnTheHostWhatTheReferenceDoes) {
   if (HasFatalFailure()) return;
   generated.run = true;
   for_each_run([&](const FusedExample& example, RunOptions options) {
-    options.queue = generated.card.stream;
-    options.finish = [&] { generated.card.runtime->synchronize(generated.card.stream); };
+    options.queue = generated.gpu.stream;
+    options.finish = [&] { generated.gpu.runtime->synchronize(generated.gpu.stream); };
     const auto results =
         run_node(generated.kernel, example.graph, example.graph.nodes[0], example.inputs, options);
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (options.only_first_output && i > 0) continue;
       EXPECT_EQ(compare(results[i], example.expected[i], example.tolerance), "") << "output " << i;
     }
-    EXPECT_EQ(generated.card.problem(), "");
+    EXPECT_EQ(generated.gpu.problem(), "");
   });
   // The examples reach every way.
   EXPECT_GT(generated.ways.wide, 50);
@@ -231,7 +230,7 @@ TEST(CudaFusedSource, ComputesOnTheHostWhatTheReferenceDoes) {
 }
 
 /// Every `stride`-th source, by the real compiler.
-void compile_for_cards(std::size_t stride, std::initializer_list<int> architectures) {
+void compile_for_gpus(std::size_t stride, std::initializer_list<int> architectures) {
   const std::shared_ptr<cuda::Libraries> libraries = cuda::make_real_libraries();
   const cuda::Nvrtc* const nvrtc = libraries->nvrtc();
   if (nvrtc == nullptr) GTEST_SKIP() << "NVRTC is not on this machine";
@@ -244,7 +243,7 @@ void compile_for_cards(std::size_t stride, std::initializer_list<int> architectu
     const std::string& source = sources[i];
     for (int architecture : architectures) {
       try {
-        const cuda::CompiledKernel kernel = cuda::compile_for_card(*nvrtc, source, architecture);
+        const cuda::CompiledKernel kernel = cuda::compile_for_gpu(*nvrtc, source, architecture);
         EXPECT_EQ(kernel.log, "") << source;
         EXPECT_EQ(kernel.code.substr(1, 3), "ELF");
         EXPECT_NE(kernel.code.find("fused"), std::string::npos);
@@ -256,8 +255,8 @@ void compile_for_cards(std::size_t stride, std::initializer_list<int> architectu
   for (const std::string& text : failed) ADD_FAILURE() << text;
 }
 
-TEST(CudaFusedSource, NvrtcCompilesSomeWithoutWarnings) { compile_for_cards(8, {90}); }
-TEST(CudaFusedSource, LongNvrtcCompilesAllWithoutWarnings) { compile_for_cards(1, {80, 90, 120}); }
+TEST(CudaFusedSource, NvrtcCompilesSomeWithoutWarnings) { compile_for_gpus(8, {90}); }
+TEST(CudaFusedSource, LongNvrtcCompilesAllWithoutWarnings) { compile_for_gpus(1, {80, 90, 120}); }
 
 TEST(CudaFusedSource, ReadsLikeTheBody) {
   GeneratedKernel generated;

@@ -14,15 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int count_calls(CardKernels& kernels, const std::string& start) {
+int count_calls(GpuKernels& kernels, const std::string& start) {
   int count = 0;
-  for (const std::string& call : kernels.card().runtime->calls())
+  for (const std::string& call : kernels.gpu().runtime->calls())
     count += call.compare(0, start.size(), start) == 0;
   return count;
 }
 
 TEST(CudaFused, CasesInSeveralLayouts) {
-  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+  GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   for (const auto& examples : {fused_case_examples(), more_fused_examples()}) {
     for (const FusedExample& example : examples) {
       SCOPED_TRACE(example.name);
@@ -39,7 +39,7 @@ TEST(CudaFused, CasesInSeveralLayouts) {
 }
 
 TEST(CudaFused, RefusesWithoutACompiler) {
-  CardKernels kernels(cuda::add_pointwise_kernels);
+  GpuKernels kernels(cuda::add_pointwise_kernels);
   const FusedExample example = fused_case_examples().front();
   std::vector<std::string> refusals;
   EXPECT_EQ(choose_kernel(kernels.list(), plain_request(example.graph, example.graph.nodes[0]),
@@ -50,7 +50,7 @@ TEST(CudaFused, RefusesWithoutACompiler) {
 }
 
 std::string refusal(const std::vector<TensorType>& types, const BuildBody& build) {
-  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+  GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const Graph graph = single_node("Fused", types, {}, fused_body(types, build));
   std::vector<std::string> refusals;
   choose_kernel(kernels.list(), plain_request(graph, graph.nodes[0]), &refusals);
@@ -93,7 +93,7 @@ TEST(CudaFused, RefusesWhatItCannot) {
 
 // Known inputs stand in the source as numbers; others of the same shape do not.
 TEST(CudaFused, ProgramsAreSharedBySource) {
-  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+  GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const auto run = [&](std::int64_t n) {
     const FusedExample example = fused_example(
         "sum", {random_numbers({n}, DType::float32, 1), random_numbers({n}, DType::float32, 2)},
@@ -116,10 +116,10 @@ class CudaFusedFiles : public ::testing::Test {
   }
   ~CudaFusedFiles() override { fs::remove_all(folder_); }
 
-  /// Runs one body on a fresh card; returns what was loaded.
+  /// Runs one body on a fresh GPU; returns what was loaded.
   std::vector<fs::path> run() {
-    CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
-    kernels.card().card->cache_folder = (folder_ / "cache").string();
+    GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+    kernels.gpu().gpu->cache_folder = (folder_ / "cache").string();
     const FusedExample example = fused_case_examples().front();
     expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
     EXPECT_EQ(count_calls(kernels, "load_library"), 1);
@@ -162,23 +162,23 @@ TEST_F(CudaFusedFiles, BrokenOnesAreCompiledAgain) {
 }
 
 TEST(CudaFused, ACacheThatCannotBeWrittenIsNone) {
-  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
-  kernels.card().card->cache_folder = "/proc/tandem";
+  GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+  kernels.gpu().gpu->cache_folder = "/proc/tandem";
   const FusedExample example = fused_case_examples().front();
   expect_equal(kernels.run(example.graph, example.inputs), example.expected, 1e-5);
 }
 
-TEST(CudaFused, NewerCardsGetPtx) {
-  const auto cubin = cuda::compile_for_card(fake_nvrtc(), "fused", 86);
+TEST(CudaFused, NewerGpusGetPtx) {
+  const auto cubin = cuda::compile_for_gpu(fake_nvrtc(), "fused", 86);
   EXPECT_EQ(cubin.code.substr(0, 35), "cubin --gpu-architecture=sm_86 --st");
-  const auto ptx = cuda::compile_for_card(fake_nvrtc(), "fused", 103);
+  const auto ptx = cuda::compile_for_gpu(fake_nvrtc(), "fused", 103);
   EXPECT_EQ(ptx.code.substr(0, 35), "ptx --gpu-architecture=compute_90 -");
-  EXPECT_THROW(cuda::compile_for_card(fake_nvrtc(), "fused", 70), Error);
+  EXPECT_THROW(cuda::compile_for_gpu(fake_nvrtc(), "fused", 70), Error);
 }
 
 TEST(CudaFused, TheCompilersWordsAreInTheError) {
   try {
-    cuda::compile_for_card(fake_nvrtc(), "this does not compile", 90);
+    cuda::compile_for_gpu(fake_nvrtc(), "this does not compile", 90);
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::runtime);
@@ -186,12 +186,12 @@ TEST(CudaFused, TheCompilersWordsAreInTheError) {
   }
 }
 
-TEST(CudaFused, ACardThatRefusesTheCodeIsAnError) {
-  CardKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
+TEST(CudaFused, AGpuThatRefusesTheCodeIsAnError) {
+  GpuKernels kernels(cuda::add_pointwise_kernels, nvrtc_alone());
   const FusedExample example = fused_case_examples().front();
-  kernels.card().runtime->fail("load_library", 1, cudaErrorNoKernelImageForDevice);
+  kernels.gpu().runtime->fail("load_library", 1, cudaErrorNoKernelImageForDevice);
   EXPECT_THROW(kernels.run(example.graph, example.inputs), Error);
-  kernels.card().runtime->fail("find_kernel", 1, cudaErrorSymbolNotFound);
+  kernels.gpu().runtime->fail("find_kernel", 1, cudaErrorSymbolNotFound);
   EXPECT_THROW(kernels.run(example.graph, example.inputs), Error);
 }
 

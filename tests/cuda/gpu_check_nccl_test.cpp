@@ -20,8 +20,8 @@ Said run(testing::FakeNccl& nccl, testing::FakeRuntimeOptions options = {}) {
   of_stage.small = true;
   Said said;
   {
-    CheckCard card(runtime, testing::nccl_alone(nccl.table()));
-    said = said_by([&](Report& report) { run_nccl(card, of_stage, report); });
+    CheckGpu gpu(runtime, testing::nccl_alone(nccl.table()));
+    said = said_by([&](Report& report) { run_nccl(gpu, of_stage, report); });
   }
   EXPECT_THAT(runtime->problems(), IsEmpty());
   EXPECT_THAT(runtime->leaks(), IsEmpty());

@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-using Stage = void (*)(CheckCard&, const Options&, Report&);
+using Stage = void (*)(CheckGpu&, const Options&, Report&);
 
 /// What `prepare` of a kernel that does something more at its end is.
 auto followed_by(const Kernel& kernel, std::function<void(const KernelArguments&)> harm) {
@@ -43,7 +43,7 @@ struct FakeCheck {
       : runtime(std::make_shared<testing::FakeRuntime>(std::move(options))),
         libraries(std::make_shared<testing::FakeLibraries>(runtime)) {
     libraries->compiler = &testing::fake_nvrtc();
-    card = std::make_unique<CheckCard>(runtime, libraries, 0, tf32);
+    gpu = std::make_unique<CheckGpu>(runtime, libraries, 0, tf32);
   }
 
   Said run(Stage stage, const std::string& only, const std::string& out = ".",
@@ -52,38 +52,38 @@ struct FakeCheck {
     options.only = only;
     options.small = true;
     options.out = out;
-    return said_by([&](Report& report) { stage(*card, options, report); }, after);
+    return said_by([&](Report& report) { stage(*gpu, options, report); }, after);
   }
 
   /// Every kernel of that operator does something more at its end.
   void spoil_all(const std::string& op, std::function<void(const KernelArguments&)> harm) {
     KernelList spoiled;
-    for (Kernel kernel : card->kernels()) {
+    for (Kernel kernel : gpu->kernels()) {
       if (kernel.op == op) kernel.prepare = followed_by(kernel, harm);
       spoiled.push_back(std::move(kernel));
     }
-    card->replace_kernels(std::move(spoiled));
+    gpu->replace_kernels(std::move(spoiled));
   }
 
-  /// Puts a kernel in front that does what the card's first kernel of that operator does, then
-  /// spoils something on the card. It is named "spoiled".
+  /// Puts a kernel in front that does what the GPU's first kernel of that operator does, then
+  /// spoils something on the GPU. It is named "spoiled".
   void spoil(const std::string& op, std::function<void(const KernelArguments&)> harm) {
-    for (const Kernel& kernel : card->kernels()) {
+    for (const Kernel& kernel : gpu->kernels()) {
       if (kernel.op != op) continue;
       Kernel spoiled = kernel;
       spoiled.name = "spoiled";
       spoiled.prepare = followed_by(kernel, harm);
-      return card->add_kernel(std::move(spoiled));
+      return gpu->add_kernel(std::move(spoiled));
     }
     FAIL() << "no kernel of " << op;
   }
 
   std::shared_ptr<testing::FakeRuntime> runtime;
   std::shared_ptr<testing::FakeLibraries> libraries;
-  std::unique_ptr<CheckCard> card;
+  std::unique_ptr<CheckGpu> gpu;
 };
 
-/// Adds to a float on the card; what holds no number becomes the amount.
+/// Adds to a float on the GPU; what holds no number becomes the amount.
 auto adding(testing::FakeRuntime& runtime, std::function<const void*(const KernelArguments&)> where,
             float amount) {
   return [&runtime, where, amount](const KernelArguments& arguments) {
@@ -99,7 +99,7 @@ auto adding(testing::FakeRuntime& runtime, std::function<const void*(const Kerne
 
 const void* first_output(const KernelArguments& arguments) { return arguments.outputs[0]; }
 
-TEST(GpuCheck, SmokePassesAndTouchesTheCardOnlyByKernelsAndCopies) {
+TEST(GpuCheck, SmokePassesAndTouchesTheGpuOnlyByKernelsAndCopies) {
   FakeCheck check;
   const Said said = check.run(run_smoke, "Softmax/");
   EXPECT_EQ(said.code, 0) << said.verdict;
@@ -155,7 +155,7 @@ TEST(GpuCheck, ParityInTf32FailsWhereAResultIsWrong) {
   EXPECT_GT(said.verdict["failed"], 0);
 }
 
-TEST(GpuCheck, ParityInTf32NeedsACardThatMay) {
+TEST(GpuCheck, ParityInTf32NeedsAGpuThatMay) {
   FakeCheck exact;
   EXPECT_THROW(exact.run(run_parity_tf32, "MatMul/"), std::logic_error);
 }
@@ -219,8 +219,8 @@ TEST(GpuCheck, FailsWhereACallFails) {
   EXPECT_GT(said.verdict["checks"], 1);
 }
 
-// CUDA gives an error of the card to all later calls of the process.
-TEST(GpuCheck, AnErrorOfTheCardStopsTheStageAndAnotherProcessGoesOn) {
+// CUDA gives an error of the GPU to all later calls of the process.
+TEST(GpuCheck, AnErrorOfTheGpuStopsTheStageAndAnotherProcessGoesOn) {
   const char* const only = "Softmax/";
   const Said whole = FakeCheck().run(run_smoke, only);
   ASSERT_EQ(whole.code, 0);
@@ -289,23 +289,22 @@ TEST(GpuCheck, KernelsAreCompiledOnceForAllStages) {
   };
   FakeCheck check;
   const int before = testing::fake_nvrtc_compiled;
-  const auto run_on_another_card = [&] {
-    check.card.reset();
-    check.card =
-        std::make_unique<CheckCard>(check.runtime, check.libraries, 0, false, folder.path());
+  const auto run_on_another_gpu = [&] {
+    check.gpu.reset();
+    check.gpu = std::make_unique<CheckGpu>(check.runtime, check.libraries, 0, false, folder.path());
     for (const char* only : {"Fused/", "Attention/"}) {
       const Said said = check.run(run_parity16, only);
       EXPECT_EQ(said.code, 0) << said.verdict;
       EXPECT_GT(said.verdict["checks"], 3);
     }
   };
-  run_on_another_card();
+  run_on_another_gpu();
   const int made = check.libraries->dnn.plans_made();
   const int compiled = testing::fake_nvrtc_compiled - before;
   EXPECT_GT(made, 0);
   EXPECT_GT(compiled, 0);
   EXPECT_EQ(files(), made + compiled) << "each graph and each source once";
-  run_on_another_card();
+  run_on_another_gpu();
   EXPECT_EQ(check.libraries->dnn.plans_made(), made);
   EXPECT_EQ(testing::fake_nvrtc_compiled - before, compiled);
 }
@@ -315,7 +314,7 @@ TEST(GpuCheck, LargeCasesReachRowsOfManyPositions) {
   FakeCheck check;
   Options options;
   options.only = "/large 300 equal ids";
-  const Said said = said_by([&](Report& report) { run_parity(*check.card, options, report); });
+  const Said said = said_by([&](Report& report) { run_parity(*check.gpu, options, report); });
   EXPECT_EQ(said.code, 0) << said.verdict;
   EXPECT_EQ(said.verdict["checks"], 6);  // GatherGrad has another kernel, too
   EXPECT_EQ(check.runtime->problems(), std::vector<std::string>());
@@ -421,8 +420,8 @@ TEST(GpuCheck, EnvironmentTellsRates) {
     values.insert(line["value"].get<std::string>());
     EXPECT_GT(line["number"].get<double>(), 0) << line;
   }
-  EXPECT_TRUE(values.contains("pinned host to card"));
-  EXPECT_TRUE(values.contains("card to pinned host"));
+  EXPECT_TRUE(values.contains("pinned host to GPU"));
+  EXPECT_TRUE(values.contains("GPU to pinned host"));
   EXPECT_GE(values.size(), 6u);  // with three products
 }
 

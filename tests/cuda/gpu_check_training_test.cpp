@@ -1,4 +1,4 @@
-// The training stages of the GPU check, on accelerators in software and on the fake card.
+// The training stages of the GPU check, on accelerators in software and on the fake GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tandem::gpu_check {
 namespace {
 
-std::unique_ptr<Device> fake_card(CudaOptions options) {
+std::unique_ptr<Device> fake_gpu(CudaOptions options) {
   options.memory_bytes = std::size_t{64} << 20;
   auto runtime = std::make_shared<testing::FakeRuntime>();
   return cuda::make_device(options, runtime, std::make_shared<testing::FakeLibraries>(runtime));
@@ -80,7 +80,7 @@ TEST_F(TrainingStage, PartitionsPass) {
   }
 }
 
-TEST_F(TrainingStage, GradientsFailWhereTheCardIsMissing) {
+TEST_F(TrainingStage, GradientsFailWhereTheGpuIsMissing) {
   Options options;
   options.only = "mlp";
   options.use = "emulated:none";
@@ -90,7 +90,7 @@ TEST_F(TrainingStage, GradientsFailWhereTheCardIsMissing) {
 TEST_F(TrainingStage, GraphsCompareBits) {
   Options options;
   options.only = "mlp";
-  options.make_card = [](const CudaOptions& card) { return fake_card(card); };
+  options.make_gpu = [](const CudaOptions& gpu) { return fake_gpu(gpu); };
   const Said said = run(run_graphs, options);
   EXPECT_EQ(said.code, 0) << said.verdict;
   ASSERT_NE(said.find("mlp with sgd, the same run twice"), nullptr);
@@ -107,9 +107,9 @@ TEST_F(TrainingStage, GraphsFailWhereARunDiffers) {
     Options options;
     options.only = "mlp";
     int made = 0;
-    options.make_card = [&](const CudaOptions& card) -> std::unique_ptr<Device> {
-      if (++made != other) return fake_card(card);
-      return std::make_unique<UpdatedTwice>(fake_card(card));
+    options.make_gpu = [&](const CudaOptions& gpu) -> std::unique_ptr<Device> {
+      if (++made != other) return fake_gpu(gpu);
+      return std::make_unique<UpdatedTwice>(fake_gpu(gpu));
     };
     const Said said = run(run_graphs, options);
     EXPECT_EQ(said.code, Exit::failed) << other << said.verdict;

@@ -1,4 +1,4 @@
-// Two steps under way on a card, over the fake runtime: what is enqueued before the loss of the
+// Two steps under way on a GPU, over the fake runtime: what is enqueued before the loss of the
 // first is read, what the host waits for, and that it changes no bit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -75,11 +75,11 @@ bool mention(const std::vector<std::string>& calls, const std::string& event) {
   });
 }
 
-/// The event that is recorded behind the last copy of a card to the host: "event 12".
+/// The event that is recorded behind the last copy of a GPU to the host: "event 12".
 std::string read_event(const std::vector<std::string>& calls) {
   std::string event;
   for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
-    if (calls[i].find("card to host") == std::string::npos) continue;
+    if (calls[i].find("GPU to host") == std::string::npos) continue;
     for (std::size_t j = i + 1; j < calls.size(); ++j) {
       if (!calls[j].starts_with("record event")) continue;
       event = calls[j].substr(7, calls[j].find(" stream") - 7);
@@ -115,7 +115,7 @@ TEST_F(InFlight, TheNextStepIsEnqueuedBeforeALossIsRead) {
       const std::vector<std::string> second = calls_of(launch);
       const std::vector<std::string> next_read = calls_of([&] { steps.finish(); });
       for (const std::vector<std::string>& launched : {first, second}) {
-        EXPECT_THAT(launched, Contains(HasSubstr("host to card")));
+        EXPECT_THAT(launched, Contains(HasSubstr("host to GPU")));
         EXPECT_EQ(beginning(launched, "launch_graph").size(), 1u);
         EXPECT_THAT(launched, Not(Contains(StartsWith("synchronize"))));
         // Nor does it ask for anything of a step that is not over.
@@ -198,7 +198,7 @@ TEST(CudaErrors, StepsUnderWayReportApart) {
       KernelCall call;
       call.kernel = kernel.get();
       call.arguments.context = &contexts[step];
-      call.operation = {"look_up", 0, {}};
+      call.operation = {"lookup", 0, {}};
       fake.compute->run(call);
     }
     fake.compute->synchronize();

@@ -1,9 +1,9 @@
-// Which operators the examples' networks give a card in training: none of those without a kernel.
+// Which operators the examples' networks give a GPU in training: none of those without a kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/cuda/gpu_check/networks.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 #include "tests/cuda/support/fake_machine.h"
 #include "tests/cuda/support/listed_gaps.h"
 #include "tests/training/formats/temporary_folder.h"
@@ -27,9 +27,9 @@ std::vector<gpu_check::Network> networks() {
   return all;
 }
 
-/// Of forward, backward and update with everything on a card, after lowering.
-std::set<std::string> operators_on_card(const gpu_check::Network& network,
-                                        const std::vector<std::string>& more) {
+/// Of forward, backward and update with everything on a GPU, after lowering.
+std::set<std::string> operators_on_gpu(const gpu_check::Network& network,
+                                       const std::vector<std::string>& more) {
   const TemporaryFolder folder;
   const std::string policy = gpu_check::write_policy(
       folder.path(), "policy", gpu_check::policy_text("emulated:0", {"at = \"**\", on = \"gpu\""}));
@@ -55,15 +55,15 @@ TEST(CudaModelOperators, NoneIsWithoutAKernel) {
   std::set<std::string> without;
   for (const std::string& line : listed_gaps()) without.insert(line.substr(0, line.find(':')));
   ASSERT_FALSE(without.empty()) << listed_gaps_path;
-  FakeCard card;
+  FakeGpu gpu;
   std::set<std::string> with{"Transfer"};  // an instruction of a copy queue
-  for (const Kernel& kernel : cuda::cuda_kernels(card.card)) with.insert(kernel.op);
+  for (const Kernel& kernel : cuda::cuda_kernels(gpu.gpu)) with.insert(kernel.op);
   std::set<std::string> seen;
   for (const gpu_check::Network& network : networks()) {
     for (const char* precision : {"float32", "bfloat16"}) {
       SCOPED_TRACE(network.name + " " + precision);
       const std::set<std::string> names =
-          operators_on_card(network, {std::string("precision.compute=") + precision});
+          operators_on_gpu(network, {std::string("precision.compute=") + precision});
       EXPECT_GT(names.size(), 5u);
       for (const std::string& name : names) {
         EXPECT_TRUE(with.contains(name) && !without.contains(name)) << name;

@@ -1,4 +1,4 @@
-// The card's copies, pads and look-ups on any axis against the reference kernels, over the fake
+// The GPU's copies, pads and lookups on any axis against the reference kernels, over the fake
 // runtime.
 #include <limits>
 

@@ -1,4 +1,4 @@
-// Convolution, pooling and attention of a card against the double reference: every case on every
+// Convolution, pooling and attention of a GPU against the double reference: every case on every
 // kernel, type and layout, and shapes of their own.
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,7 @@ bool has_types(const OperatorCase& c) {
 }
 
 TEST(CudaNetworks, EveryCase) {
-  NetworkCard card;
+  NetworkGpu gpu;
   std::map<std::string, int> ran;
   for (const OperatorCase& c : all_cases()) {
     if (!is_network(c.op)) continue;
@@ -52,13 +52,13 @@ TEST(CudaNetworks, EveryCase) {
           how.input_layouts.push_back(id ? variant.layout(graph.type(id).shape) : Layout{});
         for (const ValueId id : node.outputs)
           how.output_layouts.push_back(variant.layout(graph.type(id).shape));
-        for (const std::string& name : check_node(card, c, how)) ++ran[name + " " + c.op];
+        for (const std::string& name : check_node(gpu, c, how)) ++ran[name + " " + c.op];
         how.only_first_output = true;
-        if (node.outputs.size() > 1) check_node(card, c, how);
+        if (node.outputs.size() > 1) check_node(gpu, c, how);
       }
     }
   }
-  for (const Kernel& kernel : card.kernels) {
+  for (const Kernel& kernel : gpu.kernels) {
     EXPECT_GT(ran[kernel.name + " " + kernel.op], 0) << kernel.name << " " << kernel.op;
   }
 }
@@ -76,7 +76,7 @@ Attributes windows(Ints kernel, Ints strides, Ints pads, Ints dilations) {
 
 // Channels that fill packs of 16 bytes, and such that do not.
 TEST(CudaNetworks, PoolingOfPacks) {
-  NetworkCard card;
+  NetworkGpu gpu;
   for (const std::int64_t channels : {8, 16, 24, 12, 4}) {
     for (const bool average : {false, true}) {
       Attributes attributes = windows({3, 2}, {2, 1}, {1, 0, 1, 1}, {1, 2});
@@ -87,7 +87,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
         how.input_layouts[0] = channels_last(x);
         if (average) {
           attributes.set("count_include_pad", std::int64_t{1});
-          check_node(card,
+          check_node(gpu,
                      {.name = "packs",
                       .op = "AveragePool",
                       .inputs = {uniform(x)},
@@ -96,7 +96,7 @@ TEST(CudaNetworks, PoolingOfPacks) {
           Attributes with_shape = attributes;
           with_shape.set("shape", x);
           how.input_layouts = {channels_last(y)};
-          check_node(card,
+          check_node(gpu,
                      {.name = "packs",
                       .op = "AveragePoolGrad",
                       .inputs = {uniform(y)},
@@ -110,9 +110,9 @@ TEST(CudaNetworks, PoolingOfPacks) {
             .inputs = {{.shape = x, .fill = CaseInput::Fill::integers, .low = -4, .high = 4}},
             .attributes = attributes};
         how.only_first_output = true;
-        check_node(card, pool, how);
+        check_node(gpu, pool, how);
         how.only_first_output = false;
-        check_node(card, pool, how);
+        check_node(gpu, pool, how);
         // Small integers are the same in every type, so y is what the pooling finds.
         const Graph graph = graph_in(pool, DType::float64);
         const HostTensor values = rounded_inputs(pool, graph)[0];
@@ -124,14 +124,14 @@ TEST(CudaNetworks, PoolingOfPacks) {
         };
         pool.op = "MaxPoolGrad";
         pool.inputs = {of(values, x), of(maxima, y), uniform(y)};
-        check_node(card, pool, how);
+        check_node(gpu, pool, how);
       }
     }
   }
 }
 
 TEST(CudaNetworks, PoolingOfBytesAndNan) {
-  NetworkCard card;
+  NetworkGpu gpu;
   const Attributes attributes = [] {
     Attributes a = windows({2, 2}, {1, 1}, {0, 0, 0, 0}, {1, 1});
     return a;
@@ -139,7 +139,7 @@ TEST(CudaNetworks, PoolingOfBytesAndNan) {
   for (const DType dtype : {DType::int8, DType::uint8}) {
     for (const auto layout : {row_major, channels_last}) {
       const Shape x{1, 16, 4, 3};
-      check_node(card,
+      check_node(gpu,
                  {.name = "bytes",
                   .op = "MaxPool",
                   .inputs = {{.shape = x,
@@ -159,15 +159,15 @@ TEST(CudaNetworks, PoolingOfBytesAndNan) {
                .values = {1, nan, 2, -infinity, 3, infinity, nan, 4, 4}}};
   const Graph graph = graph_in(c, DType::float32);
   const std::vector<HostTensor> inputs = rounded_inputs(c, graph);
-  const auto results = run_node(card.kernel("cuda.pool", "MaxPool"), graph, graph.nodes[0], inputs,
-                                card.run_options());
+  const auto results = run_node(gpu.kernel("cuda.pool", "MaxPool"), graph, graph.nodes[0], inputs,
+                                gpu.run_options());
   const auto y = results[0].as<float>();
   EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]) && std::isnan(y[2]));
   EXPECT_EQ(y[3], static_cast<float>(infinity));
   const auto at = results[1].as<std::int64_t>();
   EXPECT_EQ(std::vector<std::int64_t>(at.begin(), at.end()),
             (std::vector<std::int64_t>{1, 1, 6, 5}));
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 struct Sizes {
@@ -204,7 +204,7 @@ OperatorCase gradient_of(const OperatorCase& forward) {
   return c;
 }
 
-void check_attention(NetworkCard& card, const OperatorCase& forward, DType dtype, bool strided) {
+void check_attention(NetworkGpu& gpu, const OperatorCase& forward, DType dtype, bool strided) {
   NetworkCheck how{.dtype = dtype};
   const OperatorCase gradient = gradient_of(forward);
   const auto width = [&](const Shape& shape) { return shape[1] * shape[3] * 3; };
@@ -217,28 +217,28 @@ void check_attention(NetworkCard& card, const OperatorCase& forward, DType dtype
     return all;
   };
   how.input_layouts = layouts(forward);
-  check_node(card, forward, how);
+  check_node(gpu, forward, how);
   how.input_layouts = layouts(gradient);
   for (std::size_t i = 1; i < 4 && strided; ++i) {
     const Shape& shape = gradient.inputs[i].shape;
     how.output_layouts.push_back(in_rows(shape, width(shape)));
   }
-  check_node(card, gradient, how);
+  check_node(gpu, gradient, how);
 }
 
 // Sizes on both sides of a tile's 64 and of the 32 columns that are in shared memory.
 TEST(CudaNetworks, AttentionAcrossTiles) {
-  NetworkCard card;
+  NetworkGpu gpu;
   for (const Sizes& n : {Sizes{1, 2, 70, 70, 40, 72},
                          {2, 1, 64, 64, 64, 64},
                          {1, 1, 3, 130, 8, 8},
                          {1, 1, 130, 65, 33, 65}}) {
     for (const bool causal : {false, true}) {
-      check_attention(card, attention(n, causal, absent()), DType::float32, causal);
+      check_attention(gpu, attention(n, causal, absent()), DType::float32, causal);
     }
   }
-  check_attention(card, attention({1, 2, 70, 70, 16, 16}, true, absent()), DType::bfloat16, true);
-  check_attention(card, attention({2, 2, 40, 72, 24, 8}, false, absent()), DType::float16, true);
+  check_attention(gpu, attention({1, 2, 70, 70, 16, 16}, true, absent()), DType::bfloat16, true);
+  check_attention(gpu, attention({2, 2, 40, 72, 24, 8}, false, absent()), DType::float16, true);
 }
 
 CaseInput mask_with_hidden(Shape shape, std::int64_t hidden_row,
@@ -254,17 +254,17 @@ CaseInput mask_with_hidden(Shape shape, std::int64_t hidden_row,
 
 // Some rows of the mask hide every key: y = 0 there, and no gradient comes from them.
 TEST(CudaNetworks, AttentionMasks) {
-  NetworkCard card;
+  NetworkGpu gpu;
   const Sizes n{2, 2, 9, 16, 8, 8};
   for (const Shape& shape :
        {Shape{2, 2, 9, 16}, Shape{9, 16}, Shape{2, 1, 1, 16}, Shape{1, 2, 1, 16}, Shape{16}}) {
     for (const DType dtype : floats) {
-      check_attention(card, attention(n, false, mask_with_hidden(shape, shape.size() > 1 ? 1 : -1)),
+      check_attention(gpu, attention(n, false, mask_with_hidden(shape, shape.size() > 1 ? 1 : -1)),
                       dtype, false);
     }
   }
   for (const DType dtype : floats) {
-    check_attention(card, attention({1, 2, 16, 16, 8, 8}, true, mask_with_hidden({16, 16}, 3)),
+    check_attention(gpu, attention({1, 2, 16, 16, 8, 8}, true, mask_with_hidden({16, 16}, 3)),
                     dtype, true);
   }
 }
@@ -272,18 +272,18 @@ TEST(CudaNetworks, AttentionMasks) {
 // Finite numbers that hide every key of a row hide none from another. In float32 alone: cuDNN's
 // gradient, of 16 bits, takes log_sum_exp as it is.
 TEST(CudaNetworks, AttentionOfRowsThatFiniteNumbersHide) {
-  NetworkCard card;
+  NetworkGpu gpu;
   for (const std::int64_t row : {0, 66}) {
     for (const bool causal : {false, true}) {
       check_attention(
-          card, attention({1, 2, 70, 130, 16, 40}, causal, mask_with_hidden({70, 130}, row, -1e30)),
+          gpu, attention({1, 2, 70, 130, 16, 40}, causal, mask_with_hidden({70, 130}, row, -1e30)),
           DType::float32, false);
     }
   }
 }
 
 TEST(CudaNetworks, NanOfAttentionStays) {
-  NetworkCard card;
+  NetworkGpu gpu;
   OperatorCase c = attention({1, 1, 2, 8, 8, 8}, false, mask_with_hidden({2, 8}, 1));
   c.inputs[0] = {.shape = {1, 1, 2, 8},
                  .fill = CaseInput::Fill::values,
@@ -292,36 +292,36 @@ TEST(CudaNetworks, NanOfAttentionStays) {
   const Graph graph = graph_in(c, DType::float16);
   const auto inputs = rounded_inputs(c, graph);
   for (const char* name : {"cudnn.attention", "cuda.attention"}) {
-    const HostTensor y = run_node(card.kernel(name, "Attention"), graph, graph.nodes[0], inputs,
-                                  card.run_options())[0];
+    const HostTensor y = run_node(gpu.kernel(name, "Attention"), graph, graph.nodes[0], inputs,
+                                  gpu.run_options())[0];
     const auto numbers = y.as<Float16>();
     EXPECT_TRUE(std::isnan(static_cast<float>(numbers[0]))) << name;
     EXPECT_EQ(static_cast<float>(numbers[8]), 0.0f) << name << ": the row that sees nothing";
   }
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 // A request that need not be deterministic adds dq up in memory, which begins with zeros.
 TEST(CudaNetworks, GradientThatIsNotDeterministic) {
-  NetworkCard card;
+  NetworkGpu gpu;
   const OperatorCase c = gradient_of(attention({1, 2, 9, 9, 8, 8}, true, absent()));
   const Graph graph = graph_in(c, DType::bfloat16);
   const auto inputs = rounded_inputs(c, graph);
-  Kernel kernel = card.kernel("cudnn.attention_grad", "AttentionGrad");
+  Kernel kernel = gpu.kernel("cudnn.attention_grad", "AttentionGrad");
   kernel.prepare = [prepare = kernel.prepare](KernelRequest request) {
     request.deterministic = false;
     return prepare(request);
   };
-  const auto results = run_node(kernel, graph, graph.nodes[0], inputs, card.run_options());
+  const auto results = run_node(kernel, graph, graph.nodes[0], inputs, gpu.run_options());
   const auto expected = in_double(c, graph, inputs);
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(compare(results[i], expected[i], network_tolerance(DType::bfloat16)), "") << i;
   }
-  ASSERT_EQ(card.cudnn.runs().size(), 1u);
-  const auto& tensors = card.cudnn.runs()[0].graph->tensors;
+  ASSERT_EQ(gpu.cudnn.runs().size(), 1u);
+  const auto& tensors = gpu.cudnn.runs()[0].graph->tensors;
   EXPECT_TRUE(
       std::any_of(tensors.begin(), tensors.end(), [](const FakeTensor& t) { return t.is_tiled; }));
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Every case of every operator on every kernel of the card, over the fake runtime and libraries,
+// Every case of every operator on every kernel of the GPU, over the fake runtime and libraries,
 // in all layouts and types, also with NaN and infinities in its operands; and which cases have no
 // kernel.
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "engine/graph/error.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 #include "tests/cuda/support/fake_libraries.h"
 #include "tests/cuda/support/fake_nvrtc.h"
 #include "tests/cuda/support/listed_gaps.h"
@@ -29,11 +29,11 @@ const std::vector<OperatorCase>& cases() {
   return list;
 }
 
-struct WholeCard : FakeCard {
-  WholeCard() : libraries(std::make_shared<FakeLibraries>(runtime)) {
+struct WholeGpu : FakeGpu {
+  WholeGpu() : libraries(std::make_shared<FakeLibraries>(runtime)) {
     libraries->compiler = &fake_nvrtc();
-    card->libraries = libraries;
-    kernels = cuda::cuda_kernels(card);
+    gpu->libraries = libraries;
+    kernels = cuda::cuda_kernels(gpu);
   }
   std::shared_ptr<FakeLibraries> libraries;
   KernelList kernels;
@@ -41,13 +41,13 @@ struct WholeCard : FakeCard {
 };
 
 /// One for all tests of a suite; there may be one at a time, so that it goes with its suite.
-std::unique_ptr<WholeCard>& own_card() {
-  static std::unique_ptr<WholeCard> own;
+std::unique_ptr<WholeGpu>& own_gpu() {
+  static std::unique_ptr<WholeGpu> own;
   return own;
 }
-WholeCard& card() {
-  if (!own_card()) own_card() = std::make_unique<WholeCard>();
-  return *own_card();
+WholeGpu& gpu() {
+  if (!own_gpu()) own_gpu() = std::make_unique<WholeGpu>();
+  return *own_gpu();
 }
 
 void expect_equal(const std::vector<HostTensor>& results, const std::vector<HostTensor>& expected,
@@ -66,7 +66,7 @@ bool updates_in_place(const Operator& op) {
 void check_layouts(const Kernel& kernel, const TypedCase& typed, double tolerance) {
   for (const LayoutVariant& variant : layout_variants) {
     SCOPED_TRACE(variant.name);
-    RunOptions options = card().run_options();
+    RunOptions options = gpu().run_options();
     for (const HostTensor& x : typed.inputs)
       options.input_layouts.push_back(variant.layout(x.shape()));
     for (const HostTensor& y : typed.expected)
@@ -76,7 +76,7 @@ void check_layouts(const Kernel& kernel, const TypedCase& typed, double toleranc
   }
   if (typed.node().outputs.size() > 1) {
     SCOPED_TRACE("only the first output is read");
-    RunOptions options = card().run_options();
+    RunOptions options = gpu().run_options();
     options.only_first_output = true;
     const auto results = run_node(kernel, typed.graph, typed.node(), typed.inputs, options);
     expect_equal({results[0]}, {typed.expected[0]}, tolerance);
@@ -88,20 +88,20 @@ void check_broadcast(const Kernel& kernel, const TypedCase& typed, double tolera
   std::vector<Layout> layouts;
   std::vector<HostTensor> inputs = typed.inputs;
   broadcast_first_axis(inputs, layouts);
-  RunOptions options = card().run_options();
+  RunOptions options = gpu().run_options();
   options.input_layouts = layouts;
   expect_equal(run_node(kernel, typed.graph, typed.node(), inputs, options),
                run_reference(typed.wide, in_types_of(typed.wide, inputs)), tolerance);
 }
 
 void expect_no_problem(const std::string& kernel) {
-  EXPECT_EQ(card().card->take_failure(), "") << kernel;
-  std::size_t& known = card().known;
-  const std::vector<std::string> problems = card().runtime->problems();
+  EXPECT_EQ(gpu().gpu->take_failure(), "") << kernel;
+  std::size_t& known = gpu().known;
+  const std::vector<std::string> problems = gpu().runtime->problems();
   for (; known < problems.size(); ++known) ADD_FAILURE() << kernel << ": " << problems[known];
-  std::size_t& known_of_libraries = card().known_of_libraries;
-  std::vector<std::string> others = card().libraries->lt.problems();
-  for (const std::string& text : card().libraries->dnn.problems()) others.push_back(text);
+  std::size_t& known_of_libraries = gpu().known_of_libraries;
+  std::vector<std::string> others = gpu().libraries->lt.problems();
+  for (const std::string& text : gpu().libraries->dnn.problems()) others.push_back(text);
   if (others.size() == known_of_libraries) return;
   known_of_libraries = others.size();
   for (const std::string& text : others) ADD_FAILURE() << kernel << ": " << text;
@@ -109,12 +109,12 @@ void expect_no_problem(const std::string& kernel) {
 
 bool takes(const Kernel& kernel, const Graph& graph) {
   if (kernel.op != graph.nodes[0].op->name) return false;
-  return !kernel.refuse || !kernel.refuse(plain_request(graph, graph.nodes[0], card().facts));
+  return !kernel.refuse || !kernel.refuse(plain_request(graph, graph.nodes[0], gpu().facts));
 }
 
 class CudaParityTest : public ::testing::TestWithParam<std::string> {
  public:
-  static void TearDownTestSuite() { own_card().reset(); }
+  static void TearDownTestSuite() { own_gpu().reset(); }
 
  protected:
   void check_all(DType computed) {
@@ -127,7 +127,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
         ADD_FAILURE() << e.what();
       }
     }
-    card().runtime->clear_calls();
+    gpu().runtime->clear_calls();
   }
 
   void check_poisoned(DType computed) {
@@ -140,7 +140,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
         ADD_FAILURE() << e.what();
       }
     }
-    card().runtime->clear_calls();
+    gpu().runtime->clear_calls();
   }
 
   PoisonExceptions exceptions_;
@@ -154,7 +154,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
       return;  // the operator has no such type
     }
     std::vector<const Kernel*> taking;
-    for (const Kernel& kernel : card().kernels) {
+    for (const Kernel& kernel : gpu().kernels) {
       if (takes(kernel, graph)) taking.push_back(&kernel);
     }
     if (taking.empty()) return;  // WhatHasNoKernelIsListed
@@ -164,7 +164,7 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
       SCOPED_TRACE(run.what + ", " + run.place);
       const LayoutVariant& variant = layout_variants[turn++ % std::size(layout_variants)];
       for (const Kernel* kernel : taking) {
-        RunOptions options = card().run_options();
+        RunOptions options = gpu().run_options();
         for (const HostTensor& x : run.inputs)
           options.input_layouts.push_back(variant.layout(x.shape()));
         for (const HostTensor& y : run.expected)
@@ -186,12 +186,12 @@ class CudaParityTest : public ::testing::TestWithParam<std::string> {
     } catch (const Error&) {
       return;  // the operator has no such type
     }
-    const bool is_taken = std::any_of(card().kernels.begin(), card().kernels.end(),
+    const bool is_taken = std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
                                       [&](const Kernel& kernel) { return takes(kernel, graph); });
     if (!is_taken) return;  // WhatHasNoKernelIsListed
     const TypedCase typed(c, operators(), computed);
     const double tolerance = tolerance_of(c, computed);
-    for (const Kernel& kernel : card().kernels) {
+    for (const Kernel& kernel : gpu().kernels) {
       if (!takes(kernel, graph)) continue;
       SCOPED_TRACE(kernel.name);
       check_layouts(kernel, typed, tolerance);
@@ -212,7 +212,7 @@ TEST_P(CudaParityTest, StaysPoisonedAsInTheReference) {
 
 std::vector<std::string> operators_with_kernel() {
   std::set<std::string> names;
-  for (const Kernel& kernel : WholeCard().kernels) names.insert(kernel.op);
+  for (const Kernel& kernel : WholeGpu().kernels) names.insert(kernel.op);
   return {names.begin(), names.end()};
 }
 
@@ -233,7 +233,7 @@ std::set<std::string> without_kernel() {
   std::set<std::string> lines;
   for (const Operator& op : operators().all()) {
     if (op.view != nullptr) continue;
-    const bool any_kernel = std::any_of(card().kernels.begin(), card().kernels.end(),
+    const bool any_kernel = std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
                                         [&](const Kernel& kernel) { return kernel.op == op.name; });
     if (!any_kernel) {
       if (is_fast_on_host(op)) lines.insert(op.name + ": no kernel");
@@ -251,7 +251,7 @@ std::set<std::string> without_kernel() {
         }
         any_case = true;
         const bool is_taken =
-            std::any_of(card().kernels.begin(), card().kernels.end(),
+            std::any_of(gpu().kernels.begin(), gpu().kernels.end(),
                         [&](const Kernel& kernel) { return takes(kernel, graph); });
         any_taken = any_taken || is_taken;
         if (computed == DType::float32 && !is_taken) lines.insert(op.name + ": " + c.name);
@@ -265,7 +265,7 @@ std::set<std::string> without_kernel() {
 
 class CudaParity : public ::testing::Test {
  public:
-  static void TearDownTestSuite() { own_card().reset(); }
+  static void TearDownTestSuite() { own_gpu().reset(); }
 };
 
 // Nobody loses a kernel silently.
@@ -281,7 +281,7 @@ TEST_F(CudaParity, WhatHasNoKernelIsListed) {
 
 TEST_F(CudaParity, ListsNoReference) {
   std::set<std::string> names;
-  for (const Kernel& kernel : card().kernels) {
+  for (const Kernel& kernel : gpu().kernels) {
     EXPECT_FALSE(kernel.reference) << kernel.name;
     const std::string family = kernel.name.substr(0, kernel.name.find('.'));
     EXPECT_TRUE(family == "cuda" || family == "cublas_lt" || family == "cudnn") << kernel.name;

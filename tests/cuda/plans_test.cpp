@@ -40,12 +40,12 @@ struct PlansTest : ::testing::Test {
     EXPECT_EQ(cudnn.live(), 0u);
     for (const std::string& text : cudnn.problems()) ADD_FAILURE() << text;
   }
-  std::unique_ptr<Plans> plans(const std::string& card = "9.0 a card") {
-    return std::make_unique<Plans>(*cudnn.table(), card, folder.string());
+  std::unique_ptr<Plans> plans(const std::string& gpu = "9.0 a GPU") {
+    return std::make_unique<Plans>(*cudnn.table(), gpu, folder.string());
   }
   /// The engine that computes the graph: which of the fake's runs is it.
   std::size_t workspace(const NetworkGraph& graph, const EngineRules& rules) {
-    return plans("card " + std::to_string(++cards_))->plan(graph, rules)->workspace_bytes;
+    return plans("card " + std::to_string(++gpus_))->plan(graph, rules)->workspace_bytes;
   }
   std::vector<std::filesystem::path> files() const {
     std::vector<std::filesystem::path> all;
@@ -54,7 +54,7 @@ struct PlansTest : ::testing::Test {
   }
 
  private:
-  int cards_ = 0;
+  int gpus_ = 0;
 };
 
 constexpr EngineRules exact{.tensor_cores = false, .deterministic = true};
@@ -126,8 +126,8 @@ TEST_F(PlansTest, KeptOnDisk) {
   EXPECT_EQ(plans()->plan(small_convolution(), exact)->workspace_bytes, bytes);
   EXPECT_EQ(cudnn.plans_made(), 1);
   EXPECT_EQ(cudnn.plans_read(), 1);
-  // Other cards, rules and shapes have plans of their own.
-  plans("8.0 another card")->plan(small_convolution(), exact);
+  // Other GPUs, rules and shapes have plans of their own.
+  plans("8.0 another GPU")->plan(small_convolution(), exact);
   plans()->plan(small_convolution(), short_products);
   plans()->plan(small_convolution(DType::float16), exact);
   EXPECT_EQ(cudnn.plans_made(), 4);
@@ -156,9 +156,9 @@ TEST_F(PlansTest, DamagedFilesAreMadeAnew) {
 }
 
 TEST_F(PlansTest, NoFolderIsNoFailure) {
-  Plans nowhere(*cudnn.table(), "9.0 a card", "/proc/no/such/folder");
+  Plans nowhere(*cudnn.table(), "9.0 a GPU", "/proc/no/such/folder");
   EXPECT_NO_THROW(nowhere.plan(small_convolution(), exact));
-  Plans nothing(*cudnn.table(), "9.0 a card", "");
+  Plans nothing(*cudnn.table(), "9.0 a GPU", "");
   EXPECT_NO_THROW(nothing.plan(small_convolution(), exact));
   EXPECT_TRUE(files().empty());
 }
@@ -174,21 +174,21 @@ OperatorCase convolution_case() {
 }
 
 TEST(CudaPlans, ProductsInFullUnlessShortOnesAreAllowed) {
-  NetworkCard card;
-  check_node(card, convolution_case());
-  ASSERT_EQ(card.cudnn.runs().size(), 1u);
-  EXPECT_EQ(card.cudnn.runs()[0].engine, 2);
-  card.card->allow_tf32 = true;
-  card.list_kernels();
-  check_node(card, convolution_case(), {.tolerance = 4e-3});
-  ASSERT_EQ(card.cudnn.runs().size(), 2u);
-  EXPECT_EQ(card.cudnn.runs()[1].engine, 0);
+  NetworkGpu gpu;
+  check_node(gpu, convolution_case());
+  ASSERT_EQ(gpu.cudnn.runs().size(), 1u);
+  EXPECT_EQ(gpu.cudnn.runs()[0].engine, 2);
+  gpu.gpu->allow_tf32 = true;
+  gpu.list_kernels();
+  check_node(gpu, convolution_case(), {.tolerance = 4e-3});
+  ASSERT_EQ(gpu.cudnn.runs().size(), 2u);
+  EXPECT_EQ(gpu.cudnn.runs()[1].engine, 0);
 }
 
 TEST(CudaPlans, WithoutCudnnOurOwnKernelsCompute) {
-  FakeCard plain;
+  FakeGpu plain;
   KernelList kernels;
-  cuda::add_network_kernels(kernels, plain.card);
+  cuda::add_network_kernels(kernels, plain.gpu);
   const Graph graph = graph_in(convolution_case(), DType::float32);
   std::vector<std::string> refusals;
   const Kernel* kernel =
@@ -199,56 +199,56 @@ TEST(CudaPlans, WithoutCudnnOurOwnKernelsCompute) {
 }
 
 TEST(CudaPlans, WhatCudnnLacksOurOwnKernelsCompute) {
-  NetworkCard card;
-  card.cudnn.unsupported = [](const FakeGraph&) { return true; };
-  EXPECT_EQ(check_node(card, convolution_case()), (std::vector<std::string>{"cuda.conv"}));
+  NetworkGpu gpu;
+  gpu.cudnn.unsupported = [](const FakeGraph&) { return true; };
+  EXPECT_EQ(check_node(gpu, convolution_case()), (std::vector<std::string>{"cuda.conv"}));
   const Graph graph = graph_in(convolution_case(), DType::float32);
-  const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-  EXPECT_EQ(card.kernel("cudnn.conv", "Conv").refuse(request).value_or(""),
+  const KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+  EXPECT_EQ(gpu.kernel("cudnn.conv", "Conv").refuse(request).value_or(""),
             "cuDNN has no engine for it");
-  card.cudnn.unsupported = nullptr;
-  card.cudnn.engines = {{.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}}};
-  card.list_kernels();
-  EXPECT_EQ(card.kernel("cudnn.conv", "Conv").refuse(request).value_or(""),
+  gpu.cudnn.unsupported = nullptr;
+  gpu.cudnn.engines = {{.notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}}};
+  gpu.list_kernels();
+  EXPECT_EQ(gpu.kernel("cudnn.conv", "Conv").refuse(request).value_or(""),
             "cuDNN has no engine for it that is deterministic and exact enough");
 }
 
-/// A prepared convolution over memory of the card.
+/// A prepared convolution over memory of the GPU.
 struct PreparedConvolution {
-  explicit PreparedConvolution(NetworkCard& c) : card(c) {
+  explicit PreparedConvolution(NetworkGpu& c) : gpu(c) {
     graph = graph_in(convolution_case(), DType::float32);
     const std::vector<HostTensor> inputs = rounded_inputs(convolution_case(), graph);
     expected = in_double(convolution_case(), graph, inputs)[0];
     prepared =
-        card.kernel("cudnn.conv", "Conv").prepare(plain_request(graph, graph.nodes[0], card.facts));
+        gpu.kernel("cudnn.conv", "Conv").prepare(plain_request(graph, graph.nodes[0], gpu.facts));
     for (const HostTensor& x : inputs) {
       in.push_back(allocate(x.bytes()));
-      card.runtime->copy_now(in.back(), x.data(), x.bytes());
+      gpu.runtime->copy_now(in.back(), x.data(), x.bytes());
     }
     workspace = allocate(prepared->workspace_bytes);
   }
   ~PreparedConvolution() {
-    for (void* memory : all) card.runtime->release(memory);
+    for (void* memory : all) gpu.runtime->release(memory);
   }
   void* allocate(std::size_t bytes) {
     void* memory = nullptr;
-    EXPECT_EQ(card.runtime->allocate(memory, bytes), cudaSuccess);
+    EXPECT_EQ(gpu.runtime->allocate(memory, bytes), cudaSuccess);
     all.push_back(memory);
     return memory;
   }
   void run(void* y) {
     const void* inputs[] = {in[0], in[1], in[2]};
     void* outputs[] = {y};
-    prepared->run({inputs, outputs, workspace, nullptr, card.stream});
+    prepared->run({inputs, outputs, workspace, nullptr, gpu.stream});
   }
   std::string difference(void* y) {
     HostTensor result(TensorType{DType::float32, expected.shape()});
-    card.runtime->synchronize(card.stream);
-    card.runtime->copy_now(result.data(), y, result.bytes());
+    gpu.runtime->synchronize(gpu.stream);
+    gpu.runtime->copy_now(result.data(), y, result.bytes());
     return compare(result, expected, 1e-5);
   }
 
-  NetworkCard& card;
+  NetworkGpu& gpu;
   Graph graph;
   HostTensor expected;
   std::unique_ptr<PreparedKernel> prepared;
@@ -257,75 +257,75 @@ struct PreparedConvolution {
 };
 
 TEST(CudaPlans, PacksAreMadeAhead) {
-  NetworkCard card;
-  PreparedConvolution convolution(card);
-  const int made = card.cudnn.packs_made();
+  NetworkGpu gpu;
+  PreparedConvolution convolution(gpu);
+  const int made = gpu.cudnn.packs_made();
   std::vector<void*> places;
   for (int i = 0; i < 10; ++i) places.push_back(convolution.allocate(2 * 4 * 25 * sizeof(float)));
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 8; ++i) convolution.run(places[i]);
   }
-  EXPECT_EQ(card.cudnn.packs_made(), made) << "a run has made a pack";
+  EXPECT_EQ(gpu.cudnn.packs_made(), made) << "a run has made a pack";
   for (int i = 0; i < 8; ++i) EXPECT_EQ(convolution.difference(places[i]), "") << i;
   // More sets of addresses than that: correct, but not without making something.
   for (int i = 8; i < 10; ++i) convolution.run(places[i]);
-  EXPECT_EQ(card.cudnn.packs_made(), made + 2);
+  EXPECT_EQ(gpu.cudnn.packs_made(), made + 2);
   for (int i = 8; i < 10; ++i) EXPECT_EQ(convolution.difference(places[i]), "") << i;
   // The two that were used longest ago are gone, the rest is still there.
   for (int i = 2; i < 10; ++i) convolution.run(places[i]);
-  EXPECT_EQ(card.cudnn.packs_made(), made + 2);
-  card.expect_clean();
+  EXPECT_EQ(gpu.cudnn.packs_made(), made + 2);
+  gpu.expect_clean();
 }
 
 TEST(CudaPlans, Captured) {
-  NetworkCard card;
-  PreparedConvolution convolution(card);
+  NetworkGpu gpu;
+  PreparedConvolution convolution(gpu);
   void* y = convolution.allocate(2 * 4 * 25 * sizeof(float));
-  ASSERT_EQ(card.runtime->begin_capture(card.stream), cudaSuccess);
+  ASSERT_EQ(gpu.runtime->begin_capture(gpu.stream), cudaSuccess);
   convolution.run(y);
   cudaGraphExec_t graph = nullptr;
-  ASSERT_EQ(card.runtime->end_capture(card.stream, graph), cudaSuccess);
+  ASSERT_EQ(gpu.runtime->end_capture(gpu.stream, graph), cudaSuccess);
   for (int i = 0; i < 2; ++i) {
-    card.runtime->fill(y, 0xff, 2 * 4 * 25 * sizeof(float), card.stream);
-    card.runtime->launch_graph(graph, card.stream);
+    gpu.runtime->fill(y, 0xff, 2 * 4 * 25 * sizeof(float), gpu.stream);
+    gpu.runtime->launch_graph(graph, gpu.stream);
     EXPECT_EQ(convolution.difference(y), "");
   }
-  card.runtime->destroy_graph(graph);
-  card.expect_clean();
+  gpu.runtime->destroy_graph(graph);
+  gpu.expect_clean();
 }
 
 TEST(CudaPlans, FailuresOfARunAreNoted) {
   for (const char* function : {"cudnnBackendExecute", "cudnnSetStream", "cudnnBackendSetAttribute",
                                "cudnnBackendFinalize"}) {
-    NetworkCard card;
-    PreparedConvolution convolution(card);
+    NetworkGpu gpu;
+    PreparedConvolution convolution(gpu);
     void* y = convolution.allocate(2 * 4 * 25 * sizeof(float));
-    card.cudnn.failing[function] = CUDNN_STATUS_INTERNAL_ERROR;
+    gpu.cudnn.failing[function] = CUDNN_STATUS_INTERNAL_ERROR;
     convolution.run(y);
-    const std::string failure = card.card->take_failure();
+    const std::string failure = gpu.gpu->take_failure();
     EXPECT_NE(failure.find(std::string(function) + " fails"), std::string::npos) << failure;
     // The next run is as good as new.
     convolution.run(y);
     EXPECT_EQ(convolution.difference(y), "") << function;
-    card.expect_clean();
+    gpu.expect_clean();
   }
 }
 
 TEST(CudaPlans, FailuresAheadOfARunAreErrors) {
   for (const char* function :
        {"cudnnCreate", "cudnnBackendCreateDescriptor", "cudnnBackendFinalize"}) {
-    NetworkCard card;
-    card.cudnn.failing[function] = CUDNN_STATUS_INTERNAL_ERROR;
-    EXPECT_THROW(PreparedConvolution{card}, Error) << function;
+    NetworkGpu gpu;
+    gpu.cudnn.failing[function] = CUDNN_STATUS_INTERNAL_ERROR;
+    EXPECT_THROW(PreparedConvolution{gpu}, Error) << function;
   }
 }
 
 TEST(CudaPlans, NothingIsLeft) {
-  NetworkCard card;
-  check_node(card, convolution_case());
-  EXPECT_GT(card.cudnn.live(), 0u);
-  card.kernels.clear();
-  EXPECT_EQ(card.cudnn.live(), 0u);
+  NetworkGpu gpu;
+  check_node(gpu, convolution_case());
+  EXPECT_GT(gpu.cudnn.live(), 0u);
+  gpu.kernels.clear();
+  EXPECT_EQ(gpu.cudnn.live(), 0u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Runs nodes on the card's element-wise kernels over the fake runtime, and on the reference.
+// Runs nodes on the GPU's element-wise kernels over the fake runtime, and on the reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include "engine/graph/builder.h"
 #include "engine/operators/operator.h"
 #include "kernels/cuda/context.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 #include "tests/harness/layout_variants.h"
 #include "tests/harness/operator_case.h"
 
@@ -69,22 +69,22 @@ inline std::vector<LayoutVariant> all_variants() {
   return all;
 }
 
-/// The card's kernels of some lists over the fake runtime.
-class CardKernels {
+/// The GPU's kernels of some lists over the fake runtime.
+class GpuKernels {
  public:
-  using Add = void (*)(KernelList&, const cuda::Card&);
+  using Add = void (*)(KernelList&, const cuda::Gpu&);
 
-  explicit CardKernels(Add add, std::shared_ptr<cuda::Libraries> libraries = nullptr,
-                       FakeRuntimeOptions options = {})
-      : card_(std::move(options), std::move(libraries)) {
-    add(list_, card_.card);
+  explicit GpuKernels(Add add, std::shared_ptr<cuda::Libraries> libraries = nullptr,
+                      FakeRuntimeOptions options = {})
+      : gpu_(std::move(options), std::move(libraries)) {
+    add(list_, gpu_.gpu);
   }
 
-  FakeCard& card() { return card_; }
+  FakeGpu& gpu() { return gpu_; }
   const KernelList& list() const { return list_; }
 
   const Kernel* find(const Graph& graph) {
-    return choose_kernel(list_, plain_request(graph, graph.nodes[0], card_.facts));
+    return choose_kernel(list_, plain_request(graph, graph.nodes[0], gpu_.facts));
   }
 
   /// The results of the first kernel that takes the graph's only node; fails where none does, and
@@ -95,23 +95,23 @@ class CardKernels {
                               ErrorWord* error = nullptr) {
     std::vector<std::string> refusals;
     const Kernel* kernel =
-        choose_kernel(list_, plain_request(graph, graph.nodes[0], card_.facts), &refusals);
+        choose_kernel(list_, plain_request(graph, graph.nodes[0], gpu_.facts), &refusals);
     if (kernel == nullptr) {
       std::string text = "no kernel for " + graph.nodes[0].op->name;
       for (const std::string& refusal : refusals) text += "; " + refusal;
       throw std::runtime_error(text);
     }
-    RunOptions options = card_.run_options();
+    RunOptions options = gpu_.run_options();
     options.input_layouts = input_layouts;
     options.output_layouts = output_layouts;
     options.error = error;
     auto results = run_node(*kernel, graph, graph.nodes[0], inputs, options);
-    EXPECT_EQ(card_.problem(), "") << kernel->name;
+    EXPECT_EQ(gpu_.problem(), "") << kernel->name;
     return results;
   }
 
  private:
-  FakeCard card_;
+  FakeGpu gpu_;
   KernelList list_;
 };
 
@@ -157,12 +157,12 @@ inline double rounding_of(DType dtype) {
 }
 
 /// Those of the list, for all tests of it.
-inline CardKernels& kernels() {
-  static CardKernels own(cuda::add_pointwise_kernels);
+inline GpuKernels& kernels() {
+  static GpuKernels own(cuda::add_pointwise_kernels);
   return own;
 }
 
-/// Adds a failure where the card and the reference of the same types differ.
+/// Adds a failure where the GPU and the reference of the same types differ.
 inline void check(const std::string& op, const std::vector<HostTensor>& inputs,
                   const Attributes& attributes = {}, double tolerance = 0,
                   const std::vector<Layout>& input_layouts = {},

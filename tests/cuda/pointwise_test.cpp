@@ -1,4 +1,4 @@
-// The card's scalar operators against the reference kernels, over the fake runtime: all cases of
+// The GPU's scalar operators against the reference kernels, over the fake runtime: all cases of
 // the operators in several layouts, all types, odd lengths, any alignment.
 #include <cmath>
 #include <set>
@@ -141,7 +141,7 @@ TEST(CudaPointwise, ChoicesOfAllTypes) {
   }
 }
 
-// Lengths around the units of a thread and the lanes of a warp; more than a card's threads do in
+// Lengths around the units of a thread and the lanes of a warp; more than a GPU's threads do in
 // one step.
 TEST(CudaPointwise, OddLengths) {
   for (std::int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 33, 1025, (1 << 20) + 3}) {
@@ -167,11 +167,11 @@ TEST(CudaPointwise, OddLengths) {
 TEST(CudaPointwise, ChoosesUnits) {
   const auto launched = [](const std::string& op, const std::vector<HostTensor>& inputs,
                            std::int64_t offset = 0, const Attributes& attributes = {}) {
-    kernels().card().runtime->clear_calls();
+    kernels().gpu().runtime->clear_calls();
     std::vector<Layout> layouts;
     for (const HostTensor& x : inputs) layouts.push_back(row_major_from(x.shape(), offset));
     kernels().run(single_node(op, types_of(inputs), attributes), inputs, layouts);
-    for (const std::string& call : kernels().card().runtime->calls()) {
+    for (const std::string& call : kernels().gpu().runtime->calls()) {
       if (call.compare(0, 7, "launch ") == 0) return call.substr(7, call.find(" stream") - 7);
     }
     return std::string("nothing");
@@ -212,14 +212,14 @@ TEST(CudaPointwise, ResultsOverOperands) {
     const HostTensor b = random_numbers({n}, DType::float32, 2);
     const Graph graph = single_node("Sub", {a.type(), b.type()});
     const std::vector<HostTensor> expected = run_reference(graph, {a, b});
-    const KernelRequest request = plain_request(graph, graph.nodes[0], kernels().card().facts);
+    const KernelRequest request = plain_request(graph, graph.nodes[0], kernels().gpu().facts);
     const auto kernel = kernels().find(graph)->prepare(request);
     for (int over : {0, 1}) {
       HostTensor own[2] = {a.clone(), b.clone()};
       const void* inputs[2] = {own[0].data(), own[1].data()};
       void* outputs[1] = {own[over].data()};
-      kernel->run({inputs, outputs, nullptr, nullptr, kernels().card().stream});
-      kernels().card().runtime->synchronize(kernels().card().stream);
+      kernel->run({inputs, outputs, nullptr, nullptr, kernels().gpu().stream});
+      kernels().gpu().runtime->synchronize(kernels().gpu().stream);
       EXPECT_EQ(compare(own[over], expected[0], 0), "");
     }
   }
@@ -235,12 +235,12 @@ TEST(CudaPointwise, RefusesInWords) {
   EXPECT_EQ(refusals[0], "cuda.neg: more than 8 axes");
 }
 
-// Threads of small cards do several units each.
-TEST(CudaPointwise, SmallCards) {
+// Threads of small GPUs do several units each.
+TEST(CudaPointwise, SmallGpus) {
   FakeRuntimeOptions options;
-  options.properties.name = "Small card";
+  options.properties.name = "Small GPU";
   options.properties.multiprocessors = 1;
-  CardKernels small(cuda::add_pointwise_kernels, nullptr, options);
+  GpuKernels small(cuda::add_pointwise_kernels, nullptr, options);
   const HostTensor a = random_numbers({100, 333}, DType::float32, 1);
   const HostTensor b = random_numbers({333}, DType::float32, 2);
   const Graph graph = single_node("Mul", {a.type(), b.type()});

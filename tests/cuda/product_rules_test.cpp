@@ -1,4 +1,4 @@
-// What a card's products ask of cuBLASLt: epilogues, types, alignments, scales; and what becomes of
+// What a GPU's products ask of cuBLASLt: epilogues, types, alignments, scales; and what becomes of
 // failures and captures.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "tests/cuda/support/product_on_card.h"
+#include "tests/cuda/support/product_on_gpu.h"
 
 namespace tandem::testing {
 namespace {
@@ -37,9 +37,9 @@ const TensorType absent_type{DType::float32, Shape(7, 0)};
 
 TensorType floats(Shape shape) { return {DType::float32, std::move(shape)}; }
 
-int launches(const ProductCard& card, const std::string& name) {
+int launches(const ProductGpu& gpu, const std::string& name) {
   int count = 0;
-  for (const std::string& call : card.runtime->calls()) {
+  for (const std::string& call : gpu.runtime->calls()) {
     count += call.find("launch " + name) == 0 ? 1 : 0;
   }
   return count;
@@ -65,32 +65,32 @@ TEST(ProductRules, EpiloguesOfTheLibraryWhereItHasThem) {
   };
   for (const EpilogueRow& row : rows) {
     SCOPED_TRACE(row.activation);
-    ProductCard card;
+    ProductGpu gpu;
     const bool masked = std::string(row.activation) == "ReluGrad";
-    OnCard gemm(card,
-                node_graph("Gemm",
-                           {floats({4, 6}), floats({6, 8}), row.bias ? floats({8}) : absent_type,
-                            masked ? floats({4, 8}) : absent_type},
-                           {{"activation", std::string(row.activation)}}));
+    OnGpu gemm(gpu,
+               node_graph("Gemm",
+                          {floats({4, 6}), floats({6, 8}), row.bias ? floats({8}) : absent_type,
+                           masked ? floats({4, 8}) : absent_type},
+                          {{"activation", std::string(row.activation)}}));
     gemm.prepare();
     gemm.run();
-    ASSERT_EQ(card.lt.calls().size(), 1u);
-    EXPECT_EQ(card.lt.calls()[0].problem.operation.epilogue, row.epilogue);
-    EXPECT_EQ(launches(card, "finish_product"), row.passes);
-    card.expect_clean();
+    ASSERT_EQ(gpu.lt.calls().size(), 1u);
+    EXPECT_EQ(gpu.lt.calls()[0].problem.operation.epilogue, row.epilogue);
+    EXPECT_EQ(launches(gpu, "finish_product"), row.passes);
+    gpu.expect_clean();
   }
 }
 
 TEST(ProductRules, APassOfOursWhereTheLibraryHasNoAlgorithmWithTheEpilogue) {
-  ProductCard card;
-  card.lt.unsupported = [](const LtProblem& p) {
+  ProductGpu gpu;
+  gpu.lt.unsupported = [](const LtProblem& p) {
     return p.operation.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
   };
-  OnCard gemm(card, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
-                               {{"activation", std::string("Relu")}}));
+  OnGpu gemm(gpu, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
+                             {{"activation", std::string("Relu")}}));
   gemm.prepare();
   gemm.run();
-  EXPECT_EQ(launches(card, "finish_product"), 1);
+  EXPECT_EQ(launches(gpu, "finish_product"), 1);
   for (std::int64_t i = 0; i < 4; ++i) {
     for (std::int64_t j = 0; j < 8; ++j) {
       double sum = gemm.in(2, j);
@@ -98,18 +98,18 @@ TEST(ProductRules, APassOfOursWhereTheLibraryHasNoAlgorithmWithTheEpilogue) {
       EXPECT_NEAR(gemm.out(i * 8 + j), std::max(sum, 0.0), 1e-6);
     }
   }
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 TEST(ProductRules, TypesOfTheSums) {
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     for (const bool tf32 : {false, true}) {
-      ProductCard card;
-      card.card->allow_tf32 = tf32;
-      OnCard product(card, node_graph("MatMul", {{dtype, {4, 6}}, {dtype, {6, 8}}}));
+      ProductGpu gpu;
+      gpu.gpu->allow_tf32 = tf32;
+      OnGpu product(gpu, node_graph("MatMul", {{dtype, {4, 6}}, {dtype, {6, 8}}}));
       product.prepare();
-      ASSERT_FALSE(card.lt.questions().empty());
-      const LtProblem& asked = card.lt.questions()[0];
+      ASSERT_FALSE(gpu.lt.questions().empty());
+      const LtProblem& asked = gpu.lt.questions()[0];
       EXPECT_EQ(asked.operation.compute, tf32 && dtype == DType::float32
                                              ? CUBLAS_COMPUTE_32F_FAST_TF32
                                              : CUBLAS_COMPUTE_32F);
@@ -119,30 +119,30 @@ TEST(ProductRules, TypesOfTheSums) {
                                                ? CUBLASLT_REDUCTION_SCHEME_MASK
                                                : CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
       EXPECT_EQ(asked.preference.workspace_bytes, std::uint64_t{32} << 20);
-      card.expect_clean();
+      gpu.expect_clean();
     }
   }
 }
 
 TEST(ProductRules, SmallerWorkspaceBeforeHopper) {
   FakeRuntimeOptions options;
-  options.properties.name = "Older card";
+  options.properties.name = "Older GPU";
   options.properties.major = 8;
-  ProductCard card(options);
-  OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+  ProductGpu gpu(options);
+  OnGpu product(gpu, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
   product.prepare();
-  EXPECT_EQ(card.lt.questions()[0].preference.workspace_bytes, std::uint64_t{4} << 20);
+  EXPECT_EQ(gpu.lt.questions()[0].preference.workspace_bytes, std::uint64_t{4} << 20);
 }
 
 TEST(ProductRules, BFloat16NeedsAmpere) {
   FakeRuntimeOptions options;
-  options.properties.name = "Old card";
+  options.properties.name = "Old GPU";
   options.properties.major = 7;
-  ProductCard card(options);
+  ProductGpu gpu(options);
   const Graph graph = node_graph("MatMul", {{DType::bfloat16, {4, 6}}, {DType::bfloat16, {6, 8}}});
   std::vector<std::string> refusals;
-  const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-  EXPECT_EQ(choose_kernel(card.kernels, request, &refusals), nullptr);
+  const KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+  EXPECT_EQ(choose_kernel(gpu.kernels, request, &refusals), nullptr);
   EXPECT_THAT(refusals[0], HasSubstr("compute capability 8.0"));
 }
 
@@ -150,47 +150,47 @@ TEST(ProductRules, BFloat16NeedsAmpere) {
 TEST(ProductRules, AlgorithmsFitTheAddresses) {
   for (const std::int64_t shift : {0, 1, 2}) {
     for (const int operand : {0, 1, 2, 3}) {
-      ProductCard card;
-      OnCard gemm(card,
-                  node_graph("Gemm", {floats({8, 16}), floats({16, 8}), floats({8}), absent_type}));
+      ProductGpu gpu;
+      OnGpu gemm(gpu,
+                 node_graph("Gemm", {floats({8, 16}), floats({16, 8}), floats({8}), absent_type}));
       if (operand < 3) gemm.shift(true, static_cast<std::size_t>(operand), shift);
       if (operand == 3) gemm.shift(false, 0, shift);
       gemm.prepare();
       // The best and the least alignments: is there any algorithm, and that of the epilogue.
-      EXPECT_EQ(card.lt.questions().size(), 4u);
+      EXPECT_EQ(gpu.lt.questions().size(), 4u);
       gemm.run();
-      ASSERT_EQ(card.lt.calls().size(), 1u);
+      ASSERT_EQ(gpu.lt.calls().size(), 1u);
       const std::uint32_t expected = shift == 0 ? 16 : 4;
-      EXPECT_EQ(card.lt.calls()[0].problem.preference.alignment_a, expected);
-      EXPECT_EQ(card.lt.calls()[0].problem.preference.alignment_d, expected);
-      EXPECT_EQ(card.lt.calls()[0].problem.bias_alignment, expected);
-      card.expect_clean();
+      EXPECT_EQ(gpu.lt.calls()[0].problem.preference.alignment_a, expected);
+      EXPECT_EQ(gpu.lt.calls()[0].problem.preference.alignment_d, expected);
+      EXPECT_EQ(gpu.lt.calls()[0].problem.bias_alignment, expected);
+      gpu.expect_clean();
     }
   }
 }
 
 // Matrices of a batch that begin at odd places are not promised to be aligned.
 TEST(ProductRules, BatchesLessenTheAlignment) {
-  ProductCard card;
-  OnCard product(card, node_graph("MatMul", {floats({3, 5, 6}), floats({3, 6, 7})}));
+  ProductGpu gpu;
+  OnGpu product(gpu, node_graph("MatMul", {floats({3, 5, 6}), floats({3, 6, 7})}));
   product.prepare();
   product.run();
-  ASSERT_EQ(card.lt.calls().size(), 1u);
-  const LtPreference& preference = card.lt.calls()[0].problem.preference;
+  ASSERT_EQ(gpu.lt.calls().size(), 1u);
+  const LtPreference& preference = gpu.lt.calls()[0].problem.preference;
   EXPECT_EQ(preference.alignment_a, 8u);  // b: 42 elements
   EXPECT_EQ(preference.alignment_b, 8u);  // a: 30 elements
   EXPECT_EQ(preference.alignment_d, 4u);  // y: 35 elements
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 // y as columns, and as a slice of a larger tensor.
 TEST(ProductRules, ResultsInTheirPlace) {
   for (const std::vector<std::int64_t>& strides :
        {std::vector<std::int64_t>{8, 1}, {1, 4}, {11, 1}, {1, 9}}) {
-    ProductCard card;
-    OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+    ProductGpu gpu;
+    OnGpu product(gpu, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
     product.request().outputs[0].layout.strides = strides;
-    const Kernel* kernel = choose_kernel(card.kernels, product.request());
+    const Kernel* kernel = choose_kernel(gpu.kernels, product.request());
     const Proposal proposal = kernel->propose(product.request())[0];
     EXPECT_TRUE(satisfies(proposal.outputs[0], product.request().outputs[0].layout, {4, 8}));
     product.prepare();
@@ -207,30 +207,30 @@ TEST(ProductRules, ResultsInTheirPlace) {
     if (strides[0] == 11) {
       EXPECT_EQ(product.out(8), 0) << "writes beside its slice";
     }
-    card.expect_clean();
+    gpu.expect_clean();
   }
 }
 
 TEST(ProductRules, ManyCallsAreRatherCopied) {
-  ProductCard card;
-  const auto wish_of_a = [&](std::int64_t heads, std::int64_t batch) {
+  ProductGpu gpu;
+  const auto constraint_of_a = [&](std::int64_t heads, std::int64_t batch) {
     const Graph graph =
         node_graph("MatMul", {floats({batch, heads, 5, 4}), floats({batch, heads, 4, 6})});
-    KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+    KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
     request.inputs[0].layout = permuted({batch, heads, 5, 4}, {0, 2, 1, 3});
-    return choose_kernel(card.kernels, request)->propose(request)[0].inputs[0].kind;
+    return choose_kernel(gpu.kernels, request)->propose(request)[0].inputs[0].kind;
   };
-  EXPECT_EQ(wish_of_a(12, 32), LayoutWish::Kind::any);
-  EXPECT_EQ(wish_of_a(17, 32), LayoutWish::Kind::row_major);
+  EXPECT_EQ(constraint_of_a(12, 32), LayoutConstraint::Kind::any);
+  EXPECT_EQ(constraint_of_a(17, 32), LayoutConstraint::Kind::row_major);
 }
 
-TEST(ProductRules, GemmSgdReadsItsRateOnTheCard) {
+TEST(ProductRules, GemmSgdReadsItsRateOnTheGpu) {
   for (const bool in_place : {true, false}) {
     for (const bool transposed : {false, true}) {
-      ProductCard card;
-      OnCard update(
-          card, node_graph("GemmSgd", {floats({5, 7}), floats({5, 3}), floats({3, 7}), floats({})},
-                           {{"alpha", 0.5}}));
+      ProductGpu gpu;
+      OnGpu update(
+          gpu, node_graph("GemmSgd", {floats({5, 7}), floats({5, 3}), floats({3, 7}), floats({})},
+                          {{"alpha", 0.5}}));
       if (transposed) {
         update.request().inputs[0].layout = permuted({5, 7}, {1, 0});
         update.request().outputs[0].layout = permuted({5, 7}, {1, 0});
@@ -248,19 +248,19 @@ TEST(ProductRules, GemmSgdReadsItsRateOnTheCard) {
         }
       }
       void* workspace = nullptr;
-      card.runtime->allocate(workspace, prepared.workspace_bytes);
+      gpu.runtime->allocate(workspace, prepared.workspace_bytes);
       const void* in[] = {update.input(0), update.input(1), update.input(2), update.input(3)};
       void* out[] = {in_place ? const_cast<void*>(in[0]) : update.output()};
-      prepared.run({in, out, workspace, nullptr, card.stream});
-      card.runtime->synchronize(card.stream);
-      const auto* y = reinterpret_cast<const float*>(card.runtime->host_view(out[0]));
+      prepared.run({in, out, workspace, nullptr, gpu.stream});
+      gpu.runtime->synchronize(gpu.stream);
+      const auto* y = reinterpret_cast<const float*>(gpu.runtime->host_view(out[0]));
       for (std::int64_t i = 0; i < 35; ++i) {
         EXPECT_NEAR(y[i / 7 * row + i % 7 * column], expected[static_cast<std::size_t>(i)], 1e-6);
       }
-      ASSERT_EQ(card.lt.calls().size(), 1u);
-      EXPECT_EQ(card.lt.calls()[0].problem.operation.pointer_mode, CUBLASLT_POINTER_MODE_DEVICE);
-      card.runtime->release(workspace);
-      card.expect_clean();
+      ASSERT_EQ(gpu.lt.calls().size(), 1u);
+      EXPECT_EQ(gpu.lt.calls()[0].problem.operation.pointer_mode, CUBLASLT_POINTER_MODE_DEVICE);
+      gpu.runtime->release(workspace);
+      gpu.expect_clean();
     }
   }
 }
@@ -270,45 +270,45 @@ TEST(ProductRules, Captured) {
   for (const bool late : {false, true}) {
     FakeRuntimeOptions options;
     options.late = late;
-    ProductCard card(options);
-    OnCard gemm(card, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
-                                 {{"activation", std::string("Gelu")}}));
+    ProductGpu gpu(options);
+    OnGpu gemm(gpu, node_graph("Gemm", {floats({4, 6}), floats({6, 8}), floats({8}), absent_type},
+                               {{"activation", std::string("Gelu")}}));
     gemm.prepare();
     gemm.place();
     const float before = gemm.out(0);
-    ASSERT_EQ(card.runtime->begin_capture(card.stream), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->begin_capture(gpu.stream), cudaSuccess);
     gemm.run();
     cudaGraphExec_t graph = nullptr;
-    ASSERT_EQ(card.runtime->end_capture(card.stream, graph), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->end_capture(gpu.stream, graph), cudaSuccess);
     EXPECT_EQ(gemm.out(0), before);
     for (const float factor : {1.0f, 2.0f}) {
-      float* const bias = reinterpret_cast<float*>(card.runtime->host_view(gemm.input(2)));
+      float* const bias = reinterpret_cast<float*>(gpu.runtime->host_view(gemm.input(2)));
       bias[0] = factor;
-      ASSERT_EQ(card.runtime->launch_graph(graph, card.stream), cudaSuccess);
-      ASSERT_EQ(card.runtime->synchronize(card.stream), cudaSuccess);
+      ASSERT_EQ(gpu.runtime->launch_graph(graph, gpu.stream), cudaSuccess);
+      ASSERT_EQ(gpu.runtime->synchronize(gpu.stream), cudaSuccess);
       double sum = factor;
       for (std::int64_t l = 0; l < 6; ++l) sum += gemm.in(0, l) * gemm.in(1, l * 8);
       EXPECT_NEAR(gemm.out(0), 0.5 * sum * (1 + std::erf(sum / std::sqrt(2.0))), 1e-6);
     }
-    card.runtime->destroy_graph(graph);
-    card.expect_clean();
+    gpu.runtime->destroy_graph(graph);
+    gpu.expect_clean();
   }
 }
 
 TEST(ProductRules, FailuresAreNotedAndNotThrown) {
-  ProductCard card;
-  OnCard product(card, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
+  ProductGpu gpu;
+  OnGpu product(gpu, node_graph("MatMul", {floats({4, 6}), floats({6, 8})}));
   product.prepare();
-  card.lt.failing["cublasLtMatmul"] = CUBLAS_STATUS_EXECUTION_FAILED;
+  gpu.lt.failing["cublasLtMatmul"] = CUBLAS_STATUS_EXECUTION_FAILED;
   product.run();
-  EXPECT_EQ(card.card->take_failure(), "cublasLtMatmul: execution failed");
-  card.expect_clean();
+  EXPECT_EQ(gpu.gpu->take_failure(), "cublasLtMatmul: execution failed");
+  gpu.expect_clean();
 }
 
-std::string error_of(ProductCard& card, const Graph& graph) {
+std::string error_of(ProductGpu& gpu, const Graph& graph) {
   try {
-    const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-    choose_kernel(card.kernels, request)->prepare(request);
+    const KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+    choose_kernel(gpu.kernels, request)->prepare(request);
   } catch (const Error& error) {
     return error.what();
   }
@@ -318,33 +318,33 @@ std::string error_of(ProductCard& card, const Graph& graph) {
 TEST(ProductRules, WhatCannotBePreparedIsAnError) {
   const Graph graph = node_graph("MatMul", {floats({4, 6}), floats({6, 8})});
   {
-    ProductCard card;
-    card.card->libraries = std::make_shared<GivenLibraries>();
-    EXPECT_THAT(error_of(card, graph), HasSubstr("tandem doctor"));
+    ProductGpu gpu;
+    gpu.gpu->libraries = std::make_shared<GivenLibraries>();
+    EXPECT_THAT(error_of(gpu, graph), HasSubstr("tandem doctor"));
   }
   for (const char* call : {"cublasLtCreate", "cublasLtMatmulDescCreate",
                            "cublasLtMatmulDescSetAttribute", "cublasLtMatrixLayoutCreate",
                            "cublasLtMatmulPreferenceCreate", "cublasLtMatmulAlgoGetHeuristic"}) {
-    ProductCard card;
-    card.lt.failing[call] = CUBLAS_STATUS_INTERNAL_ERROR;
-    EXPECT_THAT(error_of(card, graph), HasSubstr(call));
-    card.kernels.clear();
-    EXPECT_EQ(card.lt.live(), 0u) << call << " leaks";
+    ProductGpu gpu;
+    gpu.lt.failing[call] = CUBLAS_STATUS_INTERNAL_ERROR;
+    EXPECT_THAT(error_of(gpu, graph), HasSubstr(call));
+    gpu.kernels.clear();
+    EXPECT_EQ(gpu.lt.live(), 0u) << call << " leaks";
   }
 }
 
 // The heuristics have nothing for bfloat16 where a matrix has one column or an odd leading
 // dimension.
 TEST(ProductRules, WhatTheLibraryHasNoAlgorithmForIsNamed) {
-  ProductCard card;
-  card.lt.unsupported = [](const LtProblem& p) {
+  ProductGpu gpu;
+  gpu.lt.unsupported = [](const LtProblem& p) {
     return p.a.type == CUDA_R_16BF && (p.d.rows == 1 || p.a.ld % 2 == 1 || p.b.ld % 2 == 1);
   };
   const auto chosen = [&](DType dtype, const Shape& a, const Shape& b,
                           std::vector<std::string>* refusals = nullptr) {
     const Graph graph = node_graph("MatMul", {{dtype, a}, {dtype, b}});
-    const KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-    return choose_kernel(card.kernels, request, refusals)->name;
+    const KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+    return choose_kernel(gpu.kernels, request, refusals)->name;
   };
   EXPECT_EQ(chosen(DType::bfloat16, {4, 6}, {6, 8}), "cublas_lt.matmul");
   EXPECT_EQ(chosen(DType::float32, {4, 7}, {7, 1}), "cublas_lt.matmul");
@@ -354,40 +354,40 @@ TEST(ProductRules, WhatTheLibraryHasNoAlgorithmForIsNamed) {
   EXPECT_EQ(refusals[0],
             "cublas_lt.matmul: cuBLASLt has no algorithm for bfloat16[4, 6] times bfloat16[6, 1]");
   EXPECT_EQ(chosen(DType::bfloat16, {4, 7}, {7, 8}), "cuda.matmul");
-  const std::size_t asked = card.lt.questions().size();
+  const std::size_t asked = gpu.lt.questions().size();
   EXPECT_EQ(chosen(DType::bfloat16, {4, 7}, {7, 8}), "cuda.matmul");
-  EXPECT_EQ(card.lt.questions().size(), asked) << "asked once";
+  EXPECT_EQ(gpu.lt.questions().size(), asked) << "asked once";
 }
 
 // Row-major operands have an algorithm: what lies otherwise is copied.
 TEST(ProductRules, LayoutsWithoutAnAlgorithmAreCopied) {
-  ProductCard card;
-  card.lt.unsupported = [](const LtProblem& p) { return p.a.ld == 11; };
+  ProductGpu gpu;
+  gpu.lt.unsupported = [](const LtProblem& p) { return p.a.ld == 11; };
   const Graph graph = node_graph("MatMul", {floats({4, 6}), floats({6, 8})});
-  KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-  const auto wish = [&] {
-    return choose_kernel(card.kernels, request)->propose(request)[0].inputs[1].kind;
+  KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+  const auto constraint = [&] {
+    return choose_kernel(gpu.kernels, request)->propose(request)[0].inputs[1].kind;
   };
-  EXPECT_EQ(wish(), LayoutWish::Kind::any);
+  EXPECT_EQ(constraint(), LayoutConstraint::Kind::any);
   request.inputs[1].layout.strides = {11, 1};
-  EXPECT_EQ(choose_kernel(card.kernels, request)->name, "cublas_lt.matmul");
-  EXPECT_EQ(wish(), LayoutWish::Kind::row_major);
+  EXPECT_EQ(choose_kernel(gpu.kernels, request)->name, "cublas_lt.matmul");
+  EXPECT_EQ(constraint(), LayoutConstraint::Kind::row_major);
 }
 
 // There is an algorithm for aligned operands alone, and others come.
 TEST(ProductRules, AddressesWithoutAnAlgorithmAreMultipliedPlainly) {
   for (const bool activated : {false, true}) {
     for (const std::int64_t shift : {0, 1}) {
-      ProductCard card;
-      card.lt.unsupported = [](const LtProblem& p) { return p.preference.alignment_a < 16; };
-      OnCard gemm(card,
-                  node_graph("Gemm", {floats({8, 16}), floats({16, 8}), floats({8}), absent_type},
-                             {{"activation", std::string(activated ? "Relu" : "")}}));
+      ProductGpu gpu;
+      gpu.lt.unsupported = [](const LtProblem& p) { return p.preference.alignment_a < 16; };
+      OnGpu gemm(gpu,
+                 node_graph("Gemm", {floats({8, 16}), floats({16, 8}), floats({8}), absent_type},
+                            {{"activation", std::string(activated ? "Relu" : "")}}));
       gemm.shift(true, 0, shift);
       gemm.prepare();
       gemm.run();
-      EXPECT_EQ(card.lt.calls().size(), shift == 0 ? 1u : 0u);
-      EXPECT_EQ(launches(card, "plain_product"), shift);
+      EXPECT_EQ(gpu.lt.calls().size(), shift == 0 ? 1u : 0u);
+      EXPECT_EQ(launches(gpu, "plain_product"), shift);
       for (std::int64_t i = 0; i < 8; ++i) {
         for (std::int64_t j = 0; j < 8; ++j) {
           double sum = gemm.in(2, j);
@@ -396,23 +396,23 @@ TEST(ProductRules, AddressesWithoutAnAlgorithmAreMultipliedPlainly) {
           EXPECT_NEAR(gemm.out(i * 8 + j), activated ? std::max(sum, 0.0) : sum, 1e-5);
         }
       }
-      card.expect_clean();
+      gpu.expect_clean();
     }
   }
 }
 
 TEST(ProductRules, GivesEverythingBack) {
-  ProductCard card;
+  ProductGpu gpu;
   {
-    OnCard product(card, node_graph("MatMul", {floats({3, 4, 6}), floats({3, 6, 8})}));
+    OnGpu product(gpu, node_graph("MatMul", {floats({3, 4, 6}), floats({3, 6, 8})}));
     product.prepare();
     product.run();
-    EXPECT_GT(card.lt.live(), 1u);
+    EXPECT_GT(gpu.lt.live(), 1u);
   }
-  EXPECT_EQ(card.lt.live(), 1u);  // the handle
-  card.kernels.clear();
-  EXPECT_EQ(card.lt.live(), 0u);
-  card.expect_clean();
+  EXPECT_EQ(gpu.lt.live(), 1u);  // the handle
+  gpu.kernels.clear();
+  EXPECT_EQ(gpu.lt.live(), 0u);
+  gpu.expect_clean();
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// MatMul, Gemm and GemmSgd of a card against the double reference: every case, and many shapes.
+// MatMul, Gemm and GemmSgd of a GPU against the double reference: every case, and many shapes.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -6,7 +6,7 @@
 
 #include "engine/graph/builder.h"
 #include "tests/cuda/support/odd_layouts.h"
-#include "tests/cuda/support/product_card.h"
+#include "tests/cuda/support/product_gpu.h"
 
 namespace tandem::testing {
 namespace {
@@ -63,29 +63,29 @@ HostTensor reference_of(const Graph& graph, const std::vector<HostTensor>& input
   return run_node(*kernel, graph, graph.nodes[0], inputs)[0];
 }
 
-/// The graph's node on the card, and the same numbers on the double reference (`wide`).
-void check(ProductCard& card, const Graph& graph, const Graph& wide,
+/// The graph's node on the GPU, and the same numbers on the double reference (`wide`).
+void check(ProductGpu& gpu, const Graph& graph, const Graph& wide,
            const std::vector<HostTensor>& inputs, const std::vector<Layout>& layouts) {
   const Node& node = graph.nodes[0];
   std::vector<std::string> refusals;
   const Kernel* kernel =
-      choose_kernel(card.kernels, plain_request(graph, node, card.facts), &refusals);
+      choose_kernel(gpu.kernels, plain_request(graph, node, gpu.facts), &refusals);
   ASSERT_NE(kernel, nullptr) << (refusals.empty() ? "" : refusals[0]);
   std::vector<HostTensor> exact;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueId id = wide.nodes[0].inputs[i];
     exact.push_back(id ? inputs[i].converted(wide.type(id).dtype) : HostTensor());
   }
-  RunOptions options = card.run_options();
+  RunOptions options = gpu.run_options();
   options.input_layouts = layouts;
   const HostTensor y = run_node(*kernel, graph, node, inputs, options)[0];
   EXPECT_EQ(compare(y, reference_of(wide, exact), tolerance_of(y.type().dtype)), "")
       << kernel->name;
-  card.expect_clean();
+  gpu.expect_clean();
 }
 
 TEST(Products, EveryCase) {
-  ProductCard card;
+  ProductGpu gpu;
   int ran = 0;
   for (const OperatorCase& c : all_cases()) {
     if (!is_product(c.op)) continue;
@@ -101,7 +101,7 @@ TEST(Products, EveryCase) {
                      variant.name);
         std::vector<Layout> layouts;
         for (const HostTensor& x : inputs) layouts.push_back(variant.layout(x.shape()));
-        check(card, graph, wide, inputs, layouts);
+        check(gpu, graph, wide, inputs, layouts);
         ++ran;
       }
     }
@@ -109,12 +109,12 @@ TEST(Products, EveryCase) {
   EXPECT_GT(ran, 300);
 }
 
-// More elements than a small card has threads.
+// More elements than a small GPU has threads.
 TEST(Products, ManyIntegers) {
   FakeRuntimeOptions options;
-  options.properties.name = "Small card";
+  options.properties.name = "Small GPU";
   options.properties.multiprocessors = 1;
-  ProductCard card(options);
+  ProductGpu gpu(options);
   OperatorCase c;
   c.op = "MatMul";
   c.name = "many integers";
@@ -128,7 +128,7 @@ TEST(Products, ManyIntegers) {
     c.inputs.push_back(input);
   }
   const Graph graph = case_graph(c, operators(), DType::float32);
-  check(card, graph, graph, case_inputs(c, DType::float32), {});
+  check(gpu, graph, graph, case_inputs(c, DType::float32), {});
 }
 
 /// Random extents, layouts and epilogues.
@@ -185,7 +185,7 @@ Graph graph_of(const Sample& sample, DType dtype) {
   return builder.finish();
 }
 
-void check_sample(ProductCard& card, Sampler& sampler, const Sample& sample) {
+void check_sample(ProductGpu& gpu, Sampler& sampler, const Sample& sample) {
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const Graph graph = graph_of(sample, dtype);
     std::vector<HostTensor> inputs;
@@ -198,12 +198,12 @@ void check_sample(ProductCard& card, Sampler& sampler, const Sample& sample) {
       if (id) trace += " " + to_string(sample.shapes[i]) + " " + to_string(layouts.back());
     }
     SCOPED_TRACE(trace);
-    check(card, graph, graph_of(sample, DType::float64), inputs, layouts);
+    check(gpu, graph, graph_of(sample, DType::float64), inputs, layouts);
   }
 }
 
 TEST(Products, RandomMatMul) {
-  ProductCard card;
+  ProductGpu gpu;
   Sampler sampler(1);
   for (int i = 0; i < 120; ++i) {
     const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
@@ -228,16 +228,16 @@ TEST(Products, RandomMatMul) {
         b = {2, 3, k, n};
         break;
     }
-    check_sample(card, sampler, {"MatMul", {a, b}, {false, false}, {}});
+    check_sample(gpu, sampler, {"MatMul", {a, b}, {false, false}, {}});
   }
 }
 
 TEST(Products, RandomGemm) {
   FakeRuntimeOptions options;  // so small that a pass of ours goes round more than once
-  options.properties.name = "Small card";
+  options.properties.name = "Small GPU";
   options.properties.major = 9;
   options.properties.multiprocessors = 1;
-  ProductCard card(options);
+  ProductGpu gpu(options);
   Sampler sampler(2);
   for (int i = 0; i < 100; ++i) {
     const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
@@ -247,7 +247,7 @@ TEST(Products, RandomGemm) {
     const bool deep = sampler.coin();
     const Shape a = deep ? Shape{2, m, k} : Shape{m, k}, y = deep ? Shape{2, m, n} : Shape{m, n};
     const double alpha = sampler.coin() ? 1.0 : -0.5;
-    check_sample(card, sampler,
+    check_sample(gpu, sampler,
                  {"Gemm",
                   {a, {k, n}, {n}, y},
                   {false, false, sampler.coin(), !masked},
@@ -256,11 +256,11 @@ TEST(Products, RandomGemm) {
 }
 
 TEST(Products, RandomGemmSgd) {
-  ProductCard card;
+  ProductGpu gpu;
   Sampler sampler(3);
   for (int i = 0; i < 40; ++i) {
     const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
-    check_sample(card, sampler,
+    check_sample(gpu, sampler,
                  {"GemmSgd",
                   {{m, n}, {m, k}, {k, n}, {}},
                   {false, false, false, false},
@@ -269,51 +269,51 @@ TEST(Products, RandomGemmSgd) {
 }
 
 TEST(Products, RandomWithoutAnAlgorithmOfTheLibrary) {
-  ProductCard card;
-  card.lt.unsupported = [](const LtProblem&) { return true; };
+  ProductGpu gpu;
+  gpu.lt.unsupported = [](const LtProblem&) { return true; };
   Sampler sampler(5);
   const char* const activations[] = {"", "Relu", "Gelu", "GeluTanh", "ReluGrad"};
   for (int i = 0; i < 30; ++i) {
     const std::int64_t m = sampler.extent(), n = sampler.extent(), k = sampler.extent();
-    check_sample(card, sampler, {"MatMul", {{2, 1, m, k}, {3, k, n}}, {false, false}, {}});
+    check_sample(gpu, sampler, {"MatMul", {{2, 1, m, k}, {3, k, n}}, {false, false}, {}});
     check_sample(
-        card, sampler,
+        gpu, sampler,
         {"GemmSgd", {{m, n}, {m, k}, {k, n}, {}}, {false, false, false, false}, {{"alpha", 0.25}}});
     const std::string activation = activations[i % 5];
-    check_sample(card, sampler,
+    check_sample(gpu, sampler,
                  {"Gemm",
                   {{2, m, k}, {k, n}, {n}, {2, m, n}},
                   {false, false, sampler.coin(), activation != "ReluGrad"},
                   {{"activation", activation}, {"alpha", -0.5}}});
   }
-  EXPECT_TRUE(card.lt.calls().empty());
+  EXPECT_TRUE(gpu.lt.calls().empty());
 }
 
 // A sum of nothing needs no library.
 TEST(Products, NothingToSum) {
-  ProductCard card;
+  ProductGpu gpu;
   Sampler sampler(4);
-  check_sample(card, sampler, {"MatMul", {{3, 0}, {0, 5}}, {false, false}, {}});
-  check_sample(card, sampler, {"MatMul", {{2, 3, 0}, {2, 0, 5}}, {false, false}, {}});
-  check_sample(card, sampler, {"MatMul", {{0}, {0}}, {false, false}, {}});
-  check_sample(card, sampler, {"MatMul", {{0, 4}, {4, 5}}, {false, false}, {}});
-  check_sample(card, sampler, {"MatMul", {{0, 2, 4}, {4, 5}}, {false, false}, {}});
+  check_sample(gpu, sampler, {"MatMul", {{3, 0}, {0, 5}}, {false, false}, {}});
+  check_sample(gpu, sampler, {"MatMul", {{2, 3, 0}, {2, 0, 5}}, {false, false}, {}});
+  check_sample(gpu, sampler, {"MatMul", {{0}, {0}}, {false, false}, {}});
+  check_sample(gpu, sampler, {"MatMul", {{0, 4}, {4, 5}}, {false, false}, {}});
+  check_sample(gpu, sampler, {"MatMul", {{0, 2, 4}, {4, 5}}, {false, false}, {}});
   for (const char* activation : {"", "Relu", "Gelu", "GeluTanh"}) {
-    check_sample(card, sampler,
+    check_sample(gpu, sampler,
                  {"Gemm",
                   {{3, 0}, {0, 8}, {8}, {3, 8}},
                   {false, false, false, true},
                   {{"activation", std::string(activation)}, {"alpha", 2.0}}});
   }
-  check_sample(card, sampler,
+  check_sample(gpu, sampler,
                {"Gemm",
                 {{3, 0}, {0, 5}, {5}, {3, 5}},
                 {false, false, true, false},
                 {{"activation", std::string("ReluGrad")}}});
-  check_sample(card, sampler,
+  check_sample(gpu, sampler,
                {"GemmSgd", {{4, 5}, {4, 0}, {0, 5}, {}}, {false, false, false, false}, {}});
-  EXPECT_TRUE(card.lt.questions().empty());
-  EXPECT_TRUE(card.lt.calls().empty());
+  EXPECT_TRUE(gpu.lt.questions().empty());
+  EXPECT_TRUE(gpu.lt.calls().empty());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The CUDA runtime that is linked in: without a driver its calls fail and nothing else happens; on
-// a card they do what the fake does.
+// a GPU they do what the fake does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,23 +13,23 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-bool has_card(cuda::Runtime& runtime) {
+bool has_gpu(cuda::Runtime& runtime) {
   int count = 0;
-  return runtime.card_count(count) == cudaSuccess && count > 0;
+  return runtime.gpu_count(count) == cudaSuccess && count > 0;
 }
 
 TEST(RealRuntime, WithoutADriverEveryCallFails) {
   const auto runtime = cuda::make_real_runtime();
-  if (has_card(*runtime)) GTEST_SKIP() << "this machine has a card";
+  if (has_gpu(*runtime)) GTEST_SKIP() << "this machine has a GPU";
   int number = -1;
-  EXPECT_NE(runtime->card_count(number), cudaSuccess);
+  EXPECT_NE(runtime->gpu_count(number), cudaSuccess);
   EXPECT_EQ(number, 0);
   runtime->driver_version(number);
   EXPECT_GE(number, 0);
-  cuda::CardProperties properties;
+  cuda::GpuProperties properties;
   EXPECT_NE(runtime->properties(0, properties), cudaSuccess);
   EXPECT_EQ(properties.name, "");
-  EXPECT_NE(runtime->set_card(0), cudaSuccess);
+  EXPECT_NE(runtime->set_gpu(0), cudaSuccess);
   std::size_t free = 1, total = 1;
   EXPECT_NE(runtime->free_bytes(free, total), cudaSuccess);
   EXPECT_EQ(free + total, 0u);
@@ -46,7 +46,7 @@ TEST(RealRuntime, WithoutADriverEveryCallFails) {
   cudaEvent_t event = nullptr;
   EXPECT_NE(runtime->make_event(event), cudaSuccess);
   EXPECT_EQ(event, nullptr);
-  EXPECT_NE(runtime->synchronize_card(), cudaSuccess);
+  EXPECT_NE(runtime->synchronize_gpu(), cudaSuccess);
   char from = 0, to = 0;
   EXPECT_NE(runtime->copy(&to, &from, 1, stream), cudaSuccess);
   EXPECT_NE(runtime->copy_now(&to, &from, 1), cudaSuccess);
@@ -67,27 +67,27 @@ TEST(RealRuntime, SaysWhatAnErrorMeans) {
   EXPECT_THAT(runtime->error_text(cudaErrorInsufficientDriver), HasSubstr("driver version"));
 }
 
-TEST(RealRuntime, CopiesRecordsAndReplaysOnACard) {
+TEST(RealRuntime, CopiesRecordsAndReplaysOnAGpu) {
   const auto runtime = cuda::make_real_runtime();
-  if (!has_card(*runtime)) GTEST_SKIP() << "this machine has no card";
+  if (!has_gpu(*runtime)) GTEST_SKIP() << "this machine has no GPU";
   constexpr std::size_t bytes = 4096;
-  ASSERT_EQ(runtime->set_card(0), cudaSuccess);
-  void *card = nullptr, *host = nullptr;
+  ASSERT_EQ(runtime->set_gpu(0), cudaSuccess);
+  void *gpu = nullptr, *host = nullptr;
   cudaStream_t stream = nullptr;
   cudaEvent_t event = nullptr;
-  ASSERT_EQ(runtime->allocate(card, bytes), cudaSuccess);
+  ASSERT_EQ(runtime->allocate(gpu, bytes), cudaSuccess);
   ASSERT_EQ(runtime->allocate_pinned(host, bytes), cudaSuccess);
   ASSERT_EQ(runtime->make_stream(stream), cudaSuccess);
   ASSERT_EQ(runtime->make_event(event), cudaSuccess);
   EXPECT_EQ(runtime->begin_capture(stream), cudaSuccess);
-  EXPECT_EQ(runtime->fill(card, 7, bytes, stream), cudaSuccess);
-  EXPECT_EQ(runtime->copy(host, card, bytes, stream), cudaSuccess);
+  EXPECT_EQ(runtime->fill(gpu, 7, bytes, stream), cudaSuccess);
+  EXPECT_EQ(runtime->copy(host, gpu, bytes, stream), cudaSuccess);
   EXPECT_NE(runtime->synchronize(stream), cudaSuccess);  // breaks the capture
   cudaGraphExec_t graph = nullptr;
   EXPECT_NE(runtime->end_capture(stream, graph), cudaSuccess);
   EXPECT_EQ(runtime->begin_capture(stream), cudaSuccess);
-  EXPECT_EQ(runtime->fill(card, 7, bytes, stream), cudaSuccess);
-  EXPECT_EQ(runtime->copy(host, card, bytes, stream), cudaSuccess);
+  EXPECT_EQ(runtime->fill(gpu, 7, bytes, stream), cudaSuccess);
+  EXPECT_EQ(runtime->copy(host, gpu, bytes, stream), cudaSuccess);
   ASSERT_EQ(runtime->end_capture(stream, graph), cudaSuccess);
   EXPECT_EQ(runtime->launch_graph(graph, stream), cudaSuccess);
   EXPECT_EQ(runtime->record(event, stream), cudaSuccess);
@@ -96,13 +96,13 @@ TEST(RealRuntime, CopiesRecordsAndReplaysOnACard) {
   const auto* filled = static_cast<const unsigned char*>(host);
   EXPECT_THAT(std::vector<unsigned char>(filled, filled + bytes), Each(7));
   std::vector<unsigned char> now(bytes, 1), back(bytes);
-  EXPECT_EQ(runtime->copy_now(card, now.data(), bytes), cudaSuccess);
-  EXPECT_EQ(runtime->copy_now(back.data(), card, bytes), cudaSuccess);
+  EXPECT_EQ(runtime->copy_now(gpu, now.data(), bytes), cudaSuccess);
+  EXPECT_EQ(runtime->copy_now(back.data(), gpu, bytes), cudaSuccess);
   EXPECT_EQ(back, now);
   EXPECT_EQ(runtime->destroy_graph(graph), cudaSuccess);
   EXPECT_EQ(runtime->destroy_event(event), cudaSuccess);
   EXPECT_EQ(runtime->destroy_stream(stream), cudaSuccess);
-  EXPECT_EQ(runtime->release(card), cudaSuccess);
+  EXPECT_EQ(runtime->release(gpu), cudaSuccess);
   EXPECT_EQ(runtime->release_pinned(host), cudaSuccess);
 }
 

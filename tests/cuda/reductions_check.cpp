@@ -12,7 +12,7 @@ namespace {
 FakeRuntimeOptions options_of(int multiprocessors) {
   FakeRuntimeOptions options;
   if (multiprocessors == 0) return options;
-  options.properties.name = "Small card";
+  options.properties.name = "Small GPU";
   options.properties.major = 9;
   options.properties.multiprocessors = multiprocessors;
   return options;
@@ -65,12 +65,12 @@ bool same_bits(const std::vector<HostTensor>& a, const std::vector<HostTensor>& 
   return true;
 }
 
-void check_on(ReductionCard& card, const ReductionCheck& check,
-              const std::vector<HostTensor>& inputs, const std::vector<HostTensor>& expected) {
+void check_on(ReductionGpu& gpu, const ReductionCheck& check, const std::vector<HostTensor>& inputs,
+              const std::vector<HostTensor>& expected) {
   const Graph graph = reduction_graph(check.op, inputs, check.attributes);
-  const Kernel* kernel = card.kernel_for(graph);
+  const Kernel* kernel = gpu.kernel_for(graph);
   ASSERT_NE(kernel, nullptr) << "all kernels refuse";
-  RunOptions options = card.run_options();
+  RunOptions options = gpu.run_options();
   for (const ReducedInput& input : check.inputs)
     options.input_layouts.push_back(input.layout ? *input.layout
                                                  : row_major(input.numbers.shape()));
@@ -85,16 +85,16 @@ void check_on(ReductionCard& card, const ReductionCheck& check,
         << "output " << i;
   }
   EXPECT_TRUE(same_bits(results, run())) << "results vary";
-  EXPECT_EQ(card.problem(), "");
+  EXPECT_EQ(gpu.problem(), "");
 }
 
 }  // namespace
 
-ReductionCard::ReductionCard(int multiprocessors) : FakeCard(options_of(multiprocessors)) {
-  cuda::add_reduction_kernels(kernels, card);
+ReductionGpu::ReductionGpu(int multiprocessors) : FakeGpu(options_of(multiprocessors)) {
+  cuda::add_reduction_kernels(kernels, gpu);
 }
 
-const Kernel* ReductionCard::kernel_for(const Graph& graph) const {
+const Kernel* ReductionGpu::kernel_for(const Graph& graph) const {
   return choose_kernel(kernels, plain_request(graph, graph.nodes[0], facts));
 }
 
@@ -144,9 +144,9 @@ void check_reduction(const ReductionCheck& check) {
     for (const int multiprocessors : {0, 1}) {
       SCOPED_TRACE(check.op + " " + std::string(name_of(dtype)) + " of " +
                    to_string(check.inputs[0].numbers.shape()) +
-                   (multiprocessors == 0 ? "" : " on a small card"));
-      ReductionCard card(multiprocessors);
-      check_on(card, check, inputs, expected);
+                   (multiprocessors == 0 ? "" : " on a small GPU"));
+      ReductionGpu gpu(multiprocessors);
+      check_on(gpu, check, inputs, expected);
     }
   }
 }

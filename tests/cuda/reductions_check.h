@@ -1,4 +1,4 @@
-// Runs one node on the card's reductions over the fake runtime, in the three float types, and
+// Runs one node on the GPU's reductions over the fake runtime, in the three float types, and
 // compares with the reference in double.
 #pragma once
 
@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {
 
-struct ReductionCard : FakeCard {
+struct ReductionGpu : FakeGpu {
   /// `multiprocessors` decides on how many blocks and parts there are; 0: an H100's.
-  explicit ReductionCard(int multiprocessors = 0);
+  explicit ReductionGpu(int multiprocessors = 0);
 
   /// The first kernel for the node; null where all refuse.
   const Kernel* kernel_for(const Graph& graph) const;
@@ -47,7 +47,7 @@ struct ReductionCheck {
 };
 
 /// Adds a test failure where kernel and reference differ, a rule of CUDA is broken, or a second run
-/// gives other bits; on a small card and on a large one.
+/// gives other bits; on a small GPU and on a large one.
 void check_reduction(const ReductionCheck& check);
 
 /// One node, its inputs of these tensors' types.

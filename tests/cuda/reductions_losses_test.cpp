@@ -1,4 +1,4 @@
-// Losses over labels and dropout on a card against the double reference.
+// Losses over labels and dropout on a GPU against the double reference.
 #include <cmath>
 #include <limits>
 
@@ -106,11 +106,11 @@ TEST(CudaLosses, LossesAndGradientInOneHaveTheSameBits) {
         const HostTensor weights = some_integers(marks, DType::float32, 0, 3, 9);
         const HostTensor dlosses = some_numbers(marks, 5).converted(dtype);
         const auto run = [&](const std::string& op, const std::vector<HostTensor>& inputs) {
-          ReductionCard card;
+          ReductionGpu gpu;
           const Graph graph = reduction_graph(op, inputs, {{"label_smoothing", smoothing}});
           const auto results =
-              run_node(*card.kernel_for(graph), graph, graph.nodes[0], inputs, card.run_options());
-          EXPECT_EQ(card.problem(), "");
+              run_node(*gpu.kernel_for(graph), graph, graph.nodes[0], inputs, gpu.run_options());
+          EXPECT_EQ(gpu.problem(), "");
           return results;
         };
         const auto losses = run("SoftmaxCrossEntropy", {logits, labels, weights});
@@ -241,17 +241,16 @@ TEST(CudaLosses, BadLabels) {
     RunOptions plain;
     plain.error = &expected_error;
     const auto expected = run_node(*reference, graph, graph.nodes[0], c.inputs, plain);
-    ReductionCard card;
-    RunOptions options = card.run_options();
+    ReductionGpu gpu;
+    RunOptions options = gpu.run_options();
     options.error = &error;
-    const auto results =
-        run_node(*card.kernel_for(graph), graph, graph.nodes[0], c.inputs, options);
+    const auto results = run_node(*gpu.kernel_for(graph), graph, graph.nodes[0], c.inputs, options);
     for (std::size_t i = 0; i < results.size(); ++i)
       EXPECT_EQ(compare(results[i], expected[i], 2e-6), "") << "output " << i;
     EXPECT_EQ(error.packed.load(), expected_error.packed.load());
     EXPECT_EQ(error.value.load(), expected_error.value.load());
     EXPECT_EQ(error.value.load(), c.offending);
-    EXPECT_EQ(card.problem(), "");
+    EXPECT_EQ(gpu.problem(), "");
   }
 }
 
@@ -277,16 +276,16 @@ TEST(CudaDropout, SameMaskAsTheReference) {
           const HostTensor x = some_numbers(shape, 1, 1, 2).converted(dtype);
           const auto expected = run_dropout(reference_list(), x, ratio, {});
           for (const int multiprocessors : {1, 132}) {
-            ReductionCard card(multiprocessors);
-            RunOptions options = card.run_options();
+            ReductionGpu gpu(multiprocessors);
+            RunOptions options = gpu.run_options();
             if (layout) options.input_layouts = {*layout};
-            const auto results = run_dropout(card.kernels, x, ratio, options);
+            const auto results = run_dropout(gpu.kernels, x, ratio, options);
             EXPECT_EQ(compare(results[1], expected[1], 0), "");
             const double rounding = dtype == DType::float32   ? 1e-6
                                     : dtype == DType::float16 ? 1e-3
                                                               : 8e-3;
             EXPECT_EQ(compare(results[0], expected[0], rounding), "");
-            EXPECT_EQ(card.problem(), "");
+            EXPECT_EQ(gpu.problem(), "");
           }
         }
       }
@@ -298,15 +297,15 @@ TEST(CudaDropout, SameMaskAsTheReference) {
 TEST(CudaDropout, UnalignedOperandsAndOutputsThatNobodyReads) {
   const HostTensor x = some_numbers({64}, 1, 1, 2);
   const HostTensor expected = run_dropout(reference_list(), x, 0.5, {})[0];
-  ReductionCard card;
-  RunOptions options = card.run_options();
+  ReductionGpu gpu;
+  RunOptions options = gpu.run_options();
   options.only_first_output = true;
-  EXPECT_EQ(compare(run_dropout(card.kernels, x, 0.5, options)[0], expected, 1e-6), "");
+  EXPECT_EQ(compare(run_dropout(gpu.kernels, x, 0.5, options)[0], expected, 1e-6), "");
   Layout shifted = row_major({64});
   shifted.offset = 1;
   options.input_layouts = {shifted};
-  EXPECT_EQ(compare(run_dropout(card.kernels, x, 0.5, options)[0], expected, 1e-6), "");
-  EXPECT_EQ(card.problem(), "");
+  EXPECT_EQ(compare(run_dropout(gpu.kernels, x, 0.5, options)[0], expected, 1e-6), "");
+  EXPECT_EQ(gpu.problem(), "");
 }
 
 TEST(CudaDropout, Gradient) {

@@ -1,4 +1,4 @@
-// Layer and batch normalisation on a card against the double reference.
+// Layer and batch normalisation on a GPU against the double reference.
 #include <cmath>
 
 #include "tests/cuda/reductions_check.h"
@@ -65,10 +65,10 @@ TEST(CudaLayerNormalization, SumsAlone) {
         reduction_graph("LayerNormalizationGrad", inputs, {{"axis", std::int64_t{1}}});
     const Kernel* reference = choose_kernel(reference_list(), plain_request(graph, graph.nodes[0]));
     const auto expected = run_node(*reference, graph, graph.nodes[0], inputs);
-    ReductionCard card;
-    KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
+    ReductionGpu gpu;
+    KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
     request.outputs[0].present = false;
-    const auto prepared = card.kernel_for(graph)->prepare(request);
+    const auto prepared = gpu.kernel_for(graph)->prepare(request);
     std::vector<const void*> in;
     for (const HostTensor& x : inputs) in.push_back(x.data());
     HostTensor dscale(TensorType{DType::float32, affine}), dbias(dscale.type());
@@ -76,11 +76,11 @@ TEST(CudaLayerNormalization, SumsAlone) {
         TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes)}});
     const std::vector<void*> out{nullptr, dscale.data(), dbias.data()};
     const StepContext context;
-    prepared->run({in.data(), out.data(), workspace.data(), &context, card.stream});
-    card.runtime->synchronize(card.stream);
+    prepared->run({in.data(), out.data(), workspace.data(), &context, gpu.stream});
+    gpu.runtime->synchronize(gpu.stream);
     EXPECT_EQ(compare(dscale, expected[1], 1e-5), "");
     EXPECT_EQ(compare(dbias, expected[2], 1e-5), "");
-    EXPECT_EQ(card.problem(), "");
+    EXPECT_EQ(gpu.problem(), "");
   }
 }
 

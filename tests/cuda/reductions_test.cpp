@@ -1,4 +1,4 @@
-// ReduceSum, ReduceMean, ReduceMax and the softmax family on a card against the double reference.
+// ReduceSum, ReduceMean, ReduceMax and the softmax family on a GPU against the double reference.
 #include <cmath>
 #include <limits>
 
@@ -96,15 +96,15 @@ TEST(CudaReduce, LongSums) {
     const Attributes attributes{{"axes", axes}, {"keepdims", std::int64_t{0}}};
     const Graph graph = reduction_graph("ReduceSum", inputs, attributes);
     for (const int multiprocessors : {1, 132}) {
-      ReductionCard card(multiprocessors);
+      ReductionGpu gpu(multiprocessors);
       const HostTensor y =
-          run_node(*card.kernel_for(graph), graph, graph.nodes[0], inputs, card.run_options())[0];
+          run_node(*gpu.kernel_for(graph), graph, graph.nodes[0], inputs, gpu.run_options())[0];
       const auto results = static_cast<double>(y.type().elements());
       const double expected =
           static_cast<double>(0.1f) * static_cast<double>(of.type().elements()) / results;
       for (const float sum : y.as<float>())
         EXPECT_NEAR(static_cast<double>(sum) / expected, 1, 3e-6);
-      EXPECT_EQ(card.problem(), "");
+      EXPECT_EQ(gpu.problem(), "");
     }
   };
   check(x, {0});
@@ -156,13 +156,12 @@ TEST(CudaReduce, InfinitiesAndNaN) {
 }
 
 TEST(CudaReduce, RefusesWhatItCannotDo) {
-  ReductionCard card;
+  ReductionGpu gpu;
   const Attributes attributes{{"axes", Ints{0}}, {"keepdims", std::int64_t{0}}};
   const auto refusal = [&](const HostTensor& x) {
     const Graph graph = reduction_graph("ReduceSum", {x}, attributes);
     std::vector<std::string> refusals;
-    EXPECT_EQ(choose_kernel(card.kernels, plain_request(graph, graph.nodes[0]), &refusals),
-              nullptr);
+    EXPECT_EQ(choose_kernel(gpu.kernels, plain_request(graph, graph.nodes[0]), &refusals), nullptr);
     return refusals.empty() ? "" : refusals[0];
   };
   EXPECT_EQ(refusal(HostTensor(TensorType{DType::float64, {3}})),
@@ -174,14 +173,14 @@ TEST(CudaReduce, RefusesWhatItCannotDo) {
 // Empty tensors launch nothing; few results of many elements take two launches.
 TEST(CudaReduce, Launches) {
   const auto launches = [](const Shape& shape, const Ints& axes) {
-    ReductionCard card;
+    ReductionGpu gpu;
     const HostTensor x = some_numbers(shape);
     const Graph graph =
         reduction_graph("ReduceSum", {x}, {{"axes", axes}, {"keepdims", std::int64_t{0}}});
-    card.runtime->clear_calls();
-    run_node(*card.kernel_for(graph), graph, graph.nodes[0], {x}, card.run_options());
+    gpu.runtime->clear_calls();
+    run_node(*gpu.kernel_for(graph), graph, graph.nodes[0], {x}, gpu.run_options());
     int count = 0;
-    for (const std::string& call : card.runtime->calls()) count += call.starts_with("launch ");
+    for (const std::string& call : gpu.runtime->calls()) count += call.starts_with("launch ");
     return count;
   };
   EXPECT_EQ(launches({0, 5}, {1}), 0);

@@ -1,4 +1,4 @@
-// Wide & Deep in training on the CUDA device over the fake runtime: tables on the card, on the
+// Wide & Deep in training on the CUDA device over the fake runtime: tables on the GPU, on the
 // host, sent as rows or as results, cached, fetched a step ahead.
 #include <gtest/gtest.h>
 
@@ -76,7 +76,7 @@ std::string tables(const std::string& attributes) {
   return "  { at = \"{wide,deep}.**\", " + attributes + " },\n";
 }
 
-TEST_F(ReplayTablesTest, OnTheCard) {
+TEST_F(ReplayTablesTest, OnTheGpu) {
   compare_on({});
   compare_on({.late = true});
   compare_on({.more = {"optimizer.clip_norm=0.05"}});

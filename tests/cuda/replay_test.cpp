@@ -30,7 +30,7 @@ class ReplayTest : public ::testing::TestWithParam<PolicyCase> {
     PlacedTraining training = network_.training(path, more, options);
     return losses_of(training, steps, [&](int step) { return network_.batch_of(step); });
   }
-  /// On the card as on the emulated device.
+  /// On the GPU as on the emulated device.
   void compare_on(const std::string& policy, int steps, const std::vector<std::string>& more = {},
                   double tolerance = 1e-5, FakeRuntimeOptions options = {}) {
     FakeMachine machine(options);
@@ -81,9 +81,9 @@ class ReplayTest : public ::testing::TestWithParam<PolicyCase> {
   TemporaryFolder folder_;
 };
 
-TEST_P(ReplayTest, AllOnTheCard) { compare_on(rules(""), 4); }
+TEST_P(ReplayTest, AllOnTheGpu) { compare_on(rules(""), 4); }
 
-TEST_P(ReplayTest, AllOnTheCardWithLateStreams) {
+TEST_P(ReplayTest, AllOnTheGpuWithLateStreams) {
   compare_on(rules(""), 2, {}, 1e-5, {.late = true});
 }
 
@@ -105,7 +105,7 @@ TEST_P(ReplayTest, GraphsChangeNoBit) {
   compare_graphs(rules("  { at = \"**:*\", state = \"cpu\" },\n"), 5);
   compare_graphs(rules("  { at = \"**\", acts = \"offload\" },\n"), 5);
   const Names names = policy_names_of(network_.model, network_.batch);
-  compare_graphs(random_policy(names, 3), 5);  // on two cards
+  compare_graphs(random_policy(names, 3), 5);  // on two GPUs
 }
 
 TEST_P(ReplayTest, ClippedInPasses) {

@@ -1,4 +1,4 @@
-// What is said of driver and cards on machines that lack one, have an old one, or have several.
+// What is said of driver and GPUs on machines that lack one, have an old one, or have several.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace tandem::testing {
 namespace {
 
-using cuda::CardProperties;
+using cuda::GpuProperties;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -21,32 +21,32 @@ using ::testing::StartsWith;
 constexpr int own_driver = CUDART_VERSION;
 constexpr std::size_t gibibyte = std::size_t{1} << 30;
 
-/// Answers questions about cards; everything else is an error that the test does not expect.
-class CardsAlone final : public cuda::Runtime {
+/// Answers questions about GPUs; everything else is an error that the test does not expect.
+class GpusAlone final : public cuda::Runtime {
  public:
   int driver = own_driver;
   cudaError_t driver_error = cudaSuccess, count_error = cudaSuccess, set_error = cudaSuccess;
-  std::vector<CardProperties> cards;
-  int current = -1;  // the card that was set
+  std::vector<GpuProperties> gpus;
+  int current = -1;  // the GPU that was set
 
-  cudaError_t card_count(int& count) override {
-    count = static_cast<int>(cards.size());
+  cudaError_t gpu_count(int& count) override {
+    count = static_cast<int>(gpus.size());
     return count_error;
   }
   cudaError_t driver_version(int& version) override {
     version = driver;
     return driver_error;
   }
-  cudaError_t properties(int card, CardProperties& to) override {
-    to = cards.at(static_cast<std::size_t>(card));
+  cudaError_t properties(int gpu, GpuProperties& to) override {
+    to = gpus.at(static_cast<std::size_t>(gpu));
     return to.name.empty() ? cudaErrorUnknown : cudaSuccess;
   }
-  cudaError_t set_card(int card) override {
-    current = card;
+  cudaError_t set_gpu(int gpu) override {
+    current = gpu;
     return set_error;
   }
   cudaError_t free_bytes(std::size_t& free, std::size_t& total) override {
-    total = cards.at(static_cast<std::size_t>(current)).memory_bytes;
+    total = gpus.at(static_cast<std::size_t>(current)).memory_bytes;
     free = total - static_cast<std::size_t>(current + 1) * gibibyte;
     return cudaSuccess;
   }
@@ -63,7 +63,7 @@ class CardsAlone final : public cuda::Runtime {
   cudaError_t make_stream(cudaStream_t&) override { return unexpected(); }
   cudaError_t destroy_stream(cudaStream_t) override { return unexpected(); }
   cudaError_t synchronize(cudaStream_t) override { return unexpected(); }
-  cudaError_t synchronize_card() override { return unexpected(); }
+  cudaError_t synchronize_gpu() override { return unexpected(); }
   cudaError_t make_event(cudaEvent_t&) override { return unexpected(); }
   cudaError_t destroy_event(cudaEvent_t) override { return unexpected(); }
   cudaError_t record(cudaEvent_t, cudaStream_t) override { return unexpected(); }
@@ -93,31 +93,31 @@ class CardsAlone final : public cuda::Runtime {
   }
 };
 
-CardProperties card(const std::string& name, int major, int minor, std::size_t gibibytes) {
-  CardProperties properties;
+GpuProperties gpu(const std::string& name, int major, int minor, std::size_t gibibytes) {
+  GpuProperties properties;
   properties.name = name;
   properties.major = major;
   properties.minor = minor;
   properties.memory_bytes = gibibytes * gibibyte;
   return properties;
 }
-const CardProperties h100 = card("NVIDIA H100", 9, 0, 80);
-const CardProperties kepler = card("Tesla K40", 3, 5, 12);  // which CUDA 13 has left behind
+const GpuProperties h100 = gpu("NVIDIA H100", 9, 0, 80);
+const GpuProperties kepler = gpu("Tesla K40", 3, 5, 12);  // which CUDA 13 has left behind
 
 TEST(CudaReport, NoDriver) {
-  CardsAlone runtime;
+  GpusAlone runtime;
   runtime.driver = 0;
   runtime.count_error = cudaErrorInsufficientDriver;
-  CudaReport report = cuda::report_cards(runtime);
+  CudaReport report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.toolkit, std::to_string(CUDART_VERSION / 1000) + "." +
                                 std::to_string(CUDART_VERSION % 1000 / 10));
   EXPECT_EQ(report.driver, "");
   EXPECT_EQ(report.problem, "this machine has no NVIDIA driver (libcuda.so.1)");
   EXPECT_THAT(report.fix, StartsWith("install NVIDIA's driver"));
-  EXPECT_THAT(report.cards, IsEmpty());
+  EXPECT_THAT(report.gpus, IsEmpty());
   runtime.driver = own_driver;
   runtime.driver_error = cudaErrorUnknown;
-  EXPECT_EQ(cuda::report_cards(runtime).problem, report.problem);
+  EXPECT_EQ(cuda::report_gpus(runtime).problem, report.problem);
 }
 
 TEST(CudaReport, ADriverThatIsBroken) {
@@ -134,9 +134,9 @@ TEST(CudaReport, ADriverThatIsBroken) {
   EXPECT_NE(report.toolkit, "");
   EXPECT_THAT(report.libraries, IsEmpty()) << "they open the driver, too";
 
-  CardsAlone runtime;
-  runtime.cards = {h100};
-  const auto look = [&] { return cuda::report_cards(runtime); };
+  GpusAlone runtime;
+  runtime.gpus = {h100};
+  const auto look = [&] { return cuda::report_gpus(runtime); };
   compile_library(path, "int number;");
   EXPECT_EQ(cuda::with_driver_at(path, look).problem, "");
   EXPECT_EQ(cuda::with_driver_at("", look).problem, "");
@@ -159,96 +159,96 @@ TEST(CudaReport, FoldersThatAreNone) {
 }
 
 TEST(CudaReport, AnOldDriver) {
-  CardsAlone runtime;
-  runtime.cards = {h100};
+  GpusAlone runtime;
+  runtime.gpus = {h100};
   runtime.driver = CUDART_VERSION / 1000 * 1000 - 1000 + 80;
-  const CudaReport report = cuda::report_cards(runtime);
+  const CudaReport report = cuda::report_gpus(runtime);
   const std::string before = std::to_string(CUDART_VERSION / 1000 - 1);
   EXPECT_EQ(report.driver, before + ".8");
   EXPECT_THAT(report.problem,
               StartsWith("the driver is for CUDA " + before + ".8, this build needs"));
-  EXPECT_THAT(report.cards, IsEmpty());
+  EXPECT_THAT(report.gpus, IsEmpty());
 }
 
 TEST(CudaReport, ADriverOfTheSameSeriesWillDo) {
-  CardsAlone runtime;
-  runtime.cards = {h100};
+  GpusAlone runtime;
+  runtime.gpus = {h100};
   for (const int driver :
        {CUDART_VERSION / 1000 * 1000, CUDART_VERSION + 20, CUDART_VERSION + 1000}) {
     runtime.driver = driver;
-    EXPECT_EQ(cuda::report_cards(runtime).problem, "") << driver;
+    EXPECT_EQ(cuda::report_gpus(runtime).problem, "") << driver;
   }
 }
 
-TEST(CudaReport, NoCard) {
-  CardsAlone runtime;
+TEST(CudaReport, NoGpu) {
+  GpusAlone runtime;
   runtime.count_error = cudaErrorNoDevice;
-  const CudaReport report = cuda::report_cards(runtime);
-  EXPECT_EQ(report.problem, "the driver sees no card");
+  const CudaReport report = cuda::report_gpus(runtime);
+  EXPECT_EQ(report.problem, "the driver sees no GPU");
   EXPECT_THAT(report.fix, HasSubstr("CUDA_VISIBLE_DEVICES"));
   EXPECT_NE(report.driver, "");
   runtime.count_error = cudaSuccess;
-  EXPECT_EQ(cuda::report_cards(runtime).problem, report.problem);
+  EXPECT_EQ(cuda::report_gpus(runtime).problem, report.problem);
   runtime.count_error = cudaErrorSystemDriverMismatch;
-  EXPECT_EQ(cuda::report_cards(runtime).problem, "the driver does not start: error 803");
+  EXPECT_EQ(cuda::report_gpus(runtime).problem, "the driver does not start: error 803");
 }
 
-TEST(CudaReport, ACardThatIsTooOld) {
-  CardsAlone runtime;
-  runtime.cards = {kepler};
-  CudaReport report = cuda::report_cards(runtime);
-  ASSERT_EQ(report.cards.size(), 1u);
-  EXPECT_THAT(report.cards[0].problem, StartsWith("compute capability 3.5: "));
-  EXPECT_EQ(report.problem, "Tesla K40: " + report.cards[0].problem);
+TEST(CudaReport, AGpuThatIsTooOld) {
+  GpusAlone runtime;
+  runtime.gpus = {kepler};
+  CudaReport report = cuda::report_gpus(runtime);
+  ASSERT_EQ(report.gpus.size(), 1u);
+  EXPECT_THAT(report.gpus[0].problem, StartsWith("compute capability 3.5: "));
+  EXPECT_EQ(report.problem, "Tesla K40: " + report.gpus[0].problem);
   EXPECT_THAT(report.fix, HasSubstr("-DCMAKE_CUDA_ARCHITECTURES=35"));
-  runtime.cards = {kepler, h100};
-  report = cuda::report_cards(runtime);
+  runtime.gpus = {kepler, h100};
+  report = cuda::report_gpus(runtime);
   EXPECT_EQ(report.problem, "") << "one will do";
   EXPECT_EQ(report.fix, "");
-  EXPECT_NE(report.cards[0].problem, "");
-  EXPECT_EQ(report.cards[1].problem, "");
+  EXPECT_NE(report.gpus[0].problem, "");
+  EXPECT_EQ(report.gpus[1].problem, "");
 }
 
-TEST(CudaReport, ACardThatTheDriverDoesNotDescribe) {
-  CardsAlone runtime;
-  runtime.cards = {CardProperties{}};
-  const CudaReport report = cuda::report_cards(runtime);
-  EXPECT_EQ(report.problem, "card 0: the driver does not describe it: error 999");
+TEST(CudaReport, AGpuThatTheDriverDoesNotDescribe) {
+  GpusAlone runtime;
+  runtime.gpus = {GpuProperties{}};
+  const CudaReport report = cuda::report_gpus(runtime);
+  EXPECT_EQ(report.problem, "GPU 0: the driver does not describe it: error 999");
   EXPECT_EQ(report.fix, "see what nvidia-smi says");
 }
 
-TEST(CudaReport, CardsAloneAreLeftAlone) {
-  CardsAlone runtime;
-  runtime.cards = {h100};
-  const CudaReport report = cuda::report_cards(runtime);
-  EXPECT_EQ(runtime.current, -1) << "setting a card makes a context on it";
-  EXPECT_EQ(report.cards[0].free_bytes, 0u);
+TEST(CudaReport, GpusAloneAreLeftAlone) {
+  GpusAlone runtime;
+  runtime.gpus = {h100};
+  const CudaReport report = cuda::report_gpus(runtime);
+  EXPECT_EQ(runtime.current, -1) << "setting a GPU makes a context on it";
+  EXPECT_EQ(report.gpus[0].free_bytes, 0u);
   EXPECT_THAT(report.libraries, IsEmpty());
 }
 
 TEST(CudaReport, AllOfIt) {
-  CardsAlone runtime;
-  runtime.cards = {h100, kepler, h100};
+  GpusAlone runtime;
+  runtime.gpus = {h100, kepler, h100};
   GivenLibraries libraries{{.report = {{"cuDNN", "9.19", "", "", "it is nowhere", "install it"}}}};
   const CudaReport report = cuda::report_all(runtime, libraries);
-  ASSERT_EQ(report.cards.size(), 3u);
-  EXPECT_EQ(report.cards[0].name, "NVIDIA H100");
-  EXPECT_EQ(report.cards[0].memory_bytes, 80 * gibibyte);
-  EXPECT_EQ(report.cards[0].free_bytes, 79 * gibibyte);
-  EXPECT_EQ(report.cards[1].free_bytes, 0u) << "it cannot be used";
-  EXPECT_EQ(report.cards[2].ordinal, 2);
-  EXPECT_EQ(report.cards[2].free_bytes, 77 * gibibyte);
-  EXPECT_EQ(report.cards[2].major, 9);
+  ASSERT_EQ(report.gpus.size(), 3u);
+  EXPECT_EQ(report.gpus[0].name, "NVIDIA H100");
+  EXPECT_EQ(report.gpus[0].memory_bytes, 80 * gibibyte);
+  EXPECT_EQ(report.gpus[0].free_bytes, 79 * gibibyte);
+  EXPECT_EQ(report.gpus[1].free_bytes, 0u) << "it cannot be used";
+  EXPECT_EQ(report.gpus[2].ordinal, 2);
+  EXPECT_EQ(report.gpus[2].free_bytes, 77 * gibibyte);
+  EXPECT_EQ(report.gpus[2].major, 9);
   ASSERT_EQ(report.libraries.size(), 1u);
   EXPECT_EQ(report.libraries[0].fix, "install it");
   runtime.set_error = cudaErrorDevicesUnavailable;
   const CudaReport none = cuda::report_all(runtime, libraries);
-  EXPECT_EQ(none.cards[0].problem, "it does not start: error 46");
+  EXPECT_EQ(none.gpus[0].problem, "it does not start: error 46");
   EXPECT_EQ(none.problem, "NVIDIA H100: it does not start: error 46");
   EXPECT_EQ(none.fix, "see what nvidia-smi says");
 }
 
-TEST(Architectures, WhatCardsRun) {
+TEST(Architectures, WhatGpusRun) {
   const std::string usual = "80-real,90";
   EXPECT_TRUE(cuda::runs_on(usual, 8, 0));
   EXPECT_TRUE(cuda::runs_on(usual, 8, 9)) << "machine code of a smaller minor";
@@ -262,7 +262,7 @@ TEST(Architectures, WhatCardsRun) {
   EXPECT_TRUE(cuda::runs_on("75,100-real", 10, 3));
   EXPECT_TRUE(cuda::runs_on("75", 8, 6));
   EXPECT_TRUE(cuda::runs_on("90a-real", 9, 0));
-  EXPECT_FALSE(cuda::runs_on("90a", 10, 0)) << "not for other cards, even translated";
+  EXPECT_FALSE(cuda::runs_on("90a", 10, 0)) << "not for other GPUs, even translated";
   EXPECT_TRUE(cuda::runs_on("100f", 10, 3)) << "the family";
   EXPECT_FALSE(cuda::runs_on("100f", 12, 0));
   EXPECT_TRUE(cuda::runs_on("native", 3, 5)) << "who knows";

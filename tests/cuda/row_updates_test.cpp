@@ -1,4 +1,4 @@
-// Updates of a table's rows on a card, over several steps beside the double reference; sums of
+// Updates of a table's rows on a GPU, over several steps beside the double reference; sums of
 // gradients by row.
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "engine/graph/split_float.h"
 #include "engine/operators/tables/rows.h"
-#include "tests/cuda/support/row_card.h"
+#include "tests/cuda/support/row_gpu.h"
 #include "tests/harness/update_settings.h"
 
 namespace tandem::testing {
@@ -65,11 +65,11 @@ Tensors groups_of(const Ids& ids, std::int64_t rows) {
   return {unique, order, offsets, number_of(static_cast<std::int32_t>(group))};
 }
 
-/// Look-ups of a table, their positions one after the other.
+/// Lookups of a table, their positions one after the other.
 struct Batch {
   std::string name;
   Ids ids;
-  Ints positions;  // of each look-up
+  Ints positions;  // of each lookup
   Ints bags;       // or nothing
   Ints weighted;
   std::int64_t rows;  // of the table
@@ -155,7 +155,7 @@ Tensors widened(Tensors table) {
 
 class RowUpdates : public ::testing::TestWithParam<Kind> {
  protected:
-  /// Steps over the batch on the card and in double; rows without ids keep their bits where `lazy`.
+  /// Steps over the batch on the GPU and in double; rows without ids keep their bits where `lazy`.
   void check(const Batch& batch, std::int64_t columns, bool lazy, DType dtype, int steps) {
     SCOPED_TRACE(batch.name + ", " + std::to_string(columns) + " columns" +
                  (lazy ? "" : ", every row") + ", " + std::string(name_of(dtype)));
@@ -172,7 +172,7 @@ class RowUpdates : public ::testing::TestWithParam<Kind> {
       const auto inputs = [&](const Tensors& table) {
         return inputs_of(table, no_tensor(), groups, scalar, gradients);
       };
-      const Tensors results = card.run("RowsUpdate", inputs(own), settings);
+      const Tensors results = gpu.run("RowsUpdate", inputs(own), settings);
       const Tensors expected = on_reference("RowsUpdate", inputs(exact), settings);
       for (std::size_t k = 0; k < own.size(); ++k) {
         if (!is_given(own[k])) continue;
@@ -196,7 +196,7 @@ class RowUpdates : public ::testing::TestWithParam<Kind> {
     }
   }
 
-  RowCard card{{.late = true}};
+  RowGpu gpu{{.late = true}};
 };
 
 TEST_P(RowUpdates, FollowTheReferenceForSeveralSteps) {
@@ -243,10 +243,10 @@ TEST_P(RowUpdates, ThatAreSkippedChangeNothing) {
       batch.describe(own);
       const Tensors table = table_of(kind, batch.rows, 6, 3);
       const Tensors results =
-          card.run("RowsUpdate",
-                   inputs_of(table, no_tensor(), groups_of(batch.ids, batch.rows),
-                             scalars(0.1f, 2, 1, true), batch.gradients(6, 9)),
-                   own);
+          gpu.run("RowsUpdate",
+                  inputs_of(table, no_tensor(), groups_of(batch.ids, batch.rows),
+                            scalars(0.1f, 2, 1, true), batch.gradients(6, 9)),
+                  own);
       for (std::size_t k = 0; k < table.size(); ++k)
         EXPECT_TRUE(!is_given(table[k]) || same_bits(results[k], table[k])) << batch.name;
     }
@@ -282,7 +282,7 @@ TEST_P(RowUpdates, OfSplitTables) {
         Tensors halves = table;
         halves[0] = top;
         const Tensors results =
-            card.run("RowsUpdate", inputs_of(halves, tail, groups, scalar, gradients), split);
+            gpu.run("RowsUpdate", inputs_of(halves, tail, groups, scalar, gradients), split);
         HostTensor joined(table[0].type());
         join_floats(static_cast<const std::uint16_t*>(results[0].data()),
                     static_cast<const std::int16_t*>(results.back().data()),
@@ -314,7 +314,7 @@ TEST_P(RowUpdates, TakeOperandsThatBeginAnywhere) {
     if (input.shape().size() == 2) layout.offset = 1;
     layouts.push_back(layout);
   }
-  const Tensors results = card.run("RowsUpdate", inputs(table), settings, layouts);
+  const Tensors results = gpu.run("RowsUpdate", inputs(table), settings, layouts);
   const Tensors expected = on_reference("RowsUpdate", inputs(widened(table)), settings);
   for (std::size_t k = 0; k < table.size(); ++k) {
     if (!is_given(table[k])) continue;
@@ -326,7 +326,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RowUpdates, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
 TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
-  RowCard card;
+  RowGpu gpu;
   for (const Kind& kind : kinds()) {
     if (!find_update_kind(kind.op)->whole_row) continue;
     for (const std::int64_t columns : {1, 4, 30, 129, 1028}) {
@@ -342,7 +342,7 @@ TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
             all.insert(all.end(), scalar.begin(), scalar.end());
             return all;
           };
-          const Tensors results = card.run(kind.op, inputs(own), kind.settings);
+          const Tensors results = gpu.run(kind.op, inputs(own), kind.settings);
           const Tensors expected = on_reference(kind.op, inputs(exact), kind.settings);
           for (std::size_t k = 0; k < own.size(); ++k) {
             if (!is_given(own[k])) continue;
@@ -357,7 +357,7 @@ TEST(RowsOfDenseGradients, FollowTheReferenceForSeveralSteps) {
 }
 
 TEST(SumsOfRows, AddSquaresOfRows) {
-  RowCard card({.late = true});
+  RowGpu gpu({.late = true});
   for (const Batch& batch : batches()) {
     for (const std::int64_t columns : {1, 4, 9, 1028}) {
       for (const DType dtype : {DType::float32, DType::float16}) {
@@ -371,7 +371,7 @@ TEST(SumsOfRows, AddSquaresOfRows) {
         Attributes settings{{"columns", columns}};
         batch.describe(settings);
         const double expected = on_reference("RowsSumOfSquares", exact, settings)[0].number(0);
-        const double sum = card.run("RowsSumOfSquares", inputs, settings)[0].number(0);
+        const double sum = gpu.run("RowsSumOfSquares", inputs, settings)[0].number(0);
         // Terms of a row's sum, up to 1 in all, may cancel.
         EXPECT_NEAR(sum, expected, 1e-6 * std::max(expected, 1e-3));
       }
@@ -379,8 +379,8 @@ TEST(SumsOfRows, AddSquaresOfRows) {
   }
 }
 
-TEST(SumsOfRows, MakeDenseGradientsOfLookUps) {
-  RowCard card;
+TEST(SumsOfRows, MakeDenseGradientsOfLookups) {
+  RowGpu gpu;
   for (const Batch& batch : batches()) {
     for (const std::int64_t columns : {1, 4, 6, 260}) {
       for (const DType dtype : {DType::float32, DType::bfloat16}) {
@@ -390,7 +390,7 @@ TEST(SumsOfRows, MakeDenseGradientsOfLookUps) {
         const HostTensor dy = uniform({count, columns}, 3, -1, 1, dtype);
         const Attributes shape{{"shape", Ints{batch.rows, columns}}};
         const double tolerance = dtype == DType::float32 ? 1e-6 : 4e-3;
-        EXPECT_EQ(compare(card.run("GatherGrad", {dy, ids}, shape)[0],
+        EXPECT_EQ(compare(gpu.run("GatherGrad", {dy, ids}, shape)[0],
                           on_reference("GatherGrad", {dy.converted(DType::float64), ids}, shape)[0],
                           tolerance),
                   "");
@@ -404,7 +404,7 @@ TEST(SumsOfRows, MakeDenseGradientsOfLookUps) {
             inputs.push_back(weights);
             exact.push_back(weights.converted(DType::float64));
           }
-          EXPECT_EQ(compare(card.run("EmbeddingBagGrad", inputs, shape)[0],
+          EXPECT_EQ(compare(gpu.run("EmbeddingBagGrad", inputs, shape)[0],
                             on_reference("EmbeddingBagGrad", exact, shape)[0], tolerance),
                     "");
         }
@@ -414,25 +414,25 @@ TEST(SumsOfRows, MakeDenseGradientsOfLookUps) {
 }
 
 TEST(SumsOfRows, AreTheSameOnEveryRun) {
-  RowCard card;
+  RowGpu gpu;
   const Batch batch = batches()[3];
   const HostTensor ids =
       HostTensor::from<std::int64_t>({static_cast<std::int64_t>(batch.ids.size())}, batch.ids);
   const HostTensor dy = uniform({static_cast<std::int64_t>(batch.ids.size()), 16}, 3);
   const Attributes shape{{"shape", Ints{batch.rows, 16}}};
-  const HostTensor first = card.run("GatherGrad", {dy, ids}, shape)[0];
-  RowCard small({.properties = {.name = "small",
-                                .major = 8,
-                                .minor = 0,
-                                .multiprocessors = 2,
-                                .memory_bytes = 1u << 30,
-                                .shared_bytes = 48u << 10}});
+  const HostTensor first = gpu.run("GatherGrad", {dy, ids}, shape)[0];
+  RowGpu small({.properties = {.name = "small",
+                               .major = 8,
+                               .minor = 0,
+                               .multiprocessors = 2,
+                               .memory_bytes = 1u << 30,
+                               .shared_bytes = 48u << 10}});
   EXPECT_TRUE(same_bits(small.run("GatherGrad", {dy, ids}, shape)[0], first))
       << "sums do not depend on the number of multiprocessors";
 }
 
 TEST(SumsOfRows, SayWhatTheyDoNotTake) {
-  RowCard card;
+  RowGpu gpu;
   const Kind kind = kinds()[0];
   Batch batch{"many", Ids(81, 1), Ints(81, 1), {}, {}, 4};
   Attributes settings = kind.settings;
@@ -442,10 +442,10 @@ TEST(SumsOfRows, SayWhatTheyDoNotTake) {
                      scalars(0.05f, 3, 0.5f, false), batch.gradients(2, 31));
   };
   const Tensors table = table_of(kind, 4, 2, 3);
-  EXPECT_EQ(card.refusal("RowsUpdate", inputs(table), settings),
-            "cuda.rows_update: more than 80 look-ups of one table");
+  EXPECT_EQ(gpu.refusal("RowsUpdate", inputs(table), settings),
+            "cuda.rows_update: more than 80 lookups of one table");
   batch = batches()[0];
-  EXPECT_EQ(card.refusal("RowsUpdate", inputs(widened(table_of(kind, 20, 2, 3))), settings),
+  EXPECT_EQ(gpu.refusal("RowsUpdate", inputs(widened(table_of(kind, 20, 2, 3))), settings),
             "cuda.rows_update: element type float64");
 }
 

@@ -1,11 +1,11 @@
-// Look-ups, and groups of ids, on a card: bit by bit what the reference kernels give.
+// Lookups, and groups of ids, on a GPU: bit by bit what the reference kernels give.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "engine/operators/tables/rows.h"
 #include "engine/operators/tables/split_ids.h"
-#include "tests/cuda/support/row_card.h"
+#include "tests/cuda/support/row_gpu.h"
 
 namespace tandem::testing {
 namespace {
@@ -52,8 +52,8 @@ void expect_same(const Tensors& results, const Tensors& expected) {
   }
 }
 
-TEST(RowsOnCards, GroupIdsAsTheReferenceDoes) {
-  RowCard card;
+TEST(RowsOnGpus, GroupIdsAsTheReferenceDoes) {
+  RowGpu gpu;
   struct Size {
     std::int64_t ids, rows;
   };
@@ -69,14 +69,14 @@ TEST(RowsOnCards, GroupIdsAsTheReferenceDoes) {
                    " rows, mix " + std::to_string(static_cast<int>(mix)));
       const Tensors ids{ids_tensor(make_ids(mix, size.ids, size.rows, 3))};
       const Attributes settings{{"rows", size.rows}};
-      expect_same(card.run("UniqueIndices", ids, settings),
+      expect_same(gpu.run("UniqueIndices", ids, settings),
                   on_reference("UniqueIndices", ids, settings));
     }
   }
 }
 
-TEST(RowsOnCards, GroupIdsOfSeveralLookUps) {
-  RowCard card({.late = true});
+TEST(RowsOnGpus, GroupIdsOfSeveralLookups) {
+  RowGpu gpu({.late = true});
   for (const std::int64_t each : {0, 3, 700, 2500}) {
     SCOPED_TRACE(each);
     Tensors ids;
@@ -86,32 +86,32 @@ TEST(RowsOnCards, GroupIdsOfSeveralLookUps) {
                                k % 3 == 0 ? DType::int32 : DType::int64));
     }
     const Attributes settings{{"rows", std::int64_t{900}}};
-    expect_same(card.run("UniqueIndices", ids, settings),
+    expect_same(gpu.run("UniqueIndices", ids, settings),
                 on_reference("UniqueIndices", ids, settings));
   }
   const Tensors none{ids_tensor({}), ids_tensor({}, DType::int32)};
   const Attributes settings{{"rows", std::int64_t{9}}};
-  expect_same(card.run("UniqueIndices", none, settings),
+  expect_same(gpu.run("UniqueIndices", none, settings),
               on_reference("UniqueIndices", none, settings));
   const Tensors many(65, ids_tensor({1}));
-  EXPECT_EQ(card.refusal("UniqueIndices", many, settings),
-            "cuda.unique_indices: more than 64 look-ups of one table");
+  EXPECT_EQ(gpu.refusal("UniqueIndices", many, settings),
+            "cuda.unique_indices: more than 64 lookups of one table");
 }
 
-TEST(RowsOnCards, AFewIdsAreGroupedByOneLaunch) {
-  RowCard card;
+TEST(RowsOnGpus, AFewIdsAreGroupedByOneLaunch) {
+  RowGpu gpu;
   const Attributes settings{{"rows", std::int64_t{100000}}};
-  card.runtime->clear_calls();
-  card.run("UniqueIndices", {ids_tensor(make_ids(Mix::random, 4096, 100000, 1))}, settings);
-  EXPECT_EQ(card.launches(), 1);
-  card.runtime->clear_calls();
-  card.run("UniqueIndices", {ids_tensor(make_ids(Mix::random, 5000, 100000, 1))}, settings);
-  EXPECT_EQ(card.launches(), 3 * 2 + 2);  // of 17 bits
+  gpu.runtime->clear_calls();
+  gpu.run("UniqueIndices", {ids_tensor(make_ids(Mix::random, 4096, 100000, 1))}, settings);
+  EXPECT_EQ(gpu.launches(), 1);
+  gpu.runtime->clear_calls();
+  gpu.run("UniqueIndices", {ids_tensor(make_ids(Mix::random, 5000, 100000, 1))}, settings);
+  EXPECT_EQ(gpu.launches(), 3 * 2 + 2);  // of 17 bits
 }
 
-// Both ways to group, and look-ups: the nearest row is taken, and the id reported.
-TEST(RowsOnCards, IdsOutsideOfTheTableAreReported) {
-  RowCard card;
+// Both ways to group, and lookups: the nearest row is taken, and the id reported.
+TEST(RowsOnGpus, IdsOutsideOfTheTableAreReported) {
+  RowGpu gpu;
   const HostTensor table = uniform({10, 4}, 1);
   for (const std::int64_t count : {5, 4500}) {
     for (const std::int64_t bad : {10, 11, -11, 1 << 30}) {
@@ -125,7 +125,7 @@ TEST(RowsOnCards, IdsOutsideOfTheTableAreReported) {
           ErrorWord error, expected_error;
           RunOptions options;
           options.error = &expected_error;
-          expect_same(card.run(op, inputs, settings, {}, &error),
+          expect_same(gpu.run(op, inputs, settings, {}, &error),
                       on_reference(op, inputs, settings, options));
           EXPECT_EQ(error.packed.load(), expected_error.packed.load()) << op;
           EXPECT_NE(error.packed.load(), 0) << op;
@@ -141,51 +141,51 @@ TEST(RowsOnCards, IdsOutsideOfTheTableAreReported) {
   }
 }
 
-TEST(RowsOnCards, LookUpRowsOfAnyWidthAndType) {
-  RowCard card({.late = true});
+TEST(RowsOnGpus, LookupRowsOfAnyWidthAndType) {
+  RowGpu gpu({.late = true});
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::uint8, DType::int64}) {
     for (const std::int64_t columns : {1, 2, 3, 4, 8, 17, 64, 1025, 2048, 0}) {
       for (const Mix mix : {Mix::random, Mix::absent, Mix::negative}) {
         SCOPED_TRACE(std::string(name_of(dtype)) + " of " + std::to_string(columns));
         const HostTensor table = uniform({23, columns}, 3, 0, 100, dtype);
         const Tensors inputs{table, ids_tensor(make_ids(mix, 37, 23, 5), DType::int32)};
-        expect_same(card.run("Gather", inputs), on_reference("Gather", inputs));
+        expect_same(gpu.run("Gather", inputs), on_reference("Gather", inputs));
       }
     }
   }
   const Tensors none{uniform({5, 3}, 1), ids_tensor({})};
-  expect_same(card.run("Gather", none), on_reference("Gather", none));
+  expect_same(gpu.run("Gather", none), on_reference("Gather", none));
   // Other axes; a table that begins anywhere.
   const Tensors inner{uniform({3, 5, 6}, 2), ids_tensor({4, 0, -1, absent_id<std::int64_t>})};
   const Attributes second{{"axis", std::int64_t{1}}};
-  expect_same(card.run("Gather", inner, second), on_reference("Gather", inner, second));
+  expect_same(gpu.run("Gather", inner, second), on_reference("Gather", inner, second));
   Layout shifted = row_major({3, 5, 6});
   shifted.offset = 1;
-  expect_same(card.run("Gather", inner, second, {shifted}), on_reference("Gather", inner, second));
+  expect_same(gpu.run("Gather", inner, second, {shifted}), on_reference("Gather", inner, second));
 }
 
-TEST(RowsOnCards, LookUpsWidenSixteenBits) {
-  RowCard card;
+TEST(RowsOnGpus, LookupsWidenSixteenBits) {
+  RowGpu gpu;
   const Attributes wide{{"to", std::string("float32")}};
   for (const DType dtype : {DType::bfloat16, DType::float16}) {
     for (const std::int64_t columns : {1, 4, 7, 100, 1028}) {
       const Tensors inputs{uniform({40, columns}, 3, -5, 5, dtype),
                            ids_tensor(make_ids(Mix::absent, 300, 40, 6))};
-      expect_same(card.run("Gather", inputs, wide), on_reference("Gather", inputs, wide));
+      expect_same(gpu.run("Gather", inputs, wide), on_reference("Gather", inputs, wide));
     }
   }
-  EXPECT_EQ(card.refusal("Gather", {uniform({4, 2}, 1), ids_tensor({1})},
-                         {{"to", std::string("float64")}}),
+  EXPECT_EQ(gpu.refusal("Gather", {uniform({4, 2}, 1), ids_tensor({1})},
+                        {{"to", std::string("float64")}}),
             "cuda.gather_rows: float32 looked up as float64");
 }
 
-TEST(RowsOnCards, PackTheRowsThatOccur) {
-  RowCard card;
+TEST(RowsOnGpus, PackTheRowsThatOccur) {
+  RowGpu gpu;
   for (const std::int64_t columns : {1, 5, 16}) {
     for (const std::int32_t count : {0, 1, 4}) {
       const HostTensor table = uniform({9, columns}, 1);
       const HostTensor unique = ids_tensor({0, 3, 7, 8, -1, -1});
-      const HostTensor result = card.run("GatherRows", {table, unique, number_of(count)})[0];
+      const HostTensor result = gpu.run("GatherRows", {table, unique, number_of(count)})[0];
       const auto bits = static_cast<std::size_t>(columns) * 4;
       for (std::int64_t i = 0; i < 6; ++i) {
         const auto* row =
@@ -205,8 +205,8 @@ TEST(RowsOnCards, PackTheRowsThatOccur) {
   }
 }
 
-TEST(RowsOnCards, SumBags) {
-  RowCard card({.late = true});
+TEST(RowsOnGpus, SumBags) {
+  RowGpu gpu({.late = true});
   for (const DType dtype : {DType::float32, DType::bfloat16, DType::float16}) {
     const double tolerance = dtype == DType::float32 ? 1e-6 : dtype == DType::float16 ? 1e-3 : 8e-3;
     for (const std::int64_t columns : {1, 3, 4, 36, 1025, 1028}) {
@@ -224,13 +224,13 @@ TEST(RowsOnCards, SumBags) {
           for (const HostTensor& x : inputs) {
             exact.push_back(is_float(x.dtype()) ? x.converted(DType::float64) : x);
           }
-          EXPECT_EQ(compare(card.run("EmbeddingBag", inputs)[0],
+          EXPECT_EQ(compare(gpu.run("EmbeddingBag", inputs)[0],
                             on_reference("EmbeddingBag", exact)[0], tolerance),
                     "");
         }
         const Attributes wide{{"to", std::string("float32")}};
         EXPECT_EQ(
-            compare(card.run("EmbeddingBag", plain, wide)[0],
+            compare(gpu.run("EmbeddingBag", plain, wide)[0],
                     on_reference("EmbeddingBag", {table.converted(DType::float64), ids})[0], 1e-6),
             "");
       }
@@ -241,14 +241,14 @@ TEST(RowsOnCards, SumBags) {
   table.as<float>()[2] = std::numeric_limits<float>::quiet_NaN();
   const Tensors masked{table, ids_tensor({1, 2}).reshaped({1, 2}),
                        HostTensor::from<float>({1, 2}, {0, 2})};
-  EXPECT_EQ(card.run("EmbeddingBag", masked)[0].as<float>()[0], 2 * table.as<float>()[4]);
+  EXPECT_EQ(gpu.run("EmbeddingBag", masked)[0].as<float>()[0], 2 * table.as<float>()[4]);
   EXPECT_EQ(
-      card.run("EmbeddingBag", {table, HostTensor(TensorType{DType::int64, {0, 4}})})[0].shape(),
+      gpu.run("EmbeddingBag", {table, HostTensor(TensorType{DType::int64, {0, 4}})})[0].shape(),
       (Shape{0, 2}));
 }
 
-TEST(RowsOnCards, MarkAndListTouchedRows) {
-  RowCard card;
+TEST(RowsOnGpus, MarkAndListTouchedRows) {
+  RowGpu gpu;
   for (const std::int64_t rows : {1, 8, 2047, 2048, 5000}) {
     for (const std::int64_t first : {0, 1}) {
       HostTensor marks(TensorType{DType::boolean, {rows}});
@@ -257,30 +257,30 @@ TEST(RowsOnCards, MarkAndListTouchedRows) {
                            ids_tensor(make_ids(Mix::negative, 50, rows, 2), DType::int32),
                            ids_tensor({rows, -rows - 1})};
       const Attributes settings{{"first", first}};
-      const Tensors results = card.run("MarkRows", inputs, settings);
+      const Tensors results = gpu.run("MarkRows", inputs, settings);
       expect_same(results, on_reference("MarkRows", inputs, settings));
-      expect_same(card.run("TouchedRows", results), on_reference("TouchedRows", results));
+      expect_same(gpu.run("TouchedRows", results), on_reference("TouchedRows", results));
     }
   }
   const Tensors none{HostTensor(TensorType{DType::boolean, {3000}})};
-  expect_same(card.run("TouchedRows", none), on_reference("TouchedRows", none));
+  expect_same(gpu.run("TouchedRows", none), on_reference("TouchedRows", none));
 }
 
 // More tiles than every block sums.
-TEST(RowsOnCards, ListTouchedRowsOfLargeTables) {
-  RowCard card;
+TEST(RowsOnGpus, ListTouchedRowsOfLargeTables) {
+  RowGpu gpu;
   HostTensor marks(TensorType{DType::boolean, {2200001}});
   for (std::int64_t i = 3; i < 2200001; i += 1 + i % 4001) {
     static_cast<bool*>(marks.data())[i] = true;
   }
-  card.runtime->clear_calls();
-  const Tensors results = card.run("TouchedRows", {marks});
-  EXPECT_EQ(card.launches(), 3);
+  gpu.runtime->clear_calls();
+  const Tensors results = gpu.run("TouchedRows", {marks});
+  EXPECT_EQ(gpu.launches(), 3);
   expect_same(results, on_reference("TouchedRows", {marks}));
 }
 
-TEST(RowsOnCards, PlanTheRowsOfTheNextStep) {
-  RowCard card;
+TEST(RowsOnGpus, PlanTheRowsOfTheNextStep) {
+  RowGpu gpu;
   std::mt19937_64 random(3);
   for (const std::int64_t capacity : {1, 40, 3000}) {
     for (const std::int64_t kept_step : {4, 5}) {
@@ -299,7 +299,7 @@ TEST(RowsOnCards, PlanTheRowsOfTheNextStep) {
       const HostTensor steps = number_of(std::int64_t{5});
       const Tensors plan{unique, number_of(count), kept, number_of(others), number_of(kept_step),
                          steps};
-      const Tensors results = card.run("PlanRows", plan);
+      const Tensors results = gpu.run("PlanRows", plan);
       expect_same(results, on_reference("PlanRows", plan));
       const Tensors without{unique,
                             number_of(count),
@@ -309,19 +309,19 @@ TEST(RowsOnCards, PlanTheRowsOfTheNextStep) {
                             HostTensor(unique.type()),
                             number_of(std::int32_t{0}),
                             number_of(std::int64_t{0})};
-      expect_same(card.run("RowsWithout", without), on_reference("RowsWithout", without));
+      expect_same(gpu.run("RowsWithout", without), on_reference("RowsWithout", without));
 
       Ids indices;
       for (std::int32_t i = 0; i < count; ++i) indices.push_back(i % 7 == 6 ? -1 : i);
       const Tensors parts{uniform({capacity + 3, 5}, 1), uniform({capacity, 5}, 2), results[2],
                           ids_tensor(indices, DType::int32)};
-      expect_same(card.run("GatherParts", parts), on_reference("GatherParts", parts));
+      expect_same(gpu.run("GatherParts", parts), on_reference("GatherParts", parts));
     }
   }
 }
 
-TEST(RowsOnCards, SplitIdsBetweenATableAndItsCache) {
-  RowCard card;
+TEST(RowsOnGpus, SplitIdsBetweenATableAndItsCache) {
+  RowGpu gpu;
   const std::int64_t rows = 1000;
   Ids cached;
   for (std::int64_t row = 5; row < rows; row += 1 + row % 6) cached.push_back(row);
@@ -329,10 +329,10 @@ TEST(RowsOnCards, SplitIdsBetweenATableAndItsCache) {
   for (const DType dtype : {DType::int32, DType::int64}) {
     for (const Mix mix : {Mix::random, Mix::absent, Mix::negative}) {
       Ids list = make_ids(mix, 700, rows, 4);
-      list[5] = rows;  // of no row: the table's look-up reports it
+      list[5] = rows;  // of no row: the table's lookup reports it
       const Tensors inputs{ids_tensor(list, dtype), marks.marks, marks.ranks};
       const Attributes settings{{"rows", rows}};
-      expect_same(card.run("SplitIds", inputs, settings),
+      expect_same(gpu.run("SplitIds", inputs, settings),
                   on_reference("SplitIds", inputs, settings));
     }
   }
@@ -342,9 +342,9 @@ TEST(RowsOnCards, SplitIdsBetweenATableAndItsCache) {
                            uniform({9, columns}, 2, -1, 1, dtype),
                            ids_tensor(make_ids(Mix::absent, 50, 9, 3), DType::int32)};
       const Tensors expected = on_reference("GatherAdd", inputs);
-      EXPECT_EQ(compare(card.run("GatherAdd", inputs)[0], expected[0],
-                        dtype == DType::float32 ? 1e-7 : 0),
-                "");
+      EXPECT_EQ(
+          compare(gpu.run("GatherAdd", inputs)[0], expected[0], dtype == DType::float32 ? 1e-7 : 0),
+          "");
     }
   }
 }

@@ -154,7 +154,7 @@ TEST_F(StepContextTest, ErrorsReachTheHostWhenItHasWaited) {
   each.context.error = &next;
   fake->compute->run(each.call());
   fake->compute->synchronize();
-  EXPECT_EQ(next.packed.load(), 0);  // the card's word was cleared
+  EXPECT_EQ(next.packed.load(), 0);  // the GPU's word was cleared
   bad_step = 8;
   each.context.step = 8;
   fake->compute->run(each.call());

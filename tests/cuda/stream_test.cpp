@@ -127,13 +127,13 @@ TEST(CudaStream, AsksCudaForNoMore) {
   const auto calls = pipeline.fake.runtime->calls();
   ASSERT_THAT(calls, SizeIs(11));
   EXPECT_THAT(calls[0], HasSubstr("wait event"));
-  EXPECT_EQ(calls[1], "copy 400 bytes host to card stream 2");
+  EXPECT_EQ(calls[1], "copy 400 bytes host to GPU stream 2");
   EXPECT_THAT(calls[2], HasSubstr("record event"));
   EXPECT_THAT(calls[3], HasSubstr("wait event"));
   EXPECT_THAT(calls[4], HasSubstr("wait event"));
   EXPECT_EQ(calls[5], "launch affine stream 1");
   EXPECT_THAT(calls[8], AllOf(HasSubstr("wait event"), HasSubstr("stream 3")));
-  EXPECT_EQ(calls[9], "copy 400 bytes card to host stream 3");
+  EXPECT_EQ(calls[9], "copy 400 bytes GPU to host stream 3");
 }
 
 // Arguments may change as soon as the call is enqueued.
@@ -358,7 +358,7 @@ TEST(CudaStream, TracesHaveRealTimes) {
   EXPECT_EQ(trace[1].bytes, bytes);
 }
 
-// A kernel that breaks the card: its launch succeeds, a later call says so.
+// A kernel that breaks the GPU: its launch succeeds, a later call says so.
 TEST(CudaStream, FailuresStay) {
   FakeDevice fake;
   const auto memory = fake.device->allocate(bytes);

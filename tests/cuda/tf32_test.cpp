@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 // Engines that the fake cuDNN has by default.
 constexpr int with_tensor_cores = 0, exact = 2;
 
-/// What two steps of a training all on a card asked of the libraries.
+/// What two steps of a training all on a GPU asked of the libraries.
 struct Asked {
   std::set<cublasComputeType_t> products;
   std::set<int> engines;  // that ran convolutions
@@ -32,13 +32,13 @@ Asked asked_by(const PolicyCase& of, const std::vector<std::string>& settings) {
                            "rules = [\n  { at = \"**\", on = \"gpu\" },\n]\n";
   FakeMachine machine;
   PlacedOptions options;
-  options.placing.cards = api::KnownCards([] {
+  options.placing.gpus = api::KnownGpus([] {
     CudaReport report;
     report.toolkit = report.driver = "13.0";
-    report.cards = {{0, "a card", std::size_t{1} << 30, std::size_t{1} << 30, 9, 0, ""}};
+    report.gpus = {{0, "a GPU", std::size_t{1} << 30, std::size_t{1} << 30, 9, 0, ""}};
     return report;
   });
-  options.placing.make_card = [&](const CudaOptions& given) {
+  options.placing.make_gpu = [&](const CudaOptions& given) {
     CudaOptions watched = given;
     watched.monitor =
         machine.runtime->watch(std::dynamic_pointer_cast<OrderChecker>(given.monitor));

@@ -1,4 +1,4 @@
-// Optimizer updates on a card, over several steps beside the double reference; clipping.
+// Optimizer updates on a GPU, over several steps beside the double reference; clipping.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 #include "engine/graph/half.h"
 #include "engine/operators/update_kind.h"
-#include "tests/cuda/support/row_card.h"
+#include "tests/cuda/support/row_gpu.h"
 #include "tests/harness/update_settings.h"
 
 namespace tandem::testing {
@@ -84,7 +84,7 @@ class Updates : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
   const Kind& kind = GetParam();
-  RowCard card({.late = true});
+  RowGpu gpu({.late = true});
   const std::vector<std::pair<DType, DType>> types{{DType::float32, DType::float32},
                                                    {DType::float32, DType::bfloat16},
                                                    {DType::bfloat16, DType::bfloat16},
@@ -102,7 +102,7 @@ TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
         const Tensors scalar = scalars(0.05f, step, 0.5f, false);
         Tensors inputs = inputs_of({own}, {grad}, scalar, false);
         if (weighted) inputs.push_back(HostTensor(TensorType{weights, shape}));
-        const Tensors results = card.run(kind.op, inputs, settings);
+        const Tensors results = gpu.run(kind.op, inputs, settings);
         const Tensors expected =
             on_reference(kind.op, inputs_of({exact}, {grad}, scalar, true), kind.settings);
         for (std::size_t k = 0; k < own.size(); ++k) {
@@ -120,7 +120,7 @@ TEST_P(Updates, FollowTheReferenceForSeveralSteps) {
 
 TEST_P(Updates, OfManyParametersAreAFewLaunches) {
   const Kind& kind = GetParam();
-  RowCard card;
+  RowGpu gpu;
   std::vector<Tensors> parameters, exact;
   Tensors gradients;
   for (std::int64_t i = 0; i < 150; ++i) {
@@ -132,10 +132,10 @@ TEST_P(Updates, OfManyParametersAreAFewLaunches) {
   Attributes settings = kind.settings;
   settings.set("op", kind.op);
   settings.set("count", std::int64_t{150});
-  card.runtime->clear_calls();
+  gpu.runtime->clear_calls();
   const Tensors results =
-      card.run("GroupedUpdate", inputs_of(parameters, gradients, scalar, false), settings);
-  EXPECT_EQ(card.launches(), find_update_kind(kind.op)->whole_tensor ? 9 : 3);
+      gpu.run("GroupedUpdate", inputs_of(parameters, gradients, scalar, false), settings);
+  EXPECT_EQ(gpu.launches(), find_update_kind(kind.op)->whole_tensor ? 9 : 3);
   const Tensors expected =
       on_reference("GroupedUpdate", inputs_of(parameters, gradients, scalar, true), settings);
   ASSERT_EQ(results.size(), expected.size());
@@ -146,14 +146,14 @@ TEST_P(Updates, OfManyParametersAreAFewLaunches) {
 
 TEST_P(Updates, ThatAreSkippedChangeNothingButWeights) {
   const Kind& kind = GetParam();
-  RowCard card;
+  RowGpu gpu;
   for (const std::int64_t size : {1, 4, 103}) {
     const Tensors own = parameter(kind, {size}, 5);
     Attributes settings = kind.settings;
     settings.set("weight", std::string("bfloat16"));
     Tensors inputs = inputs_of({own}, {uniform({size}, 6)}, scalars(0.1f, 2, 1, true), false);
     inputs.push_back(HostTensor(TensorType{DType::bfloat16, {size}}));
-    const Tensors results = card.run(kind.op, inputs, settings);
+    const Tensors results = gpu.run(kind.op, inputs, settings);
     for (std::size_t k = 0; k < own.size(); ++k)
       EXPECT_TRUE(!is_given(own[k]) || same_bits(results[k], own[k]));
     expect_weight(results.back(), own[0], DType::bfloat16);
@@ -163,7 +163,7 @@ TEST_P(Updates, ThatAreSkippedChangeNothingButWeights) {
 // No address is a multiple of what four elements take.
 TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
   const Kind& kind = GetParam();
-  RowCard card;
+  RowGpu gpu;
   const Tensors own = parameter(kind, {1030}, 7);
   const Tensors scalar = scalars(0.05f, 3, 0.5f, false);
   const HostTensor grad = uniform({1030}, 8);
@@ -174,7 +174,7 @@ TEST_P(Updates, TakeOperandsThatBeginAnywhere) {
     if (input.shape().size() == 1) layout.offset = 1;
     layouts.push_back(layout);
   }
-  const Tensors results = card.run(kind.op, inputs, kind.settings, layouts);
+  const Tensors results = gpu.run(kind.op, inputs, kind.settings, layouts);
   const Tensors expected =
       on_reference(kind.op, inputs_of({own}, {grad}, scalar, true), kind.settings);
   for (std::size_t k = 0; k < own.size(); ++k) {
@@ -188,8 +188,8 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Updates, ::testing::ValuesIn(kinds()),
 
 // Norms are of one tensor, in chunks that are its own: neither what is grouped nor where operands
 // begin changes a bit.
-TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
-  RowCard card;
+TEST(UpdatesOnGpus, NormsDependOnTheTensorAlone) {
+  RowGpu gpu;
   const Kind kind = kind_of("LambUpdate", {{"weight_decay", 0.1}});
   std::vector<Tensors> parameters;
   Tensors gradients;
@@ -202,18 +202,18 @@ TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
   settings.set("op", kind.op);
   settings.set("count", static_cast<std::int64_t>(parameters.size()));
   const Tensors together =
-      card.run("GroupedUpdate", inputs_of(parameters, gradients, scalar, false), settings);
+      gpu.run("GroupedUpdate", inputs_of(parameters, gradients, scalar, false), settings);
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     SCOPED_TRACE(to_string(gradients[p].shape()));
     const Tensors inputs = inputs_of({parameters[p]}, {gradients[p]}, scalar, false);
-    const Tensors alone = card.run(kind.op, inputs, kind.settings);
+    const Tensors alone = gpu.run(kind.op, inputs, kind.settings);
     if (parameters[p][0].bytes() == 0) continue;
     std::vector<Layout> layouts;
     for (const HostTensor& input : inputs) {
       layouts.push_back(row_major(input.shape()));
       if (input.shape().size() == 1) layouts.back().offset = 1;
     }
-    const Tensors shifted = card.run(kind.op, inputs, kind.settings, layouts);
+    const Tensors shifted = gpu.run(kind.op, inputs, kind.settings, layouts);
     for (std::size_t k = 0; k < 3; ++k) {
       EXPECT_TRUE(same_bits(together[3 * p + k], alone[k])) << "result " << k;
       EXPECT_TRUE(same_bits(shifted[k], alone[k])) << "result " << k;
@@ -221,19 +221,19 @@ TEST(UpdatesOnCards, NormsDependOnTheTensorAlone) {
   }
 }
 
-TEST(UpdatesOnCards, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
-  RowCard card;
+TEST(UpdatesOnGpus, KeepAParameterWhereTheRateIsZeroAndFtrlDividesByIt) {
+  RowGpu gpu;
   const Kind kind = kind_of("FtrlUpdate", {{"l1", 0.02}});
   const Tensors own = parameter(kind, {70}, 5);
-  const Tensors results = card.run(
+  const Tensors results = gpu.run(
       kind.op, inputs_of({own}, {uniform({70}, 6)}, scalars(0, 2, 1, false), false), kind.settings);
   for (std::size_t k = 0; k < own.size(); ++k) EXPECT_TRUE(same_bits(results[k], own[k]));
 }
 
-// One capture, replayed: the step's scalars lie in the card's memory, which the host cannot read,
+// One capture, replayed: the step's scalars lie in the GPU's memory, which the host cannot read,
 // and the launch is the same each time.
-TEST(UpdatesOnCards, ReadTheirScalarsOnTheCard) {
-  RowCard card({.late = true});
+TEST(UpdatesOnGpus, ReadTheirScalarsOnTheGpu) {
+  RowGpu gpu({.late = true});
   const Kind kind = kind_of("AdamUpdate", {{"weight_decay", 0.1}});
   const Attributes& settings = kind.settings;
   const std::int64_t size = 1001;
@@ -246,103 +246,103 @@ TEST(UpdatesOnCards, ReadTheirScalarsOnTheCard) {
   std::vector<const void*> addresses;
   for (const HostTensor& input : inputs) {
     void* to = nullptr;
-    ASSERT_EQ(card.runtime->allocate(to, input.bytes()), cudaSuccess);
-    ASSERT_EQ(card.runtime->copy_now(to, input.data(), input.bytes()), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->allocate(to, input.bytes()), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->copy_now(to, input.data(), input.bytes()), cudaSuccess);
     memory.push_back(to);
     addresses.push_back(to);
   }
   const std::vector<void*> outputs{memory[0], memory[2], memory[3], nullptr};
   const Graph graph = node_of(kind.op, inputs, settings);
-  KernelRequest request = plain_request(graph, graph.nodes[0], card.facts);
-  const Kernel* kernel = choose_kernel(card.kernels, request);
+  KernelRequest request = plain_request(graph, graph.nodes[0], gpu.facts);
+  const Kernel* kernel = choose_kernel(gpu.kernels, request);
   ASSERT_NE(kernel, nullptr);
   const auto prepared = kernel->prepare(request);
 
   const StepContext context;
-  ASSERT_EQ(card.runtime->begin_capture(card.stream), cudaSuccess);
-  prepared->run({addresses.data(), outputs.data(), nullptr, &context, card.stream});
+  ASSERT_EQ(gpu.runtime->begin_capture(gpu.stream), cudaSuccess);
+  prepared->run({addresses.data(), outputs.data(), nullptr, &context, gpu.stream});
   cudaGraphExec_t captured = nullptr;
-  ASSERT_EQ(card.runtime->end_capture(card.stream, captured), cudaSuccess);
+  ASSERT_EQ(gpu.runtime->end_capture(gpu.stream, captured), cudaSuccess);
   for (int step = 1; step <= 5; ++step) {
     const Tensors scalar =
         scalars(0.1f / static_cast<float>(step), step, 0.25f * static_cast<float>(step), step == 4);
     for (std::size_t k = 0; k < 4; ++k) {
-      ASSERT_EQ(card.runtime->copy_now(memory[4 + k], scalar[k].data(), scalar[k].bytes()),
+      ASSERT_EQ(gpu.runtime->copy_now(memory[4 + k], scalar[k].data(), scalar[k].bytes()),
                 cudaSuccess);
     }
-    ASSERT_EQ(card.runtime->launch_graph(captured, card.stream), cudaSuccess);
-    ASSERT_EQ(card.runtime->synchronize(card.stream), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->launch_graph(captured, gpu.stream), cudaSuccess);
+    ASSERT_EQ(gpu.runtime->synchronize(gpu.stream), cudaSuccess);
     exact = on_reference(kind.op, inputs_of({exact}, {grad}, scalar, true), settings);
     exact.resize(own.size());
     for (std::size_t k = 0; k < own.size(); ++k) {
-      ASSERT_EQ(card.runtime->copy_now(own[k].data(), outputs[k], own[k].bytes()), cudaSuccess);
+      ASSERT_EQ(gpu.runtime->copy_now(own[k].data(), outputs[k], own[k].bytes()), cudaSuccess);
       EXPECT_EQ(compare(own[k], exact[k], 1e-6), "") << "result " << k << " of step " << step;
     }
   }
-  EXPECT_EQ(card.runtime->destroy_graph(captured), cudaSuccess);
-  for (void* own_memory : memory) card.runtime->release(own_memory);
-  EXPECT_EQ(card.problem(), "");
+  EXPECT_EQ(gpu.runtime->destroy_graph(captured), cudaSuccess);
+  for (void* own_memory : memory) gpu.runtime->release(own_memory);
+  EXPECT_EQ(gpu.problem(), "");
 }
 
-TEST(UpdatesOnCards, SayWhatTheyDoNotTake) {
-  RowCard card;
+TEST(UpdatesOnGpus, SayWhatTheyDoNotTake) {
+  RowGpu gpu;
   const Kind adam = kind_of("AdamUpdate", {});
   Tensors inputs =
       inputs_of({parameter(adam, {4}, 1)}, {uniform({4}, 2)}, scalars(1, 1, 1, false), true);
-  EXPECT_EQ(card.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: element type float64");
+  EXPECT_EQ(gpu.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: element type float64");
   inputs = inputs_of({parameter(adam, {4}, 1)}, {uniform({4}, 2).converted(DType::float64)},
                      scalars(1, 1, 1, false), false);
-  EXPECT_EQ(card.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: a gradient of float64");
-  EXPECT_EQ(card.refusal("SumOfSquares", {uniform({4}, 2).converted(DType::float64)}),
+  EXPECT_EQ(gpu.refusal("AdamUpdate", inputs), "cuda.AdamUpdate: a gradient of float64");
+  EXPECT_EQ(gpu.refusal("SumOfSquares", {uniform({4}, 2).converted(DType::float64)}),
             "cuda.sum_of_squares: element type float64");
 }
 
 TEST(Clipping, SumsSquaresInTwoStages) {
-  RowCard card;
+  RowGpu gpu;
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     for (const std::int64_t size : {0, 1, 5, 1024, 16384, 16385, 300007}) {
       SCOPED_TRACE(std::string(name_of(dtype)) + " " + std::to_string(size));
       const HostTensor x = uniform({size}, 3, -2, 2, dtype);
       double expected = 0;
       for (std::int64_t i = 0; i < size; ++i) expected += x.number(i) * x.number(i);
-      card.runtime->clear_calls();
-      const double sum = card.run("SumOfSquares", {x})[0].number(0);
+      gpu.runtime->clear_calls();
+      const double sum = gpu.run("SumOfSquares", {x})[0].number(0);
       EXPECT_NEAR(sum, expected, 1e-6 * expected);
-      EXPECT_EQ(card.launches(), size <= 16384 ? 1 : 2);
+      EXPECT_EQ(gpu.launches(), size <= 16384 ? 1 : 2);
       Layout shifted = row_major(x.shape());
       shifted.offset = 1;
-      EXPECT_NEAR(card.run("SumOfSquares", {x}, {}, {shifted})[0].number(0), expected,
+      EXPECT_NEAR(gpu.run("SumOfSquares", {x}, {}, {shifted})[0].number(0), expected,
                   1e-6 * expected);
     }
   }
   HostTensor broken = uniform({40000}, 3);
   broken.as<float>()[39999] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(card.run("SumOfSquares", {broken})[0].number(0)));
+  EXPECT_TRUE(std::isnan(gpu.run("SumOfSquares", {broken})[0].number(0)));
   broken.as<float>()[39999] = -std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(std::isinf(card.run("SumOfSquares", {broken})[0].number(0)));
+  EXPECT_TRUE(std::isinf(gpu.run("SumOfSquares", {broken})[0].number(0)));
 }
 
 TEST(Clipping, ScalesByTheNormOfAll) {
-  RowCard card;
+  RowGpu gpu;
   for (const std::size_t count : {1, 2, 100, 256, 257, 700}) {
     SCOPED_TRACE(count);
     Tensors sums;
     for (std::size_t i = 0; i < count; ++i) sums.push_back(number_of(0.25f + 0.01f * float(i % 7)));
     for (const double max_norm : {0.0, 0.5, 1e6}) {
       const Attributes settings{{"max_norm", max_norm}};
-      const Tensors results = card.run("ClipScale", sums, settings);
+      const Tensors results = gpu.run("ClipScale", sums, settings);
       const Tensors expected = on_reference("ClipScale", sums, settings);
       for (std::size_t k = 0; k < 2; ++k) EXPECT_EQ(compare(results[k], expected[k], 1e-6), "");
     }
   }
   const Tensors broken{number_of(1.0f), number_of(std::numeric_limits<float>::quiet_NaN())};
-  const Tensors results = card.run("ClipScale", broken, {{"max_norm", 1.0}});
+  const Tensors results = gpu.run("ClipScale", broken, {{"max_norm", 1.0}});
   EXPECT_TRUE(std::isnan(results[0].number(0)));
   EXPECT_TRUE(std::isnan(results[1].number(0)));
 }
 
-TEST(LossScaleOnCards, IsThatOfTheReference) {
-  RowCard card;
+TEST(LossScaleOnGpus, IsThatOfTheReference) {
+  RowGpu gpu;
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const std::size_t count : {1, 2, 256, 257, 700}) {
@@ -356,7 +356,7 @@ TEST(LossScaleOnCards, IsThatOfTheReference) {
           inputs.push_back(number_of(0.25f + 0.01f * float(i % 7)));
         inputs.push_back(number_of(last));
         const Attributes settings{{"growth_interval", std::int64_t{5}}, {"max_norm", 1e-3}};
-        const Tensors results = card.run("LossScale", inputs, settings);
+        const Tensors results = gpu.run("LossScale", inputs, settings);
         const Tensors expected = on_reference("LossScale", inputs, settings);
         const std::size_t all = std::isfinite(last) ? 7 : 6;  // then the norm, which is none
         for (std::size_t k = 0; k < all; ++k) {
@@ -373,12 +373,12 @@ TEST(LossScaleOnCards, IsThatOfTheReference) {
 }
 
 TEST(Clipping, AccumulatesGradients) {
-  RowCard card;
+  RowGpu gpu;
   for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16}) {
     for (const std::int64_t size : {0, 1, 6, 5000}) {
       const HostTensor sum = uniform({size}, 1), grad = uniform({size}, 2, -1, 1, dtype);
       for (const std::int64_t first : {0, 1}) {
-        const HostTensor result = card.run("Accumulate", {sum, grad}, {{"first", first}})[0];
+        const HostTensor result = gpu.run("Accumulate", {sum, grad}, {{"first", first}})[0];
         for (std::int64_t i = 0; i < size; ++i) {
           const float before = first != 0 ? 0.0f : sum.as<float>()[static_cast<std::size_t>(i)];
           ASSERT_EQ(result.as<float>()[static_cast<std::size_t>(i)],

@@ -46,7 +46,7 @@ void expect_equal(const std::vector<double>& a, const std::vector<double>& b) {
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * b[i]) << i + 1;
 }
 
-// `tables.*` covers the look-ups, the first rule only the tables: their look-ups stay where ids
+// `tables.*` covers the lookups, the first rule only the tables: their lookups stay where ids
 // are.
 TEST(ComputedIds, TablesOnTheHostTakeTheirGradientsAsRows) {
   for (const std::string kind : {"ftrl", "lazy_adam", "rowwise_adagrad", "adam"}) {

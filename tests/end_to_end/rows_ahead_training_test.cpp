@@ -1,5 +1,5 @@
 // Trainings that fetch rows a step ahead: through partial batches, evaluations and checkpoints, of
-// several look-ups and of ids that the model computes, they are those that do not.
+// several lookups and of ids that the model computes, they are those that do not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,7 +105,7 @@ TEST(RowsAhead, WholeTrainingsAreTheSame) {
 
 /// ids int64 ["batch"] -> y float32 ["batch", columns]: row ids minus row ids + offset of one
 /// table.
-void write_two_look_ups(const std::string& path, std::int64_t columns, std::int64_t offset) {
+void write_two_lookups(const std::string& path, std::int64_t columns, std::int64_t offset) {
   constexpr std::uint64_t float32 = 1, int64 = 7;
   const auto extent = static_cast<std::uint64_t>(columns);
   const auto batch_axis = ProtoWriter().bytes(2, "batch");
@@ -144,12 +144,12 @@ void write_two_look_ups(const std::string& path, std::int64_t columns, std::int6
       << ProtoWriter().number(1, 8).message(7, graph).message(8, opset).text();
 }
 
-// Both look-ups of a table change rows that the other one reads; the ids of the second are made in
+// Both lookups of a table change rows that the other one reads; the ids of the second are made in
 // the graph, from what is fed.
-TEST(RowsAhead, TwoLookUpsOfATableAndComputedIds) {
+TEST(RowsAhead, TwoLookupsOfATableAndComputedIds) {
   constexpr std::int64_t samples = 24, columns = 5, few_rows = 120, offset = 20;
   TemporaryFolder folder;
-  write_two_look_ups(folder / "model.onnx", columns, offset);
+  write_two_lookups(folder / "model.onnx", columns, offset);
   const auto feeds = [&](int step) {
     std::mt19937 random(static_cast<unsigned>(step));
     std::uniform_int_distribution<std::int64_t> row(0, few_rows - offset - 1);

@@ -115,7 +115,7 @@ TEST(SplitTables, LossesStayNearThoseOfFloat32) {
   EXPECT_LT(on_the_host().losses.back(), on_the_host().losses.front());
 }
 
-TEST(SplitTables, LookUpsReadAndUpdatesWriteTheHalves) {
+TEST(SplitTables, LookupsReadAndUpdatesWriteTheHalves) {
   const SplitRun& run = on_the_host();
   const Graph& graph = run.graph();
   for (const std::string table : {"wide.weight", "deep.weight"}) {

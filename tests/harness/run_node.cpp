@@ -146,27 +146,28 @@ class PlacedContext {
   void* moved_ = nullptr;
 };
 
-LayoutWish wish_of(const std::vector<LayoutWish>& wishes, std::size_t i) {
-  return i < wishes.size() ? wishes[i] : LayoutWish{LayoutWish::Kind::row_major, {}};
+LayoutConstraint constraint_of(const std::vector<LayoutConstraint>& constraints, std::size_t i) {
+  return i < constraints.size() ? constraints[i]
+                                : LayoutConstraint{LayoutConstraint::Kind::row_major, {}};
 }
 
 bool is_opaque(const Proposal& proposal) {
-  const auto opaque = [](const LayoutWish& wish) {
-    return wish.kind == LayoutWish::Kind::exact && !wish.layout.is_strided();
+  const auto opaque = [](const LayoutConstraint& constraint) {
+    return constraint.kind == LayoutConstraint::Kind::exact && !constraint.layout.is_strided();
   };
   return std::any_of(proposal.inputs.begin(), proposal.inputs.end(), opaque) ||
          std::any_of(proposal.outputs.begin(), proposal.outputs.end(), opaque);
 }
 
 // A layout that keeps the wish; `dense` is what all dense operands share, if one came.
-Layout granted(const LayoutWish& wish, const Shape& shape, const Layout* dense) {
-  using Kind = LayoutWish::Kind;
-  if (wish.kind == Kind::channels_last && shape.size() >= 3) return channels_last(shape);
-  if (wish.kind == Kind::exact) return wish.layout;
-  if (wish.kind == Kind::dense && dense != nullptr && dense->strides.size() == shape.size()) {
+Layout granted(const LayoutConstraint& constraint, const Shape& shape, const Layout* dense) {
+  using Kind = LayoutConstraint::Kind;
+  if (constraint.kind == Kind::channels_last && shape.size() >= 3) return channels_last(shape);
+  if (constraint.kind == Kind::exact) return constraint.layout;
+  if (constraint.kind == Kind::dense && dense != nullptr && dense->strides.size() == shape.size()) {
     Layout like = *dense;
     like.offset = 0;
-    if (satisfies(wish, like, shape)) return like;
+    if (satisfies(constraint, like, shape)) return like;
   }
   return row_major(shape);
 }
@@ -176,9 +177,9 @@ bool fits(const Proposal& proposal, const KernelRequest& request) {
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Operand& operand = request.inputs[i];
     if (!operand.present) continue;
-    const LayoutWish wish = wish_of(proposal.inputs, i);
-    if (!satisfies(wish, operand.layout, operand.type.shape)) return false;
-    if (wish.kind != LayoutWish::Kind::dense) continue;
+    const LayoutConstraint constraint = constraint_of(proposal.inputs, i);
+    if (!satisfies(constraint, operand.layout, operand.type.shape)) return false;
+    if (constraint.kind != LayoutConstraint::Kind::dense) continue;
     if (dense != nullptr && !same_places(*dense, operand.layout, operand.type.shape)) return false;
     dense = &operand.layout;
   }
@@ -197,15 +198,18 @@ void settle_layouts(const Kernel& kernel, KernelRequest& request, const RunOptio
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     Operand& operand = request.inputs[i];
     if (!operand.present) continue;
-    const LayoutWish wish = wish_of(chosen.inputs, i);
-    if (fitting == proposals.end()) operand.layout = granted(wish, operand.type.shape, dense);
-    if (wish.kind == LayoutWish::Kind::dense && dense == nullptr) dense = &operand.layout;
+    const LayoutConstraint constraint = constraint_of(chosen.inputs, i);
+    if (fitting == proposals.end()) operand.layout = granted(constraint, operand.type.shape, dense);
+    if (constraint.kind == LayoutConstraint::Kind::dense && dense == nullptr)
+      dense = &operand.layout;
   }
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     Operand& operand = request.outputs[i];
-    const LayoutWish wish = wish_of(chosen.outputs, i);
-    const bool free = wish.kind == LayoutWish::Kind::any && i < options.output_layouts.size();
-    operand.layout = free ? options.output_layouts[i] : granted(wish, operand.type.shape, dense);
+    const LayoutConstraint constraint = constraint_of(chosen.outputs, i);
+    const bool free =
+        constraint.kind == LayoutConstraint::Kind::any && i < options.output_layouts.size();
+    operand.layout =
+        free ? options.output_layouts[i] : granted(constraint, operand.type.shape, dense);
   }
 }
 

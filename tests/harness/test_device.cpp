@@ -73,8 +73,8 @@ void want_channels_last(Kernel& kernel, std::vector<std::size_t> inputs,
     Proposal proposal;
     proposal.inputs.resize(request.inputs.size());
     proposal.outputs.resize(request.outputs.size());
-    for (std::size_t i : inputs) proposal.inputs[i].kind = LayoutWish::Kind::channels_last;
-    for (std::size_t i : outputs) proposal.outputs[i].kind = LayoutWish::Kind::channels_last;
+    for (std::size_t i : inputs) proposal.inputs[i].kind = LayoutConstraint::Kind::channels_last;
+    for (std::size_t i : outputs) proposal.outputs[i].kind = LayoutConstraint::Kind::channels_last;
     return std::vector<Proposal>{proposal};
   };
 }

@@ -1,4 +1,4 @@
-// Rows of look-ups and updates by indices, running sums, largest elements, and operators made of
+// Rows of lookups and updates by indices, running sums, largest elements, and operators made of
 // places; expected elements are written out.
 #include <limits>
 

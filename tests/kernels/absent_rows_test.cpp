@@ -1,4 +1,4 @@
-// Look-ups, groups and sums of table rows where many ids name none, against plain loops.
+// Lookups, groups and sums of table rows where many ids name none, against plain loops.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -158,7 +158,7 @@ TEST(AbsentRows, AreOfTheirOwnType) {
 }
 
 // Every row of the table is NaN but those that ids name.
-TEST(AbsentRows, LookUpZeros) {
+TEST(AbsentRows, LookupZeros) {
   const std::int64_t table_rows = 5000;
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 20, 80, 100}) {

@@ -1,4 +1,4 @@
-// What look-ups and sums of bags say of ids outside the table, wherever one of them is.
+// What lookups and sums of bags say of ids outside the table, wherever one of them is.
 #include <gtest/gtest.h>
 
 #include <cmath>

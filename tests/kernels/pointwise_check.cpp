@@ -110,12 +110,14 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
   bool satisfied = false;
   for (const Proposal& proposal : proposals) {
     bool fits = true;
-    const auto fit = [&](const std::vector<LayoutWish>& wishes,
+    const auto fit = [&](const std::vector<LayoutConstraint>& constraints,
                          const std::vector<Operand>& operands) {
       for (std::size_t i = 0; i < operands.size(); ++i) {
-        const LayoutWish wish =
-            i < wishes.size() ? wishes[i] : LayoutWish{LayoutWish::Kind::row_major, {}};
-        if (operands[i].present && !satisfies(wish, operands[i].layout, operands[i].type.shape))
+        const LayoutConstraint constraint =
+            i < constraints.size() ? constraints[i]
+                                   : LayoutConstraint{LayoutConstraint::Kind::row_major, {}};
+        if (operands[i].present &&
+            !satisfies(constraint, operands[i].layout, operands[i].type.shape))
           fits = false;
       }
     };

@@ -47,10 +47,11 @@ HostTensor laid_out(const HostTensor& tensor, const Layout& layout) {
   return result;
 }
 
-Layout granted(const std::vector<LayoutWish>& wishes, std::size_t i, const Shape& shape) {
-  if (i >= wishes.size()) return row_major(shape);
-  if (wishes[i].kind == LayoutWish::Kind::channels_last) return channels_last(shape);
-  if (wishes[i].kind == LayoutWish::Kind::exact) return wishes[i].layout;
+Layout granted(const std::vector<LayoutConstraint>& constraints, std::size_t i,
+               const Shape& shape) {
+  if (i >= constraints.size()) return row_major(shape);
+  if (constraints[i].kind == LayoutConstraint::Kind::channels_last) return channels_last(shape);
+  if (constraints[i].kind == LayoutConstraint::Kind::exact) return constraints[i].layout;
   return row_major(shape);
 }
 

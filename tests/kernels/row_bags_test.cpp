@@ -33,8 +33,8 @@ std::vector<std::int32_t> random_ids(std::int64_t count) {
   return ids;
 }
 
-// Two look-ups: bags of 39 ids with or without weights, and one row each.
-struct LookUps {
+// Two lookups: bags of 39 ids with or without weights, and one row each.
+struct Lookups {
   std::int64_t bags = 100, length = 39, single = 500, columns;
   std::vector<std::int32_t> ids;
   Floats bag_rows, single_rows, weights;
@@ -44,7 +44,7 @@ struct LookUps {
   GradientArray arrays[2];
   std::vector<float> scratch;
 
-  LookUps(std::int64_t width, bool weighted)
+  Lookups(std::int64_t width, bool weighted)
       : columns(width),
         ids(random_ids(bags * length + single)),
         bag_rows(random_floats(bags * width, 1)),
@@ -96,9 +96,9 @@ TEST(RowBags, GradientsOfBags) {
     for (const std::int64_t columns : {1, 3, 8, 16, 33}) {
       for (const bool weighted : {false, true}) {
         SCOPED_TRACE(columns);
-        LookUps look_ups(columns, weighted);
-        const RowGradients g = look_ups.gradients();
-        void* scratch = LookUps::aligned(look_ups.scratch.data());
+        Lookups lookups(columns, weighted);
+        const RowGradients g = lookups.gradients();
+        void* scratch = Lookups::aligned(lookups.scratch.data());
         Floats sums(static_cast<std::size_t>(g.groups * columns)), again = sums;
         segment_sum(g, sums.data(), scratch, isa, 1);
         segment_sum(g, again.data(), scratch, isa, 3);
@@ -106,11 +106,11 @@ TEST(RowBags, GradientsOfBags) {
         double squares = 0;
         Floats table(static_cast<std::size_t>(table_rows * columns), 1.0f);
         const RowStep step = plain_sgd(0.1);
-        update_rows(step, {table.data(), {}, look_ups.rows.data(), true}, g, scratch, isa, 2);
-        for (std::size_t i = 0; i < look_ups.rows.size(); ++i) {
-          const auto row = static_cast<std::size_t>(look_ups.rows[i]);
+        update_rows(step, {table.data(), {}, lookups.rows.data(), true}, g, scratch, isa, 2);
+        for (std::size_t i = 0; i < lookups.rows.size(); ++i) {
+          const auto row = static_cast<std::size_t>(lookups.rows[i]);
           for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
-            const double exact = look_ups.sums[row][c];
+            const double exact = lookups.sums[row][c];
             squares += exact * exact;
             ASSERT_NEAR(sums[i * static_cast<std::size_t>(columns) + c], exact, 1e-5);
             ASSERT_NEAR(table[row * static_cast<std::size_t>(columns) + c], 1 - 0.1 * exact, 2e-6);
@@ -124,25 +124,25 @@ TEST(RowBags, GradientsOfBags) {
 
 // One column in one array takes a way of its own.
 TEST(RowBags, GradientsOfColumnBags) {
-  LookUps look_ups(1, false);
-  look_ups.single = 0;
-  const std::int64_t count = look_ups.bags * look_ups.length;
-  const IdArray ids{look_ups.ids.data(), count, false};
+  Lookups lookups(1, false);
+  lookups.single = 0;
+  const std::int64_t count = lookups.bags * lookups.length;
+  const IdArray ids{lookups.ids.data(), count, false};
   std::vector<char> memory(unique_rows_scratch_bytes(count, table_rows, 1) + 64);
   std::vector<std::int64_t> rows(table_rows);
   std::vector<std::int32_t> offsets(table_rows + 1), order(static_cast<std::size_t>(count));
   const std::int64_t groups =
       unique_rows(&ids, 1, table_rows, {rows.data(), true, offsets.data(), order.data()},
-                  LookUps::aligned(memory.data()), 1);
-  const RowGradients g{look_ups.arrays, 1, 1, false, offsets.data(), order.data(), groups};
+                  Lookups::aligned(memory.data()), 1);
+  const RowGradients g{lookups.arrays, 1, 1, false, offsets.data(), order.data(), groups};
   std::vector<double> exact(table_rows, 0.0);
   for (std::int64_t p = 0; p < count; ++p) {
-    exact[static_cast<std::size_t>(look_ups.ids[static_cast<std::size_t>(p)])] +=
-        static_cast<double>(look_ups.bag_rows[static_cast<std::size_t>(p / look_ups.length)]);
+    exact[static_cast<std::size_t>(lookups.ids[static_cast<std::size_t>(p)])] +=
+        static_cast<double>(lookups.bag_rows[static_cast<std::size_t>(p / lookups.length)]);
   }
   for (const Isa isa : instruction_sets()) {
     Floats sums(static_cast<std::size_t>(groups));
-    segment_sum(g, sums.data(), LookUps::aligned(look_ups.scratch.data()), isa, 2);
+    segment_sum(g, sums.data(), Lookups::aligned(lookups.scratch.data()), isa, 2);
     for (std::size_t i = 0; i < sums.size(); ++i)
       ASSERT_NEAR(sums[i], exact[static_cast<std::size_t>(rows[i])], 1e-5);
   }

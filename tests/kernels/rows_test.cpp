@@ -1,4 +1,4 @@
-// Groups of ids, look-ups of rows and sums of their gradients against plain loops in double.
+// Groups of ids, lookups of rows and sums of their gradients against plain loops in double.
 #include "kernels/cpu/rows/rows.h"
 
 #include <gtest/gtest.h>

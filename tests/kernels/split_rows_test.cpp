@@ -1,4 +1,4 @@
-// Tables in bfloat16, and split ones: look-ups widen exactly, and updates change the halves as they
+// Tables in bfloat16, and split ones: lookups widen exactly, and updates change the halves as they
 // change float32, bit by bit.
 #include <gtest/gtest.h>
 
@@ -92,7 +92,7 @@ Indices some_ids(std::int64_t count, unsigned seed, bool with_absent = false) {
 }
 
 // Both forms of the result; the larger count is written around the caches.
-TEST(SplitRows, LookUpsReadTheUpperHalf) {
+TEST(SplitRows, LookupsReadTheUpperHalf) {
   for (const Isa isa : instruction_sets()) {
     for (const std::int64_t columns : {1, 2, 7, 8, 16, 17, 20, 80}) {
       const SplitTable table(normal_floats(static_cast<std::size_t>(table_rows * columns), 3));

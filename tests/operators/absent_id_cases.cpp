@@ -17,7 +17,7 @@ CaseInput ints(std::vector<double> values, DType dtype = DType::int32) {
   return valued({count}, std::move(values), dtype);
 }
 
-void add_look_ups(Cases& cases, DType type) {
+void add_lookups(Cases& cases, DType type) {
   const double none = none_of(type);
   const auto add = [&](Shape shape, std::int64_t axis, Shape ids_shape, std::vector<double> ids) {
     const std::string name = "absent " + to_string(shape) + " axis " + std::to_string(axis) +
@@ -132,7 +132,7 @@ void add_groups(Cases& cases, DType type) {
   cases.back().expected = {0, 1, 0, 0, 1, 1};
 }
 
-// Six rows of three; ids 4, 1, none, 0, 1, none of two look-ups, four and two.
+// Six rows of three; ids 4, 1, none, 0, 1, none of two lookups, four and two.
 struct Table {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);
@@ -211,7 +211,7 @@ void add_updates(Cases& cases) {
 
 void add_absent_id_cases(Cases& cases) {
   for (const DType type : id_types) {
-    add_look_ups(cases, type);
+    add_lookups(cases, type);
     add_bags(cases, type);
     add_groups(cases, type);
   }

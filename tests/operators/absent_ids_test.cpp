@@ -165,7 +165,7 @@ HostTensor random_tensor(Shape shape, std::mt19937& random) {
   return tensor;
 }
 
-// table - sum of gradients, row by row from groups, and from the dense gradient; and what a look-up
+// table - sum of gradients, row by row from groups, and from the dense gradient; and what a lookup
 // of packed rows by the groups' inverse gives.
 TEST(AbsentIds, RowsAgreeWithTheDenseGradient) {
   constexpr std::int64_t rows = 200, count = 6000;

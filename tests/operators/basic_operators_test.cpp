@@ -300,7 +300,7 @@ TEST(Costs, ProductsAndViews) {
 }
 
 // Rows that are looked up count, not the table; marks of its rows neither.
-TEST(Costs, LookUpsDoNotReadTheWholeTable) {
+TEST(Costs, LookupsDoNotReadTheWholeTable) {
   GraphBuilder g(operators());
   constexpr std::int64_t rows = 1 << 20, columns = 16, ids = 10;
   const ValueId table = g.input("table", {DType::float32, {rows, columns}});
@@ -324,7 +324,7 @@ TEST(Costs, LookUpsDoNotReadTheWholeTable) {
 }
 
 TEST(Layouts, Satisfies) {
-  using Kind = LayoutWish::Kind;
+  using Kind = LayoutConstraint::Kind;
   const Shape shape{2, 3, 4};
   const Layout plain = row_major(shape), gaps{0, {24, 8, 2}}, columns = permuted(shape, {2, 1, 0});
   const Layout broadcast{0, {0, 4, 1}}, moved{5, {12, 4, 1}};

@@ -58,7 +58,7 @@ TEST(SplitIds, EachGoesToOneOfThem) {
                {{none, 0, none, none, none, none, 63, none}, {0, none, 1, 2, 2, 1, none, 0}});
 }
 
-// Both look-ups read zeros for an absent id; what is outside is the table's to report.
+// Both lookups read zeros for an absent id; what is outside is the table's to report.
 TEST(SplitIds, WhatNamesNoRowGoesToTheTable) {
   expect_split({none, 70, -71, 69}, {0, 69}, 70, {{none, 70, -71, none}, {none, none, none, 1}});
 }

@@ -48,7 +48,7 @@ void add_plans(Cases& cases) {
            {rows({}), count_of(0), rows({}), count_of(0), step_of(1), step_of(1)});
 }
 
-void add_look_ups(Cases& cases) {
+void add_lookups(Cases& cases) {
   const CaseInput kept = patterned({3, 2}), late = patterned({2, 2}, 1);
   const std::vector<double> a = pattern(6), b = pattern(4, 1);
   add_case(cases, "GatherParts", "both",
@@ -64,7 +64,7 @@ void add_look_ups(Cases& cases) {
 void add_rows_ahead_cases(Cases& cases) {
   add_without(cases);
   add_plans(cases);
-  add_look_ups(cases);
+  add_lookups(cases);
 }
 
 }  // namespace tandem::testing

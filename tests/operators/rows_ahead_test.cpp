@@ -113,9 +113,9 @@ TEST(RowsAhead, EveryRowIsFound) {
         const auto ids = static_cast<std::int64_t>(index.size());
         const std::vector<HostTensor> parts{first, second, plan[2],
                                             HostTensor::from<std::int32_t>({ids}, index)};
-        const Graph look_up = single_node("GatherParts", parts, {});
-        each_kernel(look_up, [&](const Kernel& other) {
-          const HostTensor y = run_in_context(other, look_up, parts, {})[0];
+        const Graph lookup = single_node("GatherParts", parts, {});
+        each_kernel(lookup, [&](const Kernel& other) {
+          const HostTensor y = run_in_context(other, lookup, parts, {})[0];
           for (std::int64_t i = 0; i < ids * columns; ++i) {
             const std::int32_t u = index[static_cast<std::size_t>(i / columns)];
             const double row = u < 0 ? 0 : static_cast<double>(unique[static_cast<std::size_t>(u)]);

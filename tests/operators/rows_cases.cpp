@@ -90,7 +90,7 @@ void add_many_marks(Cases& cases) {
   add_case(cases, "TouchedRows", "all", {marked(std::vector<double>(rows, 1))}).expected = all;
 }
 
-// Six rows of three; ids 4, 1, 4, 0, 1, 4 of two look-ups, four and two.
+// Six rows of three; ids 4, 1, 4, 0, 1, 4 of two lookups, four and two.
 struct Table {
   CaseInput master = patterned({6, 3}), first = patterned({2, 2, 3}, 1),
             second = patterned({2, 3}, 2);

@@ -41,12 +41,12 @@ TEST(TableNodes, AreKnownByTheirOperators) {
 TEST(TableNodes, RowsAreLookedUpAlongTheFirstAxis) {
   const OperatorSet operators = all_operators();
   Node gather = node_of(operators, "Gather");
-  EXPECT_TRUE(is_row_look_up(gather));
+  EXPECT_TRUE(is_row_lookup(gather));
   gather.attributes.set("axis", std::int64_t{1});
-  EXPECT_FALSE(is_row_look_up(gather));
+  EXPECT_FALSE(is_row_lookup(gather));
   EXPECT_EQ(table_work(gather), TableWork::none);
-  EXPECT_TRUE(is_row_look_up(node_of(operators, "EmbeddingBag")));
-  EXPECT_FALSE(is_row_look_up(node_of(operators, "GatherRows")));
+  EXPECT_TRUE(is_row_lookup(node_of(operators, "EmbeddingBag")));
+  EXPECT_FALSE(is_row_lookup(node_of(operators, "GatherRows")));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
 }
 
 // ids [8] -> embed.Gather (embed:weight [100, 16]) -> rows; head.Add and tail.Mul read them.
-Graph look_up(bool tied = false) {
+Graph lookup(bool tied = false) {
   GraphBuilder b(operators());
   const ValueId indices = b.input("ids", {DType::int64, {ids}});
   b.set_scope({"embed.Gather", Phase::forward, {}});
@@ -50,12 +50,12 @@ Graph look_up(bool tied = false) {
 }
 
 struct Asked {
-  std::vector<CacheWish> wishes;
+  std::vector<CacheRequest> constraints;
   bool answers = true;
   std::string off;
 };
 
-ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& graph = look_up(),
+ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& graph = lookup(),
                         const std::string& refused = "") {
   ResolveOptions options;
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
@@ -67,8 +67,8 @@ ResolvedPolicy resolved(const std::string& rules, Asked& asked, const Graph& gra
   const ResolvedPolicy open = resolve(policy, graph, options, facts);
   EXPECT_FALSE(open.questions.unique_rows);
   if (!asked.answers) return open;
-  facts.wishes = asked.wishes = open.questions.wishes;
-  for (std::size_t i = 0; i < facts.wishes.size(); ++i) {
+  facts.constraints = asked.constraints = open.questions.constraints;
+  for (std::size_t i = 0; i < facts.constraints.size(); ++i) {
     TableCache& cache = facts.caches.emplace_back();
     cache.off = asked.off;
     if (!asked.off.empty()) continue;
@@ -91,10 +91,10 @@ std::string cache_of(const std::string& size) {
 TEST(Cache, TheDataIsAskedForRows) {
   Asked asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("2GiB"), asked);
-  ASSERT_EQ(asked.wishes.size(), 1u);
-  EXPECT_EQ(asked.wishes[0].parameter, "embed.weight");
-  EXPECT_EQ(asked.wishes[0].size.bytes, std::uint64_t{2} << 30);
-  EXPECT_EQ(policy.devices[static_cast<std::size_t>(asked.wishes[0].device)].name, "gpu");
+  ASSERT_EQ(asked.constraints.size(), 1u);
+  EXPECT_EQ(asked.constraints[0].parameter, "embed.weight");
+  EXPECT_EQ(asked.constraints[0].size.bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(policy.devices[static_cast<std::size_t>(asked.constraints[0].device)].name, "gpu");
   const ParameterAttributes& table = *policy.find_parameter("embed.weight");
   EXPECT_THAT(*table.cached.rows, ElementsAre(3, 5));
   EXPECT_EQ(table.cached.device, 1);
@@ -125,10 +125,10 @@ TEST(Cache, CountsWhatCrosses) {
 TEST(Cache, APartOfTheTable) {
   Asked asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("12.5%"), asked);
-  ASSERT_EQ(asked.wishes.size(), 1u);
-  EXPECT_EQ(asked.wishes[0].size.bytes, 0u);
-  EXPECT_DOUBLE_EQ(asked.wishes[0].size.part, 0.125);
-  EXPECT_EQ(cache_text(asked.wishes[0].size), "12.5%");
+  ASSERT_EQ(asked.constraints.size(), 1u);
+  EXPECT_EQ(asked.constraints[0].size.bytes, 0u);
+  EXPECT_DOUBLE_EQ(asked.constraints[0].size.part, 0.125);
+  EXPECT_EQ(cache_text(asked.constraints[0].size), "12.5%");
   EXPECT_EQ(cache_text({.bytes = std::uint64_t{2} << 30}), "2.0 GiB");
   EXPECT_EQ(cache_text({.part = 0.1}), "10%");
 }
@@ -136,7 +136,7 @@ TEST(Cache, APartOfTheTable) {
 TEST(Cache, LaterRulesWin) {
   Asked asked;
   const ResolvedPolicy policy = resolved(host_table + cache_of("1MiB") + cache_of("2MiB"), asked);
-  EXPECT_EQ(asked.wishes.at(0).size.bytes, std::uint64_t{2} << 20);
+  EXPECT_EQ(asked.constraints.at(0).size.bytes, std::uint64_t{2} << 20);
   ASSERT_EQ(policy.warnings.size(), 1u);
   EXPECT_THAT(policy.warnings[0].message, HasSubstr("overridden by policy.toml:6"));
 }
@@ -155,11 +155,11 @@ TEST(Cache, PlacesTheCachesParts) {
 }
 
 TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
-  const auto note = [](const std::string& rules, const Graph& graph = look_up(),
+  const auto note = [](const std::string& rules, const Graph& graph = lookup(),
                        const std::string& refused = "") {
     Asked asked;
     const ResolvedPolicy policy = resolved(rules, asked, graph, refused);
-    EXPECT_THAT(asked.wishes, IsEmpty());
+    EXPECT_THAT(asked.constraints, IsEmpty());
     EXPECT_EQ(policy.find_parameter("embed.weight")->cached.rows, nullptr);
     return policy.notes.size() == 1 ? policy.notes[0].message : "no note";
   };
@@ -170,15 +170,15 @@ TEST(Cache, NobodyIsAskedWhereThereCanBeNone) {
             "embed:weight has no cache: it is on gpu already");
   EXPECT_EQ(
       note("{ at = \"**\", on = \"gpu\" },\n{ at = \"embed:weight\", on = \"cpu\" },\n" + cache),
-      "embed:weight has no cache: its look-up embed.Gather runs on gpu");
+      "embed:weight has no cache: its lookup embed.Gather runs on gpu");
   EXPECT_EQ(note(cache), "embed:weight has no cache: what embed.Gather looks up is read on cpu");
   EXPECT_EQ(note(host_table + "{ at = \"tail.**\", on = \"emulated:1\" },\n" + cache),
             "embed:weight has no cache: what is looked up is read on more than one device");
-  EXPECT_EQ(note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, look_up(true)),
-            "embed:weight has no cache: look-ups of rows are not all that reads it");
-  EXPECT_EQ(note(host_table + cache, look_up(), "embed.Gather"),
+  EXPECT_EQ(note(host_table + "{ at = \"tied.**\", run = \"cpu\" },\n" + cache, lookup(true)),
+            "embed:weight has no cache: lookups of rows are not all that reads it");
+  EXPECT_EQ(note(host_table + cache, lookup(), "embed.Gather"),
             "embed:weight has no cache: no kernel is listed");
-  EXPECT_EQ(note(host_table + cache, look_up(), "optimizer.embed.weight"),
+  EXPECT_EQ(note(host_table + cache, lookup(), "optimizer.embed.weight"),
             "embed:weight has no cache: no kernel is listed");
 }
 
@@ -206,7 +206,7 @@ TEST(Cache, RulesThatCoverNoTableAreNoted) {
 }
 
 TEST(Cache, SizesThatMakeNoSense) {
-  for (const std::string size : {"0B", "0%", "120%", "2 cards", "-1MiB", ""}) {
+  for (const std::string size : {"0B", "0%", "120%", "2 GPUs", "-1MiB", ""}) {
     std::vector<Diagnostic> errors;
     parse_policy("policy = 1\nrules = [\n{ at = \"**\", cache = \"" + size + "\" },\n]\n", "p.toml",
                  {}, &errors);

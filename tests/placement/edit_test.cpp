@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const char* const file = R"(# Wide & Deep on one card
+const char* const file = R"(# Wide & Deep on one GPU
 policy = 1
 auto  = [
   { at = "**",              on = "gpu" },            # 188 operators
@@ -23,7 +23,7 @@ rules = [   # mine
 
   { at = "norm.**", op = "Add", state = "gpu" }      # no comma here
 ]
-devices = { gpu = { memory = "20GiB" } } # the card
+devices = { gpu = { memory = "20GiB" } } # the GPU
 )";
 
 std::string replaced(const std::string& from, const std::string& to) {

@@ -1,4 +1,4 @@
-// What crosses of look-ups in a table on the host: rows or results, from rules, counts and bounds.
+// What crosses of lookups in a table on the host: rows or results, from rules, counts and bounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ ValueId parameter(GraphBuilder& b, const std::string& scope, Shape shape) {
 }
 
 // ids [8] -> embed.Gather (embed:weight [100, columns]) -> rows; head.Add and tail.Mul read them.
-Graph look_up(std::int64_t columns) {
+Graph lookup(std::int64_t columns) {
   GraphBuilder b(operators());
   const ValueId indices = b.input("ids", {DType::int64, {ids}});
   b.set_scope({"embed.Gather", Phase::forward, {}});
@@ -57,7 +57,7 @@ ResolvedPolicy resolved_of(std::int64_t columns, const std::string& rules, Asked
   options.bindings = parse_device_arguments({"gpu=emulated:0"});
   const Policy policy =
       parse_policy("policy = 1\n" + rules + "]\n", "policy.toml", {}, &options.earlier);
-  const Graph graph = look_up(columns);
+  const Graph graph = lookup(columns);
   const ResolvedPolicy open = resolve(policy, graph, options);
   if (!open.questions.unique_rows) return open;
   ++asked.times;
@@ -165,7 +165,7 @@ TEST(Ship, ARuleThatShipsNothingIsWarnedOf) {
                        "{ at = \"embed.**\", ship = \"rows\" },\n"),
               AllOf(HasSubstr("policy.toml:4:"),
                     HasSubstr("embed.**: ship does nothing for 1 parameter: it is of tables on cpu "
-                              "whose look-ups an accelerator reads")));
+                              "whose lookups an accelerator reads")));
   EXPECT_THAT(warnings(embed_on_host + "{ at = \"head.**\", ship = \"rows\" },\n"),
               HasSubstr("head.**: ship does nothing for"));
   // One of those that a rule covers is enough.
@@ -177,7 +177,7 @@ TEST(Ship, NobodyIsAskedWhereNothingCrosses) {
   Asked asked{5};
   for (const char* rules :
        {"rules = [\n", "rules = [\n{ at = \"**\", on = \"gpu\" },\n",
-        // The look-up runs on the accelerator: the whole table crosses.
+        // The lookup runs on the accelerator: the whole table crosses.
         "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"embed:weight\", state = \"cpu\" },\n",
         // Results are read here, too, or on two accelerators: they cross as they are.
         "rules = [\n{ at = \"**\", on = \"gpu\" },\n{ at = \"{embed,tail}.**\", on = \"cpu\" },\n",

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import kernel_resources  # noqa: E402
 from kernel_occupancy import resident_threads  # noqa: E402
 
-PLAIN = "_ZN6tandem4cuda10card_entryINS0_12_GLOBAL__N_111ForwardBodyIfEEEEvT_"
+PLAIN = "_ZN6tandem4cuda9gpu_entryINS0_12_GLOBAL__N_111ForwardBodyIfEEEEvT_"
 BOUNDED = "_ZN6tandem4cuda13bounded_entryINS0_10reductions8RowsBodyIfLi8EEEEEvT_"
 
 HEAD = """

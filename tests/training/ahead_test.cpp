@@ -263,7 +263,7 @@ TEST_F(AheadTest, ABadIndexIsNamedWithItsOwnStep) {
     state.name = state.path = "table";
     state.trainable = true;
     state.start = HostTensor(TensorType{DType::float32, {4, 3}});
-    g.set_scope({"look_up", Phase::forward, {}});
+    g.set_scope({"lookup", Phase::forward, {}});
     const ValueId numbers = g.reshape(g.cast(g.add(ids, ids), DType::int64), {batch});
     g.output("logits", g.add_node("Gather", {g.state(std::move(state)), numbers}));
     return g.finish();
@@ -274,7 +274,7 @@ TEST_F(AheadTest, ABadIndexIsNamedWithItsOwnStep) {
     own.forward = forward;
     Training training(run, own, {train_, nullptr}, {});
     EXPECT_THAT(testing::error_text([&] { training.run("", {}); }),
-                AllOf(HasSubstr("look_up"), HasSubstr("an index is out of range at step 4")))
+                AllOf(HasSubstr("lookup"), HasSubstr("an index is out of range at step 4")))
         << on_host;
   }
 }

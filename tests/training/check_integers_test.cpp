@@ -23,8 +23,8 @@ using ::testing::Not;
 
 constexpr std::int64_t none = absent_id<std::int64_t>, narrow_none = absent_id<std::int32_t>;
 
-/// Look-ups of `ids` [4]: one in tables of each count of rows, each after these casts.
-Graph look_ups(DType ids, const std::vector<std::pair<std::int64_t, std::vector<DType>>>& tables) {
+/// Lookups of `ids` [4]: one in tables of each count of rows, each after these casts.
+Graph lookups(DType ids, const std::vector<std::pair<std::int64_t, std::vector<DType>>>& tables) {
   static const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
   const ValueId input = b.input("ids", {ids, {4}});
@@ -68,20 +68,20 @@ std::vector<std::int64_t> read(const DataSource& source) {
 
 TEST(OutOfRange, ZeroGivesTheIdOfNoRow) {
   const std::vector<std::int64_t> ids{0, 4, 5, -1, 3, 1 << 20};
-  const auto wide = zero_out_of_range(config_of(zero), look_ups(DType::int64, {{5, {}}}),
+  const auto wide = zero_out_of_range(config_of(zero), lookups(DType::int64, {{5, {}}}),
                                       source_of(DType::int64, ids));
   EXPECT_THAT(read(*wide), ElementsAre(0, 4, none, none, 3, none));
-  const auto narrow = zero_out_of_range(config_of(zero), look_ups(DType::int32, {{5, {}}}),
+  const auto narrow = zero_out_of_range(config_of(zero), lookups(DType::int32, {{5, {}}}),
                                         source_of(DType::int32, ids));
   EXPECT_THAT(read(*narrow), ElementsAre(0, 4, narrow_none, narrow_none, 3, narrow_none));
-  const auto kept = zero_out_of_range(config_of("ids = 'ids'"), look_ups(DType::int64, {{5, {}}}),
+  const auto kept = zero_out_of_range(config_of("ids = 'ids'"), lookups(DType::int64, {{5, {}}}),
                                       source_of(DType::int64, ids));
   EXPECT_EQ(read(*kept), ids);
 }
 
 // Id 7 would be a row of one table and none of the other, with one number for both.
 TEST(OutOfRange, ZeroIsRefusedForTablesOfDifferentLengths) {
-  const Graph graph = look_ups(DType::int64, {{5, {}}, {9, {}}});
+  const Graph graph = lookups(DType::int64, {{5, {}}, {9, {}}});
   const auto source = source_of(DType::int64, {0, 4, 7});
   EXPECT_THAT(error_of([&] { zero_out_of_range(config_of(zero), graph, source); }),
               AllOf(HasSubstr("train.toml:10"), HasSubstr("data.fields.ids"),
@@ -97,9 +97,9 @@ TEST(OutOfRange, ZeroIsRefusedForTablesOfDifferentLengths) {
 }
 
 // A cast to int32 keeps the least int32, and no value of an int32 becomes the least int64.
-TEST(OutOfRange, TheIdOfNoRowIsThatOfTheLookUp) {
+TEST(OutOfRange, TheIdOfNoRowIsThatOfTheLookup) {
   const std::vector<std::int64_t> ids{0, 9};
-  const Graph narrowed = look_ups(DType::int64, {{5, {DType::int32}}});
+  const Graph narrowed = lookups(DType::int64, {{5, {DType::int32}}});
   const auto source = zero_out_of_range(config_of(zero), narrowed, source_of(DType::int64, ids));
   EXPECT_THAT(read(*source), ElementsAre(0, narrow_none));
   check_integer_fields(config_of(zero), narrowed, *source);
@@ -107,15 +107,15 @@ TEST(OutOfRange, TheIdOfNoRowIsThatOfTheLookUp) {
   const auto refusal = [&](DType type, const Graph& graph) {
     return error_of([&] { zero_out_of_range(config_of(zero), graph, source_of(type, ids)); });
   };
-  EXPECT_THAT(refusal(DType::int32, look_ups(DType::int32, {{5, {DType::int64}}})),
+  EXPECT_THAT(refusal(DType::int32, lookups(DType::int32, {{5, {DType::int64}}})),
               AllOf(HasSubstr("train.toml:10"), HasSubstr("data.fields.ids"),
                     HasSubstr("no id of this field names no row"),
                     HasSubstr("expected int64 ids, as embedding5 takes them, got int32")));
-  EXPECT_THAT(refusal(DType::int64, look_ups(DType::int64, {{5, {DType::int32, DType::int64}}})),
+  EXPECT_THAT(refusal(DType::int64, lookups(DType::int64, {{5, {DType::int32, DType::int64}}})),
               HasSubstr("names no row"));
-  EXPECT_THAT(refusal(DType::int64, look_ups(DType::int64, {{5, {}}, {6, {DType::int32}}})),
+  EXPECT_THAT(refusal(DType::int64, lookups(DType::int64, {{5, {}}, {6, {DType::int32}}})),
               HasSubstr("expected int32 ids, as embedding6 takes them, got int64"));
-  EXPECT_THAT(refusal(DType::int16, look_ups(DType::int64, {{5, {}}})), HasSubstr("got int16"));
+  EXPECT_THAT(refusal(DType::int16, lookups(DType::int64, {{5, {}}})), HasSubstr("got int16"));
 }
 
 TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
@@ -123,7 +123,7 @@ TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
     return error_of(
         [&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source_of(type, ids)); });
   };
-  const Graph wide = look_ups(DType::int64, {{5, {}}}), narrow = look_ups(DType::int32, {{5, {}}});
+  const Graph wide = lookups(DType::int64, {{5, {}}}), narrow = lookups(DType::int32, {{5, {}}});
   EXPECT_THAT(
       checked(DType::int64, wide, {0, none, 4}),
       AllOf(HasSubstr("memory:2: data.fields.ids: out of range"),
@@ -137,25 +137,25 @@ TEST(OutOfRange, TheIdOfNoRowIsOutOfRangeUnlessTheFieldSaysZero) {
   EXPECT_THAT(checked(DType::int64, wide, {0, none + 1, 4}), HasSubstr("out of range"));
   EXPECT_THAT(checked(DType::int64, wide, {0, narrow_none, 4}), HasSubstr("got -2147483648"));
   EXPECT_THAT(
-      checked(DType::int32, look_ups(DType::int32, {{5, {DType::int64}}}), {0, narrow_none, 4}),
+      checked(DType::int32, lookups(DType::int32, {{5, {DType::int64}}}), {0, narrow_none, 4}),
       HasSubstr("got -2147483648"));
 }
 
 // A bounded field is checked within its bound, and the id of no row is no class.
 TEST(OutOfRange, ABoundedFieldIsCheckedByWhatItGives) {
-  const auto source = zero_out_of_range(config_of(zero), look_ups(DType::int64, {{5, {}}}),
+  const auto source = zero_out_of_range(config_of(zero), lookups(DType::int64, {{5, {}}}),
                                         source_of(DType::int64, {0, 4, 5}));
   source->check_range(0, 5, &none);
   EXPECT_THAT(error_of([&] { source->check_range(0, 9, nullptr); }), HasSubstr("got 5"));
   EXPECT_THAT(error_of([&] { source->check_range(0, 3, &none); }), HasSubstr("got 4"));
-  check_integer_fields(config_of(zero), look_ups(DType::int64, {{5, {}}}), *source);
+  check_integer_fields(config_of(zero), lookups(DType::int64, {{5, {}}}), *source);
 }
 
 /// What is wrong with float ids of a model that converts them itself.
 std::string float_ids(const std::vector<float>& ids) {
   const auto count = static_cast<std::int64_t>(ids.size());
   const auto source = make_array_source({{"ids", HostTensor::from<float>({count}, ids)}});
-  const Graph graph = look_ups(DType::float32, {{5, {DType::int64}}});
+  const Graph graph = lookups(DType::float32, {{5, {DType::int64}}});
   return error_of([&] { check_integer_fields(config_of("ids = 'ids'"), graph, *source); });
 }
 
@@ -175,7 +175,7 @@ std::string binary_labels(const HostTensor& labels) {
       config_of("label = 'label'", {"loss.terms=[{name=\"click\", kind=\"binary_cross_entropy\", "
                                     "logits=\"logits\", labels=\"label\"}]"});
   const auto source = make_array_source({{"label", labels}});
-  const Graph graph = look_ups(DType::int64, {{5, {}}});
+  const Graph graph = lookups(DType::int64, {{5, {}}});
   try {
     check_integer_fields(config, graph, *source);
   } catch (const Error& error) {

@@ -37,7 +37,7 @@ Graph network(const OperatorSet& operators, std::int64_t batch) {
   };
   const ValueId ids = input("ids", 1), scale = input("scale", 1), x = input("x", 3),
                 big = input("big", 1);
-  g.set_scope({"look_up", Phase::forward, {}});
+  g.set_scope({"lookup", Phase::forward, {}});
   const ValueId numbers = g.reshape(g.cast(g.add(ids, ids), DType::int64), {batch});
   const ValueId rows = g.add_node("Gather", {parameter("table", {4, 3}, 0.5f), numbers});
   g.set_scope({"sum", Phase::forward, {}});
@@ -125,7 +125,7 @@ TEST_F(ErrorOrder, BadStatesComeBeforeTheNextStep) {
 TEST_F(ErrorOrder, WhereTheStatesAreGoodTheNextStepIsNamed) {
   EXPECT_EQ(error_of("big", 1e25f, false, {"optimizer.clip_norm=1"}), "no error");
   EXPECT_THAT(error_of("big", 1e25f, true, {"optimizer.clip_norm=1"}),
-              AllOf(HasSubstr("look_up"), HasSubstr(bad_index)));
+              AllOf(HasSubstr("lookup"), HasSubstr(bad_index)));
 }
 
 }  // namespace

@@ -123,12 +123,12 @@ TEST_F(TableStorageTest, RulesNameTables) {
                     HasSubstr("did you mean \"table:weight\"?")));
   EXPECT_THAT(
       refused({storage + R"([{at="fc:weight", kind="split_bfloat16"}])"}),
-      AllOf(HasSubstr("fc:weight"), HasSubstr("only look-ups"), HasSubstr("fc.MatMul (MatMul)")));
+      AllOf(HasSubstr("fc:weight"), HasSubstr("only lookups"), HasSubstr("fc.MatMul (MatMul)")));
   EXPECT_THAT(refused({}, Reads::product),
               AllOf(HasSubstr("table:weight"), HasSubstr("(Transpose)")));
   EXPECT_THAT(refused({}, Reads::transposed_axis), HasSubstr("table.columns (Gather)"));
   EXPECT_THAT(refused({}, Reads::constant_ids), HasSubstr("with constant ids"));
-  EXPECT_THAT(refused({}, Reads::nothing), HasSubstr("no look-up reads this parameter"));
+  EXPECT_THAT(refused({}, Reads::nothing), HasSubstr("no lookup reads this parameter"));
   EXPECT_THAT(refused({}, Reads::rows, DType::bfloat16),
               AllOf(HasSubstr("split_bfloat16 is a way to keep float32"), HasSubstr("bfloat16")));
 }

@@ -203,7 +203,7 @@ TEST_F(TrainerTest, BadLabelsAreErrorsWithTheirRow) {
 }
 
 TEST_F(TrainerTest, BadIndicesAreErrorsWithTheirRow) {
-  // A look-up in a table of 4 rows, by a field that the graph converts and reshapes first.
+  // A lookup in a table of 4 rows, by a field that the graph converts and reshapes first.
   GraphBuilder g(engine_.operators);
   State table;
   table.name = table.path = "table";

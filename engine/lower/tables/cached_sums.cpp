@@ -18,8 +18,8 @@ bool are_places(const Graph& graph, ValueId ids) {
   return false;
 }
 
-// The look-up in a cache of which `value` is the only use, or -1.
-NodeId cached_look_up(PlacedEdit& edit, ValueId value, NodeId sum) {
+// The lookup in a cache of which `value` is the only use, or -1.
+NodeId cached_lookup(PlacedEdit& edit, ValueId value, NodeId sum) {
   const Graph& graph = edit.graph();
   const NodeId producer = graph.value(value).producer;
   if (!producer || !(edit.only_reader(value) == sum)) return {};
@@ -40,11 +40,11 @@ PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context) {
     if (sum.op->name != "Add" ||
         !(edit.graph().type(sum.inputs[0]) == edit.graph().type(sum.inputs[1])))
       continue;
-    const NodeId look_up = cached_look_up(edit, sum.inputs[1], id);
-    if (!look_up || edit.device(look_up) != edit.device(id)) continue;
-    const std::vector<ValueId> operands = edit.graph().node(look_up).inputs;
+    const NodeId lookup = cached_lookup(edit, sum.inputs[1], id);
+    if (!lookup || edit.device(lookup) != edit.device(id)) continue;
+    const std::vector<ValueId> operands = edit.graph().node(lookup).inputs;
     const NodeId both =
-        edit.add("GatherAdd", {sum.inputs[0], operands[0], operands[1]}, {}, id, {look_up});
+        edit.add("GatherAdd", {sum.inputs[0], operands[0], operands[1]}, {}, id, {lookup});
     if (!edit.has_fast_kernel(both)) {
       edit.drop(both);
       continue;

@@ -147,8 +147,8 @@ State RowsAhead::new_state(std::size_t table, const std::string& name, const Ten
   state.parameter = graph.states[table].name;
   state.derived = PrefetchedRows{state.parameter};
   state.name = state.parameter + "/" + name;
-  for (int look_up = 2; graph.find_state(state.name) != nullptr; ++look_up)
-    state.name = state.parameter + "/" + name + std::to_string(look_up);
+  for (int lookup = 2; graph.find_state(state.name) != nullptr; ++lookup)
+    state.name = state.parameter + "/" + name + std::to_string(lookup);
   state.kind = StateKind::optimizer;
   state.start = HostTensor(type);
   state.starts_at_zero = true;
@@ -166,32 +166,32 @@ void RowsAhead::finish_state(State state, ValueId final, int device) {
   edit_.add_state(std::move(state), device);
 }
 
-std::size_t RowsAhead::fetch_of(const ShippedLookUp& look_up) {
-  const Node& update = edit_.graph().node(update_of(look_up.table));
+std::size_t RowsAhead::fetch_of(const ShippedLookup& lookup) {
+  const Node& update = edit_.graph().node(update_of(lookup.table));
   const ValueId updated = update.inputs[RowsOperands(update).unique()];
   for (std::size_t f = 0; f < fetches_.size(); ++f) {
-    if (fetches_[f].groups == look_up.groups && fetches_[f].updated == updated) return f;
+    if (fetches_[f].groups == lookup.groups && fetches_[f].updated == updated) return f;
   }
-  fetches_.push_back(make_fetch(look_up, updated));
+  fetches_.push_back(make_fetch(lookup, updated));
   return fetches_.size() - 1;
 }
 
-RowsAhead::Fetch RowsAhead::make_fetch(const ShippedLookUp& look_up, ValueId updated) {
+RowsAhead::Fetch RowsAhead::make_fetch(const ShippedLookup& lookup, ValueId updated) {
   const Graph& graph = edit_.graph();
-  const NodeId like = look_up.node;
-  const Node update = graph.node(update_of(look_up.table)), groups = graph.node(look_up.groups);
+  const NodeId like = lookup.node;
+  const Node update = graph.node(update_of(lookup.table)), groups = graph.node(lookup.groups);
   const RowsOperands at(update);
   const ValueId step = fed_step(graph, update.inputs[at.scalars() + 1]),
                 changed = update.inputs[at.count()];
   const ValueId unique = groups.outputs[UniqueOutputs::unique],
                 count = groups.outputs[UniqueOutputs::count];
   Fetch fetch;
-  fetch.groups = look_up.groups;
+  fetch.groups = lookup.groups;
   fetch.updated = updated;
 
-  State rows = new_state(look_up.table, "ahead_rows", graph.type(unique)),
-        rows_count = new_state(look_up.table, "ahead_count", graph.type(count)),
-        rows_step = new_state(look_up.table, "ahead_step", {DType::int64, {}});
+  State rows = new_state(lookup.table, "ahead_rows", graph.type(unique)),
+        rows_count = new_state(lookup.table, "ahead_count", graph.type(count)),
+        rows_step = new_state(lookup.table, "ahead_step", {DType::int64, {}});
   const NodeId plan = edit_.add(
       "PlanRows", {unique, count, rows.initial, rows_count.initial, rows_step.initial, step}, {},
       like);
@@ -221,15 +221,15 @@ RowsAhead::Fetch RowsAhead::make_fetch(const ShippedLookUp& look_up, ValueId upd
   return fetch;
 }
 
-ValueId RowsAhead::look_up(const ShippedLookUp& look_up) {
-  const NodeId like = look_up.node;
-  const int device = look_up.device;
-  Fetch& fetch = fetches_[fetch_of(look_up)];
+ValueId RowsAhead::lookup(const ShippedLookup& lookup) {
+  const NodeId like = lookup.node;
+  const int device = lookup.device;
+  Fetch& fetch = fetches_[fetch_of(lookup)];
   const Graph& graph = edit_.graph();
-  const ValueId table = graph.states[look_up.table].initial;
-  const ValueId inverse = graph.node(look_up.groups).outputs[UniqueOutputs::inverse];
+  const ValueId table = graph.states[lookup.table].initial;
+  const ValueId inverse = graph.node(lookup.groups).outputs[UniqueOutputs::inverse];
   if (!fetch.places[device]) {
-    const ValueId count = graph.node(look_up.groups).outputs[UniqueOutputs::count];
+    const ValueId count = graph.node(lookup.groups).outputs[UniqueOutputs::count];
     fetch.places[device] = copy_rows(edit_, fetch.place, count, device, like);
   }
   const NodeId late = edit_.add("GatherRows", {table, fetch.late, fetch.late_count}, {}, like);
@@ -240,7 +240,7 @@ ValueId RowsAhead::look_up(const ShippedLookUp& look_up) {
   const NodeId early =
       add_late_in_order("GatherRows", {table, fetch.early, fetch.early_count}, like);
   const ValueId early_rows = graph.node(early).outputs[0];
-  State kept = new_state(look_up.table, "ahead_values", graph.type(early_rows));
+  State kept = new_state(lookup.table, "ahead_values", graph.type(early_rows));
   const NodeId y =
       edit_.add("GatherParts", {kept.initial, late_rows, fetch.places[device], inverse}, {}, like);
   edit_.set_device(y, device);

@@ -1,4 +1,4 @@
-// Of tables whose look-ups ship rows: the rows that the next step looks up and this one does not
+// Of tables whose lookups ship rows: the rows that the next step looks up and this one does not
 // change are gathered and copied while this one computes, and stay on the device until then.
 //
 //   host:    N = UniqueIndices(the next step's ids);  early = RowsWithout(N, rows updated here)
@@ -25,11 +25,11 @@ namespace tandem {
 ValueId copy_rows(PlacedEdit& edit, ValueId rows, ValueId count, int to, NodeId like,
                   ValueId into = {});
 
-/// A look-up on the host whose rows a device reads.
-struct ShippedLookUp {
+/// A lookup on the host whose rows a device reads.
+struct ShippedLookup {
   NodeId node;            // Gather(table, ids)
   std::size_t table = 0;  // state
-  NodeId groups;          // UniqueIndices(ids), of this look-up alone
+  NodeId groups;          // UniqueIndices(ids), of this lookup alone
   int device = 0;         // of the readers
 };
 
@@ -40,11 +40,11 @@ class RowsAhead {
   /// Why the next step's rows cannot be fetched in this one; nothing where they can.
   std::optional<std::string> refusal(std::size_t table, ValueId ids) const;
   /// The looked-up rows on the device, one for each id: [ids, ...]. Adds states, and inputs for the
-  /// next step's ids. Of a look-up that is not refused.
-  ValueId look_up(const ShippedLookUp& look_up);
+  /// next step's ids. Of a lookup that is not refused.
+  ValueId lookup(const ShippedLookup& lookup);
 
  private:
-  /// What look-ups share that group the same ids, in tables of which the same rows are updated.
+  /// What lookups share that group the same ids, in tables of which the same rows are updated.
   struct Fetch {
     NodeId groups;
     ValueId updated;                // rows that this step changes
@@ -57,8 +57,8 @@ class RowsAhead {
   std::optional<std::string> update_refusal(std::size_t table) const;
   std::optional<std::string> ids_refusal(ValueId ids) const;
   NodeId update_of(std::size_t table) const;
-  std::size_t fetch_of(const ShippedLookUp& look_up);
-  Fetch make_fetch(const ShippedLookUp& look_up, ValueId updated);
+  std::size_t fetch_of(const ShippedLookup& lookup);
+  Fetch make_fetch(const ShippedLookup& lookup, ValueId updated);
   /// What the value will be in the next step.
   ValueId next_of(ValueId value, NodeId like);
   NodeId add_late_in_order(std::string_view op, std::vector<ValueId> inputs, NodeId like);

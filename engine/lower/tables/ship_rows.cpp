@@ -1,4 +1,4 @@
-// Look-ups whose table lives on the host and whose readers are elsewhere, where `ship` says rows:
+// Lookups whose table lives on the host and whose readers are elsewhere, where `ship` says rows:
 // the rows that occur cross once each, with an index into them, instead of one row per id; the
 // gradient is summed by row where it is made, and comes back the same way.
 //
@@ -29,7 +29,7 @@ class ShipRows {
       if (place.ship != Ship::rows || place.state != host || place.param != host) continue;
       const State& state = edit_.graph().states[s];
       const ValueId table = state.initial, updated = state.final;
-      for (NodeId reader : edit_.readers(table)) try_look_up(reader, s);
+      for (NodeId reader : edit_.readers(table)) try_lookup(reader, s);
       const NodeId update = edit_.graph().value(updated).producer;
       if (update && update.index < static_cast<std::int32_t>(count)) try_update(update);
     }
@@ -58,12 +58,12 @@ class ShipRows {
       groups.node = edit_.add("UniqueIndices", {ids}, {{"rows", rows}}, like);
     }
     edit_.set_device(groups.node, host);
-    // It takes the place of the look-up, which would report ids of no row.
+    // It takes the place of the lookup, which would report ids of no row.
     edit_.graph().node(groups.node).attributes.set("quiet", std::int64_t{0});
     return groups;
   }
 
-  void try_look_up(NodeId id, std::size_t state) {
+  void try_lookup(NodeId id, std::size_t state) {
     const Node node = edit_.graph().node(id);
     const ValueId table = edit_.graph().states[state].initial;
     if (table_work(node) != TableWork::looks_up || !(node.inputs[0] == table)) return;
@@ -74,7 +74,7 @@ class ShipRows {
     if (edit_.graph().type(node.inputs[1]).elements() == 0) return;
     const Groups groups = groups_of(node.inputs[1], type.shape[0], id);
     const ValueId rows = is_ahead(state, node.inputs[1])
-                             ? ahead_.look_up({id, state, groups.node, device})
+                             ? ahead_.lookup({id, state, groups.node, device})
                              : looked_up(id, table, groups, device);
     const NodeId shaped =
         edit_.add("Reshape", {widened(rows, y.dtype, device, id)}, {{"shape", y.shape}}, id);
@@ -97,14 +97,14 @@ class ShipRows {
     const NodeId gather = edit_.add(
         "GatherRows", {table, groups.output(edit_.graph(), UniqueOutputs::unique), count}, {}, id);
     const ValueId rows = copy_rows(edit_, edit_.graph().node(gather).outputs[0], count, device, id);
-    const NodeId look_up =
+    const NodeId lookup =
         edit_.add("Gather", {rows, groups.output(edit_.graph(), UniqueOutputs::inverse)},
                   {{"axis", std::int64_t{0}}}, id);
-    edit_.set_device(look_up, device);
-    return edit_.graph().node(look_up).outputs[0];
+    edit_.set_device(lookup, device);
+    return edit_.graph().node(lookup).outputs[0];
   }
 
-  // In the look-up's own type: rows cross in the table's.
+  // In the lookup's own type: rows cross in the table's.
   ValueId widened(ValueId rows, DType to, int device, NodeId like) {
     if (edit_.graph().type(rows).dtype == to) return rows;
     const NodeId cast = edit_.add("Cast", {rows}, {{"to", std::string(name_of(to))}}, like);
@@ -130,7 +130,7 @@ class ShipRows {
     // Sums of rows cross as they are, in both directions: fewer bytes than the rows.
     if (!node.attributes.integers("bags").empty()) return;
     const RowsOperands at(node);
-    if (node.inputs.size() != at.gradients() + 1) return;  // several look-ups: rows as they come
+    if (node.inputs.size() != at.gradients() + 1) return;  // several lookups: rows as they come
     const NodeId unique = edit_.graph().value(node.inputs[at.unique()]).producer;
     if (!unique || table_work(edit_.graph().node(unique)) != TableWork::groups_ids) return;
     const ValueId d_rows = summed(unique, node.inputs[at.gradients()], node.inputs[0]);

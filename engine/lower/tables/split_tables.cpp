@@ -1,5 +1,5 @@
 // Tables whose float32 values lie in two states (engine/graph/split_float.h): a bfloat16, which
-// look-ups read, and a tail of 16 bits, which the update reads and writes beside it.
+// lookups read, and a tail of 16 bits, which the update reads and writes beside it.
 //
 //   y = Gather(table, ids)            becomes   Cast(Gather(top, ids)), cast where y is read
 //   y = EmbeddingBag(table, ids, w)   becomes   the same of top, which sums in float32
@@ -59,7 +59,7 @@ class SplitTables {
       else if (work == TableWork::looks_up)
         widen_result(reader);
       else
-        refuse(node, state, "a split table is read by something else than a look-up");
+        refuse(node, state, "a split table is read by something else than a lookup");
     }
     Value value = edit_.graph().value(table);
     value.name += "/tail";
@@ -80,16 +80,16 @@ class SplitTables {
  private:
   // What reads the rows gets float32, which is made on the reader's device: the link carries 16
   // bits.
-  void widen_result(NodeId look_up) {
+  void widen_result(NodeId lookup) {
     Graph& graph = edit_.graph();
-    const ValueId y = graph.node(look_up).outputs[0];
+    const ValueId y = graph.node(lookup).outputs[0];
     graph.value(y).type.dtype = DType::bfloat16;
     std::map<int, ValueId> casts;
     const auto cast_on = [&](int device) {
       ValueId& cast = casts[device];
       if (cast) return cast;
       const NodeId node =
-          edit_.add("Cast", {y}, {{"to", std::string(name_of(DType::float32))}}, look_up);
+          edit_.add("Cast", {y}, {{"to", std::string(name_of(DType::float32))}}, lookup);
       edit_.set_device(node, device);
       cast = edit_.graph().node(node).outputs[0];
       edit_.graph().value(cast).name =

@@ -1,4 +1,4 @@
-// The gradients of look-ups among the inputs of RowsUpdate and RowsSumOfSquares.
+// The gradients of lookups among the inputs of RowsUpdate and RowsSumOfSquares.
 #include "engine/operators/tables/rows.h"
 
 #include <algorithm>
@@ -7,16 +7,16 @@
 
 namespace tandem {
 
-std::vector<AttributeSpec> look_up_attributes() { return {{"bags", Ints()}, {"weighted", Ints()}}; }
+std::vector<AttributeSpec> lookup_attributes() { return {{"bags", Ints()}, {"weighted", Ints()}}; }
 
-std::vector<LookUpGradient> look_up_gradients(const Node& node, std::size_t first) {
+std::vector<LookupGradient> lookup_gradients(const Node& node, std::size_t first) {
   const Ints& bags = node.attributes.integers("bags");
   const Ints& weighted = node.attributes.integers("weighted");
   const std::size_t count = bags.empty() ? node.inputs.size() - first : bags.size();
   std::size_t weights = first + count;
-  std::vector<LookUpGradient> list;
+  std::vector<LookupGradient> list;
   for (std::size_t k = 0; k < count; ++k) {
-    LookUpGradient next{.dy = first + k};
+    LookupGradient next{.dy = first + k};
     if (!bags.empty()) next.bag = bags[k];
     if (!weighted.empty() && weighted[k] != 0) next.weights = weights++;
     list.push_back(next);
@@ -24,8 +24,8 @@ std::vector<LookUpGradient> look_up_gradients(const Node& node, std::size_t firs
   return list;
 }
 
-void require_look_up_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
-                               std::int64_t columns) {
+void require_lookup_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
+                              std::int64_t columns) {
   const Ints& bags = view.attributes().integers("bags");
   const Ints& weighted = view.attributes().integers("weighted");
   if (bags.size() != weighted.size()) {
@@ -41,22 +41,21 @@ void require_look_up_gradients(const NodeView& view, std::size_t first, std::int
     wanted += static_cast<std::size_t>(weighted[k]);
   }
   if (view.input_count() != wanted || wanted <= first) {
-    view.fail("gradients of look-ups are missing or too many",
+    view.fail("gradients of lookups are missing or too many",
               std::to_string(std::max(wanted, first + 1)) + " inputs",
               std::to_string(view.input_count()));
   }
   std::int64_t elements = 0;
-  for (const LookUpGradient& look_up : look_up_gradients(view.node, first)) {
-    require_float(view, look_up.dy);
-    require_dtype(view, look_up.dy, view.input(first).dtype);
-    const std::int64_t own = view.input(look_up.dy).elements() * look_up.bag;
+  for (const LookupGradient& lookup : lookup_gradients(view.node, first)) {
+    require_float(view, lookup.dy);
+    require_dtype(view, lookup.dy, view.input(first).dtype);
+    const std::int64_t own = view.input(lookup.dy).elements() * lookup.bag;
     elements += own;
-    if (look_up.weights == 0) continue;
-    require_float(view, look_up.weights);
-    if (view.input(look_up.weights).elements() * columns != own) {
+    if (lookup.weights == 0) continue;
+    require_float(view, lookup.weights);
+    if (view.input(lookup.weights).elements() * columns != own) {
       view.fail("the weights do not fit their gradient",
-                std::to_string(own / columns) + " elements",
-                to_string(view.input(look_up.weights)));
+                std::to_string(own / columns) + " elements", to_string(view.input(lookup.weights)));
     }
   }
   if (elements != ids * columns) {

@@ -1,4 +1,4 @@
-// Row-sparse gradients: a look-up's gradient stays (ids, dy), and what reads it gets the ids
+// Row-sparse gradients: a lookup's gradient stays (ids, dy), and what reads it gets the ids
 // grouped by row (UniqueIndices) beside dy.
 #pragma once
 
@@ -36,7 +36,7 @@ struct UniqueOutputs {
 
 /// Inputs of RowsUpdate: (master, states..., tail?, unique, order, offsets, count, lr, step, scale,
 /// skip, dy..., weights...); its outputs: (master, states..., tail?). Positions of `order` run
-/// through all look-ups, one after the other. With the attribute `split` the master is the bfloat16
+/// through all lookups, one after the other. With the attribute `split` the master is the bfloat16
 /// half of a split float32 (engine/graph/split_float.h), and `tail` the other.
 struct RowsOperands {
   explicit RowsOperands(const Node& node)
@@ -53,22 +53,22 @@ struct RowsOperands {
   std::size_t gradients() const { return 9 + states; }
 };
 
-/// One look-up of those whose gradients are a node's last inputs: a dy for each, then weights for
+/// One lookup of those whose gradients are a node's last inputs: a dy for each, then weights for
 /// those that have some. Position p of it has the gradient weights[p] * row p / bag of dy. A sum of
 /// `bag` looked-up rows hands the same row to all of them.
-struct LookUpGradient {
+struct LookupGradient {
   std::size_t dy = 0;       // input
   std::int64_t bag = 1;     // positions in turn that share a row of dy
   std::size_t weights = 0;  // input, one element for each position; 0: there are none
 };
 
-/// The attributes that say so, `bags` and `weighted`: an entry for each look-up, or empty where
+/// The attributes that say so, `bags` and `weighted`: an entry for each lookup, or empty where
 /// every position has a row of its own and there are no weights.
-std::vector<AttributeSpec> look_up_attributes();
+std::vector<AttributeSpec> lookup_attributes();
 /// The gradients from input `first` on.
-std::vector<LookUpGradient> look_up_gradients(const Node& node, std::size_t first);
+std::vector<LookupGradient> lookup_gradients(const Node& node, std::size_t first);
 /// Throws where the inputs from `first` on are no gradients of so many ids.
-void require_look_up_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
-                               std::int64_t columns);
+void require_lookup_gradients(const NodeView& view, std::size_t first, std::int64_t ids,
+                              std::int64_t columns);
 
 }  // namespace tandem

@@ -14,7 +14,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   require_dtype(view, 1, DType::int32);
   require_type(view, 2, {DType::int32, {}});
   if (view.input_count() < 4) view.fail("no gradient", "at least one dy", "none");
-  require_look_up_gradients(view, 3, view.input(0).elements(), columns);
+  require_lookup_gradients(view, 3, view.input(0).elements(), columns);
   return {{DType::float32, {}}};
 }
 
@@ -22,7 +22,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 
 Operator rows_sum_of_squares() {
   std::vector<AttributeSpec> attributes{{"columns", std::int64_t{0}, true}};
-  for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
+  for (AttributeSpec& spec : lookup_attributes()) attributes.push_back(std::move(spec));
   return {.name = "RowsSumOfSquares",
           .inputs = {{"order"}, {"offsets"}, {"count"}, {.name = "dy", .variadic = true}},
           .outputs = {{"y"}},

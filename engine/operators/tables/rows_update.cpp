@@ -45,7 +45,7 @@ std::vector<TensorType> infer(const NodeView& view) {
   require_type(view, at.count(), {DType::int32, {}});
   require_update_scalars(view, at.scalars());
   const std::int64_t columns = element_count(Shape(master.shape.begin() + 1, master.shape.end()));
-  require_look_up_gradients(view, at.gradients(), ids, columns);
+  require_lookup_gradients(view, at.gradients(), ids, columns);
   std::vector<TensorType> outputs{master};
   add_state_outputs(view, *kind, master, 1, outputs);
   if (at.split) {
@@ -88,7 +88,7 @@ std::vector<Alias> aliases(const Node& node) {
 Operator rows_update() {
   std::vector<AttributeSpec> attributes{
       {"op", std::string{}, true}, {"lazy", std::int64_t{1}}, {"split", std::int64_t{0}}};
-  for (AttributeSpec& spec : look_up_attributes()) attributes.push_back(std::move(spec));
+  for (AttributeSpec& spec : lookup_attributes()) attributes.push_back(std::move(spec));
   for (AttributeSpec& spec : all_update_attributes(true)) attributes.push_back(std::move(spec));
   return {.name = "RowsUpdate",
           .role = Role::rows_update,

@@ -31,7 +31,7 @@ Cost cost(const NodeView& view) {
 
 // Bit k of marks[w] says that row 64 w + k is cached, ranks[w] how many rows before row 64 w are;
 // the place of a cached row is its rank. Negative ids count from the end; ids of no row go to the
-// table, whose look-up reports them.
+// table, whose lookup reports them.
 Operator split_ids() {
   return {.name = "SplitIds",
           .inputs = {{"ids"}, {"marks"}, {"ranks"}},

@@ -24,7 +24,7 @@ enum class TableWork : std::uint8_t {
 TableWork table_work(const Node& node);
 
 /// Whether the node's input 0 is a table of which it reads the rows that its ids name.
-inline bool is_row_look_up(const Node& node) {
+inline bool is_row_lookup(const Node& node) {
   const TableWork work = table_work(node);
   return work == TableWork::looks_up || work == TableWork::sums_rows;
 }

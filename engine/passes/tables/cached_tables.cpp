@@ -22,7 +22,7 @@ struct Cache {
   Diagnostic d;
   d.path = path;
   d.message = "a device caches rows of " + table + ", which is read here as a whole";
-  d.expected = "look-ups alone";
+  d.expected = "lookups alone";
   d.got = op;
   d.fix = "leave `cache` away";
   throw Error(ErrorKind::usage, std::move(d));
@@ -74,7 +74,7 @@ class Split {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Cache* read = cache_of(node.inputs[i]);
       if (read == nullptr) continue;
-      if (i != 0 || !is_row_look_up(node)) refuse(read->table->table, node.path, node.op->name);
+      if (i != 0 || !is_row_lookup(node)) refuse(read->table->table, node.path, node.op->name);
       cache = read;
     }
     if (cache == nullptr) return false;

@@ -59,15 +59,15 @@ class BagMatch {
     return static_cast<std::int64_t>(ids.size()) - 1;
   }
 
-  NodeId look_up(ValueId value) const {
+  NodeId lookup(ValueId value) const {
     return match_.is(value, "Gather") != nullptr ? match_.producer(value) : NodeId{};
   }
 
   Found weighed(ValueId value) const {
-    if (const NodeId gather = look_up(value)) return {.gather = gather};
+    if (const NodeId gather = lookup(value)) return {.gather = gather};
     if (const Node* product = match_.is(value, "Mul")) {
       for (std::size_t i = 0; i < 2; ++i) {
-        const NodeId gather = look_up(product->inputs[i]);
+        const NodeId gather = lookup(product->inputs[i]);
         const ValueId weights = product->inputs[1 - i];
         if (gather && !(weights == product->inputs[i]))
           return {.gather = gather, .weights = weights};
@@ -75,7 +75,7 @@ class BagMatch {
     }
     if (const Node* where = match_.is(value, "Where")) {
       for (std::size_t i = 1; i < 3; ++i) {
-        const NodeId gather = look_up(where->inputs[i]);
+        const NodeId gather = lookup(where->inputs[i]);
         if (gather && match_.is_number(where->inputs[3 - i], 0.0))
           return {.gather = gather, .mask = where->inputs[0], .keeps_at = i == 1};
       }
@@ -110,7 +110,7 @@ Graph recognise_embedding_bag(const Graph& graph, PassContext& context) {
     const ValueId factor = found.weights ? found.weights : found.mask;
     std::vector<NodeId> others = match.interior(node.outputs[0], {table, ids, factor});
     if (!may_become_one(context, graph, id, others)) return false;
-    // The look-up's name: the table is its, and errors about ids name it.
+    // The lookup's name: the table is its, and errors about ids name it.
     std::erase(others, found.gather);
     others.push_back(id);
     to.scope_of(found.gather, others);

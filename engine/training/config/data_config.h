@@ -94,7 +94,7 @@ struct FieldConfig {
   std::vector<Transform> as;              // in order
   std::vector<Transform>
       augment;  // training only; act after the reshape and resize that `as` starts with
-  OutOfRange out_of_range = OutOfRange::error;  // of ids that go straight into a look-up
+  OutOfRange out_of_range = OutOfRange::error;  // of ids that go straight into a lookup
   Where where;
   bool operator==(const FieldConfig&) const = default;
 };

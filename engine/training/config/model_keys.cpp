@@ -98,7 +98,7 @@ void visit(KeyVisitor& v, PrecisionConfig& c) {
   v.key("keep_float32", kept_operators(c.keep_float32), written_if(!c.keep_float32.empty()),
         parts("[]", selector_value, "which operators"), "operators that stay float32 there, too");
   v.key("tf32", c.tf32,
-        "float32 products and convolutions on a card of NVIDIA's read their operands with 10 bits "
+        "float32 products and convolutions on a GPU of NVIDIA's read their operands with 10 bits "
         "of mantissa instead of 23, and add in float32; other devices compute as without it");
   v.when_read([&](const TableReader& table) { check_loss_scale(table, c); });
 }

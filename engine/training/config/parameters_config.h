@@ -40,7 +40,7 @@ struct ShapeRule {
 /// How the values of tables are kept between steps.
 enum class StorageKind : std::uint8_t {
   float32,
-  split_bfloat16,  // float32 as a bfloat16, which look-ups read, and 16 bits more for the update
+  split_bfloat16,  // float32 as a bfloat16, which lookups read, and 16 bits more for the update
 };
 template <>
 inline constexpr std::string_view names_of<StorageKind> = "float32|split_bfloat16";

@@ -84,7 +84,7 @@ void visit_shape(KeyVisitor& v, ShapeRule& rule) {
 void visit_storage(KeyVisitor& v, StorageRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("kind", rule.kind, required,
-        "split_bfloat16: look-ups read, and links carry, the value rounded to bfloat16; updates "
+        "split_bfloat16: lookups read, and links carry, the value rounded to bfloat16; updates "
         "of rows work on the whole float32");
 }
 
@@ -97,9 +97,9 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
   v.later_key("head", list_value, "a new last layer");
   v.tables("shape", c.shape, "one rule", visit_shape,
            "tables that the file holds a placeholder of: rows that they get at import, where only "
-           "look-ups (Gather along axis 0) read them");
+           "lookups (Gather along axis 0) read them");
   v.tables("storage", c.storage, "one rule", visit_storage,
-           "how tables that only look-ups read are kept between steps; files hold float32 all the "
+           "how tables that only lookups read are kept between steps; files hold float32 all the "
            "same");
 }
 

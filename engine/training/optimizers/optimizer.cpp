@@ -48,7 +48,7 @@ const std::vector<ValueId>& Updates::groups_of(const UpdateRequest& request) {
   for (const Grouped& known : grouped_) {
     if (known.ids == ids && known.rows == rows) return known.outputs;
   }
-  // Quiet: the look-ups report ids of no row.
+  // Quiet: the lookups report ids of no row.
   std::vector<ValueId> outputs =
       request.touched ? g_.node("TouchedRows", ids)
                       : g_.node("UniqueIndices", ids, {{"rows", rows}, {"quiet", std::int64_t{1}}});

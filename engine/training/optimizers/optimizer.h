@@ -23,13 +23,13 @@ struct UpdateScalars {
 struct UpdateRequest {
   State parameter;  // a copy: adding states moves the graph's vectors
   ValueId gradient;
-  std::optional<RowGradient> rows;  // the same gradient, where look-ups alone make it
+  std::optional<RowGradient> rows;  // the same gradient, where lookups alone make it
   ValueId touched;  // marks of the rows of `gradient` that count, where several passes made it
   ValueId lr;       // float32 scalar
   OptimizerOptions options;
 };
 
-/// Adds updates to one graph. Ids of look-ups are grouped once for all tables of as many rows.
+/// Adds updates to one graph. Ids of lookups are grouped once for all tables of as many rows.
 class Updates {
  public:
   explicit Updates(GraphBuilder& g) : g_(g) {}

@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-std::vector<LookUp> look_ups_of(const Graph& graph) {
-  std::vector<LookUp> found;
+std::vector<Lookup> lookups_of(const Graph& graph) {
+  std::vector<Lookup> found;
   for (const Node& node : graph.nodes) {
     if (table_work(node) != TableWork::looks_up) continue;
     for (const State& state : graph.states) {

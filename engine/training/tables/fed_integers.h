@@ -1,4 +1,4 @@
-// Ids of look-ups before a run: computed from the data's fields, pass by pass.
+// Ids of lookups before a run: computed from the data's fields, pass by pass.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace tandem {
 /// Passes from the start of the data that are looked at, at most.
 constexpr std::int64_t most_counted_passes = 32;
 
-struct LookUp {
+struct Lookup {
   std::string parameter;
   ValueId ids;
   std::int64_t rows = 0;  // of the table
 };
-/// All look-ups of rows of parameters.
-std::vector<LookUp> look_ups_of(const Graph& graph);
+/// All lookups of rows of parameters.
+std::vector<Lookup> lookups_of(const Graph& graph);
 
 /// Integers of the graph that the data alone decides. All three outlive it.
 class FedIntegers {

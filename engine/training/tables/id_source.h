@@ -1,4 +1,4 @@
-// Ids that a pass is fed: found from the operand of a look-up, read from the slots of the inputs.
+// Ids that a pass is fed: found from the operand of a lookup, read from the slots of the inputs.
 #pragma once
 
 #include <memory>

@@ -84,23 +84,23 @@ std::vector<std::int64_t> most_named(const Tally& tally, std::int64_t count, std
 std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
                                                       const Evaluator& evaluate) {
   FedIntegers fed(pass, source, evaluate);
-  struct Group {  // look-ups of equal tables by the same ids
+  struct Group {  // lookups of equal tables by the same ids
     ValueId ids;
     std::int64_t rows = 0, sum = 0;
   };
   std::vector<Group> groups;
-  const auto group_of = [&](const LookUp& look_up) {
+  const auto group_of = [&](const Lookup& lookup) {
     return std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
-      return group.ids == look_up.ids && group.rows == look_up.rows;
+      return group.ids == lookup.ids && group.rows == lookup.rows;
     });
   };
   std::map<std::string, bool> known;
-  const std::vector<LookUp> look_ups = look_ups_of(pass);
-  for (const LookUp& look_up : look_ups) {
-    const auto [each, is_new] = known.emplace(look_up.parameter, true);
-    each->second = fed.add(look_up.ids) && each->second;
-    if (each->second && group_of(look_up) == groups.end()) {
-      groups.push_back({look_up.ids, look_up.rows});
+  const std::vector<Lookup> lookups = lookups_of(pass);
+  for (const Lookup& lookup : lookups) {
+    const auto [each, is_new] = known.emplace(lookup.parameter, true);
+    each->second = fed.add(lookup.ids) && each->second;
+    if (each->second && group_of(lookup) == groups.end()) {
+      groups.push_back({lookup.ids, lookup.rows});
     }
   }
   const std::int64_t passes = std::min(fed.passes(), most_counted_passes);
@@ -113,8 +113,8 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
     }
   }
   std::map<std::string, std::int64_t> sums;
-  for (const LookUp& look_up : look_ups) {
-    if (known[look_up.parameter]) sums[look_up.parameter] += group_of(look_up)->sum;
+  for (const Lookup& lookup : lookups) {
+    if (known[lookup.parameter]) sums[lookup.parameter] += group_of(lookup)->sum;
   }
   for (auto& [parameter, rows] : sums) rows = (rows + passes - 1) / passes;
   return sums;
@@ -124,23 +124,23 @@ std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source
                                      const Evaluator& evaluate, const std::string& parameter,
                                      std::int64_t count) {
   FedIntegers fed(pass, source, evaluate);
-  std::vector<LookUp> look_ups = look_ups_of(pass);
-  std::erase_if(look_ups, [&](const LookUp& look_up) { return look_up.parameter != parameter; });
-  if (look_ups.empty()) return std::nullopt;
-  for (const LookUp& look_up : look_ups) {
-    if (!fed.add(look_up.ids)) return std::nullopt;
+  std::vector<Lookup> lookups = lookups_of(pass);
+  std::erase_if(lookups, [&](const Lookup& lookup) { return lookup.parameter != parameter; });
+  if (lookups.empty()) return std::nullopt;
+  for (const Lookup& lookup : lookups) {
+    if (!fed.add(lookup.ids)) return std::nullopt;
   }
-  const std::int64_t rows = look_ups[0].rows;
+  const std::int64_t rows = lookups[0].rows;
   const std::int64_t passes = std::min(fed.passes(), most_counted_passes);
   if (passes == 0) return std::nullopt;
-  const auto each_look_up = [&](const auto& visit) {
+  const auto each_lookup = [&](const auto& visit) {
     for (std::int64_t p = 0; p < passes; ++p) {
       fed.read(p);
-      for (const LookUp& look_up : look_ups) visit(named_rows(fed.value(look_up.ids), rows));
+      for (const Lookup& lookup : lookups) visit(named_rows(fed.value(lookup.ids), rows));
     }
   };
   Tally tally(rows);
-  each_look_up([&](const std::vector<std::int64_t>& named) {
+  each_lookup([&](const std::vector<std::int64_t>& named) {
     for (const std::int64_t row : named) tally.add(row);
   });
   std::vector<std::int64_t> chosen = most_named(tally, count, rows);
@@ -150,7 +150,7 @@ std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source
     return cached_place(bits, ranks, row) < 0;
   };
   std::int64_t all = 0, cold = 0, different = 0;
-  each_look_up([&](std::vector<std::int64_t> named) {
+  each_lookup([&](std::vector<std::int64_t> named) {
     all += static_cast<std::int64_t>(named.size());
     std::erase_if(named, [&](std::int64_t row) { return !is_cold(row); });
     cold += static_cast<std::int64_t>(named.size());

@@ -89,9 +89,9 @@ struct TableCounter::Tables {
   /// Of what `groups`, a result of UniqueIndices or TouchedRows, was made of.
   std::optional<IdSet> grouped(ValueId groups) const;
   void add_marking(NodeId id);
-  void add_look_up(NodeId id);
-  void add_packed_look_up(NodeId id);
-  void add_cached_look_up(NodeId id);
+  void add_lookup(NodeId id);
+  void add_packed_lookup(NodeId id);
+  void add_cached_lookup(NodeId id);
   void add_split(NodeId id);
   void add_groups(NodeId id);
   void add_update(NodeId id);
@@ -142,7 +142,7 @@ void TableCounter::Tables::add_marking(NodeId id) {
 
 // Gather(table, ids) and EmbeddingBag(table, ids, weights): rows that occur are read once, ids and
 // weights once, results are written.
-void TableCounter::Tables::add_look_up(NodeId id) {
+void TableCounter::Tables::add_lookup(NodeId id) {
   const Node& node = graph_.node(id);
   if (state_of(lowered_, node.inputs[0]) == nullptr) return;
   std::optional<IdSource> source = source_of(lowered_, node.inputs[1]);
@@ -150,16 +150,16 @@ void TableCounter::Tables::add_look_up(NodeId id) {
   const TensorType& table = graph_.type(node.inputs[0]);
   const double row = row_bytes(table);
   const double id_bytes = static_cast<double>(size_of(graph_.type(node.inputs[1]).dtype));
-  TableNode look_up{id, 0, 0, id_bytes, row};
-  look_up.per_pass = static_cast<double>(graph_.type(node.outputs[0]).bytes());
+  TableNode lookup{id, 0, 0, id_bytes, row};
+  lookup.per_pass = static_cast<double>(graph_.type(node.outputs[0]).bytes());
   if (node.inputs.size() > 2 && node.inputs[2])
-    look_up.per_pass += static_cast<double>(graph_.type(node.inputs[2]).bytes());
-  add(look_up, {{std::move(*source)}, "", table.shape[0]});
+    lookup.per_pass += static_cast<double>(graph_.type(node.inputs[2]).bytes());
+  add(lookup, {{std::move(*source)}, "", table.shape[0]});
 }
 
 // GatherAdd(base, cache, places): places are read, and for each that there is a row is read, added
 // and written.
-void TableCounter::Tables::add_cached_look_up(NodeId id) {
+void TableCounter::Tables::add_cached_lookup(NodeId id) {
   const Node& node = graph_.node(id);
   if (state_of(lowered_, node.inputs[1]) == nullptr) return;
   std::optional<IdSource> source = source_of(lowered_, node.inputs[2]);
@@ -184,7 +184,7 @@ void TableCounter::Tables::add_split(NodeId id) {
 }
 
 // GatherRows(table, unique, count): int64 row, read, written.
-void TableCounter::Tables::add_packed_look_up(NodeId id) {
+void TableCounter::Tables::add_packed_lookup(NodeId id) {
   const Node& node = graph_.node(id);
   std::optional<IdSet> ids = grouped(node.inputs[1]);
   if (!ids) return;
@@ -197,7 +197,7 @@ void TableCounter::Tables::add_groups(NodeId id) {
   std::optional<IdSet> ids = grouped(node.outputs[UniqueOutputs::unique]);
   if (!ids || node.inputs.empty()) return;
   const ValueId inverse = node.outputs[UniqueOutputs::inverse];
-  double all_bytes = 0, all_ids = 0;  // look-ups may have ids of two types
+  double all_bytes = 0, all_ids = 0;  // lookups may have ids of two types
   for (const ValueId input : node.inputs) {
     all_bytes += static_cast<double>(graph_.type(input).bytes());
     all_ids += static_cast<double>(graph_.type(input).elements());
@@ -239,9 +239,9 @@ TableCounter::Tables::Tables(const Lowered& lowered)
     : lowered_(lowered), graph_(lowered.graph), readers_(readers_of(lowered.graph)) {
   using enum TableWork;
   constexpr std::pair<TableWork, void (Tables::*)(NodeId)> adders[] = {
-      {marks_rows, &Tables::add_marking}, {looks_up, &Tables::add_look_up},
-      {sums_rows, &Tables::add_look_up},  {adds_cached_rows, &Tables::add_cached_look_up},
-      {splits_ids, &Tables::add_split},   {packs_rows, &Tables::add_packed_look_up},
+      {marks_rows, &Tables::add_marking}, {looks_up, &Tables::add_lookup},
+      {sums_rows, &Tables::add_lookup},   {adds_cached_rows, &Tables::add_cached_lookup},
+      {splits_ids, &Tables::add_split},   {packs_rows, &Tables::add_packed_lookup},
       {groups_ids, &Tables::add_groups},  {updates_rows, &Tables::add_update},
   };
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {

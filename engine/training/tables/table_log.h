@@ -1,4 +1,4 @@
-// Look-ups in tables, groupings of ids and updates of rows: how many ids a pass has, how many rows
+// Lookups in tables, groupings of ids and updates of rows: how many ids a pass has, how many rows
 // they name and what the kernels move for these.
 #pragma once
 

@@ -17,12 +17,12 @@ bool is_parameter(const State& state) {
 // "" where the node may read the table at this input.
 std::string wrong_reader(const Graph& graph, const Node& node, std::size_t input) {
   const std::string who = node.path + " (" + node.op->name + ")";
-  if (!is_row_look_up(node) || input != 0) return who;
+  if (!is_row_lookup(node) || input != 0) return who;
   return graph.is_constant(node.inputs[1]) ? who + ", with constant ids" : "";
 }
 
 constexpr const char* what_reads =
-    "only look-ups (Gather along axis 0, sums of such rows) may read a split table";
+    "only lookups (Gather along axis 0, sums of such rows) may read a split table";
 
 }  // namespace
 
@@ -93,18 +93,18 @@ void check_split_tables(const std::vector<SplitTable>& tables, const Graph& grap
              std::string(name_of(type.dtype)));
     if (type.rank() == 0) refuse("a scalar is no table", "rows", to_string(type));
     if (readers[static_cast<std::size_t>(state->initial.index)].empty())
-      refuse("no look-up reads this parameter", "a table that is looked up by ids", "nothing");
+      refuse("no lookup reads this parameter", "a table that is looked up by ids", "nothing");
     for (const NodeId reader : readers[static_cast<std::size_t>(state->initial.index)]) {
       const Node& node = graph.node(reader);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!(node.inputs[i] == state->initial)) continue;
         const std::string wrong = wrong_reader(graph, node, i);
-        if (!wrong.empty()) refuse(what_reads, "look-ups by ids alone", wrong);
+        if (!wrong.empty()) refuse(what_reads, "lookups by ids alone", wrong);
       }
     }
     for (const NamedValue& output : graph.outputs) {
       if (output.value == state->initial)
-        refuse(what_reads, "look-ups by ids alone", "the output '" + output.name + "'");
+        refuse(what_reads, "lookups by ids alone", "the output '" + output.name + "'");
     }
   }
 }

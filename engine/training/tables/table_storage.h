@@ -18,7 +18,7 @@ struct SplitTable {
 /// In the graph's order. Throws Error{usage} with every rule that covers no parameter.
 std::vector<SplitTable> split_tables(const ParametersConfig& config, const Graph& graph);
 
-/// Throws Error{usage} where one of them is no float32 table that look-ups by fed ids alone read;
+/// Throws Error{usage} where one of them is no float32 table that lookups by fed ids alone read;
 /// `graph` is past the forward passes, with its losses.
 void check_split_tables(const std::vector<SplitTable>& tables, const Graph& graph);
 

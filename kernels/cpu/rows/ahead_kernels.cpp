@@ -1,5 +1,5 @@
 // Rows that are fetched a step before they are looked up: merges of ascending lists, which are
-// short beside the rows themselves, and the look-up in two buffers.
+// short beside the rows themselves, and the lookup in two buffers.
 #include <algorithm>
 #include <cstring>
 

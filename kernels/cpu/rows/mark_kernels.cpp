@@ -18,7 +18,7 @@ namespace {
 static_assert(sizeof(bool) == 1 && std::endian::native == std::endian::little);
 
 /// f(row) for the ids of part `part` that name a row. Not the absent one, as a table has fewer than
-/// 2^31 rows, nor those outside of it, which the look-up reports.
+/// 2^31 rows, nor those outside of it, which the lookup reports.
 template <class F>
 void for_rows(const IdArray& ids, std::int64_t rows, int part, int parts, F f) {
   const auto visit = [&](const auto* data) {

@@ -1,5 +1,5 @@
 // The check of ids against a table: the first one outside of it goes into the error word; the
-// look-up itself clamps. Absent ids are in range for every table.
+// lookup itself clamps. Absent ids are in range for every table.
 #pragma once
 
 #include <atomic>

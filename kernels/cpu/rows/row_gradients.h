@@ -1,4 +1,4 @@
-// The gradients of look-ups as kernels get them: dy's, and the groups of their positions.
+// The gradients of lookups as kernels get them: dy's, and the groups of their positions.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@ inline std::int64_t row_elements(const Shape& table) {
 class GradientOperands {
  public:
   GradientOperands(const KernelRequest& r, std::size_t first, std::int64_t columns)
-      : look_ups_(look_up_gradients(*r.node, first)) {
+      : lookups_(lookup_gradients(*r.node, first)) {
     rows_.columns = columns;
     rows_.bfloat16 = r.inputs[first].type.dtype == DType::bfloat16;
-    for (const LookUpGradient& look_up : look_ups_) {
-      const std::int64_t elements = r.inputs[look_up.dy].type.elements() * look_up.bag;
+    for (const LookupGradient& lookup : lookups_) {
+      const std::int64_t elements = r.inputs[lookup.dy].type.elements() * lookup.bag;
       GradientArray array;
       array.rows = elements / std::max<std::int64_t>(columns, 1);
       array.stride = columns;
-      array.share = 1.0 / static_cast<double>(look_up.bag);
+      array.share = 1.0 / static_cast<double>(lookup.bag);
       arrays_.push_back(array);
     }
     rows_.count = static_cast<int>(arrays_.size());
@@ -37,9 +37,9 @@ class GradientOperands {
   const RowGradients& of(const KernelArguments& a, std::size_t order, std::size_t offsets,
                          std::size_t count) {
     for (std::size_t k = 0; k < arrays_.size(); ++k) {
-      arrays_[k].data = a.inputs[look_ups_[k].dy];
-      if (look_ups_[k].weights != 0)
-        arrays_[k].weights = static_cast<const float*>(a.inputs[look_ups_[k].weights]);
+      arrays_[k].data = a.inputs[lookups_[k].dy];
+      if (lookups_[k].weights != 0)
+        arrays_[k].weights = static_cast<const float*>(a.inputs[lookups_[k].weights]);
     }
     rows_.arrays = arrays_.data();
     rows_.order = static_cast<const std::int32_t*>(a.inputs[order]);
@@ -49,14 +49,14 @@ class GradientOperands {
   }
 
  private:
-  std::vector<LookUpGradient> look_ups_;
+  std::vector<LookupGradient> lookups_;
   std::vector<GradientArray> arrays_;
   RowGradients rows_;
 };
 
 inline std::optional<std::string> refuse_weights(const KernelRequest& r, std::size_t first) {
-  for (const LookUpGradient& look_up : look_up_gradients(*r.node, first)) {
-    if (look_up.weights != 0 && r.inputs[look_up.weights].type.dtype != DType::float32)
+  for (const LookupGradient& lookup : lookup_gradients(*r.node, first)) {
+    if (lookup.weights != 0 && r.inputs[lookup.weights].type.dtype != DType::float32)
       return "weights that are not float32";
   }
   return std::nullopt;

@@ -1,4 +1,4 @@
-// Look-ups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
+// Lookups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"

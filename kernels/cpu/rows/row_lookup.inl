@@ -1,4 +1,4 @@
-// Look-ups, and sums of looked-up rows. Included by vector_rows_*.cpp.
+// Lookups, and sums of looked-up rows. Included by vector_rows_*.cpp.
 
 // In the place of an absent id's row.
 constexpr std::int64_t most_zeros = 256;

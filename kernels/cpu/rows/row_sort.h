@@ -1,4 +1,4 @@
-// What both sorts of look-up indices share: how they are laid out in scratch memory, and the walk
+// What both sorts of lookup indices share: how they are laid out in scratch memory, and the walk
 // over the indices, which each inlines into its loops.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Embedding tables on the host: look-ups, and sums and optimizer updates of the rows that a batch
+// Embedding tables on the host: lookups, and sums and optimizer updates of the rows that a batch
 // touches. Plain functions on plain pointers: nothing allocates or throws, scratch memory is the
 // caller's (64-byte aligned), and results do not depend on the number of threads.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-/// One array of look-up indices. A negative one counts from the table's end; absent_id of its type
+/// One array of lookup indices. A negative one counts from the table's end; absent_id of its type
 /// names no row; what is still outside becomes the nearest row.
 struct IdArray {
   const void* data = nullptr;
@@ -69,7 +69,7 @@ struct GradientArray {
   const float* weights = nullptr;
 };
 
-/// Gradients of a table's look-ups, as groups of positions to be summed.
+/// Gradients of a table's lookups, as groups of positions to be summed.
 struct RowGradients {
   const GradientArray* arrays = nullptr;  // positions run through them in this order
   int count = 0;                          // of arrays

@@ -1,4 +1,4 @@
-// The distinct rows among look-up indices, and the positions of each: indices are dealt to buckets
+// The distinct rows among lookup indices, and the positions of each: indices are dealt to buckets
 // of neighbouring rows and each bucket is counted in the first cache; where the table is large
 // against the batch, a radix sort (radix_rows.cpp). Absent indices are sorted as those of a row
 // behind the table's last one, which is then dropped: leaving them out before would take a branch

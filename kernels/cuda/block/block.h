@@ -1,4 +1,4 @@
-// One source for a kernel on the card and on the host. A kernel is a struct of its arguments whose
+// One source for a kernel on the GPU and on the host. A kernel is a struct of its arguments whose
 // call operator is written for a whole block, in phases:
 //
 //   struct RowSums {
@@ -15,7 +15,7 @@
 //     }
 //   };
 //
-// On the card `each` is the body of a thread and a Private is a register. On the host `each` is a
+// On the GPU `each` is the body of a thread and a Private is a register. On the host `each` is a
 // loop over the threads and a Private an array, so that phases of threads follow each other as
 // barriers order them. What one thread writes to shared or global memory and another reads needs
 // `block.sync()` between the phases. Sums go through a tree of 32-lane groups, in the same order on
@@ -150,8 +150,8 @@ class HostBlock {
 };
 
 #if defined(__CUDACC__)
-/// A block on the card, as one of its threads sees it. Threads are a multiple of 32 or fewer.
-class CardBlock {
+/// A block on the GPU, as one of its threads sees it. Threads are a multiple of 32 or fewer.
+class GpuBlock {
  public:
   template <class T>
   class Private {
@@ -163,7 +163,7 @@ class CardBlock {
     T value_ = {};
   };
 
-  __device__ explicit CardBlock(void* shared) : shared_(shared) {}
+  __device__ explicit GpuBlock(void* shared) : shared_(shared) {}
 
   __device__ unsigned index() const { return blockIdx.x; }
   __device__ unsigned index_y() const { return blockIdx.y; }
@@ -236,9 +236,9 @@ class CardBlock {
 };
 
 template <class Body>
-__global__ void card_entry(const __grid_constant__ Body body) {
+__global__ void gpu_entry(const __grid_constant__ Body body) {
   extern __shared__ __align__(16) unsigned char shared[];
-  CardBlock block(shared);
+  GpuBlock block(shared);
   body(block);
 }
 /// For a body with `static constexpr int block_threads`, the most threads that it is launched with:
@@ -247,7 +247,7 @@ template <class Body>
 __global__ void __launch_bounds__(Body::block_threads, 1)
     bounded_entry(const __grid_constant__ Body body) {
   extern __shared__ __align__(16) unsigned char shared[];
-  CardBlock block(shared);
+  GpuBlock block(shared);
   body(block);
 }
 #endif
@@ -259,7 +259,7 @@ void emulate_on_host(const LaunchShape& shape, const void* body) {
   std::vector<std::max_align_t> shared(shape.shared_bytes / sizeof(std::max_align_t) + 1);
   for (unsigned y = 0; y < shape.blocks_y; ++y) {
     for (unsigned x = 0; x < shape.blocks; ++x) {
-      // A card's shared memory holds anything at a block's start.
+      // A GPU's shared memory holds anything at a block's start.
       std::memset(shared.data(), 0xff, shape.shared_bytes);
       const detail::EmulatedBlock emulated(shared.data(), shape.shared_bytes);
       HostBlock block(shape, x, y, shared.data());
@@ -279,7 +279,7 @@ Launch launch_of(const char* name, const LaunchShape& shape, const Body& body) {
   if constexpr (requires { Body::block_threads; }) {
     entry = reinterpret_cast<const void*>(&bounded_entry<Body>);
   } else {
-    entry = reinterpret_cast<const void*>(&card_entry<Body>);
+    entry = reinterpret_cast<const void*>(&gpu_entry<Body>);
   }
   return {name, entry, &emulate_on_host<Body>, &body, sizeof(Body), shape};
 }

@@ -1,4 +1,4 @@
-// What the emulation of a block on the host refuses where a card would fault.
+// What the emulation of a block on the host refuses where a GPU would fault.
 #pragma once
 
 #include <cstddef>

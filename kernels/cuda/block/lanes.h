@@ -43,7 +43,7 @@ TANDEM_HOST_DEVICE inline void sync_lanes(const HostBlock&) {}
 
 #if defined(__CUDACC__)
 template <class T>
-__device__ void sum_lanes(const CardBlock&, CardBlock::Private<T>& values, int width) {
+__device__ void sum_lanes(const GpuBlock&, GpuBlock::Private<T>& values, int width) {
   T value = values(0);
   for (int apart = 1; apart < width; apart *= 2) {
     value = value + __shfl_xor_sync(0xffffffffu, value, apart);
@@ -51,12 +51,12 @@ __device__ void sum_lanes(const CardBlock&, CardBlock::Private<T>& values, int w
   values(0) = value;
 }
 
-__device__ inline void match_lanes(const CardBlock&, const CardBlock::Private<std::uint32_t>& keys,
-                                   CardBlock::Private<std::uint32_t>& lanes) {
+__device__ inline void match_lanes(const GpuBlock&, const GpuBlock::Private<std::uint32_t>& keys,
+                                   GpuBlock::Private<std::uint32_t>& lanes) {
   lanes(0) = __match_any_sync(0xffffffffu, keys(0));
 }
 
-__device__ inline void sync_lanes(const CardBlock&) { __syncwarp(); }
+__device__ inline void sync_lanes(const GpuBlock&) { __syncwarp(); }
 #endif
 
 TANDEM_HOST_DEVICE inline int count_bits(std::uint32_t bits) {

@@ -1,4 +1,4 @@
-// Elements as kernels on a card read and write them: the 16-bit floats, and several elements at
+// Elements as kernels on a GPU read and write them: the 16-bit floats, and several elements at
 // once. For g++, nvcc and NVRTC.
 #pragma once
 
@@ -16,10 +16,10 @@
 namespace tandem::cuda {
 
 /// The storage of tandem::Float16 and tandem::BFloat16. Kernels compute in float.
-struct CardFloat16 {
+struct GpuFloat16 {
   std::uint16_t bits;
 };
-struct CardBFloat16 {
+struct GpuBFloat16 {
   std::uint16_t bits;
 };
 
@@ -28,11 +28,11 @@ struct ComputedOf {
   using Type = T;
 };
 template <>
-struct ComputedOf<CardFloat16> {
+struct ComputedOf<GpuFloat16> {
   using Type = float;
 };
 template <>
-struct ComputedOf<CardBFloat16> {
+struct ComputedOf<GpuBFloat16> {
   using Type = float;
 };
 /// What a stored type computes in: the 16-bit floats in float, all others in themselves.
@@ -66,7 +66,7 @@ template <class T>
 TANDEM_HOST_DEVICE inline T widened(T x) {
   return x;
 }
-TANDEM_HOST_DEVICE inline float widened(CardFloat16 x) {
+TANDEM_HOST_DEVICE inline float widened(GpuFloat16 x) {
 #if defined(__CUDA_ARCH__)
   float y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
@@ -75,7 +75,7 @@ TANDEM_HOST_DEVICE inline float widened(CardFloat16 x) {
   return half_to_float(x.bits);
 #endif
 }
-TANDEM_HOST_DEVICE inline float widened(CardBFloat16 x) {
+TANDEM_HOST_DEVICE inline float widened(GpuBFloat16 x) {
 #if defined(__CUDA_ARCH__)
   return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
 #else
@@ -89,13 +89,13 @@ TANDEM_HOST_DEVICE inline T stored(ComputedType<T> x) {
   if constexpr (sizeof(T) == 2 && sizeof(ComputedType<T>) == 4) {
     T y;
 #if !defined(__CUDA_ARCH__)
-    if constexpr (std::is_same_v<T, CardFloat16>) {
+    if constexpr (std::is_same_v<T, GpuFloat16>) {
       y.bits = float_to_half(x);
     } else {
       y.bits = float_to_bfloat16(x);
     }
 #else
-    if constexpr (std::is_same_v<T, CardFloat16>) {
+    if constexpr (std::is_same_v<T, GpuFloat16>) {
       asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
     } else {
 #if __CUDA_ARCH__ >= 800
@@ -147,7 +147,7 @@ struct Word<1> {
   using Type = std::uint8_t;
 };
 
-/// Emulated kernels end where a card would fault.
+/// Emulated kernels end where a GPU would fault.
 TANDEM_HOST_DEVICE inline void check_access(const void* address, std::size_t bytes) {
 #if !defined(__CUDA_ARCH__) && !defined(__CUDACC_RTC__)
   check_global(address, bytes);

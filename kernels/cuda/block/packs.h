@@ -12,9 +12,9 @@
 namespace tandem {
 
 template <>
-struct dtype_of<cuda::CardFloat16> : dtype_of<Float16> {};
+struct dtype_of<cuda::GpuFloat16> : dtype_of<Float16> {};
 template <>
-struct dtype_of<cuda::CardBFloat16> : dtype_of<BFloat16> {};
+struct dtype_of<cuda::GpuBFloat16> : dtype_of<BFloat16> {};
 
 }  // namespace tandem
 
@@ -47,14 +47,14 @@ TANDEM_HOST_DEVICE inline void store_pack(T* to, const ComputedType<T>* from) {
   store(to, all);
 }
 
-inline bool is_card_float(DType dtype) {
+inline bool is_gpu_float(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-/// Calls f with a value of the type that stores float32, float16 or bfloat16 on the card.
+/// Calls f with a value of the type that stores float32, float16 or bfloat16 on the GPU.
 template <class F>
 decltype(auto) with_float(DType dtype, F&& f) {
-  return with_type(TypeList<CardFloat16, CardBFloat16, float>{}, dtype, f);
+  return with_type(TypeList<GpuFloat16, GpuBFloat16, float>{}, dtype, f);
 }
 
 }  // namespace tandem::cuda

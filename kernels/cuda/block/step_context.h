@@ -1,4 +1,4 @@
-// A step's context as kernels on the card read it: the bytes of StepContext and ErrorWord, with
+// A step's context as kernels on the GPU read it: the bytes of StepContext and ErrorWord, with
 // plain numbers for the atomic ones.
 #pragma once
 

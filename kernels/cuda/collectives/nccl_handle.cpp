@@ -32,7 +32,7 @@ const char* name_of(ncclResult_t result) {
 const char* fix_of(ncclResult_t result) {
   switch (result) {
     case ncclUnhandledCudaError:
-      return "a CUDA call of NCCL failed: see that the driver is new enough and the card has "
+      return "a CUDA call of NCCL failed: see that the driver is new enough and the GPU has "
              "memory "
              "left; NCCL_DEBUG=WARN prints the call";
     case ncclSystemError:
@@ -40,7 +40,7 @@ const char* fix_of(ncclResult_t result) {
              "containers need shared memory (--shm-size or --ipc=host); NCCL_DEBUG=WARN prints "
              "more";
     case ncclInvalidUsage:
-      return "each rank needs a card of its own: see CUDA_VISIBLE_DEVICES and the ranks' numbers "
+      return "each rank needs a GPU of its own: see CUDA_VISIBLE_DEVICES and the ranks' numbers "
              "on "
              "their machines; NCCL_DEBUG=WARN prints more";
     case ncclRemoteError:

@@ -46,7 +46,7 @@ class NcclHandle {
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
 
-  /// The card is chosen.
+  /// The GPU is chosen.
   std::optional<NcclProblem> start(const ncclUniqueId& id, int rank, int ranks, Limit limit,
                                    const Interruption& interruption);
   /// Waits for what a call that gave `result` has begun: NCCL puts operations on the stream in a

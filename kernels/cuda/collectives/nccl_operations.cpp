@@ -22,7 +22,7 @@ std::string who(const NcclOptions& options, const Rendezvous& ranks) {
 }
 
 NcclCommunicator::~NcclCommunicator() {
-  (void)runtime_->set_card(options_.card);
+  (void)runtime_->set_gpu(options_.gpu);
   const bool ends_well = !failure_ && std::uncaught_exceptions() == 0 && !rendezvous_->failure();
   if (ends_well) handle_.finish(finish_limit);
   handle_.abort();
@@ -30,7 +30,7 @@ NcclCommunicator::~NcclCommunicator() {
 }
 
 std::optional<NcclProblem> NcclCommunicator::start(const ncclUniqueId& id) {
-  cudaError_t error = runtime_->set_card(options_.card);
+  cudaError_t error = runtime_->set_gpu(options_.gpu);
   if (error == cudaSuccess) error = watched_.open();
   if (error == cudaSuccess) error = runtime_->make_event(waited_);
   if (error != cudaSuccess) {
@@ -64,10 +64,10 @@ void NcclCommunicator::refuse(const char* kind, std::string_view name, const std
   throw Error(ErrorKind::usage, std::move(d));
 }
 
-CudaStream& NcclCommunicator::of_card(Stream& stream, const char* kind,
-                                      std::string_view name) const {
+CudaStream& NcclCommunicator::of_gpu(Stream& stream, const char* kind,
+                                     std::string_view name) const {
   auto* const own = dynamic_cast<CudaStream*>(&stream);
-  if (own == nullptr || own->card() != options_.card)
+  if (own == nullptr || own->gpu() != options_.gpu)
     refuse(kind, name, "the stream is not one of " + options_.device,
            "enqueue it on a stream of the communicator's own device");
   return *own;
@@ -96,7 +96,7 @@ void NcclCommunicator::enqueue(Stream& any, const Task& task, const Call& call) 
     const Call& call;
     ncclResult_t result = ncclSuccess;
   };
-  CudaStream& stream = of_card(any, task.kind, task.name);
+  CudaStream& stream = of_gpu(any, task.kind, task.name);
   const std::lock_guard lock(mutex_);
   throw_failure();
   if (!stream.is_capturing()) check_locked();
@@ -195,12 +195,12 @@ void NcclCommunicator::broadcast(Stream& stream, std::string_view name,
 }
 
 void NcclCommunicator::watch(Stream& any, std::string_view name) {
-  CudaStream& stream = of_card(any, "watching", name);
+  CudaStream& stream = of_gpu(any, "watching", name);
   if (stream.is_capturing())
     refuse("watching", name, "the stream captures", "watch after each launch of what is captured");
   const std::lock_guard lock(mutex_);
   throw_failure();
-  check_runtime(runtime_->set_card(options_.card), "choosing the card");
+  check_runtime(runtime_->set_gpu(options_.gpu), "choosing the GPU");
   check_runtime(watched_.add(name, stream.handle()), "recording an event");
 }
 
@@ -208,7 +208,7 @@ void NcclCommunicator::check_runtime(cudaError_t error, const char* what) {
   if (error != cudaSuccess)
     fail(std::string(what) + " failed",
          {runtime_->error_text(error),
-          "a card reports what goes wrong in a kernel at a later call: CUDA_LAUNCH_BLOCKING=1 "
+          "a GPU reports what goes wrong in a kernel at a later call: CUDA_LAUNCH_BLOCKING=1 "
           "names the operator"});
 }
 
@@ -217,7 +217,7 @@ void NcclCommunicator::check_locked() {
   if (const std::optional<NcclProblem> problem = handle_.problem())
     fail("the communicator has failed", *problem);
   std::optional<WatchedOperations::Overdue> overdue;
-  check_runtime(runtime_->set_card(options_.card), "choosing the card");
+  check_runtime(runtime_->set_gpu(options_.gpu), "choosing the GPU");
   const cudaError_t error = watched_.look(options_.operation_limit, overdue);
   const bool is_time = Clock::now() - looked_ > between_looks;
   if (overdue || is_time) {  // who has died says more than that time is over
@@ -241,7 +241,7 @@ void NcclCommunicator::check() {
 }
 
 void NcclCommunicator::wait(Stream& any) {
-  CudaStream& stream = of_card(any, "waiting", "a stream");
+  CudaStream& stream = of_gpu(any, "waiting", "a stream");
   if (stream.is_capturing())
     refuse("waiting", "a stream", "the stream captures", "wait after the capture");
   {
@@ -273,7 +273,7 @@ void NcclCommunicator::abort(const std::string& why) {
   Diagnostic d;
   d.message = who(options_, *rendezvous_) + ": the communicator was aborted: " + why;
   failure_ = std::move(d);
-  (void)runtime_->set_card(options_.card);
+  (void)runtime_->set_gpu(options_.gpu);
   handle_.abort();
 }
 

@@ -37,7 +37,7 @@ class NcclCommunicator final : public Communicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Once, before all else; `id` is that of rank 0. The card is chosen by it.
+  /// Once, before all else; `id` is that of rank 0. The GPU is chosen by it.
   std::optional<NcclProblem> start(const ncclUniqueId& id);
   /// After a start that failed here or on another rank.
   void give_up() { handle_.abort(); }
@@ -70,7 +70,7 @@ class NcclCommunicator final : public Communicator {
   /// `call` gives NCCL's result for a stream.
   template <class Call>
   void enqueue(Stream& stream, const Task& task, const Call& call);
-  CudaStream& of_card(Stream& stream, const char* kind, std::string_view name) const;
+  CudaStream& of_gpu(Stream& stream, const char* kind, std::string_view name) const;
   NcclReduction reduction_of(const char* kind, std::string_view name, DType dtype,
                              Reduction reduction) const;
   void check_locked();

@@ -25,7 +25,7 @@ class WatchedOperations {
   WatchedOperations(const WatchedOperations&) = delete;
   WatchedOperations& operator=(const WatchedOperations&) = delete;
 
-  /// Takes what it needs; the card is chosen, here and in all calls.
+  /// Takes what it needs; the GPU is chosen, here and in all calls.
   cudaError_t open();
   /// The operation was just enqueued. Beyond so many that are under way none is added: an older one
   /// that hangs is found as well.

@@ -11,7 +11,7 @@ GraphContexts::GraphContexts(std::shared_ptr<DeviceShared> device) : device_(std
 }
 
 GraphContexts::~GraphContexts() {
-  (void)device_->runtime->set_card(device_->options.ordinal);
+  (void)device_->runtime->set_gpu(device_->options.ordinal);
   (void)device_->runtime->release(memory_);
 }
 
@@ -110,7 +110,7 @@ CudaCaptured::CudaCaptured(std::shared_ptr<DeviceShared> device, Capture& captur
 }
 
 CudaCaptured::~CudaCaptured() {
-  (void)device_->runtime->set_card(device_->options.ordinal);
+  (void)device_->runtime->set_gpu(device_->options.ordinal);
   (void)device_->runtime->synchronize(origin_.handle());
   (void)device_->runtime->destroy_graph(graph_);
   LaneMonitor* monitor = device_->monitor();

@@ -13,7 +13,7 @@
 
 namespace tandem::cuda {
 
-/// Blocks on the card for the step contexts of one graph, at fixed addresses.
+/// Blocks on the GPU for the step contexts of one graph, at fixed addresses.
 class GraphContexts {
  public:
   static constexpr std::size_t most = 16;
@@ -25,7 +25,7 @@ class GraphContexts {
 
   /// The block of the context at that address on the host; null where there are too many.
   const StepContext* block_of(const StepContext& context);
-  /// Brings the present contents onto the card, on the stream that launches next.
+  /// Brings the present contents onto the GPU, on the stream that launches next.
   void renew(StepContexts& of_stream);
 
  private:

@@ -9,10 +9,10 @@ namespace tandem::cuda {
 struct CopiedBytes {
   std::uint64_t copies = 0, to_device = 0, to_host = 0;
 
-  void add(bool to_card, bool from_card, std::size_t bytes) {
-    if (to_card == from_card) return;
+  void add(bool to_gpu, bool from_gpu, std::size_t bytes) {
+    if (to_gpu == from_gpu) return;
     ++copies;
-    (to_card ? to_device : to_host) += bytes;
+    (to_gpu ? to_device : to_host) += bytes;
   }
 };
 

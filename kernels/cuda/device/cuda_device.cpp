@@ -21,29 +21,29 @@ namespace {
 // Without products there is nothing to train; what the other libraries are for, their kernels
 // refuse by name.
 void check_usable(const CudaOptions& options, Runtime& runtime, Libraries& libraries) {
-  const CudaReport report = report_cards(runtime);
-  const auto count = static_cast<int>(report.cards.size());
-  if (report.cards.empty()) cannot_use(options, report.problem, report.fix);
+  const CudaReport report = report_gpus(runtime);
+  const auto count = static_cast<int>(report.gpus.size());
+  if (report.gpus.empty()) cannot_use(options, report.problem, report.fix);
   if (options.ordinal < 0 || options.ordinal >= count) {
-    cannot_use(options, "there is no card " + std::to_string(options.ordinal),
-               count == 1 ? "the only card is cuda:0"
-                          : "the cards are cuda:0 to cuda:" + std::to_string(count - 1));
+    cannot_use(options, "there is no GPU " + std::to_string(options.ordinal),
+               count == 1 ? "the only GPU is cuda:0"
+                          : "the GPUs are cuda:0 to cuda:" + std::to_string(count - 1));
   }
-  const CudaCard& card = report.cards[static_cast<std::size_t>(options.ordinal)];
-  if (!card.problem.empty()) cannot_use(options, card.name + ": " + card.problem, report.fix);
+  const CudaGpu& gpu = report.gpus[static_cast<std::size_t>(options.ordinal)];
+  if (!gpu.problem.empty()) cannot_use(options, gpu.name + ": " + gpu.problem, report.fix);
   for (const CudaLibraryReport& library : libraries.report()) {
     if (library.name == "cuBLASLt" && !library.problem.empty())
       cannot_use(options, library.name + ": " + library.problem, library.fix);
   }
 }
 
-std::vector<std::string> features_of(const CardProperties& card) {
+std::vector<std::string> features_of(const GpuProperties& gpu) {
   std::vector<std::string> features{"float16"};
-  if (card.major >= 8) {
+  if (gpu.major >= 8) {
     features.push_back("bfloat16");
     features.push_back("tf32");
   }
-  features.push_back("sm_" + std::to_string(card.major) + std::to_string(card.minor));
+  features.push_back("sm_" + std::to_string(gpu.major) + std::to_string(gpu.minor));
   return features;
 }
 
@@ -52,9 +52,9 @@ class CudaDevice final : public Device {
   CudaDevice(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
              std::shared_ptr<Libraries> libraries)
       : shared_(std::make_shared<DeviceShared>(options, std::move(runtime), std::move(libraries))),
-        kernels_(cuda_kernels(shared_->card)) {
+        kernels_(cuda_kernels(shared_->gpu)) {
     facts_.kind = "cuda";
-    facts_.features = features_of(shared_->card->properties);
+    facts_.features = features_of(shared_->gpu->properties);
     facts_.threads = 1;
   }
 
@@ -80,7 +80,7 @@ class CudaDevice final : public Device {
     shared_->refuse_in_capture("the host allocates");
     return nullptr;
   }
-  // Where another card has pinned it already, nothing is left to do.
+  // Where another GPU has pinned it already, nothing is left to do.
   std::unique_ptr<PinnedRange> pin(void* address, std::size_t bytes) override {
     shared_->refuse_in_capture("the host pins memory");
     if (bytes == 0) return nullptr;
@@ -106,9 +106,9 @@ class CudaDevice final : public Device {
     for (CudaStream* stream : shared_->streams) stream->synchronize();
   }
   void on_lane(const std::function<void()>& f) override {
-    // The caller keeps the card that it has chosen.
+    // The caller keeps the GPU that it has chosen.
     std::thread([&] {
-      (void)shared_->runtime->set_card(shared_->options.ordinal);
+      (void)shared_->runtime->set_gpu(shared_->options.ordinal);
       f();
     }).join();
   }
@@ -158,8 +158,8 @@ namespace tandem {
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   // Looked at before the runtime opens the driver, which a file that was cut short does not
   // survive.
-  const CudaReport report = cuda_cards();
-  if (report.cards.empty()) cuda::cannot_use(options, report.problem, report.fix);
+  const CudaReport report = cuda_gpus();
+  if (report.gpus.empty()) cuda::cannot_use(options, report.problem, report.fix);
   CudaOptions with_cache = options;
   if (with_cache.cache_folder.empty()) with_cache.cache_folder = cuda::own_cache_folder();
   return cuda::make_device(with_cache, cuda::make_real_runtime(), cuda::make_real_libraries());

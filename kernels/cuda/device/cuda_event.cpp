@@ -24,7 +24,7 @@ CudaEvent::CudaEvent(std::shared_ptr<DeviceShared> device) : device_(std::move(d
 
 CudaEvent::~CudaEvent() {
   if (device_->monitor() != nullptr) device_->monitor()->remove_event(id_);
-  (void)device_->runtime->set_card(device_->options.ordinal);
+  (void)device_->runtime->set_gpu(device_->options.ordinal);
   for (const Record& record : records_) (void)device_->runtime->destroy_event(record.event);
   (void)device_->runtime->destroy_event(in_capture_);
 }

@@ -26,7 +26,7 @@ class CudaEvent final : public Event {
   bool reached(std::uint64_t count) const override;
   int id() const override { return id_; }
 
-  /// Enqueues a record that the device's monitor has heard of. The card is chosen.
+  /// Enqueues a record that the device's monitor has heard of. The GPU is chosen.
   void record(cudaStream_t stream, std::uint64_t count);
   /// Whether a record of at least `count` is enqueued.
   bool is_enqueued(std::uint64_t count) const;

@@ -31,7 +31,7 @@ CudaStream::~CudaStream() {
     std::erase(device_->streams, this);
   }
   Runtime& runtime = *device_->runtime;
-  (void)runtime.set_card(device_->options.ordinal);
+  (void)runtime.set_gpu(device_->options.ordinal);
   if (capture_ && &capture_->origin() == this) {
     cudaGraphExec_t graph = nullptr;
     const std::shared_ptr<Capture> capture = capture_;
@@ -53,7 +53,7 @@ void CudaStream::break_rule(const std::string& text) {
   broken_rule(name_, text);
 }
 
-// A card faults on a foreign address; the monitor is told whose it was.
+// A GPU faults on a foreign address; the monitor is told whose it was.
 void CudaStream::check_addresses(const KernelCall& call) {
   const auto check = [&](const void* address, const char* what) {
     if (address == nullptr || device_->contains(address)) return;
@@ -98,19 +98,19 @@ void CudaStream::run(const KernelCall& call) {
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes, const Operation& operation) {
   device_->choose(last_);
-  const bool to_card = device_->contains(to), from_card = device_->contains(from);
+  const bool to_gpu = device_->contains(to), from_gpu = device_->contains(from);
   last_ = operation.name.substr(0, most_name);
   const ByteAccess accesses[2] = {{from, bytes, false}, {to, bytes, true}};
-  const Operation declared{
-      operation.name, to_card != from_card ? link_seconds(bytes) : operation.seconds, accesses};
+  const Operation declared{operation.name,
+                           to_gpu != from_gpu ? link_seconds(bytes) : operation.seconds, accesses};
   TraceSpan* span = nullptr;
   if (capture_) {
     capture_->add(branch_, declared, bytes);
-    capture_->copied.add(to_card, from_card, bytes);
+    capture_->copied.add(to_gpu, from_gpu, bytes);
   } else {
     span = tell(declared, bytes);
     CopiedBytes copied;
-    copied.add(to_card, from_card, bytes);
+    copied.add(to_gpu, from_gpu, bytes);
     device_->copies += copied.copies;
     device_->bytes_to_device += copied.to_device;
     device_->bytes_to_host += copied.to_host;

@@ -36,7 +36,7 @@ class CudaStream final : public Stream {
 
   const std::string& name() const { return name_; }
   cudaStream_t handle() const { return stream_; }
-  int card() const { return device_->options.ordinal; }
+  int gpu() const { return device_->options.ordinal; }
   bool is_capturing() const { return capture_ != nullptr; }
 
  private:

@@ -14,20 +14,20 @@ bool is_of_capture(cudaError_t error) {
   return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread;
 }
 
-/// Libraries take memory of the card themselves when their kernels are first used.
+/// Libraries take memory of the GPU themselves when their kernels are first used.
 std::size_t kept_for_libraries(std::size_t free) {
   return std::min(free / 16, std::size_t{1} << 30);
 }
 
-Card make_card(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
-               std::shared_ptr<Libraries> libraries) {
-  auto card = std::make_shared<CardContext>();
-  card->runtime = std::move(runtime);
-  card->libraries = std::move(libraries);
-  card->card = options.ordinal;
-  card->allow_tf32 = options.allow_tf32;
-  card->cache_folder = options.cache_folder;
-  return card;
+Gpu make_gpu(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
+             std::shared_ptr<Libraries> libraries) {
+  auto gpu = std::make_shared<GpuContext>();
+  gpu->runtime = std::move(runtime);
+  gpu->libraries = std::move(libraries);
+  gpu->gpu = options.ordinal;
+  gpu->allow_tf32 = options.allow_tf32;
+  gpu->cache_folder = options.cache_folder;
+  return gpu;
 }
 
 }  // namespace
@@ -42,24 +42,24 @@ DeviceShared::DeviceShared(const CudaOptions& from, std::shared_ptr<Runtime> cal
                            std::shared_ptr<Libraries> libraries)
     : options(from),
       runtime(std::move(calls)),
-      card(make_card(from, runtime, std::move(libraries))),
+      gpu(make_gpu(from, runtime, std::move(libraries))),
       errors(runtime) {
   choose();
-  check(runtime->properties(options.ordinal, card->properties), "asking for the card's properties");
+  check(runtime->properties(options.ordinal, gpu->properties), "asking for the GPU's properties");
   std::size_t free = 0, total = 0;
-  check(runtime->free_bytes(free, total), "asking for the card's free memory");
+  check(runtime->free_bytes(free, total), "asking for the GPU's free memory");
   limit = options.memory_bytes != 0 ? options.memory_bytes : free - kept_for_libraries(free);
   check(errors.open(), "taking pinned memory");
 }
 
 DeviceShared::~DeviceShared() {
-  (void)runtime->set_card(options.ordinal);
+  (void)runtime->set_gpu(options.ordinal);
   errors.close();
 }
 
 void DeviceShared::choose(std::string_view before) {
   if (has_failed()) throw_failure();
-  check(runtime->set_card(options.ordinal), "choosing the card", before);
+  check(runtime->set_gpu(options.ordinal), "choosing the GPU", before);
 }
 
 void DeviceShared::throw_failure() const {
@@ -75,7 +75,7 @@ void DeviceShared::fail(const char* what, std::string_view operation, const std:
       failure_.path = operation;
       failure_.got = why;
       failure_.fix =
-          "a card reports what goes wrong in a kernel at a later call: with the environment "
+          "a GPU reports what goes wrong in a kernel at a later call: with the environment "
           "variable CUDA_LAUNCH_BLOCKING=1 the operator named here is the one that failed";
       failed_.store(true, std::memory_order_release);
     }
@@ -91,7 +91,7 @@ void DeviceShared::check(cudaError_t error, const char* what, std::string_view o
 }
 
 void DeviceShared::check_kernel(std::string_view operation) {
-  const std::string why = card->take_failure();
+  const std::string why = gpu->take_failure();
   if (!why.empty()) fail("a kernel", operation, why);
 }
 
@@ -118,8 +118,8 @@ void* DeviceShared::allocate(std::size_t bytes) {
   const cudaError_t error = runtime->allocate(memory, std::max<std::size_t>(bytes, 1));
   if (error == cudaErrorMemoryAllocation) {
     std::size_t free = 0, total = 0;
-    check(runtime->free_bytes(free, total), "asking for the card's free memory");
-    does_not_fit("at most " + std::to_string(free) + " bytes, which the card has free of " +
+    check(runtime->free_bytes(free, total), "asking for the GPU's free memory");
+    does_not_fit("at most " + std::to_string(free) + " bytes, which the GPU has free of " +
                      std::to_string(total),
                  in_use_);
   }
@@ -131,8 +131,8 @@ void* DeviceShared::allocate(std::size_t bytes) {
 }
 
 void DeviceShared::release(void* memory) noexcept {
-  // A card that has failed gives nothing back; the process ends soon.
-  (void)runtime->set_card(options.ordinal);
+  // A GPU that has failed gives nothing back; the process ends soon.
+  (void)runtime->set_gpu(options.ordinal);
   const std::lock_guard lock(memory_mutex_);  // the next one to allocate may get this address
   (void)runtime->release(memory);
   const auto block = blocks_.find(reinterpret_cast<std::uintptr_t>(memory));

@@ -1,4 +1,4 @@
-// What the parts of one CUDA device share: its card, limits, counters, and the call that failed
+// What the parts of one CUDA device share: its GPU, limits, counters, and the call that failed
 // first.
 #pragma once
 
@@ -26,14 +26,14 @@ class CudaStream;
 
 class DeviceShared {
  public:
-  /// The card can be used.
+  /// The GPU can be used.
   DeviceShared(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
                std::shared_ptr<Libraries> libraries);
   ~DeviceShared();
 
   const CudaOptions options;
   const std::shared_ptr<Runtime> runtime;
-  Card card;
+  Gpu gpu;
   std::size_t limit = 0;  // bytes
   ErrorRelay errors;
   std::atomic<std::thread::id> capturing{};  // the thread that captures
@@ -45,7 +45,7 @@ class DeviceShared {
   bool checks_order() const { return monitor() != nullptr && monitor()->checks_order(); }
   const std::string& name() const { return options.name; }
 
-  /// Before runtime calls: chooses the card for the calling thread. Throws what has failed before;
+  /// Before runtime calls: chooses the GPU for the calling thread. Throws what has failed before;
   /// where it is found now, `before` is the operation that was enqueued last.
   void choose(std::string_view before = {});
   /// Throws Error{runtime} where the call failed, now and in all later calls: "cuda:0: `what`

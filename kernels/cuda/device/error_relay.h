@@ -1,4 +1,4 @@
-// The error words that kernels on the card write, and their way to the host's.
+// The error words that kernels on the GPU write, and their way to the host's.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace tandem::cuda {
 
-/// Words in memory of the host that the card writes as well, one for each of the host's ErrorWords
+/// Words in memory of the host that the GPU writes as well, one for each of the host's ErrorWords
 /// that were in use last: steps that are under way at a time report apart. What stands in a word
 /// goes to its ErrorWord once the host has waited for the kernel.
 class ErrorRelay {
@@ -22,7 +22,7 @@ class ErrorRelay {
 
   explicit ErrorRelay(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
 
-  cudaError_t open();  // the card is chosen
+  cudaError_t open();  // the GPU is chosen
   void close() noexcept;
   /// Where kernels report that are enqueued with a step context of this ErrorWord; may be null.
   DeviceErrorWord* word_for(ErrorWord* error);

@@ -16,7 +16,7 @@ class SpanTimes {
   SpanTimes& operator=(const SpanTimes&) = delete;
 
   /// Before and after the operation is enqueued; null where no trace is kept. The first one waits
-  /// for the stream: the card's time is compared with the monitor's.
+  /// for the stream: the GPU's time is compared with the monitor's.
   void begin(TraceSpan* span);
   void end(TraceSpan* span);
   /// Fills in the spans so far. The stream is done.

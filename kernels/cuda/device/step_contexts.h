@@ -1,4 +1,4 @@
-// Step contexts in the memory of the card: kernels get the address of a copy, which is renewed on
+// Step contexts in the memory of the GPU: kernels get the address of a copy, which is renewed on
 // the stream when the content has changed.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace tandem::cuda {
 static_assert(sizeof(StepContext) == sizeof(DeviceStepContext));
 static_assert(sizeof(ErrorWord) == sizeof(DeviceErrorWord));
 
-/// A copy on the card, with what the last copy onto it holds.
+/// A copy on the GPU, with what the last copy onto it holds.
 struct ContextBlock {
   void* address = nullptr;
   DeviceStepContext content = {};
@@ -26,7 +26,7 @@ struct ContextBlock {
 class StepContexts {
  public:
   static constexpr std::size_t slots = 16;
-  static constexpr std::size_t block_bytes = 64;  // of a slot, and of a block on the card
+  static constexpr std::size_t block_bytes = 64;  // of a slot, and of a block on the GPU
 
   StepContexts(DeviceShared& device, cudaStream_t stream) : device_(device), stream_(stream) {}
   ~StepContexts();

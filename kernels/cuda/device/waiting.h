@@ -1,4 +1,4 @@
-// How the host waits for an event of a card: awake for a short while, then asleep.
+// How the host waits for an event of a GPU: awake for a short while, then asleep.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace tandem::cuda {
 /// is lost is the same few hundred microseconds a wait, however long the step.
 constexpr std::chrono::microseconds longest_spin{200};
 
-/// Returns once the event's last record was reached; `what` for errors. The card is chosen. Between
+/// Returns once the event's last record was reached; `what` for errors. The GPU is chosen. Between
 /// its questions the thread lets others run.
 void wait_for(DeviceShared& device, cudaEvent_t event, const char* what);
 

@@ -40,57 +40,57 @@ void old_driver(CudaReport& report) {
   report.fix = "install " + newer_driver();
 }
 
-void no_card(CudaReport& report) {
-  report.problem = "the driver sees no card";
+void no_gpu(CudaReport& report) {
+  report.problem = "the driver sees no GPU";
   report.fix = "see what nvidia-smi says, and what CUDA_VISIBLE_DEVICES hides";
 }
 
-bool has_code(const CudaCard& card) {
-  return runs_on(TANDEM_CUDA_ARCHITECTURES, card.major, card.minor);
+bool has_code(const CudaGpu& gpu) {
+  return runs_on(TANDEM_CUDA_ARCHITECTURES, gpu.major, gpu.minor);
 }
 
-CudaCard look_at(Runtime& runtime, int ordinal) {
-  CudaCard card;
-  card.ordinal = ordinal;
-  CardProperties properties;
+CudaGpu look_at(Runtime& runtime, int ordinal) {
+  CudaGpu gpu;
+  gpu.ordinal = ordinal;
+  GpuProperties properties;
   if (const cudaError_t error = runtime.properties(ordinal, properties); error != cudaSuccess) {
-    card.problem = "the driver does not describe it: " + runtime.error_text(error);
-    return card;
+    gpu.problem = "the driver does not describe it: " + runtime.error_text(error);
+    return gpu;
   }
-  card.name = properties.name;
-  card.memory_bytes = properties.memory_bytes;
-  card.major = properties.major;
-  card.minor = properties.minor;
-  if (!has_code(card)) {
-    card.problem = "compute capability " + std::to_string(card.major) + "." +
-                   std::to_string(card.minor) +
-                   ": this build has code for the architectures " TANDEM_CUDA_ARCHITECTURES;
+  gpu.name = properties.name;
+  gpu.memory_bytes = properties.memory_bytes;
+  gpu.major = properties.major;
+  gpu.minor = properties.minor;
+  if (!has_code(gpu)) {
+    gpu.problem = "compute capability " + std::to_string(gpu.major) + "." +
+                  std::to_string(gpu.minor) +
+                  ": this build has code for the architectures " TANDEM_CUDA_ARCHITECTURES;
   }
-  return card;
+  return gpu;
 }
 
-void find_cards(Runtime& runtime, CudaReport& report) {
+void find_gpus(Runtime& runtime, CudaReport& report) {
   int driver = 0;
   if (runtime.driver_version(driver) != cudaSuccess || driver <= 0) return no_driver(report);
   report.driver = version_text(driver);
   if (driver / 1000 < toolkit_major) return old_driver(report);
   int count = 0;
-  const cudaError_t error = runtime.card_count(count);
+  const cudaError_t error = runtime.gpu_count(count);
   if (error == cudaErrorInsufficientDriver) return old_driver(report);
-  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) return no_card(report);
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0)) return no_gpu(report);
   if (error != cudaSuccess) {
     report.problem = "the driver does not start: " + runtime.error_text(error);
     report.fix = "see what nvidia-smi says";
     return;
   }
-  for (int card = 0; card < count; ++card) report.cards.push_back(look_at(runtime, card));
+  for (int gpu = 0; gpu < count; ++gpu) report.gpus.push_back(look_at(runtime, gpu));
 }
 
 void say_if_none_is_usable(CudaReport& report) {
-  const bool any = std::any_of(report.cards.begin(), report.cards.end(),
-                               [](const CudaCard& card) { return card.problem.empty(); });
-  if (any || report.cards.empty()) return;
-  const CudaCard& first = report.cards[0];
+  const bool any = std::any_of(report.gpus.begin(), report.gpus.end(),
+                               [](const CudaGpu& gpu) { return gpu.problem.empty(); });
+  if (any || report.gpus.empty()) return;
+  const CudaGpu& first = report.gpus[0];
   report.problem = (first.name.empty() ? "card 0" : first.name) + ": " + first.problem;
   report.fix = "see what nvidia-smi says";
   if (first.name.empty() || has_code(first)) return;
@@ -98,16 +98,16 @@ void say_if_none_is_usable(CudaReport& report) {
                std::to_string(first.minor) + " has code for it, where the toolkit still knows it";
 }
 
-void ask_for_memory(Runtime& runtime, CudaCard& card) {
+void ask_for_memory(Runtime& runtime, CudaGpu& gpu) {
   std::size_t total = 0;
-  cudaError_t error = runtime.set_card(card.ordinal);
-  if (error == cudaSuccess) error = runtime.free_bytes(card.free_bytes, total);
-  if (error != cudaSuccess) card.problem = "it does not start: " + runtime.error_text(error);
+  cudaError_t error = runtime.set_gpu(gpu.ordinal);
+  if (error == cudaSuccess) error = runtime.free_bytes(gpu.free_bytes, total);
+  if (error != cudaSuccess) gpu.problem = "it does not start: " + runtime.error_text(error);
 }
 
 struct Architecture {
-  int number = 0;         // 90 of "90a-real"
-  bool one_card = false;  // "90a": features that other cards lack
+  int number = 0;        // 90 of "90a-real"
+  bool one_gpu = false;  // "90a": features that other GPUs lack
   bool code = true, translated = true;
 };
 
@@ -117,9 +117,9 @@ bool read(std::string_view text, Architecture& to) {
   const auto [rest, error] = std::from_chars(text.data(), end, to.number);
   if (error != std::errc()) return false;
   std::string_view kind(rest, static_cast<std::size_t>(end - rest));
-  to.one_card = kind.starts_with('a');
+  to.one_gpu = kind.starts_with('a');
   const bool one_family = kind.starts_with('f');
-  if (to.one_card || one_family) kind.remove_prefix(1);
+  if (to.one_gpu || one_family) kind.remove_prefix(1);
   if (!kind.empty() && kind != "-real" && kind != "-virtual") return false;
   to.code = kind != "-virtual" || one_family;
   to.translated = kind != "-real" && !one_family;
@@ -129,32 +129,32 @@ bool read(std::string_view text, Architecture& to) {
 }  // namespace
 
 bool runs_on(const std::string& architectures, int major, int minor) {
-  const int card = major * 10 + minor;
+  const int gpu = major * 10 + minor;
   const std::string_view text = architectures;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t end = std::min(text.find(',', start), text.size());
     Architecture of;
     if (!read(text.substr(start, end - start), of)) return true;
-    const bool own_code = of.code && of.number / 10 == major && of.number <= card;
-    const bool fits = own_code || (of.translated && of.number <= card);
-    if (of.one_card ? of.number == card : fits) return true;
+    const bool own_code = of.code && of.number / 10 == major && of.number <= gpu;
+    const bool fits = own_code || (of.translated && of.number <= gpu);
+    if (of.one_gpu ? of.number == gpu : fits) return true;
     start = end + 1;
   }
   return false;
 }
 
-CudaReport report_cards(Runtime& runtime) {
+CudaReport report_gpus(Runtime& runtime) {
   CudaReport report;
   report.toolkit = version_text(CUDART_VERSION);
-  find_cards(runtime, report);
+  find_gpus(runtime, report);
   say_if_none_is_usable(report);
   return report;
 }
 
 CudaReport report_all(Runtime& runtime, Libraries& libraries) {
-  CudaReport report = report_cards(runtime);
-  for (CudaCard& card : report.cards) {
-    if (card.problem.empty()) ask_for_memory(runtime, card);
+  CudaReport report = report_gpus(runtime);
+  for (CudaGpu& gpu : report.gpus) {
+    if (gpu.problem.empty()) ask_for_memory(runtime, gpu);
   }
   say_if_none_is_usable(report);
   report.libraries = libraries.report();
@@ -210,8 +210,8 @@ CudaReport cuda_report() {
   return report;
 }
 
-CudaReport cuda_cards() {
-  return without_throwing([](cuda::Runtime& runtime) { return cuda::report_cards(runtime); });
+CudaReport cuda_gpus() {
+  return without_throwing([](cuda::Runtime& runtime) { return cuda::report_gpus(runtime); });
 }
 
 }  // namespace tandem

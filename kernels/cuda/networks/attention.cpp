@@ -28,9 +28,9 @@ bool has_rows(const Operand& operand) {
   return true;
 }
 
-LayoutWish wish_of_rows(const Operand& operand) {
-  if (has_rows(operand)) return {LayoutWish::Kind::exact, operand.layout};
-  return {LayoutWish::Kind::row_major, {}};
+LayoutConstraint constraint_of_rows(const Operand& operand) {
+  if (has_rows(operand)) return {LayoutConstraint::Kind::exact, operand.layout};
+  return {LayoutConstraint::Kind::row_major, {}};
 }
 
 /// Keys are neighbours; other axes may be broadcast.
@@ -109,7 +109,7 @@ std::size_t score_bytes(const AttentionShape& n) {
   return static_cast<std::size_t>(n.batch * n.heads * n.queries * n.keys) * size_of(n.dtype);
 }
 
-std::optional<std::string> refuse(NetworkCard& networks, const KernelRequest& request) {
+std::optional<std::string> refuse(NetworkGpu& networks, const KernelRequest& request) {
   const AttentionPorts ports(request);
   const DType dtype = request.inputs[ports.q].type.dtype;
   if (dtype != DType::float16 && dtype != DType::bfloat16) return "takes 16-bit floats only";
@@ -135,18 +135,18 @@ std::vector<Proposal> propose(const KernelRequest& r) {
     if (i == ports.mask) {
       const Operand& mask = r.inputs[i];
       p.inputs.push_back(mask.present && is_readable_mask(mask)
-                             ? LayoutWish{LayoutWish::Kind::exact, mask.layout}
-                             : LayoutWish{LayoutWish::Kind::row_major, {}});
+                             ? LayoutConstraint{LayoutConstraint::Kind::exact, mask.layout}
+                             : LayoutConstraint{LayoutConstraint::Kind::row_major, {}});
     } else if (ports.is_gradient && i == ports.log_sum_exp) {
-      p.inputs.push_back({LayoutWish::Kind::row_major, {}});
+      p.inputs.push_back({LayoutConstraint::Kind::row_major, {}});
     } else {
-      p.inputs.push_back(wish_of_rows(r.inputs[i]));
+      p.inputs.push_back(constraint_of_rows(r.inputs[i]));
     }
   }
   for (std::size_t i = 0; i < r.outputs.size(); ++i) {
     const bool sums = !ports.is_gradient && i == 1;
-    p.outputs.push_back(sums ? LayoutWish{LayoutWish::Kind::row_major, {}}
-                             : wish_of_rows(r.outputs[i]));
+    p.outputs.push_back(sums ? LayoutConstraint{LayoutConstraint::Kind::row_major, {}}
+                             : constraint_of_rows(r.outputs[i]));
   }
   return {p};
 }
@@ -198,7 +198,7 @@ class CudnnForward final : public PreparedKernel {
     at.mask = a.inputs[3];
     at.y = a.outputs[0];
     at.log_sum_exp = static_cast<float*>(sums);
-    mend_blind_queries(networks_->card(), n_, at, a.queue);
+    mend_blind_queries(networks_->gpu(), n_, at, a.queue);
   }
 
  private:
@@ -232,11 +232,11 @@ class CudnnGradient final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    CardContext& card = networks_->card();
+    GpuContext& gpu = networks_->gpu();
     const void* sums = a.inputs[5];
     if (n_.is_masked) {
       float* const mended = static_cast<float*>(part_at(a, sums_at_));
-      mend_blind_sums(card, rows_, static_cast<const float*>(sums), mended, a.queue);
+      mend_blind_sums(gpu, rows_, static_cast<const float*>(sums), mended, a.queue);
       sums = mended;
     }
     std::array<const void*, 11> addresses{a.inputs[0], a.inputs[1], a.inputs[2],
@@ -248,7 +248,7 @@ class CudnnGradient final : public PreparedKernel {
     }
     if (!is_deterministic_) {
       void* const dq = part_at(a, dq_at_);
-      zero_bytes(card, dq, dq_bytes_, a.queue);
+      zero_bytes(gpu, dq, dq_bytes_, a.queue);
       addresses[count++] = dq;
     }
     kernel_.run(addresses.data(), part_at(a, plan_at_), a.queue);

@@ -177,13 +177,13 @@ inline std::int64_t tiles_of_work(const PlainAttention& n, std::int64_t rows,
 
 /// A block for each tile of work, in strides beyond what a grid holds.
 template <class Body>
-void launch_tiles(CardContext& card, const char* name, const Body& body, void* queue) {
+void launch_tiles(GpuContext& gpu, const char* name, const Body& body, void* queue) {
   if (body.items == 0) return;
   const LaunchShape shape{
       .blocks = static_cast<unsigned>(std::min<std::int64_t>(body.items, 0x7fffffff)),
       .threads = tile_threads,
       .shared_bytes = tile_bytes};
-  card.launch(launch_of(name, shape, body), queue);
+  gpu.launch(launch_of(name, shape, body), queue);
 }
 
 }  // namespace tandem::cuda::networks

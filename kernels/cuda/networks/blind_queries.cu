@@ -62,25 +62,24 @@ struct MendSumsBody {
 
 }  // namespace
 
-void mend_blind_queries(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void mend_blind_queries(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                         void* queue) {
   const std::int64_t rows = n.batch * n.heads * n.queries;
   if (rows == 0) return;
   with_float(n.dtype, [&](auto tag) {
     using T = decltype(tag);
     const MendRowsBody<T> body{n, at.mask, static_cast<T*>(at.y), at.log_sum_exp, rows};
-    card.launch(
-        launch_of("mend_blind_queries", spread(rows, card.properties.multiprocessors), body),
-        queue);
+    gpu.launch(launch_of("mend_blind_queries", spread(rows, gpu.properties.multiprocessors), body),
+               queue);
   });
 }
 
-void mend_blind_sums(CardContext& card, std::int64_t rows, const float* from, float* to,
+void mend_blind_sums(GpuContext& gpu, std::int64_t rows, const float* from, float* to,
                      void* queue) {
   if (rows == 0) return;
   const MendSumsBody body{rows, from, to};
-  card.launch(launch_of("mend_blind_sums", spread(rows, card.properties.multiprocessors), body),
-              queue);
+  gpu.launch(launch_of("mend_blind_sums", spread(rows, gpu.properties.multiprocessors), body),
+             queue);
 }
 
 }  // namespace tandem::cuda

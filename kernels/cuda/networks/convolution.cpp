@@ -67,11 +67,11 @@ bool is_empty(const KernelRequest& r) {
 }
 
 /// Engines that compute float32 without tensor cores lay maps out by planes inside.
-bool prefers_planes(const NetworkCard& networks, const KernelRequest& r) {
-  return r.inputs[0].type.dtype == DType::float32 && !networks.card().allow_tf32;
+bool prefers_planes(const NetworkGpu& networks, const KernelRequest& r) {
+  return r.inputs[0].type.dtype == DType::float32 && !networks.gpu().allow_tf32;
 }
 
-std::optional<std::string> refuse(NetworkCard& networks, const KernelRequest& r) {
+std::optional<std::string> refuse(NetworkGpu& networks, const KernelRequest& r) {
   if (auto reason = refuse_types(r)) return reason;
   if (is_empty(r)) return "an operand is empty";
   const EngineRules rules = networks.rules(r.deterministic);
@@ -81,18 +81,18 @@ std::optional<std::string> refuse(NetworkCard& networks, const KernelRequest& r)
   return std::nullopt;
 }
 
-Proposal proposal(const KernelRequest& r, LayoutWish::Kind kind) {
-  const LayoutWish map{.kind = kind, .layout = {}};
-  Proposal p{.inputs = std::vector<LayoutWish>(r.inputs.size(), map), .outputs = {map}};
+Proposal proposal(const KernelRequest& r, LayoutConstraint::Kind kind) {
+  const LayoutConstraint map{.kind = kind, .layout = {}};
+  Proposal p{.inputs = std::vector<LayoutConstraint>(r.inputs.size(), map), .outputs = {map}};
   if (Operands(r).pass == ConvolutionPass::forward && p.inputs.size() > 2) {
-    p.inputs[2] = {.kind = LayoutWish::Kind::row_major, .layout = {}};  // bias
+    p.inputs[2] = {.kind = LayoutConstraint::Kind::row_major, .layout = {}};  // bias
   }
   return p;
 }
 
-std::vector<Proposal> propose(const NetworkCard& networks, const KernelRequest& r) {
-  std::vector<Proposal> proposals{proposal(r, LayoutWish::Kind::channels_last),
-                                  proposal(r, LayoutWish::Kind::row_major)};
+std::vector<Proposal> propose(const NetworkGpu& networks, const KernelRequest& r) {
+  std::vector<Proposal> proposals{proposal(r, LayoutConstraint::Kind::channels_last),
+                                  proposal(r, LayoutConstraint::Kind::row_major)};
   if (prefers_planes(networks, r)) std::swap(proposals[0], proposals[1]);
   return proposals;
 }
@@ -173,7 +173,7 @@ class PlainConvolutionKernel final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    run_convolution(networks_->card(), convolution_,
+    run_convolution(networks_->gpu(), convolution_,
                     {.a = a.inputs[0],
                      .b = a.inputs[1],
                      .bias = has_bias_ ? a.inputs[2] : nullptr,

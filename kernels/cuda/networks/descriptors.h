@@ -71,7 +71,7 @@ class Descriptor {
 };
 
 /// Finalised descriptors of a graph's tensors and operations, and of the graph itself. `handle` may
-/// be null where no card is there.
+/// be null where no GPU is there.
 struct GraphDescriptors {
   GraphDescriptors(const Cudnn& cudnn, const NetworkGraph& graph, cudnnHandle_t handle);
 

@@ -1,5 +1,5 @@
 // A graph of cuDNN operations as plain data: tensors and what is computed of them. Kernels and the
-// checks without a card build it by the same functions; plans.h makes plans of it.
+// checks without a GPU build it by the same functions; plans.h makes plans of it.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -14,7 +14,7 @@
 namespace tandem::cuda {
 
 enum class TensorPlace : std::uint8_t {
-  memory,  // of the card
+  memory,  // of the GPU
   inside,  // between two operations, in no memory
   number,  // one float32 that the host passes by value
 };

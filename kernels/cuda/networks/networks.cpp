@@ -1,28 +1,27 @@
-// What convolution, pooling and attention share on a card: cuDNN's plans as their kernels run them.
+// What convolution, pooling and attention share on a GPU: cuDNN's plans as their kernels run them.
 #include "kernels/cuda/networks/networks.h"
 
 #include "engine/graph/error.h"
 
 namespace tandem::cuda {
 
-std::shared_ptr<Plans> NetworkCard::plans() {
+std::shared_ptr<Plans> NetworkGpu::plans() {
   std::call_once(opened_, [&] {
-    const Cudnn* cudnn = card_->libraries ? card_->libraries->cudnn() : nullptr;
+    const Cudnn* cudnn = gpu_->libraries ? gpu_->libraries->cudnn() : nullptr;
     if (cudnn == nullptr) return;
-    const CardProperties& properties = card_->properties;
+    const GpuProperties& properties = gpu_->properties;
     const std::string name = std::to_string(properties.major) + "." +
                              std::to_string(properties.minor) + " " + properties.name + ", " +
                              std::to_string(properties.multiprocessors) + " multiprocessors";
-    plans_ = std::make_shared<Plans>(*cudnn, name, card_->cache_folder);
+    plans_ = std::make_shared<Plans>(*cudnn, name, gpu_->cache_folder);
   });
   return plans_;
 }
 
-std::optional<std::string> NetworkCard::refuse(const NetworkGraph& graph,
-                                               const EngineRules& rules) {
+std::optional<std::string> NetworkGpu::refuse(const NetworkGraph& graph, const EngineRules& rules) {
   const std::shared_ptr<Plans> all = plans();
   if (!all) return "cuDNN cannot be used";
-  card_->runtime->set_card(card_->card);
+  gpu_->runtime->set_gpu(gpu_->gpu);
   const EngineCount count = all->count(graph, rules);
   if (count.allowed > 0) return std::nullopt;
   if (!count.problem.empty()) return "cuDNN takes no such operation: " + count.problem;
@@ -31,9 +30,9 @@ std::optional<std::string> NetworkCard::refuse(const NetworkGraph& graph,
          std::string(rules.deterministic ? "deterministic and " : "") + "exact enough";
 }
 
-EngineRules NetworkCard::rules(bool deterministic) const {
+EngineRules NetworkGpu::rules(bool deterministic) const {
   EngineRules rules;
-  rules.tensor_cores = card_->allow_tf32;
+  rules.tensor_cores = gpu_->allow_tf32;
   rules.deterministic = deterministic;
   return rules;
 }
@@ -44,14 +43,14 @@ bool is_network_float(DType dtype) {
 
 namespace {
 
-PlanRun run_of(NetworkCard& networks, const NetworkGraph& graph, const EngineRules& rules) {
+PlanRun run_of(NetworkGpu& networks, const NetworkGraph& graph, const EngineRules& rules) {
   const std::shared_ptr<Plans> plans = networks.plans();
   if (!plans) {
     Diagnostic d;
     d.message = "internal error: a cuDNN kernel was chosen without cuDNN";
     throw Error(ErrorKind::runtime, std::move(d));
   }
-  networks.card().runtime->set_card(networks.card().card);
+  networks.gpu().runtime->set_gpu(networks.gpu().gpu);
   return {plans, plans->plan(graph, rules)};
 }
 
@@ -68,9 +67,9 @@ void PlanKernel::run(const void* const* addresses, void* workspace, void* queue)
   const cudnnStatus_t status = run_.run(addresses, aligned, static_cast<cudaStream_t>(queue));
   if (status == CUDNN_STATUS_SUCCESS) return;
   try {
-    networks_->card().fail("cuDNN", failure_text(networks_->plans()->cudnn(), status));
+    networks_->gpu().fail("cuDNN", failure_text(networks_->plans()->cudnn(), status));
   } catch (...) {  // no memory left for the words
-    networks_->card().fail("cuDNN", "");
+    networks_->gpu().fail("cuDNN", "");
   }
 }
 

@@ -1,4 +1,4 @@
-// What the kernels of convolution, pooling and attention on one card share, and the parts of their
+// What the kernels of convolution, pooling and attention on one GPU share, and the parts of their
 // list.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace tandem::cuda {
 
-class NetworkCard {
+class NetworkGpu {
  public:
-  explicit NetworkCard(Card card) : card_(std::move(card)) {}
+  explicit NetworkGpu(Gpu gpu) : gpu_(std::move(gpu)) {}
 
-  CardContext& card() const { return *card_; }
-  const Card& shared_card() const { return card_; }
+  GpuContext& gpu() const { return *gpu_; }
+  const Gpu& shared_gpu() const { return gpu_; }
   /// Null where cuDNN cannot be used. Opens it at the first call.
   std::shared_ptr<Plans> plans();
   /// Why cuDNN does not compute the graph, or nothing.
@@ -25,12 +25,12 @@ class NetworkCard {
   EngineRules rules(bool deterministic) const;
 
  private:
-  const Card card_;
+  const Gpu gpu_;
   std::once_flag opened_;
   std::shared_ptr<Plans> plans_;
 };
 
-using Networks = std::shared_ptr<NetworkCard>;
+using Networks = std::shared_ptr<NetworkGpu>;
 
 /// float32, float16 and bfloat16.
 bool is_network_float(DType dtype);

@@ -35,10 +35,10 @@ std::optional<std::string> refuse(const KernelRequest& request) {
 }
 
 std::vector<Proposal> propose(const KernelRequest& request) {
-  const LayoutWish any{}, plain{.kind = LayoutWish::Kind::row_major, .layout = {}};
+  const LayoutConstraint any{}, plain{.kind = LayoutConstraint::Kind::row_major, .layout = {}};
   const AttentionPorts ports(request);
-  Proposal p{.inputs = std::vector<LayoutWish>(request.inputs.size(), any),
-             .outputs = std::vector<LayoutWish>(request.outputs.size(), any)};
+  Proposal p{.inputs = std::vector<LayoutConstraint>(request.inputs.size(), any),
+             .outputs = std::vector<LayoutConstraint>(request.outputs.size(), any)};
   if (ports.is_gradient) {
     p.inputs[ports.log_sum_exp] = plain;
   } else if (p.outputs.size() > 1) {
@@ -60,7 +60,7 @@ class PlainForward final : public PreparedKernel {
     if (n_.is_masked) at.mask = a.inputs[3];
     at.y = a.outputs[0];
     if (has_sums_) at.log_sum_exp = static_cast<float*>(a.outputs[1]);
-    run_attention(networks_->card(), n_, at, a.queue);
+    run_attention(networks_->gpu(), n_, at, a.queue);
   }
 
  private:
@@ -86,7 +86,7 @@ class PlainGradient final : public PreparedKernel {
     if (n_.is_masked) at.mask = a.inputs[6];
     at.of_rows = static_cast<float*>(a.workspace);
     at.dq = a.outputs[0], at.dk = a.outputs[1], at.dv = a.outputs[2];
-    run_attention_gradient(networks_->card(), n_, at, a.queue);
+    run_attention_gradient(networks_->gpu(), n_, at, a.queue);
   }
 
  private:

@@ -134,7 +134,7 @@ struct ForwardBody {
 };
 
 template <class T>
-void run_forward(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void run_forward(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                  void* queue) {
   const ForwardBody<T> body{n,
                             at.q,
@@ -144,14 +144,14 @@ void run_forward(CardContext& card, const PlainAttention& n, const AttentionAddr
                             static_cast<T*>(at.y),
                             at.log_sum_exp,
                             tiles_of_work(n, n.queries, n.value_size)};
-  launch_tiles(card, "attention", body, queue);
+  launch_tiles(gpu, "attention", body, queue);
 }
 
 }  // namespace
 
-void run_attention(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void run_attention(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                    void* queue) {
-  with_float(n.dtype, [&](auto tag) { run_forward<decltype(tag)>(card, n, at, queue); });
+  with_float(n.dtype, [&](auto tag) { run_forward<decltype(tag)>(gpu, n, at, queue); });
 }
 
 }  // namespace tandem::cuda

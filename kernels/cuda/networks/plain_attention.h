@@ -37,17 +37,16 @@ struct AttentionAddresses {
   void *y = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-void run_attention(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void run_attention(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                    void* queue);
-void run_attention_gradient(CardContext& card, const PlainAttention& n,
-                            const AttentionAddresses& at, void* queue);
+void run_attention_gradient(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
+                            void* queue);
 
 /// After a library's attention: queries that see no key get y = 0 and log_sum_exp = -infinity.
-void mend_blind_queries(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void mend_blind_queries(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                         void* queue);
 /// Before a library's gradient: a copy of log_sum_exp with infinity for such queries, so that
 /// exp(score - log_sum_exp) is 0.
-void mend_blind_sums(CardContext& card, std::int64_t rows, const float* from, float* to,
-                     void* queue);
+void mend_blind_sums(GpuContext& gpu, std::int64_t rows, const float* from, float* to, void* queue);
 
 }  // namespace tandem::cuda

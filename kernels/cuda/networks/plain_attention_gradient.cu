@@ -212,7 +212,7 @@ struct GradientBody {
 };
 
 template <class T, Gradient which>
-void run_gradient(CardContext& card, const char* name, const PlainAttention& n,
+void run_gradient(GpuContext& gpu, const char* name, const PlainAttention& n,
                   const AttentionAddresses& at, void* result, std::int64_t rows,
                   std::int64_t columns, void* queue) {
   if (result == nullptr) return;
@@ -225,34 +225,34 @@ void run_gradient(CardContext& card, const char* name, const PlainAttention& n,
                                     OfRows(at.of_rows, n.batch * n.heads * n.queries),
                                     static_cast<T*>(result),
                                     tiles_of_work(n, rows, columns)};
-  launch_tiles(card, name, body, queue);
+  launch_tiles(gpu, name, body, queue);
 }
 
 template <class T>
-void run_gradients(CardContext& card, const PlainAttention& n, const AttentionAddresses& at,
+void run_gradients(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
                    void* queue) {
   const std::int64_t rows = n.batch * n.heads * n.queries;
   if (rows > 0) {
     const RowsBody<T> body{
         n,   at.q, at.k, at.dy, at.y_read, at.mask, at.log_sum_exp_read, OfRows(at.of_rows, rows),
         rows};
-    LaunchShape shape = spread(rows * 32, card.properties.multiprocessors);
+    LaunchShape shape = spread(rows * 32, gpu.properties.multiprocessors);
     shape.shared_bytes = 2 * shape.threads * sizeof(float);
-    card.launch(launch_of("attention_rows", shape, body), queue);
+    gpu.launch(launch_of("attention_rows", shape, body), queue);
   }
-  run_gradient<T, Gradient::query>(card, "attention_grad_query", n, at, at.dq, n.queries,
-                                   n.key_size, queue);
-  run_gradient<T, Gradient::key>(card, "attention_grad_key", n, at, at.dk, n.keys, n.key_size,
+  run_gradient<T, Gradient::query>(gpu, "attention_grad_query", n, at, at.dq, n.queries, n.key_size,
+                                   queue);
+  run_gradient<T, Gradient::key>(gpu, "attention_grad_key", n, at, at.dk, n.keys, n.key_size,
                                  queue);
-  run_gradient<T, Gradient::value>(card, "attention_grad_value", n, at, at.dv, n.keys, n.value_size,
+  run_gradient<T, Gradient::value>(gpu, "attention_grad_value", n, at, at.dv, n.keys, n.value_size,
                                    queue);
 }
 
 }  // namespace
 
-void run_attention_gradient(CardContext& card, const PlainAttention& n,
-                            const AttentionAddresses& at, void* queue) {
-  with_float(n.dtype, [&](auto tag) { run_gradients<decltype(tag)>(card, n, at, queue); });
+void run_attention_gradient(GpuContext& gpu, const PlainAttention& n, const AttentionAddresses& at,
+                            void* queue) {
+  with_float(n.dtype, [&](auto tag) { run_gradients<decltype(tag)>(gpu, n, at, queue); });
 }
 
 }  // namespace tandem::cuda

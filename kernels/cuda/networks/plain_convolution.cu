@@ -207,8 +207,7 @@ std::int64_t positions(const PlainConvolution& c, int ConvolutionAxis::*extent) 
 }
 
 template <class T>
-void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresses& at,
-         void* queue) {
+void run(GpuContext& gpu, const PlainConvolution& c, const ConvolutionAddresses& at, void* queue) {
   const T *a = static_cast<const T*>(at.a), *b = static_cast<const T*>(at.b);
   T* result = static_cast<T*>(at.result);
   switch (c.pass) {
@@ -219,8 +218,8 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c,     units, a, b, static_cast<const T*>(at.bias), static_cast<const T*>(at.residual),
           result};
       if (units == 0) return;
-      card.launch(launch_of("convolution", spread(units, card.properties.multiprocessors), body),
-                  queue);
+      gpu.launch(launch_of("convolution", spread(units, gpu.properties.multiprocessors), body),
+                 queue);
       return;
     }
     case ConvolutionPass::input: {
@@ -228,8 +227,8 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.images * c.groups * c.in_channels * positions(c, &ConvolutionAxis::in);
       const InputBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      card.launch(
-          launch_of("convolution_grad_input", spread(units, card.properties.multiprocessors), body),
+      gpu.launch(
+          launch_of("convolution_grad_input", spread(units, gpu.properties.multiprocessors), body),
           queue);
       return;
     }
@@ -238,8 +237,8 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
           c.groups * c.out_channels * c.in_channels * positions(c, &ConvolutionAxis::kernel);
       const WeightBody<T> body{c, units, a, b, result};
       if (units == 0) return;
-      LaunchShape shape = spread(units * 256, card.properties.multiprocessors);
-      card.launch(launch_of("convolution_grad_weight", shape, body), queue);
+      LaunchShape shape = spread(units * 256, gpu.properties.multiprocessors);
+      gpu.launch(launch_of("convolution_grad_weight", shape, body), queue);
       return;
     }
   }
@@ -247,10 +246,9 @@ void run(CardContext& card, const PlainConvolution& c, const ConvolutionAddresse
 
 }  // namespace
 
-void run_convolution(CardContext& card, const PlainConvolution& convolution,
+void run_convolution(GpuContext& gpu, const PlainConvolution& convolution,
                      const ConvolutionAddresses& at, void* queue) {
-  with_float(convolution.dtype,
-             [&](auto tag) { run<decltype(tag)>(card, convolution, at, queue); });
+  with_float(convolution.dtype, [&](auto tag) { run<decltype(tag)>(gpu, convolution, at, queue); });
 }
 
 }  // namespace tandem::cuda

@@ -36,7 +36,7 @@ struct ConvolutionAddresses {
   void* result = nullptr;
 };
 
-void run_convolution(CardContext& card, const PlainConvolution& convolution,
+void run_convolution(GpuContext& gpu, const PlainConvolution& convolution,
                      const ConvolutionAddresses& at, void* queue);
 
 }  // namespace tandem::cuda

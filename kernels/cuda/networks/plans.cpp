@@ -62,8 +62,8 @@ bool is_allowed(const std::vector<cudnnBackendNumericalNote_t>& notes, const Eng
 
 }  // namespace
 
-Plans::Plans(const Cudnn& cudnn, std::string card, std::string cache_folder)
-    : cudnn_(cudnn), card_(std::move(card)), folder_(std::move(cache_folder)) {}
+Plans::Plans(const Cudnn& cudnn, std::string gpu, std::string cache_folder)
+    : cudnn_(cudnn), gpu_(std::move(gpu)), folder_(std::move(cache_folder)) {}
 
 std::unique_ptr<Plans> Plans::described(const Cudnn& cudnn, const std::string& properties) {
   auto plans = std::make_unique<Plans>(cudnn, properties, "");
@@ -82,11 +82,11 @@ Plans::~Plans() {
 
 void Plans::open() {
   if (is_described_ || handle_ != nullptr) return;
-  check(cudnn_, cudnn_.cudnnCreate(&handle_), "opening a card");
+  check(cudnn_, cudnn_.cudnnCreate(&handle_), "opening a GPU");
 }
 
 std::string Plans::key_of(const NetworkGraph& graph, const EngineRules& rules) const {
-  return "cuDNN " + std::to_string(cudnn_.cudnnGetVersion()) + " " + card_ + " rules " +
+  return "cuDNN " + std::to_string(cudnn_.cudnnGetVersion()) + " " + gpu_ + " rules " +
          std::to_string(rules.tensor_cores) + std::to_string(rules.deterministic) + " " +
          std::to_string(rules.workspace_limit) + " " + graph.key();
 }

@@ -37,13 +37,13 @@ struct Plan {
   std::vector<float> numbers;
 };
 
-/// All plans of one card, or of a card that is only described. Thread-safe, but for `set_stream`.
+/// All plans of one GPU, or of a GPU that is only described. Thread-safe, but for `set_stream`.
 class Plans {
  public:
   /// `cache_folder`: "" keeps nothing on disk. `card` names architecture and model: "9.0 NVIDIA
   /// H100".
-  Plans(const Cudnn& cudnn, std::string card, std::string cache_folder);
-  /// For a card that is not there: the JSON of its properties. Its plans cannot run.
+  Plans(const Cudnn& cudnn, std::string gpu, std::string cache_folder);
+  /// For a GPU that is not there: the JSON of its properties. Its plans cannot run.
   static std::unique_ptr<Plans> described(const Cudnn& cudnn, const std::string& properties);
   ~Plans();
   Plans(const Plans&) = delete;
@@ -75,10 +75,10 @@ class Plans {
   std::shared_ptr<Plan> describe(const NetworkGraph& graph, Descriptor descriptor) const;
 
   const Cudnn& cudnn_;
-  const std::string card_, folder_;
+  const std::string gpu_, folder_;
   std::mutex mutex_;
   cudnnHandle_t handle_ = nullptr;
-  Descriptor properties_;  // of the described card
+  Descriptor properties_;  // of the described GPU
   bool is_described_ = false;
   std::optional<cudaStream_t> stream_;
   std::map<std::string, EngineCount> counts_;

@@ -40,10 +40,11 @@ std::optional<std::string> refuse(const KernelRequest& request) {
 
 std::vector<Proposal> propose(const KernelRequest& request) {
   std::vector<Proposal> proposals;
-  for (const auto kind : {LayoutWish::Kind::channels_last, LayoutWish::Kind::row_major}) {
-    const LayoutWish map{.kind = kind, .layout = {}};
-    proposals.push_back({.inputs = std::vector<LayoutWish>(request.inputs.size(), map),
-                         .outputs = std::vector<LayoutWish>(request.outputs.size(), map)});
+  for (const auto kind :
+       {LayoutConstraint::Kind::channels_last, LayoutConstraint::Kind::row_major}) {
+    const LayoutConstraint map{.kind = kind, .layout = {}};
+    proposals.push_back({.inputs = std::vector<LayoutConstraint>(request.inputs.size(), map),
+                         .outputs = std::vector<LayoutConstraint>(request.outputs.size(), map)});
   }
   return proposals;
 }
@@ -121,7 +122,7 @@ class PoolingKernel final : public PreparedKernel {
         break;
     }
     if (at.y == nullptr && at.dx == nullptr && at.indices == nullptr) return;
-    run_pooling(networks_->card(), pooling_, at, a.queue);
+    run_pooling(networks_->gpu(), pooling_, at, a.queue);
   }
 
  private:

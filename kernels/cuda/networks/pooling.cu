@@ -112,42 +112,41 @@ struct AverageBody {
 };
 
 template <class T, int pack>
-void run(CardContext& card, const Pooling& p, const PoolingAddresses& at, void* queue) {
+void run(GpuContext& gpu, const Pooling& p, const PoolingAddresses& at, void* queue) {
   const PlaceWalk walk = walk_of(p, false, pack);
   const T* x = static_cast<const T*>(at.x);
   T* y = static_cast<T*>(at.y);
   if (p.kind == PoolingKind::maximum) {
-    launch(card, "max_pool", MaximumBody<T, pack>{p, walk, x, y}, queue);
+    launch(gpu, "max_pool", MaximumBody<T, pack>{p, walk, x, y}, queue);
   } else if constexpr (is_floating<T>) {
-    launch(card, "average_pool", AverageBody<T, pack>{p, walk, x, y}, queue);
+    launch(gpu, "average_pool", AverageBody<T, pack>{p, walk, x, y}, queue);
   }
 }
 
 template <class T>
-void run(CardContext& card, const Pooling& p, const PoolingAddresses& at, void* queue) {
+void run(GpuContext& gpu, const Pooling& p, const PoolingAddresses& at, void* queue) {
   if (at.indices != nullptr) {
-    launch(card, "max_pool_indices",
+    launch(gpu, "max_pool_indices",
            IndexedMaximumBody<T>{p, walk_of(p, false, 1), static_cast<const T*>(at.x),
                                  static_cast<T*>(at.y), at.indices},
            queue);
   } else if (packs_fit<T>(p, at)) {
-    run<T, full_pack<T>>(card, p, at, queue);
+    run<T, full_pack<T>>(gpu, p, at, queue);
   } else {
-    run<T, 1>(card, p, at, queue);
+    run<T, 1>(gpu, p, at, queue);
   }
 }
 
 }  // namespace
 
-void run_pooling(CardContext& card, const Pooling& pooling, const PoolingAddresses& at,
-                 void* queue) {
+void run_pooling(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at, void* queue) {
   if (pooling.kind == PoolingKind::maximum_gradient ||
       pooling.kind == PoolingKind::average_gradient) {
-    return run_pooling_gradient(card, pooling, at, queue);
+    return run_pooling_gradient(gpu, pooling, at, queue);
   }
-  if (pooling.dtype == DType::int8) return run<std::int8_t>(card, pooling, at, queue);
-  if (pooling.dtype == DType::uint8) return run<std::uint8_t>(card, pooling, at, queue);
-  with_float(pooling.dtype, [&](auto tag) { run<decltype(tag)>(card, pooling, at, queue); });
+  if (pooling.dtype == DType::int8) return run<std::int8_t>(gpu, pooling, at, queue);
+  if (pooling.dtype == DType::uint8) return run<std::uint8_t>(gpu, pooling, at, queue);
+  with_float(pooling.dtype, [&](auto tag) { run<decltype(tag)>(gpu, pooling, at, queue); });
 }
 
 }  // namespace tandem::cuda

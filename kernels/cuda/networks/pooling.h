@@ -1,4 +1,4 @@
-// Pooling on the card: geometry and launches.
+// Pooling on the GPU: geometry and launches.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +43,9 @@ struct PoolingAddresses {
 };
 
 /// Float types; the maximum also int8 and uint8.
-void run_pooling(CardContext& card, const Pooling& pooling, const PoolingAddresses& at,
-                 void* queue);
+void run_pooling(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at, void* queue);
 /// Of the two gradients alone.
-void run_pooling_gradient(CardContext& card, const Pooling& pooling, const PoolingAddresses& at,
+void run_pooling_gradient(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at,
                           void* queue);
 
 }  // namespace tandem::cuda

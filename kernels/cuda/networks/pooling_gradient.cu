@@ -91,28 +91,28 @@ struct AverageGradientBody {
 };
 
 template <class T, int pack>
-void run(CardContext& card, const Pooling& p, const PoolingAddresses& at, void* queue) {
+void run(GpuContext& gpu, const Pooling& p, const PoolingAddresses& at, void* queue) {
   const PlaceWalk walk = walk_of(p, true, pack);
   const T* dy = static_cast<const T*>(at.dy);
   T* dx = static_cast<T*>(at.dx);
   if (p.kind == PoolingKind::maximum_gradient) {
     const T *x = static_cast<const T*>(at.x), *y = static_cast<const T*>(at.y_read);
-    launch(card, "max_pool_grad", MaximumGradientBody<T, pack>{p, walk, x, y, dy, dx}, queue);
+    launch(gpu, "max_pool_grad", MaximumGradientBody<T, pack>{p, walk, x, y, dy, dx}, queue);
   } else {
-    launch(card, "average_pool_grad", AverageGradientBody<T, pack>{p, walk, dy, dx}, queue);
+    launch(gpu, "average_pool_grad", AverageGradientBody<T, pack>{p, walk, dy, dx}, queue);
   }
 }
 
 }  // namespace
 
-void run_pooling_gradient(CardContext& card, const Pooling& pooling, const PoolingAddresses& at,
+void run_pooling_gradient(GpuContext& gpu, const Pooling& pooling, const PoolingAddresses& at,
                           void* queue) {
   with_float(pooling.dtype, [&](auto tag) {
     using T = decltype(tag);
     if (packs_fit<T>(pooling, at)) {
-      run<T, full_pack<T>>(card, pooling, at, queue);
+      run<T, full_pack<T>>(gpu, pooling, at, queue);
     } else {
-      run<T, 1>(card, pooling, at, queue);
+      run<T, 1>(gpu, pooling, at, queue);
     }
   });
 }

@@ -147,10 +147,9 @@ inline PlaceWalk walk_of(const Pooling& p, bool over_x, int pack) {
 
 /// Nothing where nothing is written.
 template <class Body>
-void launch(CardContext& card, const char* name, const Body& body, void* queue) {
+void launch(GpuContext& gpu, const char* name, const Body& body, void* queue) {
   if (body.walk.units == 0) return;
-  card.launch(launch_of(name, spread(body.walk.units, card.properties.multiprocessors), body),
-              queue);
+  gpu.launch(launch_of(name, spread(body.walk.units, gpu.properties.multiprocessors), body), queue);
 }
 
 /// Whether all maps can be read and written 16 bytes at a time.

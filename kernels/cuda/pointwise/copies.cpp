@@ -102,7 +102,7 @@ void CopyBatch::add(const StridedCopy& copy, const void* from, void* to) {
     arguments.from = from;
     arguments.to = to;
     const LaunchShape shape = spread(arguments.tiles * 256, copy.multiprocessors_);
-    launch_transpose(card_, arguments, copy.element_bytes_, shape, queue_);
+    launch_transpose(gpu_, arguments, copy.element_bytes_, shape, queue_);
     return;
   }
   const int word =
@@ -122,7 +122,7 @@ void CopyBatch::flush() {
   if (count_ == 0) return;
   LaunchShape shape = spread((most_units_ + 3) / 4, multiprocessors_);
   shape.blocks_y = static_cast<unsigned>(count_);
-  launch_copy(card_, arguments_, word_, shape, queue_);
+  launch_copy(gpu_, arguments_, word_, shape, queue_);
   count_ = 0;
   most_units_ = 0;
 }

@@ -91,31 +91,30 @@ struct TransposeKernel {
 };
 
 template <class Word>
-void copy(CardContext& card, const CopyArguments& arguments, const LaunchShape& shape,
-          void* queue) {
+void copy(GpuContext& gpu, const CopyArguments& arguments, const LaunchShape& shape, void* queue) {
   const CopyKernel<Word> body{arguments};
-  card.launch(launch_of("copy", shape, body), queue);
+  gpu.launch(launch_of("copy", shape, body), queue);
 }
 
 template <class T>
-void transpose(CardContext& card, const TransposeArguments& arguments, LaunchShape shape,
+void transpose(GpuContext& gpu, const TransposeArguments& arguments, LaunchShape shape,
                void* queue) {
   const TransposeKernel<T> body{arguments};
   shape.shared_bytes = TransposeKernel<T>::shared_bytes;
-  card.launch(launch_of("transpose", shape, body), queue);
+  gpu.launch(launch_of("transpose", shape, body), queue);
 }
 
 }  // namespace
 
-void launch_copy(CardContext& card, const CopyArguments& arguments, int word,
+void launch_copy(GpuContext& gpu, const CopyArguments& arguments, int word,
                  const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { copy<decltype(tag)>(card, arguments, shape, queue); });
+  with_word(word, [&](auto tag) { copy<decltype(tag)>(gpu, arguments, shape, queue); });
 }
 
-void launch_transpose(CardContext& card, const TransposeArguments& arguments, int bytes,
+void launch_transpose(GpuContext& gpu, const TransposeArguments& arguments, int bytes,
                       const LaunchShape& shape, void* queue) {
   with_element_of(static_cast<std::size_t>(bytes),
-                  [&](auto tag) { transpose<decltype(tag)>(card, arguments, shape, queue); });
+                  [&](auto tag) { transpose<decltype(tag)>(gpu, arguments, shape, queue); });
 }
 
 }  // namespace tandem::cuda

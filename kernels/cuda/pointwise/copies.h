@@ -25,7 +25,7 @@ struct CopyArguments {
 
 /// Blocks along y are the pieces. `word`: 1, 2, 4, 8 or 16 bytes, to which all addresses are
 /// aligned.
-void launch_copy(CardContext& card, const CopyArguments& arguments, int word,
+void launch_copy(GpuContext& gpu, const CopyArguments& arguments, int word,
                  const LaunchShape& shape, void* queue);
 
 /// y[..., r, c] = x[..., c, r] in tiles: x is contiguous along r, y along c.
@@ -46,7 +46,7 @@ constexpr int tile_side(std::size_t element_bytes) {
 }
 
 /// `bytes` of an element: 1, 2, 4 or 8.
-void launch_transpose(CardContext& card, const TransposeArguments& arguments, int bytes,
+void launch_transpose(GpuContext& gpu, const TransposeArguments& arguments, int bytes,
                       const LaunchShape& shape, void* queue);
 
 /// A copy of elements of one shape, prepared for any alignment of its two addresses.
@@ -74,12 +74,12 @@ class StridedCopy {
 /// Collects copies and launches as many as it can at once. `flush` ends it.
 class CopyBatch {
  public:
-  CopyBatch(CardContext& card, void* queue) : card_(card), queue_(queue) {}
+  CopyBatch(GpuContext& gpu, void* queue) : gpu_(gpu), queue_(queue) {}
   void add(const StridedCopy& copy, const void* from, void* to);
   void flush();
 
  private:
-  CardContext& card_;
+  GpuContext& gpu_;
   void* queue_;
   int count_ = 0, word_ = 0;
   std::int64_t most_units_ = 0;

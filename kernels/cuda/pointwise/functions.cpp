@@ -27,9 +27,9 @@ struct Way {
 class PointwiseRun final : public PreparedKernel {
  public:
   /// `inputs`: which inputs of the node a, b and c are.
-  PointwiseRun(Card card, const std::array<std::size_t, 3>& inputs, std::optional<Way> wide,
+  PointwiseRun(Gpu gpu, const std::array<std::size_t, 3>& inputs, std::optional<Way> wide,
                Way narrow)
-      : card_(std::move(card)), inputs_(inputs), wide_(std::move(wide)), narrow_(narrow) {}
+      : gpu_(std::move(gpu)), inputs_(inputs), wide_(std::move(wide)), narrow_(narrow) {}
 
   void run(const KernelArguments& a) noexcept override {
     std::array<const void*, 4> addresses = {};
@@ -45,11 +45,11 @@ class PointwiseRun final : public PreparedKernel {
     PointwiseArguments arguments = way.arguments;
     std::copy_n(addresses.begin(), 3, arguments.inputs);
     arguments.output = a.outputs[0];
-    way.launch(*card_, arguments, way.shape, a.queue);
+    way.launch(*gpu_, arguments, way.shape, a.queue);
   }
 
  private:
-  Card card_;
+  Gpu gpu_;
   std::array<std::size_t, 3> inputs_;
   std::optional<Way> wide_;
   Way narrow_;
@@ -62,10 +62,10 @@ struct Plan {
 };
 
 Way way_of(const PointwiseVariant& variant, const Plan& plan, const KernelRequest& request,
-           const AxisPlan& axes, const Card& card) {
+           const AxisPlan& axes, const Gpu& gpu) {
   Way way{variant.launch, plan.arguments, {}, {1, 1, 1, 1}};
   way.arguments.space = make_space<4>(axes, {0, 1, 2, 3}, variant.width);
-  way.shape = spread(way.arguments.space.units, card->properties.multiprocessors);
+  way.shape = spread(way.arguments.space.units, gpu->properties.multiprocessors);
   for (std::size_t i = 0; i < 4; ++i) {
     if ((i != output_place && plan.inputs[i] == none) || axes.strides[i].back() != 1) continue;
     const Operand& operand =
@@ -77,7 +77,7 @@ Way way_of(const PointwiseVariant& variant, const Plan& plan, const KernelReques
 }
 
 std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Plan& plan,
-                                        const Card& card) {
+                                        const Gpu& gpu) {
   const Shape& space = request.outputs[0].type.shape;
   if (element_count(space) == 0) return prepared_nothing();
   std::vector<std::vector<std::int64_t>> strides;
@@ -90,9 +90,9 @@ std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Plan
   bool takes_wide = plan.wide.launch != nullptr && axes.strides[output_place].back() == 1;
   for (std::size_t i = 0; i < 4; ++i) takes_wide &= takes_width(axes, i, plan.wide.width);
   std::optional<Way> wide;
-  if (takes_wide) wide = way_of(plan.wide, plan, request, axes, card);
-  return std::make_unique<PointwiseRun>(card, plan.inputs, std::move(wide),
-                                        way_of(plan.narrow, plan, request, axes, card));
+  if (takes_wide) wide = way_of(plan.wide, plan, request, axes, gpu);
+  return std::make_unique<PointwiseRun>(gpu, plan.inputs, std::move(wide),
+                                        way_of(plan.narrow, plan, request, axes, gpu));
 }
 
 PointwiseVariant wide_function(ScalarFunction f, DType dtype) {
@@ -137,10 +137,10 @@ Plan plan_of(const KernelRequest& request, ScalarFunction f) {
   return plan;
 }
 
-std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request, const Gpu& gpu) {
   Plan plan = plan_of(request, request.node->op->scalar);
   plan.arguments.settings = scalar::settings_of(*request.node);
-  return prepare(request, plan, card);
+  return prepare(request, plan, gpu);
 }
 
 std::optional<std::string> refuse_power(const KernelRequest& request) {
@@ -152,7 +152,7 @@ std::optional<std::string> refuse_power(const KernelRequest& request) {
 }
 
 // Known exponents that have a cheaper function, of floats: x^2, x, 1 / x and the root.
-std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request, const Gpu& gpu) {
   const DType base = request.inputs[0].type.dtype, exponent = request.inputs[1].type.dtype;
   const HostTensor* known = request.inputs[1].constant;
   if (is_float(base) && known != nullptr && known->type().elements() == 1) {
@@ -160,7 +160,7 @@ std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request, cons
     const auto simple = [&](ScalarFunction f) {
       Plan plan = plan_of(request, f);
       if (is_binary(f)) plan.inputs[1] = 0;
-      return prepare(request, plan, card);
+      return prepare(request, plan, gpu);
     };
     if (e == 2) return simple(ScalarFunction::mul);
     if (e == 1) return simple(ScalarFunction::identity);
@@ -171,55 +171,55 @@ std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request, cons
   if (base != exponent) plan.wide = {};
   plan.narrow = any_power(base);
   plan.arguments.types[1] = exponent;
-  return prepare(request, plan, card);
+  return prepare(request, plan, gpu);
 }
 
-std::unique_ptr<PreparedKernel> prepare_where(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_where(const KernelRequest& request, const Gpu& gpu) {
   const std::size_t bytes = size_of(request.outputs[0].type.dtype);
   Plan plan;
   plan.inputs = {0, 1, 2};
   plan.wide = choice(bytes, true);
   plan.narrow = choice(bytes, false);
-  return prepare(request, plan, card);
+  return prepare(request, plan, gpu);
 }
 
-std::unique_ptr<PreparedKernel> prepare_cast(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_cast(const KernelRequest& request, const Gpu& gpu) {
   const DType from = request.inputs[0].type.dtype, to = request.outputs[0].type.dtype;
   Plan plan;
   plan.inputs[0] = 0;
   plan.wide = wide_cast(from, to);
   plan.narrow = any_cast(to);
   plan.arguments.types[0] = from;
-  return prepare(request, plan, card);
+  return prepare(request, plan, gpu);
 }
 
 }  // namespace
 
 std::vector<Proposal> propose_one_order(const KernelRequest& request, const Shape& space,
                                         int reduced) {
-  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};
   Proposal proposal;
   const Layout* order = nullptr;
   for (const Operand& x : request.inputs) {
-    LayoutWish wish;
+    LayoutConstraint constraint;
     if (x.type.shape == space && satisfies(dense, x.layout, space)) {
       if (order == nullptr) order = &x.layout;
       Layout other = x.layout;
       other.offset = order->offset;
-      if (same_places(*order, other, space)) wish = dense;
+      if (same_places(*order, other, space)) constraint = dense;
     }
-    proposal.inputs.push_back(wish);
+    proposal.inputs.push_back(constraint);
   }
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     proposal.outputs.push_back(
-        {static_cast<int>(i) == reduced ? LayoutWish::Kind::row_major : dense.kind, {}});
+        {static_cast<int>(i) == reduced ? LayoutConstraint::Kind::row_major : dense.kind, {}});
   }
   return {proposal};
 }
 
-void add_function_kernels(KernelList& list, const Card& card) {
+void add_function_kernels(KernelList& list, const Gpu& gpu) {
   using Refuse = std::optional<std::string> (*)(const KernelRequest&);
-  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
+  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const std::string& op, Refuse refuse, Prepare prepare) {
     list.push_back(
         {.name = "cuda." + kernel_name(op),
@@ -229,8 +229,8 @@ void add_function_kernels(KernelList& list, const Card& card) {
              [](const KernelRequest& request) {
                return propose_one_order(request, request.outputs[0].type.shape);
              },
-         .prepare = [card,
-                     prepare](const KernelRequest& request) { return prepare(request, card); }});
+         .prepare = [gpu,
+                     prepare](const KernelRequest& request) { return prepare(request, gpu); }});
   };
   for_each_scalar_operator([&](const Operator& op) {
     if (types_of(op.scalar) != ScalarTypes::own) add(op.name, refuse_function, prepare_function);

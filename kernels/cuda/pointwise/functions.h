@@ -19,7 +19,7 @@ struct PointwiseArguments {
 };
 
 /// Runs a kernel on the stream; made for units of `pointwise_width`, or for single elements.
-using PointwiseLauncher = void (*)(CardContext& card, const PointwiseArguments& arguments,
+using PointwiseLauncher = void (*)(GpuContext& gpu, const PointwiseArguments& arguments,
                                    const LaunchShape& shape, void* queue);
 
 /// A kernel of some types and functions; null where there is none.

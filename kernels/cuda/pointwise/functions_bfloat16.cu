@@ -3,6 +3,6 @@
 
 namespace tandem::cuda {
 
-PointwiseVariant bfloat16_function(ScalarFunction f) { return fixed_function<CardBFloat16>(f); }
+PointwiseVariant bfloat16_function(ScalarFunction f) { return fixed_function<GpuBFloat16>(f); }
 
 }  // namespace tandem::cuda

@@ -3,6 +3,6 @@
 
 namespace tandem::cuda {
 
-PointwiseVariant float16_function(ScalarFunction f) { return fixed_function<CardFloat16>(f); }
+PointwiseVariant float16_function(ScalarFunction f) { return fixed_function<GpuFloat16>(f); }
 
 }  // namespace tandem::cuda

@@ -49,12 +49,12 @@ void emulate_fused(const LaunchShape&, const void* body) {
 
 class FusedKernel final : public PreparedKernel {
  public:
-  FusedKernel(const KernelRequest& request, const FusedBody& body, const Card& card,
+  FusedKernel(const KernelRequest& request, const FusedBody& body, const Gpu& gpu,
               std::shared_ptr<FusedPrograms> programs)
-      : card_(card),
+      : gpu_(gpu),
         programs_(std::move(programs)),
         host_(request),
-        plan_(plan_fused(request, body, card->properties.multiprocessors)),
+        plan_(plan_fused(request, body, gpu->properties.multiprocessors)),
         inputs_(request.inputs.size()),
         outputs_(request.outputs.size()) {
     if (plan_.elements > 0) entry_ = programs_->kernel(plan_.source);
@@ -81,15 +81,15 @@ class FusedKernel final : public PreparedKernel {
       launch.body = &arguments;
       launch.body_bytes = sizeof arguments;
       launch.shape = way.shape;
-      card_->launch(launch, a.queue);
+      gpu_->launch(launch, a.queue);
     }
     if (result_ < 0 || plan_.finish.elements == 0 || a.outputs[result_] == nullptr) return;
     if (plan_.elements > 0 && plan_.finish.parts == 0) return;
     FinishArguments finish = plan_.finish;
     finish.partial = static_cast<const double*>(a.workspace);
     finish.result = a.outputs[result_];
-    const LaunchShape shape = spread(finish.elements, card_->properties.multiprocessors);
-    launch_finish(*card_, finish, result_type_, shape, a.queue, plan_.elements > 0);
+    const LaunchShape shape = spread(finish.elements, gpu_->properties.multiprocessors);
+    launch_finish(*gpu_, finish, result_type_, shape, a.queue, plan_.elements > 0);
   }
 
  private:
@@ -102,7 +102,7 @@ class FusedKernel final : public PreparedKernel {
     return true;
   }
 
-  Card card_;
+  Gpu gpu_;
   std::shared_ptr<FusedPrograms> programs_;
   HostFused host_;
   FusedPlan plan_;
@@ -112,8 +112,8 @@ class FusedKernel final : public PreparedKernel {
   DType result_type_ = DType::float32;
 };
 
-std::optional<std::string> refuse(const KernelRequest& request, const Card& card) {
-  if (card->libraries->nvrtc() == nullptr) {
+std::optional<std::string> refuse(const KernelRequest& request, const Gpu& gpu) {
+  if (gpu->libraries->nvrtc() == nullptr) {
     return "NVRTC is missing, which compiles fused bodies at run time";
   }
   FusedBody body;
@@ -130,19 +130,19 @@ FusedBody body_of(const KernelRequest& request) {
 
 }  // namespace
 
-void add_fused_kernels(KernelList& list, const Card& card) {
+void add_fused_kernels(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.fused",
                   .op = "Fused",
-                  .refuse = [card](const KernelRequest& r) { return refuse(r, card); },
+                  .refuse = [gpu](const KernelRequest& r) { return refuse(r, gpu); },
                   .propose =
                       [](const KernelRequest& r) {
                         const FusedBody body = body_of(r);
                         const int reduced = body.reduction ? body.reduction->output : -1;
                         return propose_one_order(r, body.space, reduced);
                       },
-                  .prepare = [card, programs = std::make_shared<FusedPrograms>(card)](
+                  .prepare = [gpu, programs = std::make_shared<FusedPrograms>(gpu)](
                                  const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<FusedKernel>(r, body_of(r), card, programs);
+                    return std::make_unique<FusedKernel>(r, body_of(r), gpu, programs);
                   }});
 }
 

@@ -24,7 +24,7 @@ struct FusedArguments {
   std::int64_t kept_elements = 0;
   double scale = 1;            // of the sum: 1 / n for a mean
   double* partial = nullptr;   // [parts, kept_elements]; null: there is one part
-  const void* host = nullptr;  // what emulates the kernel; cards do not look at it
+  const void* host = nullptr;  // what emulates the kernel; GPUs do not look at it
 };
 
 }  // namespace tandem::cuda

@@ -35,21 +35,21 @@ struct FinishKernel {
 
 }  // namespace
 
-void launch_finish(CardContext& card, const FinishArguments& arguments, DType dtype,
+void launch_finish(GpuContext& gpu, const FinishArguments& arguments, DType dtype,
                    const LaunchShape& shape, void* queue, bool emulated) {
   const auto run = [&](auto tag) {
     const FinishKernel<decltype(tag)> body{arguments};
     Launch launch = launch_of("fused_finish", shape, body);
     if (emulated) launch.emulate = [](const LaunchShape&, const void*) {};
-    card.launch(launch, queue);
+    gpu.launch(launch, queue);
   };
   switch (dtype) {
     case DType::float64:
       return run(double{});
     case DType::float16:
-      return run(CardFloat16{});
+      return run(GpuFloat16{});
     case DType::bfloat16:
-      return run(CardBFloat16{});
+      return run(GpuBFloat16{});
     default:
       return run(float{});
   }

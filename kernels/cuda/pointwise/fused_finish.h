@@ -18,7 +18,7 @@ struct FinishArguments {
 };
 
 /// `emulated`: where kernels are emulated, the result is there already.
-void launch_finish(CardContext& card, const FinishArguments& arguments, DType dtype,
+void launch_finish(GpuContext& gpu, const FinishArguments& arguments, DType dtype,
                    const LaunchShape& shape, void* queue, bool emulated = false);
 
 }  // namespace tandem::cuda

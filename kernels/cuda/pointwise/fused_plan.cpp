@@ -84,7 +84,7 @@ class Planner {
 
   // Outermost first as the first dense output, else input, lies in memory.
   std::vector<int> memory_order_of_key() const {
-    const LayoutWish dense{LayoutWish::Kind::dense, {}};
+    const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};
     const auto is_key = [&](std::size_t k) {
       return is_used(k) && !is_result(k) && operand(k).type.shape == body_.space &&
              satisfies(dense, operand(k).layout, body_.space);
@@ -215,7 +215,7 @@ class Planner {
     way.shape.shared_bytes = sizeof(double) * fused_threads * static_cast<std::size_t>(width);
   }
 
-  // Elements of a part, so that `blocks` blocks times parts fill the card; at least `least`, and a
+  // Elements of a part, so that `blocks` blocks times parts fill the GPU; at least `least`, and a
   // multiple of `step`.
   std::int64_t part_of(std::int64_t elements, std::int64_t blocks, std::int64_t least,
                        std::int64_t step) const {

@@ -78,7 +78,7 @@ class Program {
   nvrtcProgram program_ = nullptr;
 };
 
-/// The newest architecture that the compiler knows and the card runs.
+/// The newest architecture that the compiler knows and the GPU runs.
 int known_architecture(const Nvrtc& nvrtc, int architecture) {
   int count = 0;
   if (nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0) return architecture;
@@ -89,7 +89,7 @@ int known_architecture(const Nvrtc& nvrtc, int architecture) {
     if (one <= architecture) best = std::max(best, one);
   }
   if (best == 0) {
-    fail("NVRTC does not know the card", "compute capability " + std::to_string(architecture));
+    fail("NVRTC does not know the GPU", "compute capability " + std::to_string(architecture));
   }
   return best;
 }
@@ -127,19 +127,19 @@ void write_code(const fs::path& path, const std::string& code) {
 
 }  // namespace
 
-CompiledKernel compile_for_card(const Nvrtc& nvrtc, const std::string& source, int architecture) {
+CompiledKernel compile_for_gpu(const Nvrtc& nvrtc, const std::string& source, int architecture) {
   const int known = known_architecture(nvrtc, architecture);
   return Program(nvrtc, source).compile(known, known != architecture);
 }
 
 FusedPrograms::~FusedPrograms() {
-  card_->runtime->set_card(card_->card);
-  for (const auto& [source, loaded] : loaded_) card_->runtime->unload_library(loaded.library);
+  gpu_->runtime->set_gpu(gpu_->gpu);
+  for (const auto& [source, loaded] : loaded_) gpu_->runtime->unload_library(loaded.library);
 }
 
 std::string FusedPrograms::code_of(const std::string& source, const Nvrtc& nvrtc) const {
-  const int architecture = 10 * card_->properties.major + card_->properties.minor;
-  if (card_->cache_folder.empty()) return compile_for_card(nvrtc, source, architecture).code;
+  const int architecture = 10 * gpu_->properties.major + gpu_->properties.minor;
+  if (gpu_->cache_folder.empty()) return compile_for_gpu(nvrtc, source, architecture).code;
   int major = 0, minor = 0;
   nvrtc.nvrtcVersion(&major, &minor);
   std::string key = "sm_" + std::to_string(architecture) + " NVRTC " + std::to_string(major) + "." +
@@ -147,11 +147,11 @@ std::string FusedPrograms::code_of(const std::string& source, const Nvrtc& nvrtc
   for (const EmbeddedHeader* header = embedded_headers; header->name != nullptr; ++header) {
     key += header->text;
   }
-  const fs::path path = fs::path(card_->cache_folder) /
+  const fs::path path = fs::path(gpu_->cache_folder) /
                         ("fused-" + sha256(key.data(), key.size()).substr(0, 32) + ".bin");
   std::string code = read_code(path);
   if (!code.empty()) return code;
-  code = compile_for_card(nvrtc, source, architecture).code;
+  code = compile_for_gpu(nvrtc, source, architecture).code;
   write_code(path, code);
   return code;
 }
@@ -160,14 +160,14 @@ const void* FusedPrograms::kernel(const std::string& source) {
   const std::lock_guard lock(mutex_);
   const auto found = loaded_.find(source);
   if (found != loaded_.end()) return found->second.entry;
-  const Nvrtc* const nvrtc = card_->libraries->nvrtc();
+  const Nvrtc* const nvrtc = gpu_->libraries->nvrtc();
   if (nvrtc == nullptr) fail("NVRTC is gone", "");
   const std::string code = code_of(source, *nvrtc);
-  Runtime& runtime = *card_->runtime;
+  Runtime& runtime = *gpu_->runtime;
   const auto check = [&](cudaError_t error) {
     if (error != cudaSuccess) fail("a compiled kernel cannot be loaded", runtime.error_text(error));
   };
-  check(runtime.set_card(card_->card));
+  check(runtime.set_gpu(gpu_->gpu));
   Loaded loaded;
   check(runtime.load_library(loaded.library, code.data()));
   Loaded& kept = loaded_[source] = loaded;

@@ -17,7 +17,7 @@ struct EmbeddedHeader {
 /// Ends with a name of null.
 extern const EmbeddedHeader embedded_headers[];
 
-/// Machine code for a card, or PTX where the compiler is older than the card.
+/// Machine code for a GPU, or PTX where the compiler is older than the GPU.
 struct CompiledKernel {
   std::string code;  // what Runtime::load_library takes
   std::string log;   // warnings
@@ -25,15 +25,15 @@ struct CompiledKernel {
 
 /// Compiles a source with the kernel `fused` for compute capability `architecture` (90 is 9.0).
 /// Throws Error{runtime} with the compiler's log.
-CompiledKernel compile_for_card(const Nvrtc& nvrtc, const std::string& source, int architecture);
+CompiledKernel compile_for_gpu(const Nvrtc& nvrtc, const std::string& source, int architecture);
 
 class FusedPrograms {
  public:
-  explicit FusedPrograms(Card card) : card_(std::move(card)) {}
+  explicit FusedPrograms(Gpu gpu) : gpu_(std::move(gpu)) {}
   ~FusedPrograms();
   FusedPrograms(const FusedPrograms&) = delete;
 
-  /// The kernel `fused` of a source on the card: a Launch::entry that lives as long as this. From
+  /// The kernel `fused` of a source on the GPU: a Launch::entry that lives as long as this. From
   /// any thread. Throws Error{runtime}.
   const void* kernel(const std::string& source);
 
@@ -45,7 +45,7 @@ class FusedPrograms {
 
   std::string code_of(const std::string& source, const Nvrtc& nvrtc) const;
 
-  Card card_;
+  Gpu gpu_;
   std::mutex mutex_;
   std::map<std::string, Loaded> loaded_;  // by source
 };

@@ -197,7 +197,7 @@ class Writer {
     line("extern \"C\" __global__ void __launch_bounds__(tandem::cuda::fused_threads)");
     line("    fused(const __grid_constant__ Kernel kernel) {");
     line("  extern __shared__ __align__(16) unsigned char shared[];");
-    line("  tandem::cuda::CardBlock block(shared);");
+    line("  tandem::cuda::GpuBlock block(shared);");
     line("  kernel(block);");
     line("}");
     line("#else");

@@ -1,4 +1,4 @@
-// The source of a fused kernel: C++ that NVRTC compiles for the card, and g++ for the host.
+// The source of a fused kernel: C++ that NVRTC compiles for the GPU, and g++ for the host.
 #pragma once
 
 #include <string>

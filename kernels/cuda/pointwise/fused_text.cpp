@@ -24,9 +24,9 @@ const char* stored_name(DType dtype) {
     case DType::float64:
       return "double";
     case DType::float16:
-      return "CardFloat16";
+      return "GpuFloat16";
     case DType::bfloat16:
-      return "CardBFloat16";
+      return "GpuBFloat16";
     case DType::int8:
       return "std::int8_t";
     case DType::int16:

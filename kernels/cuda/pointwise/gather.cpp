@@ -58,11 +58,11 @@ GatherArguments arguments_of(const Rows& rows, std::int64_t row) {
   return arguments;
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request, const Gpu& gpu) {
   const Operand &x = request.inputs[0], &y = request.outputs[0];
   if (y.type.elements() == 0) return prepared_nothing();
   const Rows rows(request, x.type.shape);
-  const int multiprocessors = card->properties.multiprocessors;
+  const int multiprocessors = gpu->properties.multiprocessors;
   const DType from = x.type.dtype, to = y.type.dtype;
   if (from != to) {
     const GatherArguments arguments = arguments_of(rows, rows.inner);
@@ -72,7 +72,7 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request, con
           own.x = a.inputs[0];
           own.y = a.outputs[0];
           own.indices = rows.of(a);
-          launch_gather_converted(*card, own, from, to, shape, a.queue);
+          launch_gather_converted(*gpu, own, from, to, shape, a.queue);
         });
   }
   const auto bytes = static_cast<std::int64_t>(size_of(from)) * rows.inner;
@@ -86,7 +86,7 @@ std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& request, con
     own.y = a.outputs[0];
     own.indices = rows.of(a);
     const LaunchShape shape = spread((own.units + 3) / 4, multiprocessors);
-    launch_gather(*card, own, word, shape, a.queue);
+    launch_gather(*gpu, own, word, shape, a.queue);
   });
 }
 
@@ -100,8 +100,8 @@ std::optional<std::string> refuse_gather_grad(const KernelRequest& request) {
 
 class GatherGrad final : public PreparedKernel {
  public:
-  GatherGrad(const KernelRequest& request, const Card& card)
-      : card_(card),
+  GatherGrad(const KernelRequest& request, const Gpu& gpu)
+      : gpu_(gpu),
         rows_(request, request.outputs[0].type.shape),
         groups_({{rows_.indices.count, rows_.indices.ids.wide}}, rows_.indices.rows),
         dtype_(request.outputs[0].type.dtype),
@@ -129,27 +129,27 @@ class GatherGrad final : public PreparedKernel {
     p.inner = Divisor(wide ? rows_.inner / width_ : rows_.inner);
     p.indices = rows_.of(a);
     if (!grouped_) {
-      launch_gather_grad_direct(*card_, p, dtype_, wide, a.queue);
+      launch_gather_grad_direct(*gpu_, p, dtype_, wide, a.queue);
       return;
     }
-    zero_bytes(*card_, a.outputs[0], bytes_, a.queue);
+    zero_bytes(*gpu_, a.outputs[0], bytes_, a.queue);
     char* const workspace = static_cast<char*>(a.workspace);
     GroupOutputs to;
     to.unique = reinterpret_cast<std::int64_t*>(workspace + starts_[0]);
     to.order = reinterpret_cast<std::int32_t*>(workspace + starts_[1]);
     to.offsets = reinterpret_cast<std::int32_t*>(workspace + starts_[2]);
     to.count = reinterpret_cast<std::int32_t*>(workspace + starts_[3]);
-    groups_.run(*card_, a.inputs + 1, to, workspace + starts_[4], p.indices.report, a.queue);
+    groups_.run(*gpu_, a.inputs + 1, to, workspace + starts_[4], p.indices.report, a.queue);
     p.unique = to.unique;
     p.order = to.order;
     p.offsets = to.offsets;
     p.count = to.count;
     p.capacity = groups_.capacity();
-    launch_gather_grad_grouped(*card_, p, dtype_, wide, a.queue);
+    launch_gather_grad_grouped(*gpu_, p, dtype_, wide, a.queue);
   }
 
  private:
-  Card card_;
+  Gpu gpu_;
   Rows rows_;
   IdGroups groups_;
   DType dtype_;
@@ -159,26 +159,25 @@ class GatherGrad final : public PreparedKernel {
   bool grouped_ = false;
 };
 
-std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request,
-                                                    const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request, const Gpu& gpu) {
   if (request.outputs[0].type.elements() == 0) return prepared_nothing();
-  return std::make_unique<GatherGrad>(request, card);
+  return std::make_unique<GatherGrad>(request, gpu);
 }
 
 }  // namespace
 
-void add_gather_kernels(KernelList& list, const Card& card) {
+void add_gather_kernels(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.gather",
                   .op = "Gather",
                   .refuse = refuse_gather,
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return prepare_gather(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather(r, gpu); }});
   list.push_back(
       {.name = "cuda.gather_grad",
        .op = "GatherGrad",
        .refuse = refuse_gather_grad,
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_gather_grad(r, card); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_grad(r, gpu); }});
 }
 
 }  // namespace tandem::cuda

@@ -87,31 +87,31 @@ struct ConvertingGatherKernel {
 };
 
 template <class Word>
-void gather(CardContext& card, const GatherArguments& arguments, const LaunchShape& shape,
+void gather(GpuContext& gpu, const GatherArguments& arguments, const LaunchShape& shape,
             void* queue) {
   const GatherKernel<Word> body{arguments};
-  card.launch(launch_of("gather", shape, body), queue);
+  gpu.launch(launch_of("gather", shape, body), queue);
 }
 
 }  // namespace
 
-void launch_gather(CardContext& card, const GatherArguments& arguments, int word,
+void launch_gather(GpuContext& gpu, const GatherArguments& arguments, int word,
                    const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { gather<decltype(tag)>(card, arguments, shape, queue); });
+  with_word(word, [&](auto tag) { gather<decltype(tag)>(gpu, arguments, shape, queue); });
 }
 
-void launch_gather_converted(CardContext& card, const GatherArguments& arguments, DType from,
+void launch_gather_converted(GpuContext& gpu, const GatherArguments& arguments, DType from,
                              DType to, const LaunchShape& shape, void* queue) {
   const auto run = [&](auto from_tag, auto to_tag) {
     const ConvertingGatherKernel<decltype(from_tag), decltype(to_tag)> body{arguments};
-    card.launch(launch_of("gather_converted", shape, body), queue);
+    gpu.launch(launch_of("gather_converted", shape, body), queue);
   };
   const auto into = [&](auto to_tag) {
     switch (from) {
       case DType::float16:
-        return run(CardFloat16{}, to_tag);
+        return run(GpuFloat16{}, to_tag);
       case DType::bfloat16:
-        return run(CardBFloat16{}, to_tag);
+        return run(GpuBFloat16{}, to_tag);
       case DType::float32:
         return run(float{}, to_tag);
       default:

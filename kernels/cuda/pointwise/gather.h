@@ -30,10 +30,10 @@ struct GatherArguments {
 };
 
 /// `word`: 1, 2, 4, 8 or 16 bytes.
-void launch_gather(CardContext& card, const GatherArguments& arguments, int word,
+void launch_gather(GpuContext& gpu, const GatherArguments& arguments, int word,
                    const LaunchShape& shape, void* queue);
 /// y in another float type; units are elements.
-void launch_gather_converted(CardContext& card, const GatherArguments& arguments, DType from,
+void launch_gather_converted(GpuContext& gpu, const GatherArguments& arguments, DType from,
                              DType to, const LaunchShape& shape, void* queue);
 
 /// dx[o, r, i] = the sum of dy[o, k, i] over all k with indices[k] = r.
@@ -57,10 +57,10 @@ inline constexpr std::int64_t most_direct_indices = 64;
 /// Whether units of 16 bytes are offered for the type.
 bool has_wide_gradient(DType dtype);
 /// Each element of dx looks at all indices.
-void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments, DType dtype,
+void launch_gather_grad_direct(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
                                bool wide, void* queue);
 /// Each element of dx adds up its group, if there is one; dx holds zeros before.
-void launch_gather_grad_grouped(CardContext& card, const GatherGradArguments& arguments,
-                                DType dtype, bool wide, void* queue);
+void launch_gather_grad_grouped(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
+                                bool wide, void* queue);
 
 }  // namespace tandem::cuda

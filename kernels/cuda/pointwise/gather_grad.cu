@@ -108,24 +108,24 @@ bool has_wide_gradient(DType dtype) {
   return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
 }
 
-void launch_gather_grad_direct(CardContext& card, const GatherGradArguments& arguments, DType dtype,
+void launch_gather_grad_direct(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
                                bool wide, void* queue) {
   const LaunchShape shape =
       spread(arguments.outer * arguments.indices.rows * arguments.inner.extent,
-             card.properties.multiprocessors);
+             gpu.properties.multiprocessors);
   with_kernel(dtype, wide, [&](auto tag, auto width) {
     const DirectKernel<decltype(tag), decltype(width)::value> body{arguments};
-    card.launch(launch_of("gather_grad", shape, body), queue);
+    gpu.launch(launch_of("gather_grad", shape, body), queue);
   });
 }
 
-void launch_gather_grad_grouped(CardContext& card, const GatherGradArguments& arguments,
-                                DType dtype, bool wide, void* queue) {
+void launch_gather_grad_grouped(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
+                                bool wide, void* queue) {
   const LaunchShape shape = spread(arguments.outer * arguments.capacity * arguments.inner.extent,
-                                   card.properties.multiprocessors);
+                                   gpu.properties.multiprocessors);
   with_kernel(dtype, wide, [&](auto tag, auto width) {
     const GroupedKernel<decltype(tag), decltype(width)::value> body{arguments};
-    card.launch(launch_of("gather_grad", shape, body), queue);
+    gpu.launch(launch_of("gather_grad", shape, body), queue);
   });
 }
 

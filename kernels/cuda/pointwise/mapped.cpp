@@ -77,7 +77,7 @@ struct MappedVariant {
   int word = 0;
 };
 
-MappedVariant variant_of(const Card& card, std::vector<MappedAxis> axes,
+MappedVariant variant_of(const Gpu& gpu, std::vector<MappedAxis> axes,
                          const MappedCopyArguments& rest, int element_bytes, int word) {
   const int width = word / element_bytes;
   if (width > 1) {
@@ -91,7 +91,7 @@ MappedVariant variant_of(const Card& card, std::vector<MappedAxis> axes,
   }
   MappedVariant variant{rest, {}, word};
   fill_axes(variant.arguments, axes);
-  variant.shape = spread(variant.arguments.units, card->properties.multiprocessors);
+  variant.shape = spread(variant.arguments.units, gpu->properties.multiprocessors);
   return variant;
 }
 
@@ -107,7 +107,7 @@ int widest_word(const std::vector<MappedAxis>& axes, int element_bytes) {
   return 1 << std::min(4, std::countr_zero(bits | 16));
 }
 
-std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request, const Card& card,
+std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request, const Gpu& gpu,
                                                     std::vector<MappedAxis> axes,
                                                     MappedCopyArguments rest) {
   const TensorType& type = request.outputs[0].type;
@@ -118,8 +118,8 @@ std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request
     if (axes[a].role == MappedAxis::Role::row) rest.row_axis = static_cast<int>(a);
     if (axes[a].role == MappedAxis::Role::column) rest.column_axis = static_cast<int>(a);
   }
-  return prepared([card, narrow = variant_of(card, axes, rest, bytes, bytes),
-                   wide = variant_of(card, axes, rest, bytes, widest_word(axes, bytes))](
+  return prepared([gpu, narrow = variant_of(gpu, axes, rest, bytes, bytes),
+                   wide = variant_of(gpu, axes, rest, bytes, widest_word(axes, bytes))](
                       const KernelArguments& a) {
     const auto word = static_cast<std::size_t>(wide.word);
     const bool aligned = is_aligned(a.inputs[0], word) && is_aligned(a.outputs[0], word);
@@ -127,7 +127,7 @@ std::unique_ptr<PreparedKernel> prepare_mapped_copy(const KernelRequest& request
     MappedCopyArguments arguments = variant.arguments;
     arguments.from = a.inputs[0];
     arguments.to = a.outputs[0];
-    launch_mapped_copy(*card, arguments, variant.word, variant.shape, a.queue);
+    launch_mapped_copy(*gpu, arguments, variant.word, variant.shape, a.queue);
   });
 }
 
@@ -176,15 +176,15 @@ void map_pads(const KernelRequest& request, std::vector<MappedAxis>& axes) {
   }
 }
 
-std::unique_ptr<PreparedKernel> prepare_pad(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_pad(const KernelRequest& request, const Gpu& gpu) {
   std::vector<MappedAxis> axes = axes_of(request.inputs[0], request.outputs[0]);
   map_pads(request, axes);
   MappedCopyArguments rest;
   rest.border = border_bits(request.outputs[0].type.dtype, request.attributes().number("value"));
-  return prepare_mapped_copy(request, card, std::move(axes), rest);
+  return prepare_mapped_copy(request, gpu, std::move(axes), rest);
 }
 
-std::unique_ptr<PreparedKernel> prepare_slice_grad(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_slice_grad(const KernelRequest& request, const Gpu& gpu) {
   std::vector<MappedAxis> axes = axes_of(request.inputs[0], request.outputs[0]);
   const Ints& starts = request.attributes().integers("starts");
   const Ints& steps = request.attributes().integers("steps");
@@ -192,20 +192,20 @@ std::unique_ptr<PreparedKernel> prepare_slice_grad(const KernelRequest& request,
     axes[a].map.start = starts[a];
     axes[a].map.step = steps[a];
   }
-  return prepare_mapped_copy(request, card, std::move(axes), {});
+  return prepare_mapped_copy(request, gpu, std::move(axes), {});
 }
 
-std::unique_ptr<PreparedKernel> prepare_trilu(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_trilu(const KernelRequest& request, const Gpu& gpu) {
   std::vector<MappedAxis> axes = axes_of(request.inputs[0], request.outputs[0]);
   axes[axes.size() - 2].role = MappedAxis::Role::row;
   axes[axes.size() - 1].role = MappedAxis::Role::column;
   MappedCopyArguments rest;
   rest.upper = request.attributes().flag("upper");
   rest.diagonal = request.attributes().integer("k");
-  return prepare_mapped_copy(request, card, std::move(axes), rest);
+  return prepare_mapped_copy(request, gpu, std::move(axes), rest);
 }
 
-std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request, const Gpu& gpu) {
   const Operand &dy = request.inputs[0], &dx = request.outputs[0];
   if (dx.type.elements() == 0) return prepared_nothing();
   std::vector<MappedAxis> axes = axes_of(dy, dx);
@@ -215,12 +215,12 @@ std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request, c
   MappedSumArguments arguments;
   fill_axes(arguments, axes);
   for (std::size_t a = 0; a < axes.size(); ++a) arguments.wholes[a] = axes[a].other;
-  const LaunchShape shape = spread(arguments.units, card->properties.multiprocessors);
-  return prepared([card, arguments, shape, dtype = dx.type.dtype](const KernelArguments& a) {
+  const LaunchShape shape = spread(arguments.units, gpu->properties.multiprocessors);
+  return prepared([gpu, arguments, shape, dtype = dx.type.dtype](const KernelArguments& a) {
     MappedSumArguments own = arguments;
     own.from = a.inputs[0];
     own.to = a.outputs[0];
-    launch_mapped_sum(*card, own, dtype, shape, a.queue);
+    launch_mapped_sum(*gpu, own, dtype, shape, a.queue);
   });
 }
 
@@ -238,15 +238,15 @@ std::optional<std::string> refuse(const KernelRequest& request) {
 
 }  // namespace
 
-void add_mapped_kernels(KernelList& list, const Card& card) {
-  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
+void add_mapped_kernels(KernelList& list, const Gpu& gpu) {
+  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const char* name, const char* op, Prepare prepare) {
     list.push_back({.name = name,
                     .op = op,
                     .refuse = refuse,
                     .propose = propose_any_strides,
-                    .prepare = [card, prepare](const KernelRequest& request) {
-                      return prepare(request, card);
+                    .prepare = [gpu, prepare](const KernelRequest& request) {
+                      return prepare(request, gpu);
                     }});
   };
   add("cuda.pad", "Pad", prepare_pad);

@@ -160,28 +160,28 @@ struct MappedSumKernel {
 };
 
 template <class Word>
-void copy(CardContext& card, const MappedCopyArguments& arguments, const LaunchShape& shape,
+void copy(GpuContext& gpu, const MappedCopyArguments& arguments, const LaunchShape& shape,
           void* queue) {
   MappedCopyKernel<Word> body{arguments, {}};
   const std::uint64_t twice[2] = {arguments.border, arguments.border};
   std::memcpy(&body.border, twice, sizeof(Word));
-  card.launch(launch_of("mapped_copy", shape, body), queue);
+  gpu.launch(launch_of("mapped_copy", shape, body), queue);
 }
 
 }  // namespace
 
-void launch_mapped_copy(CardContext& card, const MappedCopyArguments& arguments, int word,
+void launch_mapped_copy(GpuContext& gpu, const MappedCopyArguments& arguments, int word,
                         const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { copy<decltype(tag)>(card, arguments, shape, queue); });
+  with_word(word, [&](auto tag) { copy<decltype(tag)>(gpu, arguments, shape, queue); });
 }
 
-void launch_mapped_sum(CardContext& card, const MappedSumArguments& arguments, DType dtype,
+void launch_mapped_sum(GpuContext& gpu, const MappedSumArguments& arguments, DType dtype,
                        const LaunchShape& shape, void* queue) {
   with_stored(dtype, [&](auto tag) {
     using T = decltype(tag);
     using Number = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
     const MappedSumKernel<Number> body{arguments};
-    card.launch(launch_of("mapped_sum", shape, body), queue);
+    gpu.launch(launch_of("mapped_sum", shape, body), queue);
   });
 }
 

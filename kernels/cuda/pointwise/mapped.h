@@ -36,7 +36,7 @@ struct MappedCopyArguments {
 };
 
 /// `word`: 1, 2, 4, 8 or 16 bytes.
-void launch_mapped_copy(CardContext& card, const MappedCopyArguments& arguments, int word,
+void launch_mapped_copy(GpuContext& gpu, const MappedCopyArguments& arguments, int word,
                         const LaunchShape& shape, void* queue);
 
 /// dx[j] = the sum of dy over all indices i that the maps take to j.
@@ -53,7 +53,7 @@ struct MappedSumArguments {
 };
 
 /// Of numbers; bool takes part as a number of one byte.
-void launch_mapped_sum(CardContext& card, const MappedSumArguments& arguments, DType dtype,
+void launch_mapped_sum(GpuContext& gpu, const MappedSumArguments& arguments, DType dtype,
                        const LaunchShape& shape, void* queue);
 
 }  // namespace tandem::cuda

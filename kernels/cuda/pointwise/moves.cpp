@@ -9,39 +9,39 @@ namespace {
 
 using Strides = std::vector<std::int64_t>;
 
-StridedCopy copy_of(const Card& card, const TensorType& type, const Strides& from,
-                    const Strides& to, std::int64_t from_offset = 0, std::int64_t to_offset = 0) {
-  return StridedCopy(type.shape, from, to, size_of(type.dtype), card->properties.multiprocessors,
+StridedCopy copy_of(const Gpu& gpu, const TensorType& type, const Strides& from, const Strides& to,
+                    std::int64_t from_offset = 0, std::int64_t to_offset = 0) {
+  return StridedCopy(type.shape, from, to, size_of(type.dtype), gpu->properties.multiprocessors,
                      from_offset, to_offset);
 }
 
-std::unique_ptr<PreparedKernel> prepare_copy(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_copy(const KernelRequest& request, const Gpu& gpu) {
   const Operand &x = request.inputs[0], &y = request.outputs[0];
-  return prepared([card, copy = copy_of(card, y.type, x.layout.strides, y.layout.strides)](
+  return prepared([gpu, copy = copy_of(gpu, y.type, x.layout.strides, y.layout.strides)](
                       const KernelArguments& a) {
-    CopyBatch batch(*card, a.queue);
+    CopyBatch batch(*gpu, a.queue);
     batch.add(copy, a.inputs[0], a.outputs[0]);
     batch.flush();
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_concat(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_concat(const KernelRequest& request, const Gpu& gpu) {
   const Operand& y = request.outputs[0];
   const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
   std::vector<StridedCopy> copies;
   std::int64_t offset = 0;
   for (const Operand& x : request.inputs) {
-    copies.push_back(copy_of(card, x.type, x.layout.strides, y.layout.strides, 0, offset));
+    copies.push_back(copy_of(gpu, x.type, x.layout.strides, y.layout.strides, 0, offset));
     offset += x.type.shape[axis] * y.layout.strides[axis];
   }
-  return prepared([card, copies = std::move(copies)](const KernelArguments& a) {
-    CopyBatch batch(*card, a.queue);
+  return prepared([gpu, copies = std::move(copies)](const KernelArguments& a) {
+    CopyBatch batch(*gpu, a.queue);
     for (std::size_t i = 0; i < copies.size(); ++i) batch.add(copies[i], a.inputs[i], a.outputs[0]);
     batch.flush();
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, const Gpu& gpu) {
   const Operand& x = request.inputs[0];
   const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
   std::vector<StridedCopy> copies;
@@ -49,11 +49,11 @@ std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, cons
   for (const Operand& y : request.outputs) {
     // An output that nobody reads may come without a layout.
     const Strides to = y.present ? y.layout.strides : row_major(y.type.shape).strides;
-    copies.push_back(copy_of(card, y.type, x.layout.strides, to, offset, 0));
+    copies.push_back(copy_of(gpu, y.type, x.layout.strides, to, offset, 0));
     offset += y.type.shape[axis] * x.layout.strides[axis];
   }
-  return prepared([card, copies = std::move(copies)](const KernelArguments& a) {
-    CopyBatch batch(*card, a.queue);
+  return prepared([gpu, copies = std::move(copies)](const KernelArguments& a) {
+    CopyBatch batch(*gpu, a.queue);
     for (std::size_t i = 0; i < copies.size(); ++i) {
       if (a.outputs[i] != nullptr) batch.add(copies[i], a.inputs[0], a.outputs[i]);
     }
@@ -63,8 +63,8 @@ std::unique_ptr<PreparedKernel> prepare_split(const KernelRequest& request, cons
 
 }  // namespace
 
-void add_move_kernels(KernelList& list, const Card& card) {
-  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Card&);
+void add_move_kernels(KernelList& list, const Gpu& gpu) {
+  using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const char* name, const char* op, Prepare prepare) {
     list.push_back(
         {.name = name,
@@ -72,8 +72,8 @@ void add_move_kernels(KernelList& list, const Card& card) {
          .refuse =
              [](const KernelRequest& request) { return refuse_axes(request.inputs[0].type.shape); },
          .propose = propose_any_strides,
-         .prepare = [card,
-                     prepare](const KernelRequest& request) { return prepare(request, card); }});
+         .prepare = [gpu,
+                     prepare](const KernelRequest& request) { return prepare(request, gpu); }});
   };
   add("cuda.copy", "Copy", prepare_copy);
   add("cuda.concat", "Concat", prepare_concat);

@@ -6,11 +6,11 @@
 
 namespace tandem::cuda {
 
-void add_function_kernels(KernelList& list, const Card& card);  // functions.cpp
-void add_fused_kernels(KernelList& list, const Card& card);     // fused.cpp
-void add_move_kernels(KernelList& list, const Card& card);      // moves.cpp
-void add_mapped_kernels(KernelList& list, const Card& card);    // mapped.cpp
-void add_gather_kernels(KernelList& list, const Card& card);    // gather.cpp
+void add_function_kernels(KernelList& list, const Gpu& gpu);  // functions.cpp
+void add_fused_kernels(KernelList& list, const Gpu& gpu);     // fused.cpp
+void add_move_kernels(KernelList& list, const Gpu& gpu);      // moves.cpp
+void add_mapped_kernels(KernelList& list, const Gpu& gpu);    // mapped.cpp
+void add_gather_kernels(KernelList& list, const Gpu& gpu);    // gather.cpp
 
 /// Dense inputs of the full shape share the order that the first of them has, outputs have it too;
 /// all others may come as they are. `reduced`: an output that is row-major; -1: there is none.

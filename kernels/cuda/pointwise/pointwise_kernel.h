@@ -27,20 +27,20 @@ struct PointwiseKernel {
 
 template <class Operation>
 PointwiseVariant variant_of() {
-  return {[](CardContext& card, const PointwiseArguments& arguments, const LaunchShape& shape,
+  return {[](GpuContext& gpu, const PointwiseArguments& arguments, const LaunchShape& shape,
              void* queue) {
             const PointwiseKernel<Operation> body{arguments};
-            card.launch(launch_of(Operation::name, shape, body), queue);
+            gpu.launch(launch_of(Operation::name, shape, body), queue);
           },
           Operation::width};
 }
 
-/// Calls f with an element of that type, as it lies on the card.
+/// Calls f with an element of that type, as it lies on the GPU.
 #pragma nv_exec_check_disable
 template <class F>
 TANDEM_HOST_DEVICE auto with_stored(DType dtype, const F& f) {
   return with_type(
-      wide_floats + TypeList<CardFloat16, CardBFloat16>{} + integer_types + TypeList<bool>{}, dtype,
+      wide_floats + TypeList<GpuFloat16, GpuBFloat16>{} + integer_types + TypeList<bool>{}, dtype,
       f);
 }
 

@@ -45,17 +45,17 @@ PointwiseVariant wide_cast(DType from, DType to) {
   const auto floats = [to](auto tag) -> PointwiseVariant {
     using From = decltype(tag);
     if (to == DType::float32) return variant_of<WideCast<From, float>>();
-    if (to == DType::float16) return variant_of<WideCast<From, CardFloat16>>();
-    if (to == DType::bfloat16) return variant_of<WideCast<From, CardBFloat16>>();
+    if (to == DType::float16) return variant_of<WideCast<From, GpuFloat16>>();
+    if (to == DType::bfloat16) return variant_of<WideCast<From, GpuBFloat16>>();
     return {};
   };
   switch (from) {
     case DType::float32:
       return to == DType::boolean ? variant_of<WideCast<float, bool>>() : floats(float{});
     case DType::float16:
-      return floats(CardFloat16{});
+      return floats(GpuFloat16{});
     case DType::bfloat16:
-      return floats(CardBFloat16{});
+      return floats(GpuBFloat16{});
     case DType::uint8:
       return floats(std::uint8_t{});
     case DType::boolean:

@@ -88,7 +88,7 @@ struct ScaleUpdate {
 };
 
 template <class T, int width>
-void finish(CardContext& card, const FinishArguments& x, void* queue) {
+void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
   const FinishProduct<T, width> body{static_cast<T*>(x.y),
                                      static_cast<const T*>(x.bias),
                                      static_cast<const T*>(x.multiplier),
@@ -96,33 +96,33 @@ void finish(CardContext& card, const FinishArguments& x, void* queue) {
                                      x.columns / width,
                                      x.activation,
                                      x.is_sum};
-  const LaunchShape shape = spread(body.packs, card.properties.multiprocessors);
-  card.launch(launch_of("finish_product", shape, body), queue);
+  const LaunchShape shape = spread(body.packs, gpu.properties.multiprocessors);
+  gpu.launch(launch_of("finish_product", shape, body), queue);
 }
 
 template <class T>
-void finish(CardContext& card, const FinishArguments& x, void* queue) {
+void finish(GpuContext& gpu, const FinishArguments& x, void* queue) {
   constexpr int width = full_pack<T>;
   const auto addresses = reinterpret_cast<std::uintptr_t>(x.y) |
                          reinterpret_cast<std::uintptr_t>(x.bias) |
                          reinterpret_cast<std::uintptr_t>(x.multiplier);
   if (x.columns % width == 0 && addresses % 16 == 0) {
-    finish<T, width>(card, x, queue);
+    finish<T, width>(gpu, x, queue);
   } else {
-    finish<T, 1>(card, x, queue);
+    finish<T, 1>(gpu, x, queue);
   }
 }
 
 }  // namespace
 
-void finish_product(CardContext& card, const FinishArguments& arguments, void* queue) noexcept {
+void finish_product(GpuContext& gpu, const FinishArguments& arguments, void* queue) noexcept {
   if (arguments.rows == 0 || arguments.columns == 0) return;
-  with_float(arguments.dtype, [&](auto tag) { finish<decltype(tag)>(card, arguments, queue); });
+  with_float(arguments.dtype, [&](auto tag) { finish<decltype(tag)>(gpu, arguments, queue); });
 }
 
-void scale_update(CardContext& card, float alpha, const float* rate, float* scales,
+void scale_update(GpuContext& gpu, float alpha, const float* rate, float* scales,
                   void* queue) noexcept {
-  card.launch(launch_of("scale_update", {.threads = 32}, ScaleUpdate{rate, scales, alpha}), queue);
+  gpu.launch(launch_of("scale_update", {.threads = 32}, ScaleUpdate{rate, scales, alpha}), queue);
 }
 
 }  // namespace tandem::cuda

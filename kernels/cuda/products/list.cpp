@@ -1,4 +1,4 @@
-// The card's kernels for MatMul, Gemm and GemmSgd, and what each takes: by cuBLASLt float32,
+// The GPU's kernels for MatMul, Gemm and GemmSgd, and what each takes: by cuBLASLt float32,
 // bfloat16 and float16 where it has an algorithm, by a plain kernel those and the other types.
 #include <cstdint>
 #include <limits>
@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 namespace {
 
-using Kind = LayoutWish::Kind;
+using Kind = LayoutConstraint::Kind;
 
 /// A product of more calls than these is rather copied into row-major operands.
 constexpr std::int64_t most_calls = 16;
@@ -29,13 +29,13 @@ bool is_long(const Operand& operand) {
 
 using Refusal = std::optional<std::string>;
 
-Refusal refuse_product(const KernelRequest& request, const CardContext& card) {
+Refusal refuse_product(const KernelRequest& request, const GpuContext& gpu) {
   const DType dtype = request.outputs[0].type.dtype;
   if (!is_lt_type(dtype)) {
     return "computes float32, float16 and bfloat16, not " + std::string(name_of(dtype));
   }
-  if (dtype == DType::bfloat16 && card.properties.major > 0 && card.properties.major < 8) {
-    return "bfloat16 needs a card of compute capability 8.0";
+  if (dtype == DType::bfloat16 && gpu.properties.major > 0 && gpu.properties.major < 8) {
+    return "bfloat16 needs a GPU of compute capability 8.0";
   }
   for (const Operand& operand : request.inputs) {
     if (is_long(operand)) return "an axis of more than 2^31 - 1 elements";
@@ -43,15 +43,15 @@ Refusal refuse_product(const KernelRequest& request, const CardContext& card) {
   return std::nullopt;
 }
 
-Refusal refuse_gemm(const KernelRequest& request, const CardContext& card) {
-  if (auto reason = refuse_product(request, card)) return reason;
+Refusal refuse_gemm(const KernelRequest& request, const GpuContext& gpu) {
+  if (auto reason = refuse_product(request, gpu)) return reason;
   if (request.inputs[1].type.rank() != 2) return "the second operand is not a matrix";
   if (request.inputs[0].type.rank() < 2) return "the first operand is a vector";
   return std::nullopt;
 }
 
-Refusal refuse_gemm_sgd(const KernelRequest& request, const CardContext& card) {
-  if (auto reason = refuse_product(request, card)) return reason;
+Refusal refuse_gemm_sgd(const KernelRequest& request, const GpuContext& gpu) {
+  if (auto reason = refuse_product(request, gpu)) return reason;
   if (request.outputs[0].type.rank() != 2) return "the parameter is not a matrix";
   return std::nullopt;
 }
@@ -77,10 +77,10 @@ Refusal refuse_without_algorithm(const KernelRequest& request, const LtLibraryPo
   return "cuBLASLt has no algorithm for " + to_string(a.type) + " times " + to_string(b.type);
 }
 
-Refusal refuse_plain_matmul(const KernelRequest& request, const CardContext& card) {
+Refusal refuse_plain_matmul(const KernelRequest& request, const GpuContext& gpu) {
   const TensorType& y = request.outputs[0].type;
   if (is_lt_type(y.dtype)) {
-    if (auto reason = refuse_product(request, card)) return reason;
+    if (auto reason = refuse_product(request, gpu)) return reason;
   }
   if (y.dtype == DType::boolean) return "computes numbers, not " + std::string(name_of(y.dtype));
   if (y.rank() > most_plain_axes) {
@@ -98,57 +98,60 @@ Refusal refuse_many_axes(const KernelRequest& request) {
   return std::nullopt;
 }
 
-LayoutWish wish(Kind kind) { return {.kind = kind, .layout = {}}; }
+LayoutConstraint constraint(Kind kind) { return {.kind = kind, .layout = {}}; }
 
 /// The factors a and b as they lie where cuBLASLt reads them so, in few calls.
-std::pair<LayoutWish, LayoutWish> factor_wishes(const LtLibraryPointer& library, const Operand& a,
-                                                const Operand& b, const Operand& y) {
+std::pair<LayoutConstraint, LayoutConstraint> factor_constraints(const LtLibraryPointer& library,
+                                                                 const Operand& a, const Operand& b,
+                                                                 const Operand& y) {
   const bool a_fits = is_readable(a, true), b_fits = is_readable(b, false);
   if (a_fits && b_fits && is_writable(y, a.type.rank(), b.type.rank()) &&
       (call_count(take_apart(a, b, y)) > most_calls || !has_algorithm(library, a, b, y))) {
-    return {wish(Kind::row_major), wish(Kind::row_major)};
+    return {constraint(Kind::row_major), constraint(Kind::row_major)};
   }
-  return {wish(a_fits ? Kind::any : Kind::row_major), wish(b_fits ? Kind::any : Kind::row_major)};
+  return {constraint(a_fits ? Kind::any : Kind::row_major),
+          constraint(b_fits ? Kind::any : Kind::row_major)};
 }
 
 std::vector<Proposal> propose_matmul(const LtLibraryPointer& library,
                                      const KernelRequest& request) {
   const Operand &a = request.inputs[0], &b = request.inputs[1], &y = request.outputs[0];
-  const auto [left, right] = factor_wishes(library, a, b, y);
+  const auto [left, right] = factor_constraints(library, a, b, y);
   // Where there is nothing to sum, a pass over a row-major y writes zeros.
   const bool is_free = a.type.shape.back() > 0 && is_writable(y, a.type.rank(), b.type.rank());
-  return {
-      {.inputs = {left, right}, .outputs = {wish(is_free ? Kind::unit_stride : Kind::row_major)}}};
+  return {{.inputs = {left, right},
+           .outputs = {constraint(is_free ? Kind::unit_stride : Kind::row_major)}}};
 }
 
 std::vector<Proposal> propose_gemm(const LtLibraryPointer& library, const KernelRequest& request) {
   const auto [left, right] =
-      factor_wishes(library, request.inputs[0], request.inputs[1], request.outputs[0]);
-  const LayoutWish plain = wish(Kind::row_major);
+      factor_constraints(library, request.inputs[0], request.inputs[1], request.outputs[0]);
+  const LayoutConstraint plain = constraint(Kind::row_major);
   return {{.inputs = {left, right, plain, plain}, .outputs = {plain}}};
 }
 
 std::vector<Proposal> propose_gemm_sgd(const LtLibraryPointer& library,
                                        const KernelRequest& request) {
   const auto [left, right] =
-      factor_wishes(library, request.inputs[1], request.inputs[2], request.outputs[0]);
-  const LayoutWish dense = wish(Kind::dense);
-  return {{.inputs = {dense, left, right, wish(Kind::row_major)}, .outputs = {dense}}};
+      factor_constraints(library, request.inputs[1], request.inputs[2], request.outputs[0]);
+  const LayoutConstraint dense = constraint(Kind::dense);
+  return {{.inputs = {dense, left, right, constraint(Kind::row_major)}, .outputs = {dense}}};
 }
 
 // Of the floats it wants row-major operands: taking any layout it would be preferred to cuBLASLt
 // with a copy.
 std::vector<Proposal> propose_plain_matmul(const KernelRequest& request) {
   if (is_lt_type(request.outputs[0].type.dtype)) return propose_row_major(request);
-  return {{.inputs = {wish(Kind::any), wish(Kind::any)}, .outputs = {wish(Kind::any)}}};
+  return {{.inputs = {constraint(Kind::any), constraint(Kind::any)},
+           .outputs = {constraint(Kind::any)}}};
 }
 
 std::vector<Proposal> propose_plain_gemm_sgd(const KernelRequest&) {
-  const LayoutWish dense = wish(Kind::dense), plain = wish(Kind::row_major);
+  const LayoutConstraint dense = constraint(Kind::dense), plain = constraint(Kind::row_major);
   return {{.inputs = {dense, plain, plain, plain}, .outputs = {dense}}};
 }
 
-using Refuse = Refusal (*)(const KernelRequest&, const CardContext&);
+using Refuse = Refusal (*)(const KernelRequest&, const GpuContext&);
 using Propose = std::vector<Proposal> (*)(const LtLibraryPointer&, const KernelRequest&);
 using ProposePlain = std::vector<Proposal> (*)(const KernelRequest&);
 using Prepare = std::unique_ptr<PreparedKernel> (*)(const LtLibraryPointer&, const KernelRequest&,
@@ -161,7 +164,7 @@ Kernel by_library(const char* name, const char* op, const LtLibraryPointer& libr
       .name = name,
       .op = op,
       .refuse = [=](const KernelRequest& r) -> Refusal {
-        if (auto reason = refuse(r, library->card())) return reason;
+        if (auto reason = refuse(r, library->gpu())) return reason;
         return refuse_without_algorithm(r, library, factors);
       },
       .propose = [=](const KernelRequest& r) { return propose(library, r); },
@@ -170,8 +173,8 @@ Kernel by_library(const char* name, const char* op, const LtLibraryPointer& libr
 
 }  // namespace
 
-void add_product_kernels(KernelList& list, const Card& card) {
-  const auto library = std::make_shared<LtLibrary>(card);
+void add_product_kernels(KernelList& list, const Gpu& gpu) {
+  const auto library = std::make_shared<LtLibrary>(gpu);
   const auto plain = [library](Prepare prepare) {
     return [=](const KernelRequest& r) { return prepare(library, r, Multiplier::plain); };
   };
@@ -181,7 +184,7 @@ void add_product_kernels(KernelList& list, const Card& card) {
       {.name = "cuda.matmul",
        .op = "MatMul",
        .refuse =
-           [library](const KernelRequest& r) { return refuse_plain_matmul(r, library->card()); },
+           [library](const KernelRequest& r) { return refuse_plain_matmul(r, library->gpu()); },
        .propose = propose_plain_matmul,
        .prepare = plain(prepare_matmul)});
   list.push_back(by_library("cublas_lt.gemm", "Gemm", library, {0, 1}, refuse_gemm, propose_gemm,
@@ -189,7 +192,7 @@ void add_product_kernels(KernelList& list, const Card& card) {
   list.push_back({.name = "cuda.gemm",
                   .op = "Gemm",
                   .refuse = [library](const KernelRequest& r) -> Refusal {
-                    if (auto reason = refuse_gemm(r, library->card())) return reason;
+                    if (auto reason = refuse_gemm(r, library->gpu())) return reason;
                     return refuse_many_axes(r);
                   },
                   .propose = propose_row_major,
@@ -199,7 +202,7 @@ void add_product_kernels(KernelList& list, const Card& card) {
   list.push_back({.name = "cuda.gemm_sgd",
                   .op = "GemmSgd",
                   .refuse = [library](const KernelRequest& r) -> Refusal {
-                    if (auto reason = refuse_gemm_sgd(r, library->card())) return reason;
+                    if (auto reason = refuse_gemm_sgd(r, library->gpu())) return reason;
                     return refuse_many_axes(r);
                   },
                   .propose = propose_plain_gemm_sgd,

@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint32_t best_alignment = 16;
 
 /// What an algorithm may take beside the operands: NVIDIA's advice from Hopper on, and for the
-/// cards before.
-std::size_t most_workspace(const CardProperties& card) {
-  return (card.major >= 9 ? std::size_t{32} : std::size_t{4}) << 20;
+/// GPUs before.
+std::size_t most_workspace(const GpuProperties& gpu) {
+  return (gpu.major >= 9 ? std::size_t{32} : std::size_t{4}) << 20;
 }
 
 cudaDataType_t data_type(DType dtype) {
@@ -50,20 +50,20 @@ std::uint32_t alignment_of(std::uint64_t bytes, std::uint32_t most) {
 
 LtLibrary::~LtLibrary() {
   if (handle_ == nullptr) return;
-  card_->runtime->set_card(card_->card);
+  gpu_->runtime->set_gpu(gpu_->gpu);
   functions_->cublasLtDestroy(handle_);
 }
 
 void LtLibrary::open() {
   const std::lock_guard lock(mutex_);
-  const cudaError_t chosen = card_->runtime->set_card(card_->card);
+  const cudaError_t chosen = gpu_->runtime->set_gpu(gpu_->gpu);
   if (chosen != cudaSuccess) {
-    fail(ErrorKind::runtime, "the card cannot be used", "", card_->runtime->error_text(chosen), "");
+    fail(ErrorKind::runtime, "the GPU cannot be used", "", gpu_->runtime->error_text(chosen), "");
   }
   if (handle_ != nullptr) return;
-  functions_ = card_->libraries->cublas_lt();
+  functions_ = gpu_->libraries->cublas_lt();
   if (functions_ == nullptr) {
-    fail(ErrorKind::usage, "matrix products on a card need cuBLASLt, which was not found", "", "",
+    fail(ErrorKind::usage, "matrix products on a GPU need cuBLASLt, which was not found", "", "",
          "`tandem doctor` says where it is looked for");
   }
   const cublasStatus_t status = functions_->cublasLtCreate(&handle_);
@@ -121,7 +121,7 @@ std::unique_ptr<LtProduct> LtProduct::make(std::shared_ptr<LtLibrary> library,
 
 void LtProduct::describe() {
   const CublasLt& lt = library_->functions();
-  const bool fast = settings_.dtype == DType::float32 && library_->card().allow_tf32;
+  const bool fast = settings_.dtype == DType::float32 && library_->gpu().allow_tf32;
   require(lt.cublasLtMatmulDescCreate(
               &operation_, fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F),
           "cublasLtMatmulDescCreate");
@@ -130,7 +130,7 @@ void LtProduct::describe() {
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, transposition(product_.left));
   set(CUBLASLT_MATMUL_DESC_TRANSB, transposition(product_.right));
-  if (settings_.scales_on_card) {
+  if (settings_.scales_on_gpu) {
     set(CUBLASLT_MATMUL_DESC_POINTER_MODE, static_cast<std::int32_t>(CUBLASLT_POINTER_MODE_DEVICE));
   }
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<std::uint32_t>(settings_.epilogue));
@@ -209,7 +209,7 @@ void LtProduct::add_algorithm(const Alignments& alignments) {
             "cublasLtMatmulPreferenceSetAttribute");
   };
   prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-         static_cast<std::uint64_t>(most_workspace(library_->card().properties)));
+         static_cast<std::uint64_t>(most_workspace(library_->gpu().properties)));
   // Parts of a split sum meet in float32, also where the result has 16 bits.
   if (settings_.dtype != DType::float32) {
     prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
@@ -239,7 +239,7 @@ void LtProduct::add_algorithm(const Alignments& alignments) {
 
 bool LtProduct::run(const LtArguments& x) const noexcept {
   const CublasLt& lt = library_->functions();
-  CardContext& card = library_->card();
+  GpuContext& gpu = library_->gpu();
   const void* const left = product_.swapped ? x.b : x.a;
   const void* const right = product_.swapped ? x.a : x.b;
   const void* const added = settings_.accumulate ? x.c : x.y;
@@ -258,12 +258,12 @@ bool LtProduct::run(const LtArguments& x) const noexcept {
     const cublasStatus_t status = lt.cublasLtMatmulDescSetAttribute(
         operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &x.bias, sizeof x.bias);
     if (status != CUBLAS_STATUS_SUCCESS) {
-      card.fail("cublasLtMatmulDescSetAttribute", library_->text(status));
+      gpu.fail("cublasLtMatmulDescSetAttribute", library_->text(status));
       return true;
     }
   }
   const float host_scales[2] = {settings_.alpha, settings_.accumulate ? 1.0f : 0.0f};
-  const float* const scales = settings_.scales_on_card ? x.scales : host_scales;
+  const float* const scales = settings_.scales_on_gpu ? x.scales : host_scales;
   const auto at = [&](const void* first, std::int64_t elements) {
     return static_cast<const char*>(first) +
            elements * static_cast<std::int64_t>(size_of(settings_.dtype));
@@ -276,7 +276,7 @@ bool LtProduct::run(const LtArguments& x) const noexcept {
         &chosen->algorithm, chosen->workspace_bytes == 0 ? nullptr : x.workspace,
         chosen->workspace_bytes, static_cast<cudaStream_t>(x.queue));
     if (status != CUBLAS_STATUS_SUCCESS) {
-      card.fail("cublasLtMatmul", library_->text(status));
+      gpu.fail("cublasLtMatmul", library_->text(status));
       return true;
     }
   }

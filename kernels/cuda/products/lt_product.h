@@ -17,18 +17,18 @@
 
 namespace tandem::cuda {
 
-/// cuBLASLt with a handle of one card, made at the first use.
+/// cuBLASLt with a handle of one GPU, made at the first use.
 class LtLibrary {
  public:
-  explicit LtLibrary(Card card) : card_(std::move(card)) {}
+  explicit LtLibrary(Gpu gpu) : gpu_(std::move(gpu)) {}
   ~LtLibrary();
   LtLibrary(const LtLibrary&) = delete;
   LtLibrary& operator=(const LtLibrary&) = delete;
 
-  /// Chooses the card for the calling thread and makes the handle. Throws Error{usage} where the
+  /// Chooses the GPU for the calling thread and makes the handle. Throws Error{usage} where the
   /// library is missing, Error{runtime} where it fails.
   void open();
-  CardContext& card() const { return *card_; }
+  GpuContext& gpu() const { return *gpu_; }
   // Of an open library.
   const CublasLt& functions() const { return *functions_; }
   cublasLtHandle_t handle() const { return handle_; }
@@ -41,7 +41,7 @@ class LtLibrary {
 
  private:
   std::map<std::string, bool> has_algorithm_;
-  Card card_;
+  Gpu gpu_;
   std::mutex mutex_;
   const CublasLt* functions_ = nullptr;
   cublasLtHandle_t handle_ = nullptr;
@@ -51,12 +51,12 @@ struct LtSettings {
   DType dtype = DType::float32;  // of all operands: float32, float16 or bfloat16
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   float alpha = 1;
-  bool accumulate = false;      // adds c
-  bool scales_on_card = false;  // alpha and beta are read from LtArguments::scales
-  std::string path;             // of the node, for errors
+  bool accumulate = false;     // adds c
+  bool scales_on_gpu = false;  // alpha and beta are read from LtArguments::scales
+  std::string path;            // of the node, for errors
 };
 
-/// Addresses of the first elements, on the card.
+/// Addresses of the first elements, on the GPU.
 struct LtArguments {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -80,7 +80,7 @@ class LtProduct {
   LtProduct& operator=(const LtProduct&) = delete;
 
   std::size_t workspace_bytes() const { return workspace_bytes_; }
-  /// y = epilogue(alpha a b [+ c]); what fails is noted in the card's context. False, and nothing
+  /// y = epilogue(alpha a b [+ c]); what fails is noted in the GPU's context. False, and nothing
   /// is done, where no algorithm takes operands at these addresses.
   bool run(const LtArguments& arguments) const noexcept;
 

@@ -20,10 +20,10 @@ struct FinishArguments {
   const void* bias = nullptr;        // along the columns; null: none
   const void* multiplier = nullptr;  // of relu_grad
 };
-void finish_product(CardContext& card, const FinishArguments& arguments, void* queue) noexcept;
+void finish_product(GpuContext& gpu, const FinishArguments& arguments, void* queue) noexcept;
 
 /// scales = {alpha *rate, 1}.
-void scale_update(CardContext& card, float alpha, const float* rate, float* scales,
+void scale_update(GpuContext& gpu, float alpha, const float* rate, float* scales,
                   void* queue) noexcept;
 
 /// Batch axes that `plain_product` takes.
@@ -36,11 +36,11 @@ struct PlainArguments {
   // Of float32, float16 and bfloat16 alone:
   const void* c = nullptr;        // laid out as y, may be y; null: nothing is added
   float alpha = 1;                // where `scales` is null
-  const float* scales = nullptr;  // on the card: alpha is the first
+  const float* scales = nullptr;  // on the GPU: alpha is the first
 };
 /// y = alpha a b [+ c] by plain sums: of integers, which wrap around, of float64, of the 16-bit
 /// floats in float32. Any strides, addresses and extents; slow.
-void plain_product(CardContext& card, const Product& product, DType dtype,
+void plain_product(GpuContext& gpu, const Product& product, DType dtype,
                    const PlainArguments& arguments, void* queue) noexcept;
 
 }  // namespace tandem::cuda

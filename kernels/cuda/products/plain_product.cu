@@ -60,7 +60,7 @@ struct PlainProduct {
 };
 
 template <class T>
-void multiply(CardContext& card, const Product& p, const PlainArguments& x, void* queue) {
+void multiply(GpuContext& gpu, const Product& p, const PlainArguments& x, void* queue) {
   PlainProduct<T> body{static_cast<const T*>(x.a),
                        static_cast<const T*>(x.b),
                        static_cast<const T*>(x.c),
@@ -80,21 +80,21 @@ void multiply(CardContext& card, const Product& p, const PlainArguments& x, void
                        {},
                        0};
   for (const BatchAxis& axis : p.axes) body.axes[body.axis_count++] = axis;
-  const LaunchShape shape = spread(body.count, card.properties.multiprocessors, 128);
-  card.launch(launch_of("plain_product", shape, body), queue);
+  const LaunchShape shape = spread(body.count, gpu.properties.multiprocessors, 128);
+  gpu.launch(launch_of("plain_product", shape, body), queue);
 }
 
 }  // namespace
 
-void plain_product(CardContext& card, const Product& product, DType dtype,
+void plain_product(GpuContext& gpu, const Product& product, DType dtype,
                    const PlainArguments& arguments, void* queue) noexcept {
   if (product.count() * product.m * product.n == 0) return;
-  if (is_card_float(dtype)) {
+  if (is_gpu_float(dtype)) {
     return with_float(dtype,
-                      [&](auto tag) { multiply<decltype(tag)>(card, product, arguments, queue); });
+                      [&](auto tag) { multiply<decltype(tag)>(gpu, product, arguments, queue); });
   }
   with_type(integer_types + TypeList<double>{}, dtype,
-            [&](auto tag) { multiply<decltype(tag)>(card, product, arguments, queue); });
+            [&](auto tag) { multiply<decltype(tag)>(gpu, product, arguments, queue); });
 }
 
 }  // namespace tandem::cuda

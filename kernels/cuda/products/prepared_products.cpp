@@ -39,7 +39,7 @@ class SomeProduct {
   bool run(const LtArguments& x) const noexcept {
     if (by_library_ && by_library_->run(x)) return true;
     if (!has_plain()) {
-      library_->card().fail("cublasLtMatmul", "no algorithm for operands at these addresses");
+      library_->gpu().fail("cublasLtMatmul", "no algorithm for operands at these addresses");
       return true;
     }
     const PlainArguments plain{.a = x.a,
@@ -47,8 +47,8 @@ class SomeProduct {
                                .y = x.y,
                                .c = settings_.accumulate ? x.c : nullptr,
                                .alpha = settings_.alpha,
-                               .scales = settings_.scales_on_card ? x.scales : nullptr};
-    plain_product(library_->card(), plain_, settings_.dtype, plain, x.queue);
+                               .scales = settings_.scales_on_gpu ? x.scales : nullptr};
+    plain_product(library_->gpu(), plain_, settings_.dtype, plain, x.queue);
     return false;
   }
 
@@ -137,7 +137,7 @@ class GemmKernel final : public PreparedKernel {
     finish.y = x.outputs[0];
     finish.bias = bias;
     if (finish.activation == Activation::relu_grad) finish.multiplier = x.inputs[3];
-    finish_product(library_->card(), finish, x.queue);
+    finish_product(library_->gpu(), finish, x.queue);
   }
 
  private:
@@ -148,7 +148,7 @@ class GemmKernel final : public PreparedKernel {
   bool has_epilogue_ = false;
 };
 
-/// new_master = master + (-alpha lr) a b with beta = 1; lr lies on the card, so both scales do.
+/// new_master = master + (-alpha lr) a b with beta = 1; lr lies on the GPU, so both scales do.
 class GemmSgdKernel final : public PreparedKernel {
  public:
   GemmSgdKernel(LtLibraryPointer library, const KernelRequest& request, Multiplier by)
@@ -158,22 +158,22 @@ class GemmSgdKernel final : public PreparedKernel {
     alpha_ = -static_cast<float>(request.attributes().number("alpha"));
     LtSettings settings = settings_of(request);
     settings.accumulate = true;
-    settings.scales_on_card = true;
+    settings.scales_on_gpu = true;
     product_ = SomeProduct(library_, p, settings, by);
     workspace_bytes = scale_bytes + product_.workspace_bytes();
   }
 
   void run(const KernelArguments& x) noexcept override {
-    CardContext& card = library_->card();
+    GpuContext& gpu = library_->gpu();
     if (!product_) {
       if (x.outputs[0] == x.inputs[0] || bytes_ == 0) return;
       const cudaError_t error =
-          card.runtime->copy(x.outputs[0], x.inputs[0], bytes_, static_cast<cudaStream_t>(x.queue));
-      if (error != cudaSuccess) card.fail("GemmSgd's copy", card.runtime->error_text(error));
+          gpu.runtime->copy(x.outputs[0], x.inputs[0], bytes_, static_cast<cudaStream_t>(x.queue));
+      if (error != cudaSuccess) gpu.fail("GemmSgd's copy", gpu.runtime->error_text(error));
       return;
     }
     auto* const scales = static_cast<float*>(x.workspace);
-    scale_update(card, alpha_, static_cast<const float*>(x.inputs[3]), scales, x.queue);
+    scale_update(gpu, alpha_, static_cast<const float*>(x.inputs[3]), scales, x.queue);
     product_.run({.a = x.inputs[1],
                   .b = x.inputs[2],
                   .c = x.inputs[0],
@@ -201,7 +201,7 @@ std::unique_ptr<PreparedKernel> prepare_matmul(const LtLibraryPointer& library,
     return prepared([library, finish = finish_of(y.type, false)](const KernelArguments& x) {
       FinishArguments zeros = finish;
       zeros.y = x.outputs[0];
-      finish_product(library->card(), zeros, x.queue);
+      finish_product(library->gpu(), zeros, x.queue);
     });
   }
   SomeProduct product(library, p, settings_of(request), by);

@@ -100,7 +100,7 @@ namespace {
 // The launches of one node, for elements of type T.
 template <class T>
 struct Launches {
-  const Card& card;
+  const Gpu& gpu;
   Maps maps;
   std::int64_t parts;
   MapsWorkspace workspace;
@@ -151,7 +151,7 @@ struct Launches {
           .blocks = static_cast<unsigned>(body.tiles * parts),
           .threads = column_threads,
           .shared_bytes = column_threads * results * sizeof(typename Sums::Result)};
-      card->launch(launch_of(name, shape, body), queue);
+      gpu->launch(launch_of(name, shape, body), queue);
     });
   }
 
@@ -160,7 +160,7 @@ struct Launches {
     const LaunchShape shape{.blocks = static_cast<unsigned>((maps.channels + width - 1) / width),
                             .threads = column_threads,
                             .shared_bytes = column_threads * shared};
-    card->launch(launch_of(name, shape, body), queue);
+    gpu->launch(launch_of(name, shape, body), queue);
   }
 
   template <bool gradient>
@@ -177,31 +177,31 @@ struct Launches {
           .by_channels = Division(maps.channels, maps.images * maps.channels)};
       LaunchShape shape;
       shape.threads = column_threads;
-      shape.blocks = blocks_for(*card, count, column_threads);
+      shape.blocks = blocks_for(*gpu, count, column_threads);
       if (maps.innermost) {  // a thread keeps its channels where its steps are whole rows
         const std::int64_t packs_of_row = maps.channels / pack;
         const auto whole = static_cast<unsigned>(
             packs_of_row / std::gcd(packs_of_row, std::int64_t{column_threads}));
         if (shape.blocks > whole) shape.blocks -= shape.blocks % whole;
       }
-      card->launch(launch_of(name, shape, body), queue);
+      gpu->launch(launch_of(name, shape, body), queue);
     });
   }
 };
 
 // What is known before the run, and the frame of each run.
 struct Prepared {
-  Card card;
+  Gpu gpu;
   Maps maps;
   std::int64_t parts = 0;
 
-  Prepared(const KernelRequest& request, std::size_t x, const Card& on, bool sums)
-      : card(on), maps(maps_of(request.inputs[x])) {
+  Prepared(const KernelRequest& request, std::size_t x, const Gpu& on, bool sums)
+      : gpu(on), maps(maps_of(request.inputs[x])) {
     const DType dtype = request.inputs[x].type.dtype;
     const int pack = dtype == DType::float32 ? full_pack<float> : full_pack<Half>;
     if (sums) {
       parts =
-          parts_of_maps(maps, maps.run() % pack == 0 ? pack : 1, card->properties.multiprocessors);
+          parts_of_maps(maps, maps.run() % pack == 0 ? pack : 1, gpu->properties.multiprocessors);
     }
   }
   std::size_t workspace_bytes() const { return MapsWorkspace::bytes(maps, parts); }
@@ -210,12 +210,12 @@ struct Prepared {
   Launches<T> launches(const KernelArguments& a, const T* x, const T* dy, const T* to) const {
     const std::int64_t run = maps.run();
     const bool packs = takes_packs<T>(x, run) && takes_packs<T>(dy, run) && takes_packs<T>(to, run);
-    return {card, maps, parts, {static_cast<float*>(a.workspace), maps.channels}, a.queue, packs};
+    return {gpu, maps, parts, {static_cast<float*>(a.workspace), maps.channels}, a.queue, packs};
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request, const Card& card) {
-  const Prepared of(request, 0, card, false);
+std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request, const Gpu& gpu) {
+  const Prepared of(request, 0, gpu, false);
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
   DType types[5];
   for (int i = 0; i < 5; ++i) types[i] = request.inputs[i].type.dtype;
@@ -236,8 +236,8 @@ std::unique_ptr<PreparedKernel> prepare_inference(const KernelRequest& request, 
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request, const Card& card) {
-  const Prepared of(request, 0, card, true);
+std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request, const Gpu& gpu) {
+  const Prepared of(request, 0, gpu, true);
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
   const auto momentum = static_cast<float>(request.attributes().number("momentum"));
   DType types[5];
@@ -274,8 +274,8 @@ std::unique_ptr<PreparedKernel> prepare_training(const KernelRequest& request, c
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Card& card) {
-  const Prepared of(request, 1, card, true);
+std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Gpu& gpu) {
+  const Prepared of(request, 1, gpu, true);
   const DType scale_type = request.inputs[2].type.dtype;
   return with_float(request.inputs[1].type.dtype, [&](auto tag) {
     using T = decltype(tag);
@@ -308,20 +308,19 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 
 }  // namespace
 
-void add_batch_normalization(KernelList& list, const Card& card) {
+void add_batch_normalization(KernelList& list, const Gpu& gpu) {
   const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0, 1, 2, 3, 4}); };
   const auto propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {0}); };
-  list.push_back(
-      {.name = "cuda.batch_normalization",
-       .op = "BatchNormalization",
-       .refuse = refuse,
-       .propose = propose,
-       .prepare = [card](const KernelRequest& r) { return prepare_inference(r, card); }});
+  list.push_back({.name = "cuda.batch_normalization",
+                  .op = "BatchNormalization",
+                  .refuse = refuse,
+                  .propose = propose,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_inference(r, gpu); }});
   list.push_back({.name = "cuda.batch_normalization_training",
                   .op = "BatchNormalizationTraining",
                   .refuse = refuse,
                   .propose = propose,
-                  .prepare = [card](const KernelRequest& r) { return prepare_training(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_training(r, gpu); }});
   list.push_back({.name = "cuda.batch_normalization_grad",
                   .op = "BatchNormalizationGrad",
                   .refuse = refuse,
@@ -329,7 +328,7 @@ void add_batch_normalization(KernelList& list, const Card& card) {
                       [](const KernelRequest& r) {
                         return propose_maps(r, 1, {0, 1}, {0});
                       },
-                  .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
 }
 
 }  // namespace tandem::cuda::reductions

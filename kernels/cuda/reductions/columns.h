@@ -45,7 +45,7 @@ TANDEM_HOST_DEVICE inline auto combined_columns(Block& block, const Values& valu
   return static_cast<const T*>(shared);
 }
 
-/// Into how many parts to cut sums of `steps` additions by a thread, so that blocks fill a card, no
+/// Into how many parts to cut sums of `steps` additions by a thread, so that blocks fill a GPU, no
 /// thread adds more than 256 numbers in a row, and each has 4 at least. `blocks`: of one part.
 inline std::int64_t parts_of(std::int64_t steps, std::int64_t blocks, int multiprocessors,
                              int by_processor) {

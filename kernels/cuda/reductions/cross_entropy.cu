@@ -182,13 +182,13 @@ struct CrossEntropyLines {
 namespace {
 
 template <Makes makes, class T>
-void launch_as(const Card& card, const char* name, const CrossEntropy<T>& of, const Lines& lines,
+void launch_as(const Gpu& gpu, const char* name, const CrossEntropy<T>& of, const Lines& lines,
                void* queue) {
-  const int processors = card->properties.multiprocessors;
+  const int processors = gpu->properties.multiprocessors;
   if (lines.inner != 1) {
     const std::size_t shared = makes == Makes::gradient ? 0 : sizeof(LinePart);
     const CrossEntropyLines<T, makes> body{of, lines};
-    card->launch(launch_of(name, shape_of_lines(lines, shared, processors), body), queue);
+    gpu->launch(launch_of(name, shape_of_lines(lines, shared, processors), body), queue);
     return;
   }
   // Sums gain from rows that a group of 32 holds as a whole.
@@ -199,11 +199,11 @@ void launch_as(const Card& card, const char* name, const CrossEntropy<T>& of, co
   const Rows rows{lines.count, lines.length, shape.team};
   with_row_kernel<T, group_values, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
     const CrossEntropyRows<T, makes, pack, values, whole> body{of, rows};
-    card->launch(launch_of(name, shape.launch, body), queue);
+    gpu->launch(launch_of(name, shape.launch, body), queue);
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Card& card,
+std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Gpu& gpu,
                                         const CrossEntropyOperands& at) {
   const Lines lines = lines_of(request.inputs[at.logits], 1);
   const LabelInputs labels(request, at.labels, at.label_weights, lines.length);
@@ -221,11 +221,11 @@ std::unique_ptr<PreparedKernel> prepare(const KernelRequest& request, const Card
                                input_at<float>(a, at.sums),
                                output_at<T>(a, at.dlogits)};
       if (of.dlogits == nullptr) {
-        launch_as<Makes::losses>(card, at.kernel, of, lines, a.queue);
+        launch_as<Makes::losses>(gpu, at.kernel, of, lines, a.queue);
       } else if (of.from != nullptr) {
-        launch_as<Makes::gradient>(card, at.kernel, of, lines, a.queue);
+        launch_as<Makes::gradient>(gpu, at.kernel, of, lines, a.queue);
       } else {
-        launch_as<Makes::both>(card, at.kernel, of, lines, a.queue);
+        launch_as<Makes::both>(gpu, at.kernel, of, lines, a.queue);
       }
     });
   });
@@ -240,19 +240,18 @@ std::vector<Proposal> propose(const KernelRequest& request, const CrossEntropyOp
 
 }  // namespace
 
-void add_cross_entropy(KernelList& list, const Card& card) {
+void add_cross_entropy(KernelList& list, const Gpu& gpu) {
   for (const CrossEntropyOperands& at : cross_entropies) {
     const auto logits = static_cast<std::size_t>(at.logits);
     const auto weights = static_cast<std::size_t>(at.label_weights);
-    list.push_back(
-        {.name = std::string("cuda.") + at.kernel,
-         .op = at.op,
-         .refuse =
-             [=](const KernelRequest& r) {
-               return refuse_but_floats(r, {logits, weights});
-             },
-         .propose = [&at](const KernelRequest& r) { return propose(r, at); },
-         .prepare = [card, &at](const KernelRequest& r) { return prepare(r, card, at); }});
+    list.push_back({.name = std::string("cuda.") + at.kernel,
+                    .op = at.op,
+                    .refuse =
+                        [=](const KernelRequest& r) {
+                          return refuse_but_floats(r, {logits, weights});
+                        },
+                    .propose = [&at](const KernelRequest& r) { return propose(r, at); },
+                    .prepare = [gpu, &at](const KernelRequest& r) { return prepare(r, gpu, at); }});
   }
 }
 

@@ -124,7 +124,7 @@ bool takes_mask_packs(const void* mask) {
   return reinterpret_cast<std::uintptr_t>(mask) % full_pack<T> == 0;
 }
 
-std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Gpu& gpu) {
   const double ratio = request.attributes().number("ratio");
   const std::int64_t count = request.inputs[0].type.elements();
   const Walk places = row_major_index(request.inputs[0]);
@@ -150,8 +150,8 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
             .places = places,
             .threshold = threshold,
             .factor = factor};
-        const LaunchShape shape = spread(body.packs, card->properties.multiprocessors);
-        card->launch(launch_of("dropout", shape, body), a.queue);
+        const LaunchShape shape = spread(body.packs, gpu->properties.multiprocessors);
+        gpu->launch(launch_of("dropout", shape, body), a.queue);
       };
       if (packs) {
         launch(std::integral_constant<int, full_pack<T>>{});
@@ -162,7 +162,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Gpu& gpu) {
   const std::int64_t count = request.inputs[0].type.elements();
   const auto factor = static_cast<float>(1 / (1 - request.attributes().number("ratio")));
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
@@ -174,8 +174,8 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
       T* dx = static_cast<T*>(a.outputs[0]);
       const auto launch = [&](auto pack) {
         const DropoutBackward<T, pack> body{dy, mask, dx, count / pack, factor};
-        const LaunchShape shape = spread(body.packs, card->properties.multiprocessors);
-        card->launch(launch_of("dropout_grad", shape, body), a.queue);
+        const LaunchShape shape = spread(body.packs, gpu->properties.multiprocessors);
+        gpu->launch(launch_of("dropout_grad", shape, body), a.queue);
       };
       if (takes_packs<T>(dy, count) && takes_packs<T>(dx, count) && takes_mask_packs<T>(mask)) {
         launch(std::integral_constant<int, full_pack<T>>{});
@@ -189,29 +189,29 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 // More axes than a walk has are left to row-major operands.
 std::vector<Proposal> propose_forward(const KernelRequest& request) {
   if (request.inputs[0].type.rank() > Walk::most) return {Proposal{}};
-  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};
   return {{{dense}, {dense, dense}, 0}};
 }
 
 std::vector<Proposal> propose_gradient(const KernelRequest&) {
-  const LayoutWish dense{LayoutWish::Kind::dense, {}};
+  const LayoutConstraint dense{LayoutConstraint::Kind::dense, {}};
   return {{{dense, dense}, {dense}, 0}};
 }
 
 }  // namespace
 
-void add_dropout(KernelList& list, const Card& card) {
+void add_dropout(KernelList& list, const Gpu& gpu) {
   const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); };
   list.push_back({.name = "cuda.dropout",
                   .op = "Dropout",
                   .refuse = refuse,
                   .propose = propose_forward,
-                  .prepare = [card](const KernelRequest& r) { return prepare_forward(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_forward(r, gpu); }});
   list.push_back({.name = "cuda.dropout_grad",
                   .op = "DropoutGrad",
                   .refuse = refuse,
                   .propose = propose_gradient,
-                  .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
 }
 
 }  // namespace tandem::cuda::reductions

@@ -11,8 +11,8 @@
 
 namespace tandem::cuda::reductions {
 
-using Half = CardFloat16;
-using Brain = CardBFloat16;
+using Half = GpuFloat16;
+using Brain = GpuBFloat16;
 
 /// Whether packs at this address, and at multiples of `stride` elements from it, are aligned.
 template <class T>

@@ -104,7 +104,7 @@ struct LayerRows {
 
 namespace {
 
-std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Gpu& gpu) {
   const LayerShape shape_of_x = layer_shape(request, 0);
   const auto epsilon = static_cast<float>(request.attributes().number("epsilon"));
   const bool biased = request.is_present(2);
@@ -118,7 +118,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
       T* y = static_cast<T*>(a.outputs[0]);
       const bool packs = takes_packs<T>(in(0), length) && takes_packs<T>(in(1), length) &&
                          takes_packs<T>(bias, length) && takes_packs<T>(y, length);
-      const RowShape shape = shape_of_rows<32, 16>(count, length, card->properties.multiprocessors);
+      const RowShape shape = shape_of_rows<32, 16>(count, length, gpu->properties.multiprocessors);
       const Rows rows{count, length, shape.team};
       with_row_kernel<T, 32, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
         const LayerRows<T, pack, values, whole> body{in(0),
@@ -129,7 +129,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
                                                      static_cast<float*>(a.outputs[2]),
                                                      rows,
                                                      epsilon};
-        card->launch(launch_of("layer_normalization", shape.launch, body), a.queue);
+        gpu->launch(launch_of("layer_normalization", shape.launch, body), a.queue);
       });
     });
   });
@@ -137,12 +137,12 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
 
 }  // namespace
 
-void add_layer_normalization(KernelList& list, const Card& card) {
+void add_layer_normalization(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.layer_normalization",
                   .op = "LayerNormalization",
                   .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); },
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return prepare_forward(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_forward(r, gpu); }});
 }
 
 }  // namespace tandem::cuda::reductions

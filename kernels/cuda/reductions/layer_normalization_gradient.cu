@@ -256,7 +256,7 @@ Plan plan_of(const LayerShape& x, bool sums, int multiprocessors) {
 
 template <class T>
 struct Gradient {
-  Card card;
+  Gpu gpu;
   LayerShape shape;
   Plan plan;
   bool sums;
@@ -277,7 +277,7 @@ struct Gradient {
       const LaunchShape launch{.blocks = static_cast<unsigned>(plan.tiles * plan.parts),
                                .threads = column_threads,
                                .shared_bytes = column_threads * sizeof(Several<float, 2>)};
-      card->launch(launch_of("layer_normalization_sums", launch, body), a.queue);
+      gpu->launch(launch_of("layer_normalization_sums", launch, body), a.queue);
     }
     if (plan.apart || !sums) of.partial = nullptr;
     if (shape.rows > 0 && (of.dx != nullptr || of.partial != nullptr)) run_rows(of, a.queue);
@@ -287,7 +287,7 @@ struct Gradient {
     const LaunchShape launch{.blocks = static_cast<unsigned>((2 * shape.length + 7) / 8),
                              .threads = column_threads,
                              .shared_bytes = column_threads * sizeof(float)};
-    card->launch(launch_of("layer_normalization_totals", launch, body), a.queue);
+    gpu->launch(launch_of("layer_normalization_totals", launch, body), a.queue);
   }
 
   void run_rows(const LayerGradient<T>& of, void* queue) const {
@@ -298,31 +298,31 @@ struct Gradient {
     with_row_kernel<T, group_values, block_values>(
         packs, plan.shape.kind, [&](auto pack, auto values, auto whole) {
           const LayerGradRows<T, pack, values, whole> body{of, rows};
-          card->launch(launch_of("layer_normalization_grad", plan.shape.launch, body), queue);
+          gpu->launch(launch_of("layer_normalization_grad", plan.shape.launch, body), queue);
         });
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Gpu& gpu) {
   const LayerShape shape = layer_shape(request, 1);
   const bool sums = request.outputs[1].present || request.outputs[2].present;
-  const Plan plan = plan_of(shape, sums, card->properties.multiprocessors);
+  const Plan plan = plan_of(shape, sums, gpu->properties.multiprocessors);
   const std::size_t workspace =
       static_cast<std::size_t>(2 * plan.parts * shape.length) * sizeof(float);
   return with_float(request.inputs[1].type.dtype, [&](auto tag) {
     using T = decltype(tag);
-    return prepared(Gradient<T>{card, shape, plan, sums}, workspace);
+    return prepared(Gradient<T>{gpu, shape, plan, sums}, workspace);
   });
 }
 
 }  // namespace
 
-void add_layer_normalization_gradient(KernelList& list, const Card& card) {
+void add_layer_normalization_gradient(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.layer_normalization_grad",
                   .op = "LayerNormalizationGrad",
                   .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return prepare_gradient(r, card); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
 }
 
 }  // namespace tandem::cuda::reductions

@@ -118,7 +118,7 @@ struct LikelihoodGradLines {
 namespace {
 
 std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& request,
-                                                      const Card& card) {
+                                                      const Gpu& gpu) {
   const Attributes& attributes = request.attributes();
   const LabelInputs labels(request, 0, request.inputs.size(), attributes.integer("classes"));
   const std::int64_t count = request.inputs[0].type.elements();
@@ -133,12 +133,12 @@ std::unique_ptr<PreparedKernel> prepare_label_weights(const KernelRequest& reque
                             count,
                             ignore_index,
                             ignore};
-    const LaunchShape shape = spread(count, card->properties.multiprocessors);
-    card->launch(launch_of("label_weights", shape, body), a.queue);
+    const LaunchShape shape = spread(count, gpu->properties.multiprocessors);
+    gpu->launch(launch_of("label_weights", shape, body), a.queue);
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request, const Card& card) {
+std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request, const Gpu& gpu) {
   const Lines lines = lines_of(request.inputs[0], 1);
   const LabelInputs labels(request, 1, 2, lines.length);
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
@@ -147,14 +147,14 @@ std::unique_ptr<PreparedKernel> prepare_likelihood(const KernelRequest& request,
       if (lines.count == 0) return;
       const Likelihood<T> body{static_cast<const T*>(a.inputs[0]), static_cast<T*>(a.outputs[0]),
                                labels.of(a), lines};
-      const LaunchShape shape = spread(lines.count, card->properties.multiprocessors);
-      card->launch(launch_of("negative_log_likelihood", shape, body), a.queue);
+      const LaunchShape shape = spread(lines.count, gpu->properties.multiprocessors);
+      gpu->launch(launch_of("negative_log_likelihood", shape, body), a.queue);
     });
   });
 }
 
 std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& request,
-                                                        const Card& card) {
+                                                        const Gpu& gpu) {
   const Lines lines = lines_of(request.outputs[0], 1);
   const LabelInputs labels(request, 1, 2, lines.length);
   return with_float(request.outputs[0].type.dtype, [&](auto tag) {
@@ -164,20 +164,20 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
       const char* name = "negative_log_likelihood_grad";
       const T* dlosses = static_cast<const T*>(a.inputs[0]);
       T* to = static_cast<T*>(a.outputs[0]);
-      const int processors = card->properties.multiprocessors;
+      const int processors = gpu->properties.multiprocessors;
       if (lines.inner != 1) {
         const LikelihoodGradLines<T> body{dlosses, to, labels.of(a), lines};
-        card->launch(launch_of(name, shape_of_lines(lines, 0, processors), body), a.queue);
+        gpu->launch(launch_of(name, shape_of_lines(lines, 0, processors), body), a.queue);
         return;
       }
       const RowShape shape = shape_of_rows<16, 16>(lines.count, lines.length, processors);
       const Rows rows{lines.count, lines.length, shape.team};
       if (takes_packs<T>(to, lines.length)) {
         const LikelihoodGradRows<T, full_pack<T>> body{dlosses, to, labels.of(a), rows};
-        card->launch(launch_of(name, shape.launch, body), a.queue);
+        gpu->launch(launch_of(name, shape.launch, body), a.queue);
       } else {
         const LikelihoodGradRows<T, 1> body{dlosses, to, labels.of(a), rows};
-        card->launch(launch_of(name, shape.launch, body), a.queue);
+        gpu->launch(launch_of(name, shape.launch, body), a.queue);
       }
     });
   });
@@ -185,22 +185,21 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 
 }  // namespace
 
-void add_likelihood(KernelList& list, const Card& card) {
+void add_likelihood(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.label_weights",
        .op = "LabelWeights",
        .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_label_weights(r, card); }});
-  list.push_back(
-      {.name = "cuda.negative_log_likelihood",
-       .op = "NegativeLogLikelihood",
-       .refuse =
-           [](const KernelRequest& r) {
-             return refuse_but_floats(r, {0, 2});
-           },
-       .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
-       .prepare = [card](const KernelRequest& r) { return prepare_likelihood(r, card); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_label_weights(r, gpu); }});
+  list.push_back({.name = "cuda.negative_log_likelihood",
+                  .op = "NegativeLogLikelihood",
+                  .refuse =
+                      [](const KernelRequest& r) {
+                        return refuse_but_floats(r, {0, 2});
+                      },
+                  .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood(r, gpu); }});
   list.push_back(
       {.name = "cuda.negative_log_likelihood_grad",
        .op = "NegativeLogLikelihoodGrad",
@@ -209,7 +208,7 @@ void add_likelihood(KernelList& list, const Card& card) {
              return refuse_but_floats(r, {0, 2});
            },
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_likelihood_grad(r, card); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood_grad(r, gpu); }});
 }
 
 }  // namespace tandem::cuda::reductions

@@ -1,4 +1,4 @@
-// The card's kernels for reductions, softmax, losses over labels, normalisation and dropout.
+// The GPU's kernels for reductions, softmax, losses over labels, normalisation and dropout.
 #include <algorithm>
 
 #include "kernels/cuda/reductions/reductions.h"
@@ -21,20 +21,22 @@ std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t lik
                                    std::initializer_list<std::size_t> inputs,
                                    std::initializer_list<std::size_t> outputs) {
   const Operand& operand = request.inputs[like];
-  std::vector<LayoutWish::Kind> kinds{LayoutWish::Kind::row_major};
+  std::vector<LayoutConstraint::Kind> kinds{LayoutConstraint::Kind::row_major};
   if (operand.type.rank() >= 3) {
     const bool last = operand.layout.is_strided() &&
                       is_channels_last(operand.layout, operand.type.shape) &&
                       !is_row_major(operand.layout, operand.type.shape);
-    kinds.insert(last ? kinds.begin() : kinds.end(), LayoutWish::Kind::channels_last);
+    kinds.insert(last ? kinds.begin() : kinds.end(), LayoutConstraint::Kind::channels_last);
   }
   std::vector<Proposal> proposals;
-  for (LayoutWish::Kind kind : kinds) {
+  for (LayoutConstraint::Kind kind : kinds) {
     Proposal proposal;
-    proposal.inputs.assign(request.inputs.size(), LayoutWish{LayoutWish::Kind::row_major, {}});
+    proposal.inputs.assign(request.inputs.size(),
+                           LayoutConstraint{LayoutConstraint::Kind::row_major, {}});
     for (std::size_t i : inputs) proposal.inputs[i].kind = kind;
     if (outputs.size() > 0)
-      proposal.outputs.assign(std::max(outputs) + 1, LayoutWish{LayoutWish::Kind::row_major, {}});
+      proposal.outputs.assign(std::max(outputs) + 1,
+                              LayoutConstraint{LayoutConstraint::Kind::row_major, {}});
     for (std::size_t i : outputs) proposal.outputs[i].kind = kind;
     proposals.push_back(std::move(proposal));
   }
@@ -52,20 +54,20 @@ std::optional<std::string> refuse_reduction(const KernelRequest& request) {
 }
 
 std::vector<Proposal> propose_any_strides(const KernelRequest&) {
-  const LayoutWish any{LayoutWish::Kind::any, {}};
+  const LayoutConstraint any{LayoutConstraint::Kind::any, {}};
   return {{{any}, {any}, 0}};
 }
 
-void add_reduces(KernelList& list, const Card& card) {
+void add_reduces(KernelList& list, const Gpu& gpu) {
   const auto add = [&](const char* name, const char* op, ReductionKind kind) {
     list.push_back({.name = name,
                     .op = op,
                     .refuse = refuse_reduction,
                     .propose = propose_any_strides,
-                    .prepare = [card, kind](const KernelRequest& r) {
+                    .prepare = [gpu, kind](const KernelRequest& r) {
                       return is_float(r.inputs[0].type.dtype)
-                                 ? prepare_float_reduction(r, card, kind)
-                                 : prepare_integer_reduction(r, card, kind);
+                                 ? prepare_float_reduction(r, gpu, kind)
+                                 : prepare_integer_reduction(r, gpu, kind);
                     }});
   };
   add("cuda.reduce_sum", "ReduceSum", ReductionKind::sum);
@@ -76,15 +78,15 @@ void add_reduces(KernelList& list, const Card& card) {
 }  // namespace
 }  // namespace reductions
 
-void add_reduction_kernels(KernelList& list, const Card& card) {
-  reductions::add_reduces(list, card);
-  reductions::add_softmax(list, card);
-  reductions::add_cross_entropy(list, card);
-  reductions::add_likelihood(list, card);
-  reductions::add_layer_normalization(list, card);
-  reductions::add_layer_normalization_gradient(list, card);
-  reductions::add_batch_normalization(list, card);
-  reductions::add_dropout(list, card);
+void add_reduction_kernels(KernelList& list, const Gpu& gpu) {
+  reductions::add_reduces(list, gpu);
+  reductions::add_softmax(list, gpu);
+  reductions::add_cross_entropy(list, gpu);
+  reductions::add_likelihood(list, gpu);
+  reductions::add_layer_normalization(list, gpu);
+  reductions::add_layer_normalization_gradient(list, gpu);
+  reductions::add_batch_normalization(list, gpu);
+  reductions::add_dropout(list, gpu);
 }
 
 }  // namespace tandem::cuda

@@ -180,22 +180,22 @@ struct ReduceColumns {
 
 /// Launches one stage: all parts of `of` to `partial`, or finished results to y.
 template <class In, class Out, class Step, int pack>
-void launch_reduction(const Card& card, const char* name, bool rows, const In* x, Out* y,
+void launch_reduction(const Gpu& gpu, const char* name, bool rows, const In* x, Out* y,
                       typename Step::Result* partial, const Reduction& of, void* queue,
                       typename Step::Result start) {
-  const int processors = card->properties.multiprocessors;
+  const int processors = gpu->properties.multiprocessors;
   LaunchShape shape;
   shape.threads = column_threads;
   if (rows && of.count > most_of_group) {
     const ReduceRows<In, Out, Step, pack, true> body{x, y, partial, of, column_threads, start};
     shape.blocks = blocks_for(processors, of.results * of.parts, 1);
-    card->launch(launch_of(name, shape, body), queue);
+    gpu->launch(launch_of(name, shape, body), queue);
   } else if (rows) {
     const int team = std::min(32, power_of_two_from((of.count + 4 * pack - 1) / (4 * pack)));
     const ReduceRows<In, Out, Step, pack, false> body{x, y, partial, of, team, start};
     const int teams = column_threads / team;
     shape.blocks = blocks_for(processors, of.results * of.parts, teams);
-    card->launch(launch_of(name, shape, body), queue);
+    gpu->launch(launch_of(name, shape, body), queue);
   } else {
     ReduceColumns<In, Out, Step, pack> body{x, y, partial, of, 1, 0, 1, start};
     const std::int64_t packs = of.results / pack;
@@ -204,13 +204,12 @@ void launch_reduction(const Card& card, const char* name, bool rows, const In* x
     body.stride = of.kept.last_other_stride();
     shape.blocks = static_cast<unsigned>(body.tiles * of.parts);
     shape.shared_bytes = column_threads * sizeof(Several<typename Step::Result, pack>);
-    card->launch(launch_of(name, shape, body), queue);
+    gpu->launch(launch_of(name, shape, body), queue);
   }
 }
 
 template <class T, template <class> class Step>
-void reduce(const Card& card, const char* name, const ReductionPlan& plan,
-            const KernelArguments& a) {
+void reduce(const Gpu& gpu, const char* name, const ReductionPlan& plan, const KernelArguments& a) {
   using Result = typename Step<T>::Result;
   if (plan.first.results == 0) return;
   const T* x = static_cast<const T*>(a.inputs[0]);
@@ -218,7 +217,7 @@ void reduce(const Card& card, const char* name, const ReductionPlan& plan,
   const Result start = Step<T>::start();
   Result* const partial = plan.first.parts == 1 ? nullptr : static_cast<Result*>(a.workspace);
   const auto launch = [&](auto pack) {
-    launch_reduction<T, T, Step<T>, pack>(card, name, plan.rows, x, y, partial, plan.first, a.queue,
+    launch_reduction<T, T, Step<T>, pack>(gpu, name, plan.rows, x, y, partial, plan.first, a.queue,
                                           start);
   };
   if constexpr (is_floating<T>) {
@@ -228,7 +227,7 @@ void reduce(const Card& card, const char* name, const ReductionPlan& plan,
       launch(std::integral_constant<int, 1>{});
     }
     if (partial == nullptr) return;
-    launch_reduction<Result, T, Step<Result>, 1>(card, name, plan.rows, partial, y, nullptr,
+    launch_reduction<Result, T, Step<Result>, 1>(gpu, name, plan.rows, partial, y, nullptr,
                                                  plan.second, a.queue, start);
   } else {
     launch(std::integral_constant<int, 1>{});

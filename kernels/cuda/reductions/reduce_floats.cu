@@ -4,19 +4,19 @@
 namespace tandem::cuda::reductions {
 
 std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& request,
-                                                        const Card& card, ReductionKind kind) {
+                                                        const Gpu& gpu, ReductionKind kind) {
   const int wide =
       request.inputs[0].type.dtype == DType::float32 ? full_pack<float> : full_pack<Half>;
   const ReductionPlan plan = plan_reduction(
-      request, {kind == ReductionKind::mean, wide, true, card->properties.multiprocessors});
+      request, {kind == ReductionKind::mean, wide, true, gpu->properties.multiprocessors});
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
     using T = decltype(tag);
     return prepared(
         [=](const KernelArguments& a) {
           if (kind == ReductionKind::max) {
-            reduce<T, Finding>(card, "reduce_max", plan, a);
+            reduce<T, Finding>(gpu, "reduce_max", plan, a);
           } else {
-            reduce<T, Adding>(card, "reduce_sum", plan, a);
+            reduce<T, Adding>(gpu, "reduce_sum", plan, a);
           }
         },
         plan.workspace_bytes(sizeof(float)));

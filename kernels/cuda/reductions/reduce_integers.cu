@@ -10,17 +10,17 @@ constexpr auto types = integer_types + TypeList<std::uint8_t>{};
 }  // namespace
 
 std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
-                                                          const Card& card, ReductionKind kind) {
+                                                          const Gpu& gpu, ReductionKind kind) {
   const ReductionPlan plan = plan_reduction(
-      request, {kind == ReductionKind::mean, 1, false, card->properties.multiprocessors});
+      request, {kind == ReductionKind::mean, 1, false, gpu->properties.multiprocessors});
   return with_type(types, request.inputs[0].type.dtype,
                    [&](auto tag) -> std::unique_ptr<PreparedKernel> {
                      using T = decltype(tag);
                      return prepared([=](const KernelArguments& a) {
                        if (kind == ReductionKind::max) {
-                         reduce<T, Finding>(card, "reduce_max", plan, a);
+                         reduce<T, Finding>(gpu, "reduce_max", plan, a);
                        } else {
-                         reduce<T, Adding>(card, "reduce_sum", plan, a);
+                         reduce<T, Adding>(gpu, "reduce_sum", plan, a);
                        }
                      });
                    });

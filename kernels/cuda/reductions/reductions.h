@@ -9,19 +9,19 @@
 
 namespace tandem::cuda::reductions {
 
-void add_softmax(KernelList& list, const Card& card);
-void add_cross_entropy(KernelList& list, const Card& card);
-void add_likelihood(KernelList& list, const Card& card);  // and LabelWeights
-void add_layer_normalization(KernelList& list, const Card& card);
-void add_layer_normalization_gradient(KernelList& list, const Card& card);
-void add_batch_normalization(KernelList& list, const Card& card);
-void add_dropout(KernelList& list, const Card& card);
+void add_softmax(KernelList& list, const Gpu& gpu);
+void add_cross_entropy(KernelList& list, const Gpu& gpu);
+void add_likelihood(KernelList& list, const Gpu& gpu);  // and LabelWeights
+void add_layer_normalization(KernelList& list, const Gpu& gpu);
+void add_layer_normalization_gradient(KernelList& list, const Gpu& gpu);
+void add_batch_normalization(KernelList& list, const Gpu& gpu);
+void add_dropout(KernelList& list, const Gpu& gpu);
 
 enum class ReductionKind { sum, mean, max };
 std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& request,
-                                                        const Card& card, ReductionKind kind);
+                                                        const Gpu& gpu, ReductionKind kind);
 std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
-                                                          const Card& card, ReductionKind kind);
+                                                          const Gpu& gpu, ReductionKind kind);
 
 /// A reason where one of these inputs is there and neither float32, float16 nor bfloat16.
 std::optional<std::string> refuse_but_floats(const KernelRequest& request,

@@ -191,7 +191,7 @@ struct SoftmaxGradLines {
 
 namespace {
 
-std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Card& card,
+std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Gpu& gpu,
                                                 bool logarithm) {
   const Lines lines =
       lines_of(request.inputs[0], static_cast<std::size_t>(request.attributes().integer("axis")));
@@ -202,11 +202,11 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
       if (lines.count == 0) return;
       const T* x = static_cast<const T*>(a.inputs[0]);
       T* y = static_cast<T*>(a.outputs[0]);
-      const int processors = card->properties.multiprocessors;
+      const int processors = gpu->properties.multiprocessors;
       if (lines.inner != 1) {
         const SoftmaxLines<T> body{x, y, lines, logarithm};
         const LaunchShape shape = shape_of_lines(lines, sizeof(Exponentials), processors);
-        card->launch(launch_of(name, shape, body), a.queue);
+        gpu->launch(launch_of(name, shape, body), a.queue);
         return;
       }
       const bool packs = takes_packs<T>(x, lines.length) && takes_packs<T>(y, lines.length);
@@ -214,13 +214,13 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
       const Rows rows{lines.count, lines.length, shape.team};
       with_row_kernel<T, 32, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
         const SoftmaxRows<T, pack, values, whole> body{x, y, rows, logarithm};
-        card->launch(launch_of(name, shape.launch, body), a.queue);
+        gpu->launch(launch_of(name, shape.launch, body), a.queue);
       });
     });
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Card& card,
+std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, const Gpu& gpu,
                                                  bool logarithm) {
   const Lines lines =
       lines_of(request.inputs[0], static_cast<std::size_t>(request.attributes().integer("axis")));
@@ -232,11 +232,11 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
       const T* dy = static_cast<const T*>(a.inputs[0]);
       const T* y = static_cast<const T*>(a.inputs[1]);
       T* dx = static_cast<T*>(a.outputs[0]);
-      const int processors = card->properties.multiprocessors;
+      const int processors = gpu->properties.multiprocessors;
       if (lines.inner != 1) {
         const SoftmaxGradLines<T> body{dy, y, dx, lines, logarithm};
-        card->launch(launch_of(name, shape_of_lines(lines, sizeof(float), processors), body),
-                     a.queue);
+        gpu->launch(launch_of(name, shape_of_lines(lines, sizeof(float), processors), body),
+                    a.queue);
         return;
       }
       const bool packs = takes_packs<T>(dy, lines.length) && takes_packs<T>(y, lines.length) &&
@@ -245,7 +245,7 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
       const Rows rows{lines.count, lines.length, shape.team};
       with_row_kernel<T, 16, 16>(packs, shape.kind, [&](auto pack, auto values, auto whole) {
         const SoftmaxGradRows<T, pack, values, whole> body{dy, y, dx, rows, logarithm};
-        card->launch(launch_of(name, shape.launch, body), a.queue);
+        gpu->launch(launch_of(name, shape.launch, body), a.queue);
       });
     });
   });
@@ -254,14 +254,15 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 // One layout without holes for all operands.
 std::vector<Proposal> propose_dense(const KernelRequest& request) {
   Proposal proposal;
-  proposal.inputs.assign(request.inputs.size(), LayoutWish{LayoutWish::Kind::dense, {}});
-  proposal.outputs.assign(1, LayoutWish{LayoutWish::Kind::dense, {}});
+  proposal.inputs.assign(request.inputs.size(),
+                         LayoutConstraint{LayoutConstraint::Kind::dense, {}});
+  proposal.outputs.assign(1, LayoutConstraint{LayoutConstraint::Kind::dense, {}});
   return {proposal};
 }
 
 }  // namespace
 
-void add_softmax(KernelList& list, const Card& card) {
+void add_softmax(KernelList& list, const Gpu& gpu) {
   const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); };
   for (const bool logarithm : {false, true}) {
     const std::string op = logarithm ? "LogSoftmax" : "Softmax";
@@ -270,15 +271,15 @@ void add_softmax(KernelList& list, const Card& card) {
                     .op = op,
                     .refuse = refuse,
                     .propose = propose_dense,
-                    .prepare = [card, logarithm](const KernelRequest& r) {
-                      return prepare_forward(r, card, logarithm);
+                    .prepare = [gpu, logarithm](const KernelRequest& r) {
+                      return prepare_forward(r, gpu, logarithm);
                     }});
     list.push_back({.name = name + "_grad",
                     .op = op + "Grad",
                     .refuse = refuse,
                     .propose = propose_dense,
-                    .prepare = [card, logarithm](const KernelRequest& r) {
-                      return prepare_gradient(r, card, logarithm);
+                    .prepare = [gpu, logarithm](const KernelRequest& r) {
+                      return prepare_gradient(r, gpu, logarithm);
                     }});
   }
 }

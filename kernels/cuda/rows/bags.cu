@@ -76,15 +76,15 @@ struct SumBags : Bags {
 };
 
 template <int n>
-void launch_bags(CardContext& card, const Bags& bags, void* queue) {
+void launch_bags(GpuContext& gpu, const Bags& bags, void* queue) {
   SumBags<n> body{bags};
   body.lanes = lanes_for((bags.columns + n - 1) / n);
-  const LaunchShape shape{.blocks = blocks_for(card, bags.bags, block_threads / body.lanes, 16),
+  const LaunchShape shape{.blocks = blocks_for(gpu, bags.bags, block_threads / body.lanes, 16),
                           .threads = block_threads};
-  card.launch(launch_of("sum bags", shape, body), queue);
+  gpu.launch(launch_of("sum bags", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_bags(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_bags(const Gpu& gpu, const KernelRequest& r) {
   const TensorType &table = r.inputs[0].type, &ids = r.inputs[1].type;
   const bool weighted = r.is_present(2);
   Bags bags{};
@@ -106,13 +106,13 @@ std::unique_ptr<PreparedKernel> prepare_bags(const Card& card, const KernelReque
     now.report = IdReport(a, node);
     const bool vector = bags.columns % 4 == 0 && is_aligned(now.y, 4 * size_of(bags.y_type)) &&
                         is_aligned(now.table, 4 * size_of(bags.table_type));
-    (vector ? launch_bags<4> : launch_bags<1>)(*card, now, a.queue);
+    (vector ? launch_bags<4> : launch_bags<1>)(*gpu, now, a.queue);
   });
 }
 
 }  // namespace
 
-void add_bags(KernelList& list, const Card& card) {
+void add_bags(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.embedding_bag",
                   .op = "EmbeddingBag",
                   .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
@@ -125,7 +125,7 @@ void add_bags(KernelList& list, const Card& card) {
                     return std::nullopt;
                   },
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return prepare_bags(card, r); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_bags(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

@@ -59,7 +59,7 @@ struct SplitAll {
 };
 
 template <class Id>
-void launch_split(CardContext& card, const KernelArguments& a, std::int64_t count,
+void launch_split(GpuContext& gpu, const KernelArguments& a, std::int64_t count,
                   std::int64_t rows) {
   const SplitAll<Id> body{static_cast<const Id*>(a.inputs[0]),
                           static_cast<const std::int64_t*>(a.inputs[1]),
@@ -68,9 +68,9 @@ void launch_split(CardContext& card, const KernelArguments& a, std::int64_t coun
                           static_cast<std::int32_t*>(a.outputs[1]),
                           count,
                           rows};
-  card.launch(
+  gpu.launch(
       launch_of("split ids",
-                {.blocks = blocks_for(card, count, block_threads), .threads = block_threads}, body),
+                {.blocks = blocks_for(gpu, count, block_threads), .threads = block_threads}, body),
       a.queue);
 }
 
@@ -111,15 +111,15 @@ struct AddRowsBy : AddRows {
 };
 
 template <int n>
-void launch_sums(CardContext& card, const AddRows& rows, void* queue) {
+void launch_sums(GpuContext& gpu, const AddRows& rows, void* queue) {
   AddRowsBy<n> body{rows};
   body.lanes = lanes_for((rows.columns + n - 1) / n);
-  const LaunchShape shape{.blocks = blocks_for(card, rows.count, block_threads / body.lanes),
+  const LaunchShape shape{.blocks = blocks_for(gpu, rows.count, block_threads / body.lanes),
                           .threads = block_threads};
-  card.launch(launch_of("add rows", shape, body), queue);
+  gpu.launch(launch_of("add rows", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_add(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather_add(const Gpu& gpu, const KernelRequest& r) {
   const TensorType &x = r.inputs[1].type, &indices = r.inputs[2].type;
   AddRows rows{};
   rows.indices.wide = indices.dtype == DType::int64;
@@ -138,37 +138,36 @@ std::unique_ptr<PreparedKernel> prepare_gather_add(const Card& card, const Kerne
     const int bytes = 4 * size_of(rows.type);
     const bool vector = rows.columns % 4 == 0 && is_aligned(now.base, bytes) &&
                         is_aligned(now.x, bytes) && is_aligned(now.y, bytes);
-    (vector ? launch_sums<4> : launch_sums<1>)(*card, now, a.queue);
+    (vector ? launch_sums<4> : launch_sums<1>)(*gpu, now, a.queue);
   });
 }
 
 }  // namespace
 
-void add_cached_rows(KernelList& list, const Card& card) {
+void add_cached_rows(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.split_ids",
        .op = "SplitIds",
        .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
        .propose = propose_row_major,
        .prepare =
-           [card](const KernelRequest& r) {
+           [gpu](const KernelRequest& r) {
              const TensorType& ids = r.inputs[0].type;
-             return prepared([card, rows = r.attributes().integer("rows"), count = ids.elements(),
+             return prepared([gpu, rows = r.attributes().integer("rows"), count = ids.elements(),
                               wide = ids.dtype == DType::int64](const KernelArguments& a) {
                if (count == 0) return;
                const auto launch = wide ? launch_split<std::int64_t> : launch_split<std::int32_t>;
-               launch(*card, a, count, rows);
+               launch(*gpu, a, count, rows);
              });
            }});
-  list.push_back(
-      {.name = "cuda.gather_add",
-       .op = "GatherAdd",
-       .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-         if (floats_of(r.inputs[0].type.dtype)) return std::nullopt;
-         return element_type(r.inputs[0].type.dtype);
-       },
-       .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_gather_add(card, r); }});
+  list.push_back({.name = "cuda.gather_add",
+                  .op = "GatherAdd",
+                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+                    if (floats_of(r.inputs[0].type.dtype)) return std::nullopt;
+                    return element_type(r.inputs[0].type.dtype);
+                  },
+                  .propose = propose_row_major,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather_add(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

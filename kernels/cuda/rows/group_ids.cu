@@ -9,7 +9,7 @@
 namespace tandem::cuda {
 namespace {
 
-/// All ids of a table's look-ups, one array after the other, as keys: the row, or `rows` for an
+/// All ids of a table's lookups, one array after the other, as keys: the row, or `rows` for an
 /// absent one.
 struct AllIds {
   const void* data[IdGroups::most_arrays];
@@ -223,7 +223,7 @@ IdGroups::IdGroups(std::vector<Ids> arrays, std::int64_t rows)
 }
 
 template <class Key>
-void IdGroups::sort(CardContext& card, const void* const* ids, const GroupOutputs& outputs,
+void IdGroups::sort(GpuContext& gpu, const void* const* ids, const GroupOutputs& outputs,
                     void* workspace, const IdReport& report, void* queue) const {
   AllIds all{};
   all.rows = rows_;
@@ -239,7 +239,7 @@ void IdGroups::sort(CardContext& card, const void* const* ids, const GroupOutput
     const GroupFew body{
         all, passes_, {nullptr, nullptr, count_, capacity_, rows_, nullptr, outputs}};
     const LaunchShape shape{.threads = small_threads, .shared_bytes = GroupFew::shared_bytes};
-    card.launch(launch_of("group few ids", shape, body), queue);
+    gpu.launch(launch_of("group few ids", shape, body), queue);
     return;
   }
   const auto n = static_cast<std::size_t>(count_);
@@ -269,7 +269,7 @@ void IdGroups::sort(CardContext& card, const void* const* ids, const GroupOutput
     const int shift = pass * digit_bits, from = pass % 2;
     const auto count_digits = [&](const auto& source) {
       const CountDigits<Key, std::decay_t<decltype(source)>> body{source, count_, shift, counts};
-      card.launch(launch_of("count digits", shape(tiles, body.shared_bytes), body), queue);
+      gpu.launch(launch_of("count digits", shape(tiles, body.shared_bytes), body), queue);
     };
     if (pass == 0)
       count_digits(KeysOfIds<Key>{all, keys[0]});
@@ -277,7 +277,7 @@ void IdGroups::sort(CardContext& card, const void* const* ids, const GroupOutput
       count_digits(KeptKeys<Key>{keys[from]});
     if (parts > 1) {
       const SumDigits body{counts, tiles, segments};
-      card.launch(launch_of("sum digits", shape(parts, 0), body), queue);
+      gpu.launch(launch_of("sum digits", shape(parts, 0), body), queue);
     }
     const ScatterDigits<Key> body{keys[from],
                                   pass == 0 ? nullptr : positions[from],
@@ -288,22 +288,22 @@ void IdGroups::sort(CardContext& card, const void* const* ids, const GroupOutput
                                   shift,
                                   counts,
                                   parts > 1 ? segments : nullptr};
-    card.launch(launch_of("scatter digits", shape(tiles, body.shared_bytes), body), queue);
+    gpu.launch(launch_of("scatter digits", shape(tiles, body.shared_bytes), body), queue);
   }
   const Groups<Key, std::int32_t> select{
       keys[passes_ % 2], positions[passes_ % 2], count_, capacity_, rows_, present, outputs};
-  select_in_order(card, select, count_ + 1, memory, queue);
+  select_in_order(gpu, select, count_ + 1, memory, queue);
 }
 
-void IdGroups::run(CardContext& card, const void* const* ids, const GroupOutputs& outputs,
+void IdGroups::run(GpuContext& gpu, const void* const* ids, const GroupOutputs& outputs,
                    void* workspace, const IdReport& report, void* queue) const {
   if (count_ == 0) {
-    zero_bytes(card, outputs.offsets, sizeof(std::int32_t), queue);
-    zero_bytes(card, outputs.count, sizeof(std::int32_t), queue);
+    zero_bytes(gpu, outputs.offsets, sizeof(std::int32_t), queue);
+    zero_bytes(gpu, outputs.count, sizeof(std::int32_t), queue);
   } else if (wide_keys_) {
-    sort<std::uint64_t>(card, ids, outputs, workspace, report, queue);
+    sort<std::uint64_t>(gpu, ids, outputs, workspace, report, queue);
   } else {
-    sort<std::uint32_t>(card, ids, outputs, workspace, report, queue);
+    sort<std::uint32_t>(gpu, ids, outputs, workspace, report, queue);
   }
 }
 

@@ -1,5 +1,5 @@
-// Ids of look-ups grouped by the row that they name, on the card: what UniqueIndices gives, and
-// what dense gradients of look-ups need.
+// Ids of lookups grouped by the row that they name, on the GPU: what UniqueIndices gives, and
+// what dense gradients of lookups need.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,7 @@ class IdGroups {
     std::int64_t count = 0;
     bool wide = false;  // int64, else int32
   };
-  /// Look-ups of one table: the ids travel with the launch.
+  /// Lookups of one table: the ids travel with the launch.
   static constexpr std::size_t most_arrays = 64;
 
   IdGroups(std::vector<Ids> arrays, std::int64_t rows);
@@ -35,12 +35,12 @@ class IdGroups {
   std::int64_t capacity() const { return capacity_; }  // of `unique`
   std::size_t workspace_bytes() const { return bytes_; }
   /// Ids outside of the table are reported and become the nearest row.
-  void run(CardContext& card, const void* const* ids, const GroupOutputs& outputs, void* workspace,
+  void run(GpuContext& gpu, const void* const* ids, const GroupOutputs& outputs, void* workspace,
            const IdReport& report, void* queue) const;
 
  private:
   template <class Key>
-  void sort(CardContext& card, const void* const* ids, const GroupOutputs& outputs, void* workspace,
+  void sort(GpuContext& gpu, const void* const* ids, const GroupOutputs& outputs, void* workspace,
             const IdReport& report, void* queue) const;
 
   std::vector<Ids> arrays_;

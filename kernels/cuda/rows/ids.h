@@ -1,4 +1,4 @@
-// Ids of look-ups on the card: the row that each names, checked as the reference kernels check it.
+// Ids of lookups on the GPU: the row that each names, checked as the reference kernels check it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tandem::cuda {
 inline constexpr std::int64_t absent_wide = absent_id<std::int64_t>;
 inline constexpr std::int32_t absent_narrow = absent_id<std::int32_t>;
 
-/// int32 or int64 ids in the card's memory.
+/// int32 or int64 ids in the GPU's memory.
 struct IdArray {
   const void* data = nullptr;
   bool wide = false;

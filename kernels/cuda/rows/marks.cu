@@ -11,7 +11,7 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/// Ids of no row mark nothing; the look-up reports those that are none. Threads that mark the same
+/// Ids of no row mark nothing; the lookup reports those that are none. Threads that mark the same
 /// row write the same byte.
 struct Mark {
   IdArray ids;
@@ -31,7 +31,7 @@ struct Mark {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_mark_rows(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_mark_rows(const Gpu& gpu, const KernelRequest& r) {
   std::vector<Mark> arrays;
   for (std::size_t i = 1; i < r.inputs.size(); ++i) {
     const TensorType& type = r.inputs[i].type;
@@ -40,20 +40,20 @@ std::unique_ptr<PreparedKernel> prepare_mark_rows(const Card& card, const Kernel
                       .rows = r.inputs[0].type.elements(),
                       .marks = nullptr});
   }
-  return prepared([card, arrays = std::move(arrays), first = r.attributes().flag("first"),
+  return prepared([gpu, arrays = std::move(arrays), first = r.attributes().flag("first"),
                    bytes = r.inputs[0].type.bytes()](const KernelArguments& a) {
     if (first)
-      zero_bytes(*card, a.outputs[0], bytes, a.queue);
+      zero_bytes(*gpu, a.outputs[0], bytes, a.queue);
     else
-      copy_bytes(*card, a.outputs[0], a.inputs[0], bytes, a.queue);
+      copy_bytes(*gpu, a.outputs[0], a.inputs[0], bytes, a.queue);
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       Mark body = arrays[k];
       if (body.count == 0) continue;
       body.ids.data = a.inputs[1 + k];
       body.marks = static_cast<bool*>(a.outputs[0]);
-      const LaunchShape shape{.blocks = blocks_for(*card, body.count, block_threads),
+      const LaunchShape shape{.blocks = blocks_for(*gpu, body.count, block_threads),
                               .threads = block_threads};
-      card->launch(launch_of("mark rows", shape, body), a.queue);
+      gpu->launch(launch_of("mark rows", shape, body), a.queue);
     }
   });
 }
@@ -81,17 +81,17 @@ struct Touched {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_touched_rows(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_touched_rows(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t rows = r.inputs[0].type.elements();
   return prepared(
-      [card, rows](const KernelArguments& a) {
+      [gpu, rows](const KernelArguments& a) {
         const Touched select{static_cast<const bool*>(a.inputs[0]),
                              rows,
                              static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]),
                              static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]),
                              static_cast<std::int32_t*>(a.outputs[UniqueOutputs::offsets]),
                              static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count])};
-        select_in_order(*card, select, rows + 1, a.workspace, a.queue);
+        select_in_order(*gpu, select, rows + 1, a.workspace, a.queue);
       },
       select_bytes(rows + 1));
 }
@@ -100,19 +100,18 @@ std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nu
 
 }  // namespace
 
-void add_marks(KernelList& list, const Card& card) {
-  list.push_back(
-      {.name = "cuda.mark_rows",
-       .op = "MarkRows",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_mark_rows(card, r); }});
+void add_marks(KernelList& list, const Gpu& gpu) {
+  list.push_back({.name = "cuda.mark_rows",
+                  .op = "MarkRows",
+                  .refuse = refuse_nothing,
+                  .propose = propose_row_major,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_mark_rows(gpu, r); }});
   list.push_back(
       {.name = "cuda.touched_rows",
        .op = "TouchedRows",
        .refuse = refuse_nothing,
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_touched_rows(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_touched_rows(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

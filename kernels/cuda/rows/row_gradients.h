@@ -1,4 +1,4 @@
-// Row-sparse gradients on the card (engine/operators/tables/rows.h): where the gradient of each
+// Row-sparse gradients on the GPU (engine/operators/tables/rows.h): where the gradient of each
 // position lies, and sums over the positions of a row.
 #pragma once
 
@@ -13,9 +13,9 @@
 
 namespace tandem::cuda {
 
-/// The gradients of a table's look-ups, whose positions follow each other.
+/// The gradients of a table's lookups, whose positions follow each other.
 struct PositionGradients {
-  struct LookUp {
+  struct Lookup {
     const void* dy;
     const void* weights;  // null: none
     std::int32_t start;   // its first position
@@ -23,7 +23,7 @@ struct PositionGradients {
     Floats weight_type;
   };
   static constexpr std::size_t most = 80;  // they travel with the launch
-  LookUp look_ups[most];
+  Lookup lookups[most];
   int count;
   Floats type;  // of all dy
   std::int64_t columns;
@@ -61,15 +61,14 @@ struct PositionGradients {
     int k = 0;
     for (int above = count; above - k > 1;) {
       const int middle = (k + above) / 2;
-      (look_ups[middle].start <= position ? k : above) = middle;
+      (lookups[middle].start <= position ? k : above) = middle;
     }
-    const LookUp& look_up = look_ups[k];
-    const std::int64_t own = position - look_up.start;
-    const std::int64_t row = look_up.bag == 1 ? own : static_cast<std::int32_t>(own) / look_up.bag;
+    const Lookup& lookup = lookups[k];
+    const std::int64_t own = position - lookup.start;
+    const std::int64_t row = lookup.bag == 1 ? own : static_cast<std::int32_t>(own) / lookup.bag;
     weight = 1;
-    if (look_up.weights != nullptr)
-      weight = load<1>(look_up.weights, look_up.weight_type, own).at[0];
-    return load<n>(look_up.dy, type, row * columns + c);
+    if (lookup.weights != nullptr) weight = load<1>(lookup.weights, lookup.weight_type, own).at[0];
+    return load<n>(lookup.dy, type, row * columns + c);
   }
 };
 
@@ -77,13 +76,13 @@ struct PositionGradients {
 class GradientOperands {
  public:
   GradientOperands(const KernelRequest& r, std::size_t first, std::int64_t columns)
-      : look_ups_(look_up_gradients(*r.node, first)) {
-    gradients_.count = static_cast<int>(look_ups_.size());
+      : lookups_(lookup_gradients(*r.node, first)) {
+    gradients_.count = static_cast<int>(lookups_.size());
     gradients_.type = *floats_of(r.inputs[first].type.dtype);
     gradients_.columns = columns;
-    for (std::size_t k = 0; k < look_ups_.size(); ++k) {
-      const LookUpGradient& from = look_ups_[k];
-      auto& to = gradients_.look_ups[k];
+    for (std::size_t k = 0; k < lookups_.size(); ++k) {
+      const LookupGradient& from = lookups_[k];
+      auto& to = gradients_.lookups[k];
       to.start = static_cast<std::int32_t>(positions_);
       to.bag = static_cast<std::int32_t>(from.bag);
       if (from.weights != 0) to.weight_type = *floats_of(r.inputs[from.weights].type.dtype);
@@ -96,17 +95,17 @@ class GradientOperands {
   std::int64_t columns() const { return gradients_.columns; }
   PositionGradients of(const KernelArguments& a, std::size_t order) const {
     PositionGradients now = gradients_;
-    for (std::size_t k = 0; k < look_ups_.size(); ++k) {
-      now.look_ups[k].dy = a.inputs[look_ups_[k].dy];
-      const std::size_t weights = look_ups_[k].weights;
-      now.look_ups[k].weights = weights == 0 ? nullptr : a.inputs[weights];
+    for (std::size_t k = 0; k < lookups_.size(); ++k) {
+      now.lookups[k].dy = a.inputs[lookups_[k].dy];
+      const std::size_t weights = lookups_[k].weights;
+      now.lookups[k].weights = weights == 0 ? nullptr : a.inputs[weights];
     }
     now.order = static_cast<const std::int32_t*>(a.inputs[order]);
     return now;
   }
 
  private:
-  std::vector<LookUpGradient> look_ups_;
+  std::vector<LookupGradient> lookups_;
   PositionGradients gradients_{};
   std::int64_t positions_ = 0;
 };
@@ -115,20 +114,20 @@ class GradientOperands {
 inline bool takes_four(const PositionGradients& gradients) {
   bool takes = gradients.columns % 4 == 0;
   for (int k = 0; k < gradients.count; ++k) {
-    takes = takes && is_aligned(gradients.look_ups[k].dy, 4 * size_of(gradients.type));
+    takes = takes && is_aligned(gradients.lookups[k].dy, 4 * size_of(gradients.type));
   }
   return takes;
 }
 
 inline std::optional<std::string> refuse_gradients(const KernelRequest& r, std::size_t first) {
-  const std::vector<LookUpGradient> look_ups = look_up_gradients(*r.node, first);
-  if (look_ups.size() > PositionGradients::most)
-    return "more than " + std::to_string(PositionGradients::most) + " look-ups of one table";
+  const std::vector<LookupGradient> lookups = lookup_gradients(*r.node, first);
+  if (lookups.size() > PositionGradients::most)
+    return "more than " + std::to_string(PositionGradients::most) + " lookups of one table";
   const DType dtype = r.inputs[first].type.dtype;
   if (!floats_of(dtype)) return "gradients of " + std::string(name_of(dtype));
-  for (const LookUpGradient& look_up : look_ups) {
-    if (look_up.weights == 0) continue;
-    const DType weights = r.inputs[look_up.weights].type.dtype;
+  for (const LookupGradient& lookup : lookups) {
+    if (lookup.weights == 0) continue;
+    const DType weights = r.inputs[lookup.weights].type.dtype;
     if (!floats_of(weights)) return "weights of " + std::string(name_of(weights));
   }
   return std::nullopt;

@@ -5,13 +5,13 @@
 
 namespace tandem::cuda {
 
-void add_look_ups(KernelList& list, const Card& card);        // look_ups.cu
-void add_bags(KernelList& list, const Card& card);            // bags.cu
-void add_unique_indices(KernelList& list, const Card& card);  // unique_indices.cpp
-void add_marks(KernelList& list, const Card& card);           // marks.cu
-void add_rows_ahead(KernelList& list, const Card& card);      // rows_ahead.cu
-void add_cached_rows(KernelList& list, const Card& card);     // cached_rows.cu
-void add_row_sums(KernelList& list, const Card& card);        // row_sums.cu
-void add_row_updates(KernelList& list, const Card& card);     // row_update_kernels.cpp
+void add_lookups(KernelList& list, const Gpu& gpu);         // lookups.cu
+void add_bags(KernelList& list, const Gpu& gpu);            // bags.cu
+void add_unique_indices(KernelList& list, const Gpu& gpu);  // unique_indices.cpp
+void add_marks(KernelList& list, const Gpu& gpu);           // marks.cu
+void add_rows_ahead(KernelList& list, const Gpu& gpu);      // rows_ahead.cu
+void add_cached_rows(KernelList& list, const Gpu& gpu);     // cached_rows.cu
+void add_row_sums(KernelList& list, const Gpu& gpu);        // row_sums.cu
+void add_row_updates(KernelList& list, const Gpu& gpu);     // row_update_kernels.cpp
 
 }  // namespace tandem::cuda

@@ -1,5 +1,5 @@
 // What sums gradients by row and updates nothing: RowsSumOfSquares, and the dense gradients of
-// look-ups, GatherGrad and EmbeddingBagGrad.
+// lookups, GatherGrad and EmbeddingBagGrad.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -60,26 +60,26 @@ struct StoreRow {
   TANDEM_HOST_DEVICE void finish(const Block&, const Added&, std::int64_t) const {}
 };
 
-std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t columns = r.attributes().integer("columns");
   const GradientOperands gradients(r, 3, columns);
   const WalkPlan plan{gradients.positions(), columns, false};
   const std::int64_t most = r.inputs[1].type.elements() - 1;  // of `offsets`
   const std::int64_t blocks =
-      std::max(plan.row_blocks(*card, most, 1), plan.row_blocks(*card, most, 4)) + plan.chunks();
+      std::max(plan.row_blocks(*gpu, most, 1), plan.row_blocks(*gpu, most, 4)) + plan.chunks();
   const std::size_t sums_bytes = padded(static_cast<std::size_t>(blocks) * sizeof(double));
   return prepared(
       [=](const KernelArguments& a) {
         auto* const y = static_cast<float*>(a.outputs[0]);
-        if (most == 0) return zero_bytes(*card, y, sizeof(float), a.queue);
+        if (most == 0) return zero_bytes(*gpu, y, sizeof(float), a.queue);
         const AddSquares sink{static_cast<double*>(a.workspace)};
         const PositionGradients now = gradients.of(a, 0);
         const RowGroups groups{nullptr, static_cast<const std::int32_t*>(a.inputs[1]),
                                static_cast<const std::int32_t*>(a.inputs[2]), most};
         void* const chunks = static_cast<char*>(a.workspace) + sums_bytes;
         const auto sum = takes_four(now) ? sum_rows<4, AddSquares> : sum_rows<1, AddSquares>;
-        const std::int64_t count = sum(*card, plan, sink, now, groups, chunks, a.queue);
-        launch_total(*card, {sink.sums, count, y}, a.queue);
+        const std::int64_t count = sum(*gpu, plan, sink, now, groups, chunks, a.queue);
+        launch_total(*gpu, {sink.sums, count, y}, a.queue);
       },
       sums_bytes + plan.workspace_bytes());
 }
@@ -88,8 +88,8 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const K
 class DenseGradient final : public PreparedKernel {
  public:
   /// Inputs dy, ids and perhaps weights.
-  DenseGradient(Card card, const KernelRequest& r, std::int64_t bag)
-      : card_(std::move(card)),
+  DenseGradient(Gpu gpu, const KernelRequest& r, std::int64_t bag)
+      : gpu_(std::move(gpu)),
         node_(r.node_index),
         weighted_(r.is_present(2)),
         bytes_(r.outputs[0].type.bytes()),
@@ -100,8 +100,8 @@ class DenseGradient final : public PreparedKernel {
     gradients_.count = 1;
     gradients_.type = *floats_of(r.inputs[0].type.dtype);
     gradients_.columns = columns;
-    gradients_.look_ups[0].bag = static_cast<std::int32_t>(bag);
-    if (weighted_) gradients_.look_ups[0].weight_type = *floats_of(r.inputs[2].type.dtype);
+    gradients_.lookups[0].bag = static_cast<std::int32_t>(bag);
+    if (weighted_) gradients_.lookups[0].weight_type = *floats_of(r.inputs[2].type.dtype);
     plan_ = {groups_.ids(), columns, false};
     const auto ids = static_cast<std::size_t>(groups_.ids());
     const auto capacity = static_cast<std::size_t>(groups_.capacity());
@@ -113,7 +113,7 @@ class DenseGradient final : public PreparedKernel {
   }
 
   void run(const KernelArguments& a) noexcept override {
-    zero_bytes(*card_, a.outputs[0], bytes_, a.queue);
+    zero_bytes(*gpu_, a.outputs[0], bytes_, a.queue);
     if (groups_.ids() == 0 || bytes_ == 0) return;
     const auto part = [&](std::size_t k) { return static_cast<char*>(a.workspace) + starts_[k]; };
     GroupOutputs to;
@@ -121,22 +121,22 @@ class DenseGradient final : public PreparedKernel {
     to.order = reinterpret_cast<std::int32_t*>(part(1));
     to.offsets = reinterpret_cast<std::int32_t*>(part(2));
     to.count = reinterpret_cast<std::int32_t*>(part(3));
-    groups_.run(*card_, a.inputs + 1, to, part(4), IdReport(a, node_), a.queue);
+    groups_.run(*gpu_, a.inputs + 1, to, part(4), IdReport(a, node_), a.queue);
     PositionGradients now = gradients_;
-    now.look_ups[0].dy = a.inputs[0];
-    now.look_ups[0].weights = weighted_ ? a.inputs[2] : nullptr;
+    now.lookups[0].dy = a.inputs[0];
+    now.lookups[0].weights = weighted_ ? a.inputs[2] : nullptr;
     now.order = to.order;
     const StoreRow sink{a.outputs[0], gradients_.type, gradients_.columns};
     const RowGroups groups{to.unique, to.offsets, to.count, groups_.capacity()};
     const bool four = takes_four(now) && is_aligned(a.outputs[0], 4 * size_of(sink.type));
-    (four ? sum_rows<4, StoreRow> : sum_rows<1, StoreRow>)(*card_, plan_, sink, now, groups,
-                                                           part(5), a.queue);
+    (four ? sum_rows<4, StoreRow> : sum_rows<1, StoreRow>)(*gpu_, plan_, sink, now, groups, part(5),
+                                                           a.queue);
   }
 
  private:
   static std::int64_t rows_of(const KernelRequest& r) { return r.outputs[0].type.shape[0]; }
 
-  Card card_;
+  Gpu gpu_;
   std::int32_t node_;
   bool weighted_;
   std::size_t bytes_;
@@ -159,13 +159,13 @@ std::optional<std::string> refuse_dense(const KernelRequest& r) {
 
 }  // namespace
 
-void add_row_sums(KernelList& list, const Card& card) {
+void add_row_sums(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.rows_sum_of_squares",
        .op = "RowsSumOfSquares",
        .refuse = [](const KernelRequest& r) { return refuse_gradients(r, 3); },
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_sum_of_squares(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_sum_of_squares(gpu, r); }});
   list.push_back({.name = "cuda.gather_grad_rows",
                   .op = "GatherGrad",
                   .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
@@ -173,15 +173,15 @@ void add_row_sums(KernelList& list, const Card& card) {
                     return refuse_dense(r);
                   },
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<DenseGradient>(card, r, 1);
+                  .prepare = [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<DenseGradient>(gpu, r, 1);
                   }});
   list.push_back({.name = "cuda.embedding_bag_grad",
                   .op = "EmbeddingBagGrad",
                   .refuse = refuse_dense,
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<DenseGradient>(card, r, r.inputs[1].type.shape.back());
+                  .prepare = [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                    return std::make_unique<DenseGradient>(gpu, r, r.inputs[1].type.shape.back());
                   }});
 }
 

@@ -33,18 +33,18 @@ class TableOperands {
   std::int64_t columns() const { return columns_; }
 
   /// The outputs, which begin as what was there before; in place nothing moves.
-  RowTable of(CardContext& card, const KernelArguments& a) const {
+  RowTable of(GpuContext& gpu, const KernelArguments& a) const {
     for (std::size_t k = 0; k < bytes_.size(); ++k) {
       const std::size_t input = k == 0 ? 0 : first_state_ + k - 1;
       if (k == 0 || kept_[k - 1])
-        copy_bytes(card, a.outputs[k], a.inputs[input], bytes_[k], a.queue);
+        copy_bytes(gpu, a.outputs[k], a.inputs[input], bytes_[k], a.queue);
     }
     RowTable table{};
     table.columns = columns_;
     if (tail_ == 0) {
       table.master = static_cast<float*>(a.outputs[0]);
     } else {
-      copy_bytes(card, a.outputs[tail_], a.inputs[tail_], bytes_[0], a.queue);
+      copy_bytes(gpu, a.outputs[tail_], a.inputs[tail_], bytes_[0], a.queue);
       table.tops = static_cast<std::uint16_t*>(a.outputs[0]);
       table.tails = static_cast<std::int16_t*>(a.outputs[tail_]);
     }
@@ -77,7 +77,7 @@ RowUpdater updater_of(const KernelRequest& r) {
   return updater_of(r, std::make_integer_sequence<int, rule_parts>{});
 }
 
-std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> rows_update(const Gpu& gpu, const KernelRequest& r) {
   const RowsOperands at(*r.node);
   const TableOperands tensors(r, 1, at.split ? at.tail() : 0);
   const GradientOperands gradients(r, at.gradients(), tensors.columns());
@@ -88,7 +88,7 @@ std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelReques
         RowUpdateCall call;
         call.plan = plan;
         call.scalars = StepScalars(a, at.scalars());
-        call.table = tensors.of(*card, a);
+        call.table = tensors.of(*gpu, a);
         call.rows = tensors.rows();
         call.lazy = lazy;
         call.gradients = gradients.of(a, at.order());
@@ -96,19 +96,19 @@ std::unique_ptr<PreparedKernel> rows_update(const Card& card, const KernelReques
                        static_cast<const std::int32_t*>(a.inputs[at.offsets()]),
                        static_cast<const std::int32_t*>(a.inputs[at.count()]), capacity};
         call.workspace = a.workspace;
-        if (tensors.rows() > 0 && tensors.columns() > 0) update(*card, call, a.queue);
+        if (tensors.rows() > 0 && tensors.columns() > 0) update(*gpu, call, a.queue);
       },
       plan.workspace_bytes());
 }
 
 /// Row i has the gradient row i alone.
-std::unique_ptr<PreparedKernel> dense_update(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> dense_update(const Gpu& gpu, const KernelRequest& r) {
   const TableOperands tensors(r, 2);
   PositionGradients gradients{};
   gradients.count = 1;
   gradients.type = *floats_of(r.inputs[1].type.dtype);
   gradients.columns = tensors.columns();
-  gradients.look_ups[0].bag = 1;
+  gradients.lookups[0].bag = 1;
   const WalkPlan plan{0, tensors.columns(),
                       update_kind(*r.node).whole_row};  // no row has two positions
   return prepared(
@@ -116,11 +116,11 @@ std::unique_ptr<PreparedKernel> dense_update(const Card& card, const KernelReque
         RowUpdateCall call;
         call.plan = plan;
         call.scalars = StepScalars(a, scalars);
-        call.table = tensors.of(*card, a);
+        call.table = tensors.of(*gpu, a);
         call.gradients = gradients;
-        call.gradients.look_ups[0].dy = a.inputs[1];
+        call.gradients.lookups[0].dy = a.inputs[1];
         call.groups = {nullptr, nullptr, nullptr, tensors.rows()};
-        if (tensors.rows() > 0 && tensors.columns() > 0) update(*card, call, a.queue);
+        if (tensors.rows() > 0 && tensors.columns() > 0) update(*gpu, call, a.queue);
       });
 }
 
@@ -154,19 +154,19 @@ std::optional<std::string> refuse_dense_update(const KernelRequest& r) {
 
 }  // namespace
 
-void add_row_updates(KernelList& list, const Card& card) {
+void add_row_updates(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.rows_update",
                   .op = "RowsUpdate",
                   .refuse = refuse_rows_update,
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return rows_update(card, r); }});
+                  .prepare = [gpu](const KernelRequest& r) { return rows_update(gpu, r); }});
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
     list.push_back({.name = "cuda." + kind.op,
                     .op = kind.op,
                     .refuse = refuse_dense_update,
                     .propose = propose_row_major,
-                    .prepare = [card](const KernelRequest& r) { return dense_update(card, r); }});
+                    .prepare = [gpu](const KernelRequest& r) { return dense_update(gpu, r); }});
   }
 }
 

@@ -22,7 +22,7 @@ struct RowUpdateCall {
 };
 
 /// One update by rows: the rule with its settings.
-using RowUpdater = std::function<void(CardContext& card, const RowUpdateCall& call, void* queue)>;
+using RowUpdater = std::function<void(GpuContext& gpu, const RowUpdateCall& call, void* queue)>;
 /// Nothing where the rule is of another part. `op` is that of an update.
 template <int part>
 RowUpdater row_updater_of_part(std::string_view op, const Attributes& settings);

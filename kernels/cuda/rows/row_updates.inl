@@ -16,25 +16,25 @@ bool takes_four(const RowUpdateCall& call) {
 }
 
 template <int n, class Sink>
-void launch_update(CardContext& card, const Sink& sink, const RowUpdateCall& call, void* queue) {
+void launch_update(GpuContext& gpu, const Sink& sink, const RowUpdateCall& call, void* queue) {
   if (call.groups.most > 0) {
-    sum_rows<n>(card, call.plan, sink, call.gradients, call.groups, call.workspace, queue);
+    sum_rows<n>(gpu, call.plan, sink, call.gradients, call.groups, call.workspace, queue);
   }
   if (call.lazy) return;
   const int lanes = call.plan.lanes(n);
   const StepOtherRows<Sink, n> body{sink, call.groups, call.rows, call.plan.columns, lanes};
-  const LaunchShape shape{.blocks = blocks_for(card, call.rows, walk_threads / lanes),
+  const LaunchShape shape{.blocks = blocks_for(gpu, call.rows, walk_threads / lanes),
                           .threads = walk_threads,
                           .shared_bytes = body.shared_bytes};
-  card.launch(launch_of("step other rows", shape, body), queue);
+  gpu.launch(launch_of("step other rows", shape, body), queue);
 }
 
 template <class Rule>
-void update_rows(CardContext& card, const Rule& rule, const RowUpdateCall& call, void* queue) {
+void update_rows(GpuContext& gpu, const Rule& rule, const RowUpdateCall& call, void* queue) {
   static_assert(sizeof(StepFactors<Rule>) <= walk_scratch_at);
   using Sink = std::conditional_t<Rule::whole_row, RowUpdate<Rule>, ElementUpdate<Rule>>;
   const Sink sink{rule, call.scalars, call.table};
-  (takes_four(call) ? launch_update<4, Sink> : launch_update<1, Sink>)(card, sink, call, queue);
+  (takes_four(call) ? launch_update<4, Sink> : launch_update<1, Sink>)(gpu, sink, call, queue);
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ RowUpdater row_updater_of_part(std::string_view op, const Attributes& settings) 
   return with_rule<float>(op, settings, [](const auto& rule) -> RowUpdater {
     using R = std::decay_t<decltype(rule)>;
     if constexpr (!R::whole_tensor && is_of_part<R, part>) {
-      return [rule](CardContext& card, const RowUpdateCall& call, void* queue) {
-        update_rows(card, rule, call, queue);
+      return [rule](GpuContext& gpu, const RowUpdateCall& call, void* queue) {
+        update_rows(gpu, rule, call, queue);
       };
     } else {
       return {};

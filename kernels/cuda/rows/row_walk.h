@@ -338,33 +338,33 @@ struct WalkPlan {
     return {chunks(), static_cast<float*>(workspace),
             reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + sums_bytes())};
   }
-  unsigned row_blocks(const CardContext& card, std::int64_t groups, int n) const {
-    return blocks_for(card, groups, walk_threads / lanes(n));
+  unsigned row_blocks(const GpuContext& gpu, std::int64_t groups, int n) const {
+    return blocks_for(gpu, groups, walk_threads / lanes(n));
   }
 };
 
 #if defined(__CUDACC__)
 /// Two launches, one where no row can be long. Returns how many blocks called `Sink::finish`.
 template <int n, class Sink>
-std::int64_t sum_rows(CardContext& card, const WalkPlan& plan, const Sink& sink,
+std::int64_t sum_rows(GpuContext& gpu, const WalkPlan& plan, const Sink& sink,
                       const PositionGradients& gradients, const RowGroups& groups, void* workspace,
                       void* queue) {
   const int lanes = plan.lanes(n);
-  const unsigned row_blocks = plan.row_blocks(card, groups.most, n);
+  const unsigned row_blocks = plan.row_blocks(gpu, groups.most, n);
   const LongRows longs = plan.long_rows(workspace);
   const unsigned chunk_blocks =
-      longs.chunks == 0 ? 0 : blocks_for(card, longs.chunks, walk_threads / lanes);
+      longs.chunks == 0 ? 0 : blocks_for(gpu, longs.chunks, walk_threads / lanes);
   const SumRows<Sink, n> body{sink, gradients, groups, longs, row_blocks, lanes};
   const LaunchShape shape{.blocks = row_blocks + chunk_blocks,
                           .threads = walk_threads,
                           .shared_bytes = walk_scratch_at};
-  card.launch(launch_of("sum rows", shape, body), queue);
+  gpu.launch(launch_of("sum rows", shape, body), queue);
   if (longs.chunks == 0) return row_blocks;
   const FinishLongRows<Sink, n> finish{sink, gradients, groups, longs, row_blocks, lanes};
   const LaunchShape per_chunk{.blocks = static_cast<unsigned>(longs.chunks),
                               .threads = walk_threads,
                               .shared_bytes = finish.shared_bytes};
-  card.launch(launch_of("finish long rows", per_chunk, finish), queue);
+  gpu.launch(launch_of("finish long rows", per_chunk, finish), queue);
   return row_blocks + longs.chunks;
 }
 #endif

@@ -1,5 +1,5 @@
 // RowsWithout and PlanRows: rows that are fetched a step before they are looked up. Lists are
-// ascending, so that each row is found by halving; counts stay on the card.
+// ascending, so that each row is found by halving; counts stay on the GPU.
 #include <utility>
 
 #include "kernels/cuda/rows/row_lists.h"
@@ -86,10 +86,10 @@ struct Planned {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_rows_without(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_rows_without(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t capacity = r.inputs[0].type.elements();
   return prepared(
-      [card, capacity](const KernelArguments& a) {
+      [gpu, capacity](const KernelArguments& a) {
         Without select{};
         select.rows = RowList(a, 0);
         select.without = RowList(a, 2);
@@ -98,15 +98,15 @@ std::unique_ptr<PreparedKernel> prepare_rows_without(const Card& card, const Ker
         select.kept = static_cast<std::int64_t*>(a.outputs[0]);
         select.kept_count = static_cast<std::int32_t*>(a.outputs[1]);
         select.kept_step = static_cast<std::int64_t*>(a.outputs[2]);
-        select_in_order(*card, select, capacity + 1, a.workspace, a.queue);
+        select_in_order(*gpu, select, capacity + 1, a.workspace, a.queue);
       },
       select_bytes(capacity + 1));
 }
 
-std::unique_ptr<PreparedKernel> prepare_plan_rows(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_plan_rows(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t capacity = r.inputs[0].type.elements();
   return prepared(
-      [card, capacity, most_kept = r.inputs[2].type.elements()](const KernelArguments& a) {
+      [gpu, capacity, most_kept = r.inputs[2].type.elements()](const KernelArguments& a) {
         Planned select{};
         select.unique = RowList(a, 0);
         select.kept = RowList(a, 2);
@@ -117,7 +117,7 @@ std::unique_ptr<PreparedKernel> prepare_plan_rows(const Card& card, const Kernel
         select.late = static_cast<std::int64_t*>(a.outputs[0]);
         select.late_count = static_cast<std::int32_t*>(a.outputs[1]);
         select.place = static_cast<std::int32_t*>(a.outputs[2]);
-        select_in_order(*card, select, capacity + 1, a.workspace, a.queue);
+        select_in_order(*gpu, select, capacity + 1, a.workspace, a.queue);
       },
       select_bytes(capacity + 1));
 }
@@ -126,19 +126,18 @@ std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nu
 
 }  // namespace
 
-void add_rows_ahead(KernelList& list, const Card& card) {
+void add_rows_ahead(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.rows_without",
        .op = "RowsWithout",
        .refuse = refuse_nothing,
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_rows_without(card, r); }});
-  list.push_back(
-      {.name = "cuda.plan_rows",
-       .op = "PlanRows",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_plan_rows(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_rows_without(gpu, r); }});
+  list.push_back({.name = "cuda.plan_rows",
+                  .op = "PlanRows",
+                  .refuse = refuse_nothing,
+                  .propose = propose_row_major,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_plan_rows(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

@@ -126,7 +126,7 @@ inline std::size_t select_bytes(std::int64_t reach) {
 #if defined(__CUDACC__)
 /// All i below `reach`, which is at least 1.
 template <class Select>
-void select_in_order(CardContext& card, const Select& select, std::int64_t reach, void* workspace,
+void select_in_order(GpuContext& gpu, const Select& select, std::int64_t reach, void* workspace,
                      void* queue) {
   const std::int64_t tiles = select_tiles(reach), segments = select_segments(reach);
   auto* const counts = static_cast<std::int32_t*>(workspace);
@@ -136,15 +136,15 @@ void select_in_order(CardContext& card, const Select& select, std::int64_t reach
   const LaunchShape per_tile{.blocks = static_cast<unsigned>(tiles),
                              .threads = select_threads,
                              .shared_bytes = 2 * select_threads * sizeof(int)};
-  card.launch(launch_of("count selected", per_tile, CountSelected<Select>{select, reach, counts}),
-              queue);
+  gpu.launch(launch_of("count selected", per_tile, CountSelected<Select>{select, reach, counts}),
+             queue);
   if (segments > 1) {
     const LaunchShape per_segment{.blocks = static_cast<unsigned>(segments),
                                   .threads = select_segment,
                                   .shared_bytes = 2 * select_segment * sizeof(int)};
-    card.launch(launch_of("sum segments", per_segment, SumSegments{counts, tiles, sums}), queue);
+    gpu.launch(launch_of("sum segments", per_segment, SumSegments{counts, tiles, sums}), queue);
   }
-  card.launch(
+  gpu.launch(
       launch_of("emit selected", per_tile,
                 EmitSelected<Select>{select, reach, tiles, counts, segments > 1 ? sums : nullptr}),
       queue);

@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 namespace {
 
-std::unique_ptr<PreparedKernel> prepare_unique_indices(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_unique_indices(const Gpu& gpu, const KernelRequest& r) {
   std::vector<IdGroups::Ids> arrays;
   for (const Operand& ids : r.inputs) {
     arrays.push_back({ids.type.elements(), ids.type.dtype == DType::int64});
@@ -18,29 +18,29 @@ std::unique_ptr<PreparedKernel> prepare_unique_indices(const Card& card, const K
   IdGroups groups(std::move(arrays), r.attributes().integer("rows"));
   const std::size_t bytes = groups.workspace_bytes();
   return prepared(
-      [card, groups = std::move(groups), node = r.node_index](const KernelArguments& a) {
+      [gpu, groups = std::move(groups), node = r.node_index](const KernelArguments& a) {
         const GroupOutputs to{static_cast<std::int64_t*>(a.outputs[UniqueOutputs::unique]),
                               static_cast<std::int32_t*>(a.outputs[UniqueOutputs::order]),
                               static_cast<std::int32_t*>(a.outputs[UniqueOutputs::offsets]),
                               static_cast<std::int32_t*>(a.outputs[UniqueOutputs::count]),
                               static_cast<std::int32_t*>(a.outputs[UniqueOutputs::inverse])};
-        groups.run(*card, a.inputs, to, a.workspace, IdReport(a, node), a.queue);
+        groups.run(*gpu, a.inputs, to, a.workspace, IdReport(a, node), a.queue);
       },
       bytes);
 }
 
 }  // namespace
 
-void add_unique_indices(KernelList& list, const Card& card) {
+void add_unique_indices(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.unique_indices",
        .op = "UniqueIndices",
        .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
          if (r.inputs.size() <= IdGroups::most_arrays) return std::nullopt;
-         return "more than " + std::to_string(IdGroups::most_arrays) + " look-ups of one table";
+         return "more than " + std::to_string(IdGroups::most_arrays) + " lookups of one table";
        },
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_unique_indices(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_unique_indices(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

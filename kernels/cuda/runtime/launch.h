@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-/// How a kernel is spread over a card.
+/// How a kernel is spread over a GPU.
 struct LaunchShape {
   unsigned blocks = 1, blocks_y = 1;  // at least 1; at most 2^31 - 1 and 65,535
   unsigned threads = 1;               // of a block; at most 1,024

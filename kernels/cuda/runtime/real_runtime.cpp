@@ -16,7 +16,7 @@ cudaError_t forgotten(cudaError_t error) {
 
 class RealRuntime final : public Runtime {
  public:
-  cudaError_t card_count(int& count) override {
+  cudaError_t gpu_count(int& count) override {
     count = 0;
     return forgotten(cudaGetDeviceCount(&count));
   }
@@ -24,10 +24,10 @@ class RealRuntime final : public Runtime {
     version = 0;
     return forgotten(cudaDriverGetVersion(&version));
   }
-  cudaError_t properties(int card, CardProperties& to) override {
+  cudaError_t properties(int gpu, GpuProperties& to) override {
     to = {};
     cudaDeviceProp found{};
-    const cudaError_t error = forgotten(cudaGetDeviceProperties(&found, card));
+    const cudaError_t error = forgotten(cudaGetDeviceProperties(&found, gpu));
     if (error != cudaSuccess) return error;
     to.name = found.name;
     to.major = found.major;
@@ -39,7 +39,7 @@ class RealRuntime final : public Runtime {
     to.copy_engines = found.asyncEngineCount;
     return error;
   }
-  cudaError_t set_card(int card) override { return forgotten(cudaSetDevice(card)); }
+  cudaError_t set_gpu(int gpu) override { return forgotten(cudaSetDevice(gpu)); }
   cudaError_t free_bytes(std::size_t& free, std::size_t& total) override {
     free = total = 0;
     return forgotten(cudaMemGetInfo(&free, &total));
@@ -73,7 +73,7 @@ class RealRuntime final : public Runtime {
   cudaError_t synchronize(cudaStream_t stream) override {
     return forgotten(cudaStreamSynchronize(stream));
   }
-  cudaError_t synchronize_card() override { return forgotten(cudaDeviceSynchronize()); }
+  cudaError_t synchronize_gpu() override { return forgotten(cudaDeviceSynchronize()); }
   cudaError_t make_event(cudaEvent_t& to) override {
     to = nullptr;
     return forgotten(cudaEventCreateWithFlags(&to, cudaEventDisableTiming | cudaEventBlockingSync));
@@ -104,7 +104,7 @@ class RealRuntime final : public Runtime {
     return forgotten(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   }
   cudaError_t copy_now(void* to, const void* from, std::size_t bytes) override {
-    // Not cudaMemcpy: that may return while the card is still being written, and only the default
+    // Not cudaMemcpy: that may return while the GPU is still being written, and only the default
     // stream would wait for it.
     const cudaError_t error =
         forgotten(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, cudaStreamPerThread));

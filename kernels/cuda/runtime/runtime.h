@@ -12,7 +12,7 @@
 
 namespace tandem::cuda {
 
-struct CardProperties {
+struct GpuProperties {
   std::string name;
   int major = 0, minor = 0;
   int multiprocessors = 0;
@@ -22,32 +22,32 @@ struct CardProperties {
   int copy_engines = 0;
 };
 
-/// All calls act on the card that `set_card` has chosen for the calling thread. What a call returns
+/// All calls act on the GPU that `set_gpu` has chosen for the calling thread. What a call returns
 /// is its error; text by `error_text`.
 class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  virtual cudaError_t card_count(int& count) = 0;
+  virtual cudaError_t gpu_count(int& count) = 0;
   virtual cudaError_t driver_version(int& version) = 0;  // 13000; 0: no driver
-  virtual cudaError_t properties(int card, CardProperties& to) = 0;
-  virtual cudaError_t set_card(int card) = 0;
+  virtual cudaError_t properties(int gpu, GpuProperties& to) = 0;
+  virtual cudaError_t set_gpu(int gpu) = 0;
   virtual cudaError_t free_bytes(std::size_t& free, std::size_t& total) = 0;
   virtual std::string error_text(
       cudaError_t error) = 0;  // "out of memory (cudaErrorMemoryAllocation)"
 
   virtual cudaError_t allocate(void*& to, std::size_t bytes) = 0;  // 256-byte aligned
   virtual cudaError_t release(void* memory) = 0;
-  virtual cudaError_t allocate_pinned(void*& to, std::size_t bytes) = 0;  // mapped: cards may write
+  virtual cudaError_t allocate_pinned(void*& to, std::size_t bytes) = 0;  // mapped: GPUs may write
   virtual cudaError_t release_pinned(void* memory) = 0;
-  /// Memory of the host that is there already, for all cards; its first address gives it back.
+  /// Memory of the host that is there already, for all GPUs; its first address gives it back.
   virtual cudaError_t pin(void* memory, std::size_t bytes) = 0;
   virtual cudaError_t unpin(void* memory) = 0;
 
   virtual cudaError_t make_stream(cudaStream_t& to) = 0;  // non-blocking
   virtual cudaError_t destroy_stream(cudaStream_t stream) = 0;
   virtual cudaError_t synchronize(cudaStream_t stream) = 0;
-  virtual cudaError_t synchronize_card() = 0;
+  virtual cudaError_t synchronize_gpu() = 0;
   virtual cudaError_t make_event(cudaEvent_t& to) = 0;  // no timing, blocking synchronisation
   virtual cudaError_t destroy_event(cudaEvent_t event) = 0;
   virtual cudaError_t record(cudaEvent_t event, cudaStream_t stream) = 0;
@@ -67,7 +67,7 @@ class Runtime {
   /// A cubin that was compiled at run time; `code` may go after the call.
   virtual cudaError_t load_library(cudaLibrary_t& to, const void* code) = 0;
   virtual cudaError_t unload_library(cudaLibrary_t library) = 0;
-  /// Its kernel of that name, brought onto the card: a `Launch::entry`.
+  /// Its kernel of that name, brought onto the GPU: a `Launch::entry`.
   virtual cudaError_t find_kernel(const void*& to, cudaLibrary_t library, const char* name) = 0;
 
   /// Thread-local mode: other threads may go on as they like.

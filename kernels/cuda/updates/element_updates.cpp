@@ -13,14 +13,14 @@ namespace {
 
 using Parts = std::make_integer_sequence<int, rule_parts>;
 template <int... parts>
-std::unique_ptr<PreparedKernel> make(const Card& card, const KernelRequest& r,
+std::unique_ptr<PreparedKernel> make(const Gpu& gpu, const KernelRequest& r,
                                      std::integer_sequence<int, parts...>) {
   std::unique_ptr<PreparedKernel> kernel;
-  ((kernel = kernel ? std::move(kernel) : make_element_update<parts>(card, r)), ...);
+  ((kernel = kernel ? std::move(kernel) : make_element_update<parts>(gpu, r)), ...);
   return kernel;
 }
 
-Kernel update_kernel(const Card& card, std::string name, std::string op) {
+Kernel update_kernel(const Gpu& gpu, std::string name, std::string op) {
   return {.name = std::move(name),
           .op = std::move(op),
           .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
@@ -29,17 +29,17 @@ Kernel update_kernel(const Card& card, std::string name, std::string op) {
             return refuse_update(r);
           },
           .propose = propose_update,
-          .prepare = [card](const KernelRequest& r) { return make(card, r, Parts{}); }};
+          .prepare = [gpu](const KernelRequest& r) { return make(gpu, r, Parts{}); }};
 }
 
 }  // namespace
 
-void add_element_updates(KernelList& list, const Card& card) {
+void add_element_updates(KernelList& list, const Gpu& gpu) {
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.elementwise()) continue;
-    list.push_back(update_kernel(card, "cuda." + kind.op, kind.op));
+    list.push_back(update_kernel(gpu, "cuda." + kind.op, kind.op));
   }
-  list.push_back(update_kernel(card, "cuda.grouped_update", "GroupedUpdate"));
+  list.push_back(update_kernel(gpu, "cuda.grouped_update", "GroupedUpdate"));
 }
 
 }  // namespace tandem::cuda

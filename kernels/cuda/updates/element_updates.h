@@ -10,6 +10,6 @@ namespace tandem::cuda {
 
 /// Null where the node's rule is of another part.
 template <int part>
-std::unique_ptr<PreparedKernel> make_element_update(const Card& card, const KernelRequest& r);
+std::unique_ptr<PreparedKernel> make_element_update(const Gpu& gpu, const KernelRequest& r);
 
 }  // namespace tandem::cuda

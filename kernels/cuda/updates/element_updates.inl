@@ -15,7 +15,7 @@
 namespace tandem::cuda {
 namespace {
 
-/// The step's scalars are read from the card's memory.
+/// The step's scalars are read from the GPU's memory.
 template <class Rule, int capacity>
 struct UpdateElements {
   Rule rule;
@@ -75,8 +75,8 @@ struct UpdateElements {
 template <class Rule>
 class Update final : public PreparedKernel {
  public:
-  Update(Card card, const KernelRequest& r, const Rule& rule)
-      : card_(card), rule_(rule), operands_(card, r, update_count(r), Rule::set) {}
+  Update(Gpu gpu, const KernelRequest& r, const Rule& rule)
+      : gpu_(gpu), rule_(rule), operands_(gpu, r, update_count(r), Rule::set) {}
 
   void run(const KernelArguments& a) noexcept override {
     for (std::size_t first = 0; first < operands_.count(); first += most_tensors) {
@@ -94,13 +94,13 @@ class Update final : public PreparedKernel {
     const UpdateElements<Rule, capacity> body{rule_, StepScalars(a, operands_.scalars()),
                                               operands_.tensors<capacity>(a, first, count)};
     if (body.all.count == 0) return;
-    const LaunchShape shape{.blocks = blocks_for(*card_, body.all.chunks, 1),
+    const LaunchShape shape{.blocks = blocks_for(*gpu_, body.all.chunks, 1),
                             .threads = update_threads,
                             .shared_bytes = sizeof(StepFactors<Rule>)};
-    card_->launch(launch_of("update", shape, body), a.queue);
+    gpu_->launch(launch_of("update", shape, body), a.queue);
   }
 
-  Card card_;
+  Gpu gpu_;
   Rule rule_;
   UpdateOperands operands_;
 };
@@ -108,12 +108,12 @@ class Update final : public PreparedKernel {
 }  // namespace
 
 template <int part>
-std::unique_ptr<PreparedKernel> make_element_update(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> make_element_update(const Gpu& gpu, const KernelRequest& r) {
   return with_rule<float>(update_kind(*r.node).op, r.attributes(),
                           [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
                             using R = std::decay_t<decltype(rule)>;
                             if constexpr (!R::whole_row && !R::whole_tensor && is_of_part<R, part>)
-                              return std::make_unique<Update<R>>(card, r, rule);
+                              return std::make_unique<Update<R>>(gpu, r, rule);
                             else
                               return nullptr;
                           });

@@ -3,6 +3,6 @@
 
 namespace tandem::cuda {
 
-template std::unique_ptr<PreparedKernel> make_element_update<2>(const Card&, const KernelRequest&);
+template std::unique_ptr<PreparedKernel> make_element_update<2>(const Gpu&, const KernelRequest&);
 
 }  // namespace tandem::cuda

@@ -29,11 +29,11 @@ inline std::optional<Floats> floats_of(DType dtype) {
 inline int size_of(Floats type) { return type == Floats::float32 ? 4 : 2; }
 
 TANDEM_HOST_DEVICE inline float widened(std::uint16_t bits, Floats type) {
-  return type == Floats::bfloat16 ? widened(CardBFloat16{bits}) : widened(CardFloat16{bits});
+  return type == Floats::bfloat16 ? widened(GpuBFloat16{bits}) : widened(GpuFloat16{bits});
 }
 /// Rounded to nearest, ties to even; NaN stays NaN.
 TANDEM_HOST_DEVICE inline std::uint16_t narrowed(float x, Floats type) {
-  return type == Floats::bfloat16 ? stored<CardBFloat16>(x).bits : stored<CardFloat16>(x).bits;
+  return type == Floats::bfloat16 ? stored<GpuBFloat16>(x).bits : stored<GpuFloat16>(x).bits;
 }
 
 /// The float32 that the halves of a split one make, and back (engine/graph/split_float.h).

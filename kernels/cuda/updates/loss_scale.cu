@@ -1,5 +1,5 @@
 // LossScale: whether gradients are finite, and with that the factor of updates and the next scale;
-// all of it stays on the card.
+// all of it stays on the GPU.
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/norms.h"
 #include "kernels/cuda/updates/update_lists.h"
@@ -19,29 +19,28 @@ struct StepBySum {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_loss_scale(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_loss_scale(const Gpu& gpu, const KernelRequest& r) {
   const std::size_t count = r.inputs.size() - first_sum;
   return prepared(
       [=, settings = loss_scale_settings(r.attributes())](const KernelArguments& a) {
         const StepBySum step{settings, LossScaleOperands<float>(a.inputs, a.outputs)};
-        launch_sum_of_scalars(*card, "loss scale", a, first_sum, count, step);
+        launch_sum_of_scalars(*gpu, "loss scale", a, first_sum, count, step);
       },
       scalar_sum_workspace(count));
 }
 
 }  // namespace
 
-void add_loss_scale_kernels(KernelList& list, const Card& card) {
-  list.push_back(
-      {.name = "cuda.loss_scale",
-       .op = "LossScale",
-       .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-         const DType dtype = r.inputs[0].type.dtype;
-         if (dtype == DType::float32) return std::nullopt;
-         return element_type(dtype);
-       },
-       .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_loss_scale(card, r); }});
+void add_loss_scale_kernels(KernelList& list, const Gpu& gpu) {
+  list.push_back({.name = "cuda.loss_scale",
+                  .op = "LossScale",
+                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+                    const DType dtype = r.inputs[0].type.dtype;
+                    if (dtype == DType::float32) return std::nullopt;
+                    return element_type(dtype);
+                  },
+                  .propose = propose_row_major,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_loss_scale(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

@@ -56,11 +56,11 @@ struct SquaresOfBlocks {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t elements = r.inputs[0].type.elements();
   const Floats type = *floats_of(r.inputs[0].type.dtype);
   const bool alone = elements <= alone_elements;
-  const unsigned blocks = alone ? 1 : blocks_for(*card, elements, 16 * block_threads);
+  const unsigned blocks = alone ? 1 : blocks_for(*gpu, elements, 16 * block_threads);
   return prepared(
       [=](const KernelArguments& a) {
         const bool vector = is_aligned(a.inputs[0], 4 * size_of(type));
@@ -68,9 +68,9 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Card& card, const K
         auto* const y = static_cast<float*>(a.outputs[0]);
         const SquaresOfBlocks body{a.inputs[0], type, vector, elements, sums, y};
         const unsigned threads = alone ? 1024 : block_threads;
-        card->launch(launch_of("squares of blocks", {.blocks = blocks, .threads = threads}, body),
-                     a.queue);
-        if (!alone) launch_total(*card, {sums, blocks, y}, a.queue);
+        gpu->launch(launch_of("squares of blocks", {.blocks = blocks, .threads = threads}, body),
+                    a.queue);
+        if (!alone) launch_total(*gpu, {sums, blocks, y}, a.queue);
       },
       alone ? 0 : blocks * sizeof(double));
 }
@@ -88,13 +88,13 @@ struct ClipBySum {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_clip_scale(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_clip_scale(const Gpu& gpu, const KernelRequest& r) {
   const std::size_t count = r.inputs.size();
   return prepared(
       [=, max_norm = r.attributes().number("max_norm")](const KernelArguments& a) {
         const ClipBySum clip{max_norm, static_cast<float*>(a.outputs[0]),
                              static_cast<float*>(a.outputs[1])};
-        launch_sum_of_scalars(*card, "clip", a, 0, count, clip);
+        launch_sum_of_scalars(*gpu, "clip", a, 0, count, clip);
       },
       scalar_sum_workspace(count));
 }
@@ -130,7 +130,7 @@ struct Accumulated {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_accumulate(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_accumulate(const Gpu& gpu, const KernelRequest& r) {
   const std::int64_t elements = r.inputs[0].type.elements();
   return prepared([=, first = r.attributes().flag("first"),
                    type = *floats_of(r.inputs[1].type.dtype)](const KernelArguments& a) {
@@ -140,9 +140,9 @@ std::unique_ptr<PreparedKernel> prepare_accumulate(const Card& card, const Kerne
     const bool vector =
         is_aligned(sum, 16) && is_aligned(y, 16) && is_aligned(a.inputs[1], 4 * size_of(type));
     const Accumulated body{sum, a.inputs[1], type, vector, elements, y};
-    const LaunchShape shape{.blocks = blocks_for(*card, elements, 4 * block_threads),
+    const LaunchShape shape{.blocks = blocks_for(*gpu, elements, 4 * block_threads),
                             .threads = block_threads};
-    card->launch(launch_of("accumulate", shape, body), a.queue);
+    gpu->launch(launch_of("accumulate", shape, body), a.queue);
   });
 }
 
@@ -154,21 +154,21 @@ std::optional<std::string> refuse_accumulate(const KernelRequest& r) {
 
 // Both as the sum lies, where that is dense.
 std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
-  LayoutWish wish{LayoutWish::Kind::row_major, {}};
+  LayoutConstraint constraint{LayoutConstraint::Kind::row_major, {}};
   const Operand& sum = r.inputs[0];
-  if (satisfies({LayoutWish::Kind::dense, {}}, sum.layout, sum.type.shape)) {
-    wish = {LayoutWish::Kind::exact, sum.layout};
+  if (satisfies({LayoutConstraint::Kind::dense, {}}, sum.layout, sum.type.shape)) {
+    constraint = {LayoutConstraint::Kind::exact, sum.layout};
   }
-  return {Proposal{.inputs = {wish, wish}, .outputs = {wish}}};
+  return {Proposal{.inputs = {constraint, constraint}, .outputs = {constraint}}};
 }
 
 }  // namespace
 
-void launch_total(CardContext& card, const TotalOfSums& body, void* queue) {
-  card.launch(launch_of("total", {.threads = 256}, body), queue);
+void launch_total(GpuContext& gpu, const TotalOfSums& body, void* queue) {
+  gpu.launch(launch_of("total", {.threads = 256}, body), queue);
 }
 
-void add_norm_kernels(KernelList& list, const Card& card) {
+void add_norm_kernels(KernelList& list, const Gpu& gpu) {
   list.push_back(
       {.name = "cuda.sum_of_squares",
        .op = "SumOfSquares",
@@ -179,25 +179,23 @@ void add_norm_kernels(KernelList& list, const Card& card) {
        .propose =
            [](const KernelRequest&) {
              return std::vector<Proposal>{
-                 Proposal{.inputs = {{LayoutWish::Kind::dense, {}}}, .outputs = {}}};
+                 Proposal{.inputs = {{LayoutConstraint::Kind::dense, {}}}, .outputs = {}}};
            },
-       .prepare = [card](const KernelRequest& r) { return prepare_sum_of_squares(card, r); }});
-  list.push_back(
-      {.name = "cuda.clip_scale",
-       .op = "ClipScale",
-       .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-         const DType dtype = r.inputs[0].type.dtype;
-         if (dtype == DType::float32) return std::nullopt;
-         return element_type(dtype);
-       },
-       .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_clip_scale(card, r); }});
-  list.push_back(
-      {.name = "cuda.accumulate",
-       .op = "Accumulate",
-       .refuse = refuse_accumulate,
-       .propose = propose_accumulate,
-       .prepare = [card](const KernelRequest& r) { return prepare_accumulate(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_sum_of_squares(gpu, r); }});
+  list.push_back({.name = "cuda.clip_scale",
+                  .op = "ClipScale",
+                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
+                    const DType dtype = r.inputs[0].type.dtype;
+                    if (dtype == DType::float32) return std::nullopt;
+                    return element_type(dtype);
+                  },
+                  .propose = propose_row_major,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_clip_scale(gpu, r); }});
+  list.push_back({.name = "cuda.accumulate",
+                  .op = "Accumulate",
+                  .refuse = refuse_accumulate,
+                  .propose = propose_accumulate,
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_accumulate(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

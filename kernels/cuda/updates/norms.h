@@ -27,7 +27,7 @@ struct TotalOfSums {
   }
 };
 
-void launch_total(CardContext& card, const TotalOfSums& body, void* queue);
+void launch_total(GpuContext& gpu, const TotalOfSums& body, void* queue);
 
 inline constexpr int most_scalars = 256;  // of a launch
 
@@ -71,9 +71,9 @@ inline std::size_t scalar_sum_workspace(std::size_t count) {
   return (launches_for_scalars(count) - 1) * sizeof(double);
 }
 
-/// then(the sum of `count` float32 scalars, inputs[first] and on), on the card.
+/// then(the sum of `count` float32 scalars, inputs[first] and on), on the GPU.
 template <class Then>
-void launch_sum_of_scalars(CardContext& card, const char* name, const KernelArguments& a,
+void launch_sum_of_scalars(GpuContext& gpu, const char* name, const KernelArguments& a,
                            std::size_t first, std::size_t count, const Then& then) {
   auto* const parts = static_cast<double*>(a.workspace);
   const std::size_t launches = launches_for_scalars(count);
@@ -87,7 +87,7 @@ void launch_sum_of_scalars(CardContext& card, const char* name, const KernelArgu
     body.part_count = last ? static_cast<int>(k) : 0;
     body.part = last ? nullptr : parts + k;
     body.then = then;
-    card.launch(launch_of(name, {.threads = 128}, body), a.queue);
+    gpu.launch(launch_of(name, {.threads = 128}, body), a.queue);
   }
 }
 

@@ -1,5 +1,5 @@
-// The rules of updates as kernels on the card take them: they travel with the launch, and the
-// factors of a step are made from scalars in the card's memory.
+// The rules of updates as kernels on the GPU take them: they travel with the launch, and the
+// factors of a step are made from scalars in the GPU's memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr int rule_parts = 4;
 template <class R, int part>
 inline constexpr bool is_of_part = rule_index<R> % rule_parts == part;
 
-/// The inputs lr, step, scale, skip of an update, in the card's memory.
+/// The inputs lr, step, scale, skip of an update, in the GPU's memory.
 struct StepScalars {
   const float* lr = nullptr;
   const std::int64_t* step = nullptr;

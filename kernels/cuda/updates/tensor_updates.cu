@@ -1,7 +1,7 @@
 // Updates of whole tensors and many of them as one GroupedUpdate, in three launches for as many
 // tensors as a launch takes: states and the sums of squares of chunks, the factor of each tensor,
 // the step. Chunks are cut within each
-// tensor and summed in a fixed order: what is grouped, addresses and the card's size change no bit.
+// tensor and summed in a fixed order: what is grouped, addresses and the GPU's size change no bit.
 #include <algorithm>
 #include <memory>
 #include <type_traits>
@@ -193,8 +193,8 @@ struct LastWalk {
 template <class Rule>
 class TensorUpdate final : public PreparedKernel {
  public:
-  TensorUpdate(const Card& card, const KernelRequest& r, const Rule& rule)
-      : card_(card), rule_(rule), operands_(card, r, update_count(r), Rule::set) {
+  TensorUpdate(const Gpu& gpu, const KernelRequest& r, const Rule& rule)
+      : gpu_(gpu), rule_(rule), operands_(gpu, r, update_count(r), Rule::set) {
     std::int64_t most = 0;
     for (std::size_t first = 0; first < operands_.count(); first += most_tensors)
       most = std::max(most, operands_.chunks(first, part(first)));
@@ -225,26 +225,26 @@ class TensorUpdate final : public PreparedKernel {
     auto* const squares = static_cast<Squares<Rule>*>(a.workspace);
     auto* const factors =
         reinterpret_cast<float*>(static_cast<char*>(a.workspace) + squares_bytes_);
-    const LaunchShape shape{.blocks = blocks_for(*card_, all.chunks, 1),
+    const LaunchShape shape{.blocks = blocks_for(*gpu_, all.chunks, 1),
                             .threads = update_threads,
                             .shared_bytes = sizeof(StepFactors<Rule>)};
     const FirstWalk<Rule, capacity> first_walk{rule_, scalars, squares, all};
-    card_->launch(launch_of("tensor update: states", shape, first_walk), a.queue);
+    gpu_->launch(launch_of("tensor update: states", shape, first_walk), a.queue);
     const LaunchShape by_tensor{.blocks = static_cast<unsigned>(all.count),
                                 .threads = update_threads};
     const FactorOfTensor<Rule, capacity> factor{rule_, scalars, squares, factors, all};
-    card_->launch(launch_of("tensor update: factors", by_tensor, factor), a.queue);
+    gpu_->launch(launch_of("tensor update: factors", by_tensor, factor), a.queue);
     const LastWalk<Rule, capacity> last_walk{rule_, scalars, factors, all};
-    card_->launch(launch_of("tensor update: step", shape, last_walk), a.queue);
+    gpu_->launch(launch_of("tensor update: step", shape, last_walk), a.queue);
   }
 
-  Card card_;
+  Gpu gpu_;
   Rule rule_;
   UpdateOperands operands_;
   std::size_t squares_bytes_ = 0;
 };
 
-Kernel tensor_kernel(const Card& card, std::string name, std::string op, const std::string& kind) {
+Kernel tensor_kernel(const Gpu& gpu, std::string name, std::string op, const std::string& kind) {
   return {.name = std::move(name),
           .op = std::move(op),
           .refuse = [kind](const KernelRequest& r) -> std::optional<std::string> {
@@ -254,12 +254,12 @@ Kernel tensor_kernel(const Card& card, std::string name, std::string op, const s
           },
           .propose = propose_update,
           .prepare =
-              [card](const KernelRequest& r) {
+              [gpu](const KernelRequest& r) {
                 return with_rule<float>(update_kind(*r.node).op, r.attributes(),
                                         [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
                                           using R = std::decay_t<decltype(rule)>;
                                           if constexpr (R::whole_tensor)
-                                            return std::make_unique<TensorUpdate<R>>(card, r, rule);
+                                            return std::make_unique<TensorUpdate<R>>(gpu, r, rule);
                                           else
                                             return nullptr;
                                         });
@@ -278,11 +278,11 @@ std::string grouped_name(const std::string& op) {
 
 }  // namespace
 
-void add_tensor_updates(KernelList& list, const Card& card) {
+void add_tensor_updates(KernelList& list, const Gpu& gpu) {
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_tensor) continue;
-    list.push_back(tensor_kernel(card, "cuda." + kind.op, kind.op, kind.op));
-    list.push_back(tensor_kernel(card, grouped_name(kind.op), "GroupedUpdate", kind.op));
+    list.push_back(tensor_kernel(gpu, "cuda." + kind.op, kind.op, kind.op));
+    list.push_back(tensor_kernel(gpu, grouped_name(kind.op), "GroupedUpdate", kind.op));
   }
 }
 

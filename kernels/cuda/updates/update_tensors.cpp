@@ -5,8 +5,8 @@
 
 namespace tandem::cuda {
 
-UpdateOperands::UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, unsigned kept)
-    : card_(std::move(card)),
+UpdateOperands::UpdateOperands(Gpu gpu, const KernelRequest& r, std::int64_t count, unsigned kept)
+    : gpu_(std::move(gpu)),
       sizes_(update_group(*r.node)),
       scalars_(first_scalar(*r.node)),
       kept_(kept),
@@ -38,7 +38,7 @@ UpdateTensor UpdateOperands::tensor(const KernelArguments& a, std::size_t k) con
 float* UpdateOperands::in_place(const KernelArguments& a, std::size_t k, std::size_t input,
                                 std::size_t output) const {
   void* const to = a.outputs[k * sizes_.outputs + output];
-  copy_bytes(*card_, to, a.inputs[k * sizes_.inputs + input],
+  copy_bytes(*gpu_, to, a.inputs[k * sizes_.inputs + input],
              static_cast<std::size_t>(elements_[k]) * sizeof(float), a.queue);
   return static_cast<float*>(to);
 }

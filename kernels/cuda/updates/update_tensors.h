@@ -70,7 +70,7 @@ struct UpdateTensors {
 class UpdateOperands {
  public:
   /// `kept`: the states, as bits.
-  UpdateOperands(Card card, const KernelRequest& r, std::int64_t count, unsigned kept);
+  UpdateOperands(Gpu gpu, const KernelRequest& r, std::int64_t count, unsigned kept);
 
   std::size_t count() const { return elements_.size(); }
   std::size_t scalars() const { return scalars_; }  // the input that is the first
@@ -102,7 +102,7 @@ class UpdateOperands {
   float* in_place(const KernelArguments& a, std::size_t k, std::size_t input,
                   std::size_t output) const;
 
-  Card card_;
+  Gpu gpu_;
   UpdateGroup sizes_;
   std::size_t scalars_;
   unsigned kept_;

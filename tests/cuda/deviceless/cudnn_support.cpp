@@ -1,5 +1,5 @@
 // Prints docs/gpu/cudnn.md: which of the graphs that Tandem builds for well-known models cuDNN
-// takes, asked without a card. Takes a minute or two.
+// takes, asked without a GPU. Takes a minute or two.
 #include <cstdio>
 
 #include "tests/cuda/deviceless/support_table.h"
@@ -10,7 +10,7 @@ using namespace tandem::testing;
 
 constexpr const char* about =
     "\n"
-    "Written by `cudnn_support`, which asks the library itself for cards that are only described, "
+    "Written by `cudnn_support`, which asks the library itself for GPUs that are only described, "
     "through\n"
     "the functions that build the kernels' graphs. It knows what is accepted, by how many engines, "
     "and with\n"

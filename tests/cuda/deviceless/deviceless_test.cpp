@@ -36,7 +36,7 @@ struct Key {
   const char* section;  // its beginning
   const char* operation;
 };
-/// Of each network and pass: first, last and odd ones. A line has every type and card.
+/// Of each network and pass: first, last and odd ones. A line has every type and GPU.
 constexpr const char *forward = "ResNet-50, batch 256: forward",
                      *of_input = "ResNet-50, batch 256: gradient of the input",
                      *of_weight = "ResNet-50, batch 256: gradient of the weight",
@@ -115,7 +115,7 @@ TEST(Deviceless, EveryGraphIsAccepted) {
     for (const Question& question : all_questions())
       graphs += !question.graphs[static_cast<std::size_t>(type)].operations().empty();
     EXPECT_GT(graphs, 90);
-    for (std::size_t card = 0; card < described_cards().size(); ++card)
+    for (std::size_t gpu = 0; gpu < described_gpus().size(); ++gpu)
       numbers += " " + std::to_string(graphs) + " |";
   }
   const std::string text = table_text();
@@ -126,13 +126,13 @@ TEST(Deviceless, EveryGraphIsAccepted) {
 // The checks above mean something only if cuDNN refuses what it cannot do.
 TEST(Deviceless, CudnnRefusesWhatItCannotDo) {
   SKIP_WITHOUT_CUDNN();
-  const auto card = cuda::Plans::described(*cudnn().table, described_cards().back().properties);
+  const auto gpu = cuda::Plans::described(*cudnn().table, described_gpus().back().properties);
   cuda::NetworkGraph odd;  // a product whose operands do not fit
   const cuda::TensorId a = odd.tensor(CUDNN_DATA_HALF, {1, 8, 16}, {128, 16, 1});
   const cuda::TensorId b = odd.tensor(CUDNN_DATA_HALF, {1, 24, 8}, {192, 8, 1});
   const cuda::TensorId y = odd.tensor(CUDNN_DATA_HALF, {1, 8, 8}, {64, 8, 1});
   odd.product(a, b, y);
-  const cuda::EngineCount count = card->count(odd, {});
+  const cuda::EngineCount count = gpu->count(odd, {});
   EXPECT_EQ(count.allowed, 0);
   EXPECT_NE(count.problem, "");
 }

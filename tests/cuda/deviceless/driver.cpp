@@ -1,4 +1,4 @@
-// A driver without a card, as libcuda.so.1: what cuDNN calls while it looks for engines and
+// A driver without a GPU, as libcuda.so.1: what cuDNN calls while it looks for engines and
 // compiles plans answers, everything else says that there is no driver. symbols.inc has a line
 // UNANSWERED(name) for each function of the toolkit's stub that is not here (list_symbols.sh).
 #include <dlfcn.h>

@@ -43,7 +43,7 @@ DevicelessCudnn open_deviceless_cudnn() {
   // What has the name libcuda.so.1 already is what the libraries get.
   if (::dlopen(TANDEM_DRIVER_WITHOUT_CARD, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     const char* text = ::dlerror();
-    result.problem = text != nullptr ? text : "the driver without a card cannot be opened";
+    result.problem = text != nullptr ? text : "the driver without a GPU cannot be opened";
     return result;
   }
   result.libraries = cuda::make_real_libraries();
@@ -64,9 +64,9 @@ std::string DevicelessCudnn::version() const {
 }
 
 SupportTable::SupportTable(const cuda::Cudnn& cudnn) {
-  for (const DescribedCard& card : described_cards())
-    cards_.push_back(cuda::Plans::described(cudnn, card.properties));
-  counts_.resize(std::size(all_numbers) * cards_.size());
+  for (const DescribedGpu& gpu : described_gpus())
+    gpus_.push_back(cuda::Plans::described(cudnn, gpu.properties));
+  counts_.resize(std::size(all_numbers) * gpus_.size());
 }
 
 namespace {
@@ -75,8 +75,8 @@ namespace {
 std::string head_after(const std::string& first, const std::string& first_rule) {
   std::string names = first, rule = first_rule;
   for (const Numbers numbers : all_numbers) {
-    for (const DescribedCard& card : described_cards()) {
-      names += " " + name_of(numbers) + " " + card.name.substr(0, card.name.find(' ')) + " |";
+    for (const DescribedGpu& gpu : described_gpus()) {
+      names += " " + name_of(numbers) + " " + gpu.name.substr(0, gpu.name.find(' ')) + " |";
       rule += "---|";
     }
   }
@@ -92,8 +92,8 @@ std::string SupportTable::line(const Question& question) {
   auto count = counts_.begin();
   for (const Numbers numbers : all_numbers) {
     const auto at = static_cast<std::size_t>(numbers);
-    for (const auto& card : cards_) {
-      const std::string said = cell(*card, question.graphs[at], question.rules[at]);
+    for (const auto& gpu : gpus_) {
+      const std::string said = cell(*gpu, question.graphs[at], question.rules[at]);
       text += " " + said + " |";
       const bool own = said == own_kernel;
       count->own += own;

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "kernels/cuda/libraries/libraries.h"
-#include "tests/cuda/deviceless/described_cards.h"
+#include "tests/cuda/deviceless/described_gpus.h"
 #include "tests/cuda/deviceless/model_graphs.h"
 
 namespace tandem::testing {
 
-/// The real cuDNN over a driver that knows no card.
+/// The real cuDNN over a driver that knows no GPU.
 struct DevicelessCudnn {
   std::shared_ptr<cuda::Libraries> libraries;
   const cuda::Cudnn* table = nullptr;
@@ -36,7 +36,7 @@ class SupportTable {
   struct Count {
     int asked = 0, accepted = 0, own = 0;
   };
-  std::vector<std::unique_ptr<cuda::Plans>> cards_;
+  std::vector<std::unique_ptr<cuda::Plans>> gpus_;
   std::vector<Count> counts_;  // in the order of the columns
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of the longest of loads that share no resource but the card's memory. Both copies take at most
+/// Of the longest of loads that share no resource but the GPU's memory. Both copies take at most
 /// 2 * 64 GB/s (PCIe 5, 16 lanes) of 1.5 TB/s or more: 0.09; clocks that vary under load and
 /// starting the loads: 0.05. Two loads that exclude each other take 2.
 constexpr double most_of_longest = 1.15;
@@ -36,8 +36,8 @@ struct Load {
   double begin = 0, end = 0;  // of all at once, since the first began
 };
 
-double wall_seconds(CheckCard& card, std::vector<Load*> loads) {
-  card.check(card.runtime().synchronize_card(), "waiting for the card");
+double wall_seconds(CheckGpu& gpu, std::vector<Load*> loads) {
+  gpu.check(gpu.runtime().synchronize_gpu(), "waiting for the GPU");
   const auto begin = Clock::now();
   for (Load* load : loads) {
     if (load->stream != nullptr) load->enqueue();
@@ -45,8 +45,8 @@ double wall_seconds(CheckCard& card, std::vector<Load*> loads) {
   for (Load* load : loads) {
     if (load->stream == nullptr) load->enqueue();
   }
-  card.check(card.runtime().synchronize_card(), "waiting for the card");
-  card.synchronize();
+  gpu.check(gpu.runtime().synchronize_gpu(), "waiting for the GPU");
+  gpu.synchronize();
   return seconds_between(begin, Clock::now());
 }
 
@@ -79,43 +79,43 @@ void spin(double seconds) {
   }
 }
 
-void check_overlap(CheckCard& card, const Options& options, Report& report,
+void check_overlap(CheckGpu& gpu, const Options& options, Report& report,
                    const std::string& check) {
   const std::size_t bytes = std::size_t{options.small ? 1u : 32u} << 20;
   const std::int64_t n = options.small ? 32 : 2048;
   const double wanted = options.small ? 1e-3 : 30e-3;
-  cuda::Runtime& runtime = card.runtime();
-  card.operands().clear();
-  const PreparedProduct product(card, n, n, n, DType::float32);
-  const Pinned from(card, bytes), to(card, bytes);
-  void* const in = card.operands().room(bytes);
-  void* const out = card.operands().room(bytes);
-  const OwnStream copy_in(card), copy_out(card);
+  cuda::Runtime& runtime = gpu.runtime();
+  gpu.operands().clear();
+  const PreparedProduct product(gpu, n, n, n, DType::float32);
+  const Pinned from(gpu, bytes), to(gpu, bytes);
+  void* const in = gpu.operands().room(bytes);
+  void* const out = gpu.operands().room(bytes);
+  const OwnStream copy_in(gpu), copy_out(gpu);
   int products = 1, copies_in = 1, copies_out = 1;
   double host = wanted;
   std::vector<Load> loads(4);
-  loads[0] = {"products", card.stream(), [&] {
+  loads[0] = {"products", gpu.stream(), [&] {
                 for (int i = 0; i < products; ++i) product.run();
               }};
-  loads[1] = {"host to card", copy_in.get(), [&] {
+  loads[1] = {"host to GPU", copy_in.get(), [&] {
                 for (int i = 0; i < copies_in; ++i)
-                  card.check(runtime.copy(in, from.data(), bytes, copy_in.get()), "a copy");
+                  gpu.check(runtime.copy(in, from.data(), bytes, copy_in.get()), "a copy");
               }};
-  loads[2] = {"card to host", copy_out.get(), [&] {
+  loads[2] = {"GPU to host", copy_out.get(), [&] {
                 for (int i = 0; i < copies_out; ++i)
-                  card.check(runtime.copy(to.data(), out, bytes, copy_out.get()), "a copy");
+                  gpu.check(runtime.copy(to.data(), out, bytes, copy_out.get()), "a copy");
               }};
   loads[3] = {"host", nullptr, [&] { spin(host); }};
   int* const counts[] = {&products, &copies_in, &copies_out};
   for (int i = 0; i < 3; ++i) {
-    (void)wall_seconds(card, {&loads[i]});  // warms up
-    *counts[i] = times_of(wall_seconds(card, {&loads[i]}), wanted);
+    (void)wall_seconds(gpu, {&loads[i]});  // warms up
+    *counts[i] = times_of(wall_seconds(gpu, {&loads[i]}), wanted);
   }
   double sum = 0;
   for (Load& load : loads) {
-    load.alone = wall_seconds(card, {&load});
+    load.alone = wall_seconds(gpu, {&load});
     for (int repeat = 1; repeat < repeats; ++repeat)
-      load.alone = std::min(load.alone, wall_seconds(card, {&load}));
+      load.alone = std::min(load.alone, wall_seconds(gpu, {&load}));
     report.value(load.name + " alone", load.alone * 1e3, "ms");
     sum += load.alone;
   }
@@ -123,18 +123,18 @@ void check_overlap(CheckCard& card, const Options& options, Report& report,
   // both copies at once.
   double copies = 1e9;
   for (int repeat = 0; repeat < repeats; ++repeat)
-    copies = std::min(copies, wall_seconds(card, {&loads[1], &loads[2]}));
+    copies = std::min(copies, wall_seconds(gpu, {&loads[1], &loads[2]}));
   report.value("both copies at once", copies * 1e3, "ms");
   report.measured("copies both ways at once, wall by the longer",
                   copies / std::max(loads[1].alone, loads[2].alone), most_of_copies);
   const double longest = std::max({loads[0].alone, copies, loads[3].alone});
-  Timer start(card);
-  Timer begins[3] = {Timer(card), Timer(card), Timer(card)};
-  Timer ends[3] = {Timer(card), Timer(card), Timer(card)};
+  Timer start(gpu);
+  Timer begins[3] = {Timer(gpu), Timer(gpu), Timer(gpu)};
+  Timer ends[3] = {Timer(gpu), Timer(gpu), Timer(gpu)};
   double wall = 1e9;
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    card.check(runtime.synchronize_card(), "waiting for the card");
-    start.record(card.stream());
+    gpu.check(runtime.synchronize_gpu(), "waiting for the GPU");
+    start.record(gpu.stream());
     const auto begin = Clock::now();
     for (int i = 0; i < 3; ++i) {
       begins[i].record(loads[i].stream);
@@ -144,8 +144,8 @@ void check_overlap(CheckCard& card, const Options& options, Report& report,
     const auto host_begin = Clock::now();
     loads[3].enqueue();
     const auto host_end = Clock::now();
-    card.check(runtime.synchronize_card(), "waiting for the card");
-    card.synchronize();
+    gpu.check(runtime.synchronize_gpu(), "waiting for the GPU");
+    gpu.synchronize();
     const double now = seconds_between(begin, Clock::now());
     if (now >= wall) continue;
     wall = now;
@@ -163,24 +163,24 @@ void check_overlap(CheckCard& card, const Options& options, Report& report,
                   most_of_longest);
 }
 
-void check_captured(CheckCard& card, Report& report, const std::string& check) {
-  cuda::Runtime& runtime = card.runtime();
-  card.operands().clear();
-  const PreparedProduct product(card, 129, 65, 33, DType::float32);
+void check_captured(CheckGpu& gpu, Report& report, const std::string& check) {
+  cuda::Runtime& runtime = gpu.runtime();
+  gpu.operands().clear();
+  const PreparedProduct product(gpu, 129, 65, 33, DType::float32);
   product.run();
-  card.synchronize();
+  gpu.synchronize();
   const HostTensor direct = product.result();
   product.poison();
-  card.check(runtime.begin_capture(card.stream()), "beginning a capture");
+  gpu.check(runtime.begin_capture(gpu.stream()), "beginning a capture");
   for (int i = 0; i < 3; ++i) product.run();
   cudaGraphExec_t graph = nullptr;
-  card.check(runtime.end_capture(card.stream(), graph), "ending a capture");
-  card.synchronize();
+  gpu.check(runtime.end_capture(gpu.stream(), graph), "ending a capture");
+  gpu.synchronize();
   if (distance(product.result(), direct) == 0) report.failed(check, "it ran while it was captured");
   for (int i = 0; i < 10; ++i)
-    card.check(runtime.launch_graph(graph, card.stream()), "launching a graph");
-  card.synchronize();
-  card.check(runtime.destroy_graph(graph), "destroying a graph");
+    gpu.check(runtime.launch_graph(graph, gpu.stream()), "launching a graph");
+  gpu.synchronize();
+  gpu.check(runtime.destroy_graph(graph), "destroying a graph");
   const HostTensor captured = product.result();
   if (std::memcmp(direct.data(), captured.data(), direct.bytes()) == 0) {
     report.passed(check);
@@ -191,19 +191,18 @@ void check_captured(CheckCard& card, Report& report, const std::string& check) {
 
 }  // namespace
 
-void run_overlap(CheckCard& card, const Options& options, Report& report) {
+void run_overlap(CheckGpu& gpu, const Options& options, Report& report) {
   const std::string check = "a kernel, copies both ways and the host at once";
   if (!is_wanted(options, check)) return;
   report.run(
-      check, [&] { check_overlap(card, options, report, check); },
-      [&] { return card.is_broken(); });
+      check, [&] { check_overlap(gpu, options, report, check); }, [&] { return gpu.is_broken(); });
 }
 
-void run_captured(CheckCard& card, const Options& options, Report& report) {
+void run_captured(CheckGpu& gpu, const Options& options, Report& report) {
   const std::string check = "a captured product, launched ten times";
   if (!is_wanted(options, check)) return;
   report.run(
-      check, [&] { check_captured(card, report, check); }, [&] { return card.is_broken(); });
+      check, [&] { check_captured(gpu, report, check); }, [&] { return gpu.is_broken(); });
 }
 
 }  // namespace tandem::gpu_check

@@ -1,4 +1,4 @@
-// What the machine is: versions, the card's properties, and the rates that times are judged by.
+// What the machine is: versions, the GPU's properties, and the rates that times are judged by.
 #include <algorithm>
 #include <fstream>
 #include <stdexcept>
@@ -11,12 +11,12 @@
 namespace tandem::gpu_check {
 namespace {
 
-void tell_libraries(CheckCard& card, Report& report) {
-  const CudaReport found = cuda::report_all(card.runtime(), card.libraries());
-  card.check(card.runtime().set_card(card.card().card), "choosing the card");
+void tell_libraries(CheckGpu& gpu, Report& report) {
+  const CudaReport found = cuda::report_all(gpu.runtime(), gpu.libraries());
+  gpu.check(gpu.runtime().set_gpu(gpu.gpu().gpu), "choosing the GPU");
   report.note("toolkit", found.toolkit);
   report.note("driver", found.driver);
-  for (const CudaCard& c : found.cards) {
+  for (const CudaGpu& c : found.gpus) {
     report.note(
         "card " + std::to_string(c.ordinal),
         Json{{"name", c.name},
@@ -36,14 +36,14 @@ void tell_libraries(CheckCard& card, Report& report) {
       report.failed(library.name, library.problem + " (" + library.fix + ")");
     }
   }
-  const cuda::CardProperties& p = card.card().properties;
+  const cuda::GpuProperties& p = gpu.gpu().properties;
   report.note("properties", Json{{"multiprocessors", p.multiprocessors},
                                  {"shared bytes of a block", p.shared_bytes},
                                  {"L2 bytes", p.l2_bytes},
                                  {"copy engines", p.copy_engines}});
 }
 
-/// cuDNN's own description of the card, which plans can be made by on machines without one.
+/// cuDNN's own description of the GPU, which plans can be made by on machines without one.
 std::string device_description(const cuda::Cudnn& cudnn, int ordinal) {
   cudnnBackendDescriptor_t descriptor = nullptr;
   const auto check = [&](cudnnStatus_t status, const char* what) {
@@ -57,7 +57,7 @@ std::string device_description(const cuda::Cudnn& cudnn, int ordinal) {
   const std::int32_t id = ordinal;
   check(cudnn.cudnnBackendSetAttribute(descriptor, CUDNN_ATTR_DEVICEPROP_DEVICE_ID,
                                        CUDNN_TYPE_INT32, 1, &id),
-        "choosing the card");
+        "choosing the GPU");
   check(cudnn.cudnnBackendFinalize(descriptor), "finishing the description");
   std::int64_t length = 0;
   check(cudnn.cudnnBackendGetAttribute(descriptor, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
@@ -72,12 +72,12 @@ std::string device_description(const cuda::Cudnn& cudnn, int ordinal) {
   return text;
 }
 
-void tell_device_description(CheckCard& card, const Options& options, Report& report) {
-  const std::string check = "cuDNN's description of the card";
-  const cuda::Cudnn* const cudnn = card.libraries().cudnn();
+void tell_device_description(CheckGpu& gpu, const Options& options, Report& report) {
+  const std::string check = "cuDNN's description of the GPU";
+  const cuda::Cudnn* const cudnn = gpu.libraries().cudnn();
   if (cudnn == nullptr) return report.skipped(check, "cuDNN cannot be used");
   try {
-    const std::string text = device_description(*cudnn, card.card().card);
+    const std::string text = device_description(*cudnn, gpu.gpu().gpu);
     const std::string path = options.out + "/cudnn_device.json";
     std::ofstream(path) << text << "\n";
     if (text.empty()) return report.failed(check, "it is empty");
@@ -87,36 +87,35 @@ void tell_device_description(CheckCard& card, const Options& options, Report& re
   }
 }
 
-void tell_copies(CheckCard& card, const Options& options, Report& report) {
+void tell_copies(CheckGpu& gpu, const Options& options, Report& report) {
   const std::size_t bytes = std::size_t{options.small ? 1u : 256u} << 20;
-  cuda::Runtime& runtime = card.runtime();
-  const Pinned host(card, bytes);
-  card.operands().clear();
-  void* const a = card.operands().room(bytes);
-  void* const b = card.operands().room(bytes);
+  cuda::Runtime& runtime = gpu.runtime();
+  const Pinned host(gpu, bytes);
+  gpu.operands().clear();
+  void* const a = gpu.operands().room(bytes);
+  void* const b = gpu.operands().room(bytes);
   struct Way {
     const char* name;
     void* to;
     const void* from;
     double times;  // the bytes that memory sees
   };
-  for (const Way& way : {Way{"pinned host to card", a, host.data(), 1},
-                         Way{"card to pinned host", host.data(), a, 1},
-                         Way{"card to card, read and written", b, a, 2}}) {
-    const double seconds = seconds_of(card, 10, [&] {
-      card.check(runtime.copy(way.to, way.from, bytes, card.stream()), way.name);
-    });
+  for (const Way& way :
+       {Way{"pinned host to GPU", a, host.data(), 1}, Way{"GPU to pinned host", host.data(), a, 1},
+        Way{"GPU to GPU, read and written", b, a, 2}}) {
+    const double seconds = seconds_of(
+        gpu, 10, [&] { gpu.check(runtime.copy(way.to, way.from, bytes, gpu.stream()), way.name); });
     report.value(way.name, way.times * static_cast<double>(bytes) / seconds * 1e-9, "GB/s");
   }
 }
 
-void tell_products(CheckCard& card, const Options& options, Report& report) {
+void tell_products(CheckGpu& gpu, const Options& options, Report& report) {
   const std::int64_t n = options.small ? 64 : 8192;
   for (const DType type : {DType::bfloat16, DType::float16, DType::float32}) {
     const std::string name = "product of " + std::string(name_of(type));
     try {
-      const PreparedProduct product(card, n, n, n, type);
-      const double seconds = seconds_of(card, 10, [&] { product.run(); });
+      const PreparedProduct product(gpu, n, n, n, type);
+      const double seconds = seconds_of(gpu, 10, [&] { product.run(); });
       report.value(name + " by " + product.kernel(),
                    2e-12 * static_cast<double>(n) * static_cast<double>(n) *
                        static_cast<double>(n) / seconds,
@@ -129,11 +128,11 @@ void tell_products(CheckCard& card, const Options& options, Report& report) {
 
 }  // namespace
 
-void run_environment(CheckCard& card, const Options& options, Report& report) {
-  tell_libraries(card, report);
-  tell_device_description(card, options, report);
-  tell_copies(card, options, report);
-  tell_products(card, options, report);
+void run_environment(CheckGpu& gpu, const Options& options, Report& report) {
+  tell_libraries(gpu, report);
+  tell_device_description(gpu, options, report);
+  tell_copies(gpu, options, report);
+  tell_products(gpu, options, report);
 }
 
 }  // namespace tandem::gpu_check

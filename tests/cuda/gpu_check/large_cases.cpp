@@ -1,4 +1,4 @@
-// Cases of several blocks, odd extents and long sums, for kernels on a real card.
+// Cases of several blocks, odd extents and long sums, for kernels on a real GPU.
 #include <numeric>
 
 #include "tests/cuda/gpu_check/stages.h"

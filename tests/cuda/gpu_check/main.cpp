@@ -1,4 +1,4 @@
-// gpu_check STAGE: one stage of tools/gpu_run.sh on the card of this machine.
+// gpu_check STAGE: one stage of tools/gpu_run.sh on the GPU of this machine.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -28,14 +28,14 @@ const char* const usage_text =
     "  --tf32   times: float32 models with TF32\n"
     "gpu_check list      the workloads of `times`\n"
     "gpu_check fixtures  the small networks that are found, and where\n"
-    "exit codes: 0 passed, 1 failed, 2 usage, 3 no card, 4 stopped by an error of the card, 77 "
+    "exit codes: 0 passed, 1 failed, 2 usage, 3 no GPU, 4 stopped by an error of the GPU, 77 "
     "skipped\n";
 
-using OfCard = void (*)(CheckCard&, const Options&, Report&);
+using OfGpu = void (*)(CheckGpu&, const Options&, Report&);
 using OfTraining = void (*)(const Options&, Report&);
 
 struct Stage {
-  std::vector<OfCard> of_card;
+  std::vector<OfGpu> of_gpu;
   std::vector<OfTraining> of_training;
 };
 
@@ -130,21 +130,21 @@ int list_fixtures(const std::string& folder) {
 }
 
 int run(const Arguments& arguments) {
-  const CudaReport cuda = cuda_cards();
+  const CudaReport cuda = cuda_gpus();
   if (!cuda.problem.empty()) {
-    std::fprintf(stderr, "gpu_check: no card can be checked: %s (%s)\n", cuda.problem.c_str(),
+    std::fprintf(stderr, "gpu_check: no GPU can be checked: %s (%s)\n", cuda.problem.c_str(),
                  cuda.fix.c_str());
-    return Exit::no_card;
+    return Exit::no_gpu;
   }
   Report report(arguments.stage, arguments.json);
   report.start_after(arguments.options.after);
   const Stage& stage = stages().at(arguments.stage);
   try {
     std::filesystem::create_directories(arguments.options.out);
-    for (const OfCard part : stage.of_card) {
-      CheckCard card(cuda::make_real_runtime(), cuda::make_real_libraries(), 0,
-                     arguments.stage == tf32_stage, cuda::own_cache_folder());
-      part(card, arguments.options, report);
+    for (const OfGpu part : stage.of_gpu) {
+      CheckGpu gpu(cuda::make_real_runtime(), cuda::make_real_libraries(), 0,
+                   arguments.stage == tf32_stage, cuda::own_cache_folder());
+      part(gpu, arguments.options, report);
     }
     for (const OfTraining part : stage.of_training) part(arguments.options, report);
   } catch (const Stopped&) {  // the report knows at which check
@@ -171,7 +171,7 @@ int main(int count, char** words) {
   if (arguments.stage == "fixtures") return list_fixtures(arguments.options.fixtures);
   set_environment(arguments.stage);
   arguments.options.is_broken = [] {
-    return tandem::cuda::make_real_runtime()->synchronize_card() != cudaSuccess;
+    return tandem::cuda::make_real_runtime()->synchronize_gpu() != cudaSuccess;
   };
   return run(arguments);
 }

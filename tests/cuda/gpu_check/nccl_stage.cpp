@@ -15,13 +15,13 @@ using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
-void run_nccl(CheckCard& card, const Options& options, Report& report) {
+void run_nccl(CheckGpu& gpu, const Options& options, Report& report) {
   const std::size_t count = std::size_t{1} << (options.small ? 12 : 20);
-  const cuda::CardContext& shared = card.card();
+  const cuda::GpuContext& shared = gpu.gpu();
   if (shared.libraries->nccl() == nullptr)
     return report.skipped("NCCL", "it cannot be used: see tandem doctor");
   CudaOptions of_device;
-  of_device.ordinal = shared.card;
+  of_device.ordinal = shared.gpu;
   const auto device = cuda::make_device(of_device, shared.runtime, shared.libraries);
   const auto stream = device->make_stream();
   HostTensor numbers(TensorType{DType::float32, {static_cast<std::int64_t>(count)}});
@@ -31,7 +31,7 @@ void run_nccl(CheckCard& card, const Options& options, Report& report) {
   device->to_device(from->address(), numbers.data(), numbers.bytes());
 
   cuda::NcclOptions limits;
-  limits.card = shared.card;
+  limits.gpu = shared.gpu;
   limits.start_limit = limits.operation_limit = std::chrono::seconds(20);
   const auto one = cuda::make_nccl_communicator(
       limits, std::shared_ptr<Rendezvous>(make_rendezvous({})), shared.runtime, shared.libraries);

@@ -1,4 +1,4 @@
-// Small networks with twenty batches, for whole trainings on the card and on the host.
+// Small networks with twenty batches, for whole trainings on the GPU and on the host.
 #pragma once
 
 #include <map>

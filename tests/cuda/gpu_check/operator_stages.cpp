@@ -1,4 +1,4 @@
-// Operators' cases on the card's kernels: smoke, and parity in float32, TF32 and 16 bits.
+// Operators' cases on the GPU's kernels: smoke, and parity in float32, TF32 and 16 bits.
 #include <algorithm>
 #include <cmath>
 #include <exception>
@@ -83,8 +83,8 @@ bool has_unwritten(const std::vector<HostTensor>& results,
 
 class OperatorChecks {
  public:
-  OperatorChecks(CheckCard& card, const Options& options, Report& report)
-      : card_(card), options_(options), report_(report) {}
+  OperatorChecks(CheckGpu& gpu, const Options& options, Report& report)
+      : gpu_(gpu), options_(options), report_(report) {}
 
   /// `check(typed, kernel, name, limit)` for every kernel that takes the case.
   template <class Check>
@@ -92,7 +92,7 @@ class OperatorChecks {
     for (const OperatorCase& c : cases) {
       if (!is_wanted(options_, c.op + "/" + c.name)) continue;
       std::optional<TypedCase> typed;
-      for (const Kernel& kernel : card_.kernels()) {
+      for (const Kernel& kernel : gpu_.kernels()) {
         if (kernel.op != c.op || (tf32() && !is_of_library(kernel))) continue;
         const std::string name = name_of_check(c, kernel, computed, tf32());
         bool is_over = false;  // for all kernels
@@ -114,52 +114,52 @@ class OperatorChecks {
             }
             typed.emplace(c, operators(), computed);
           }
-          if (card_.takes(kernel, typed->graph))
+          if (gpu_.takes(kernel, typed->graph))
             check(*typed, kernel, name, limit_of(c, kernel, computed, tf32()));
         };
-        report_.run(name, check_kernel, [&] { return card_.is_broken(); });
+        report_.run(name, check_kernel, [&] { return gpu_.is_broken(); });
         if (is_over) break;
       }
     }
   }
 
   void tell_untaken() {
-    report_.value("cases that no kernel of the card takes", untaken_, "cases");
+    report_.value("cases that no kernel of the GPU takes", untaken_, "cases");
     report_.value("cases that cannot be written in the type", formless_, "cases");
   }
 
  private:
-  bool tf32() const { return card_.card().allow_tf32; }
+  bool tf32() const { return gpu_.gpu().allow_tf32; }
   bool any_takes(const Graph& graph) const {
-    return std::any_of(card_.kernels().begin(), card_.kernels().end(),
-                       [&](const Kernel& kernel) { return card_.takes(kernel, graph); });
+    return std::any_of(gpu_.kernels().begin(), gpu_.kernels().end(),
+                       [&](const Kernel& kernel) { return gpu_.takes(kernel, graph); });
   }
 
-  CheckCard& card_;
+  CheckGpu& gpu_;
   const Options& options_;
   Report& report_;
   int untaken_ = 0, formless_ = 0;
 };
 
-std::vector<HostTensor> run_on_card(CheckCard& card, const Kernel& kernel, const TypedCase& typed,
-                                    const RunOptions& options) {
+std::vector<HostTensor> run_on_gpu(CheckGpu& gpu, const Kernel& kernel, const TypedCase& typed,
+                                   const RunOptions& options) {
   std::vector<HostTensor> results =
       run_node(kernel, typed.graph, typed.node(), typed.inputs, options);
-  card.synchronize();
+  gpu.synchronize();
   return results;
 }
 
 /// The worst of all layouts; `at`: which one.
-double worst_of_layouts(CheckCard& card, const Kernel& kernel, const TypedCase& typed,
+double worst_of_layouts(CheckGpu& gpu, const Kernel& kernel, const TypedCase& typed,
                         bool all_layouts, std::string& at) {
   double worst = -1;
   for (const testing::LayoutVariant& variant : testing::layout_variants) {
-    RunOptions options = card.run_options();
+    RunOptions options = gpu.run_options();
     for (const HostTensor& x : typed.inputs)
       options.input_layouts.push_back(variant.layout(x.shape()));
     for (const HostTensor& y : typed.expected)
       options.output_layouts.push_back(variant.layout(y.shape()));
-    const double found = worst_distance(run_on_card(card, kernel, typed, options), typed.expected);
+    const double found = worst_distance(run_on_gpu(gpu, kernel, typed, options), typed.expected);
     if (!(found <= worst)) {
       worst = found;
       at = variant.name;
@@ -169,14 +169,14 @@ double worst_of_layouts(CheckCard& card, const Kernel& kernel, const TypedCase& 
   return worst;
 }
 
-void check_types(CheckCard& card, const Options& options, Report& report,
+void check_types(CheckGpu& gpu, const Options& options, Report& report,
                  const std::vector<DType>& types) {
-  OperatorChecks checks(card, options, report);
+  OperatorChecks checks(gpu, options, report);
   const auto check = [&](bool all_layouts) {
     return [&, all_layouts](const TypedCase& typed, const Kernel& kernel, const std::string& name,
                             double limit) {
       std::string at;
-      const double worst = worst_of_layouts(card, kernel, typed, all_layouts, at);
+      const double worst = worst_of_layouts(gpu, kernel, typed, all_layouts, at);
       report.measured(name + ", " + at, worst, limit);
     };
   };
@@ -189,11 +189,11 @@ void check_types(CheckCard& card, const Options& options, Report& report,
 
 }  // namespace
 
-void run_smoke(CheckCard& card, const Options& options, Report& report) {
-  OperatorChecks checks(card, options, report);
+void run_smoke(CheckGpu& gpu, const Options& options, Report& report) {
+  OperatorChecks checks(gpu, options, report);
   checks.each(testing::all_cases(), DType::float32,
               [&](const TypedCase& typed, const Kernel& kernel, const std::string& name, double) {
-                const auto results = run_on_card(card, kernel, typed, card.run_options());
+                const auto results = run_on_gpu(gpu, kernel, typed, gpu.run_options());
                 if (has_unwritten(results, typed.expected)) {
                   report.failed(name, "an element of an output was not written");
                 } else {
@@ -203,17 +203,17 @@ void run_smoke(CheckCard& card, const Options& options, Report& report) {
   checks.tell_untaken();
 }
 
-void run_parity(CheckCard& card, const Options& options, Report& report) {
-  check_types(card, options, report, {DType::float32});
+void run_parity(CheckGpu& gpu, const Options& options, Report& report) {
+  check_types(gpu, options, report, {DType::float32});
 }
 
-void run_parity_tf32(CheckCard& card, const Options& options, Report& report) {
-  if (!card.card().allow_tf32) throw std::logic_error("the card is made without TF32");
-  check_types(card, options, report, {DType::float32});
+void run_parity_tf32(CheckGpu& gpu, const Options& options, Report& report) {
+  if (!gpu.gpu().allow_tf32) throw std::logic_error("the GPU is made without TF32");
+  check_types(gpu, options, report, {DType::float32});
 }
 
-void run_parity16(CheckCard& card, const Options& options, Report& report) {
-  check_types(card, options, report, {DType::float16, DType::bfloat16});
+void run_parity16(CheckGpu& gpu, const Options& options, Report& report) {
+  check_types(gpu, options, report, {DType::float16, DType::bfloat16});
 }
 
 }  // namespace tandem::gpu_check

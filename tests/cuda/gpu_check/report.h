@@ -14,11 +14,11 @@ namespace tandem::gpu_check {
 using Json = nlohmann::ordered_json;
 
 /// Exit codes of a stage.
-/// `stopped`: an error of the card ended the stage at the check that its verdict names as
+/// `stopped`: an error of the GPU ended the stage at the check that its verdict names as
 /// "stopped_at"; `--after` that check goes on in another process.
-enum Exit : int { passed = 0, failed = 1, usage = 2, no_card = 3, stopped = 4, skipped = 77 };
+enum Exit : int { passed = 0, failed = 1, usage = 2, no_gpu = 3, stopped = 4, skipped = 77 };
 
-/// Thrown, by `Report` alone, where an error of the card has stopped the stage.
+/// Thrown, by `Report` alone, where an error of the GPU has stopped the stage.
 struct Stopped {};
 
 /// Lines go out as they come, so that a crash costs none of them.
@@ -42,7 +42,7 @@ class Report {
   /// Checks up to this one are passed over.
   void start_after(std::string check) { after_ = std::move(check); }
   /// Runs a check, unless it is passed over. What it throws is its failure. CUDA gives an error of
-  /// the card ("sticky") to all later calls of the process: where `is_broken` says so after a
+  /// the GPU ("sticky") to all later calls of the process: where `is_broken` says so after a
   /// failure, the stage is stopped.
   template <class Check, class Broken>
   void run(const std::string& check, Check f, Broken is_broken) {

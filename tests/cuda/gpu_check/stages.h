@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda_devices.h"
-#include "tests/cuda/gpu_check/check_card.h"
+#include "tests/cuda/gpu_check/check_gpu.h"
 #include "tests/cuda/gpu_check/report.h"
 
 namespace tandem::gpu_check {
@@ -24,8 +24,8 @@ struct Options {
   int steps = 20;              // of trainings
   bool small = false;          // operators' own cases and short measurements alone
   bool tf32 = false;           // of `times`: float32 models with TF32
-  std::function<std::unique_ptr<Device>(const CudaOptions&)> make_card = make_cuda_device;
-  std::function<bool()> is_broken = [] { return false; };  // the card of whole trainings
+  std::function<std::unique_ptr<Device>(const CudaOptions&)> make_gpu = make_cuda_device;
+  std::function<bool()> is_broken = [] { return false; };  // the GPU of whole trainings
 };
 
 inline bool is_wanted(const Options& options, const std::string& check) {
@@ -37,21 +37,21 @@ inline bool is_wanted(const Options& options, const std::string& check) {
   }
 }
 
-// On one card.
-void run_environment(CheckCard& card, const Options& options, Report& report);
+// On one GPU.
+void run_environment(CheckGpu& gpu, const Options& options, Report& report);
 /// Every kernel once a case, row-major; outputs hold NaN before, guards around all operands.
-void run_smoke(CheckCard& card, const Options& options, Report& report);
+void run_smoke(CheckGpu& gpu, const Options& options, Report& report);
 /// Every kernel in all layouts against the reference in double: float32, and larger cases.
-void run_parity(CheckCard& card, const Options& options, Report& report);
-/// The libraries' kernels in float32, on a card that is made with TF32.
-void run_parity_tf32(CheckCard& card, const Options& options, Report& report);
+void run_parity(CheckGpu& gpu, const Options& options, Report& report);
+/// The libraries' kernels in float32, on a GPU that is made with TF32.
+void run_parity_tf32(CheckGpu& gpu, const Options& options, Report& report);
 /// All kernels in float16 and bfloat16.
-void run_parity16(CheckCard& card, const Options& options, Report& report);
+void run_parity16(CheckGpu& gpu, const Options& options, Report& report);
 /// A kernel and copies both ways at once, each as long as the others.
-void run_overlap(CheckCard& card, const Options& options, Report& report);
+void run_overlap(CheckGpu& gpu, const Options& options, Report& report);
 /// Kernels as a graph: equal, launch by launch.
-void run_captured(CheckCard& card, const Options& options, Report& report);
-void run_nccl(CheckCard& card, const Options& options, Report& report);
+void run_captured(CheckGpu& gpu, const Options& options, Report& report);
+void run_nccl(CheckGpu& gpu, const Options& options, Report& report);
 
 // Whole trainings through the library.
 void run_gradients(const Options& options, Report& report);

@@ -1,4 +1,4 @@
-// Step times of whole models on the card, as `tandem bench` measures them, on data made here.
+// Step times of whole models on the GPU, as `tandem bench` measures them, on data made here.
 #include <algorithm>
 #include <exception>
 #include <filesystem>

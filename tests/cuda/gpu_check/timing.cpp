@@ -7,41 +7,41 @@
 
 namespace tandem::gpu_check {
 
-Pinned::Pinned(CheckCard& card, std::size_t bytes) : card_(card) {
-  card.check(card.runtime().allocate_pinned(memory_, bytes), "an allocation of pinned memory");
+Pinned::Pinned(CheckGpu& gpu, std::size_t bytes) : gpu_(gpu) {
+  gpu.check(gpu.runtime().allocate_pinned(memory_, bytes), "an allocation of pinned memory");
   auto* const numbers = static_cast<unsigned char*>(memory_);
   for (std::size_t i = 0; i < bytes; ++i) numbers[i] = static_cast<unsigned char>(i * 37 % 64 + 1);
 }
-Pinned::~Pinned() { (void)card_.runtime().release_pinned(memory_); }
+Pinned::~Pinned() { (void)gpu_.runtime().release_pinned(memory_); }
 
-OwnStream::OwnStream(CheckCard& card) : card_(card) {
-  card.check(card.runtime().make_stream(stream_), "making a stream");
+OwnStream::OwnStream(CheckGpu& gpu) : gpu_(gpu) {
+  gpu.check(gpu.runtime().make_stream(stream_), "making a stream");
 }
-OwnStream::~OwnStream() { (void)card_.runtime().destroy_stream(stream_); }
+OwnStream::~OwnStream() { (void)gpu_.runtime().destroy_stream(stream_); }
 
-Timer::Timer(CheckCard& card) : card_(card) {
-  card.check(card.runtime().make_timer(event_), "making a timer");
+Timer::Timer(CheckGpu& gpu) : gpu_(gpu) {
+  gpu.check(gpu.runtime().make_timer(event_), "making a timer");
 }
-Timer::~Timer() { (void)card_.runtime().destroy_event(event_); }
+Timer::~Timer() { (void)gpu_.runtime().destroy_event(event_); }
 void Timer::record(cudaStream_t stream) {
-  card_.check(card_.runtime().record(event_, stream), "recording a timer");
+  gpu_.check(gpu_.runtime().record(event_, stream), "recording a timer");
 }
 double Timer::seconds_since(const Timer& before) const {
   float milliseconds = 0;
-  card_.check(card_.runtime().milliseconds(milliseconds, before.event_, event_), "reading timers");
+  gpu_.check(gpu_.runtime().milliseconds(milliseconds, before.event_, event_), "reading timers");
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-PreparedProduct::PreparedProduct(CheckCard& card, std::int64_t m, std::int64_t k, std::int64_t n,
+PreparedProduct::PreparedProduct(CheckGpu& gpu, std::int64_t m, std::int64_t k, std::int64_t n,
                                  DType type)
-    : card_(card), operators_(all_operators()) {
+    : gpu_(gpu), operators_(all_operators()) {
   GraphBuilder g(operators_);
   const ValueId a = g.input("a", {type, {m, k}}), b = g.input("b", {type, {k, n}});
   g.output("y", g.add_node("MatMul", {a, b}));
   graph_ = g.finish();
-  const KernelRequest request = testing::plain_request(graph_, graph_.nodes[0], card.facts());
+  const KernelRequest request = testing::plain_request(graph_, graph_.nodes[0], gpu.facts());
   std::vector<std::string> refusals;
-  const Kernel* const kernel = choose_kernel(card.kernels(), request, &refusals);
+  const Kernel* const kernel = choose_kernel(gpu.kernels(), request, &refusals);
   if (kernel == nullptr) {
     std::string text = "no kernel takes it";
     for (const std::string& refusal : refusals) text += "; " + refusal;
@@ -57,12 +57,12 @@ PreparedProduct::PreparedProduct(CheckCard& card, std::int64_t m, std::int64_t k
       x = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
     }
     const HostTensor converted = numbers.converted(type);
-    inputs_.push_back(card.operands().put(converted.data(), converted.bytes()));
+    inputs_.push_back(gpu.operands().put(converted.data(), converted.bytes()));
   }
-  output_ = card.operands().room(HostTensor(request.outputs[0].type).bytes());
-  workspace_ = card.operands().room(kernel_->workspace_bytes);
+  output_ = gpu.operands().room(HostTensor(request.outputs[0].type).bytes());
+  workspace_ = gpu.operands().room(kernel_->workspace_bytes);
   const StepContext context;
-  context_ = static_cast<const StepContext*>(card.operands().put(&context, sizeof context));
+  context_ = static_cast<const StepContext*>(gpu.operands().put(&context, sizeof context));
 }
 
 void PreparedProduct::run(cudaStream_t stream) const {
@@ -71,13 +71,13 @@ void PreparedProduct::run(cudaStream_t stream) const {
 
 void PreparedProduct::poison() const {
   const std::size_t bytes = HostTensor(graph_.type(graph_.nodes[0].outputs[0])).bytes();
-  card_.check(card_.runtime().fill(output_, 0xff, bytes, card_.stream()), "filling");
-  card_.synchronize();
+  gpu_.check(gpu_.runtime().fill(output_, 0xff, bytes, gpu_.stream()), "filling");
+  gpu_.synchronize();
 }
 
 HostTensor PreparedProduct::result() const {
   HostTensor y(graph_.type(graph_.nodes[0].outputs[0]));
-  card_.operands().get(y.data(), output_, y.bytes());
+  gpu_.operands().get(y.data(), output_, y.bytes());
   return y;
 }
 

@@ -1,4 +1,4 @@
-// Times on the card's own clock, and what is timed: pinned memory, a product on the card's kernel.
+// Times on the GPU's own clock, and what is timed: pinned memory, a product on the GPU's kernel.
 #pragma once
 
 #include <memory>
@@ -6,42 +6,42 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
-#include "tests/cuda/gpu_check/check_card.h"
+#include "tests/cuda/gpu_check/check_gpu.h"
 
 namespace tandem::gpu_check {
 
-/// Memory of the host that cards copy at full speed; holds small numbers that are not zero.
+/// Memory of the host that GPUs copy at full speed; holds small numbers that are not zero.
 class Pinned {
  public:
-  Pinned(CheckCard& card, std::size_t bytes);
+  Pinned(CheckGpu& gpu, std::size_t bytes);
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
   void* data() const { return memory_; }
 
  private:
-  CheckCard& card_;
+  CheckGpu& gpu_;
   void* memory_ = nullptr;
 };
 
 /// A stream of its own.
 class OwnStream {
  public:
-  explicit OwnStream(CheckCard& card);
+  explicit OwnStream(CheckGpu& gpu);
   ~OwnStream();
   OwnStream(const OwnStream&) = delete;
   OwnStream& operator=(const OwnStream&) = delete;
   cudaStream_t get() const { return stream_; }
 
  private:
-  CheckCard& card_;
+  CheckGpu& gpu_;
   cudaStream_t stream_ = nullptr;
 };
 
 /// An event that knows its time.
 class Timer {
  public:
-  explicit Timer(CheckCard& card);
+  explicit Timer(CheckGpu& gpu);
   ~Timer();
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
@@ -50,16 +50,16 @@ class Timer {
   double seconds_since(const Timer& before) const;
 
  private:
-  CheckCard& card_;
+  CheckGpu& gpu_;
   cudaEvent_t event_ = nullptr;
 };
 
-/// A[m, k] B[k, n] on the first of the card's kernels that takes it, prepared, operands on the card
+/// A[m, k] B[k, n] on the first of the GPU's kernels that takes it, prepared, operands on the GPU
 /// until its destruction or the next `operands().clear()`. Throws where no kernel takes it.
 class PreparedProduct {
  public:
-  PreparedProduct(CheckCard& card, std::int64_t m, std::int64_t k, std::int64_t n, DType type);
-  void run() const { run(card_.stream()); }
+  PreparedProduct(CheckGpu& gpu, std::int64_t m, std::int64_t k, std::int64_t n, DType type);
+  void run() const { run(gpu_.stream()); }
   void run(cudaStream_t stream) const;
   const std::string& kernel() const { return name_; }
   /// The m·n results.
@@ -68,7 +68,7 @@ class PreparedProduct {
   void poison() const;
 
  private:
-  CheckCard& card_;
+  CheckGpu& gpu_;
   std::string name_;
   OperatorSet operators_;
   Graph graph_;
@@ -79,9 +79,9 @@ class PreparedProduct {
   const StepContext* context_ = nullptr;
 };
 
-/// The median of `repetitions`, after one to warm up: what `work` enqueues on the card's stream.
+/// The median of `repetitions`, after one to warm up: what `work` enqueues on the GPU's stream.
 template <class Work>
-double seconds_of(CheckCard& card, int repetitions, Work work);
+double seconds_of(CheckGpu& gpu, int repetitions, Work work);
 
 }  // namespace tandem::gpu_check
 
@@ -90,14 +90,14 @@ double seconds_of(CheckCard& card, int repetitions, Work work);
 namespace tandem::gpu_check {
 
 template <class Work>
-double seconds_of(CheckCard& card, int repetitions, Work work) {
-  Timer before(card), after(card);
+double seconds_of(CheckGpu& gpu, int repetitions, Work work) {
+  Timer before(gpu), after(gpu);
   std::vector<double> seconds;
   for (int i = 0; i <= repetitions; ++i) {
-    before.record(card.stream());
+    before.record(gpu.stream());
     work();
-    after.record(card.stream());
-    card.synchronize();
+    after.record(gpu.stream());
+    gpu.synchronize();
     if (i > 0) seconds.push_back(after.seconds_since(before));
   }
   std::sort(seconds.begin(), seconds.end());

@@ -1,4 +1,4 @@
-// Whole trainings: the card beside the host, cut between both, and with graphs on and off.
+// Whole trainings: the GPU beside the host, cut between both, and with graphs on and off.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -89,12 +89,12 @@ void run_gradients(const Options& options, Report& report) {
                     worst_update(first_update(network, policy), first_update(network, "")),
                     gradient_limit);
     const std::vector<double> host = session_losses(network, network.settings, "", options.steps);
-    const std::vector<double> card =
+    const std::vector<double> gpu =
         session_losses(network, network.settings, policy, options.steps);
     const auto first = static_cast<std::size_t>(std::min(first_steps, options.steps));
-    report.measured(network.name + ", first losses", worst_difference(card, host, first),
+    report.measured(network.name + ", first losses", worst_difference(gpu, host, first),
                     first_limit);
-    report.measured(network.name + ", all losses", worst_difference(card, host, host.size()),
+    report.measured(network.name + ", all losses", worst_difference(gpu, host, host.size()),
                     all_limit);
   });
 }
@@ -156,7 +156,7 @@ std::string setting(const std::vector<std::string>& settings, const std::string&
   return otherwise;
 }
 
-/// Of losses of a cut run, which rounds partly as the host does and partly as the card.
+/// Of losses of a cut run, which rounds partly as the host does and partly as the GPU.
 double cut_limit(const Network& network, double loss, int steps) {
   const double plain_rate = std::stod(setting(network.plain_settings, "optimizer.lr", "1"));
   RunsBeside runs;
@@ -219,11 +219,11 @@ Outcome train(const Network& network, const Options& options, bool capture) {
   testing::PlacedOptions placed;
   placed.placing.make_device = [&](const ResolvedDevice& device,
                                    const std::shared_ptr<OrderChecker>& monitor) {
-    CudaOptions card;
-    card.name = device.name;
-    card.capture = capture;
-    card.monitor = monitor;
-    return count_captures(options.make_card(card), launches);
+    CudaOptions gpu;
+    gpu.name = device.name;
+    gpu.capture = capture;
+    gpu.monitor = monitor;
+    return count_captures(options.make_gpu(gpu), launches);
   };
   std::vector<std::string> keys = network.settings;
   keys.push_back("policy=" + testing::Json(whole_policy(options)).dump());

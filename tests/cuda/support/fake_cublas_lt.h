@@ -1,4 +1,4 @@
-// cuBLASLt without a card: descriptors are plain structs, every call is checked against the
+// cuBLASLt without a GPU: descriptors are plain structs, every call is checked against the
 // library's rules, and products are computed in double on the host.
 #pragma once
 
@@ -58,7 +58,7 @@ struct LtProblem {
 /// A call of cublasLtMatmul that the checks let pass.
 struct LtCall {
   LtProblem problem;
-  float alpha = 0, beta = 0;  // of the host; 0 where they lie on the card
+  float alpha = 0, beta = 0;  // of the host; 0 where they lie on the GPU
   const void *a = nullptr, *b = nullptr, *c = nullptr;
   void* d = nullptr;
 };

@@ -1,4 +1,4 @@
-// cuDNN's backend interface without a card: descriptors keep their attributes and are checked
+// cuDNN's backend interface without a GPU: descriptors keep their attributes and are checked
 // against the library's rules, and plans compute in double on the host.
 #pragma once
 

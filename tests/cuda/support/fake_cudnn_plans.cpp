@@ -138,7 +138,7 @@ cudnnStatus_t FakeCudnn::finish_graph(Item& item) {
       return broken("a graph has something that is no operation");
   }
   if (!handles_.contains(value<void*>(item, CUDNN_ATTR_OPERATIONGRAPH_HANDLE)))
-    return broken("a graph is of no card");
+    return broken("a graph is of no GPU");
   std::set<std::int64_t> ids;
   for (const FakeTensor& tensor : graph->tensors) {
     if (!ids.insert(tensor.id).second)
@@ -176,7 +176,7 @@ std::vector<int> FakeCudnn::offered(const Item& heuristics) {
 
 cudnnStatus_t FakeCudnn::finish_plan(Item& item) {
   if (!handles_.contains(value<void*>(item, CUDNN_ATTR_EXECUTION_PLAN_HANDLE)))
-    return broken("a plan is of no card");
+    return broken("a plan is of no GPU");
   const bool from_text = item.attributes.contains(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION);
   if (from_text == item.attributes.contains(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG))
     return broken("a plan is made from an engine or from text");

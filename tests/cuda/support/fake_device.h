@@ -10,7 +10,7 @@
 #include "engine/graph/error.h"
 #include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/device/cuda_device.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {
 
@@ -39,7 +39,7 @@ struct FakeDevice {
     runtime->clear_calls();
   }
 
-  /// Memory of the host that cards copy from and to at full speed.
+  /// Memory of the host that GPUs copy from and to at full speed.
   float* pinned(std::size_t count, float value = 0) {
     void* memory = nullptr;
     EXPECT_EQ(runtime->allocate_pinned(memory, count * sizeof(float)), cudaSuccess);

@@ -1,4 +1,4 @@
-// A machine with cards that are not there, for whole trainings; what they count is compared with
+// A machine with GPUs that are not there, for whole trainings; what they count is compared with
 // the plan.
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace tandem::testing {
 
-/// A machine with two cards; the accelerators of a policy get them in turn.
+/// A machine with two GPUs; the accelerators of a policy get them in turn.
 struct FakeMachine {
   /// `log`: calls are kept.
   explicit FakeMachine(FakeRuntimeOptions options = {}, bool log = false) {
-    options.cards = 2;
+    options.gpus = 2;
     options.log = log;
     options.memory_bytes = std::size_t{256} << 20;
     runtime = std::make_shared<FakeRuntime>(options);
@@ -53,9 +53,9 @@ struct FakeMachine {
   std::shared_ptr<FakeRuntime> runtime;
   std::shared_ptr<FakeLibraries> libraries;
   int made = 0;
-  bool capture = true;  // of cards that are made from now on
+  bool capture = true;  // of GPUs that are made from now on
   std::shared_ptr<std::uint64_t> launches = std::make_shared<std::uint64_t>(0);  // of graphs
-  bool is_broken = false;  // a broken card takes nothing back
+  bool is_broken = false;  // a broken GPU takes nothing back
 };
 
 /// Losses of `steps` steps; what the devices counted and did is checked against the plan.

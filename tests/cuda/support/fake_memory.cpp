@@ -116,9 +116,9 @@ void BlockList::check(const std::string& whose, std::vector<std::string>& proble
   for (auto& [start, block] : blocks_) check_block(start, block, whose, problems);
 }
 
-CardMemory::CardMemory(std::size_t limit, bool protect) : limit_(limit), protect_(protect) {
+GpuMemory::GpuMemory(std::size_t limit, bool protect) : limit_(limit), protect_(protect) {
   window_ = round_up(4 * limit, std::size_t{1} << 20) + (std::size_t{1} << 30);
-  file_ = ::memfd_create("fake card", MFD_CLOEXEC);
+  file_ = ::memfd_create("fake GPU", MFD_CLOEXEC);
   const auto map = [&](int rights) -> std::uintptr_t {
     void* at = ::mmap(nullptr, window_, rights, MAP_SHARED | MAP_NORESERVE, file_, 0);
     return at == MAP_FAILED ? 0 : reinterpret_cast<std::uintptr_t>(at);
@@ -128,20 +128,20 @@ CardMemory::CardMemory(std::size_t limit, bool protect) : limit_(limit), protect
     host_view_ = map(PROT_READ | PROT_WRITE);
   }
   if (device_view_ == 0 || host_view_ == 0) {
-    std::perror("the memory of a fake card");
+    std::perror("the memory of a fake GPU");
     std::abort();
   }
   blocks = BlockList(static_cast<std::ptrdiff_t>(host_view_ - device_view_));
   free_.emplace(0, window_);
 }
 
-CardMemory::~CardMemory() {
+GpuMemory::~GpuMemory() {
   ::munmap(reinterpret_cast<void*>(device_view_), window_);
   ::munmap(reinterpret_cast<void*>(host_view_), window_);
   ::close(file_);
 }
 
-void* CardMemory::allocate(std::size_t bytes) {
+void* GpuMemory::allocate(std::size_t bytes) {
   const std::size_t charged = round_up(bytes, 512);
   if (charged < bytes || charged > limit_ - in_use_) return nullptr;
   const std::size_t wanted = block_bytes(bytes) + alignment;
@@ -157,7 +157,7 @@ void* CardMemory::allocate(std::size_t bytes) {
   return reinterpret_cast<void*>(start);
 }
 
-void CardMemory::release(std::uintptr_t start) {
+void GpuMemory::release(std::uintptr_t start) {
   in_use_ -= round_up(blocks.find(start).block->bytes, 512);
   blocks.release(start);
   for (const auto& [gone, bytes] : blocks.forget_released(kept_bytes)) {
@@ -176,7 +176,7 @@ void CardMemory::release(std::uintptr_t start) {
   }
 }
 
-void CardMemory::set_open(bool open) {
+void GpuMemory::set_open(bool open) {
   if (!protect_) return;
   ::mprotect(reinterpret_cast<void*>(device_view_), window_,
              open ? PROT_READ | PROT_WRITE : PROT_NONE);

@@ -52,14 +52,14 @@ class BlockList {
   std::map<std::uintptr_t, bool> reported_;
 };
 
-/// The memory of a card: a window of addresses, mapped twice. One view has the addresses that
+/// The memory of a GPU: a window of addresses, mapped twice. One view has the addresses that
 /// everybody knows and is open while kernels run; the other one is for copies and tests.
-class CardMemory {
+class GpuMemory {
  public:
-  CardMemory(std::size_t limit, bool protect);
-  ~CardMemory();
-  CardMemory(const CardMemory&) = delete;
-  CardMemory& operator=(const CardMemory&) = delete;
+  GpuMemory(std::size_t limit, bool protect);
+  ~GpuMemory();
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
 
   bool contains(std::uintptr_t address) const {
     return address >= device_view_ && address - device_view_ < window_;

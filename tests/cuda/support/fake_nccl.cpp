@@ -65,13 +65,13 @@ struct FakeNccl::Rank {
   int rank = 0;
   std::shared_ptr<World> world;
   std::shared_ptr<FakeRuntime> runtime;
-  int card = 0;
+  int gpu = 0;
   ncclResult_t error = ncclSuccess;
   std::string error_text;
   int polls_left = 0;
   bool is_started = false, is_finalizing = false, is_gone = false;
   std::vector<Request> waiting;  // in progress: put on the stream by the last poll
-  std::uint64_t operations = 0;  // that have begun on the card
+  std::uint64_t operations = 0;  // that have begun on the GPU
 };
 
 FakeNccl* FakeNccl::current_ = nullptr;
@@ -227,7 +227,7 @@ ncclResult_t FakeNccl::enqueue(Rank& rank, std::vector<Request> requests) {
   return ncclUnhandledCudaError;
 }
 
-// On the card: false until all ranks have come. `token`: the operation's number, from 1.
+// On the GPU: false until all ranks have come. `token`: the operation's number, from 1.
 bool FakeNccl::take_part(Rank& rank, const std::vector<Request>& requests, std::uint64_t& token) {
   if (rank.is_gone) return true;
   if (token == 0) token = ++rank.operations;

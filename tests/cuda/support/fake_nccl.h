@@ -1,4 +1,4 @@
-// NCCL without cards: ranks are threads of one process, each with a runtime of its own. Operations
+// NCCL without GPUs: ranks are threads of one process, each with a runtime of its own. Operations
 // are matched and computed plainly; what breaks a rule of NCCL is collected.
 #pragma once
 
@@ -23,7 +23,7 @@ class FakeNccl {
   FakeNccl& operator=(const FakeNccl&) = delete;
 
   const cuda::Nccl* table() const { return &table_; }
-  /// Communicators that this thread starts belong to that runtime's cards.
+  /// Communicators that this thread starts belong to that runtime's GPUs.
   void on_this_thread(std::shared_ptr<FakeRuntime> runtime);
 
   // What tests ask.

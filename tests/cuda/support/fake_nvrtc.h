@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/cuda/libraries/nvrtc.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {
 

@@ -34,7 +34,7 @@ struct FakeRuntime::Work {
 };
 
 struct FakeRuntime::FakeStream {
-  int number = 0, card = 0;
+  int number = 0, gpu = 0;
   int lane = -1;  // in the checker
   std::deque<Work> pending;
   std::uint64_t added = 0, done = 0;
@@ -44,7 +44,7 @@ struct FakeRuntime::FakeStream {
 };
 
 struct FakeRuntime::FakeEvent {
-  int number = 0, card = 0;
+  int number = 0, gpu = 0;
   int id = -1;              // in the checker
   std::uint64_t count = 0;  // of records
   std::shared_ptr<FakeStream> stream;
@@ -73,7 +73,7 @@ struct FakeRuntime::Capture {
 };
 
 struct FakeRuntime::FakeGraph {
-  int number = 0, card = 0;
+  int number = 0, gpu = 0;
   std::vector<Work> nodes;
   std::vector<ByteAccess> accesses;
   std::string name() const { return "graph " + std::to_string(number); }
@@ -98,7 +98,7 @@ cudaError_t FakeRuntime::enter(const char* call, const Text& text) {
     failures_.erase(failures_.begin() + static_cast<std::ptrdiff_t>(i));
     return error;
   }
-  return options_.cards == 0 ? cudaErrorNoDevice : cudaSuccess;
+  return options_.gpus == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
 
 }  // namespace tandem::testing

@@ -1,4 +1,4 @@
-// The fake CUDA runtime: what tests ask and order, cards, memory, copies, launches.
+// The fake CUDA runtime: what tests ask and order, GPUs, memory, copies, launches.
 #include "tests/cuda/support/fake_runtime.h"
 
 #include <algorithm>
@@ -10,16 +10,16 @@ namespace tandem::testing {
 namespace {
 
 FakeRuntimeOptions completed(FakeRuntimeOptions options) {
-  cuda::CardProperties& card = options.properties;
-  if (card.name.empty()) {
-    card.name = "Fake card";
-    card.major = 9;
-    card.multiprocessors = 132;
-    card.shared_bytes = 227 << 10;
-    card.l2_bytes = std::size_t{50} << 20;
-    card.copy_engines = 3;
+  cuda::GpuProperties& gpu = options.properties;
+  if (gpu.name.empty()) {
+    gpu.name = "Fake GPU";
+    gpu.major = 9;
+    gpu.multiprocessors = 132;
+    gpu.shared_bytes = 227 << 10;
+    gpu.l2_bytes = std::size_t{50} << 20;
+    gpu.copy_engines = 3;
   }
-  card.memory_bytes = options.memory_bytes;
+  gpu.memory_bytes = options.memory_bytes;
   return options;
 }
 
@@ -63,8 +63,8 @@ class Watch final : public LaneMonitor {
 }  // namespace
 
 FakeRuntime::FakeRuntime(FakeRuntimeOptions options) : options_(completed(std::move(options))) {
-  for (int card = 0; card < options_.cards; ++card)
-    cards_.push_back(std::make_unique<CardMemory>(options_.memory_bytes, options_.protect));
+  for (int gpu = 0; gpu < options_.gpus; ++gpu)
+    gpus_.push_back(std::make_unique<GpuMemory>(options_.memory_bytes, options_.protect));
   if (options_.check_order) order_ = std::make_unique<OrderChecker>();
 }
 
@@ -72,8 +72,8 @@ FakeRuntime::~FakeRuntime() = default;
 
 std::vector<std::string> FakeRuntime::problems() {
   const std::lock_guard lock(mutex_);
-  for (std::size_t card = 0; card < cards_.size(); ++card)
-    cards_[card]->blocks.check("card " + std::to_string(card) + "'s", problems_);
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
+    gpus_[gpu]->blocks.check("card " + std::to_string(gpu) + "'s", problems_);
   pinned_.blocks.check("pinned", problems_);
   std::vector<std::string> all = problems_;
   if (order_) {
@@ -91,8 +91,8 @@ std::vector<std::string> FakeRuntime::leaks() {
         all.push_back(whose + " block of " + std::to_string(block.bytes) + " bytes");
     }
   };
-  for (std::size_t card = 0; card < cards_.size(); ++card)
-    add_blocks(cards_[card]->blocks, "card " + std::to_string(card) + "'s");
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
+    add_blocks(gpus_[gpu]->blocks, "card " + std::to_string(gpu) + "'s");
   add_blocks(pinned_.blocks, "pinned");
   for (const auto& [first, bytes] : registered_)
     all.push_back(std::to_string(bytes) + " bytes of the host that are still pinned");
@@ -113,9 +113,9 @@ void FakeRuntime::clear_calls() {
   calls_.clear();
 }
 
-std::size_t FakeRuntime::live_bytes(int card) const {
+std::size_t FakeRuntime::live_bytes(int gpu) const {
   const std::lock_guard lock(mutex_);
-  return cards_[card]->blocks.live_bytes();
+  return gpus_[gpu]->blocks.live_bytes();
 }
 
 int FakeRuntime::pageable_copies() const {
@@ -141,8 +141,8 @@ void FakeRuntime::declare(const Operation& operation) {
   if (!own.is_fresh) own.since.clear();
   own.is_fresh = true;
   for (const ByteAccess& access : operation.accesses) {
-    for (const auto& card : cards_) {
-      if (!card->contains(number_of(access.address))) continue;
+    for (const auto& gpu : gpus_) {
+      if (!gpu->contains(number_of(access.address))) continue;
       own.declared.push_back(access);
       own.since.push_back(access);
     }
@@ -154,9 +154,9 @@ std::shared_ptr<LaneMonitor> FakeRuntime::watch(std::shared_ptr<OrderChecker> in
 }
 
 std::byte* FakeRuntime::host_view(const void* address) const {
-  for (const auto& card : cards_) {
-    if (card->contains(number_of(address)))
-      return static_cast<std::byte*>(card->host_view(number_of(address)));
+  for (const auto& gpu : gpus_) {
+    if (gpu->contains(number_of(address)))
+      return static_cast<std::byte*>(gpu->host_view(number_of(address)));
   }
   return static_cast<std::byte*>(const_cast<void*>(address));
 }
@@ -186,11 +186,11 @@ cudaError_t FakeRuntime::refuse_in_capture(const char* what) {
   return broken(cudaErrorStreamCaptureUnsupported, std::string(what) + " while capturing");
 }
 
-cudaError_t FakeRuntime::card_count(int& count) {
+cudaError_t FakeRuntime::gpu_count(int& count) {
   const std::lock_guard lock(mutex_);
   count = 0;
   if (const cudaError_t error = enter("card_count", [] { return "card_count"; })) return error;
-  count = options_.cards;
+  count = options_.gpus;
   return cudaSuccess;
 }
 
@@ -199,34 +199,33 @@ cudaError_t FakeRuntime::driver_version(int& version) {
   return cudaSuccess;
 }
 
-cudaError_t FakeRuntime::properties(int card, cuda::CardProperties& to) {
+cudaError_t FakeRuntime::properties(int gpu, cuda::GpuProperties& to) {
   const std::lock_guard lock(mutex_);
   if (const cudaError_t error =
-          enter("properties", [&] { return "properties of card " + std::to_string(card); }))
+          enter("properties", [&] { return "properties of GPU " + std::to_string(gpu); }))
     return error;
-  if (card < 0 || card >= options_.cards) return cudaErrorInvalidDevice;
+  if (gpu < 0 || gpu >= options_.gpus) return cudaErrorInvalidDevice;
   to = options_.properties;
   return cudaSuccess;
 }
 
-cudaError_t FakeRuntime::set_card(int card) {
+cudaError_t FakeRuntime::set_gpu(int gpu) {
   const std::lock_guard lock(mutex_);
   OfThread& own = thread();
-  if (card == own.card && card < options_.cards && options_.driver_version != 0)
+  if (gpu == own.gpu && gpu < options_.gpus && options_.driver_version != 0)
     return sticky_;  // too common to be listed
-  if (const cudaError_t error =
-          enter("set_card", [&] { return "set_card " + std::to_string(card); }))
+  if (const cudaError_t error = enter("set_card", [&] { return "set_gpu " + std::to_string(gpu); }))
     return error;
-  if (card < 0 || card >= options_.cards)
-    return broken(cudaErrorInvalidDevice, "there is no card " + std::to_string(card));
-  own.card = card;
+  if (gpu < 0 || gpu >= options_.gpus)
+    return broken(cudaErrorInvalidDevice, "there is no GPU " + std::to_string(gpu));
+  own.gpu = gpu;
   return cudaSuccess;
 }
 
 cudaError_t FakeRuntime::free_bytes(std::size_t& free, std::size_t& total) {
   const std::lock_guard lock(mutex_);
   if (const cudaError_t error = enter("free_bytes", [] { return "free_bytes"; })) return error;
-  const CardMemory& memory = *cards_[thread().card];
+  const GpuMemory& memory = *gpus_[thread().gpu];
   total = memory.limit();
   free = total - memory.in_use();
   return cudaSuccess;
@@ -273,7 +272,7 @@ cudaError_t FakeRuntime::allocate(void*& to, std::size_t bytes) {
     return error;
   if (const cudaError_t error = refuse_in_capture("the host allocates")) return error;
   if (bytes == 0) return cudaSuccess;  // a null pointer, as CUDA gives
-  to = cards_[thread().card]->allocate(bytes);
+  to = gpus_[thread().gpu]->allocate(bytes);
   if (to == nullptr) return cudaErrorMemoryAllocation;
   if (order_) order_->forget(to, bytes);
   return cudaSuccess;
@@ -284,19 +283,19 @@ cudaError_t FakeRuntime::release(void* memory) {
   if (const cudaError_t error = enter("release", [] { return "release"; })) return error;
   if (const cudaError_t error = refuse_in_capture("the host releases memory")) return error;
   if (memory == nullptr) return cudaSuccess;
-  for (const auto& card : cards_) {
-    if (!card->contains(number_of(memory))) continue;
-    const BlockList::Found found = card->blocks.find(number_of(memory));
+  for (const auto& gpu : gpus_) {
+    if (!gpu->contains(number_of(memory))) continue;
+    const BlockList::Found found = gpu->blocks.find(number_of(memory));
     if (found.block == nullptr || found.start != number_of(memory))
       return broken(cudaErrorInvalidValue, "an address is released that no allocation gave");
     if (found.block->released)
       return broken(cudaErrorInvalidValue, "memory is released a second time");
     run_all();  // as CUDA does
-    card->blocks.check("card's", problems_);
-    card->release(found.start);
+    gpu->blocks.check("GPU's", problems_);
+    gpu->release(found.start);
     return cudaSuccess;
   }
-  return broken(cudaErrorInvalidValue, "memory is released that is no card's");
+  return broken(cudaErrorInvalidValue, "memory is released that is no GPU's");
 }
 
 cudaError_t FakeRuntime::allocate_pinned(void*& to, std::size_t bytes) {
@@ -374,10 +373,10 @@ cudaError_t FakeRuntime::find(const void* address, std::size_t bytes, std::strin
     }
     return broken(cudaErrorInvalidValue, std::string(call) + " of " + whose + " memory " + what);
   };
-  for (std::size_t card = 0; card < cards_.size(); ++card) {
-    if (!cards_[card]->contains(at)) continue;
-    to.card = static_cast<int>(card);
-    return inside(cards_[card]->blocks, "a card's");
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+    if (!gpus_[gpu]->contains(at)) continue;
+    to.gpu = static_cast<int>(gpu);
+    return inside(gpus_[gpu]->blocks, "a GPU's");
   }
   if (pinned_.blocks.find(at).block != nullptr) return inside(pinned_.blocks, "pinned");
   auto range = registered_.upper_bound(at);
@@ -391,7 +390,7 @@ cudaError_t FakeRuntime::find(const void* address, std::size_t bytes, std::strin
 }
 
 const char* FakeRuntime::side(const Place& place) {
-  return place.card >= 0 ? "card" : place.pageable ? "pageable" : "host";
+  return place.gpu >= 0 ? "card" : place.pageable ? "pageable" : "host";
 }
 
 cudaError_t FakeRuntime::copy(void* to, const void* from, std::size_t bytes, cudaStream_t handle) {

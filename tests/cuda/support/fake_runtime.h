@@ -1,5 +1,5 @@
-// A CUDA runtime without a card: memory is the host's, kernels run by `Launch::emulate`, and what
-// breaks a rule of CUDA is collected and returned as the error that a card's runtime gives.
+// A CUDA runtime without a GPU: memory is the host's, kernels run by `Launch::emulate`, and what
+// breaks a rule of CUDA is collected and returned as the error that a GPU's runtime gives.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@
 namespace tandem::testing {
 
 struct FakeRuntimeOptions {
-  int cards = 1;
-  std::size_t memory_bytes = std::size_t{1} << 30;  // of each card
+  int gpus = 1;
+  std::size_t memory_bytes = std::size_t{1} << 30;  // of each GPU
   int driver_version = 13000;                       // 0: no driver
-  cuda::CardProperties properties = {};             // of every card; an H100's where no name is set
+  cuda::GpuProperties properties = {};              // of every GPU; an H100's where no name is set
   /// Streams put off their work until somebody waits for it: what a host touches too early, or a
   /// stream does not wait for, shows as wrong numbers.
   bool late = false;
-  /// A byte of a card's memory that the host touches outside of kernels and copies is a SIGSEGV.
+  /// A byte of a GPU's memory that the host touches outside of kernels and copies is a SIGSEGV.
   bool protect = true;
   /// Vector clocks over streams and events; see `declare`.
   bool check_order = true;
@@ -49,19 +49,19 @@ class FakeRuntime final : public cuda::Runtime {
   std::vector<std::string> problems();
   /// Memory, streams, events and graphs that nobody has given back.
   std::vector<std::string> leaks();
-  /// All calls in order, such as "launch add stream 1", "copy 64 bytes host to card stream 1",
+  /// All calls in order, such as "launch add stream 1", "copy 64 bytes host to GPU stream 1",
   /// "record event 2 stream 1". Streams, events and graphs have numbers from 1.
   std::vector<std::string> calls() const;
   void clear_calls();
-  std::size_t live_bytes(int card = 0) const;  // allocated on the card
-  /// Copies between a card and memory that is not pinned; CUDA makes the host wait for them.
+  std::size_t live_bytes(int gpu = 0) const;  // allocated on the GPU
+  /// Copies between a GPU and memory that is not pinned; CUDA makes the host wait for them.
   int pageable_copies() const;
 
   // What tests order.
   /// The `nth` call from now (1: the next) named `call` ("launch", "allocate"; "" any) fails; where
   /// `sticky`, so does every later call.
   void fail(std::string call, int nth, cudaError_t error, bool sticky = false);
-  /// The next run of a kernel of that name breaks the card: its launch succeeds, later calls fail.
+  /// The next run of a kernel of that name breaks the GPU: its launch succeeds, later calls fail.
   void fail_kernel(std::string name, cudaError_t error = cudaErrorIllegalAddress);
 
   // For fakes of libraries and for the checks of order.
@@ -73,15 +73,15 @@ class FakeRuntime final : public cuda::Runtime {
   /// A monitor for devices over this runtime: tells `inner` (may be null) all that it hears, and
   /// `declare` the accesses of operations.
   std::shared_ptr<LaneMonitor> watch(std::shared_ptr<OrderChecker> inner);
-  /// The same byte for the host: card memory that `protect` does not close.
+  /// The same byte for the host: GPU memory that `protect` does not close.
   std::byte* host_view(const void* address) const;
   /// Whether the calling thread is between begin_capture and end_capture.
   bool is_capturing() const;
 
-  cudaError_t card_count(int& count) override;
+  cudaError_t gpu_count(int& count) override;
   cudaError_t driver_version(int& version) override;
-  cudaError_t properties(int card, cuda::CardProperties& to) override;
-  cudaError_t set_card(int card) override;
+  cudaError_t properties(int gpu, cuda::GpuProperties& to) override;
+  cudaError_t set_gpu(int gpu) override;
   cudaError_t free_bytes(std::size_t& free, std::size_t& total) override;
   std::string error_text(cudaError_t error) override;
   cudaError_t allocate(void*& to, std::size_t bytes) override;
@@ -93,7 +93,7 @@ class FakeRuntime final : public cuda::Runtime {
   cudaError_t make_stream(cudaStream_t& to) override;
   cudaError_t destroy_stream(cudaStream_t stream) override;
   cudaError_t synchronize(cudaStream_t stream) override;
-  cudaError_t synchronize_card() override;
+  cudaError_t synchronize_gpu() override;
   cudaError_t make_event(cudaEvent_t& to) override;
   cudaError_t destroy_event(cudaEvent_t event) override;
   cudaError_t record(cudaEvent_t event, cudaStream_t stream) override;
@@ -129,7 +129,7 @@ class FakeRuntime final : public cuda::Runtime {
     bool sticky = false;
   };
   struct OfThread {
-    int card = 0;
+    int gpu = 0;
     std::weak_ptr<Capture> capture;
     std::vector<ByteAccess> declared;  // last
     std::vector<ByteAccess> since;     // all that was declared since something was enqueued
@@ -144,11 +144,11 @@ class FakeRuntime final : public cuda::Runtime {
   cudaError_t refuse_in_capture(const char* what);
   OfThread& thread();
   cudaError_t find(cudaStream_t handle, std::string_view call, std::shared_ptr<FakeStream>& to,
-                   bool on_own_card);
+                   bool on_own_gpu);
   cudaError_t find(cudaEvent_t handle, std::string_view call, FakeEvent*& to);
   struct Place {
     bool pageable = false;
-    int card = -1;  // -1: the host
+    int gpu = -1;  // -1: the host
   };
   cudaError_t find(const void* address, std::size_t bytes, std::string_view call, Place& to);
   static const char* side(const Place& place);
@@ -166,7 +166,7 @@ class FakeRuntime final : public cuda::Runtime {
   FakeRuntimeOptions options_;
   mutable std::recursive_mutex mutex_;
   std::map<std::thread::id, OfThread> threads_;
-  std::vector<std::unique_ptr<CardMemory>> cards_;
+  std::vector<std::unique_ptr<GpuMemory>> gpus_;
   PinnedMemory pinned_;
   std::map<std::uintptr_t, std::size_t> registered_;  // of the host, by `pin`; bytes
   std::map<cudaStream_t, std::shared_ptr<FakeStream>> streams_;

@@ -46,7 +46,7 @@ void FakeRuntime::Capture::join(std::shared_ptr<FakeStream> stream,
 }
 
 cudaError_t FakeRuntime::find(cudaStream_t handle, std::string_view call,
-                              std::shared_ptr<FakeStream>& to, bool on_own_card) {
+                              std::shared_ptr<FakeStream>& to, bool on_own_gpu) {
   const auto found = streams_.find(handle);
   if (found == streams_.end()) {
     return broken(cudaErrorInvalidResourceHandle,
@@ -54,10 +54,10 @@ cudaError_t FakeRuntime::find(cudaStream_t handle, std::string_view call,
                                                          : " on a stream that does not exist"));
   }
   to = found->second;
-  if (on_own_card && to->card != thread().card) {
-    return broken(cudaErrorInvalidResourceHandle, std::string(call) + " on a stream of card " +
-                                                      std::to_string(to->card) + " while card " +
-                                                      std::to_string(thread().card) + " is chosen");
+  if (on_own_gpu && to->gpu != thread().gpu) {
+    return broken(cudaErrorInvalidResourceHandle, std::string(call) + " on a stream of GPU " +
+                                                      std::to_string(to->gpu) + " while GPU " +
+                                                      std::to_string(thread().gpu) + " is chosen");
   }
   return cudaSuccess;
 }
@@ -105,12 +105,12 @@ cudaError_t FakeRuntime::add(const std::shared_ptr<FakeStream>& stream, std::str
 void FakeRuntime::execute(FakeStream& stream, const Work& work) {
   WorkInTurn& turn = work_in_turn();
   const auto run_kernel = [&](std::string_view name, const auto& f) {
-    CardMemory& memory = *cards_[stream.card];
-    if (sticky_ != cudaSuccess) return;  // a broken card runs nothing
+    GpuMemory& memory = *gpus_[stream.gpu];
+    if (sticky_ != cudaSuccess) return;  // a broken GPU runs nothing
     memory.set_open(true);
     try {
       f();
-    } catch (const std::exception& error) {  // what a card would fault at
+    } catch (const std::exception& error) {  // what a GPU would fault at
       add_problem("kernel " + std::string(name) + ": " + error.what());
     }
     memory.set_open(false);
@@ -193,7 +193,7 @@ cudaError_t FakeRuntime::make_stream(cudaStream_t& to) {
     return error;
   auto stream = std::make_shared<FakeStream>();
   stream->number = ++streams_made_;
-  stream->card = thread().card;
+  stream->gpu = thread().gpu;
   if (order_) stream->lane = order_->add_lane(stream->name());
   to = reinterpret_cast<cudaStream_t>(stream.get());
   streams_[to] = std::move(stream);
@@ -234,14 +234,14 @@ cudaError_t FakeRuntime::synchronize(cudaStream_t handle) {
   return sticky_;
 }
 
-cudaError_t FakeRuntime::synchronize_card() {
+cudaError_t FakeRuntime::synchronize_gpu() {
   const std::lock_guard lock(mutex_);
   if (const cudaError_t error = enter("synchronize_card", [] { return "synchronize_card"; }))
     return error;
   if (const cudaError_t error = refuse_in_capture("the host waits")) return error;
   std::vector<std::shared_ptr<FakeStream>> all;
   for (const auto& [handle, stream] : streams_) {
-    if (stream->card == thread().card) all.push_back(stream);
+    if (stream->gpu == thread().gpu) all.push_back(stream);
   }
   for (const auto& stream : all) host_waits_for(*stream);
   return sticky_;
@@ -255,7 +255,7 @@ cudaError_t FakeRuntime::make_event(cudaEvent_t& to) {
     return error;
   auto event = std::make_unique<FakeEvent>();
   event->number = ++events_made_;
-  event->card = thread().card;
+  event->gpu = thread().gpu;
   if (order_) event->id = order_->add_event();
   to = reinterpret_cast<cudaEvent_t>(event.get());
   events_[to] = std::move(event);
@@ -288,8 +288,8 @@ cudaError_t FakeRuntime::record(cudaEvent_t handle, cudaStream_t on) {
     return error;
   if (wrong_event != cudaSuccess) return wrong_event;
   if (wrong_stream != cudaSuccess) return wrong_stream;
-  if (event->card != stream->card)
-    return broken(cudaErrorInvalidResourceHandle, "an event is recorded by another card's stream");
+  if (event->gpu != stream->gpu)
+    return broken(cudaErrorInvalidResourceHandle, "an event is recorded by another GPU's stream");
   if (stream->capture) {
     event->capture = stream->capture;
     event->clock = stream->capture->branches[stream->branch].clock;
@@ -463,7 +463,7 @@ cudaError_t FakeRuntime::end_capture(cudaStream_t handle, cudaGraphExec_t& to) {
   }
   auto graph = std::make_shared<FakeGraph>();
   graph->number = ++graphs_made_;
-  graph->card = stream->card;
+  graph->gpu = stream->gpu;
   graph->nodes = std::move(capture->nodes);
   graph->accesses = std::move(capture->accesses);
   to = reinterpret_cast<cudaGraphExec_t>(graph.get());

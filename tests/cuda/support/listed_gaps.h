@@ -1,4 +1,4 @@
-// Operators without a kernel on cards and cases that none takes, as the committed list has them.
+// Operators without a kernel on GPUs and cases that none takes, as the committed list has them.
 #pragma once
 
 #include <fstream>

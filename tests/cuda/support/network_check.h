@@ -1,4 +1,4 @@
-// One node on every kernel of a card that takes it, against the double reference.
+// One node on every kernel of a GPU that takes it, against the double reference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/operators/operator.h"
-#include "tests/cuda/support/network_card.h"
+#include "tests/cuda/support/network_gpu.h"
 
 namespace tandem::testing {
 
@@ -68,19 +68,19 @@ struct NetworkCheck {
 };
 
 /// Returns the names of the kernels that ran.
-inline std::vector<std::string> check_node(NetworkCard& card, const OperatorCase& c,
+inline std::vector<std::string> check_node(NetworkGpu& gpu, const OperatorCase& c,
                                            const NetworkCheck& how = {}) {
   const Graph graph = graph_in(c, how.dtype);
   const Node& node = graph.nodes[0];
   const std::vector<HostTensor> inputs = rounded_inputs(c, graph);
   const std::vector<HostTensor> expected = in_double(c, graph, inputs);
   std::vector<std::string> ran;
-  for (const Kernel& kernel : card.kernels) {
+  for (const Kernel& kernel : gpu.kernels) {
     if (kernel.op != c.op) continue;
     SCOPED_TRACE(kernel.name + " " + c.op + " " + c.name + " " + std::string(name_of(how.dtype)));
-    if (kernel.refuse(plain_request(graph, node, card.facts))) continue;
+    if (kernel.refuse(plain_request(graph, node, gpu.facts))) continue;
     ran.push_back(kernel.name);
-    RunOptions options = card.run_options();
+    RunOptions options = gpu.run_options();
     options.input_layouts = how.input_layouts;
     options.output_layouts = how.output_layouts;
     options.only_first_output = how.only_first_output;
@@ -97,7 +97,7 @@ inline std::vector<std::string> check_node(NetworkCard& card, const OperatorCase
       ADD_FAILURE() << e.what();
     }
   }
-  card.expect_clean();
+  gpu.expect_clean();
   return ran;
 }
 

@@ -1,4 +1,4 @@
-// Ranks as threads: each has a fake runtime with one card, a device on it and a communicator.
+// Ranks as threads: each has a fake runtime with one GPU, a device on it and a communicator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ struct ThreadRank {
   std::unique_ptr<Communicator> communicator() {
     return cuda::make_nccl_communicator(nccl, rendezvous, runtime, libraries);
   }
-  /// Memory of the card with these bytes.
+  /// Memory of the GPU with these bytes.
   std::unique_ptr<Memory> put(const std::string& bytes) {
     auto memory = device->allocate(std::max<std::size_t>(bytes.size(), 1));
     device->to_device(memory->address(), bytes.data(), bytes.size());

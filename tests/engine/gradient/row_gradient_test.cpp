@@ -20,8 +20,8 @@ class RowGradientTest : public ::testing::Test {
     state.start = HostTensor(TensorType{DType::float32, {10, 4}});
     return g.state(std::move(state));
   }
-  ValueId look_up(ValueId table, const std::string& ids, std::int64_t count,
-                  DType dtype = DType::int64) {
+  ValueId lookup(ValueId table, const std::string& ids, std::int64_t count,
+                 DType dtype = DType::int64) {
     return g.add_node("Gather", {table, g.input(ids, {dtype, {count}})});
   }
   ValueId sum(ValueId x) { return g.reduce_sum(x, {0, 1}, false); }
@@ -35,19 +35,18 @@ class RowGradientTest : public ::testing::Test {
   GraphBuilder g{operators};
 };
 
-TEST_F(RowGradientTest, OneLookUp) {
+TEST_F(RowGradientTest, OneLookup) {
   const ValueId t = table();
-  const auto rows = gradient(sum(look_up(t, "ids", 5)), t);
+  const auto rows = gradient(sum(lookup(t, "ids", 5)), t);
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->ids.size(), 1u);
   EXPECT_EQ(id_count(g.graph(), *rows), 5);
   EXPECT_EQ(g.shape(rows->dy[0]), (Shape{5, 4}));
 }
 
-TEST_F(RowGradientTest, SeveralLookUpsOfOneTable) {
+TEST_F(RowGradientTest, SeveralLookupsOfOneTable) {
   const ValueId t = table();
-  const ValueId a = sum(look_up(t, "a", 5)), b = sum(look_up(t, "b", 3)),
-                c = sum(look_up(t, "c", 2));
+  const ValueId a = sum(lookup(t, "a", 5)), b = sum(lookup(t, "b", 3)), c = sum(lookup(t, "c", 2));
   const auto rows = gradient(g.add(g.add(a, b), c), t);
   ASSERT_TRUE(rows);
   EXPECT_EQ(rows->ids.size(), 3u);
@@ -60,7 +59,7 @@ TEST_F(RowGradientTest, ASumOfRowsHandsItsGradientToEach) {
   const ValueId weights = g.input("weights", {DType::float32, {5, 3}});
   const ValueId plain = sum(g.add_node("EmbeddingBag", {t, ids}));
   const ValueId weighted = sum(g.add_node("EmbeddingBag", {t, ids, weights}));
-  const auto rows = gradient(g.add(g.add(plain, weighted), sum(look_up(t, "one", 2))), t);
+  const auto rows = gradient(g.add(g.add(plain, weighted), sum(lookup(t, "one", 2))), t);
   ASSERT_TRUE(rows);
   EXPECT_EQ(id_count(g.graph(), *rows), 32);
   ASSERT_EQ(rows->bags.size(), 3u);
@@ -74,7 +73,7 @@ TEST_F(RowGradientTest, ASumOfRowsHandsItsGradientToEach) {
 
 TEST_F(RowGradientTest, ATableThatAProductReadsTooIsDense) {
   const ValueId t = table();
-  const ValueId x = look_up(t, "ids", 5);
+  const ValueId x = lookup(t, "ids", 5);
   const ValueId logits = g.matmul(x, g.transpose_last_two(t));
   EXPECT_FALSE(gradient(sum(logits), t));
 }
@@ -87,7 +86,7 @@ TEST_F(RowGradientTest, ConstantIdsAreDense) {
 
 TEST_F(RowGradientTest, IdsOfTwoTypesStayRows) {
   const ValueId t = table();
-  const ValueId a = sum(look_up(t, "a", 5)), b = sum(look_up(t, "b", 3, DType::int32));
+  const ValueId a = sum(lookup(t, "a", 5)), b = sum(lookup(t, "b", 3, DType::int32));
   const auto rows = gradient(g.add(a, b), t);
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->ids.size(), 2u);

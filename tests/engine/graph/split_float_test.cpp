@@ -68,7 +68,7 @@ TEST(SplitFloat, EndsOfTheRange) {
   EXPECT_EQ(split_float(infinity).top, 0x7f80);
   EXPECT_EQ(split_float(-infinity).top, 0xff80);
   EXPECT_EQ(split_float(infinity).tail, 0);
-  // Beyond the largest bfloat16, look-ups read infinity; the value is kept.
+  // Beyond the largest bfloat16, lookups read infinity; the value is kept.
   const SplitFloat halves = split_float(largest);
   EXPECT_EQ(halves.top, 0x7f80);
   EXPECT_EQ(join_float(halves.top, halves.tail), largest);

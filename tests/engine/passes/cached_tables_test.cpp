@@ -1,4 +1,4 @@
-// Look-ups in a table and its cache: the same values and gradients as from the table alone, and
+// Lookups in a table and its cache: the same values and gradients as from the table alone, and
 // nothing else may read such a table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -107,7 +107,7 @@ class CachedTablesTest : public ::testing::Test {
   ValueId table_, ids_, weights_;
 };
 
-TEST_F(CachedTablesTest, LookUpsFindTheirRowsInOneOfTheTwo) {
+TEST_F(CachedTablesTest, LookupsFindTheirRowsInOneOfTheTwo) {
   const ValueId y = g_.add_node("Gather", {table_, ids_});
   g_.rename(y, "deep_rows");
   g_.output("deep_rows", y);
@@ -122,7 +122,7 @@ TEST_F(CachedTablesTest, LookUpsFindTheirRowsInOneOfTheTwo) {
   EXPECT_TRUE(cache->trainable);
   EXPECT_EQ(cache->start.shape(), (Shape{3, columns}));
   const ValueId sum = after.find_value("deep_rows");
-  ASSERT_TRUE(sum) << "the sum has the look-up's name";
+  ASSERT_TRUE(sum) << "the sum has the lookup's name";
   const Node& add = after.node(after.value(sum).producer);
   EXPECT_EQ(add.op->name, "Add");
   EXPECT_EQ(add.path, "deep.Gather/cached");

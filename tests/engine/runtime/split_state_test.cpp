@@ -78,7 +78,7 @@ TEST_P(SplitState, KeepsEveryBit) {
   std::vector<std::uint16_t> tops(static_cast<std::size_t>(rows * columns));
   std::vector<std::int16_t> tails(tops.size());
   split_floats(value.as<float>().data(), tops.data(), tails.data(), rows * columns);
-  EXPECT_EQ(memory<std::uint16_t>("table"), tops) << "what look-ups read";
+  EXPECT_EQ(memory<std::uint16_t>("table"), tops) << "what lookups read";
   EXPECT_EQ(memory<std::int16_t>("table/tail"), tails);
   EXPECT_THROW(store_.write("table", value.converted(DType::bfloat16)), Error);
 }
@@ -98,7 +98,7 @@ TEST_P(SplitState, IsReadAndWrittenByRows) {
   store_.write_rows("table", 5, 0, nullptr);
 }
 
-// A weight away from its master is what look-ups there read: the same halves, ties included.
+// A weight away from its master is what lookups there read: the same halves, ties included.
 TEST_P(SplitState, WeightsElsewhereAreItsUpperHalves) {
   HostTensor value = some_floats(4);
   value.as<float>()[0] = std::bit_cast<float>(0x3f808000u);  // a tie, even neighbour below

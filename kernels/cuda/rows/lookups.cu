@@ -1,4 +1,4 @@
-// Look-ups that copy rows: Gather, GatherRows and GatherParts, of any element type; Gather that
+// Lookups that copy rows: Gather, GatherRows and GatherParts, of any element type; Gather that
 // widens 16 bits to float32.
 #include <algorithm>
 #include <utility>
@@ -113,19 +113,19 @@ struct CopyRows {
 };
 
 template <class Unit, class Source>
-void launch_copies(CardContext& card, const Source& source, const Tables& tables, void* y,
+void launch_copies(GpuContext& gpu, const Source& source, const Tables& tables, void* y,
                    std::int64_t results, std::int64_t row_bytes, void* queue) {
   const auto units = row_bytes / static_cast<std::int64_t>(sizeof(Unit));
   const int lanes = lanes_for(units);
   const CopyRows<Unit, Source> body{source, tables, static_cast<Unit*>(y), units, lanes};
-  const LaunchShape shape{.blocks = blocks_for(card, results, block_threads / lanes * rows_at_once),
+  const LaunchShape shape{.blocks = blocks_for(gpu, results, block_threads / lanes * rows_at_once),
                           .threads = block_threads};
-  card.launch(launch_of("copy rows", shape, body), queue);
+  gpu.launch(launch_of("copy rows", shape, body), queue);
 }
 
 /// At most `results` rows, in the largest units that fit the addresses.
 template <class Source>
-void copy_rows(CardContext& card, const Source& source, const Tables& tables, void* y,
+void copy_rows(GpuContext& gpu, const Source& source, const Tables& tables, void* y,
                std::int64_t results, std::int64_t row_bytes, void* queue) {
   if (results == 0 || row_bytes == 0) return;
   const auto fits = [&](int bytes) {
@@ -133,15 +133,15 @@ void copy_rows(CardContext& card, const Source& source, const Tables& tables, vo
            is_aligned(tables.second, bytes);
   };
   if (fits(16)) {
-    launch_copies<uint4>(card, source, tables, y, results, row_bytes, queue);
+    launch_copies<uint4>(gpu, source, tables, y, results, row_bytes, queue);
   } else if (fits(8)) {
-    launch_copies<std::uint64_t>(card, source, tables, y, results, row_bytes, queue);
+    launch_copies<std::uint64_t>(gpu, source, tables, y, results, row_bytes, queue);
   } else if (fits(4)) {
-    launch_copies<std::uint32_t>(card, source, tables, y, results, row_bytes, queue);
+    launch_copies<std::uint32_t>(gpu, source, tables, y, results, row_bytes, queue);
   } else if (fits(2)) {
-    launch_copies<std::uint16_t>(card, source, tables, y, results, row_bytes, queue);
+    launch_copies<std::uint16_t>(gpu, source, tables, y, results, row_bytes, queue);
   } else {
-    launch_copies<std::uint8_t>(card, source, tables, y, results, row_bytes, queue);
+    launch_copies<std::uint8_t>(gpu, source, tables, y, results, row_bytes, queue);
   }
 }
 
@@ -174,16 +174,16 @@ struct WidenRows {
 };
 
 template <int n>
-void launch_widening(CardContext& card, const Checked& source, const void* table, Floats type,
+void launch_widening(GpuContext& gpu, const Checked& source, const void* table, Floats type,
                      float* y, std::int64_t columns, std::int64_t results, void* queue) {
   const int lanes = lanes_for((columns + n - 1) / n);
   const WidenRows<n> body{source, table, type, y, columns, lanes};
-  const LaunchShape shape{.blocks = blocks_for(card, results, block_threads / lanes),
+  const LaunchShape shape{.blocks = blocks_for(gpu, results, block_threads / lanes),
                           .threads = block_threads};
-  card.launch(launch_of("widen rows", shape, body), queue);
+  gpu.launch(launch_of("widen rows", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather(const Card& card, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather(const Gpu& gpu, const KernelRequest& r) {
   const TensorType &x = r.inputs[0].type, &indices = r.inputs[1].type;
   const std::int64_t axis = r.attributes().integer("axis");
   Checked source{};
@@ -202,13 +202,13 @@ std::unique_ptr<PreparedKernel> prepare_gather(const Card& card, const KernelReq
     now.ids.data = a.inputs[1];
     now.report = IdReport(a, node);
     if (!widens) {
-      copy_rows(*card, now, {a.inputs[0]}, a.outputs[0], results, row_bytes, a.queue);
+      copy_rows(*gpu, now, {a.inputs[0]}, a.outputs[0], results, row_bytes, a.queue);
       return;
     }
     auto* const to = static_cast<float*>(a.outputs[0]);
     const bool vector = columns % 4 == 0 && is_aligned(to, 16) && is_aligned(a.inputs[0], 8);
     const auto launch = vector ? launch_widening<4> : launch_widening<1>;
-    launch(*card, now, a.inputs[0], type, to, columns, results, a.queue);
+    launch(*gpu, now, a.inputs[0], type, to, columns, results, a.queue);
   });
 }
 
@@ -225,21 +225,21 @@ std::int64_t row_bytes_of(const TensorType& table) {
   return row_elements(table.shape) * static_cast<std::int64_t>(size_of(table.dtype));
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_rows(const Card& card, const KernelRequest& r) {
-  return prepared([card, capacity = r.inputs[1].type.elements(),
+std::unique_ptr<PreparedKernel> prepare_gather_rows(const Gpu& gpu, const KernelRequest& r) {
+  return prepared([gpu, capacity = r.inputs[1].type.elements(),
                    row_bytes = row_bytes_of(r.inputs[0].type)](const KernelArguments& a) {
     const Packed source{static_cast<const std::int64_t*>(a.inputs[1]),
                         static_cast<const std::int32_t*>(a.inputs[2])};
-    copy_rows(*card, source, {a.inputs[0]}, a.outputs[0], capacity, row_bytes, a.queue);
+    copy_rows(*gpu, source, {a.inputs[0]}, a.outputs[0], capacity, row_bytes, a.queue);
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_parts(const Card& card, const KernelRequest& r) {
-  return prepared([card, kept = r.inputs[0].type.shape[0], count = r.inputs[3].type.elements(),
+std::unique_ptr<PreparedKernel> prepare_gather_parts(const Gpu& gpu, const KernelRequest& r) {
+  return prepared([gpu, kept = r.inputs[0].type.shape[0], count = r.inputs[3].type.elements(),
                    row_bytes = row_bytes_of(r.inputs[0].type)](const KernelArguments& a) {
     const Placed source{static_cast<const std::int32_t*>(a.inputs[2]),
                         static_cast<const std::int32_t*>(a.inputs[3]), count};
-    copy_rows(*card, source, {a.inputs[0], a.inputs[1], kept}, a.outputs[0], count, row_bytes,
+    copy_rows(*gpu, source, {a.inputs[0], a.inputs[1], kept}, a.outputs[0], count, row_bytes,
               a.queue);
   });
 }
@@ -248,24 +248,24 @@ std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nu
 
 }  // namespace
 
-void add_look_ups(KernelList& list, const Card& card) {
+void add_lookups(KernelList& list, const Gpu& gpu) {
   list.push_back({.name = "cuda.gather_rows",
                   .op = "Gather",
                   .refuse = refuse_gather,
                   .propose = propose_row_major,
-                  .prepare = [card](const KernelRequest& r) { return prepare_gather(card, r); }});
+                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather(gpu, r); }});
   list.push_back(
       {.name = "cuda.packed_rows",
        .op = "GatherRows",
        .refuse = refuse_nothing,
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_gather_rows(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_rows(gpu, r); }});
   list.push_back(
       {.name = "cuda.gather_parts",
        .op = "GatherParts",
        .refuse = refuse_nothing,
        .propose = propose_row_major,
-       .prepare = [card](const KernelRequest& r) { return prepare_gather_parts(card, r); }});
+       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_parts(gpu, r); }});
 }
 
 }  // namespace tandem::cuda

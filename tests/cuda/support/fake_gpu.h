@@ -1,4 +1,4 @@
-// A card over the fake runtime, with one stream: for tests of kernels.
+// A GPU over the fake runtime, with one stream: for tests of kernels.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@
 
 namespace tandem::testing {
 
-struct FakeCard {
-  explicit FakeCard(FakeRuntimeOptions options = {},
-                    std::shared_ptr<cuda::Libraries> libraries = nullptr)
+struct FakeGpu {
+  explicit FakeGpu(FakeRuntimeOptions options = {},
+                   std::shared_ptr<cuda::Libraries> libraries = nullptr)
       : runtime(std::make_shared<FakeRuntime>(std::move(options))),
-        card(std::make_shared<cuda::CardContext>()) {
-    card->runtime = runtime;
-    card->libraries = libraries ? std::move(libraries) : std::make_shared<GivenLibraries>();
-    runtime->properties(0, card->properties);
+        gpu(std::make_shared<cuda::GpuContext>()) {
+    gpu->runtime = runtime;
+    gpu->libraries = libraries ? std::move(libraries) : std::make_shared<GivenLibraries>();
+    runtime->properties(0, gpu->properties);
     runtime->make_stream(stream);
     facts.kind = "cuda";
     facts.features = {"bfloat16", "float16", "tf32", "sm_90"};
@@ -36,14 +36,14 @@ struct FakeCard {
 
   /// The first failed call of a kernel, or the first broken rule; "" where all is well.
   std::string problem() {
-    std::string text = card->take_failure();
+    std::string text = gpu->take_failure();
     const std::vector<std::string> problems = runtime->problems();
     if (text.empty() && !problems.empty()) text = problems.front();
     return text;
   }
 
   std::shared_ptr<FakeRuntime> runtime;
-  cuda::Card card;
+  cuda::Gpu gpu;
   cudaStream_t stream = nullptr;
   DeviceFacts facts;
 };

@@ -1,5 +1,5 @@
-// Properties of cards as JSON, with the keys that cuDNN's device property descriptor has.
-#include "tests/cuda/deviceless/described_cards.h"
+// Properties of GPUs as JSON, with the keys that cuDNN's device property descriptor has.
+#include "tests/cuda/deviceless/described_gpus.h"
 
 #include <cstdint>
 
@@ -49,7 +49,7 @@ std::string json_of(const Properties& p) {
 
 }  // namespace
 
-std::vector<DescribedCard> described_cards() {
+std::vector<DescribedGpu> described_gpus() {
   const Properties a100{
       "NVIDIA A100-SXM4-80GB", 800, 108, 85198045184, 41943040, 1410000, 1593000, 166912, 167936};
   const Properties h100{

@@ -1,4 +1,4 @@
-// Nodes of updates and rows on a fake card and on the reference kernels, over given tensors.
+// Nodes of updates and rows on a fake GPU and on the reference kernels, over given tensors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/operators/operator.h"
-#include "tests/cuda/support/fake_card.h"
+#include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {
 
@@ -62,10 +62,10 @@ inline Tensors on_reference(const std::string& op, const Tensors& inputs,
   return run_node(*kernel, graph, graph.nodes[0], inputs, options);
 }
 
-struct RowCard : FakeCard {
-  explicit RowCard(FakeRuntimeOptions options = {}) : FakeCard(std::move(options)) {
-    cuda::add_update_kernels(kernels, card);
-    cuda::add_row_kernels(kernels, card);
+struct RowGpu : FakeGpu {
+  explicit RowGpu(FakeRuntimeOptions options = {}) : FakeGpu(std::move(options)) {
+    cuda::add_update_kernels(kernels, gpu);
+    cuda::add_row_kernels(kernels, gpu);
   }
 
   /// The results of the first kernel for the operator that takes it.

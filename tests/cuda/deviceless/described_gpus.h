@@ -1,4 +1,4 @@
-// Cards that are only described: their properties as cuDNN reads them.
+// GPUs that are only described: their properties as cuDNN reads them.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace tandem::testing {
 
-struct DescribedCard {
+struct DescribedGpu {
   std::string name;        // "sm_90 (H100)"
   std::string properties;  // JSON
 };
 
 /// An A100 and an H100, by their data sheets.
-std::vector<DescribedCard> described_cards();
+std::vector<DescribedGpu> described_gpus();
 
 }  // namespace tandem::testing

@@ -1,4 +1,4 @@
-// A card whose convolutions and attention are computed by the fake cuDNN.
+// A GPU whose convolutions and attention are computed by the fake cuDNN.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,22 +7,22 @@
 #include <string>
 #include <utility>
 
-#include "tests/cuda/support/fake_card.h"
 #include "tests/cuda/support/fake_cudnn.h"
+#include "tests/cuda/support/fake_gpu.h"
 
 namespace tandem::testing {
 
-struct NetworkCard : FakeCard {
-  explicit NetworkCard(FakeRuntimeOptions options = {})
-      : FakeCard(std::move(options)), cudnn(runtime) {
-    card->libraries = std::make_shared<GivenLibraries>(LibraryTables{.cudnn = cudnn.table()});
+struct NetworkGpu : FakeGpu {
+  explicit NetworkGpu(FakeRuntimeOptions options = {})
+      : FakeGpu(std::move(options)), cudnn(runtime) {
+    gpu->libraries = std::make_shared<GivenLibraries>(LibraryTables{.cudnn = cudnn.table()});
     list_kernels();
   }
 
   /// Anew: nothing is known of plans.
   void list_kernels() {
     kernels.clear();
-    cuda::add_network_kernels(kernels, card);
+    cuda::add_network_kernels(kernels, gpu);
   }
 
   const Kernel& kernel(const std::string& name, const std::string& op) const {

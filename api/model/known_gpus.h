@@ -1,4 +1,4 @@
-// The cards of this machine, looked for when a policy uses one: others shall not start a driver.
+// The GPUs of this machine, looked for when a policy uses one: others shall not start a driver.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@
 namespace tandem::api {
 
 /// Copies look together, once.
-class KnownCards {
+class KnownGpus {
  public:
-  explicit KnownCards(std::function<CudaReport()> look = cuda_cards) : look_(std::move(look)) {}
+  explicit KnownGpus(std::function<CudaReport()> look = cuda_gpus) : look_(std::move(look)) {}
   const CudaReport& report() const {
     if (!*found_) *found_ = look_();
     return **found_;

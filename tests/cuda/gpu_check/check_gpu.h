@@ -1,4 +1,4 @@
-// The card under check: its kernels on one stream, operands in its own memory.
+// The GPU under check: its kernels on one stream, operands in its own memory.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace tandem::gpu_check {
 
-/// Operands side by side on the card: what is written past one is found in the guard of the next.
-class CardOperands final : public testing::OperandMemory {
+/// Operands side by side on the GPU: what is written past one is found in the guard of the next.
+class GpuOperands final : public testing::OperandMemory {
  public:
-  CardOperands(std::shared_ptr<cuda::Runtime> runtime, cudaStream_t stream)
+  GpuOperands(std::shared_ptr<cuda::Runtime> runtime, cudaStream_t stream)
       : runtime_(std::move(runtime)), stream_(stream) {}
-  ~CardOperands() override;
-  CardOperands(const CardOperands&) = delete;
-  CardOperands& operator=(const CardOperands&) = delete;
+  ~GpuOperands() override;
+  GpuOperands(const GpuOperands&) = delete;
+  GpuOperands& operator=(const GpuOperands&) = delete;
 
   // All throw std::runtime_error with the runtime's text.
   void* put(const void* bytes, std::size_t count) override;
   void get(void* to, const void* from, std::size_t count) override;
   void clear() override;
-  /// Room on the card that holds anything.
+  /// Room on the GPU that holds anything.
   void* room(std::size_t count);
 
  private:
@@ -36,41 +36,41 @@ class CardOperands final : public testing::OperandMemory {
   std::vector<Chunk> chunks_;
 };
 
-class CheckCard {
+class CheckGpu {
  public:
   /// `cache_folder`: of compiled kernels and plans, which the stages share; "" keeps none. Throws
-  /// std::runtime_error where the card does not start.
-  CheckCard(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
-            int ordinal = 0, bool allow_tf32 = false, std::string cache_folder = "");
-  ~CheckCard();
-  CheckCard(const CheckCard&) = delete;
-  CheckCard& operator=(const CheckCard&) = delete;
+  /// std::runtime_error where the GPU does not start.
+  CheckGpu(std::shared_ptr<cuda::Runtime> runtime, std::shared_ptr<cuda::Libraries> libraries,
+           int ordinal = 0, bool allow_tf32 = false, std::string cache_folder = "");
+  ~CheckGpu();
+  CheckGpu(const CheckGpu&) = delete;
+  CheckGpu& operator=(const CheckGpu&) = delete;
 
-  cuda::Runtime& runtime() { return *card_->runtime; }
-  cuda::Libraries& libraries() { return *card_->libraries; }
-  const cuda::CardContext& card() const { return *card_; }
+  cuda::Runtime& runtime() { return *gpu_->runtime; }
+  cuda::Libraries& libraries() { return *gpu_->libraries; }
+  const cuda::GpuContext& gpu() const { return *gpu_; }
   const KernelList& kernels() const { return kernels_; }
   void replace_kernels(KernelList kernels) { kernels_ = std::move(kernels); }
   void add_kernel(Kernel kernel) { kernels_.insert(kernels_.begin(), std::move(kernel)); }
   const DeviceFacts& facts() const { return facts_; }
   cudaStream_t stream() const { return stream_; }
-  CardOperands& operands() { return *operands_; }
-  /// For `run_node`: operands on the card, waiting for the stream after each kernel.
+  GpuOperands& operands() { return *operands_; }
+  /// For `run_node`: operands on the GPU, waiting for the stream after each kernel.
   testing::RunOptions run_options();
   /// Waits, and throws std::runtime_error with the first thing that has failed.
   void synchronize();
   /// Throws std::runtime_error with the call's name where it failed.
   void check(cudaError_t error, const char* what);
   /// Whether every call fails from now on: an error in a kernel cannot be mended in this process.
-  bool is_broken() { return runtime().synchronize_card() != cudaSuccess; }
-  /// Whether the card's kernel takes the only node of that graph; `why`: its reason where not.
+  bool is_broken() { return runtime().synchronize_gpu() != cudaSuccess; }
+  /// Whether the GPU's kernel takes the only node of that graph; `why`: its reason where not.
   bool takes(const Kernel& kernel, const Graph& graph, std::string* why = nullptr) const;
 
  private:
-  cuda::Card card_;
+  cuda::Gpu gpu_;
   DeviceFacts facts_;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<CardOperands> operands_;
+  std::unique_ptr<GpuOperands> operands_;
   KernelList kernels_;
 };
 

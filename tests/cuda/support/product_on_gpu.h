@@ -1,4 +1,4 @@
-// One product with its operands in memory of a fake card.
+// One product with its operands in memory of a fake GPU.
 #pragma once
 
 #include <map>
@@ -6,19 +6,19 @@
 #include <utility>
 #include <vector>
 
-#include "tests/cuda/support/product_card.h"
+#include "tests/cuda/support/product_gpu.h"
 
 namespace tandem::testing {
 
-/// A kernel with its operands in memory of the card, filled with numbers that vary.
-class OnCard {
+/// A kernel with its operands in memory of the GPU, filled with numbers that vary.
+class OnGpu {
  public:
-  OnCard(ProductCard& card, Graph graph) : card_(card), graph_(std::move(graph)) {
-    request_ = plain_request(graph_, graph_.nodes[0], card.facts);
+  OnGpu(ProductGpu& gpu, Graph graph) : gpu_(gpu), graph_(std::move(graph)) {
+    request_ = plain_request(graph_, graph_.nodes[0], gpu.facts);
   }
-  ~OnCard() {
+  ~OnGpu() {
     prepared_.reset();
-    for (void* block : blocks_) card_.runtime->release(block);
+    for (void* block : blocks_) gpu_.runtime->release(block);
   }
 
   KernelRequest& request() { return request_; }
@@ -27,19 +27,19 @@ class OnCard {
     (input ? shifts_in_ : shifts_out_)[i] = elements;
   }
   PreparedKernel& prepare() {
-    const Kernel* kernel = choose_kernel(card_.kernels, request_);
+    const Kernel* kernel = choose_kernel(gpu_.kernels, request_);
     prepared_ = kernel->prepare(request_);
     return *prepared_;
   }
   void run() {
     if (in_.empty()) place();
-    prepared_->run({in_.data(), out_.data(), workspace_, nullptr, card_.stream});
+    prepared_->run({in_.data(), out_.data(), workspace_, nullptr, gpu_.stream});
   }
   float in(std::size_t i, std::int64_t at) const {
-    return reinterpret_cast<const float*>(card_.runtime->host_view(in_[i]))[at];
+    return reinterpret_cast<const float*>(gpu_.runtime->host_view(in_[i]))[at];
   }
   float out(std::int64_t at) const {
-    return reinterpret_cast<const float*>(card_.runtime->host_view(out_[0]))[at];
+    return reinterpret_cast<const float*>(gpu_.runtime->host_view(out_[0]))[at];
   }
   const void* input(std::size_t i) const { return in_[i]; }
   void* output() const { return out_[0]; }
@@ -49,9 +49,9 @@ class OnCard {
       const std::int64_t count = span_elements(operand.layout, operand.type.shape) + shift + 8;
       const std::size_t size = size_of(operand.type.dtype);
       void* made = nullptr;
-      card_.runtime->allocate(made, static_cast<std::size_t>(count) * size);
+      gpu_.runtime->allocate(made, static_cast<std::size_t>(count) * size);
       blocks_.push_back(made);
-      std::byte* const view = card_.runtime->host_view(made);
+      std::byte* const view = gpu_.runtime->host_view(made);
       for (std::int64_t i = 0; size == 4 && i < count; ++i) {
         reinterpret_cast<float*>(view)[i] = factor * static_cast<float>((i * 7 + 3) % 11 - 5);
       }
@@ -61,12 +61,12 @@ class OnCard {
       in_.push_back(block(request_.inputs[i], shifts_in_[i], 0.25f));
     }
     out_.push_back(block(request_.outputs[0], shifts_out_[0], 0));
-    card_.runtime->allocate(workspace_, prepared_->workspace_bytes);
+    gpu_.runtime->allocate(workspace_, prepared_->workspace_bytes);
     if (workspace_ != nullptr) blocks_.push_back(workspace_);
   }
 
  private:
-  ProductCard& card_;
+  ProductGpu& gpu_;
   Graph graph_;
   KernelRequest request_;
   std::unique_ptr<PreparedKernel> prepared_;

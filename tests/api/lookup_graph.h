@@ -1,4 +1,4 @@
-// A graph of look-ups, for tests of what is decided from the ids.
+// A graph of lookups, for tests of what is decided from the ids.
 #pragma once
 
 #include "api/model/engine.h"
@@ -6,9 +6,9 @@
 
 namespace tandem::testing {
 
-/// Look-ups of `ids` [4, 2] in `table` [20, width], once or by each column; `of_floats`: ids that
+/// Lookups of `ids` [4, 2] in `table` [20, width], once or by each column; `of_floats`: ids that
 /// only a computation tells.
-inline Graph look_up_graph(std::int64_t width, bool by_column = false, bool of_floats = false) {
+inline Graph lookup_graph(std::int64_t width, bool by_column = false, bool of_floats = false) {
   static const OperatorSet operators = all_operators();
   GraphBuilder b(operators);
   State table;

@@ -23,7 +23,7 @@ std::vector<NodeId> chain_above(PlacedEdit& edit, ValueId value, int device) {
 
 }  // namespace
 
-PlacedGraph widen_look_ups(PlacedGraph placed, const LowerContext& context) {
+PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context) {
   PlacedEdit edit(std::move(placed), context);
   const std::size_t count = edit.graph().nodes.size();
   for (std::size_t n = 0; n < count; ++n) {

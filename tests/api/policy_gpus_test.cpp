@@ -1,4 +1,4 @@
-// Policies that name cards: what is missing is said where the policy asks for it, with the way to
+// Policies that name GPUs: what is missing is said where the policy asks for it, with the way to
 // do without.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,14 +23,14 @@ CudaReport without_driver() {
   return report;
 }
 
-CudaReport one_card(int ordinal, const std::string& problem) {
+CudaReport one_gpu(int ordinal, const std::string& problem) {
   CudaReport report;
   report.toolkit = report.driver = "13.0";
-  report.cards = {{ordinal, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, problem}};
+  report.gpus = {{ordinal, "Tesla P4", std::size_t{8} << 30, 0, 6, 1, problem}};
   return report;
 }
 
-class PolicyCards : public ::testing::Test {
+class PolicyGpus : public ::testing::Test {
  protected:
   PolicyOptions options(const std::string& policy) const {
     PolicyOptions options;
@@ -42,7 +42,7 @@ class PolicyCards : public ::testing::Test {
   }
   PlacingArguments with(const CudaReport& report) {
     PlacingArguments placing;
-    placing.cards = KnownCards([this, report] {
+    placing.gpus = KnownGpus([this, report] {
       ++looked_;
       return report;
     });
@@ -65,7 +65,7 @@ class PolicyCards : public ::testing::Test {
   int looked_ = 0;
 };
 
-TEST_F(PolicyCards, AMissingCardIsSaidAtTheRule) {
+TEST_F(PolicyGpus, AMissingGpuIsSaidAtTheRule) {
   const std::string on_gpu =
       "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n"
       "  { at = \"**\", on = \"gpu\" },\n]\n";
@@ -77,12 +77,12 @@ TEST_F(PolicyCards, AMissingCardIsSaidAtTheRule) {
   EXPECT_EQ(d.fix, "install one; or try it with --device gpu=emulated:0");
   EXPECT_EQ(looked_, 1);
   const Diagnostic old = error_of("devices = { gpu = { use = \"cuda:1\" } }\n" + on_gpu,
-                                  with(one_card(1, "it is too old")));
+                                  with(one_gpu(1, "it is too old")));
   EXPECT_EQ(old.message, "cuda:1 (Tesla P4) cannot be used: it is too old");
   EXPECT_EQ(old.line, 4);
 }
 
-TEST_F(PolicyCards, NobodyLooksForCardsThatNoRuleUses) {
+TEST_F(PolicyGpus, NobodyLooksForGpusThatNoRuleUses) {
   PolicyCase of(options("devices = { gpu = { use = \"emulated:0\" }, big = { use = \"cuda:1\" } }\n"
                         "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
                 with(without_driver()));
@@ -90,18 +90,18 @@ TEST_F(PolicyCards, NobodyLooksForCardsThatNoRuleUses) {
   EXPECT_EQ(looked_, 0);
 }
 
-TEST_F(PolicyCards, WhatKeepsADeviceFromStartingIsSaidAtTheRuleToo) {
+TEST_F(PolicyGpus, WhatKeepsADeviceFromStartingIsSaidAtTheRuleToo) {
   const Diagnostic d = error_of(
       "devices = { far = { use = \"cuda:63\" } }\nrules = [\n  { at = \"conv1.**\", on = \"far\" "
       "},\n]\n",
-      with(one_card(63, "")));  // which no machine has
+      with(one_gpu(63, "")));  // which no machine has
   EXPECT_EQ(d.file, folder_ / "policy.toml");
   EXPECT_EQ(d.line, 4);
   EXPECT_THAT(d.fix, HasSubstr("try it with --device far=emulated:0"));
   EXPECT_NE(d.message, "");
 }
 
-TEST_F(PolicyCards, ATestMayMakeACardThatIsNotThere) {
+TEST_F(PolicyGpus, ATestMayMakeAGpuThatIsNotThere) {
   PlacingArguments placing = with(without_driver());
   std::string use;
   placing.make_device = [&](const ResolvedDevice& device,
@@ -118,7 +118,7 @@ TEST_F(PolicyCards, ATestMayMakeACardThatIsNotThere) {
   EXPECT_EQ(looked_, 0);
 }
 
-TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
+TEST_F(PolicyGpus, APartOfTheMemoryIsTakenOnce) {
   PolicyCase of(options("devices = { gpu = { use = \"emulated:0\", memory = \"50%\" } }\n"
                         "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"),
                 PlacingArguments{});
@@ -127,7 +127,7 @@ TEST_F(PolicyCards, APartOfTheMemoryIsTakenOnce) {
   EXPECT_EQ(memory_limit(of.resolved().devices[1], *of.devices()[1]), capacity);
 }
 
-TEST_F(PolicyCards, ALimitHoldsForAllNamesOfADevice) {
+TEST_F(PolicyGpus, ALimitHoldsForAllNamesOfADevice) {
   const std::string rules =
       "rules = [\n  { at = \"conv1.**\", on = \"a\" },\n  { at = \"conv2.**\", on = \"c\" },\n]\n";
   const std::string limited = "c = { use = \"emulated:0\", memory = \"64MiB\" } }\n" + rules;
@@ -141,9 +141,9 @@ TEST_F(PolicyCards, ALimitHoldsForAllNamesOfADevice) {
   EXPECT_EQ(d.expected, "\"1KiB\", as policy.toml:2 says");
 }
 
-/// A card that is a device in software; `allowed` gets what was asked of it.
-PlacingArguments recording_cards(PlacingArguments placing, std::vector<bool>& allowed) {
-  placing.make_card = [&allowed](const CudaOptions& options) {
+/// A GPU that is a device in software; `allowed` gets what was asked of it.
+PlacingArguments recording_gpus(PlacingArguments placing, std::vector<bool>& allowed) {
+  placing.make_gpu = [&allowed](const CudaOptions& options) {
     allowed.push_back(options.allow_tf32);
     EmulatedOptions emulated;
     emulated.name = options.name;
@@ -153,38 +153,38 @@ PlacingArguments recording_cards(PlacingArguments placing, std::vector<bool>& al
   return placing;
 }
 
-TEST_F(PolicyCards, Tf32IsAskedOfACardOnlyWhereTheConfigurationAsks) {
-  const std::string on_card =
+TEST_F(PolicyGpus, Tf32IsAskedOfAGpuOnlyWhereTheConfigurationAsks) {
+  const std::string on_gpu =
       "devices = { big = { use = \"cuda:1\" } }\n"
       "rules = [\n  { at = \"conv1.**\", on = \"big\" },\n]\n";
   for (const char* key : {"", "precision.tf32=false", "precision.tf32=true"}) {
     const bool asked = std::string(key) == "precision.tf32=true";
-    PolicyOptions options = this->options(on_card);
+    PolicyOptions options = this->options(on_gpu);
     if (*key != '\0') options.overrides = {key};
     std::vector<bool> allowed;
-    PolicyCase of(options, recording_cards(with(one_card(1, "")), allowed));
+    PolicyCase of(options, recording_gpus(with(one_gpu(1, "")), allowed));
     EXPECT_EQ(of.devices().size(), 2u);
     EXPECT_EQ(allowed, std::vector<bool>{asked}) << key;
     EXPECT_TRUE(of.resolved().notes.empty()) << to_string(of.resolved().notes[0]);
   }
 }
 
-TEST_F(PolicyCards, OrderIsCheckedOfCardsOnlyWhereThatIsAskedFor) {
+TEST_F(PolicyGpus, OrderIsCheckedOfGpusOnlyWhereThatIsAskedFor) {
 #ifdef NDEBUG
   constexpr bool by_itself = false;
 #else
   constexpr bool by_itself = true;
 #endif
-  const std::string card = "rules = [\n  { at = \"conv1.**\", on = \"big\" },\n";
+  const std::string gpu = "rules = [\n  { at = \"conv1.**\", on = \"big\" },\n";
   const std::string both =
-      "devices = { big = { use = \"cuda:1\" }, other = { use = \"emulated:0\" } }\n" + card +
+      "devices = { big = { use = \"cuda:1\" }, other = { use = \"emulated:0\" } }\n" + gpu +
       "  { at = \"conv2.**\", on = \"other\" },\n]\n";
-  const std::string alone = "devices = { big = { use = \"cuda:1\" } }\n" + card + "]\n";
+  const std::string alone = "devices = { big = { use = \"cuda:1\" } }\n" + gpu + "]\n";
   const auto checked = [&](const std::string& policy, bool asked) {
     bool found = false;
-    PlacingArguments placing = with(one_card(1, ""));
+    PlacingArguments placing = with(one_gpu(1, ""));
     placing.check_order = asked;
-    placing.make_card = [&](const CudaOptions& options) {
+    placing.make_gpu = [&](const CudaOptions& options) {
       found = options.monitor->checks_order();
       EmulatedOptions emulated;
       emulated.name = options.name;
@@ -199,7 +199,7 @@ TEST_F(PolicyCards, OrderIsCheckedOfCardsOnlyWhereThatIsAskedFor) {
   EXPECT_TRUE(checked(both, false)) << "of an emulated device it is checked always";
 }
 
-TEST_F(PolicyCards, Tf32WithoutACardIsNoted) {
+TEST_F(PolicyGpus, Tf32WithoutAGpuIsNoted) {
   for (const char* rules : {"rules = []\n",
                             "devices = { gpu = { use = \"emulated:0\" } }\n"
                             "rules = [\n  { at = \"conv1.**\", on = \"gpu\" },\n]\n"}) {
@@ -210,7 +210,7 @@ TEST_F(PolicyCards, Tf32WithoutACardIsNoted) {
     of.devices();
     ASSERT_EQ(of.resolved().notes.size(), 1u);
     EXPECT_EQ(to_string(of.resolved().notes[0]),
-              "precision.tf32 = true changes nothing: no device of this run is a card");
+              "precision.tf32 = true changes nothing: no device of this run is a GPU");
     const Report report = policy_check(options);
     const std::size_t first = report.text.find("precision.tf32");
     ASSERT_NE(first, std::string::npos) << report.text;
