@@ -4,6 +4,7 @@
 #include <string>
 
 #include "placement/report/planned_step.h"
+#include "placement/resolve.h"
 
 namespace tandem {
 

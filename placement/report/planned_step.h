@@ -8,6 +8,7 @@
 #include "engine/plan/simulate.h"
 #include "engine/runtime/compile.h"
 #include "engine/training/pass_programs.h"
+#include "placement/resolve.h"
 
 namespace tandem {
 
