@@ -8,8 +8,9 @@
 //   LSTM (i, o, f, c): c' = f_ c + i n, h' = o h(c'), i = f([xw]_i + R_i h + p_i c),
 //                   f_ = f([xw]_f + R_f h + p_f c) or 1 - i with input_forget,
 //                   n = g([xw]_c + R_c h), o = f([xw]_o + R_o h + p_o c')
-// What goes into an activation but h(c) is clipped to [-clip, clip]. A direction that is reverse goes from
-// the last step to the first. Steps of a sample at or past its length keep h and c, and have y = 0.
+// What goes into an activation but h(c) is clipped to [-clip, clip]. A direction that is reverse
+// goes from the last step to the first. Steps of a sample at or past its length keep h and c, and
+// have y = 0.
 #include "engine/operators/rnn_scan.h"
 
 #include <algorithm>

@@ -32,10 +32,26 @@ std::set<std::string> flags_of(const std::string& op, int version) {
   return flags;
 }
 
+void set_flag(onnx::NodeProto& node, const std::string& flag, std::int64_t value) {
+  for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
+    if (attribute.name() == flag) return attribute.set_i(value);
+  }
+  set(node, flag, value);
+}
+
 // What import says of the row with another value of the flag, or "" where it takes that.
 std::string error_with(VersionRow row, int version, const std::string& flag, std::int64_t value) {
-  std::erase_if(row.attributes, [&](const auto& attribute) { return attribute.first == flag; });
-  row.attributes.emplace_back(flag, value);
+  if (row.nodes) {
+    row.nodes = [make = row.nodes, op = row.op, flag, value](ModelMaker& m) {
+      make(m);
+      for (onnx::NodeProto& node : *m.graph().mutable_node()) {
+        if (node.op_type() == op) set_flag(node, flag, value);
+      }
+    };
+  } else {
+    std::erase_if(row.attributes, [&](const auto& attribute) { return attribute.first == flag; });
+    row.attributes.emplace_back(flag, value);
+  }
   try {
     import_row(row, version, inputs_of(row));
   } catch (const Error& error) {
@@ -47,7 +63,7 @@ std::string error_with(VersionRow row, int version, const std::string& flag, std
 // Some form of the operator reads the flag: a row is refused for it.
 bool is_refused(const std::string& op, int version, const std::string& flag, std::int64_t value) {
   return std::any_of(version_rows().begin(), version_rows().end(), [&](const VersionRow& row) {
-    if (row.op != op || row.nodes || !row.refused.empty() || !covers(row, version)) return false;
+    if (row.op != op || !row.refused.empty() || !covers(row, version)) return false;
     const std::string text = error_with(row, version, flag, value);
     return text.find(flag) != std::string::npos && text.find("0 or 1") != std::string::npos;
   });
