@@ -4,6 +4,7 @@
 
 #include "engine/graph/error.h"
 #include "placement/report/fit.h"
+#include "placement/report/placement_report.h"
 
 namespace tandem {
 namespace {
