@@ -1,5 +1,7 @@
 // The keys of [optimizer]; those of its kinds follow from the list of optimizers.
 #include <algorithm>
+#include <cassert>
+#include <iterator>
 
 #include "engine/operators/update_kind.h"
 #include "engine/optimizers/optimizer.h"
@@ -27,15 +29,16 @@ void refuse_beside(KeyVisitor& v, std::string_view key, std::string_view other) 
 KeyForm list_form(std::vector<double*> members) {
   return {list_value,
           [=](const Found& found) {
-            constexpr std::string_view counts[] = {"", "one number", "two numbers"};
             const std::vector<ConfigValue>& items = found.value.items;
             if (std::any_of(items.begin(), items.end(), [](const ConfigValue& item) {
                   return item.kind == ConfigValue::Kind::invalid;
                 }))
               return;
             if (items.size() != members.size())
-              return found.report("wrong length", std::string(counts[members.size()]),
-                                  std::to_string(items.size()));
+              return found.report(
+                  "wrong length",
+                  members.size() == 2 ? "two numbers" : std::to_string(members.size()) + " numbers",
+                  std::to_string(items.size()));
             for (std::size_t i = 0; i < items.size(); ++i) *members[i] = items[i].number;
           },
           [=] {
@@ -74,17 +77,18 @@ void visit_settings(KeyVisitor& v, OptimizerOptions& o, bool of_group) {
       ++setting;
       continue;
     }
+    constexpr const char* ordinals[] = {"first", "second", "third", "fourth"};
     const auto first = setting;
     std::vector<double*> members;
     for (; setting != all.end() && setting->info.list == info.list; ++setting)
       members.push_back(&std::get<double>(member(*setting)));
+    assert(members.size() <= std::size(ordinals));
     const std::string list(info.list), below = info.range.below ? below_text(info.range.high) : "";
     add(list, list_form(members), info, std::string(info.help), "",
         parts("[]", number_value, below, info.range));
     for (auto item = first; item != setting; ++item) {
       add(item->info.key, one(*item), info,
-          std::string("the ") + (item == first ? "first" : "second") + " of " + list,
-          "(" + list + ")");
+          std::string("the ") + ordinals[item - first] + " of " + list, "(" + list + ")");
       refuse_beside(v, item->info.key, list);
     }
   }
