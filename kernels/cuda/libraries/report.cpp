@@ -91,7 +91,7 @@ void say_if_none_is_usable(CudaReport& report) {
                                [](const CudaGpu& gpu) { return gpu.problem.empty(); });
   if (any || report.gpus.empty()) return;
   const CudaGpu& first = report.gpus[0];
-  report.problem = (first.name.empty() ? "card 0" : first.name) + ": " + first.problem;
+  report.problem = (first.name.empty() ? "GPU 0" : first.name) + ": " + first.problem;
   report.fix = "see what nvidia-smi says";
   if (first.name.empty() || has_code(first)) return;
   report.fix = "a build with -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(first.major) +

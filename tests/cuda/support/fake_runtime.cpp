@@ -73,7 +73,7 @@ FakeRuntime::~FakeRuntime() = default;
 std::vector<std::string> FakeRuntime::problems() {
   const std::lock_guard lock(mutex_);
   for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
-    gpus_[gpu]->blocks.check("card " + std::to_string(gpu) + "'s", problems_);
+    gpus_[gpu]->blocks.check("GPU " + std::to_string(gpu) + "'s", problems_);
   pinned_.blocks.check("pinned", problems_);
   std::vector<std::string> all = problems_;
   if (order_) {
@@ -92,7 +92,7 @@ std::vector<std::string> FakeRuntime::leaks() {
     }
   };
   for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
-    add_blocks(gpus_[gpu]->blocks, "card " + std::to_string(gpu) + "'s");
+    add_blocks(gpus_[gpu]->blocks, "GPU " + std::to_string(gpu) + "'s");
   add_blocks(pinned_.blocks, "pinned");
   for (const auto& [first, bytes] : registered_)
     all.push_back(std::to_string(bytes) + " bytes of the host that are still pinned");
@@ -390,7 +390,7 @@ cudaError_t FakeRuntime::find(const void* address, std::size_t bytes, std::strin
 }
 
 const char* FakeRuntime::side(const Place& place) {
-  return place.gpu >= 0 ? "card" : place.pageable ? "pageable" : "host";
+  return place.gpu >= 0 ? "GPU" : place.pageable ? "pageable" : "host";
 }
 
 cudaError_t FakeRuntime::copy(void* to, const void* from, std::size_t bytes, cudaStream_t handle) {
