@@ -1,6 +1,6 @@
 // The metrics' formulas. A metric sees the value and the labels of its loss term alone: one over
-// groups (a user's clicks) would need a field more in `Evaluation`, which loads those that the graph
-// is fed with.
+// groups (a user's clicks) would need a field more in `Evaluation`, which loads those that the
+// graph is fed with.
 #include "engine/training/metrics.h"
 
 #include <algorithm>
