@@ -112,6 +112,9 @@ class PlacedTraining {
                              const std::vector<std::string>& settings) {
     std::vector<std::string> overrides{"model=\"" + model + "\"",
                                        "batch_size=" + std::to_string(batch)};
+#if defined(__SANITIZE_THREAD__)
+    overrides.push_back("threads=1");  // the sanitizer does not see libgomp's barriers
+#endif
     overrides.insert(overrides.end(), settings.begin(), settings.end());
     return parse_run_config("steps = 1\n", model + ".toml", overrides);
   }
