@@ -10,7 +10,7 @@
 #include "engine/training/data/encode_files.h"
 #include "engine/training/data/prepare_table.h"
 #include "engine/training/data/table_file.h"
-#include "engine/training/divergence_cause.h"
+#include "engine/training/divergence/divergence_cause.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/config/run_config.h"
 
 namespace tandem::api {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "engine/training/config/config_value.h"
-#include "importer/tensor_data.h"
+#include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
 namespace {

@@ -6,11 +6,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "importer/initializers.h"
+#include "importer/file/initializers.h"
+#include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
 #include "importer/parameter_path.h"
 #include "importer/paths.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer {
 namespace {

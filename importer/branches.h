@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "importer/file/onnx_content.h"
 #include "importer/import_graph.h"
-#include "importer/onnx_content.h"
 
 namespace tandem::importer {
 

@@ -11,10 +11,10 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/new_file.h"
+#include "importer/file/model_edits.h"
+#include "importer/file/onnx_content.h"
+#include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
-#include "importer/model_edits.h"
-#include "importer/onnx_content.h"
-#include "importer/tensor_data.h"
 #include "importer/tied_names.h"
 #include "onnx/checker.h"
 

@@ -8,8 +8,8 @@
 #include "engine/graph/host_memory.h"
 #include "engine/graph/selector.h"
 #include "engine/operators/tables/table_nodes.h"
+#include "importer/file/tensor_data.h"
 #include "importer/paths.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer {
 namespace {

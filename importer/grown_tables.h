@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "importer/file/initializers.h"
+#include "importer/file/onnx_content.h"
 #include "importer/import_graph.h"
-#include "importer/initializers.h"
-#include "importer/onnx_content.h"
 
 namespace tandem::importer {
 

@@ -7,9 +7,9 @@
 #include "engine/graph/rewrite.h"
 #include "importer/bindings.h"
 #include "importer/branches.h"
+#include "importer/file/initializers.h"
+#include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
-#include "importer/initializers.h"
-#include "importer/tensor_data.h"
 #include "importer/tied_names.h"
 #include "importer/walk.h"
 

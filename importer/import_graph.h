@@ -12,7 +12,7 @@
 #include "engine/graph/graph.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
-#include "importer/onnx_file.h"
+#include "importer/file/onnx_file.h"
 
 namespace tandem {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
-#include "importer/tensor_data.h"
 #include "importer/walk.h"
 
 namespace tandem::importer {

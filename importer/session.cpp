@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "importer/tensor_data.h"
+#include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/graph/builder.h"
+#include "importer/file/onnx_content.h"
 #include "importer/import_graph.h"
-#include "importer/onnx_content.h"
 #include "importer/paths.h"
 
 namespace tandem::importer {

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "importer/initializers.h"
-#include "importer/onnx_content.h"
+#include "importer/file/initializers.h"
+#include "importer/file/onnx_content.h"
 
 namespace tandem::importer {
 

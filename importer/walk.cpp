@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "importer/initializers.h"
+#include "importer/file/initializers.h"
+#include "importer/file/tensor_data.h"
 #include "importer/inlined.h"
 #include "importer/node_context.h"
 #include "importer/operators/all.h"
-#include "importer/tensor_data.h"
 #include "onnx/defs/schema.h"
 
 namespace tandem::importer {

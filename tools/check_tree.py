@@ -4,6 +4,7 @@
     tools/check_tree.py                 exit 1 and one line per violation; long files are listed as a notice
     tools/check_tree.py --list-sources  the C++ files that clang-format is responsible for, NUL-separated
 """
+import collections
 import os
 import re
 import subprocess
@@ -14,6 +15,9 @@ SOURCE = (".h", ".cpp", ".cu", ".cuh")
 SCRIPT = (".py", ".sh", ".cmake")
 
 LINES_NOTICE, LINES_LIMIT = 300, 600
+FOLDER_LIMIT = 40  # files of product code in a folder of its own
+OF_ONE_KIND = ["engine/operators", "kernels/reference", "importer/operators", "kernels/cuda/pointwise"]  # may have more
+PRODUCT = ["api", "engine", "importer", "kernels", "placement", "tools", "include"]
 FIXTURE_LIMIT, FIXTURES_LIMIT = 200 << 10, 10 << 20  # bytes each, bytes together
 
 # The engine's phases: folders that may include each other and those of the phases above. engine/CMakeLists.txt
@@ -174,6 +178,9 @@ def main():
                 violations.append(f"{name}: {len(lines)} lines, the limit is {LINES_LIMIT}")
             elif len(lines) > LINES_NOTICE:
                 long_files.append(f"{name}: {len(lines)} lines (aim: {LINES_NOTICE})")
+    folders = collections.Counter(os.path.dirname(name) for name in sources if inside(name, PRODUCT))
+    violations += [f"{folder}/: {count} files, a folder may have {FOLDER_LIMIT}" for folder, count in sorted(folders.items())
+                   if count > FOLDER_LIMIT and folder not in OF_ONE_KIND]
     if fixture_bytes > FIXTURES_LIMIT:
         violations.append(f"fixtures: {fixture_bytes >> 10} KiB together, the limit is {FIXTURES_LIMIT >> 10}")
 

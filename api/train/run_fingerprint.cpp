@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "importer/structure.h"
+#include "importer/file/structure.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/checkpoints/fingerprint.h"
 #include "engine/training/data/data_source.h"
-#include "engine/training/fingerprint.h"
-#include "importer/onnx_file.h"
+#include "importer/file/onnx_file.h"
 
 namespace tandem::api {
 

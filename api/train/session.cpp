@@ -9,11 +9,11 @@
 #include "api/train/moved_from.h"
 #include "api/train/session_keys.h"
 #include "api/use/export.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/number_text.h"
+#include "engine/training/divergence/reported_ids.h"
 #include "engine/training/initialise.h"
 #include "engine/training/loss_scale.h"
-#include "engine/training/reported_ids.h"
 #include "engine/training/schedule.h"
 #include "tandem/tandem.h"
 

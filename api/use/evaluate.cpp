@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/use/trained_data.h"
-#include "engine/training/divergence_cause.h"
+#include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/evaluation.h"
 #include "placement/report/json.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "api/model/engine.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/config/run_config.h"
-#include "importer/onnx_file.h"
+#include "importer/file/onnx_file.h"
 
 namespace tandem::api {
 

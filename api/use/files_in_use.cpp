@@ -12,7 +12,7 @@
 
 #include "engine/formats/new_file.h"
 #include "engine/graph/error.h"
-#include "importer/onnx_file.h"
+#include "importer/file/onnx_file.h"
 
 namespace tandem::api {
 namespace {

@@ -13,10 +13,10 @@
 #include "api/use/vocabularies.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
-#include "engine/training/check_integers.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/data/table_file.h"
+#include "engine/training/divergence/check_integers.h"
 
 namespace tandem::api {
 namespace {

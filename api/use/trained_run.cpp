@@ -11,7 +11,7 @@
 #include "engine/formats/json_file.h"
 #include "engine/formats/paths.h"
 #include "engine/graph/error.h"
-#include "engine/training/finite_check.h"
+#include "engine/training/divergence/finite_check.h"
 
 namespace tandem::api {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "api/model/model.h"
 #include "api/train/run_fingerprint.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {

@@ -7,7 +7,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/table_plan.h"
 
 namespace tandem::api {

@@ -3,7 +3,7 @@
 //
 //   TANDEM_FUNCTION(code, operator, operands, element types, options…)
 //     `code` is the function in kernels/shared/scalar.h: operands, then attributes in the order of
-//     the row. A tile_CODE in kernels/cpu/tile_functions.inl is its code for vectors; without one
+//     the row. A tile_CODE in kernels/cpu/pointwise/tile_functions.inl is its code for vectors; without one
 //     it runs through its scalar code inside of tiles. The options are those of ScalarOptions
 //     (scalar_functions.h); a gradient is written with what Slope has (expression.h).
 //   TANDEM_PREDICATE(…): the same with a bool result, and without a gradient.

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "engine/graph/error.h"
+#include "engine/training/divergence/reported_ids.h"
 #include "engine/training/metrics.h"
-#include "engine/training/reported_ids.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {

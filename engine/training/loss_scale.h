@@ -8,7 +8,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/runtime/program.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/config/run_config.h"
 #include "engine/training/optimizers/optimizer.h"
 

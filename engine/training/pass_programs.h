@@ -14,7 +14,7 @@
 
 namespace tandem {
 
-struct Fingerprint;  // engine/training/fingerprint.h
+struct Fingerprint;  // engine/training/checkpoints/fingerprint.h
 
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {

@@ -7,8 +7,8 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/graph/selector.h"
+#include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
-#include "engine/training/reported_ids.h"
 
 namespace tandem {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/graph/error.h"
+#include "engine/training/divergence/reported_ids.h"
 #include "engine/training/evaluation.h"
-#include "engine/training/reported_ids.h"
 #include "engine/training/step_runner_state.h"
 #include "engine/training/weight_sums.h"
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/training/check_finite.h"
-#include "engine/training/check_integers.h"
 #include "engine/training/data/id_functions.h"
-#include "engine/training/finite_check.h"
+#include "engine/training/divergence/check_finite.h"
+#include "engine/training/divergence/check_integers.h"
+#include "engine/training/divergence/finite_check.h"
 #include "engine/training/initialise.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/trainer_state.h"

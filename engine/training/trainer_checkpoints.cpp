@@ -5,12 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "engine/training/checkpoint_room.h"
+#include "engine/training/checkpoints/checkpoint_room.h"
+#include "engine/training/checkpoints/resume_checks.h"
 #include "engine/training/config/changed_keys.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/metrics.h"
 #include "engine/training/parameter_choice.h"
-#include "engine/training/resume_checks.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {

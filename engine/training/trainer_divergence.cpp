@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/training/data/number_text.h"
-#include "engine/training/divergence_cause.h"
+#include "engine/training/divergence/divergence_cause.h"
 #include "engine/training/trainer_state.h"
 
 namespace tandem {

@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/checkpoints/run_directory.h"
+#include "engine/training/divergence/finite_watch.h"
 #include "engine/training/evaluation.h"
-#include "engine/training/finite_watch.h"
 #include "engine/training/loss_scale.h"
-#include "engine/training/run_directory.h"
 #include "engine/training/run_length.h"
 #include "engine/training/step_runner.h"
 #include "engine/training/trainer.h"

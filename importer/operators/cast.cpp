@@ -1,6 +1,6 @@
 // Cast and CastLike.
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {

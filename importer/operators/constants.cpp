@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {

@@ -1,8 +1,8 @@
 // Expand and Tile: elements repeated by broadcasting.
 #include <fmt/format.h>
 
+#include "importer/file/tensor_data.h"
 #include "importer/operators/rebatch.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer::operators {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "importer/tensor_data.h"
+#include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
 

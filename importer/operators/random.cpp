@@ -2,8 +2,8 @@
 // not read: numbers come from the run's seed, so that each step has others.
 #include <fmt/format.h>
 
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {

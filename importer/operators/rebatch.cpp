@@ -1,6 +1,6 @@
 #include "importer/operators/rebatch.h"
 
-#include "importer/tensor_data.h"
+#include "importer/file/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {

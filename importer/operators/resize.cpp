@@ -9,9 +9,9 @@
 #include <cmath>
 #include <limits>
 
+#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 #include "importer/operators/rebatch.h"
-#include "importer/tensor_data.h"
 
 namespace tandem::importer::operators {
 namespace {

@@ -7,11 +7,11 @@
 #include <map>
 
 #include "engine/operators/operator.h"
-#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
+#include "kernels/cpu/products/gemm.h"
 #include "kernels/cpu/strided.h"
-#include "kernels/cpu/vector_functions.h"
 #include "kernels/shared/coarse_sums.h"
 
 namespace tandem {

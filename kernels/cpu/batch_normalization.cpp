@@ -6,8 +6,8 @@
 
 #include "engine/operators/operator.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/vector_functions.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 
 namespace tandem {
 namespace {

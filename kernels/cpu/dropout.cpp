@@ -1,8 +1,8 @@
 // Dropout with the mask of philox.h, and its gradient.
 #include "engine/operators/operator.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
-#include "kernels/cpu/vector_functions.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/shared/philox.h"
 
 namespace tandem {

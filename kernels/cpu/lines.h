@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/vector_functions.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 // any strides.
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/operator.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/strided_copy.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // The CPU's kernels for normalisation, softmax, losses, dropout and attention.
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rnn/rnn_kernels.h"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 
 #include "engine/operators/operator.h"
 #include "kernels/cpu/lines.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tandem {
 namespace {

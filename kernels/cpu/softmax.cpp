@@ -1,7 +1,7 @@
 // Softmax, LogSoftmax and their gradients, a line at a time.
 #include "engine/operators/operator.h"
 #include "kernels/cpu/lines.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tandem {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/strided.h"
-#include "kernels/cpu/vector_functions.h"
 
 namespace tandem {
 

@@ -8,11 +8,11 @@
 #include "engine/operators/grouped_update.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/rows/rule_loops.h"
 #include "kernels/cpu/updates.h"
-#include "kernels/cpu/vector_functions.h"
 
 namespace tandem {
 namespace {

@@ -9,12 +9,12 @@
 #include "engine/operators/operator.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/updates.h"
-#include "kernels/cpu/vector_functions.h"
 #include "kernels/shared/loss_scale.h"
 
 namespace tandem {

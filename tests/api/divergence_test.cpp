@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tests/api/error_of.h"
 #include "tests/api/trained_runs.h"
 #include "tests/harness/program.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/edited_checkpoint.h"
 
 namespace tandem {

@@ -9,8 +9,8 @@
 #include "engine/graph/error.h"
 #include "engine/operators/operator.h"
 #include "engine/passes/pass.h"
+#include "importer/file/onnx_file.h"
 #include "importer/import_graph.h"
-#include "importer/onnx_file.h"
 #include "tests/importer/support.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 
 #include "engine/formats/files.h"
 #include "engine/formats/safetensors.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "onnx/onnx_pb.h"
 #include "tandem/tandem.h"
 #include "tests/api/error_of.h"

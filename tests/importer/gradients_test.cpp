@@ -9,8 +9,8 @@
 #include "engine/formats/files.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/builder.h"
+#include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
-#include "importer/tensor_data.h"
 #include "tests/importer/support.h"
 
 namespace tandem::testing {

@@ -11,9 +11,9 @@
 #include <set>
 
 #include "engine/graph/error.h"
-#include "importer/onnx_content.h"
+#include "importer/file/onnx_content.h"
+#include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
-#include "importer/tensor_data.h"
 #include "tests/importer/support.h"
 
 namespace tandem {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "importer/structure.h"
+#include "importer/file/structure.h"
 #include "tests/importer/support.h"
 
 namespace tandem {

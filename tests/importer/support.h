@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
+#include "importer/file/onnx_file.h"
 #include "importer/import_graph.h"
-#include "importer/onnx_file.h"
 #include "onnx/onnx_pb.h"
 
 namespace tandem::testing {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
-#include "importer/tensor_data.h"
 #include "onnx/defs/schema.h"
 
 namespace tandem::testing {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engine/graph/half.h"
-#include "kernels/cpu/vector_functions.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "tests/harness/instruction_sets.h"
 #include "tests/harness/scalar_examples.h"
 #include "tests/kernels/pointwise_check.h"

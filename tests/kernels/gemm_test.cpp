@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/products/gemm.h"
 #include "tests/kernels/product_check.h"
 
 namespace tandem::testing {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "kernels/cpu/vector_functions.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/reference/scalar_apply.h"
 #include "tests/harness/instruction_sets.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/step_runner.h"
 #include "tests/engine/runtime/machine.h"
 #include "tests/harness/program_check.h"

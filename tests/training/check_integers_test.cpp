@@ -1,6 +1,6 @@
 // Ids of the data that no row of a table has: refused, or given zeros where the field says so; and
 // labels that are none.
-#include "engine/training/check_integers.h"
+#include "engine/training/divergence/check_integers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Checkpoints: written whole or not at all, every damage noticed, the one before used instead.
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
 #include "engine/runtime/program.h"
-#include "engine/training/finite_check.h"
+#include "engine/training/divergence/finite_check.h"
 #include "tests/harness/program_check.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"

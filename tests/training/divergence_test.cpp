@@ -4,8 +4,8 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
-#include "engine/training/finite_watch.h"
+#include "engine/training/checkpoints/checkpoint.h"
+#include "engine/training/divergence/finite_watch.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

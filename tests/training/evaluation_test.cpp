@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/metrics.h"
 #include "tests/harness/operator_case.h"
 #include "tests/training/training_run.h"

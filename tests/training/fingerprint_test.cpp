@@ -1,12 +1,12 @@
 // What a checkpoint says it rests on: written, read back, damaged, compared.
-#include "engine/training/fingerprint.h"
+#include "engine/training/checkpoints/fingerprint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sys/stat.h>
 
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/formats/temporary_folder.h"
 #include "tests/training/support.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

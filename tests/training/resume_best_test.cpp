@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "engine/formats/files.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "tests/training/training_run.h"
 
 namespace tandem {

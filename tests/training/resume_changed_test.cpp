@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/schedule.h"
 #include "tests/training/training_run.h"
 

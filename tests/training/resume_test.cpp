@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/loader.h"
 #include "tests/training/training_run.h"
 

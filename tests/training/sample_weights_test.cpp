@@ -2,7 +2,7 @@
 // weight 0 is not there, whatever the passes of a step.
 #include "tests/training/training_run.h"
 
-#include "engine/training/check_integers.h"
+#include "engine/training/divergence/check_integers.h"
 #include "tests/training/error_text.h"
 
 namespace tandem {

@@ -5,7 +5,7 @@
 
 #include "engine/graph/builder.h"
 #include "engine/graph/error.h"
-#include "engine/training/checkpoint.h"
+#include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/schedule.h"
 #include "tests/training/training_run.h"
 

@@ -1,4 +1,4 @@
-// The cells of recurrent layers on vectors. Included behind kernels/cpu/vector_math.h.
+// The cells of recurrent layers on vectors. Included behind kernels/cpu/pointwise/vector_math.h.
 
 /// The lanes of one vector that are units: `left` or all of them.
 struct Lanes {

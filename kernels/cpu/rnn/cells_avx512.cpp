@@ -16,7 +16,7 @@ namespace {
 
 // Each uses the one before.
 // clang-format off
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/pointwise/vector_math.h"
 #include "kernels/cpu/rnn/cells.inl"
 // clang-format on
 

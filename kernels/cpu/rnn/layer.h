@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/operators/rnn_scan.h"
-#include "kernels/cpu/packed_product.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/products/packed_product.h"
 #include "kernels/cpu/rnn/cells.h"
 
 namespace tandem {

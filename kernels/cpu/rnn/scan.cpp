@@ -2,7 +2,7 @@
 // between threads by units.
 #include <cstring>
 
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/products/products.h"
 #include "kernels/cpu/rnn/layer.h"
 #include "kernels/cpu/rnn/rnn_kernels.h"
 

@@ -3,7 +3,7 @@
 // steps of a direction.
 #include <cstring>
 
-#include "kernels/cpu/products.h"
+#include "kernels/cpu/products/products.h"
 #include "kernels/cpu/rnn/layer.h"
 #include "kernels/cpu/rnn/rnn_kernels.h"
 

@@ -2,10 +2,10 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"
-#include "kernels/cpu/vector_functions.h"
 
 namespace tandem {
 namespace {

@@ -9,7 +9,7 @@
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise.h"
+#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {

@@ -23,7 +23,7 @@ namespace {
 
 // Each uses the one before.
 // clang-format off
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/pointwise/vector_math.h"
 #include "kernels/cpu/rows/isa_avx2.inl"
 #include "kernels/cpu/rows/row_access.inl"
 // clang-format on

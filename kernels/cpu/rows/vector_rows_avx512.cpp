@@ -16,7 +16,7 @@ namespace tandem {
 namespace rows_avx512 {
 namespace {
 
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/pointwise/vector_math.h"
 // Each uses the one before.
 // clang-format off
 #include "kernels/cpu/rows/isa_avx512.inl"

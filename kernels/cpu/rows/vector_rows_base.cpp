@@ -15,7 +15,7 @@ namespace tandem {
 namespace rows_baseline {
 namespace {
 
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/pointwise/vector_math.h"
 // Each uses the one before.
 // clang-format off
 #include "kernels/cpu/rows/isa_base.inl"

@@ -1,0 +1,300 @@
+#include "engine/training/checkpoints/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/files.h"
+#include "engine/formats/parallel_jobs.h"
+#include "engine/formats/row_shards.h"
+#include "engine/formats/safetensors.h"
+#include "engine/graph/error.h"
+#include "engine/runtime/file_pages.h"
+#include "engine/training/checkpoints/checkpoint_format.h"
+#include "engine/training/loss_scale.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view prefix = "step-";
+constexpr std::string_view unfinished = ".new";
+
+// A tensor that has files of its own.
+struct ShardedTensor {
+  const TensorSource* source;
+  std::vector<RowShard> shards;
+};
+
+bool is_sharded(const TensorSource& tensor, const CheckpointOptions& options) {
+  return !tensor.type.shape.empty() && tensor.rows() > 1 &&
+         tensor.type.bytes() > options.shard_bytes;
+}
+
+// Writes STEM.safetensors and the files of large tensors; adds all of them to `files`.
+void write_tensors(const std::string& path, const std::string& stem,
+                   const std::vector<TensorSource>& tensors,
+                   std::map<std::string, std::string> metadata, const CheckpointOptions& options,
+                   Json& files) {
+  std::vector<TensorSource> whole;
+  std::vector<ShardedTensor> sharded;
+  for (const TensorSource& tensor : tensors) {
+    if (!is_sharded(tensor, options)) {
+      whole.push_back(tensor);
+      continue;
+    }
+    const std::string name = stem + ".table" + std::to_string(sharded.size() + 1);
+    sharded.push_back({&tensor, row_shards(tensor, options.shard_bytes, name)});
+    metadata[std::string(table_key) + tensor.name] = sharded.back().shards[0].file;
+  }
+  struct Job {
+    const ShardedTensor* tensor;
+    const RowShard* shard;
+    WrittenFile written;
+  };
+  std::vector<Job> jobs;
+  for (const ShardedTensor& tensor : sharded) {
+    for (const RowShard& shard : tensor.shards) jobs.push_back({&tensor, &shard, {}});
+  }
+  parallel_jobs(file_threads(), static_cast<std::int64_t>(jobs.size()), [&](std::int64_t i) {
+    jobs[i].written = write_row_shard(path, *jobs[i].tensor->source, *jobs[i].shard);
+  });
+  const std::string name = stem + ".safetensors";
+  const WrittenFile written = write_safetensors(path + "/" + name, whole, metadata);
+  files[name] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
+  for (const Job& job : jobs) {
+    files[job.shard->file] = {{"bytes", job.written.bytes},
+                              {"sha256", job.written.sha256},
+                              {"part", stem},
+                              {"tensor", job.tensor->source->name},
+                              {"first_row", job.shard->first},
+                              {"rows", job.shard->rows}};
+  }
+}
+
+// What lives within a step alone.
+bool is_sum(const std::string& name) {
+  return name.ends_with("/gradient_sum") || name.ends_with("/touched_rows");
+}
+
+}  // namespace
+
+std::string checkpoint_name(std::uint64_t step) {
+  char name[32];
+  std::snprintf(name, sizeof name, "step-%08llu", static_cast<unsigned long long>(step));
+  return name;
+}
+
+std::optional<std::uint64_t> checkpoint_step(const std::string& name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  std::uint64_t step = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (error != std::errc() || stop != end || checkpoint_name(step) != name) return std::nullopt;
+  return step;
+}
+
+std::map<std::string, std::string> weights_metadata(
+    const std::map<std::string, std::string>& aliases) {
+  std::map<std::string, std::string> metadata{{"format", "pt"}};
+  for (const auto& [alias, name] : aliases) metadata["alias:" + alias] = name;
+  return metadata;
+}
+
+CheckpointSources sources_of(const CheckpointContent& content) {
+  return {content.position, sources_of(content.model), sources_of(content.optimizer),
+          content.aliases};
+}
+
+CheckpointSources sources_of(const StateStore& states) {
+  CheckpointSources sources;
+  for (const std::string& name : states.names()) {
+    if (is_sum(name)) continue;
+    TensorSource source{name, states.type(name), {}, nullptr};
+    if (states.has_direct_rows(name)) {
+      source.read = [&states, name](std::int64_t first, std::int64_t rows, void* to) {
+        states.read_rows(name, first, rows, to);
+      };
+    } else {  // one copy serves all ranges, as long as they come one after the other
+      source.read = [&states, name, row_bytes = source.row_bytes(), all = source.rows(),
+                     whole = HostTensor()](std::int64_t first, std::int64_t rows,
+                                           void* to) mutable {
+        if (first == 0) whole = states.read(name);
+        std::memcpy(
+            to,
+            static_cast<const char*>(whole.data()) + row_bytes * static_cast<std::size_t>(first),
+            row_bytes * static_cast<std::size_t>(rows));
+        if (first + rows == all) whole = HostTensor();
+      };
+    }
+    const StateKind kind = states.kind(name);
+    const bool model = kind == StateKind::parameter || kind == StateKind::buffer;
+    (model ? sources.model : sources.optimizer).push_back(std::move(source));
+  }
+  return sources;
+}
+
+void write_checkpoint(const std::string& folder, const CheckpointContent& content,
+                      const CheckpointOptions& options) {
+  write_checkpoint(folder, sources_of(content), options);
+}
+
+namespace {
+
+void write_files(const std::string& path, const CheckpointSources& sources,
+                 const CheckpointOptions& options) {
+  make_directory(path);
+  Json files = Json::object();
+  write_tensors(path, "model", sources.model, weights_metadata(sources.aliases), options, files);
+  write_tensors(path, "optimizer", sources.optimizer, {{"format", "pt"}}, options, files);
+  const WrittenFile position = write_file(path + "/state.json", position_text(sources.position));
+  files["state.json"] = {{"bytes", position.bytes}, {"sha256", position.sha256}};
+  if (sources.position.fingerprint) {
+    const WrittenFile written = write_fingerprint(path, *sources.position.fingerprint);
+    files[fingerprint_file] = {{"bytes", written.bytes}, {"sha256", written.sha256}};
+  }
+  const Json manifest{{"format", checkpoint_format}, {"files", files}};
+  write_file(path + "/manifest.json", manifest.dump(2) + "\n");
+  sync_directory(path);
+}
+
+}  // namespace
+
+void write_checkpoint(const std::string& folder, const CheckpointSources& sources,
+                      const CheckpointOptions& options) {
+  make_directories(folder);
+  const std::string final_path = folder + "/" + checkpoint_name(sources.position.step);
+  if (path_exists(final_path)) return;
+  const std::string path = final_path + std::string(unfinished);
+  remove_all(path);
+  try {
+    write_files(path, sources, options);
+    rename_path(path, final_path);
+  } catch (...) {  // its room may be what the next one lacks
+    try {
+      remove_all(path);
+    } catch (...) {  // the first failure is the one to tell
+    }
+    throw;
+  }
+  sync_directory(folder);
+}
+
+std::vector<std::string> list_checkpoints(const std::string& folder) {
+  std::vector<std::uint64_t> steps;
+  if (!is_directory(folder)) return {};
+  for (const std::string& name : list_directory(folder)) {
+    if (const auto step = checkpoint_step(name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::vector<std::string> names;
+  for (const std::uint64_t step : steps) names.push_back(checkpoint_name(step));
+  return names;
+}
+
+void set_broken_checkpoints_aside(const std::string& folder, std::uint64_t step) {
+  for (const std::string& name : list_checkpoints(folder)) {
+    if (step > 0 && *checkpoint_step(name) <= step) continue;
+    const std::string aside = folder + "/broken-" + name;
+    remove_all(aside);
+    rename_path(folder + "/" + name, aside);
+    sync_directory(folder);
+  }
+}
+
+void remove_unfinished_checkpoints(const std::string& folder) {
+  for (const std::string& name : list_directory(folder)) {
+    if (name.starts_with(prefix) && name.ends_with(unfinished)) remove_all(folder + "/" + name);
+  }
+}
+
+void prune_checkpoints(const std::string& folder, std::int64_t keep, std::uint64_t best) {
+  remove_unfinished_checkpoints(folder);
+  bool removed = false;
+  const std::vector<std::string> names = list_checkpoints(folder);
+  if (keep > 0 && names.size() > static_cast<std::size_t>(keep)) {
+    for (std::size_t i = 0; i + keep < names.size(); ++i) {
+      if (best > 0 && names[i] == checkpoint_name(best)) continue;
+      // Under a name of its own first: what is called step-N is whole.
+      const std::string leaving = folder + "/" + names[i] + std::string(unfinished);
+      rename_path(folder + "/" + names[i], leaving);
+      remove_all(leaving);
+      removed = true;
+    }
+  }
+  if (removed) sync_directory(folder);
+}
+
+void collect_states(const StateStore& states, CheckpointContent& content) {
+  for (const std::string& name : states.names()) {
+    if (is_sum(name)) continue;
+    const StateKind kind = states.kind(name);
+    const bool model = kind == StateKind::parameter || kind == StateKind::buffer;
+    (model ? content.model : content.optimizer).push_back({name, states.read(name)});
+  }
+}
+
+namespace {
+
+// Large values by several threads; the pages of mapped files leave as they have been copied.
+void write_state(StateStore& states, const std::string& name, const HostTensor& value) {
+  constexpr std::size_t range_bytes = std::size_t{8} << 20;
+  if (value.bytes() <= range_bytes || value.shape().empty() || !states.has_direct_rows(name)) {
+    states.write(name, value);
+    return;
+  }
+  const std::int64_t rows = value.shape()[0];
+  const std::size_t row_bytes = value.bytes() / static_cast<std::size_t>(rows);
+  parallel_row_ranges(
+      file_threads(), rows, row_bytes, range_bytes, [&](std::int64_t first, std::int64_t count) {
+        const char* from =
+            static_cast<const char*>(value.data()) + row_bytes * static_cast<std::size_t>(first);
+        const std::size_t bytes = row_bytes * static_cast<std::size_t>(count);
+        states.write_rows(name, first, count, from);
+        if (is_file_mapping(from, bytes)) release_file_pages(from, bytes);
+      });
+}
+
+}  // namespace
+
+void restore_states(StateStore& states, const CheckpointContent& content) {
+  std::map<std::string, const HostTensor*> loaded;
+  for (const NamedTensor& t : content.model) loaded[t.name] = &t.tensor;
+  for (const NamedTensor& t : content.optimizer) loaded[t.name] = &t.tensor;
+  std::vector<Diagnostic> problems;
+  for (const std::string& name : states.names()) {
+    if (is_sum(name) || is_loss_scale_state(name)) continue;
+    const auto found = loaded.find(name);
+    if (found == loaded.end() || found->second->type() != states.type(name)) {
+      Diagnostic d;
+      d.path = name;
+      d.message = found == loaded.end() ? "the checkpoint does not have this state"
+                                        : "the checkpoint has another type for this state";
+      d.expected = to_string(states.type(name));
+      if (found != loaded.end()) d.got = to_string(found->second->type());
+      d.fix = "model structure and optimizer kinds may not change on resume";
+      problems.push_back(std::move(d));
+      continue;
+    }
+    write_state(states, name, *found->second);
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+void refuse_unknown_states(const StateStore& states, const CheckpointContent& content) {
+  std::vector<Diagnostic> problems;
+  for (const NamedTensor& state : content.optimizer) {
+    if (states.has(state.name) || is_loss_scale_state(state.name)) continue;
+    Diagnostic d;
+    d.path = state.name;
+    d.message = "the checkpoint has this optimizer state, the configuration does not";
+    d.fix = "resume with the optimizer kinds of the first run";
+    problems.push_back(std::move(d));
+  }
+  if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
+}
+
+}  // namespace tandem

@@ -1,0 +1,60 @@
+// Looks at the states of a running training, a part at a time, for values that are not finite.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/training/data/loader.h"
+#include "engine/training/divergence/finite_check.h"
+
+namespace tandem {
+
+/// A parameter or running statistic that is not finite any more can hide behind a finite loss; a
+/// checkpoint of it would push out the good ones. All of a small model is looked at each time; of
+/// a large one as much as takes a hundredth of the time that training has taken so far, round and
+/// round.
+class FiniteWatch {
+ public:
+  struct Place {  // between two steps
+    std::uint64_t step = 0;
+    DataPosition data;
+  };
+
+  /// Training goes on at `place`, with states that are finite but for infinities in those of
+  /// `infinite`.
+  void start(const StateStore& states, std::set<std::string> infinite, const Place& place);
+  /// Looks at the next part, after the steps up to `place`; false where it is not finite.
+  bool look(const Place& place);
+  /// Looks at all; gives what is not finite.
+  std::vector<NotFiniteState> look_at_all(const Place& place);
+  /// Up to where a state is known to have been finite.
+  Place finite_at(const std::string& name) const;
+  /// Seconds that `look` has taken.
+  double seconds() const { return seconds_; }
+
+ private:
+  struct Watched {
+    std::string name;
+    std::int64_t rows = 0;
+    std::size_t row_bytes = 0;
+    bool in_parts = false;
+    Place finite, begun;  // `begun`: of the round that is under way
+  };
+  /// Takes what it has looked at from `left` bytes.
+  bool look_at_part(std::size_t bytes, std::size_t& left, const Place& place);
+
+  const StateStore* states_ = nullptr;
+  std::set<std::string> infinite_;
+  Place start_;
+  std::vector<Watched> watched_;
+  std::size_t bytes_ = 0;  // of all
+  std::size_t next_ = 0;   // of watched_
+  std::int64_t row_ = 0;   // the next one of it
+  double seconds_ = 0;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// Which initializers are parameters, which buffers and which constants, and why.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/graph/graph.h"
+#include "importer/file/onnx_content.h"
+
+namespace tandem::importer {
+
+struct Role {
+  bool is_state = false;  // else a constant
+  StateKind kind = StateKind::parameter;
+  bool trainable = false;
+  std::string reason;
+};
+
+/// Names of all values that a node reads, those that its graphs capture included.
+std::vector<std::string> reads_of(const onnx::NodeProto& node);
+
+/// The nodes of the main graph from which one of `outputs` is reached.
+std::vector<bool> needed_nodes(const onnx::GraphProto& graph,
+                               const std::vector<std::string>& outputs);
+
+/// A role for each initializer of the main graph that was read from the file.
+std::unordered_map<std::string, Role> initializer_roles(const OnnxFile::Content& file,
+                                                        const std::vector<bool>& needed);
+
+}  // namespace tandem::importer

@@ -1,0 +1,165 @@
+#include "kernels/cpu/convolution/pooling.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "engine/operators/operator.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/products/products.h"
+
+namespace tandem {
+namespace {
+
+PoolingKind kind_of(std::string_view op) {
+  if (op == "MaxPool") return PoolingKind::maximum;
+  if (op == "MaxPoolGrad") return PoolingKind::maximum_gradient;
+  if (op == "AveragePool") return PoolingKind::average;
+  return PoolingKind::average_gradient;
+}
+
+bool is_gradient(PoolingKind kind) {
+  return kind == PoolingKind::maximum_gradient || kind == PoolingKind::average_gradient;
+}
+
+/// The operand that has y's shape, and the one that has x's.
+const Operand& small_map(const KernelRequest& request, PoolingKind kind) {
+  if (kind == PoolingKind::maximum_gradient) return request.inputs[1];
+  return kind == PoolingKind::average_gradient ? request.inputs[0] : request.outputs[0];
+}
+const Operand& large_map(const KernelRequest& request, PoolingKind kind) {
+  return kind == PoolingKind::average_gradient ? request.outputs[0] : request.inputs[0];
+}
+
+/// A map of one position is row-major as well, so that all maps are asked.
+bool is_all_channels_last(const KernelRequest& request) {
+  const auto is_last = [](const Operand& map) {
+    return !map.present || is_channels_last(map.layout, map.type.shape);
+  };
+  return std::all_of(request.inputs.begin(), request.inputs.end(), is_last) &&
+         is_last(request.outputs[0]);
+}
+
+std::optional<std::string> refuse(const KernelRequest& request) {
+  const PoolingKind kind = kind_of(request.node->op->name);
+  if (kind == PoolingKind::maximum && request.outputs.size() > 1 && request.outputs[1].present) {
+    return "writes no indices";
+  }
+  if (auto reason = refuse_unless_float32(request, 0, 2)) return reason;
+  const std::size_t rank = large_map(request, kind).type.rank();
+  if (rank != 3 && rank != 4) return "takes 1 or 2 spatial axes";
+  return std::nullopt;
+}
+
+std::vector<Proposal> propose(const KernelRequest& request) {
+  std::vector<Proposal> proposals;
+  for (const auto kind :
+       {LayoutConstraint::Kind::channels_last, LayoutConstraint::Kind::row_major}) {
+    const LayoutConstraint map{.kind = kind, .layout = {}};
+    proposals.push_back(
+        {.inputs = std::vector<LayoutConstraint>(request.inputs.size(), map),
+         .outputs = {map, {.kind = LayoutConstraint::Kind::row_major, .layout = {}}}});
+    proposals.back().outputs.resize(request.outputs.size());
+  }
+  return proposals;
+}
+
+class PoolingKernel final : public PreparedKernel {
+ public:
+  explicit PoolingKernel(const KernelRequest& request)
+      : threads_(request.facts->threads), isa_(isa_of(*request.facts)) {
+    Pooling& p = pooling_;
+    p.kind = kind_of(request.node->op->name);
+    const Operand& large = large_map(request, p.kind);
+    const Shape &x = large.type.shape, &y = small_map(request, p.kind).type.shape;
+    const Attributes& attributes = request.attributes();
+    const std::size_t spatial = x.size() - 2;
+    PoolingAxis* const axes[] = {&p.rows, &p.columns};
+    for (std::size_t i = 0; i < spatial; ++i) {
+      *axes[2 - spatial + i] = {.in = x[i + 2],
+                                .out = y[i + 2],
+                                .window = attributes.integers("kernel_shape")[i],
+                                .stride = attributes.integers("strides")[i],
+                                .dilation = attributes.integers("dilations")[i],
+                                .pad_begin = attributes.integers("pads")[i],
+                                .pad_end = attributes.integers("pads")[i + spatial]};
+    }
+    p.count_padding = (p.kind == PoolingKind::average || p.kind == PoolingKind::average_gradient) &&
+                      attributes.flag("count_include_pad");
+    const std::int64_t in = p.rows.in * p.columns.in, out = p.rows.out * p.columns.out;
+    if (is_all_channels_last(request)) {
+      p.lanes = p.x_column = p.y_column = x[1];
+      maps_ = x[0];
+    } else {
+      maps_ = x[0] * x[1];
+    }
+    x_map_ = in * p.lanes;
+    y_map_ = out * p.lanes;
+    // Few images: the channels of each are shared among the threads too.
+    pieces_ = maps_ >= threads_ ? 1 : std::clamp<std::int64_t>(p.lanes / 16, 1, threads_);
+    bytes_ = 4 * maps_ * (x_map_ + y_map_) * (is_gradient(p.kind) ? 2 : 1);
+  }
+
+  void run(const KernelArguments& x) noexcept override {
+    parallel_ranges(threads_, maps_ * pieces_, bytes_, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Range lanes =
+            part_of(pooling_.lanes, static_cast<int>(i % pieces_), static_cast<int>(pieces_), 16);
+        if (lanes.size() > 0) run_map(x, i / pieces_, lanes);
+      }
+    });
+  }
+
+ private:
+  void run_map(const KernelArguments& arguments, std::int64_t index, const Range& lanes) const {
+    const std::int64_t x_at = index * x_map_ + lanes.begin, y_at = index * y_map_ + lanes.begin;
+    const auto input = [&](int i, std::int64_t at) {
+      return static_cast<const float*>(arguments.inputs[i]) + at;
+    };
+    PoolingMap map{.pooling = &pooling_, .count = lanes.size()};
+    float* const out = static_cast<float*>(arguments.outputs[0]);
+    switch (pooling_.kind) {
+      case PoolingKind::maximum:
+      case PoolingKind::average:
+        map.x = input(0, x_at);
+        map.y = out + y_at;
+        break;
+      case PoolingKind::maximum_gradient:
+        map.x = input(0, x_at);
+        map.y_read = input(1, y_at);
+        map.dy = input(2, y_at);
+        map.dx = out + x_at;
+        break;
+      case PoolingKind::average_gradient:
+        map.dy = input(0, y_at);
+        map.dx = out + x_at;
+        break;
+    }
+    if (isa_ == Isa::avx512) {
+      pool_map_avx512(map);
+    } else {
+      pool_map_avx2(map);
+    }
+  }
+
+  Pooling pooling_;
+  int threads_;
+  Isa isa_;
+  std::int64_t maps_ = 0, pieces_ = 1, x_map_ = 0, y_map_ = 0, bytes_ = 0;
+};
+
+}  // namespace
+
+void add_pooling_kernels(KernelList& list) {
+  for (const char* op : {"MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}) {
+    list.push_back({.name = "simd.pool",
+                    .op = op,
+                    .refuse = refuse,
+                    .propose = propose,
+                    .prepare = [](const KernelRequest& request) -> std::unique_ptr<PreparedKernel> {
+                      return std::make_unique<PoolingKernel>(request);
+                    }});
+  }
+}
+
+}  // namespace tandem
