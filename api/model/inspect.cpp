@@ -11,7 +11,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/lower/placed_graph.h"
-#include "engine/training/pass_programs.h"
+#include "engine/training/micro_batch_programs.h"
 #include "importer/import_graph.h"
 #include "placement/report/json.h"
 #include "tandem/tandem.h"

@@ -59,7 +59,7 @@ const ImportResult& Model::imported(std::int64_t batch, bool training) {
 }
 
 OpenOptions Model::open_options() {
-  OpenOptions options = api::open_options(config_, pass().graph);
+  OpenOptions options = api::open_options(config_, micro_batch().graph);
   options.on_message = options_.on_message;
   options.stop_requested = options_.stop_requested;
   return options;
@@ -81,11 +81,11 @@ const DataSets& ModelData::sets() {
 std::shared_ptr<const DataSource> ModelData::counted() {
   const RunConfig& config = model_->config();
   if (!config.data) return nullptr;
-  return zero_out_of_range(config, model_->pass().graph, sets().train);
+  return zero_out_of_range(config, model_->micro_batch().graph, sets().train);
 }
 
 void ModelData::answer(const OpenQuestions& questions, PlacementFacts& facts) {
-  const Graph& pass = model_->pass().graph;
+  const Graph& pass = model_->micro_batch().graph;
   const Evaluator& evaluate = model_->engine().evaluate;
   if (questions.unique_rows) {
     if (!unique_rows_) {
@@ -109,7 +109,7 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
     : model_(std::move(model)), policy_(std::move(policy)), keep_(std::move(keep)) {
   const Engine& engine = model_->engine();
   const RunConfig& config = model_->config();
-  const ImportResult& pass = model_->pass();
+  const ImportResult& pass = model_->micro_batch();
   PlacementFacts facts;
   facts.raw_names = pass.raw_names;
   Graph step;
@@ -122,13 +122,13 @@ PlacedModel::PlacedModel(std::shared_ptr<Model> model, RunPolicy policy,
     if (devices_.all.empty())
       devices_ =
           open_devices(resolved_, arguments, config.precision.tf32, *engine.cpu, engine.monitor);
-    step = after_passes(config.pass_size(), true);
+    step = after_passes(config.micro_batch_size(), true);
     const std::size_t known = facts.refusals.size();
     if (devices_.all.size() > 1)
       facts.refusals.merge(kernel_refusals(with_training(step), devices_.all));
     is_settled = facts.refusals.size() == known;
   }
-  forward_.emplace(std::pair{config.pass_size(), true}, with_caches(std::move(step)));
+  forward_.emplace(std::pair{config.micro_batch_size(), true}, with_caches(std::move(step)));
 }
 
 Graph PlacedModel::after_passes(std::int64_t batch, bool training) const {
@@ -191,7 +191,7 @@ LowerOptions PlacedModel::lower_options() {
   const RunConfig& config = model_->config();
   LowerOptions options;
   options.compute = config.precision.compute;
-  const Graph& graph = model_->pass().graph;
+  const Graph& graph = model_->micro_batch().graph;
   std::vector<std::string> paths{"loss.loss"};
   for (const LossTerm& term : config.loss.terms) paths.push_back("loss." + term.name);
   for (const Node& node : graph.nodes) paths.push_back(node.path);
@@ -215,7 +215,7 @@ LowerOptions PlacedModel::lower_options() {
   for (const SplitTable& table : split_tables(config.parameters, graph))
     options.split_tables.push_back(table.name);
   if (options.compute != DType::float32)
-    options.without_weights = updated_by_rows(config, forward(config.pass_size(), true));
+    options.without_weights = updated_by_rows(config, forward(config.micro_batch_size(), true));
   return options;
 }
 
@@ -228,7 +228,7 @@ RunParts PlacedModel::run_parts() {
   parts.place = [this](const Graph& graph) { return place(graph); };
   parts.options.lower = lower_options();
   parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };
-  parts.aliases = [this] { return model_->pass().aliases; };
+  parts.aliases = [this] { return model_->micro_batch().aliases; };
   return parts;
 }
 

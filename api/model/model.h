@@ -15,7 +15,7 @@
 #include "api/model/placing.h"
 #include "api/table_rows.h"
 #include "engine/training/data/data_source.h"
-#include "engine/training/pass_programs.h"
+#include "engine/training/micro_batch_programs.h"
 #include "importer/import_graph.h"
 #include "placement/derive.h"
 #include "placement/tables/table_caches.h"
@@ -48,7 +48,7 @@ class Model {
   /// Imported once for each batch and mode; stays where it is.
   const ImportResult& imported(std::int64_t batch, bool training);
   /// For the passes of a training step.
-  const ImportResult& pass() { return imported(config_.pass_size(), true); }
+  const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
   /// What data is opened with, as this model takes it.
   OpenOptions open_options();
 

@@ -53,8 +53,8 @@ FieldTypes guessed_fields(const RunConfig& config, const Graph& forward) {
 Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward) {
   TrainingRequest request;
   request.config = &config;
-  request.samples = {config.pass_size(), config.batch_size};
-  request.kind = request.samples.whole() ? PassKind::whole : PassKind::last;
+  request.samples = {config.micro_batch_size(), config.batch_size};
+  request.kind = request.samples.whole() ? MicroBatchKind::whole : MicroBatchKind::last;
   request.fields = guessed_fields(config, forward);
   request.evaluate = engine.evaluate;
   const bool has_loss = !config.loss.terms.empty();

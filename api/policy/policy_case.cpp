@@ -41,13 +41,13 @@ RunConfig config_of(const PolicyOptions& options) {
   return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
 }
 
-/// Each shape of a full step with its number of passes.
-std::vector<std::pair<PassShape, std::int64_t>> step_shapes(const RunConfig& config) {
-  std::vector<std::pair<PassShape, std::int64_t>> shapes;
-  for (const PassShape& shape :
-       needed_shapes(config.batch_size, config.batch_size, config.pass_size(), false)) {
-    const std::int64_t passes = config.batch_size / config.pass_size();
-    shapes.emplace_back(shape, shape.kind == PassKind::middle ? passes - 2 : 1);
+/// Each shape of a full step with its number of micro-batches.
+std::vector<std::pair<MicroBatchShape, std::int64_t>> step_shapes(const RunConfig& config) {
+  std::vector<std::pair<MicroBatchShape, std::int64_t>> shapes;
+  for (const MicroBatchShape& shape :
+       needed_shapes(config.batch_size, config.batch_size, config.micro_batch_size(), false)) {
+    const std::int64_t micro_batches = config.batch_size / config.micro_batch_size();
+    shapes.emplace_back(shape, shape.kind == MicroBatchKind::middle ? micro_batches - 2 : 1);
   }
   return shapes;
 }
@@ -105,8 +105,8 @@ StoredProfile PolicyCase::profile(const std::string& device, bool measure) {
     stored.memory_bytes = memory_limit(policy.devices[d], *devices[d]);
     if (!measure) break;
     const PlannedStep step = plan(PlannedPrograms::step);
-    for (const PlannedPass& pass : step.passes)
-      measure_kernels(pass.program, static_cast<int>(d), stored.profile);
+    for (const PlannedMicroBatch& micro_batch : step.micro_batches)
+      measure_kernels(micro_batch.program, static_cast<int>(d), stored.profile);
   }
   return stored;
 }
@@ -116,14 +116,15 @@ TrainingGraph PolicyCase::training() {
   return training_graph(step_shapes(config_).back().first, data().train.get());
 }
 
-TrainingGraph PolicyCase::training_graph(const PassShape& shape, const DataSource* source) {
-  Graph forward = placed().forward(shape.pass, true);
+TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const DataSource* source) {
+  Graph forward = placed().forward(shape.micro_batch, true);
   TrainingRequest request;
   request.config = &config_;
   request.kind = shape.kind;
-  request.samples = {shape.pass, shape.step};
+  request.samples = {shape.micro_batch, shape.step};
   request.evaluate = engine_->evaluate;
-  request.fields = source ? field_types(*source, shape.pass) : guessed_fields(config_, forward);
+  request.fields =
+      source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
   if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
   TrainingGraph training = build_training_graph(engine_->operators, forward, request);
   if (source) check_fed_inputs(training, config_, request.fields);
@@ -139,20 +140,22 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     memory.add(compile_program(graph, placed().place(graph), engine_->operators, devices(), own));
   };
   if (data.train) {
-    const std::int64_t samples = data.train->samples(), pass = config_.pass_size();
+    const std::int64_t samples = data.train->samples(), micro_batch = config_.micro_batch_size();
     const bool drop_last = config_.data && config_.data->drop_last;
-    for (const PassShape& shape : needed_shapes(samples, config_.batch_size, pass, drop_last)) {
-      if (std::any_of(step.passes.begin(), step.passes.end(),
-                      [&](const PlannedPass& known) { return known.shape == shape; }))
+    for (const MicroBatchShape& shape :
+         needed_shapes(samples, config_.batch_size, micro_batch, drop_last)) {
+      if (std::any_of(step.micro_batches.begin(), step.micro_batches.end(),
+                      [&](const PlannedMicroBatch& known) { return known.shape == shape; }))
         continue;
-      const bool ends_full_step = shape.step == std::min(config_.batch_size, samples) &&
-                                  (shape.kind == PassKind::whole || shape.kind == PassKind::last);
+      const bool ends_full_step =
+          shape.step == std::min(config_.batch_size, samples) &&
+          (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
       add(training_graph(shape, data.train.get()).graph, ends_full_step);
     }
   }
   if (!data.eval) return;
-  const std::int64_t samples = data.eval->samples(), pass = config_.pass_size();
-  std::vector<std::int64_t> sizes{std::min(pass, samples), samples % pass};
+  const std::int64_t samples = data.eval->samples(), micro_batch = config_.micro_batch_size();
+  std::vector<std::int64_t> sizes{std::min(micro_batch, samples), samples % micro_batch};
   if (sizes[0] == sizes[1]) sizes.pop_back();
   for (const std::int64_t size : sizes) {
     if (size == 0) continue;
@@ -178,22 +181,23 @@ PlannedStep PolicyCase::plan(PlannedPrograms programs) {
   options.lower = placed().lower_options();
   for (const auto& [shape, times] : step_shapes(config_)) {
     const TrainingGraph training = training_graph(shape, data.train.get());
-    PlannedPass pass;
-    pass.shape = shape;
-    pass.times = times;
-    options.lower.rows_ahead = shape.kind == PassKind::whole || shape.kind == PassKind::last;
-    pass.program = compile_program(training.graph, placed().place(training.graph),
-                                   engine_->operators, devices, options);
-    const Lowered& lowered = pass.program.lowered;
-    pass.simulation = simulate(pass.program.plan, lowered, profiles);
-    if (step.passes.empty()) {  // the first program fixes how states lie in memory
+    PlannedMicroBatch micro_batch;
+    micro_batch.shape = shape;
+    micro_batch.times = times;
+    options.lower.rows_ahead =
+        shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last;
+    micro_batch.program = compile_program(training.graph, placed().place(training.graph),
+                                          engine_->operators, devices, options);
+    const Lowered& lowered = micro_batch.program.lowered;
+    micro_batch.simulation = simulate(micro_batch.program.plan, lowered, profiles);
+    if (step.micro_batches.empty()) {  // the first program fixes how states lie in memory
       for (std::size_t s = 0; s < lowered.states.size(); ++s) {
         options.lower.fixed_layouts.emplace_back(lowered.graph.states[s].name,
                                                  lowered.states[s].layout);
       }
     }
-    memory.add(pass.program);
-    step.add(std::move(pass), imported().graph);
+    memory.add(micro_batch.program);
+    step.add(std::move(micro_batch), imported().graph);
   }
   if (programs == PlannedPrograms::run) {
     try {

@@ -32,7 +32,7 @@ class PolicyCase final : public TriedModel {
 
   const RunConfig& config() const { return config_; }
   const Engine& engine() const { return *engine_; }
-  const ImportResult& imported() { return model_->pass(); }
+  const ImportResult& imported() { return model_->micro_batch(); }
   const Graph& graph() override { return imported().graph; }
   const RunPolicy& policy() const override { return policy_; }
   /// The model under the policy. Throws Error{usage} with everything that is wrong in it.
@@ -44,7 +44,7 @@ class PolicyCase final : public TriedModel {
   /// Opens the data for the types of its fields where the configuration has any.
   PlannedStep plan(PlannedPrograms programs) override;
   PlannedStep plan() { return plan(PlannedPrograms::run); }
-  /// The pass that holds the update.
+  /// The micro-batch that holds the update.
   TrainingGraph training();
   /// What the cost model takes for devices, by name; others are assumed from their facts.
   void set_profiles(DeviceProfiles profiles) { profiles_ = std::move(profiles); }
@@ -54,7 +54,7 @@ class PolicyCase final : public TriedModel {
   StoredProfile profile(const std::string& device, bool measure);
 
  private:
-  TrainingGraph training_graph(const PassShape& shape, const DataSource* source);
+  TrainingGraph training_graph(const MicroBatchShape& shape, const DataSource* source);
   /// Adds the programs of a run besides those of `step`.
   void add_other_programs(const PlannedStep& step, const ProgramOptions& options,
                           RunMemory& memory);

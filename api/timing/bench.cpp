@@ -62,7 +62,7 @@ void profile(const TracedSteps& traced, Profile& profile) {
   }
 }
 
-/// Per device that of the pass with the highest peak.
+/// Per device that of the micro-batch with the highest peak.
 Plan highest_memory(const TracedSteps& traced) {
   Plan highest;
   for (const TracedProgram& program : traced.programs()) {
@@ -117,9 +117,10 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   }
   if (options.check_order) check_order(engine);
   const std::uint64_t resident = peak_resident_bytes();
-  std::vector<Program*> passes;
-  for (const BoundProgram* bound : training.step_programs()) passes.push_back(bound->program.get());
-  const TracedSteps traced(passes, profiled_steps);
+  std::vector<Program*> micro_batches;
+  for (const BoundProgram* bound : training.step_programs())
+    micro_batches.push_back(bound->program.get());
+  const TracedSteps traced(micro_batches, profiled_steps);
   Profile times;
   const std::vector<Device*>& devices = placed.devices();
   const bool mixed = devices.size() > 1;
@@ -141,7 +142,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     profile(traced, times);
     training.run_steps(
         profiled_steps, [](double) {}, StepPace::one_by_one, &tables);
-    for (Program* pass : passes) pass->set_probe(nullptr);
+    for (Program* micro_batch : micro_batches) micro_batch->set_probe(nullptr);
     times.events.push_back(track_event(1, "cpu"));
   }
   if (!options.trace_path.empty()) {
@@ -196,7 +197,8 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
     report.text += fmt::format("note   reference kernels take {:.3f} ms a step\n", reference);
   if (!has_times) {
     report.text +=
-        "operators  no times were kept: not all measured steps had the same passes, as the last of "
+        "operators  no times were kept: not all measured steps had the same micro-batches, as the "
+        "last of "
         "an epoch is shorter; use a batch_size that divides the samples, or data.drop_last = "
         "true\n";
     return report;

@@ -34,8 +34,8 @@ struct CopyProfile {
 };
 
 struct MixedProfile {
-  /// All steps had these passes: without it (the last step of an epoch was shorter) there are no
-  /// times of operators, waits and single copies, and no arrows in the trace.
+  /// All steps had these micro-batches: without it (the last step of an epoch was shorter) there
+  /// are no times of operators, waits and single copies, and no arrows in the trace.
   bool whole = false;
   /// Per program and node of its lowered graph, sums over all steps.
   std::vector<std::vector<double>> node_seconds;

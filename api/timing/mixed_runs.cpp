@@ -1,4 +1,4 @@
-// Passes as their plans launch them, and where their spans lie in a trace.
+// Micro-batches as their plans launch them, and where their spans lie in a trace.
 #include "api/timing/mixed_runs.h"
 
 #include <algorithm>
@@ -17,14 +17,15 @@ std::vector<Launch> spanned_launches(const Plan& plan) {
   return result;
 }
 
-TracedSteps::TracedSteps(const std::vector<Program*>& passes, int steps) : steps_(steps) {
+TracedSteps::TracedSteps(const std::vector<Program*>& micro_batches, int steps) : steps_(steps) {
   std::vector<std::size_t> numbers;
-  for (Program* pass : passes) {
+  for (Program* micro_batch : micro_batches) {
     const auto known =
         std::find_if(programs_.begin(), programs_.end(),
-                     [&](const TracedProgram& program) { return program.program == pass; });
+                     [&](const TracedProgram& program) { return program.program == micro_batch; });
     numbers.push_back(static_cast<std::size_t>(known - programs_.begin()));
-    if (known == programs_.end()) programs_.push_back({pass, 0, spanned_launches(pass->plan())});
+    if (known == programs_.end())
+      programs_.push_back({micro_batch, 0, spanned_launches(micro_batch->plan())});
     ++programs_[numbers.back()].times;
   }
   for (int step = 0; step < steps; ++step) {

@@ -17,7 +17,7 @@ struct TracedProgram {
   std::vector<Launch> launches;
 };
 
-/// One pass of one step.
+/// One micro-batch of one step.
 struct TracedRun {
   std::size_t program = 0;  // its number in TracedSteps::programs
   std::size_t begin = 0;    // its first span in the trace
@@ -29,8 +29,8 @@ struct TracedRun {
 
 class TracedSteps {
  public:
-  /// `passes`: the programs of a step's passes, in order; one may come several times.
-  TracedSteps(const std::vector<Program*>& passes, int steps);
+  /// `micro_batches`: the programs of a step's micro-batches, in order; one may come several times.
+  TracedSteps(const std::vector<Program*>& micro_batches, int steps);
 
   const std::vector<TracedProgram>& programs() const { return programs_; }  // each once
   const std::vector<TracedRun>& runs() const { return runs_; }

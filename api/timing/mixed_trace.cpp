@@ -168,7 +168,7 @@ Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
   for (const TracedRun& run : traced.runs()) {
     const std::size_t length = traced.programs()[run.program].launches.size();
     for (const Arrow& arrow : arrows[run.program]) {
-      // Another pass made it, or one that is not in the trace.
+      // Another micro-batch made it, or one that is not in the trace.
       if (arrow.previous_step && !run.follows) continue;
       const TraceSpan& from = trace[run.begin - (arrow.previous_step ? length : 0) + arrow.from];
       const TraceSpan& to = trace[run.begin + arrow.to];

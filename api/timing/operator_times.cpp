@@ -133,8 +133,8 @@ std::string tables_text(const std::vector<OperatorTime>& operators, double bandw
   const std::string limit =
       bandwidth > 0 ? fmt::format(", % of in-place updates' {:.1f} GB/s", bandwidth) : "";
   return fmt::format("tables, by time; GB/s for the rows that occur{}\n", limit) +
-         fmt::format("  {:>12} {:>11} {:>5} {:>10} {:>10} {:>8}\n", "a step", "", "", "ids a pass",
-                     "rows", "ids/row") +
+         fmt::format("  {:>12} {:>11} {:>5} {:>10} {:>10} {:>8}\n", "a step", "", "", "ids", "rows",
+                     "ids/row") +
          rows;
 }
 

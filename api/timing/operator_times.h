@@ -20,8 +20,9 @@ struct OperatorTime {
   const Program* program = nullptr;
   int times = 1;  // a step
   std::size_t node = 0;
-  double ms = 0;                  // a step
-  std::optional<TableUse> table;  // of a pass, where it works on rows of a table with known ids
+  double ms = 0;  // a step
+  std::optional<TableUse>
+      table;  // of a micro-batch, where it works on rows of a table with known ids
 
   const Lowered& lowered() const { return program->lowered(); }
   const Node& operation() const { return lowered().graph.nodes[node]; }

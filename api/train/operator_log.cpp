@@ -16,8 +16,8 @@ constexpr std::size_t most_operators = 25;
 
 }  // namespace
 
-void OperatorLog::reserve(const std::vector<Program*>& passes) {
-  capacity_ = trace_capacity(TracedSteps(passes, 1));
+void OperatorLog::reserve(const std::vector<Program*>& micro_batches) {
+  capacity_ = trace_capacity(TracedSteps(micro_batches, 1));
 }
 
 void OperatorLog::synchronize() const {
@@ -25,11 +25,11 @@ void OperatorLog::synchronize() const {
 }
 
 void OperatorLog::before(Program& program) {
-  if (mixed() && passes_.empty()) {
+  if (mixed() && micro_batches_.empty()) {
     synchronize();
     engine_.monitor->start_trace(capacity_);
   }
-  passes_.push_back(&program);
+  micro_batches_.push_back(&program);
   if (mixed() || seconds_.contains(&program)) return;
   std::vector<double>& seconds = seconds_[&program];
   seconds.assign(program.lowered().graph.nodes.size(), 0.0);
@@ -41,7 +41,7 @@ void OperatorLog::before(Program& program) {
 void OperatorLog::after(Program& program, std::uint64_t ticket) { tables_.after(program, ticket); }
 
 std::string OperatorLog::report(std::uint64_t step) {
-  const TracedSteps traced(passes_, 1);
+  const TracedSteps traced(micro_batches_, 1);
   std::vector<std::vector<double>> seconds;
   bool is_whole = true;
   if (mixed()) {
@@ -57,7 +57,7 @@ std::string OperatorLog::report(std::uint64_t step) {
     }
   }
   const std::vector<OperatorTime> operators = operator_times(traced, seconds, tables_);
-  passes_.clear();
+  micro_batches_.clear();
   seconds_.clear();
   tables_.clear();
   if (!is_whole) {

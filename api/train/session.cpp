@@ -321,7 +321,7 @@ void Session::set_parameter(const std::string& name, const Array& value) {
     d.message = found ? "this parameter has another type" : "there is no such parameter";
     if (found) d.expected = to_string(state->start.type());
     d.got = to_string(type);
-    const auto& aliases = my.model.model().pass().aliases;
+    const auto& aliases = my.model.model().micro_batch().aliases;
     if (const auto alias = aliases.find(name); alias != aliases.end())
       d.fix = "it is tied: set \"" + alias->second + "\"";
     throw Error(ErrorKind::usage, std::move(d));
@@ -337,7 +337,7 @@ void Session::save(const std::string& path) const {
   for (const State& state : my.forward().states) {
     if (!my.states.has(state.name)) content.model.push_back({state.name, my.read(state)});
   }
-  content.aliases = my.model.model().pass().aliases;
+  content.aliases = my.model.model().micro_batch().aliases;
   export_weights(my.engine, my.model.model().file(), my.config, content, path);
 }
 

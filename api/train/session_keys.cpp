@@ -85,7 +85,7 @@ constexpr std::string_view honoured[] = {
 constexpr std::pair<std::string_view, std::string_view> instead[] = {
     {"model", "give the path to the constructor"},
     {"batch_size", "give it to the constructor"},
-    {"micro_batch", "here a step is one pass"},
+    {"micro_batch", "here a step is one micro-batch"},
     {"epochs", "call step as often as you like"},
     {"max_time", "call step as often as you like"},
     {"name", "a Session has no run directory; save writes a file"},

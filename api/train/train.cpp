@@ -145,10 +145,10 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
   my.training = std::make_unique<Training>(my.config, std::move(parts), std::move(data), hooks);
   my.check_stop();
   if (my.operator_log) {
-    std::vector<Program*> passes;
+    std::vector<Program*> micro_batches;
     for (const BoundProgram* bound : my.training->step_programs())
-      passes.push_back(bound->program.get());
-    my.operator_log->reserve(passes);
+      micro_batches.push_back(bound->program.get());
+    my.operator_log->reserve(micro_batches);
   }
   my.is_prepared = true;
 }
@@ -217,7 +217,7 @@ std::string Trainer::summary() const {
       "training   {}{} steps per epoch, batch {}",
       my.config.model.file, elements, parameters,
       placement_line(program.lowered(), program.plan(), my.placed.policy().policy, resolved,
-                     my.config.batch_size / my.config.pass_size()),
+                     my.config.batch_size / my.config.micro_batch_size()),
       instructions, my.engine.cpu->facts().threads, memory_text(program.plan(), resolved), steps,
       my.training->steps_per_epoch(), my.config.batch_size);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;

@@ -63,7 +63,7 @@ std::vector<std::string> default_outputs(const RunConfig& config, const Graph& f
   for (const NamedValue& output : forward.outputs) {
     const Shape& shape = forward.type(output.value).shape;
     others += (others.empty() ? "" : ", ") + output.name + " " + to_string(shape);
-    if (!shape.empty() && shape[0] == config.pass_size()) names.push_back(output.name);
+    if (!shape.empty() && shape[0] == config.micro_batch_size()) names.push_back(output.name);
   }
   if (names.empty()) {
     refuse("--output", "no output of the model has an entry for each sample",
@@ -108,7 +108,8 @@ class Predictor {
     const Clock::time_point start = Clock::now();
     bool loaded = false;
     check_stop(options);
-    while (const std::optional<SampleRange> range = stream_.next(trained_.config().pass_size())) {
+    while (const std::optional<SampleRange> range =
+               stream_.next(trained_.config().micro_batch_size())) {
       check_stop(options);
       if (!loaded) {
         prediction_.prepare(*range->source, range->count);

@@ -268,7 +268,7 @@ class ReadingProgress {
 std::shared_ptr<const DataSource> checked(TrainedModel& trained,
                                           std::shared_ptr<const DataSource> source) {
   const RunConfig& config = trained.config();
-  const Graph& graph = trained.placed().forward(config.pass_size(), true);
+  const Graph& graph = trained.placed().forward(config.micro_batch_size(), true);
   source = zero_out_of_range(config, graph, std::move(source));
   check_integer_fields(config, graph, *source);
   return source;

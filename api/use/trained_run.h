@@ -59,9 +59,9 @@ class TrainedModel {
   const OnnxFile& file() const { return model_->file(); }
   PlacedModel& placed() { return placed_; }
   /// In inference form, for whole passes.
-  const Graph& forward() { return placed_.forward(run_.config.pass_size(), false); }
+  const Graph& forward() { return placed_.forward(run_.config.micro_batch_size(), false); }
   /// In training form: what data fields are checked against.
-  const Graph& imported() { return model_->pass().graph; }
+  const Graph& imported() { return model_->micro_batch().graph; }
   /// Gives the states of the programs their trained values, and the checkpoint back.
   void load();
   /// Parameters and running statistics with NaN, or with an infinity that training has made, each

@@ -124,7 +124,7 @@ struct Evaluation::Impl {
   std::shared_ptr<const DataSource> source;
   std::vector<std::string> names;
   std::vector<int> fields;
-  std::map<std::int64_t, BoundProgram> programs;  // by pass size
+  std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
   std::map<std::string, double> denominators;     // by term, over all samples
 
   HostTensor fed(const BoundProgram& bound, const std::string& field, std::uint64_t ticket) const {
@@ -151,14 +151,15 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     : impl_(new Impl{config, std::move(source), {}, {}, {}, {}}) {
   check_metrics(config);
   check_labels(metrics_of(config), *impl_->source);
-  const std::int64_t samples = impl_->source->samples(), pass = config.pass_size();
+  const std::int64_t samples = impl_->source->samples(), micro_batch = config.micro_batch_size();
   for (const DataField& field : impl_->source->fields()) impl_->names.push_back(field.name);
-  for (const std::int64_t size : {std::min(pass, samples), samples % pass}) {
+  for (const std::int64_t size : {std::min(micro_batch, samples), samples % micro_batch}) {
     if (size == 0 || impl_->programs.count(size) > 0) continue;
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*impl_->source, size);
-    // A loss inside the model has its own reduction: whole passes, weighted by their samples.
+    // A loss inside the model has its own reduction: whole micro-batches, weighted by their
+    // samples.
     request.samples = {size, config.loss.terms.empty() ? size : samples};
     TrainingGraph evaluation;
     evaluation.graph =
@@ -194,49 +195,50 @@ void Evaluation::Impl::sum_denominators() {
 }
 
 std::vector<std::pair<std::string, double>> Evaluation::run(
-    const std::function<void(std::int64_t samples)>& after_pass) {
+    const std::function<void(std::int64_t samples)>& after_micro_batch) {
   Impl& my = *impl_;
   const RunConfig& config = my.config;
   LoaderOptions options;
   options.fields = my.fields;
-  options.pass_size = options.batch_size = std::min(config.pass_size(), samples());
+  options.micro_batch_size = options.batch_size = std::min(config.micro_batch_size(), samples());
   options.shuffle.kind = ShuffleConfig::Kind::none;
   options.augment = false;
   options.epochs = 1;
   options.threads = config.data ? config.data->workers : 1;
-  Loader loader(my.source, options, [&](int field, const Pass& pass) -> void* {
-    BoundProgram& bound = my.programs.at(pass.count);
-    return bound.program->input_slot(bound.data_inputs[my.fields[field]], pass.ticket);
+  Loader loader(my.source, options, [&](int field, const MicroBatch& micro_batch) -> void* {
+    BoundProgram& bound = my.programs.at(micro_batch.count);
+    return bound.program->input_slot(bound.data_inputs[my.fields[field]], micro_batch.ticket);
   });
 
   double loss = 0;
   std::int64_t done = 0;
   std::map<std::string, double> terms;
   const std::vector<MetricOfTerm> metrics = metrics_of(config);
-  while (const std::optional<Pass> pass = loader.next()) {
-    BoundProgram& bound = my.programs.at(pass->count);
+  while (const std::optional<MicroBatch> micro_batch = loader.next()) {
+    BoundProgram& bound = my.programs.at(micro_batch->count);
     for (const auto& [input, name] : bound.denominators) {
-      *static_cast<float*>(bound.program->input_slot(input, pass->ticket)) =
+      *static_cast<float*>(bound.program->input_slot(input, micro_batch->ticket)) =
           static_cast<float>(my.denominators.at(name));
     }
     StepContext context;
     context.seed = config.seed;
-    bound.program->run(context, pass->ticket);
+    bound.program->run(context, micro_batch->ticket);
     refuse_reported(*bound.program, bound.program->errors(), " in the held-out data");
     const double share =
-        config.loss.terms.empty() ? static_cast<double>(pass->count) / samples() : 1;
-    loss +=
-        share * *static_cast<const float*>(bound.program->output(bound.loss_output, pass->ticket));
+        config.loss.terms.empty() ? static_cast<double>(micro_batch->count) / samples() : 1;
+    loss += share * *static_cast<const float*>(
+                        bound.program->output(bound.loss_output, micro_batch->ticket));
     for (const auto& [output, name] : bound.term_outputs) {
-      terms[name] += *static_cast<const float*>(bound.program->output(output, pass->ticket));
+      terms[name] += *static_cast<const float*>(bound.program->output(output, micro_batch->ticket));
     }
     for (const MetricOfTerm& m : metrics) {
-      m.metric->add(my.made(bound, m.term->values[0], pass->ticket),
-                    my.fed(bound, m.term->labels, pass->ticket), m.term->integer("ignore_index"));
+      m.metric->add(my.made(bound, m.term->values[0], micro_batch->ticket),
+                    my.fed(bound, m.term->labels, micro_batch->ticket),
+                    m.term->integer("ignore_index"));
     }
-    loader.release(pass->ticket);
-    done += pass->count;
-    if (after_pass) after_pass(done);
+    loader.release(micro_batch->ticket);
+    done += micro_batch->count;
+    if (after_micro_batch) after_micro_batch(done);
   }
   std::vector<std::pair<std::string, double>> values{{"loss", loss}};
   if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "engine/training/pass_programs.h"
+#include "engine/training/micro_batch_programs.h"
 
 namespace tandem {
 
-/// Programs for the full pass and the last partial one; they share the run's State and arenas.
+/// Programs for the full micro-batch and the last partial one; they share the run's State and
+/// arenas.
 class Evaluation {
  public:
   Evaluation(const RunConfig& config, const RunParts& parts,
@@ -21,9 +22,9 @@ class Evaluation {
   ~Evaluation();
 
   /// "loss", each named term, and the configured metrics, exact over all samples.
-  /// `after_pass` hears of the samples so far, and may throw to end it.
+  /// `after_micro_batch` hears of the samples so far, and may throw to end it.
   std::vector<std::pair<std::string, double>> run(
-      const std::function<void(std::int64_t samples)>& after_pass = {});
+      const std::function<void(std::int64_t samples)>& after_micro_batch = {});
   std::int64_t samples() const;
 
  private:

@@ -117,7 +117,7 @@ ValueId LossesBuilder::term(const LossTerm& term) {
   return term.weight == 1 ? value : g_.mul(value, g_.scalar(term.weight, DType::float32));
 }
 
-/// The graph's own scalar loss, scaled to the pass's share of the step.
+/// The graph's own scalar loss, scaled to the micro-batch's share of the step.
 ValueId LossesBuilder::own(const LossConfig& config) {
   const Graph& graph = g_.graph();
   std::vector<const NamedValue*> scalars;
@@ -148,12 +148,12 @@ ValueId LossesBuilder::own(const LossConfig& config) {
   const Reducer reducer = op != nullptr ? op->reducer : Reducer::none;
   if (reducer == Reducer::sum) return value;
   if (reducer == Reducer::mean) {
-    return g_.mul(value,
-                  g_.scalar(static_cast<double>(samples_.pass) / samples_.step, DType::float32));
+    return g_.mul(value, g_.scalar(static_cast<double>(samples_.micro_batch) / samples_.step,
+                                   DType::float32));
   }
   const std::string why =
       op != nullptr && op->scalar == ScalarFunction::div
-          ? "it is divided by what one pass counts (labels that are not ignored, or their "
+          ? "it is divided by what one micro-batch counts (labels that are not ignored, or their "
             "weights), not by what the whole step counts"
           : "only the parts of a loss that ends in a sum or mean over the batch add up";
   fail(config.where,

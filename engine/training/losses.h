@@ -12,8 +12,8 @@
 namespace tandem {
 
 struct Loss {
-  ValueId total;                                       // float32 scalar, the pass's share
-  std::vector<std::pair<std::string, ValueId>> terms;  // weighted, the pass's share
+  ValueId total;                                       // float32 scalar, the micro-batch's share
+  std::vector<std::pair<std::string, ValueId>> terms;  // weighted, the micro-batch's share
   std::vector<FedDenominator> denominators;
   std::vector<std::string> notes;  // what was chosen where the configuration leaves a choice
 };

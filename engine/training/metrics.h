@@ -108,7 +108,7 @@ enum class Better { larger, smaller, neither };
 struct MetricKind {
   std::string_view name;
   Better better = Better::smaller;
-  /// Makes one; null for "loss", which comes of the evaluation's passes.
+  /// Makes one; null for "loss", which comes of the evaluation's micro-batches.
   std::unique_ptr<Metric> (*make)() = nullptr;
   /// What the first value of a loss term has to be, for the metric to take it and the labels.
   unsigned scores = other_scores;

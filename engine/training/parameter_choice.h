@@ -29,8 +29,8 @@ void refuse_other_kinds(const std::map<std::string, std::string>& before, const 
                         const Graph& forward);
 
 /// Names of the parameters, caches of tables among them, that this configuration's optimizers
-/// update row by row in some pass at least: how many ids a pass has may decide. `forward`: after
-/// the forward passes.
+/// update row by row in some micro-batch at least: how many ids a micro-batch has may decide.
+/// `forward`: after the forward passes.
 std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& forward);
 
 }  // namespace tandem

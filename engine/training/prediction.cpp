@@ -58,7 +58,7 @@ Prediction::Prediction(const RunConfig& config, const RunParts& parts,
       names_(std::move(outputs)),
       states_(states),
       arenas_(std::move(arenas)),
-      whole_(pass_graph(config.pass_size())) {}
+      whole_(pass_graph(config.micro_batch_size())) {}
 
 Graph Prediction::pass_graph(std::int64_t samples) const {
   Graph graph = parts_.forward(samples, false);
@@ -83,29 +83,30 @@ const TensorType& Prediction::type(std::size_t output) const {
 }
 
 void Prediction::prepare(const DataSource& source, std::int64_t samples) {
-  if (passes_.contains(samples)) return;
+  if (micro_batches_.contains(samples)) return;
   std::vector<std::string> fields;
   for (const DataField& field : source.fields()) fields.push_back(field.name);
   TrainingGraph training;
-  training.graph = samples == config_.pass_size() ? whole_ : pass_graph(samples);
+  training.graph = samples == config_.micro_batch_size() ? whole_ : pass_graph(samples);
   check_fed_inputs(training, config_, field_types(source, samples));
-  Pass pass;
-  pass.bound = bind_program(training, parts_, states_, arenas_, fields);
-  pass.fields = fed_fields(pass.bound);
-  for (const std::string& name : names_) pass.outputs.push_back(pass.bound.output(name));
-  passes_.emplace(samples, std::move(pass));
+  MicroBatch micro_batch;
+  micro_batch.bound = bind_program(training, parts_, states_, arenas_, fields);
+  micro_batch.fields = fed_fields(micro_batch.bound);
+  for (const std::string& name : names_)
+    micro_batch.outputs.push_back(micro_batch.bound.output(name));
+  micro_batches_.emplace(samples, std::move(micro_batch));
 }
 
-void Prediction::fill(Pass& pass, const SampleRange& samples) const {
+void Prediction::fill(MicroBatch& micro_batch, const SampleRange& samples) const {
   std::vector<std::int64_t> all(static_cast<std::size_t>(samples.count));
   std::iota(all.begin(), all.end(), samples.first);
   const auto workers = static_cast<std::size_t>(config_.data ? config_.data->workers : 1);
   const std::size_t pieces = std::min(workers, all.size());
-  for (const int field : pass.fields) {
+  for (const int field : micro_batch.fields) {
     const std::size_t bytes =
         samples.source->fields()[static_cast<std::size_t>(field)].sample.bytes();
-    auto* to = static_cast<std::uint8_t*>(
-        pass.bound.program->input_slot(pass.bound.data_inputs[field], pass.ticket));
+    auto* to = static_cast<std::uint8_t*>(micro_batch.bound.program->input_slot(
+        micro_batch.bound.data_inputs[field], micro_batch.ticket));
     parallel_jobs(static_cast<int>(pieces), static_cast<std::int64_t>(pieces), [&](std::int64_t i) {
       const auto piece = static_cast<std::size_t>(i);
       const std::size_t begin = piece * all.size() / pieces,
@@ -118,21 +119,21 @@ void Prediction::fill(Pass& pass, const SampleRange& samples) const {
 
 const std::vector<HostTensor>& Prediction::run(const SampleRange& samples) {
   prepare(*samples.source, samples.count);
-  Pass& pass = passes_.at(samples.count);
-  Program& program = *pass.bound.program;
-  fill(pass, samples);
-  feed_next(pass.bound, pass.ticket, std::nullopt);
+  MicroBatch& micro_batch = micro_batches_.at(samples.count);
+  Program& program = *micro_batch.bound.program;
+  fill(micro_batch, samples);
+  feed_next(micro_batch.bound, micro_batch.ticket, std::nullopt);
   StepContext context;
   context.seed = config_.seed;
-  program.run(context, pass.ticket);
+  program.run(context, micro_batch.ticket);
   refuse_reported(program, program.errors());
   values_.clear();
   const Graph& graph = program.lowered().graph;
-  for (const int output : pass.outputs) {
+  for (const int output : micro_batch.outputs) {
     values_.emplace_back(graph.type(graph.outputs[static_cast<std::size_t>(output)].value),
-                         const_cast<void*>(program.output(output, pass.ticket)), nullptr);
+                         const_cast<void*>(program.output(output, micro_batch.ticket)), nullptr);
   }
-  ++pass.ticket;
+  ++micro_batch.ticket;
   return values_;
 }
 

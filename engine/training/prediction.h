@@ -1,4 +1,4 @@
-// Runs a model in inference form over samples for values of its graph, pass by pass.
+// Runs a model in inference form over samples for values of its graph, micro-batch by micro-batch.
 #pragma once
 
 #include <map>
@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "engine/training/data/sample_stream.h"
-#include "engine/training/pass_programs.h"
+#include "engine/training/micro_batch_programs.h"
 
 namespace tandem {
 
-/// Programs for whole passes and for the last partial one; they share State and arenas.
+/// Programs for whole micro-batches and for the last partial one; they share State and arenas.
 class Prediction {
  public:
   /// `outputs` name outputs of the graph that `parts.forward` gives; each has one sample an index
@@ -21,7 +21,7 @@ class Prediction {
 
   /// The fed inputs that the outputs depend on.
   std::vector<std::string> inputs() const;
-  /// Of an output, for a whole pass.
+  /// Of an output, for a whole micro-batch.
   const TensorType& type(std::size_t output) const;
 
   /// Makes the program for so many samples, with its states where they are the first. Throws
@@ -31,14 +31,14 @@ class Prediction {
   const std::vector<HostTensor>& run(const SampleRange& samples);
 
  private:
-  struct Pass {
+  struct MicroBatch {
     BoundProgram bound;
     std::vector<int> fields;   // of the source, that are fed
     std::vector<int> outputs;  // of the program
     std::uint64_t ticket = 0;
   };
   Graph pass_graph(std::int64_t samples) const;
-  void fill(Pass& pass, const SampleRange& samples) const;
+  void fill(MicroBatch& micro_batch, const SampleRange& samples) const;
 
   const RunConfig& config_;
   const RunParts& parts_;
@@ -46,7 +46,7 @@ class Prediction {
   StateStore& states_;
   std::shared_ptr<Arenas> arenas_;
   Graph whole_;
-  std::map<std::int64_t, Pass> passes_;  // by samples
+  std::map<std::int64_t, MicroBatch> micro_batches_;  // by samples
   std::vector<HostTensor> values_;
 };
 

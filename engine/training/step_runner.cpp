@@ -22,8 +22,9 @@ const BoundProgram& StepRunner::main_program() const { return *impl_->main; }
 std::vector<const BoundProgram*> StepRunner::step_programs() const {
   const std::int64_t count = std::min(impl_->config.batch_size, impl_->source->samples());
   std::vector<const BoundProgram*> programs;
-  for (const Pass& pass : passes_of_step(count, impl_->config.pass_size())) {
-    programs.push_back(&impl_->programs.at(shape_of(pass)));
+  for (const MicroBatch& micro_batch :
+       micro_batches_of_step(count, impl_->config.micro_batch_size())) {
+    programs.push_back(&impl_->programs.at(shape_of(micro_batch)));
   }
   return programs;
 }
@@ -43,21 +44,22 @@ std::vector<bool> StepRunner::Impl::thawed_now() const {
 }
 
 // Rows are fetched for a step of the same shape alone: in the programs of full steps.
-RunParts StepRunner::Impl::parts_for(const PassShape& shape) const {
+RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
   RunParts own = parts;
-  own.options.lower.rows_ahead = shape.step == std::min(config.batch_size, source->samples()) &&
-                                 (shape.kind == PassKind::whole || shape.kind == PassKind::last);
+  own.options.lower.rows_ahead =
+      shape.step == std::min(config.batch_size, source->samples()) &&
+      (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
   return own;
 }
 
-std::vector<PassShape> StepRunner::Impl::shapes() const {
+std::vector<MicroBatchShape> StepRunner::Impl::shapes() const {
   const bool drop_last = config.data && config.data->drop_last;
   const auto needed_by = [&](std::int64_t samples) {
-    return needed_shapes(samples, config.batch_size, config.pass_size(), drop_last);
+    return needed_shapes(samples, config.batch_size, config.micro_batch_size(), drop_last);
   };
-  std::vector<PassShape> all = needed_by(source->samples());
+  std::vector<MicroBatchShape> all = needed_by(source->samples());
   // Resumed with another batch size, this epoch may end with a step of its own.
-  for (const PassShape& shape :
+  for (const MicroBatchShape& shape :
        needed_by(std::max<std::int64_t>(0, source->samples() - position.sample))) {
     if (std::find(all.begin(), all.end(), shape) == all.end()) all.push_back(shape);
   }
@@ -66,18 +68,18 @@ std::vector<PassShape> StepRunner::Impl::shapes() const {
 
 void StepRunner::Impl::build(std::vector<bool> rules) {
   thawed = std::move(rules);
-  for (PassErrors& own : errors) own.program = nullptr;
+  for (MicroBatchErrors& own : errors) own.program = nullptr;
   programs.clear();
-  for (const PassShape& shape : shapes()) {
+  for (const MicroBatchShape& shape : shapes()) {
     TrainingRequest request;
     request.config = &config;
-    request.fields = field_types(*source, shape.pass);
+    request.fields = field_types(*source, shape.micro_batch);
     request.kind = shape.kind;
-    request.samples = {shape.pass, shape.step};
+    request.samples = {shape.micro_batch, shape.step};
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
     const TrainingGraph training =
-        build_training_graph(*parts.operators, parts.forward(shape.pass, true), request);
+        build_training_graph(*parts.operators, parts.forward(shape.micro_batch, true), request);
     check_fed_inputs(training, config, request.fields);
     const auto made = programs.emplace(
         shape, bind_program(training, parts_for(shape), states, arenas, field_names));
@@ -85,7 +87,7 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
   }
   // The update's program is the one people look at.
   for (const auto& [shape, bound] : programs) {
-    if (shape.kind == PassKind::whole && shape.step == config.batch_size) main = &bound;
+    if (shape.kind == MicroBatchKind::whole && shape.step == config.batch_size) main = &bound;
   }
   fields = fed_fields(*main);
 }
@@ -122,7 +124,7 @@ void StepRunner::Impl::open_loader() {
   LoaderOptions options;
   options.fields = fields;
   options.batch_size = config.batch_size;
-  options.pass_size = config.pass_size();
+  options.micro_batch_size = config.micro_batch_size();
   options.drop_last = config.data && config.data->drop_last;
   if (config.data) {
     options.shuffle = config.data->shuffle;
@@ -133,10 +135,11 @@ void StepRunner::Impl::open_loader() {
   options.ahead = parts.options.input_slots;
   base_ticket = next_ticket;
   const std::uint64_t base = base_ticket;
-  loader =
-      std::make_unique<Loader>(source, options, [this, base](int field, const Pass& pass) -> void* {
-        BoundProgram& bound = programs.at(shape_of(pass));
-        return bound.program->input_slot(bound.data_inputs[fields[field]], base + pass.ticket);
+  loader = std::make_unique<Loader>(
+      source, options, [this, base](int field, const MicroBatch& micro_batch) -> void* {
+        BoundProgram& bound = programs.at(shape_of(micro_batch));
+        return bound.program->input_slot(bound.data_inputs[fields[field]],
+                                         base + micro_batch.ticket);
       });
 }
 

@@ -1,5 +1,5 @@
-// Runs optimizer steps: the loader fills input slots ahead, programs run passes, results are read,
-// on accelerators when the next step is under way.
+// Runs optimizer steps: the loader fills input slots ahead, programs run micro-batches, results are
+// read, on accelerators when the next step is under way.
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/training/pass_programs.h"
-#include "engine/training/pass_watch.h"
+#include "engine/training/micro_batch_programs.h"
+#include "engine/training/micro_batch_watch.h"
 #include "engine/training/schedule.h"
 
 namespace tandem {
@@ -44,25 +44,26 @@ class StepRunner {
   std::map<std::string, bool> thawed() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
-  /// Launches the next optimizer step: devices may still work when it returns. Of several passes
-  /// all but the last one are waited for. Throws Error{data} of the loader, and what `finish`
-  /// throws for those passes. `watch` may be null.
-  void launch(PassWatch* watch = nullptr);
+  /// Launches the next optimizer step: devices may still work when it returns. Of several
+  /// micro-batches all but the last one are waited for. Throws Error{data} of the loader, and what
+  /// `finish` throws for those micro-batches. `watch` may be null.
+  void launch(MicroBatchWatch* watch = nullptr);
   /// Waits for the oldest step that was launched. Throws Error{data} for its bad labels and
   /// indices, with the operator's path.
   StepResult finish();
   /// Steps that were launched and are not finished.
   int in_flight() const;
   /// Whether another step may be launched before those are finished: one step ahead, where an
-  /// accelerator takes part, a step is one pass, and the next one has the same programs.
+  /// accelerator takes part, a step is one micro-batch, and the next one has the same programs.
   bool may_launch_ahead() const;
-  /// False within a step that has changed states, such as running statistics in a first pass. Where
-  /// the loader threw in a step's first pass they are those of the last step that was launched.
+  /// False within a step that has changed states, such as running statistics in a first
+  /// micro-batch. Where the loader threw in a step's first micro-batch they are those of the last
+  /// step that was launched.
   bool states_are_whole() const;
   void stop();
 
   const BoundProgram& main_program() const;
-  /// Of the passes of a full step, in order; one may come several times.
+  /// Of the micro-batches of a full step, in order; one may come several times.
   std::vector<const BoundProgram*> step_programs() const;
   double waited_for_data() const;
 

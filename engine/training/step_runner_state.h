@@ -13,20 +13,20 @@
 
 namespace tandem {
 
-// What kernels report of one pass.
-struct PassErrors {
+// What kernels report of one micro-batch.
+struct MicroBatchErrors {
   ErrorWord word;
   const Program* program = nullptr;
   std::uint64_t step = 0;
 };
 
-// A step, and the last pass of it that was launched.
+// A step, and the last micro-batch of it that was launched.
 struct LaunchedStep {
   StepResult result;
   BoundProgram* bound = nullptr;
-  Pass pass;
+  MicroBatch micro_batch;
   std::uint64_t ticket = 0;
-  PassWatch* watch = nullptr;
+  MicroBatchWatch* watch = nullptr;
   bool is_released = false;  // its slots, to the loader
 };
 
@@ -40,15 +40,15 @@ struct StepRunner::Impl {
   std::shared_ptr<Arenas> arenas;
 
   std::vector<std::string> field_names;
-  std::vector<int> fields;           // those that programs are fed
-  std::array<PassErrors, 4> errors;  // by ticket; programs report to them until they are gone
-  std::map<PassShape, BoundProgram> programs;
+  std::vector<int> fields;                 // those that programs are fed
+  std::array<MicroBatchErrors, 4> errors;  // by ticket; programs report to them until they are gone
+  std::map<MicroBatchShape, BoundProgram> programs;
   std::vector<bool> thawed;  // per freeze rule, as the programs were built
   const BoundProgram* main = nullptr;
   std::unique_ptr<Loader> loader;
   std::uint64_t steps_done = 0, base_ticket = 0, next_ticket = 0;
   bool whole = true;        // states are those between steps
-  bool has_buffers = true;  // running statistics, which every pass of a step updates
+  bool has_buffers = true;  // running statistics, which every micro-batch of a step updates
   DataPosition position;    // after the last step that was launched
   std::array<LaunchedStep, 2> steps;
   int in_flight = 0;
@@ -57,12 +57,13 @@ struct StepRunner::Impl {
   std::vector<bool> thawed_now() const;
   void build(std::vector<bool> rules);
   void build_where_due(std::vector<bool> rules);
-  std::vector<PassShape> shapes() const;
+  std::vector<MicroBatchShape> shapes() const;
   void open_loader();
-  double denominator(const LossTerm& term, const Pass& first) const;
-  RunParts parts_for(const PassShape& shape) const;
-  void feed_scalars(BoundProgram& bound, const Pass& pass, double factor, const Pass& first);
-  void launch(LaunchedStep& step, double factor, const Pass& first);
+  double denominator(const LossTerm& term, const MicroBatch& first) const;
+  RunParts parts_for(const MicroBatchShape& shape) const;
+  void feed_scalars(BoundProgram& bound, const MicroBatch& micro_batch, double factor,
+                    const MicroBatch& first);
+  void launch(LaunchedStep& step, double factor, const MicroBatch& first);
   void read(LaunchedStep& step);
   void refuse_reports(std::uint64_t ticket);
   void release_early();

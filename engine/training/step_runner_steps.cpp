@@ -1,4 +1,4 @@
-// A step: its passes are fed and launched, and later waited for and read.
+// A step: its micro-batches are fed and launched, and later waited for and read.
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -20,7 +20,7 @@ const LossTerm& StepRunner::Impl::term(const std::string& name) const {
 }
 
 /// Sum of weights over all samples of the step that starts with `first`.
-double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) const {
+double StepRunner::Impl::denominator(const LossTerm& term, const MicroBatch& first) const {
   const ShuffleConfig shuffle = config.data ? config.data->shuffle : ShuffleConfig{};
   const std::vector<std::int64_t> order =
       epoch_order(source->samples(), shuffle, config.seed, first.start.epoch);
@@ -28,10 +28,10 @@ double StepRunner::Impl::denominator(const LossTerm& term, const Pass& first) co
   return weight_sum(term, *source, samples);
 }
 
-void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, double factor,
-                                    const Pass& first) {
+void StepRunner::Impl::feed_scalars(BoundProgram& bound, const MicroBatch& micro_batch,
+                                    double factor, const MicroBatch& first) {
   Program& program = *bound.program;
-  const std::uint64_t ticket = base_ticket + pass.ticket;
+  const std::uint64_t ticket = base_ticket + micro_batch.ticket;
   if (bound.step_input >= 0) {
     *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
         static_cast<std::int64_t>(steps_done + 1);
@@ -46,33 +46,33 @@ void StepRunner::Impl::feed_scalars(BoundProgram& bound, const Pass& pass, doubl
   }
 }
 
-void StepRunner::Impl::launch(LaunchedStep& step, double factor, const Pass& first) {
+void StepRunner::Impl::launch(LaunchedStep& step, double factor, const MicroBatch& first) {
   BoundProgram& bound = *step.bound;
-  feed_scalars(bound, step.pass, factor, first);
+  feed_scalars(bound, step.micro_batch, factor, first);
   if (!bound.next_inputs.empty()) {
-    const std::optional<Pass> next = loader->peek();
-    const bool alike = next && shape_of(*next) == shape_of(step.pass);
+    const std::optional<MicroBatch> next = loader->peek();
+    const bool alike = next && shape_of(*next) == shape_of(step.micro_batch);
     feed_next(bound, step.ticket, alike ? std::optional(base_ticket + next->ticket) : std::nullopt);
   }
-  PassErrors& own = errors[step.ticket % errors.size()];
+  MicroBatchErrors& own = errors[step.ticket % errors.size()];
   own.program = bound.program.get();
   own.step = step.result.step;
   whole = false;
   StepContext context;
   context.seed = config.seed;
   context.step = step.result.step;
-  context.micro_batch = static_cast<std::uint64_t>(step.pass.index);
+  context.micro_batch = static_cast<std::uint64_t>(step.micro_batch.index);
   context.error = &own.word;
   if (step.watch != nullptr) step.watch->before(*bound.program);
   bound.program->launch(context, step.ticket);
   next_ticket = step.ticket + 1;
 }
 
-// A kernel may report after the results of its pass have come; what it reports is of that pass all
-// the same.
+// A kernel may report after the results of its micro-batch have come; what it reports is of that
+// micro-batch all the same.
 void StepRunner::Impl::refuse_reports(std::uint64_t ticket) {
   for (std::uint64_t at = ticket - std::min<std::uint64_t>(ticket, 2); at <= ticket; ++at) {
-    PassErrors& own = errors[at % errors.size()];
+    MicroBatchErrors& own = errors[at % errors.size()];
     if (own.program == nullptr || own.word.packed.load() == 0) continue;
     whole = false;
     refuse_reported(*own.program, own.word, " at step " + std::to_string(own.step));
@@ -89,7 +89,7 @@ void StepRunner::Impl::read(LaunchedStep& step) {
   };
   result.loss += scalar(bound.loss_output);
   for (std::size_t i = 0; i < bound.term_outputs.size(); ++i) {
-    if (step.pass.index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
+    if (step.micro_batch.index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
     result.terms[i].second += scalar(bound.term_outputs[i].first);
   }
   if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
@@ -98,7 +98,7 @@ void StepRunner::Impl::read(LaunchedStep& step) {
     result.skipped_steps =
         *static_cast<const std::int64_t*>(bound.program->output(bound.skipped_output, step.ticket));
   }
-  if (!step.is_released) loader->release(step.pass.ticket);
+  if (!step.is_released) loader->release(step.micro_batch.ticket);
   step.is_released = true;
   refuse_reports(step.ticket);
 }
@@ -109,7 +109,7 @@ void StepRunner::Impl::release_early() {
   LaunchedStep& step = oldest();
   if (step.is_released || step.watch != nullptr) return;
   if (!step.bound->program->has_read_inputs(step.ticket)) return;
-  loader->release(step.pass.ticket);
+  loader->release(step.micro_batch.ticket);
   step.is_released = true;
 }
 
@@ -117,14 +117,14 @@ int StepRunner::in_flight() const { return impl_->in_flight; }
 
 bool StepRunner::may_launch_ahead() const {
   const Impl& my = *impl_;
-  if (my.in_flight > 1 || my.config.pass_size() < my.config.batch_size) return false;
+  if (my.in_flight > 1 || my.config.micro_batch_size() < my.config.batch_size) return false;
   if (my.parts.options.input_slots < 3 || my.thawed_now() != my.thawed) return false;
   return std::all_of(my.programs.begin(), my.programs.end(), [](const auto& program) {
     return program.second.program->steps_in_flight() > 1;
   });
 }
 
-void StepRunner::launch(PassWatch* watch) {
+void StepRunner::launch(MicroBatchWatch* watch) {
   Impl& my = *impl_;
   if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     assert(my.in_flight == 0);
@@ -140,24 +140,24 @@ void StepRunner::launch(PassWatch* watch) {
   step.result.step = number;
   step.result.start = my.position;
   step.result.lr = my.config.optimizer.base.lr * factor;
-  Pass first;
+  MicroBatch first;
   for (;;) {
-    const std::optional<Pass> pass = my.loader->next();
-    assert(pass && "the loader of a training run never ends");
-    if (pass->index == 0) first = *pass;
-    step.pass = *pass;
-    step.bound = &my.programs.at(shape_of(*pass));
-    step.ticket = my.base_ticket + pass->ticket;
+    const std::optional<MicroBatch> micro_batch = my.loader->next();
+    assert(micro_batch && "the loader of a training run never ends");
+    if (micro_batch->index == 0) first = *micro_batch;
+    step.micro_batch = *micro_batch;
+    step.bound = &my.programs.at(shape_of(*micro_batch));
+    step.ticket = my.base_ticket + micro_batch->ticket;
     step.is_released = false;
     my.launch(step, factor, first);
     my.release_early();
-    my.whole = pass->end_of_step || !my.has_buffers;
-    if (pass->end_of_step) break;
+    my.whole = micro_batch->end_of_step || !my.has_buffers;
+    if (micro_batch->end_of_step) break;
     my.read(step);
   }
   my.steps_done = number;
-  my.position = step.result.end = step.pass.end;
-  step.result.samples = step.pass.step_count;
+  my.position = step.result.end = step.micro_batch.end;
+  step.result.samples = step.micro_batch.step_count;
   ++my.in_flight;
 }
 

@@ -81,7 +81,7 @@ std::int64_t Training::total_steps() const {
 std::int64_t Training::steps_per_epoch() const { return impl_->length.steps_per_epoch; }
 
 Graph Training::Impl::forward() const {
-  return parts.forward(std::min(data.train->samples(), config.pass_size()), true);
+  return parts.forward(std::min(data.train->samples(), config.micro_batch_size()), true);
 }
 
 std::uint64_t Training::Impl::copied_bytes() const {
@@ -108,7 +108,7 @@ TrainingResult Training::run(const std::string& resume_from,
 }
 
 void Training::run_steps(std::int64_t count, const std::function<void(double)>& after,
-                         StepPace pace, PassWatch* watch) {
+                         StepPace pace, MicroBatchWatch* watch) {
   Impl& my = *impl_;
   StepRunner& runner = *my.runner;
   runner.start(my.position.step, my.position.data);

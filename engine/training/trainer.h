@@ -1,4 +1,4 @@
-// The training loop: passes, learning rates, logging, evaluation, checkpoints, resume.
+// The training loop: micro-batches, learning rates, logging, evaluation, checkpoints, resume.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/training/pass_programs.h"
-#include "engine/training/pass_watch.h"
+#include "engine/training/micro_batch_programs.h"
+#include "engine/training/micro_batch_watch.h"
 
 namespace tandem {
 
@@ -25,7 +25,7 @@ struct TrainingHooks {
   std::function<void(const TrainingProgress&)> on_progress;
   std::function<void(const std::string&)> on_message;
   std::function<bool()> stop_requested;  // asked after each step and in evaluations
-  PassWatch* watch = nullptr;            // of the steps that are logged; its reports are, too
+  MicroBatchWatch* watch = nullptr;      // of the steps that are logged; its reports are, too
 };
 
 struct TrainingResult {
@@ -55,9 +55,9 @@ class Training {
   /// What `run` does before its first step, without leaving anything: throws what it would throw.
   void try_start(const std::string& resume_from);
 
-  /// The program of a whole step (or of its first pass), for inspection and benches.
+  /// The program of a whole step (or of its first micro-batch), for inspection and benches.
   const BoundProgram& main_program() const;
-  /// Of the passes of a full step, in order; one may come several times.
+  /// Of the micro-batches of a full step, in order; one may come several times.
   std::vector<const BoundProgram*> step_programs() const;
   StateStore& states();
   std::int64_t total_steps() const;  // 0: until max_time
@@ -66,7 +66,7 @@ class Training {
   /// seconds, from the end of the one before; for benches. `watch` may be null; with it each step
   /// is waited for.
   void run_steps(std::int64_t count, const std::function<void(double seconds)>& after,
-                 StepPace pace = StepPace::ahead, PassWatch* watch = nullptr);
+                 StepPace pace = StepPace::ahead, MicroBatchWatch* watch = nullptr);
 
  private:
   struct Impl;

@@ -35,9 +35,9 @@ TrainingResult Training::Impl::train() {
        ++next) {
     const bool last = next == static_cast<std::uint64_t>(length.steps);
     const bool logged = log_every.due(next) || last || next == 1;
-    PassWatch* const watch_of_passes = logged ? hooks.watch : nullptr;
+    MicroBatchWatch* const watch_of_micro_batches = logged ? hooks.watch : nullptr;
     if (logged) logged_step = next;
-    launch(watch_of_passes);
+    launch(watch_of_micro_batches);
     if (runner->in_flight() > 1) judge(take());
     // Whoever looks at the states after this step, or ends the run there, waits for its loss.
     const bool ahead = runner->may_launch_ahead() && !logged && hooks.watch == nullptr &&
@@ -69,9 +69,9 @@ TrainingResult Training::Impl::train() {
   return finish();
 }
 
-void Training::Impl::launch(PassWatch* watch_of_passes) {
+void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
   try {
-    runner->launch(watch_of_passes);
+    runner->launch(watch_of_micro_batches);
   } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {
@@ -98,7 +98,7 @@ void Training::Impl::judge(const StepResult& result) {
   if (result.loss_scale)
     scale_watch.check(config, result.step, *result.loss_scale, result.skipped_steps);
   position.skipped_in_a_row = scale_watch.in_a_row();
-  // Where passes are watched, one step is under way at a time.
+  // Where micro-batches are watched, one step is under way at a time.
   if (logged && hooks.watch != nullptr) say(hooks.watch->report(result.step));
   look_at_states(result, logged);  // reads through the devices, whose record is reported first
 }

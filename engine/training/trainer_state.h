@@ -56,7 +56,7 @@ struct Training::Impl {
   /// That devices copied before the first step, to evaluate and to look at states.
   std::uint64_t other_bytes = 0;
 
-  /// The model in training form, for a pass of the configuration.
+  /// The model in training form, for a micro-batch of the configuration.
   Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
@@ -67,7 +67,7 @@ struct Training::Impl {
   bool is_interrupted();
   /// Launches the next step. Saves what was trained before it throws what the loader could not
   /// read.
-  void launch(PassWatch* watch);
+  void launch(MicroBatchWatch* watch);
   /// Waits for the oldest step that was launched: from now on the run is behind it.
   StepResult take();
   /// Logs the step that was taken; throws where the run cannot go on after it, of which nothing is

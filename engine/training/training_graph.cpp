@@ -56,33 +56,34 @@ std::optional<Diagnostic> wrong_kind(const Chosen& chosen) {
   return d;
 }
 
-ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, PassKind kind) {
-  if (kind == PassKind::whole) return gradient;
+ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, MicroBatchKind kind) {
+  if (kind == MicroBatchKind::whole) return gradient;
   g.set_scope(update_scope(parameter));
   const ValueId sum = add_moment(g, parameter, "gradient_sum");
-  const ValueId total =
-      g.add_node("Accumulate", {sum, gradient}, {{"first", std::int64_t{kind == PassKind::first}}});
+  const ValueId total = g.add_node("Accumulate", {sum, gradient},
+                                   {{"first", std::int64_t{kind == MicroBatchKind::first}}});
   g.write_state(sum, total);
   return total;
 }
 
 // Over several passes the sum of a table's gradients is dense; the rows that got one are marked.
-ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows, PassKind kind) {
+ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
+             MicroBatchKind kind) {
   State state = state_of(parameter, "touched_rows");
   state.start = HostTensor(TensorType{DType::boolean, {parameter.start.shape()[0]}});
   state.starts_at_zero = true;
   const ValueId before = g.state(std::move(state));
   std::vector<ValueId> inputs{before};
   inputs.insert(inputs.end(), rows.ids.begin(), rows.ids.end());
-  const ValueId marks =
-      g.add_node("MarkRows", std::move(inputs), {{"first", std::int64_t{kind == PassKind::first}}});
+  const ValueId marks = g.add_node("MarkRows", std::move(inputs),
+                                   {{"first", std::int64_t{kind == MicroBatchKind::first}}});
   g.write_state(before, marks);
   return marks;
 }
 
 // A gradient of rows stays one where the optimizer's kind means rows, or where few rows of the
-// table occur in a pass; else the dense form costs less. What is dense though its kind means rows
-// is said. That of a split table always stays rows: no other update knows halves.
+// table occur in a micro-batch; else the dense form costs less. What is dense though its kind means
+// rows is said. That of a split table always stays rows: no other update knows halves.
 std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, ValueId gradient,
                                      const SplitTable* split, std::vector<std::string>& notes) {
   std::optional<RowGradient> rows = row_gradient(graph, gradient);
@@ -213,7 +214,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     const SplitTable* split = find_split_table(splits, update.parameter);
     update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, result.notes);
     update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
-    if (update.rows && request.kind != PassKind::whole) {
+    if (update.rows && request.kind != MicroBatchKind::whole) {
       if (choose_update(update.options).lazy || split != nullptr)
         update.touched = mark(g, update.parameter, *update.rows, request.kind);
       update.rows.reset();
@@ -221,7 +222,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     requests.push_back(std::move(update));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
-  if (request.kind == PassKind::first || request.kind == PassKind::middle) {
+  if (request.kind == MicroBatchKind::first || request.kind == MicroBatchKind::middle) {
     check_state_names(g.graph());
     result.graph = folded(g.finish(), operators, request.evaluate);
     return result;

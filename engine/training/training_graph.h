@@ -9,9 +9,9 @@
 
 namespace tandem {
 
-/// Where a pass stands in its optimizer step.
-enum class PassKind : std::uint8_t {
-  whole,   // the step is this one pass
+/// Where a micro-batch stands in its optimizer step.
+enum class MicroBatchKind : std::uint8_t {
+  whole,   // the step is this one micro-batch
   first,   // gradients start the sums
   middle,  // gradients are added
   last,    // gradients are added, then the update
@@ -20,7 +20,7 @@ enum class PassKind : std::uint8_t {
 struct TrainingRequest {
   const RunConfig* config = nullptr;
   FieldTypes fields;
-  PassKind kind = PassKind::whole;
+  MicroBatchKind kind = MicroBatchKind::whole;
   StepSamples samples;
   std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
   Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
@@ -54,7 +54,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request);
 
-/// Makes values that the configuration names survive the passes: they become outputs.
+/// Makes values that the configuration names survive the micro-batches: they become outputs.
 Graph keep_named_values(Graph forward, const RunConfig& config);
 
 }  // namespace tandem

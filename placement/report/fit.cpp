@@ -153,7 +153,7 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     } else if (tables > use.parameters / 2) {
       problem.fix = "the table " + (table->path.empty() ? table->name : table->path) + " takes " +
                     bytes_text(table->bytes) + ", and its optimizer state more: add the rule " +
-                    table_rule(*table) + ", and only the rows that a pass looks up move";
+                    table_rule(*table) + ", and only the rows that a micro-batch looks up move";
     } else if (caches.bytes >= over) {
       problem.fix = caches.advice(over);
     } else if (movable > 0 && use.peak - movable <= limit) {

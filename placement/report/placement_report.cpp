@@ -98,7 +98,8 @@ std::vector<std::string> table_lines(const ResolvedPolicy& resolved) {
     if (!traffic.crosses) continue;
     const TableCache& cache = table.cached;
     lines.push_back(fmt::format(
-        "table      {}: {} cross ({}); {} {} different rows {}for {} ids a pass; there and back "
+        "table      {}: {} cross ({}); {} {} different rows {}for {} ids a micro-batch; there and "
+        "back "
         "{} as rows, {} as results",
         table.path.empty() ? table.name : table.path, name_of(table.ship.value), source_of(table),
         traffic.counted ? "about" : "at most", traffic.rows, cache.rows ? "outside the cache " : "",
@@ -187,7 +188,7 @@ std::string placement_json(const Lowered& lowered, const RunPolicy& policy,
 }
 
 std::string placement_line(const Lowered& lowered, const Plan& plan, const Policy& policy,
-                           const ResolvedPolicy& resolved, std::int64_t passes) {
+                           const ResolvedPolicy& resolved, std::int64_t micro_batches) {
   std::vector<int> operators(resolved.devices.size(), 0);
   for (const OperatorAttributes& op : resolved.operators) {
     if (!op.added) ++operators[op.run.value];
@@ -200,7 +201,7 @@ std::string placement_line(const Lowered& lowered, const Plan& plan, const Polic
   }
   const Traffic traffic = traffic_of(crossings_of(lowered, plan));
   line += fmt::format(" {} crossing{}, {}/{} |", traffic.copies, traffic.copies == 1 ? "" : "s",
-                      bytes_text(traffic.bytes), passes == 1 ? "step" : "pass");
+                      bytes_text(traffic.bytes), micro_batches == 1 ? "step" : "micro-batch");
   const std::string& file = policy.file;
   return line + (file.empty() ? " no policy"
                               : " policy " + std::filesystem::path(file).filename().string());

@@ -99,9 +99,10 @@ void add_home_hints(const ResolvedPolicy& resolved, const PlannedStep& step,
   };
   std::map<std::pair<int, bool>, Home> homes;  // by deciding rule; true: the weight
   std::size_t at = 0;
-  for (const PlannedPass& pass : step.passes) {
-    const Graph& graph = pass.program.lowered.graph;
-    const std::size_t count = crossings_of(pass.program.lowered, pass.program.plan).size();
+  for (const PlannedMicroBatch& micro_batch : step.micro_batches) {
+    const Graph& graph = micro_batch.program.lowered.graph;
+    const std::size_t count =
+        crossings_of(micro_batch.program.lowered, micro_batch.program.plan).size();
     for (std::size_t end = at + count; at < end; ++at) {
       const Crossing& crossing = step.crossings[at];
       if (crossing.scalar()) continue;
@@ -284,7 +285,7 @@ std::string plan_text(const Policy& policy, const ResolvedPolicy& resolved,
                         bytes_text(step.limits[0]), bytes_text(step.memory[0].peak));
   }
   for (const Diagnostic& note : resolved.notes) text += "note        " + to_string(note) + "\n";
-  for (const std::string& note : step.passes.back().program.lowered.notes)
+  for (const std::string& note : step.micro_batches.back().program.lowered.notes)
     text += "note        " + note + "\n";
   for (const Hint& hint : hints) {
     const std::string rule = rule_text(policy, hint.rule);

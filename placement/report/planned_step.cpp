@@ -24,25 +24,25 @@ void add_idle_views(const std::vector<IdleView>& views, std::int64_t times,
 
 }  // namespace
 
-void PlannedStep::add(PlannedPass pass, const Graph& imported) {
-  const Lowered& lowered = pass.program.lowered;
-  const Plan& plan = pass.program.plan;
-  std::vector<Crossing> all = crossings_of(lowered, plan, &pass.simulation, &imported);
-  add_idle_views(idle_views(lowered, all), pass.times, views);
+void PlannedStep::add(PlannedMicroBatch micro_batch, const Graph& imported) {
+  const Lowered& lowered = micro_batch.program.lowered;
+  const Plan& plan = micro_batch.program.plan;
+  std::vector<Crossing> all = crossings_of(lowered, plan, &micro_batch.simulation, &imported);
+  add_idle_views(idle_views(lowered, all), micro_batch.times, views);
   for (Crossing& crossing : all) {
-    crossing.times = pass.times;
-    exposed += crossing.exposed_ms / 1e3 * static_cast<double>(pass.times);
+    crossing.times = micro_batch.times;
+    exposed += crossing.exposed_ms / 1e3 * static_cast<double>(micro_batch.times);
     crossings.push_back(std::move(crossing));
   }
   double busiest = 0;
   for (std::size_t q = 0; q < plan.queues.size(); ++q) {
     const Queue& queue = plan.queues[q];
     if (queue.name != lowered.devices[queue.device]->name()) continue;
-    busiest = std::max(busiest, pass.simulation.queues[q].busy);
+    busiest = std::max(busiest, micro_batch.simulation.queues[q].busy);
   }
-  computing += busiest * static_cast<double>(pass.times);
-  seconds += pass.simulation.seconds * static_cast<double>(pass.times);
-  passes.push_back(std::move(pass));
+  computing += busiest * static_cast<double>(micro_batch.times);
+  seconds += micro_batch.simulation.seconds * static_cast<double>(micro_batch.times);
+  micro_batches.push_back(std::move(micro_batch));
 }
 
 void PlannedStep::set_memory(std::vector<MemoryUse> held, const ResolvedPolicy& resolved,

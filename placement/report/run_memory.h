@@ -1,5 +1,5 @@
-// What the programs of a run hold together: a run makes one for each size and place of a pass, and
-// keeps all of them.
+// What the programs of a run hold together: a run makes one for each size and place of a
+// micro-batch, and keeps all of them.
 #pragma once
 
 #include <set>

@@ -160,7 +160,7 @@ TEST_F(CacheTest, TheRunRecordsTheCache) {
   EXPECT_THAT(
       trainer.summary(),
       AllOf(HasSubstr("\ntable      table:weight: rows cross (rule); about 16 different rows "
-                      "outside the cache for 32 ids a pass"),
+                      "outside the cache for 32 ids a micro-batch"),
             HasSubstr("without the cache: 2 rows on gpu, 384 B with their state, 50.0% of the "
                       "ids")));
   trainer.run();

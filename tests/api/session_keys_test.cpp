@@ -97,7 +97,7 @@ TEST(SessionKeysTest, AllThatIsRefusedIsSaidTogether) {
   for (const char* part :
        {"model: a Session", "batch_size: a Session", "micro_batch: a Session", "epochs: a Session",
         "checkpoint.every: a Session", "data.workers: a Session", "run_dir: a Session",
-        "a step is one pass", "feed arrays"})
+        "a step is one micro-batch", "feed arrays"})
     EXPECT_THAT(text, HasSubstr(part));
 }
 

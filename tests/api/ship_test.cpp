@@ -176,7 +176,7 @@ TEST_F(ShipTest, TheDataDecidesAndTheRunRecordsIt) {
   Trainer trainer(folder_ / "train.toml", options("run"));
   EXPECT_THAT(trainer.summary(),
               HasSubstr("\ntable      table:weight: rows cross (data); about 5 different rows for "
-                        "32 ids a pass; there and back 768 B as rows, 4.0 KiB as results"));
+                        "32 ids a micro-batch; there and back 768 B as rows, 4.0 KiB as results"));
   const TrainResult result = trainer.run();
   const Json tables = read("run/placement.json")["tables"];
   ASSERT_EQ(tables.size(), 1u);
@@ -222,9 +222,9 @@ TEST_F(ShipTest, ManyDifferentRowsAreSentAsResults) {
 }
 
 TEST_F(ShipTest, PassesAreCountedWhereAStepHasSeveral) {
-  TrainOptions in_passes = options("run");
-  in_passes.overrides = {"micro_batch=4"};
-  Trainer(folder_ / "train.toml", in_passes).run();
+  TrainOptions in_micro_batches = options("run");
+  in_micro_batches.overrides = {"micro_batch=4"};
+  Trainer(folder_ / "train.toml", in_micro_batches).run();
   const Json table = read("run/placement.json")["tables"][0];
   EXPECT_EQ(table["ids"], ids / 2);
   EXPECT_EQ(table["unique_rows"], 5);

@@ -211,12 +211,12 @@ TEST(CachedRows, GoWithSplitTables) {
 }
 
 TEST(CachedRows, PassesOfAStepAddUp) {
-  const std::vector<std::string> in_passes{"micro_batch=16"};
-  const CachedRun run("ship = \"rows\", cache = \"5%\"", in_passes);
+  const std::vector<std::string> in_micro_batches{"micro_batch=16"};
+  const CachedRun run("ship = \"rows\", cache = \"5%\"", in_micro_batches);
   EXPECT_EQ(run.cached_rows(), rows / 20);
   EXPECT_GT(run.count("TouchedRows", 0), 0);
   EXPECT_GT(run.count("TouchedRows", 1), 0) << "marks of cached rows stay on the device";
-  expect_equal(run.losses, CachedRun("", in_passes).losses);
+  expect_equal(run.losses, CachedRun("", in_micro_batches).losses);
 }
 
 TEST(CachedRows, TheNormHasBothParts) {
@@ -227,9 +227,9 @@ TEST(CachedRows, TheNormHasBothParts) {
   EXPECT_EQ(run.count("RowsSumOfSquares", 0), 2);
   EXPECT_EQ(run.count("RowsSumOfSquares", 1), 2);
   EXPECT_EQ(run.count("UniqueIndices", 1), 1);
-  std::vector<std::string> in_passes = clipped;
-  in_passes.emplace_back("micro_batch=16");
-  expect_equal(CachedRun("ship = \"rows\", cache = \"5%\"", in_passes).losses, wanted);
+  std::vector<std::string> in_micro_batches = clipped;
+  in_micro_batches.emplace_back("micro_batch=16");
+  expect_equal(CachedRun("ship = \"rows\", cache = \"5%\"", in_micro_batches).losses, wanted);
 }
 
 // Options that make a kind's step its hardest: a dense gradient, decay, rows that become 0.

@@ -1,6 +1,6 @@
 // Tables beside layers of 16 bits: what updates rows writes no weight of 16 bits, so that no
-// program of the run may read one, also those that update nothing: the first passes of a step,
-// evaluations and predictions.
+// program of the run may read one, also those that update nothing: the first micro-batches of a
+// step, evaluations and predictions.
 #include <gtest/gtest.h>
 
 #include <cmath>

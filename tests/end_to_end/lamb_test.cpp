@@ -46,10 +46,10 @@ TEST_F(LambRuns, LossesAreTheSameWhereverStatesLie) {
   expect_losses("host", Json::parse(file)["losses"].get<std::vector<double>>(), 2e-5);
   train("device", steps, device);
   train("cut", steps, states_on_host);
-  train("passes", steps, states_on_host, false, {"micro_batch=2"});
+  train("micro-batches", steps, states_on_host, false, {"micro_batch=2"});
   expect_losses("device", expected, 1e-5);
   expect_losses("cut", expected, 1e-5);
-  expect_losses("passes", expected, 1e-5);
+  expect_losses("micro-batches", expected, 1e-5);
   train("adam", steps, host, false, {"optimizer.always_adapt=false", "optimizer.weight_decay=0"});
   EXPECT_GT(std::abs(losses("adam").back() - expected.back()), 1e-4) << "norms count";
 }

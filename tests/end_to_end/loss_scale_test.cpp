@@ -122,7 +122,7 @@ TEST_F(LossScalePlacement, OverflowsLeaveNoTrace) {
   }
 }
 
-// Nothing of the scale's arithmetic crosses to the host within a step, in any pass.
+// Nothing of the scale's arithmetic crosses to the host within a step, in any micro-batch.
 TEST_F(LossScalePlacement, TheScaleLivesWhereTheLossIs) {
   for (const std::string& keys :
        {std::string("steps=1"), "micro_batch=" + std::to_string(batch() / 2)}) {

@@ -1,5 +1,5 @@
 // Losses and their gradient in one node change no bit of a training: exported networks on the host
-// and on the emulated device, in float32 and 16 bits, in passes, with the loss elsewhere.
+// and on the emulated device, in float32 and 16 bits, in micro-batches, with the loss elsewhere.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

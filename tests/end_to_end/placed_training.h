@@ -20,7 +20,7 @@ struct PlacedOptions {
   bool rows_ahead = false;
   /// How long kernels take on the virtual clock, per device; empty: a guess.
   std::vector<DeviceProfile> profiles;
-  /// Forward passes to leave out.
+  /// Forward micro-batches to leave out.
   std::vector<std::string> without;
   /// Passes of lowering to leave out.
   std::vector<std::string> lower_without;
@@ -35,7 +35,7 @@ class PlacedTraining {
   using Feeds = std::map<std::string, HostTensor>;
 
   /// `settings` are keys of train.toml: "optimizer.kind=adamw", "policy=..."; feeds give the types.
-  /// With "micro_batch=..." a step has several passes.
+  /// With "micro_batch=..." a step has several micro-batches.
   PlacedTraining(const std::string& model, std::int64_t batch,
                  const std::vector<std::string>& settings, const Feeds& feeds,
                  PlacedOptions options = {})
@@ -50,16 +50,17 @@ class PlacedTraining {
     parts_.options.lower.rows_ahead = options.rows_ahead;
     parts_.options.lower.disabled_passes = options.lower_without;
     parts_.options.profiles = options.profiles;
-    for (const PassShape& shape : needed_shapes(batch, batch, config_.pass_size(), false)) {
+    for (const MicroBatchShape& shape :
+         needed_shapes(batch, batch, config_.micro_batch_size(), false)) {
       TrainingRequest request;
       request.config = &config_;
       request.kind = shape.kind;
-      request.samples = {shape.pass, shape.step};
+      request.samples = {shape.micro_batch, shape.step};
       request.evaluate = engine_->evaluate;
       std::vector<std::string> names;
       for (const auto& [name, tensor] : feeds) {
         request.fields[name] = tensor.type();
-        request.fields[name].shape[0] = shape.pass;
+        request.fields[name].shape[0] = shape.micro_batch;
         names.push_back(name);
       }
       const TrainingGraph training =
@@ -67,7 +68,7 @@ class PlacedTraining {
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
       graphs_[shape.kind] = training.graph;
     }
-    passes_ = batch / config_.pass_size();
+    micro_batches_ = batch / config_.micro_batch_size();
   }
 
   /// Returns the loss; devices may still work. `next`: what the next step will be fed, where that
@@ -75,29 +76,33 @@ class PlacedTraining {
   double step(const Feeds& feeds, const Feeds* next = nullptr) {
     ++steps_;
     double loss = 0;
-    for (std::int64_t pass = 0; pass < passes_; ++pass) loss += run_pass(feeds, pass, next);
+    for (std::int64_t micro_batch = 0; micro_batch < micro_batches_; ++micro_batch)
+      loss += run_micro_batch(feeds, micro_batch, next);
     return loss;
   }
 
-  /// The same in two calls, for steps of one pass: another step may be launched in between, as many
-  /// as `program().steps_in_flight()` says.
+  /// The same in two calls, for steps of one micro-batch: another step may be launched in between,
+  /// as many as `program().steps_in_flight()` says.
   void launch(const Feeds& feeds, const Feeds* next = nullptr) {
     ++steps_;
-    launch_pass(feeds, 0, next);
+    launch_micro_batch(feeds, 0, next);
   }
   /// The loss of the oldest step that was launched.
-  double finish() { return finish_pass(PassKind::whole); }
+  double finish() { return finish_micro_batch(MicroBatchKind::whole); }
 
   void synchronize() {
     for (Device* device : devices()) device->synchronize();
   }
 
-  /// Of a whole step, or of its last pass.
+  /// Of a whole step, or of its last micro-batch.
   const Program& program() const {
-    return *programs_.at(passes_ == 1 ? PassKind::whole : PassKind::last).program;
+    return *programs_.at(micro_batches_ == 1 ? MicroBatchKind::whole : MicroBatchKind::last)
+                .program;
   }
   /// What that program was made of, before it was lowered.
-  const Graph& graph() const { return graphs_.at(passes_ == 1 ? PassKind::whole : PassKind::last); }
+  const Graph& graph() const {
+    return graphs_.at(micro_batches_ == 1 ? MicroBatchKind::whole : MicroBatchKind::last);
+  }
   std::vector<const Program*> programs() const {
     std::vector<const Program*> all;
     for (const auto& [kind, bound] : programs_) all.push_back(bound.program.get());
@@ -134,37 +139,37 @@ class PlacedTraining {
                       without);
   }
 
-  PassKind kind_of(std::int64_t pass) const {
-    if (passes_ == 1) return PassKind::whole;
-    if (pass == 0) return PassKind::first;
-    return pass + 1 == passes_ ? PassKind::last : PassKind::middle;
+  MicroBatchKind kind_of(std::int64_t micro_batch) const {
+    if (micro_batches_ == 1) return MicroBatchKind::whole;
+    if (micro_batch == 0) return MicroBatchKind::first;
+    return micro_batch + 1 == micro_batches_ ? MicroBatchKind::last : MicroBatchKind::middle;
   }
 
-  double run_pass(const Feeds& feeds, std::int64_t pass, const Feeds* next) {
-    launch_pass(feeds, pass, next);
-    return finish_pass(kind_of(pass));
+  double run_micro_batch(const Feeds& feeds, std::int64_t micro_batch, const Feeds* next) {
+    launch_micro_batch(feeds, micro_batch, next);
+    return finish_micro_batch(kind_of(micro_batch));
   }
 
-  double finish_pass(PassKind kind) {
+  double finish_micro_batch(MicroBatchKind kind) {
     const BoundProgram& bound = programs_.at(kind);
     bound.program->finish(finished_);
     return *static_cast<const float*>(bound.program->output(bound.loss_output, finished_++));
   }
 
-  void launch_pass(const Feeds& feeds, std::int64_t pass, const Feeds* next) {
-    const BoundProgram& bound = programs_.at(kind_of(pass));
+  void launch_micro_batch(const Feeds& feeds, std::int64_t micro_batch, const Feeds* next) {
+    const BoundProgram& bound = programs_.at(kind_of(micro_batch));
     Program& program = *bound.program;
     const Graph& graph = program.lowered().graph;
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto found = feeds.find(graph.inputs[i].name);
       if (found == feeds.end()) continue;
-      const std::size_t bytes = found->second.bytes() / static_cast<std::size_t>(passes_);
+      const std::size_t bytes = found->second.bytes() / static_cast<std::size_t>(micro_batches_);
       std::memcpy(program.input_slot(static_cast<int>(i), ticket_),
                   static_cast<const std::byte*>(found->second.data()) +
-                      static_cast<std::size_t>(pass) * bytes,
+                      static_cast<std::size_t>(micro_batch) * bytes,
                   bytes);
     }
-    for (const auto& [input, data] : bound.next_inputs) {  // of steps of one pass alone
+    for (const auto& [input, data] : bound.next_inputs) {  // of steps of one micro-batch alone
       const HostTensor& ids = (next != nullptr ? *next : feeds).at(graph.inputs[data].name);
       std::memcpy(program.input_slot(input, ticket_), ids.data(), ids.bytes());
     }
@@ -178,7 +183,7 @@ class PlacedTraining {
     StepContext context;
     context.seed = config_.seed;
     context.step = steps_;
-    context.micro_batch = static_cast<std::uint64_t>(pass);
+    context.micro_batch = static_cast<std::uint64_t>(micro_batch);
     program.launch(context, ticket_);
     ++ticket_;
   }
@@ -190,9 +195,9 @@ class PlacedTraining {
   api::PlacedModel placed_;
   RunParts parts_;
   StateStore states_;
-  std::map<PassKind, BoundProgram> programs_;
-  std::map<PassKind, Graph> graphs_;
-  std::int64_t passes_ = 1;
+  std::map<MicroBatchKind, BoundProgram> programs_;
+  std::map<MicroBatchKind, Graph> graphs_;
+  std::int64_t micro_batches_ = 1;
   std::uint64_t steps_ = 0, ticket_ = 0, finished_ = 0;
 };
 

@@ -320,9 +320,9 @@ TEST(RowsAhead, WhatCannotBeFetchedIsSaid) {
   EXPECT_THAT(notes_of(batch_size, {dense}), HasSubstr(deep + "their gradient is dense\n"));
   EXPECT_THAT(notes_of(8, {dense}), HasSubstr(deep + "every step changes all of them\n"));
   EXPECT_THAT(notes_of(batch_size, {"micro_batch=16"}),
-              HasSubstr(deep + "a step has several passes\n"));
+              HasSubstr(deep + "a step has several micro-batches\n"));
   EXPECT_THAT(notes_of(batch_size, {"parameters.freeze=[{at=\"deep\"}]"}),
-              HasSubstr(deep + "a pass of this program does not update them\n"));
+              HasSubstr(deep + "a micro-batch of this program does not update them\n"));
 }
 
 }  // namespace

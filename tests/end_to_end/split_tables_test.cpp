@@ -159,7 +159,7 @@ TEST(SplitTables, LossesDoNotDependOnThePasses) {
   expect_near(SplitRun({split, clip, host_tables("rows")}).losses, clipped.losses, 1e-5);
 }
 
-// Kinds that move every row: in a step of few ids, of many, and of passes.
+// Kinds that move every row: in a step of few ids, of many, and of micro-batches.
 TEST(SplitTables, RowsWithoutIdsMoveWithAdam) {
   const std::string dense = "optimizer.groups=[{at=\"wide:*\", kind=\"adamw\"}]";
   const SplitRun whole({}, dense), halves({split}, dense);

@@ -1,5 +1,5 @@
 // Wide & Deep with sparse updates: the same losses wherever tables and layers are, and however a
-// step is cut into passes.
+// step is cut into micro-batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -99,8 +99,9 @@ TEST(WideDeep, SumsOfRowsAreNotWrittenOut) {
   expect_equal(run.losses, without.losses, 1e-6);
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
   expect_equal(WideDeepRun(clipped).losses, WideDeepRun(clipped, off).losses, 1e-6);
-  const std::vector<std::string> in_passes{"micro_batch=16"};
-  expect_equal(WideDeepRun(in_passes).losses, WideDeepRun(in_passes, off).losses, 1e-6);
+  const std::vector<std::string> in_micro_batches{"micro_batch=16"};
+  expect_equal(WideDeepRun(in_micro_batches).losses, WideDeepRun(in_micro_batches, off).losses,
+               1e-6);
 }
 
 TEST(WideDeep, LossesDoNotDependOnThePlacement) {
@@ -137,8 +138,8 @@ TEST(WideDeep, RowsThatCrossAreFewer) {
   EXPECT_LT(rows.bytes_to_host, results.bytes_to_host);
   const WideDeepRun clipped({"policy=" + policy("rows"), "optimizer.clip_norm=0.05"});
   expect_equal(clipped.losses, WideDeepRun({"optimizer.clip_norm=0.05"}).losses, 1e-5);
-  const WideDeepRun in_passes({"policy=" + policy("rows"), "micro_batch=16"});
-  expect_equal(in_passes.losses, on_the_host(), 1e-5);
+  const WideDeepRun in_micro_batches({"policy=" + policy("rows"), "micro_batch=16"});
+  expect_equal(in_micro_batches.losses, on_the_host(), 1e-5);
 }
 
 TEST(WideDeep, PassesOfAStepAddUp) {
@@ -147,11 +148,11 @@ TEST(WideDeep, PassesOfAStepAddUp) {
 
 TEST(WideDeep, ClipsByTheNormOfRows) {
   const std::vector<std::string> clipped{"optimizer.clip_norm=0.05"};
-  std::vector<std::string> in_passes = clipped;
-  in_passes.push_back("micro_batch=16");
+  std::vector<std::string> in_micro_batches = clipped;
+  in_micro_batches.push_back("micro_batch=16");
   const std::vector<double> whole = WideDeepRun(clipped).losses;
   EXPECT_GT(std::fabs(whole[2] - on_the_host()[2]), 1e-5) << "clipping changes something";
-  expect_equal(WideDeepRun(in_passes).losses, whole, 1e-5);
+  expect_equal(WideDeepRun(in_micro_batches).losses, whole, 1e-5);
 }
 
 }  // namespace

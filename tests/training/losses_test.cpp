@@ -116,14 +116,14 @@ struct Computed {
   std::vector<std::vector<float>> gradients;  // of the values
 };
 
-/// One optimizer step in passes of `pass` samples; denominators are fed where the graph asks for
-/// them.
-Computed compute(const LossConfig& config, const Operands& operands, std::int64_t pass) {
+/// One optimizer step in micro-batches of `micro_batch` samples; denominators are fed where the
+/// graph asks for them.
+Computed compute(const LossConfig& config, const Operands& operands, std::int64_t micro_batch) {
   const std::int64_t step = operands.values[0].shape()[0];
   Computed result;
   result.gradients.resize(operands.values.size());
-  for (std::int64_t done = 0; done < step; done += pass) {
-    const std::int64_t count = std::min(pass, step - done);
+  for (std::int64_t done = 0; done < step; done += micro_batch) {
+    const std::int64_t count = std::min(micro_batch, step - done);
     const Operands part = operands.part(done, count);
     const LossGraph made = loss_graph(config, part, {count, step});
     std::vector<std::pair<std::string, HostTensor>> feeds = part.fields;
@@ -154,7 +154,7 @@ std::vector<Json> loss_cases() {
 
 class LossTest : public ::testing::TestWithParam<Json> {
  protected:
-  void expect(std::int64_t pass) {
+  void expect(std::int64_t micro_batch) {
     const Json& c = GetParam();
     const LossConfig config = loss_of(term_text(c["kind"], c["options"]));
     Operands operands;
@@ -163,7 +163,7 @@ class LossTest : public ::testing::TestWithParam<Json> {
       if (c.contains(field)) operands.fields.emplace_back(field, tensor_of(c[field]));
     }
     const Computed found =
-        compute(config, operands, pass > 0 ? pass : operands.values[0].shape()[0]);
+        compute(config, operands, micro_batch > 0 ? micro_batch : operands.values[0].shape()[0]);
     const double loss = c["loss"];
     EXPECT_NEAR(found.loss, loss, 2e-6 * std::max(1.0, std::abs(loss)));
     for (std::size_t v = 0; v < operands.values.size(); ++v) {
@@ -259,7 +259,7 @@ TEST(OwnLossTest, AMeanOverWhatAPassCountsIsRefusedWithTheReason) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
                 HasSubstr("micro_batch: the model's own loss \"cost\" cannot be split"));
-    EXPECT_THAT(error.what(), HasSubstr("divided by what one pass counts"));
+    EXPECT_THAT(error.what(), HasSubstr("divided by what one micro-batch counts"));
     EXPECT_THAT(error.what(), HasSubstr("got Div at criterion.Div"));
     EXPECT_THAT(error.what(), HasSubstr("leave micro_batch away"));
   }

@@ -24,7 +24,7 @@ class ResumeBestTest : public testing::TrainingRun {
     keys.insert(keys.end(), more.begin(), more.end());
     return keys;
   }
-  /// Stops between the two passes of the evaluation of this step.
+  /// Stops between the two micro-batches of the evaluation of this step.
   std::string stopped_in_evaluation(const Keys& keys, std::uint64_t step) {
     std::uint64_t done = 0;
     TrainingHooks hooks;

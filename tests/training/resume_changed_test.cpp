@@ -256,7 +256,9 @@ TEST_F(ResumeChangedTest, AnEvaluationThatIsMadeUpForSaysThatItEndsTheRun) {
   std::uint64_t step = 0;
   TrainingHooks hooks;
   hooks.on_progress = [&](const TrainingProgress& p) { step = p.step; };
-  hooks.stop_requested = [&] { return step == 4; };  // between the two passes of its evaluation
+  hooks.stop_requested = [&] {
+    return step == 4;
+  };  // between the two micro-batches of its evaluation
   Training training(testing::small_config(folder_.path(), keys), engine_.parts(),
                     DataSets{train_, eval_}, hooks);
   const TrainingResult stopped = training.run("", {});

@@ -54,7 +54,7 @@ TEST_F(ResumeTest, AnInterruptedEvaluationIsMadeUpFor) {
   const std::vector<std::string> keys{"steps=6", "eval.every=\"2 steps\"", "batch_size=4",
                                       "eval.metrics=[\"accuracy\"]", "eval.best=\"accuracy\""};
   const Trained whole = run(keys);
-  // Asked between the two passes of each evaluation and after each step.
+  // Asked between the two micro-batches of each evaluation and after each step.
   for (const int stop : {2, 8}) {
     int asked = 0;
     TrainingHooks hooks;
@@ -253,12 +253,12 @@ class OneBadSample final : public DataSource {
 TEST_F(ResumeTest, WhatWasTrainedStaysWhereASampleCannotBeRead) {
   const std::string path = folder_ / "run";
   const std::shared_ptr<const DataSource> good = train_;
-  for (const char* passes : {"micro_batch=8", "micro_batch=2"}) {
+  for (const char* micro_batches : {"micro_batch=8", "micro_batch=2"}) {
     fs::remove_all(path);
     const std::vector<std::string> keys{"run_dir=\"" + path + "\"", "steps=5",
-                                        "optimizer.momentum=0.9", passes};
+                                        "optimizer.momentum=0.9", micro_batches};
     train_ = good;
-    const Trained whole = run({"steps=5", keys[2], passes});
+    const Trained whole = run({"steps=5", keys[2], micro_batches});
     const std::uint64_t seed = testing::small_config(folder_.path(), keys).seed;
     const std::int64_t bad = epoch_order(good->samples(), {}, seed, 0)[15];  // step 2 ends with it
     train_ = std::make_shared<OneBadSample>(good, bad);
@@ -267,7 +267,7 @@ TEST_F(ResumeTest, WhatWasTrainedStaysWhereASampleCannotBeRead) {
     train_ = good;
     const Trained resumed = run(keys, 0, path);
     EXPECT_EQ(testing::difference(resumed.training->states(), whole.training->states()), "")
-        << passes;
+        << micro_batches;
   }
 }
 

@@ -1,5 +1,5 @@
 // Weights of samples in whole trainings: a sample of weight 2 is one that is there twice, one of
-// weight 0 is not there, whatever the passes of a step.
+// weight 0 is not there, whatever the micro-batches of a step.
 #include "tests/training/training_run.h"
 
 #include "engine/training/divergence/check_integers.h"
@@ -55,7 +55,7 @@ std::vector<float> some_weights() {
 
 class SampleWeights : public testing::TrainingRun {
  protected:
-  void expect_passes_add_up(const std::string& options, bool holes) {
+  void expect_micro_batches_add_up(const std::string& options, bool holes) {
     train_ = data_with(some_weights(), {}, holes);
     const std::vector<std::string> keys{"epochs=2", terms(weighted + options), "optimizer.lr=0.02"};
     const Trained whole = run(keys);
@@ -73,12 +73,12 @@ class SampleWeights : public testing::TrainingRun {
   }
 };
 
-TEST_F(SampleWeights, MicroBatchesEqualTheWholeBatch) { expect_passes_add_up("", false); }
+TEST_F(SampleWeights, MicroBatchesEqualTheWholeBatch) { expect_micro_batches_add_up("", false); }
 TEST_F(SampleWeights, MicroBatchesAddUpToSums) {
-  expect_passes_add_up(", reduction=\"sum\"", false);
+  expect_micro_batches_add_up(", reduction=\"sum\"", false);
 }
 TEST_F(SampleWeights, MicroBatchesEqualTheWholeBatchWithClassWeights) {
-  expect_passes_add_up(", class_weights=[0.5, 2.0, 1.0], ignore_index=-1", true);
+  expect_micro_batches_add_up(", class_weights=[0.5, 2.0, 1.0], ignore_index=-1", true);
 }
 
 TEST_F(SampleWeights, AreCopiesOfSamples) {

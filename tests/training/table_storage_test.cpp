@@ -89,7 +89,7 @@ Graph network(const OperatorSet& operators, Reads also, DType dtype = DType::flo
 class TableStorageTest : public ::testing::Test {
  protected:
   TrainingGraph make(const std::vector<std::string>& keys, Reads also = Reads::rows,
-                     DType dtype = DType::float32, PassKind kind = PassKind::whole) {
+                     DType dtype = DType::float32, MicroBatchKind kind = MicroBatchKind::whole) {
     std::vector<std::string> all{std::string("parameters.storage=") + split};
     all.insert(all.end(), keys.begin(), keys.end());
     const RunConfig config = testing::small_config("/folder", all);
@@ -97,7 +97,7 @@ class TableStorageTest : public ::testing::Test {
     request.config = &config;
     request.fields = {{"labels", {DType::int64, {4}}}};
     request.kind = kind;
-    request.samples = {4, kind == PassKind::whole ? 4 : 8};
+    request.samples = {4, kind == MicroBatchKind::whole ? 4 : 8};
     TrainingGraph made =
         build_training_graph(operators_, network(operators_, also, dtype), request);
     verify(made.graph);
@@ -172,14 +172,14 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
 // Half as many ids as the table has rows: a float32 table gets a dense update then.
 TEST_F(TableStorageTest, GradientsStayRowsHoweverMany) {
   EXPECT_EQ(count(make({"optimizer.kind=adam", "parameters.storage=[]"}), "RowsUpdate"), 0);
-  for (const PassKind kind : {PassKind::whole, PassKind::last}) {
+  for (const MicroBatchKind kind : {MicroBatchKind::whole, MicroBatchKind::last}) {
     const TrainingGraph made = make({"optimizer.kind=adam"}, Reads::rows, DType::float32, kind);
     EXPECT_EQ(count(made, "RowsUpdate"), 1);
     EXPECT_EQ(count(made, "AdamUpdate"), 1) << "of the layer";
-    EXPECT_EQ(count(made, "TouchedRows"), kind == PassKind::last);
+    EXPECT_EQ(count(made, "TouchedRows"), kind == MicroBatchKind::last);
   }
   const TrainingGraph first =
-      make({"optimizer.kind=adam"}, Reads::rows, DType::float32, PassKind::first);
+      make({"optimizer.kind=adam"}, Reads::rows, DType::float32, MicroBatchKind::first);
   EXPECT_EQ(count(first, "MarkRows"), 1);
 }
 

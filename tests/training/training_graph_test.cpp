@@ -25,18 +25,18 @@ using ::testing::UnorderedElementsAre;
 
 class TrainingGraphTest : public ::testing::Test {
  protected:
-  TrainingGraph make(const std::vector<std::string>& keys, PassKind kind = PassKind::whole,
-                     std::int64_t steps_done = 0) {
+  TrainingGraph make(const std::vector<std::string>& keys,
+                     MicroBatchKind kind = MicroBatchKind::whole, std::int64_t steps_done = 0) {
     const RunConfig config = testing::small_config("/folder", keys);
     return make(testing::small_network(operators_, 4), config, kind, steps_done);
   }
-  TrainingGraph make(const Graph& forward, const RunConfig& config, PassKind kind = PassKind::whole,
-                     std::int64_t steps_done = 0) {
+  TrainingGraph make(const Graph& forward, const RunConfig& config,
+                     MicroBatchKind kind = MicroBatchKind::whole, std::int64_t steps_done = 0) {
     TrainingRequest request;
     request.config = &config;
     request.fields = {{"labels", {DType::int64, {4}}}};
     request.kind = kind;
-    request.samples = {4, kind == PassKind::whole ? 4 : 8};
+    request.samples = {4, kind == MicroBatchKind::whole ? 4 : 8};
     for (const FreezeRule& rule : config.parameters.freeze)
       request.thawed.push_back(rule.until && RunLength().has_passed(*rule.until, steps_done));
     TrainingGraph made = build_training_graph(operators_, forward, request);
@@ -94,7 +94,7 @@ TEST_F(TrainingGraphTest, ParameterWithTheNameOfAMoment) {
               AllOf(HasSubstr("w/momentum_buffer"), HasSubstr("rename the initializer")));
 }
 
-// In every pass of a step, whatever else goes wrong with the name before.
+// In every micro-batch of a step, whatever else goes wrong with the name before.
 TEST_F(TrainingGraphTest, ParameterWithTheNameOfTheLossScale) {
   for (const std::string name :
        {"optimizer.loss_scale", "optimizer.good_steps", "optimizer.skipped_steps"}) {
@@ -109,7 +109,8 @@ TEST_F(TrainingGraphTest, ParameterWithTheNameOfTheLossScale) {
     for (const char* compute : {"float32", "float16"}) {
       const RunConfig config =
           testing::small_config("/folder", {"precision.compute=" + std::string(compute)});
-      for (const PassKind kind : {PassKind::whole, PassKind::first, PassKind::last}) {
+      for (const MicroBatchKind kind :
+           {MicroBatchKind::whole, MicroBatchKind::first, MicroBatchKind::last}) {
         EXPECT_THAT(testing::error_text([&] { make(forward, config, kind); }),
                     AllOf(HasSubstr(name + ": a parameter of the model has the name of a state"),
                           HasSubstr("rename the initializer \"" + name + "\"")));
@@ -192,8 +193,8 @@ TEST_F(TrainingGraphTest, FrozenParametersAreNotWritten) {
 
 TEST_F(TrainingGraphTest, FreezingMayEnd) {
   const std::vector<std::string> keys{"parameters.freeze=[{at=\"fc1\", until=\"3 steps\"}]"};
-  EXPECT_EQ(written(make(keys, PassKind::whole, 2).graph).size(), 2u);
-  EXPECT_EQ(written(make(keys, PassKind::whole, 3).graph).size(), 4u);
+  EXPECT_EQ(written(make(keys, MicroBatchKind::whole, 2).graph).size(), 2u);
+  EXPECT_EQ(written(make(keys, MicroBatchKind::whole, 3).graph).size(), 4u);
 }
 
 TEST_F(TrainingGraphTest, NoGradientOfWhatIsFrozen) {
@@ -287,7 +288,7 @@ TEST_F(TrainingGraphTest, ALossScaleIsAllThatGradientsStartWith) {
     EXPECT_EQ(update->inputs[5], scales[0]->outputs[3]);
     EXPECT_EQ(update->inputs[6], scales[0]->outputs[4]);
   }
-  const TrainingGraph first = make({"precision.compute=float16"}, PassKind::first);
+  const TrainingGraph first = make({"precision.compute=float16"}, MicroBatchKind::first);
   ASSERT_NE(first.graph.find_state("optimizer.loss_scale"), nullptr);
   EXPECT_EQ(first.graph.find_state("optimizer.skipped_steps"), nullptr);
   const TrainingGraph fixed = make({"precision.compute=float16", "precision.loss_scale=8"});
@@ -296,8 +297,9 @@ TEST_F(TrainingGraphTest, ALossScaleIsAllThatGradientsStartWith) {
 }
 
 TEST_F(TrainingGraphTest, OnlyTheLastMicroBatchUpdates) {
-  const TrainingGraph first = make({}, PassKind::first), middle = make({}, PassKind::middle),
-                      last = make({}, PassKind::last);
+  const TrainingGraph first = make({}, MicroBatchKind::first),
+                      middle = make({}, MicroBatchKind::middle),
+                      last = make({}, MicroBatchKind::last);
   const std::set<std::string> sums{"fc1.weight/gradient_sum", "fc1.bias/gradient_sum",
                                    "fc2.weight/gradient_sum", "fc2.bias/gradient_sum"};
   EXPECT_EQ(written(first.graph), sums);

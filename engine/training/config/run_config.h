@@ -58,7 +58,7 @@ struct RunKeys {
   LogConfig log;
 
   /// Samples in one pass of the graph.
-  std::int64_t pass_size() const { return micro_batch > 0 ? micro_batch : batch_size; }
+  std::int64_t micro_batch_size() const { return micro_batch > 0 ? micro_batch : batch_size; }
   bool operator==(const RunKeys&) const = default;
 };
 struct RunConfig : RunKeys {

@@ -75,7 +75,8 @@ std::optional<StepsTaken> after_steps(DataPosition start, std::uint64_t steps, s
   return taken;
 }
 
-std::optional<Pass> pass_at(DataPosition at, std::int64_t samples, const LoaderOptions& options) {
+std::optional<MicroBatch> micro_batch_at(DataPosition at, std::int64_t samples,
+                                         const LoaderOptions& options) {
   const std::int64_t batch = options.batch_size;
   // An epoch that is resumed with another batch size has its steps where it was resumed.
   const auto base_of = [&](std::int64_t epoch) {
@@ -94,21 +95,21 @@ std::optional<Pass> pass_at(DataPosition at, std::int64_t samples, const LoaderO
     step_begin = base + (at.sample - base) / batch * batch;
     step_end = std::min(step_begin + batch, usable);
   }
-  Pass pass;
-  pass.start = at;
-  pass.count = std::min(options.pass_size, step_end - at.sample);
-  pass.index = (at.sample - step_begin) / options.pass_size;
-  pass.step_count = step_end - step_begin;
-  pass.end = {at.epoch, at.sample + pass.count};
-  pass.end_of_step = pass.end.sample == step_end;
-  pass.end_of_epoch = pass.end.sample >= usable;
-  if (pass.end_of_epoch) pass.end = {at.epoch + 1, 0};
-  return pass;
+  MicroBatch micro_batch;
+  micro_batch.start = at;
+  micro_batch.count = std::min(options.micro_batch_size, step_end - at.sample);
+  micro_batch.index = (at.sample - step_begin) / options.micro_batch_size;
+  micro_batch.step_count = step_end - step_begin;
+  micro_batch.end = {at.epoch, at.sample + micro_batch.count};
+  micro_batch.end_of_step = micro_batch.end.sample == step_end;
+  micro_batch.end_of_epoch = micro_batch.end.sample >= usable;
+  if (micro_batch.end_of_epoch) micro_batch.end = {at.epoch + 1, 0};
+  return micro_batch;
 }
 
 struct Loader::Impl {
   struct Slot {
-    Pass pass;
+    MicroBatch micro_batch;
     bool ready = false;
     std::exception_ptr error;
   };
@@ -132,10 +133,10 @@ struct Loader::Impl {
 
   std::vector<std::thread> threads;
 
-  // The slot of the pass that comes next, filled or failed; null after the last one.
+  // The slot of the micro-batch that comes next, filled or failed; null after the last one.
   Slot* wait_for_next(std::unique_lock<std::mutex>& lock) {
     Slot& slot = ring[consumed % ring.size()];
-    const auto arrived = [&] { return slot.ready && slot.pass.ticket == consumed; };
+    const auto arrived = [&] { return slot.ready && slot.micro_batch.ticket == consumed; };
     const auto over = [&] { return finished && consumed == claimed; };
     if (!arrived() && !over()) {
       const auto start = std::chrono::steady_clock::now();
@@ -156,13 +157,13 @@ struct Loader::Impl {
     return orders[place];
   }
 
-  void fill(const Pass& pass) {
-    const Order order = order_of(pass.start.epoch);
-    const std::span<const std::int64_t> samples(order->data() + pass.start.sample,
-                                                static_cast<std::size_t>(pass.count));
-    const Augmentation augmentation{options.seed, pass.start.epoch};
+  void fill(const MicroBatch& micro_batch) {
+    const Order order = order_of(micro_batch.start.epoch);
+    const std::span<const std::int64_t> samples(order->data() + micro_batch.start.sample,
+                                                static_cast<std::size_t>(micro_batch.count));
+    const Augmentation augmentation{options.seed, micro_batch.start.epoch};
     for (std::size_t i = 0; i < options.fields.size(); ++i) {
-      void* to = slot_of(static_cast<int>(i), pass);
+      void* to = slot_of(static_cast<int>(i), micro_batch);
       source->fill(options.fields[i], samples, options.augment ? &augmentation : nullptr, to);
     }
   }
@@ -172,25 +173,25 @@ struct Loader::Impl {
     while (true) {
       freed.wait(lock, [&] { return stopping || finished || claimed - released < ring.size(); });
       if (stopping || finished) return;
-      std::optional<Pass> pass = pass_at(cursor, source->samples(), options);
-      if (!pass) {
+      std::optional<MicroBatch> micro_batch = micro_batch_at(cursor, source->samples(), options);
+      if (!micro_batch) {
         finished = true;
         filled.notify_all();
         freed.notify_all();
         return;
       }
-      pass->ticket = claimed++;
-      cursor = pass->end;
+      micro_batch->ticket = claimed++;
+      cursor = micro_batch->end;
       std::exception_ptr error;
       lock.unlock();
       try {
-        fill(*pass);
+        fill(*micro_batch);
       } catch (...) {
         error = std::current_exception();
       }
       lock.lock();
-      Slot& slot = ring[pass->ticket % ring.size()];
-      slot = {*pass, true, error};
+      Slot& slot = ring[micro_batch->ticket % ring.size()];
+      slot = {*micro_batch, true, error};
       if (error) {
         finished = true;
         freed.notify_all();
@@ -202,7 +203,7 @@ struct Loader::Impl {
 
 Loader::Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot)
     : impl_(std::make_unique<Impl>()) {
-  assert(options.batch_size > 0 && options.pass_size > 0 && options.ahead > 0);
+  assert(options.batch_size > 0 && options.micro_batch_size > 0 && options.ahead > 0);
   assert(options.threads > 0);
   Impl& impl = *impl_;
   impl.source = std::move(source);
@@ -240,7 +241,7 @@ void Loader::stop() {
   impl_->threads.clear();
 }
 
-std::optional<Pass> Loader::next() {
+std::optional<MicroBatch> Loader::next() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
   assert(impl.consumed - impl.released < impl.ring.size());  // else nothing could ever be filled
@@ -249,16 +250,16 @@ std::optional<Pass> Loader::next() {
   if (slot->error) std::rethrow_exception(slot->error);
   slot->ready = false;
   ++impl.consumed;
-  return slot->pass;
+  return slot->micro_batch;
 }
 
-std::optional<Pass> Loader::peek() {
+std::optional<MicroBatch> Loader::peek() {
   Impl& impl = *impl_;
   std::unique_lock lock(impl.mutex);
   if (impl.consumed - impl.released >= impl.ring.size()) return std::nullopt;
   const Impl::Slot* const slot = impl.wait_for_next(lock);
   if (slot == nullptr || slot->error) return std::nullopt;
-  return slot->pass;
+  return slot->micro_batch;
 }
 
 void Loader::release(std::uint64_t ticket) {

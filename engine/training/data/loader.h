@@ -22,12 +22,12 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-/// One pass of the graph: a micro-batch of an optimizer step.
-struct Pass {
+/// A micro-batch of an optimizer step: one run of the graph.
+struct MicroBatch {
   std::uint64_t ticket = 0;     // 0, 1, ... in the order of delivery
   DataPosition start;           // of its first sample
   DataPosition end;             // after it: what a checkpoint stores when end_of_step
-  std::int64_t count = 0;       // samples; below pass_size in the last one of an epoch
+  std::int64_t count = 0;       // samples; below micro_batch_size in the last one of an epoch
   std::int64_t index = 0;       // of this pass in its optimizer step
   std::int64_t step_count = 0;  // samples of its whole optimizer step
   bool end_of_step = false;
@@ -37,25 +37,26 @@ struct Pass {
 struct LoaderOptions {
   std::vector<int> fields;      // of the source; the slot function gets positions in this list
   std::int64_t batch_size = 1;  // samples an optimizer step
-  std::int64_t pass_size = 1;   // samples a pass; divides batch_size
-  bool drop_last = false;       // leave out the partial optimizer step at the end of an epoch
+  std::int64_t micro_batch_size = 1;  // samples a micro-batch; divides batch_size
+  bool drop_last = false;             // leave out the partial optimizer step at the end of an epoch
   ShuffleConfig shuffle;
   bool augment = true;
   std::uint64_t seed = 1;
   DataPosition start;        // at the boundary of an optimizer step
   std::int64_t epochs = -1;  // ends before this epoch number; -1 = never
   int threads = 1;
-  int ahead = 3;  // passes filled and not released, at most: the ring of slots
+  int ahead = 3;  // micro-batches filled and not released, at most: the ring of slots
 };
 
 /// Steps in one epoch.
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool drop_last);
-/// The pass that starts at a position (ticket 0), a pure function; nothing where the run ends
-/// there.
-std::optional<Pass> pass_at(DataPosition start, std::int64_t samples, const LoaderOptions& options);
+/// The micro-batch that starts at a position (ticket 0), a pure function; nothing where the run
+/// ends there.
+std::optional<MicroBatch> micro_batch_at(DataPosition start, std::int64_t samples,
+                                         const LoaderOptions& options);
 
-/// Where steps of this batch size lead, and how many samples they take: what as many passes of
-/// pass_at give. Nothing where an epoch has no batch or numbers grow too large.
+/// Where steps of this batch size lead, and how many samples they take: what as many micro-batches
+/// of micro_batch_at give. Nothing where an epoch has no batch or numbers grow too large.
 struct StepsTaken {
   DataPosition end;
   std::uint64_t samples = 0;
@@ -65,9 +66,9 @@ std::optional<StepsTaken> after_steps(DataPosition start, std::uint64_t steps, s
 
 class Loader {
  public:
-  /// Where pass.count samples of options.fields[field] go. Called from loader threads, at most once
-  /// per (field, ticket), only while fewer than `ahead` passes are unreleased.
-  using SlotFunction = std::function<void*(int field, const Pass& pass)>;
+  /// Where micro_batch.count samples of options.fields[field] go. Called from loader threads, at
+  /// most once per (field, ticket), only while fewer than `ahead` micro-batches are unreleased.
+  using SlotFunction = std::function<void*(int field, const MicroBatch& micro_batch)>;
 
   Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot);
   /// Stops the threads; fills under way are finished first.
@@ -77,12 +78,12 @@ class Loader {
 
   /// The next pass in order, once its slots are filled; nothing after the last. Rethrows what a
   /// fill threw. Allocates nothing.
-  std::optional<Pass> next();
-  /// The pass that `next` will give, once its slots are filled; `next` gives it all the same.
-  /// Nothing where there is none, where its fill failed, or where the ring cannot hold it beside
-  /// the passes that are not released.
-  std::optional<Pass> peek();
-  /// Slots of all passes up to this ticket may be written again.
+  std::optional<MicroBatch> next();
+  /// The micro-batch that `next` will give, once its slots are filled; `next` gives it all the
+  /// same. Nothing where there is none, where its fill failed, or where the ring cannot hold it
+  /// beside the micro-batches that are not released.
+  std::optional<MicroBatch> peek();
+  /// Slots of all micro-batches up to this ticket may be written again.
   void release(std::uint64_t ticket);
   /// Seconds that `next` and `peek` have waited so far.
   double waited() const;

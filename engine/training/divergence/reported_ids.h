@@ -1,4 +1,4 @@
-// What a pass has reported of its ids and labels, as an error.
+// What a micro-batch has reported of its ids and labels, as an error.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-/// Throws Error{data} where a pass of the program has reported an id or a label to `word`, which is
-/// empty then; `where` ends the message.
+/// Throws Error{data} where a micro-batch of the program has reported an id or a label to `word`,
+/// which is empty then; `where` ends the message.
 void refuse_reported(const Program& program, ErrorWord& word, std::string_view where = "");
 
 }  // namespace tandem

@@ -24,8 +24,9 @@ struct UpdateRequest {
   State parameter;  // a copy: adding states moves the graph's vectors
   ValueId gradient;
   std::optional<RowGradient> rows;  // the same gradient, where lookups alone make it
-  ValueId touched;  // marks of the rows of `gradient` that count, where several passes made it
-  ValueId lr;       // float32 scalar
+  ValueId
+      touched;  // marks of the rows of `gradient` that count, where several micro-batches made it
+  ValueId lr;   // float32 scalar
   OptimizerOptions options;
 };
 

@@ -66,9 +66,9 @@ bool FedIntegers::add(ValueId value) {
   return known_[value.index] == Known::yes;
 }
 
-void FedIntegers::read(std::int64_t pass) {
+void FedIntegers::read(std::int64_t micro_batch) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(samples_));
-  std::iota(samples.begin(), samples.end(), pass * samples_);
+  std::iota(samples.begin(), samples.end(), micro_batch * samples_);
   for (const Input& input : inputs_) {
     if (!input.needed) continue;
     HostTensor& to = values_[input.value.index];

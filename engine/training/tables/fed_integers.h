@@ -1,4 +1,4 @@
-// Ids of lookups before a run: computed from the data's fields, pass by pass.
+// Ids of lookups before a run: computed from the data's fields, micro-batch by micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-/// Passes from the start of the data that are looked at, at most.
-constexpr std::int64_t most_counted_passes = 32;
+/// Micro-batches from the start of the data that are looked at, at most.
+constexpr std::int64_t most_counted_micro_batches = 32;
 
 struct Lookup {
   std::string parameter;
@@ -29,9 +29,9 @@ class FedIntegers {
 
   /// Whether `value` can be computed; from now on `read` does. All have one extent of axis 0.
   bool add(ValueId value);
-  /// Passes that the data fills.
-  std::int64_t passes() const { return samples_ == 0 ? 0 : source_.samples() / samples_; }
-  void read(std::int64_t pass);
+  /// Micro-batches that the data fills.
+  std::int64_t micro_batches() const { return samples_ == 0 ? 0 : source_.samples() / samples_; }
+  void read(std::int64_t micro_batch);
   const HostTensor& value(ValueId id) const { return values_[id.index]; }
 
  private:
@@ -49,7 +49,7 @@ class FedIntegers {
   std::vector<HostTensor> values_;  // by value
   std::vector<Input> inputs_;       // that fields of their type feed
   std::vector<NodeId> nodes_;       // in the order to compute them
-  std::int64_t samples_ = 0;        // of a pass
+  std::int64_t samples_ = 0;        // of a micro-batch
 };
 
 /// The rows of a table that the ids name, one for each; absent ids and those outside, which are

@@ -1,4 +1,4 @@
-// Ids of a pass lie in the slots of its inputs until the loader may fill these again.
+// Ids of a micro-batch lie in the slots of its inputs until the loader may fill these again.
 #include "engine/training/tables/id_source.h"
 
 #include <algorithm>

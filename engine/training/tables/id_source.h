@@ -1,4 +1,5 @@
-// Ids that a pass is fed: found from the operand of a lookup, read from the slots of the inputs.
+// Ids that a micro-batch is fed: found from the operand of a lookup, read from the slots of the
+// inputs.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace tandem {
 
-/// Integers that are known when a pass is over.
+/// Integers that are known when a micro-batch is over.
 struct IdSource {
   int input = -1;                              // of the program; else:
   std::shared_ptr<const HostTensor> constant;  // row-major
@@ -23,11 +24,11 @@ struct IdSource {
   bool operator==(const IdSource&) const = default;
 };
 
-/// Where the elements of `ids` come from, seen through views and copies; nothing where the pass
-/// computes them.
+/// Where the elements of `ids` come from, seen through views and copies; nothing where the
+/// micro-batch computes them.
 std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids);
 
-/// Adds the ids of a pass that has just been run; absent ones as absent_id<std::int64_t>.
+/// Adds the ids of a micro-batch that has just been run; absent ones as absent_id<std::int64_t>.
 void append_ids(const IdSource& source, Program& program, std::uint64_t ticket,
                 std::vector<std::int64_t>& to);
 

@@ -81,9 +81,10 @@ std::vector<std::int64_t> most_named(const Tally& tally, std::int64_t count, std
 
 }  // namespace
 
-std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const DataSource& source,
+std::map<std::string, std::int64_t> count_unique_rows(const Graph& forward,
+                                                      const DataSource& source,
                                                       const Evaluator& evaluate) {
-  FedIntegers fed(pass, source, evaluate);
+  FedIntegers fed(forward, source, evaluate);
   struct Group {  // lookups of equal tables by the same ids
     ValueId ids;
     std::int64_t rows = 0, sum = 0;
@@ -95,7 +96,7 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
     });
   };
   std::map<std::string, bool> known;
-  const std::vector<Lookup> lookups = lookups_of(pass);
+  const std::vector<Lookup> lookups = lookups_of(forward);
   for (const Lookup& lookup : lookups) {
     const auto [each, is_new] = known.emplace(lookup.parameter, true);
     each->second = fed.add(lookup.ids) && each->second;
@@ -103,9 +104,9 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
       groups.push_back({lookup.ids, lookup.rows});
     }
   }
-  const std::int64_t passes = std::min(fed.passes(), most_counted_passes);
-  if (passes == 0) return {};
-  for (std::int64_t p = 0; p < passes; ++p) {
+  const std::int64_t micro_batches = std::min(fed.micro_batches(), most_counted_micro_batches);
+  if (micro_batches == 0) return {};
+  for (std::int64_t p = 0; p < micro_batches; ++p) {
     fed.read(p);
     for (Group& group : groups) {
       std::vector<std::int64_t> named = named_rows(fed.value(group.ids), group.rows);
@@ -116,25 +117,25 @@ std::map<std::string, std::int64_t> count_unique_rows(const Graph& pass, const D
   for (const Lookup& lookup : lookups) {
     if (known[lookup.parameter]) sums[lookup.parameter] += group_of(lookup)->sum;
   }
-  for (auto& [parameter, rows] : sums) rows = (rows + passes - 1) / passes;
+  for (auto& [parameter, rows] : sums) rows = (rows + micro_batches - 1) / micro_batches;
   return sums;
 }
 
-std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source,
+std::optional<HotRows> find_hot_rows(const Graph& forward, const DataSource& source,
                                      const Evaluator& evaluate, const std::string& parameter,
                                      std::int64_t count) {
-  FedIntegers fed(pass, source, evaluate);
-  std::vector<Lookup> lookups = lookups_of(pass);
+  FedIntegers fed(forward, source, evaluate);
+  std::vector<Lookup> lookups = lookups_of(forward);
   std::erase_if(lookups, [&](const Lookup& lookup) { return lookup.parameter != parameter; });
   if (lookups.empty()) return std::nullopt;
   for (const Lookup& lookup : lookups) {
     if (!fed.add(lookup.ids)) return std::nullopt;
   }
   const std::int64_t rows = lookups[0].rows;
-  const std::int64_t passes = std::min(fed.passes(), most_counted_passes);
-  if (passes == 0) return std::nullopt;
+  const std::int64_t micro_batches = std::min(fed.micro_batches(), most_counted_micro_batches);
+  if (micro_batches == 0) return std::nullopt;
   const auto each_lookup = [&](const auto& visit) {
-    for (std::int64_t p = 0; p < passes; ++p) {
+    for (std::int64_t p = 0; p < micro_batches; ++p) {
       fed.read(p);
       for (const Lookup& lookup : lookups) visit(named_rows(fed.value(lookup.ids), rows));
     }
@@ -159,7 +160,7 @@ std::optional<HotRows> find_hot_rows(const Graph& pass, const DataSource& source
   HotRows hot;
   hot.rows = std::make_shared<const std::vector<std::int64_t>>(std::move(chosen));
   hot.hit_rate = all > 0 ? static_cast<double>(all - cold) / static_cast<double>(all) : 0;
-  hot.cold_rows = (different + passes - 1) / passes;
+  hot.cold_rows = (different + micro_batches - 1) / micro_batches;
   return hot;
 }
 

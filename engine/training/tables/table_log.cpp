@@ -14,22 +14,22 @@ namespace {
 /// Ids that are counted together.
 struct IdSet {
   std::vector<IdSource> sources;
-  std::string marks;  // instead: those of all passes so far that marked rows in this state
+  std::string marks;  // instead: those of all micro-batches so far that marked rows in this state
   std::int64_t table_rows = 0;
   bool operator==(const IdSet&) const = default;
 };
 
 struct IdCount {
   IdSet ids;
-  double total = 0, unique = 0;  // sums over passes
-  int passes = 0;
+  double total = 0, unique = 0;  // sums over micro-batches
+  int micro_batches = 0;
 };
 
-/// Bytes of a node: per_pass + ids x per_id + rows that occur x per_row.
+/// Bytes of a node: per_micro_batch + ids x per_id + rows that occur x per_row.
 struct TableNode {
   NodeId node;
   std::size_t count = 0;  // its ids, a number in Tables::counts
-  double per_pass = 0, per_id = 0, per_row = 0;
+  double per_micro_batch = 0, per_id = 0, per_row = 0;
   std::optional<std::size_t> cached = {};  // its ids that a cache serves, another of Tables::counts
 };
 
@@ -40,7 +40,7 @@ struct Marking {
   std::vector<IdSource> sources;
 };
 
-/// The state that a value was when the pass began, or null.
+/// The state that a value was when the micro-batch began, or null.
 const State* state_of(const Lowered& lowered, ValueId value) {
   const Graph& graph = lowered.graph;
   for (;;) {
@@ -151,9 +151,9 @@ void TableCounter::Tables::add_lookup(NodeId id) {
   const double row = row_bytes(table);
   const double id_bytes = static_cast<double>(size_of(graph_.type(node.inputs[1]).dtype));
   TableNode lookup{id, 0, 0, id_bytes, row};
-  lookup.per_pass = static_cast<double>(graph_.type(node.outputs[0]).bytes());
+  lookup.per_micro_batch = static_cast<double>(graph_.type(node.outputs[0]).bytes());
   if (node.inputs.size() > 2 && node.inputs[2])
-    lookup.per_pass += static_cast<double>(graph_.type(node.inputs[2]).bytes());
+    lookup.per_micro_batch += static_cast<double>(graph_.type(node.inputs[2]).bytes());
   add(lookup, {{std::move(*source)}, "", table.shape[0]});
 }
 
@@ -219,7 +219,7 @@ void TableCounter::Tables::add_update(NodeId id) {
   for (std::size_t i = 0; i <= at.states; ++i) {
     if (!node.inputs[i]) continue;
     const TensorType& type = graph_.type(node.inputs[i]);
-    (lazy ? update.per_row : update.per_pass) +=
+    (lazy ? update.per_row : update.per_micro_batch) +=
         2 * (lazy ? row_bytes(type) : static_cast<double>(type.bytes()));
   }
   // Gradients that were summed by row before have one position a row, and room for more.
@@ -229,7 +229,7 @@ void TableCounter::Tables::add_update(NodeId id) {
   for (std::size_t i = at.gradients(); i < node.inputs.size(); ++i) {
     if (!node.inputs[i]) continue;
     const TensorType& dy = graph_.type(node.inputs[i]);
-    (by_id ? update.per_pass : update.per_row) +=
+    (by_id ? update.per_micro_batch : update.per_row) +=
         by_id ? static_cast<double>(dy.bytes()) : row_bytes(dy);
   }
   add(update, std::move(*ids));
@@ -272,7 +272,7 @@ void TableCounter::after(Program& program, std::uint64_t ticket) {
     for (const IdSource& source : count.ids.sources) append_ids(source, program, ticket, ids);
     count.total += static_cast<double>(ids.size());
     count.unique += static_cast<double>(count_unique(ids, count.ids.table_rows));
-    ++count.passes;
+    ++count.micro_batches;
   }
 }
 
@@ -283,12 +283,12 @@ std::optional<TableUse> TableCounter::use(const Program& program, NodeId node) c
     if (!(table.node == node)) continue;
     const IdCount& count = at->second->counts[table.count];
     TableUse use;
-    use.ids = count.total / count.passes;
-    use.unique = count.unique / count.passes;
-    use.bytes = table.per_pass + use.ids * table.per_id + use.unique * table.per_row;
+    use.ids = count.total / count.micro_batches;
+    use.unique = count.unique / count.micro_batches;
+    use.bytes = table.per_micro_batch + use.ids * table.per_id + use.unique * table.per_row;
     if (table.cached) {
       const IdCount& cached = at->second->counts[*table.cached];
-      use.cached = cached.total / cached.passes;
+      use.cached = cached.total / cached.micro_batches;
     }
     return use;
   }

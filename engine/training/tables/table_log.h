@@ -1,5 +1,5 @@
-// Lookups in tables, groupings of ids and updates of rows: how many ids a pass has, how many rows
-// they name and what the kernels move for these.
+// Lookups in tables, groupings of ids and updates of rows: how many ids a micro-batch has, how many
+// rows they name and what the kernels move for these.
 #pragma once
 
 #include <map>
@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/training/pass_watch.h"
+#include "engine/training/micro_batch_watch.h"
 
 namespace tandem {
 
-/// A node in a pass, in the mean over those that were counted.
+/// A node in a micro-batch, in the mean over those that were counted.
 struct TableUse {
   double ids = 0;
   double unique = 0;   // rows that occur
@@ -23,16 +23,16 @@ struct TableUse {
   double hit_rate() const { return ids > 0 ? cached / ids : 0; }
 };
 
-/// Counts the ids of the passes that it watches.
-class TableCounter final : public PassWatch {
+/// Counts the ids of the micro-batches that it watches.
+class TableCounter final : public MicroBatchWatch {
  public:
   TableCounter();
   ~TableCounter() override;
   void after(Program& program, std::uint64_t ticket) override;
   /// Nothing where the node has nothing to do with rows of a table, where its ids are computed, or
-  /// where no pass of the program was watched.
+  /// where no micro-batch of the program was watched.
   std::optional<TableUse> use(const Program& program, NodeId node) const;
-  /// Forgets all passes and programs.
+  /// Forgets all micro-batches and programs.
   void clear();
 
  private:

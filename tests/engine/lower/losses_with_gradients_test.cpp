@@ -53,8 +53,8 @@ struct LossGraph {
 class LossesWithGradientsTest : public ::testing::Test {
  protected:
   /// Nodes of each operator after the pass alone.
-  std::map<std::string, int> after_pass(const Graph& graph, const Placement& placement,
-                                        const std::vector<Device*>& devices) {
+  std::map<std::string, int> after_micro_batch(const Graph& graph, const Placement& placement,
+                                               const std::vector<Device*>& devices) {
     const LowerContext context{operators, devices, options};
     const PlacedGraph placed = losses_with_gradients(placed_graph(graph, placement), context);
     verify(placed.graph);
@@ -66,8 +66,8 @@ class LossesWithGradientsTest : public ::testing::Test {
     }
     return count;
   }
-  std::map<std::string, int> after_pass(const Graph& graph) {
-    return after_pass(graph, on_one_device(graph), {fast.get()});
+  std::map<std::string, int> after_micro_batch(const Graph& graph) {
+    return after_micro_batch(graph, on_one_device(graph), {fast.get()});
   }
 
   /// What `build` adds to a loss: its graph joins, and computes what the nodes compute one by one.
@@ -75,7 +75,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     LossGraph loss(operators);
     build(loss);
     const Graph graph = loss.b.finish();
-    auto count = after_pass(graph);
+    auto count = after_micro_batch(graph);
     EXPECT_EQ(count[joined], 1) << to_text(graph);
     EXPECT_EQ(count["SoftmaxCrossEntropy"] + count["SoftmaxCrossEntropyGrad"], 0);
     EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-6), "");
@@ -84,7 +84,7 @@ class LossesWithGradientsTest : public ::testing::Test {
     LossGraph loss(operators);
     build(loss);
     const Graph graph = loss.b.finish();
-    auto count = after_pass(graph);
+    auto count = after_micro_batch(graph);
     EXPECT_EQ(count[joined], 0) << to_text(graph);
     EXPECT_EQ(count["SoftmaxCrossEntropyGrad"], 1);
     EXPECT_EQ(program_difference(graph, operators, *fast, 2, 1e-6), "");
@@ -108,7 +108,7 @@ class LossesWithGradientsTest : public ::testing::Test {
 TEST_F(LossesWithGradientsTest, TrainingsHaveOneNodeInsteadOfTwo) {
   for (const Graph& graph : {mlp_training(operators, 4, {7, 6, 3}, Update::adam),
                              convolution_training(operators), attention_training(operators)}) {
-    auto count = after_pass(graph);
+    auto count = after_micro_batch(graph);
     EXPECT_EQ(count[joined], 1);
     EXPECT_EQ(count["SoftmaxCrossEntropy"] + count["SoftmaxCrossEntropyGrad"], 0);
     EXPECT_EQ(program_difference(graph, operators, *fast, 3, 1e-4), "");
@@ -169,7 +169,7 @@ TEST_F(LossesWithGradientsTest, OneGradientOfEachLoss) {
   g.gradient(g.filled(1));
   g.gradient({g.filled(2), g.logits, g.labels, g.weights, g.sums}, g.smoothing, "twice");
   const Graph graph = g.b.finish();
-  auto count = after_pass(graph);
+  auto count = after_micro_batch(graph);
   EXPECT_EQ(count[joined], 1);
   EXPECT_EQ(count["SoftmaxCrossEntropyGrad"], 1);
   EXPECT_EQ(count["SoftmaxCrossEntropy"], 0);
@@ -182,13 +182,13 @@ TEST_F(LossesWithGradientsTest, NotOnTwoDevicesNorWithoutAKernel) {
   const Graph graph = g.b.finish();
   Machine machine(1);
   Placement placement = on_one_device(graph);
-  EXPECT_EQ(after_pass(graph, placement, machine.devices)[joined], 1);
+  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined], 1);
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     if (graph.nodes[n].op->name == "SoftmaxCrossEntropyGrad") placement.nodes[n].device = 1;
   }
-  EXPECT_EQ(after_pass(graph, placement, machine.devices)[joined], 0);
+  EXPECT_EQ(after_micro_batch(graph, placement, machine.devices)[joined], 0);
   const auto plain = make_test_device(reference_kernels());
-  EXPECT_EQ(after_pass(graph, on_one_device(graph), {plain.get()})[joined], 0);
+  EXPECT_EQ(after_micro_batch(graph, on_one_device(graph), {plain.get()})[joined], 0);
 }
 
 TEST_F(LossesWithGradientsTest, CanBeLeftOut) {

@@ -130,7 +130,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.policy, "/folder/policy.toml");
   EXPECT_EQ(c.device, "cpu");
   EXPECT_EQ(c.batch_size, 16);
-  EXPECT_EQ(c.pass_size(), 4);
+  EXPECT_EQ(c.micro_batch_size(), 4);
   EXPECT_EQ(c.epochs, 1.5);
   EXPECT_EQ(c.steps, 1000);
   EXPECT_EQ(c.max_seconds, 7200);

@@ -20,34 +20,35 @@ std::shared_ptr<const DataSource> counting_source(std::int64_t samples) {
 }
 
 struct Delivered {
-  Pass pass;
+  MicroBatch micro_batch;
   std::vector<std::int64_t> samples;
 };
 
-// Runs a loader to its end, or for `limit` passes, over a ring of slots of its own.
+// Runs a loader to its end, or for `limit` micro-batches, over a ring of slots of its own.
 std::vector<Delivered> deliver(const std::shared_ptr<const DataSource>& source,
                                LoaderOptions options, std::size_t limit = 1000) {
   options.fields = {0};
   std::vector<std::vector<std::int64_t>> ring(
       static_cast<std::size_t>(options.ahead),
-      std::vector<std::int64_t>(static_cast<std::size_t>(options.pass_size)));
-  Loader loader(source, options,
-                [&](int, const Pass& pass) { return ring[pass.ticket % ring.size()].data(); });
+      std::vector<std::int64_t>(static_cast<std::size_t>(options.micro_batch_size)));
+  Loader loader(source, options, [&](int, const MicroBatch& micro_batch) {
+    return ring[micro_batch.ticket % ring.size()].data();
+  });
   std::vector<Delivered> result;
   while (result.size() < limit) {
-    const std::optional<Pass> pass = loader.next();
-    if (!pass) break;
-    EXPECT_EQ(pass->ticket, result.size());
-    const auto& slot = ring[pass->ticket % ring.size()];
-    result.push_back({*pass, {slot.begin(), slot.begin() + pass->count}});
-    loader.release(pass->ticket);
+    const std::optional<MicroBatch> micro_batch = loader.next();
+    if (!micro_batch) break;
+    EXPECT_EQ(micro_batch->ticket, result.size());
+    const auto& slot = ring[micro_batch->ticket % ring.size()];
+    result.push_back({*micro_batch, {slot.begin(), slot.begin() + micro_batch->count}});
+    loader.release(micro_batch->ticket);
   }
   return result;
 }
 
-std::vector<std::int64_t> all_samples(const std::vector<Delivered>& passes) {
+std::vector<std::int64_t> all_samples(const std::vector<Delivered>& micro_batches) {
   std::vector<std::int64_t> samples;
-  for (const Delivered& d : passes)
+  for (const Delivered& d : micro_batches)
     samples.insert(samples.end(), d.samples.begin(), d.samples.end());
   return samples;
 }
@@ -89,34 +90,35 @@ TEST(Loader, CoversEachEpochOnceWithAPartialLastBatch) {
   const auto source = counting_source(10);
   for (const int threads : {1, 3}) {
     const auto passes =
-        deliver(source, {.batch_size = 4, .pass_size = 4, .epochs = 2, .threads = threads});
-    ASSERT_EQ(passes.size(), 6u);
+        deliver(source, {.batch_size = 4, .micro_batch_size = 4, .epochs = 2, .threads = threads});
+    ASSERT_EQ(micro_batches.size(), 6u);
     for (int epoch = 0; epoch < 2; ++epoch) {
       std::vector<std::int64_t> samples;
       for (int i = 0; i < 3; ++i) {
-        const Delivered& d = passes[static_cast<std::size_t>(3 * epoch + i)];
-        EXPECT_EQ(d.pass.start, (DataPosition{epoch, 4 * i}));
-        EXPECT_EQ(d.pass.count, i < 2 ? 4 : 2);
-        EXPECT_EQ(d.pass.step_count, d.pass.count);
-        EXPECT_TRUE(d.pass.end_of_step);
-        EXPECT_EQ(d.pass.end_of_epoch, i == 2);
+        const Delivered& d = micro_batches[static_cast<std::size_t>(3 * epoch + i)];
+        EXPECT_EQ(d.micro_batch.start, (DataPosition{epoch, 4 * i}));
+        EXPECT_EQ(d.micro_batch.count, i < 2 ? 4 : 2);
+        EXPECT_EQ(d.micro_batch.step_count, d.micro_batch.count);
+        EXPECT_TRUE(d.micro_batch.end_of_step);
+        EXPECT_EQ(d.micro_batch.end_of_epoch, i == 2);
         samples.insert(samples.end(), d.samples.begin(), d.samples.end());
       }
       EXPECT_EQ(samples, epoch_order(10, {}, 1, epoch));
     }
-    EXPECT_EQ(passes[2].pass.end, (DataPosition{1, 0}));
+    EXPECT_EQ(micro_batches[2].micro_batch.end, (DataPosition{1, 0}));
   }
 }
 
 TEST(Loader, ShowsThePassThatComesNext) {
-  LoaderOptions options{.fields = {0}, .batch_size = 4, .pass_size = 4, .epochs = 1, .ahead = 2};
+  LoaderOptions options{
+      .fields = {0}, .batch_size = 4, .micro_batch_size = 4, .epochs = 1, .ahead = 2};
   std::int64_t ring[2][4];
   Loader loader(counting_source(10), options,
-                [&](int, const Pass& pass) { return ring[pass.ticket % 2]; });
+                [&](int, const MicroBatch& micro_batch) { return ring[micro_batch.ticket % 2]; });
   const std::vector<std::int64_t> order = epoch_order(10, {}, 1, 0);
   for (std::uint64_t ticket = 0; ticket < 3; ++ticket) {
     for (int again = 0; again < 2; ++again) {
-      const std::optional<Pass> seen = loader.peek();
+      const std::optional<MicroBatch> seen = loader.peek();
       ASSERT_TRUE(seen);
       EXPECT_EQ(seen->ticket, ticket);
       EXPECT_EQ(seen->count, ticket < 2 ? 4 : 2);
@@ -131,53 +133,56 @@ TEST(Loader, ShowsThePassThatComesNext) {
 }
 
 TEST(Loader, ShowsNothingWhereTheRingIsFull) {
-  LoaderOptions options{.fields = {0}, .batch_size = 4, .pass_size = 4, .ahead = 1};
+  LoaderOptions options{.fields = {0}, .batch_size = 4, .micro_batch_size = 4, .ahead = 1};
   std::int64_t slot[4];
-  Loader loader(counting_source(10), options, [&](int, const Pass&) { return slot; });
+  Loader loader(counting_source(10), options, [&](int, const MicroBatch&) { return slot; });
   EXPECT_TRUE(loader.peek());
   EXPECT_TRUE(loader.next());
   EXPECT_FALSE(loader.peek());
 }
 
 TEST(Loader, DropsThePartialBatch) {
-  const auto passes = deliver(counting_source(10),
-                              {.batch_size = 4, .pass_size = 2, .drop_last = true, .epochs = 2});
-  ASSERT_EQ(passes.size(), 8u);
-  EXPECT_TRUE(passes[3].pass.end_of_epoch);
-  EXPECT_EQ(passes[3].pass.end, (DataPosition{1, 0}));
-  EXPECT_THROW(deliver(counting_source(3), {.batch_size = 4, .pass_size = 4, .drop_last = true}),
-               Error);
+  const auto passes =
+      deliver(counting_source(10),
+              {.batch_size = 4, .micro_batch_size = 2, .drop_last = true, .epochs = 2});
+  ASSERT_EQ(micro_batches.size(), 8u);
+  EXPECT_TRUE(micro_batches[3].micro_batch.end_of_epoch);
+  EXPECT_EQ(micro_batches[3].micro_batch.end, (DataPosition{1, 0}));
+  EXPECT_THROW(
+      deliver(counting_source(3), {.batch_size = 4, .micro_batch_size = 4, .drop_last = true}),
+      Error);
 }
 
 TEST(Loader, MicroBatchesKnowTheirStep) {
-  const auto passes = deliver(counting_source(11), {.batch_size = 6, .pass_size = 2, .epochs = 1});
-  ASSERT_EQ(passes.size(), 6u);
+  const auto passes =
+      deliver(counting_source(11), {.batch_size = 6, .micro_batch_size = 2, .epochs = 1});
+  ASSERT_EQ(micro_batches.size(), 6u);
   const std::int64_t counts[] = {2, 2, 2, 2, 2, 1}, steps[] = {6, 6, 6, 5, 5, 5};
   for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(passes[i].pass.count, counts[i]);
-    EXPECT_EQ(passes[i].pass.step_count, steps[i]);
-    EXPECT_EQ(passes[i].pass.index, static_cast<std::int64_t>(i % 3));
-    EXPECT_EQ(passes[i].pass.end_of_step, i % 3 == 2);
+    EXPECT_EQ(micro_batches[i].micro_batch.count, counts[i]);
+    EXPECT_EQ(micro_batches[i].micro_batch.step_count, steps[i]);
+    EXPECT_EQ(micro_batches[i].micro_batch.index, static_cast<std::int64_t>(i % 3));
+    EXPECT_EQ(micro_batches[i].micro_batch.end_of_step, i % 3 == 2);
   }
 }
 
 TEST(Loader, ResumesExactlyAtEveryStep) {
   const auto source = counting_source(23);
-  const LoaderOptions options{.batch_size = 6, .pass_size = 3, .epochs = 3, .threads = 2};
+  const LoaderOptions options{.batch_size = 6, .micro_batch_size = 3, .epochs = 3, .threads = 2};
   const auto whole = deliver(source, options);
   for (std::size_t stop = 0; stop < whole.size(); ++stop) {
-    if (!whole[stop].pass.end_of_step) continue;
+    if (!whole[stop].micro_batch.end_of_step) continue;
     LoaderOptions rest = options;
-    rest.start = whole[stop].pass.end;
+    rest.start = whole[stop].micro_batch.end;
     const auto resumed = deliver(source, rest);
     ASSERT_EQ(resumed.size(), whole.size() - stop - 1);
     for (std::size_t i = 0; i < resumed.size(); ++i) {
       EXPECT_EQ(resumed[i].samples, whole[stop + 1 + i].samples);
-      EXPECT_EQ(resumed[i].pass.step_count, whole[stop + 1 + i].pass.step_count);
+      EXPECT_EQ(resumed[i].micro_batch.step_count, whole[stop + 1 + i].micro_batch.step_count);
     }
   }
   // Another batch size goes on from the same sample and still covers the epoch once.
-  LoaderOptions other{.batch_size = 5, .pass_size = 5, .start = {0, 12}, .epochs = 1};
+  LoaderOptions other{.batch_size = 5, .micro_batch_size = 5, .start = {0, 12}, .epochs = 1};
   const auto rest = deliver(source, other);
   const auto order = epoch_order(23, {}, 1, 0);
   EXPECT_EQ(all_samples(rest), std::vector<std::int64_t>(order.begin() + 12, order.end()));
@@ -191,7 +196,7 @@ TEST(Loader, StepsLeadWhereTheirPassesLead) {
       options.drop_last = drop_last;
       DataPosition at;
       for (const std::int64_t batch : {4, 8, 3, 8, 1, 5}) {
-        options.batch_size = options.pass_size = batch;
+        options.batch_size = options.micro_batch_size = batch;
         options.start = at;
         std::uint64_t seen = 0;
         for (std::uint64_t steps = 0; steps < 11; ++steps) {
@@ -199,10 +204,10 @@ TEST(Loader, StepsLeadWhereTheirPassesLead) {
           ASSERT_TRUE(taken);
           EXPECT_EQ(taken->end, at) << samples << " by " << batch << " step " << steps;
           EXPECT_EQ(taken->samples, seen);
-          const std::optional<Pass> pass = pass_at(at, samples, options);
-          ASSERT_TRUE(pass && pass->end_of_step);
-          at = pass->end;
-          seen += static_cast<std::uint64_t>(pass->count);
+          const std::optional<MicroBatch> micro_batch = micro_batch_at(at, samples, options);
+          ASSERT_TRUE(micro_batch && micro_batch->end_of_step);
+          at = micro_batch->end;
+          seen += static_cast<std::uint64_t>(micro_batch->count);
         }
       }
     }
@@ -218,16 +223,16 @@ TEST(Loader, StepsLeadWhereTheirPassesLead) {
 
 TEST(Loader, EvaluationReadsEverySampleOnceInOrder) {
   const auto passes = deliver(counting_source(7), {.batch_size = 3,
-                                                   .pass_size = 3,
+                                                   .micro_batch_size = 3,
                                                    .shuffle = {ShuffleConfig::Kind::none},
                                                    .augment = false,
                                                    .epochs = 1});
-  EXPECT_EQ(all_samples(passes), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(all_samples(micro_batches), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
 TEST(Loader, ManyThreadsDeliverTheSame) {
   const auto source = counting_source(1001);
-  const LoaderOptions one{.batch_size = 8, .pass_size = 8, .epochs = 3};
+  const LoaderOptions one{.batch_size = 8, .micro_batch_size = 8, .epochs = 3};
   LoaderOptions many = one;
   many.threads = 4;
   many.ahead = 7;
@@ -238,7 +243,7 @@ TEST(Loader, NeverTouchesUnreleasedSlots) {
   const auto source = counting_source(100);
   std::vector<std::int64_t> ring(2, -1);
   Loader loader(source, {.fields = {0}, .threads = 2, .ahead = 2},
-                [&](int, const Pass& pass) { return &ring[pass.ticket % 2]; });
+                [&](int, const MicroBatch& micro_batch) { return &ring[micro_batch.ticket % 2]; });
   loader.next();
   const auto second = loader.next();
   const std::int64_t held[] = {ring[0], ring[1]};
@@ -254,8 +259,9 @@ TEST(Loader, StopsWhileThreadsWait) {
   const auto source = counting_source(100);
   std::vector<std::int64_t> ring(3);
   for (int i = 0; i < 20; ++i) {
-    Loader loader(source, {.fields = {0}, .threads = 3},
-                  [&](int, const Pass& pass) { return &ring[pass.ticket % 3]; });
+    Loader loader(source, {.fields = {0}, .threads = 3}, [&](int, const MicroBatch& micro_batch) {
+      return &ring[micro_batch.ticket % 3];
+    });
     if (i % 2) loader.next();
   }
 }
@@ -266,8 +272,9 @@ TEST(Loader, CarriesErrorsToTheStepTheyBelongTo) {
   const auto source =
       make_array_source({{"x", HostTensor::from<std::int64_t>({6}, {0, 1, 2, 3, 4, 5})}}, {field});
   std::vector<float> ring(3 * 5);
-  Loader loader(source, {.fields = {0}, .shuffle = {ShuffleConfig::Kind::none}, .threads = 2},
-                [&](int, const Pass& pass) { return &ring[pass.ticket % 3 * 5]; });
+  Loader loader(
+      source, {.fields = {0}, .shuffle = {ShuffleConfig::Kind::none}, .threads = 2},
+      [&](int, const MicroBatch& micro_batch) { return &ring[micro_batch.ticket % 3 * 5]; });
   for (int i = 0; i < 5; ++i) loader.release(loader.next()->ticket);
   for (int i = 0; i < 2; ++i) {
     try {

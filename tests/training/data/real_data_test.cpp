@@ -45,9 +45,9 @@ y = { from = "labels", as = [ "int64" ] }
   std::vector<std::int64_t> labels(3 * batch);
   Loader loader(
       sets.train,
-      {.fields = {0, 1}, .batch_size = batch, .pass_size = batch, .epochs = 1, .threads = 2},
-      [&](int field, const Pass& pass) -> void* {
-        const std::size_t slot = pass.ticket % 3;
+      {.fields = {0, 1}, .batch_size = batch, .micro_batch_size = batch, .epochs = 1, .threads = 2},
+      [&](int field, const MicroBatch& micro_batch) -> void* {
+        const std::size_t slot = micro_batch.ticket % 3;
         if (field == 0) return &images[slot * batch * 784];
         return &labels[slot * batch];
       });
@@ -55,16 +55,16 @@ y = { from = "labels", as = [ "int64" ] }
   std::int64_t samples = 0;
   std::vector<std::int64_t> count(10);
   while (const auto pass = loader.next()) {
-    const std::size_t slot = pass->ticket % 3;
-    for (std::int64_t i = 0; i < pass->count * 784; ++i) {
+    const std::size_t slot = micro_batch->ticket % 3;
+    for (std::int64_t i = 0; i < micro_batch->count * 784; ++i) {
       const double v = images[slot * batch * 784 + static_cast<std::size_t>(i)];
       sum += v, squares += v * v;
     }
-    for (std::int64_t i = 0; i < pass->count; ++i) {
+    for (std::int64_t i = 0; i < micro_batch->count; ++i) {
       ++count[static_cast<std::size_t>(labels[slot * batch + static_cast<std::size_t>(i)])];
     }
-    samples += pass->count;
-    loader.release(pass->ticket);
+    samples += micro_batch->count;
+    loader.release(micro_batch->ticket);
   }
   EXPECT_EQ(samples, 60000);
   EXPECT_NEAR(sum / (60000.0 * 784), 0, 1e-3);

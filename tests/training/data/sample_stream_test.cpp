@@ -1,5 +1,5 @@
-// Rows of text tables as a stream: passes across files, files without columns that nothing reads,
-// headers in another order, bad rows.
+// Rows of text tables as a stream: micro-batches across files, files without columns that nothing
+// reads, headers in another order, bad rows.
 #include "engine/training/data/sample_stream.h"
 
 #include <gmock/gmock.h>
@@ -54,11 +54,11 @@ class SampleStreamTest : public ::testing::Test {
     return request;
   }
 
-  struct Pass {
+  struct MicroBatch {
     std::vector<std::int64_t> values, rows;
   };
-  static std::vector<Pass> passes(SampleStream& stream, std::int64_t most) {
-    std::vector<Pass> all;
+  static std::vector<MicroBatch> micro_batches(SampleStream& stream, std::int64_t most) {
+    std::vector<MicroBatch> all;
     while (const std::optional<SampleRange> range = stream.next(most)) {
       HostTensor values(TensorType{DType::int64, {range->count, 2}});
       std::vector<std::int64_t> samples;
@@ -70,7 +70,7 @@ class SampleStreamTest : public ::testing::Test {
     }
     return all;
   }
-  static inline std::vector<std::string> places_;  // of the last pass
+  static inline std::vector<std::string> places_;  // of the last micro-batch
 
   TemporaryFolder folder_;
   const std::string tsv_ = "kind = 'tsv'\ncolumns = ['label', 'a', 'b']\n", csv_ = "kind = 'csv'\n";
@@ -78,7 +78,7 @@ class SampleStreamTest : public ::testing::Test {
 
 TEST_F(SampleStreamTest, PassesGoAcrossFiles) {
   const auto stream = stream_table(request(tsv_, {"1\t1\t2\n0\t3\t4\n0\t5\t6\n", "7\t8\n9\t10\n"}));
-  const std::vector<Pass> all = passes(*stream, 4);
+  const std::vector<MicroBatch> all = micro_batches(*stream, 4);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_THAT(all[0].values, ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
   EXPECT_THAT(all[0].rows, ElementsAre(0, 1, 2, 3));
@@ -90,12 +90,12 @@ TEST_F(SampleStreamTest, PassesGoAcrossFiles) {
 }
 
 TEST_F(SampleStreamTest, RowsOfAFileHaveOneLength) {
-  const std::string text =
-      data_error([&] { passes(*stream_table(request(tsv_, {"1\n2\t3\n1\t2\t3\t4\n"})), 4); });
+  const std::string text = data_error(
+      [&] { micro_batches(*stream_table(request(tsv_, {"1\n2\t3\n1\t2\t3\t4\n"})), 4); });
   EXPECT_THAT(text, HasSubstr(folder_ / "0:1:2: "));
   EXPECT_THAT(text, HasSubstr("expected 3 fields, or 2 without `label`, got 1"));
   EXPECT_THAT(text, HasSubstr(folder_ / "0:3:3: a field more than there are columns"));
-  EXPECT_THAT(data_error([&] { passes(*stream_table(request(tsv_, {"2\tx\n"})), 4); }),
+  EXPECT_THAT(data_error([&] { micro_batches(*stream_table(request(tsv_, {"2\tx\n"})), 4); }),
               HasSubstr("0:1:2: data.fields.x: column `b`: not a number"));
 }
 
@@ -105,13 +105,13 @@ TEST_F(SampleStreamTest, RowsOfTwoLengthsAreRefusedWhateverBecomesOfBadRows) {
   for (const char* bad : {"error", "skip"}) {
     const std::string keys = tsv_ + "on_bad = '" + bad + "'\n";
     std::string text =
-        data_error([&] { passes(*stream_table(request(keys, {"2\t3\n1\t2\t3\n"})), 4); });
+        data_error([&] { micro_batches(*stream_table(request(keys, {"2\t3\n1\t2\t3\n"})), 4); });
     EXPECT_THAT(text, HasSubstr(folder_ / "0:2: "));
     EXPECT_THAT(text, HasSubstr("rows of two lengths: line 1 has 2 fields, line 2 has 3 fields: "
                                 "expected in all rows either 3 fields, or 2 fields without "
                                 "`label`"));
     text = data_error([&] {
-      passes(*stream_table(request(keys, {"1\t2\t3\n", "1\t2\t3\n1\t4\t5\n6\t7\n"})), 2);
+      micro_batches(*stream_table(request(keys, {"1\t2\t3\n", "1\t2\t3\n1\t4\t5\n6\t7\n"})), 2);
     });
     EXPECT_THAT(text, HasSubstr(folder_ / "1:3: "));
     EXPECT_THAT(text, HasSubstr("line 1 has 3 fields, line 3 has 2 fields"));
@@ -120,22 +120,23 @@ TEST_F(SampleStreamTest, RowsOfTwoLengthsAreRefusedWhateverBecomesOfBadRows) {
 
 TEST_F(SampleStreamTest, EmptyLinesAreRowsUnlessTheyEndTheFile) {
   const auto stream = stream_table(request(tsv_ + "on_bad = 'skip'\n", {"2\t3\n\n4\t5\n\n\r\n"}));
-  const std::vector<Pass> all = passes(*stream, 4);
+  const std::vector<MicroBatch> all = micro_batches(*stream, 4);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_THAT(all[0].values, ElementsAre(2, 3, 4, 5));
   EXPECT_THAT(all[0].rows, ElementsAre(0, 2));
   EXPECT_EQ(stream->rows(), 3);
-  EXPECT_THAT(data_error([&] { passes(*stream_table(request(tsv_, {"2\t3\n\n4\t5\n"})), 4); }),
-              HasSubstr("0:2:1: an empty line: expected 2 fields"));
+  EXPECT_THAT(
+      data_error([&] { micro_batches(*stream_table(request(tsv_, {"2\t3\n\n4\t5\n"})), 4); }),
+      HasSubstr("0:2:1: an empty line: expected 2 fields"));
   // Before the header they are none.
   const auto headed = stream_table(request(csv_, {"\n\nb,a\n2,1\n"}));
-  EXPECT_THAT(passes(*headed, 4).at(0).values, ElementsAre(1, 2));
+  EXPECT_THAT(micro_batches(*headed, 4).at(0).values, ElementsAre(1, 2));
 }
 
 TEST_F(SampleStreamTest, LeftOutRowsKeepTheirNumbers) {
   const auto stream = stream_table(
       request(tsv_ + "on_bad = 'skip'\n", {"x\n1\t1\t2\n0\tx\t4\n", "0\t5\t6\n\n0\t7\t8\n0\n"}));
-  const std::vector<Pass> all = passes(*stream, 2);
+  const std::vector<MicroBatch> all = micro_batches(*stream, 2);
   ASSERT_EQ(all.size(), 2u);
   EXPECT_THAT(all[0].rows, ElementsAre(1, 3));
   EXPECT_THAT(all[1].rows, ElementsAre(5));
@@ -146,12 +147,12 @@ TEST_F(SampleStreamTest, LeftOutRowsKeepTheirNumbers) {
 
 TEST_F(SampleStreamTest, HeadersNameColumnsInAnyOrder) {
   const auto stream = stream_table(request(csv_, {"b,other,a\n2,x,1\n", "label,a,b\n0,3,4\n"}));
-  const std::vector<Pass> all = passes(*stream, 4);
+  const std::vector<MicroBatch> all = micro_batches(*stream, 4);
   EXPECT_THAT(all[0].values, ElementsAre(1, 2, 3, 4));
   const std::string text =
-      data_error([&] { passes(*stream_table(request(csv_, {"a,label\n1,2\n"})), 4); });
+      data_error([&] { micro_batches(*stream_table(request(csv_, {"a,label\n1,2\n"})), 4); });
   EXPECT_THAT(text, HasSubstr("0:1: the header does not name the column `b`"));
-  EXPECT_THAT(data_error([&] { passes(*stream_table(request(csv_, {"b,a\n1,x\n"})), 4); }),
+  EXPECT_THAT(data_error([&] { micro_batches(*stream_table(request(csv_, {"b,a\n1,x\n"})), 4); }),
               HasSubstr("0:2:2: data.fields.x: column `a`: not a number"));
 }
 
@@ -161,16 +162,16 @@ TEST_F(SampleStreamTest, AHeaderIsNoRow) {
   words.config.fields[0].as = {parse_transform("hash(100)")};
   std::vector<Diagnostic> errors;
   words.plan = plan_table(words.config, words.plan.columns, errors);
-  EXPECT_THAT(data_error([&] { passes(*stream_table(words), 4); }),
+  EXPECT_THAT(data_error([&] { micro_batches(*stream_table(words), 4); }),
               HasSubstr("0:1:1: this row names the columns (set data.header = true)"));
   words.config.table()->on_bad = OnBad::skip;
   const auto stream = stream_table(words);
-  EXPECT_THAT(passes(*stream, 4).at(0).rows, ElementsAre(1));
+  EXPECT_THAT(micro_batches(*stream, 4).at(0).rows, ElementsAre(1));
   EXPECT_EQ(stream->left_out(), 1);
 }
 
 TEST_F(SampleStreamTest, NothingToPredictIsAnError) {
-  EXPECT_THAT(data_error([&] { passes(*stream_table(request(tsv_, {""})), 4); }),
+  EXPECT_THAT(data_error([&] { micro_batches(*stream_table(request(tsv_, {""})), 4); }),
               HasSubstr("there are no samples"));
 }
 
@@ -233,7 +234,7 @@ TEST_F(SampleStreamTest, TablesAreEncodedWhole) {
       encode_tables(request(tsv_, {"1\t1\t2\n0\t3\t4\n", "1\t5\t6\n"}), arrays.path());
   EXPECT_EQ(source->samples(), 3);
   const auto stream = stream_samples(source);
-  const std::vector<Pass> all = passes(*stream, 2);
+  const std::vector<MicroBatch> all = micro_batches(*stream, 2);
   EXPECT_THAT(all[0].values, ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(all[1].values, ElementsAre(5, 6));
   EXPECT_THAT(places_, ElementsAre((folder_ / "1") + ":1"));

@@ -541,17 +541,18 @@ TEST(PreparedTable, LoadsInEveryOrderAndResumes) {
       std::vector<std::int64_t> ring(3 * 8), seen;
       LoaderOptions options{.fields = {0},
                             .batch_size = 8,
-                            .pass_size = 8,
+                            .micro_batch_size = 8,
                             .shuffle = shuffle,
                             .start = start,
                             .epochs = 2,
                             .threads = 2};
-      Loader loader(sets.train, options,
-                    [&](int, const Pass& pass) { return &ring[pass.ticket % 3 * 8]; });
+      Loader loader(sets.train, options, [&](int, const MicroBatch& micro_batch) {
+        return &ring[micro_batch.ticket % 3 * 8];
+      });
       while (const auto pass = loader.next()) {
-        const auto from = ring.begin() + static_cast<long>(pass->ticket % 3 * 8);
-        seen.insert(seen.end(), from, from + pass->count);
-        loader.release(pass->ticket);
+        const auto from = ring.begin() + static_cast<long>(micro_batch->ticket % 3 * 8);
+        seen.insert(seen.end(), from, from + micro_batch->count);
+        loader.release(micro_batch->ticket);
       }
       return seen;
     };

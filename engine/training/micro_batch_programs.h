@@ -37,8 +37,8 @@ struct RunParts {
 struct BoundProgram {
   std::unique_ptr<Program> program;
   std::vector<int> data_inputs;  // per loader field: input index, or -1
-  /// Inputs that are fed with what other inputs, of data, will get in the next pass: that input,
-  /// the other one.
+  /// Inputs that are fed with what other inputs, of data, will get in the next micro-batch: that
+  /// input, the other one.
   std::vector<std::pair<int, int>> next_inputs;
   int step_input = -1;
   std::vector<std::pair<int, LearningRate>> learning_rates;
@@ -53,32 +53,34 @@ struct BoundProgram {
   int output(const std::string& name) const;
 };
 
-struct PassShape {
-  std::int64_t pass = 0, step = 0;
-  PassKind kind = PassKind::whole;
-  auto operator<=>(const PassShape&) const = default;
+struct MicroBatchShape {
+  std::int64_t micro_batch = 0, step = 0;
+  MicroBatchKind kind = MicroBatchKind::whole;
+  auto operator<=>(const MicroBatchShape&) const = default;
 };
 
 /// Indices of the data fields that a program is fed.
 std::vector<int> fed_fields(const BoundProgram& bound);
 
-/// Which kind a pass of the loader is.
-PassShape shape_of(const Pass& pass);
+/// Which kind a micro-batch of the loader is.
+MicroBatchShape shape_of(const MicroBatch& micro_batch);
 
-/// The passes of a step of `count` samples: counts, places in the step, whether it ends there.
-std::vector<Pass> passes_of_step(std::int64_t count, std::int64_t pass_size);
+/// The micro-batches of a step of `count` samples: counts, places in the step, whether it ends
+/// there.
+std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size);
 
 /// Every shape that one epoch of so many samples needs; the full steps' come first.
-std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
-                                     std::int64_t pass_size, bool drop_last);
+std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
+                                           std::int64_t micro_batch_size, bool drop_last);
 
 /// Every input of the graph that something reads must be a data field of exactly its type: nothing
 /// else would be fed, or it would be fed past its end. Throws Error{usage}.
 void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields);
 
-/// Fills `next_inputs` for `ticket` from the slots of ticket `next`, a pass of the same program;
-/// where none is known, with this pass's own values, for which nothing has to be fetched.
+/// Fills `next_inputs` for `ticket` from the slots of ticket `next`, a micro-batch of the same
+/// program; where none is known, with this micro-batch's own values, for which nothing has to be
+/// fetched.
 void feed_next(const BoundProgram& bound, std::uint64_t ticket, std::optional<std::uint64_t> next);
 
 BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, StateStore& states,

@@ -1,4 +1,4 @@
-// Somebody who looks at single passes of training steps: for logs and benches.
+// Somebody who looks at single micro-batches of training steps: for logs and benches.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace tandem {
 
 /// Called on the thread that runs the steps.
-class PassWatch {
+class MicroBatchWatch {
  public:
-  virtual ~PassWatch() = default;
+  virtual ~MicroBatchWatch() = default;
   virtual void before(Program& program) { (void)program; }
-  /// The input slots of `ticket` still hold what the pass has read.
+  /// The input slots of `ticket` still hold what the micro-batch has read.
   virtual void after(Program& program, std::uint64_t ticket) = 0;
-  /// What was seen in the passes of a whole step, in words.
+  /// What was seen in the micro-batches of a whole step, in words.
   virtual std::string report(std::uint64_t step) {
     (void)step;
     return {};

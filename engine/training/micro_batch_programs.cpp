@@ -1,4 +1,4 @@
-#include "engine/training/pass_programs.h"
+#include "engine/training/micro_batch_programs.h"
 
 #include <algorithm>
 #include <cstring>
@@ -44,34 +44,34 @@ std::vector<int> fed_fields(const BoundProgram& bound) {
   return fields;
 }
 
-PassShape shape_of(const Pass& pass) {
-  PassShape shape{pass.count, pass.step_count, PassKind::whole};
-  if (pass.index == 0) {
-    shape.kind = pass.end_of_step ? PassKind::whole : PassKind::first;
+MicroBatchShape shape_of(const MicroBatch& micro_batch) {
+  MicroBatchShape shape{micro_batch.count, micro_batch.step_count, MicroBatchKind::whole};
+  if (micro_batch.index == 0) {
+    shape.kind = micro_batch.end_of_step ? MicroBatchKind::whole : MicroBatchKind::first;
   } else {
-    shape.kind = pass.end_of_step ? PassKind::last : PassKind::middle;
+    shape.kind = micro_batch.end_of_step ? MicroBatchKind::last : MicroBatchKind::middle;
   }
   return shape;
 }
 
-std::vector<Pass> passes_of_step(std::int64_t count, std::int64_t pass_size) {
-  std::vector<Pass> passes;
-  for (std::int64_t done = 0; done < count; done += pass_size) {
-    Pass& pass = passes.emplace_back();
-    pass.count = std::min(pass_size, count - done);
-    pass.step_count = count;
-    pass.index = done / pass_size;
-    pass.end_of_step = done + pass_size >= count;
+std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size) {
+  std::vector<MicroBatch> micro_batches;
+  for (std::int64_t done = 0; done < count; done += micro_batch_size) {
+    MicroBatch& micro_batch = micro_batches.emplace_back();
+    micro_batch.count = std::min(micro_batch_size, count - done);
+    micro_batch.step_count = count;
+    micro_batch.index = done / micro_batch_size;
+    micro_batch.end_of_step = done + micro_batch_size >= count;
   }
-  return passes;
+  return micro_batches;
 }
 
-std::vector<PassShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
-                                     std::int64_t pass_size, bool drop_last) {
-  std::vector<PassShape> shapes;
+std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
+                                           std::int64_t micro_batch_size, bool drop_last) {
+  std::vector<MicroBatchShape> shapes;
   auto add_step = [&](std::int64_t count) {
-    for (const Pass& pass : passes_of_step(count, pass_size)) {
-      const PassShape shape = shape_of(pass);
+    for (const MicroBatch& micro_batch : micro_batches_of_step(count, micro_batch_size)) {
+      const MicroBatchShape shape = shape_of(micro_batch);
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
     }
   };
