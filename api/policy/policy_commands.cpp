@@ -86,7 +86,7 @@ Report policy_explain(PolicyCase& of, const std::string& name, const std::string
   const Policy& policy = of.policy().policy;
   Explained explained = explain(resolved, name);
   const PlannedStep step = of.plan(PlannedPrograms::step);
-  add_nodes(resolved, step.passes.back().program.lowered, phase, explained);
+  add_nodes(resolved, step.micro_batches.back().program.lowered, phase, explained);
   return {explain_text(policy, resolved, explained), explain_json(policy, resolved, explained)};
 }
 

@@ -105,7 +105,7 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
   const DType dtype = g.dtype(found.losses);
   const double count = static_cast<double>(element_count(g.shape(found.losses)));
   const double in_step = static_cast<double>(samples.step);
-  const double part = static_cast<double>(samples.pass) / in_step;
+  const double part = static_cast<double>(samples.micro_batch) / in_step;
   if (!found.has_batch) {
     const double factor = reduction == Reduction::sum         ? part
                           : reduction == Reduction::batchmean ? part / in_step
@@ -118,7 +118,7 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
     const Shape positions = found.positions.empty() ? g.shape(found.losses) : found.positions;
     const auto a_sample = weights_a_sample(b, positions, sample_weights);
     if (!a_sample) return std::nullopt;
-    const std::int64_t rows = samples.pass * *a_sample;
+    const std::int64_t rows = samples.micro_batch * *a_sample;
     const Shape matrix{rows, element_count(positions) / rows};
     const ValueId column = g.reshape(g.cast(sample_weights, DType::float32), {rows, 1});
     found.losses = g.mul(g.reshape(found.losses, matrix), g.cast(column, dtype));
@@ -143,7 +143,7 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
   if (reduction == Reduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
   if (samples.whole())
     return g.reduce_mean(found.losses, all_axes(g.shape(found.losses).size()), false);
-  return b.times(sum_of(b, found.losses), 1.0 / (count / samples.pass * samples.step));
+  return b.times(sum_of(b, found.losses), 1.0 / (count / samples.micro_batch * samples.step));
 }
 
 double weight_sum(const LossTerm& term, const HostTensor* labels,

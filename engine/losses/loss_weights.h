@@ -12,13 +12,13 @@ namespace tandem {
 
 /// How many samples one pass and the whole optimizer step have; a mean is over the step.
 struct StepSamples {
-  std::int64_t pass = 0;
+  std::int64_t micro_batch = 0;
   std::int64_t step = 0;
-  bool whole() const { return pass == step; }
+  bool whole() const { return micro_batch == step; }
 };
 
 /// A mean whose denominator depends on the data of the whole step and is fed: the sum of weight_sum
-/// over the passes of the step.
+/// over the micro-batches of the step.
 struct FedDenominator {
   std::string term;
   std::string input;  // float32 scalar of the training graph

@@ -98,6 +98,14 @@ enum class Role : std::uint8_t {
   fused_convolution,       // with bias, residual and activation
   grouped_update,          // several updates of one kind
   rows_update,             // of the rows of a table that ids name
+  rows_norm,               // of the gradients of those rows: their sum of squares
+  id_groups,               // the rows that ids name, each once, and where
+  id_split,                // into those that a cache holds, and the others
+  cached_lookup,           // of rows that a cache holds, added to the others
+  row_marks,               // the rows that occur in the micro-batches of a step
+  marked_rows,             // groups of the rows that were marked
+  packed_rows,             // the rows that occur, one behind the other
+  row_plan,                // of those that were not fetched ahead
   product_update,          // of a weight, by a product that is its gradient
 };
 

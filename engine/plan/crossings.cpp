@@ -24,11 +24,11 @@ std::string table_of_rows(const Graph& graph, const Node& transfer) {
   const auto counts = [&](const Node& gather) {
     if (gather.inputs[2] == count) return true;
     const NodeId plan = graph.value(gather.inputs[1]).producer;  // of the late ones among them
-    return plan && table_work(graph.node(plan)) == TableWork::plans_rows &&
+    return plan && graph.node(plan).op->role == Role::row_plan &&
            graph.node(plan).inputs[1] == count;
   };
   for (const Node& node : graph.nodes) {
-    if (table_work(node) != TableWork::packs_rows || !counts(node)) continue;
+    if (node.op->role != Role::packed_rows || !counts(node)) continue;
     if (!of_same_ids || node.outputs[0] == transfer.inputs[0]) of_same_ids = &node;
   }
   if (!of_same_ids) return "";

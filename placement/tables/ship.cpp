@@ -21,7 +21,7 @@ Lookups lookups_of(const Graph& graph, ValueId table) {
     const Node& node = graph.nodes[n];
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (!(node.inputs[i] == table)) continue;
-      if (table_work(node) != TableWork::looks_up || i != 0) return {};
+      if (!looks_up_rows(node) || i != 0) return {};
       const std::int64_t ids = graph.type(node.inputs[1]).elements();
       found.ids += ids;
       found.most_rows += std::min(ids, graph.type(table).shape[0]);

@@ -154,7 +154,7 @@ TEST_F(PolicyFallBackTest, TheStepComputesTheSame) {
   EXPECT_NEAR(there, here, 1e-5f * here);
   int relus = 0;
   const PlannedStep step = fallen.plan();
-  const Lowered& lowered = step.passes.back().program.lowered;
+  const Lowered& lowered = step.micro_batches.back().program.lowered;
   for (const PlacedRow& row : placed_rows(lowered, fallen.resolved())) {
     if (row.path.ends_with("Relu") && row.op != "Transfer") {
       EXPECT_EQ(row.device, 0) << row.path;
@@ -207,7 +207,7 @@ TEST_F(PolicyFallBackTest, TheRunDirectorySaysIt) {
   PolicyCase of(options(prefer_gpu), lacking(no_relu));
   const PlannedStep step = of.plan();
   const Json json =
-      Json::parse(placement_json(step.passes.back().program.lowered, of.policy(), of.resolved()));
+      Json::parse(placement_json(step.micro_batches.back().program.lowered, of.policy(), of.resolved()));
   ASSERT_FALSE(json["fell_back"].empty());
   EXPECT_EQ(json["fell_back"][0]["requested"], "gpu");
 }

@@ -63,8 +63,8 @@ class PlacedTraining {
         request.fields[name].shape[0] = shape.micro_batch;
         names.push_back(name);
       }
-      const TrainingGraph training =
-          build_training_graph(engine_->operators, forward(shape.pass, options.without), request);
+      const TrainingGraph training = build_training_graph(
+          engine_->operators, forward(shape.micro_batch, options.without), request);
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
       graphs_[shape.kind] = training.graph;
     }

@@ -1,10 +1,9 @@
-// What operators do with tables and ids.
+// Which nodes look up rows.
 #include "engine/operators/tables/table_nodes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
-#include <utility>
 
 #include "engine/operators/operator.h"
 
@@ -18,34 +17,16 @@ Node node_of(const OperatorSet& operators, const std::string& op) {
   return node;
 }
 
-TEST(TableNodes, AreKnownByTheirOperators) {
-  const OperatorSet operators = all_operators();
-  const std::pair<const char*, TableWork> works[] = {
-      {"Gather", TableWork::looks_up},
-      {"EmbeddingBag", TableWork::sums_rows},
-      {"GatherAdd", TableWork::adds_cached_rows},
-      {"SplitIds", TableWork::splits_ids},
-      {"UniqueIndices", TableWork::groups_ids},
-      {"MarkRows", TableWork::marks_rows},
-      {"TouchedRows", TableWork::finds_marked_rows},
-      {"GatherRows", TableWork::packs_rows},
-      {"PlanRows", TableWork::plans_rows},
-      {"RowsUpdate", TableWork::updates_rows},
-      {"RowsSumOfSquares", TableWork::norms_rows},
-      {"GatherGrad", TableWork::none},
-      {"Add", TableWork::none},
-  };
-  for (const auto& [op, work] : works) EXPECT_EQ(table_work(node_of(operators, op)), work) << op;
-}
-
 TEST(TableNodes, RowsAreLookedUpAlongTheFirstAxis) {
   const OperatorSet operators = all_operators();
   Node gather = node_of(operators, "Gather");
   EXPECT_TRUE(is_row_lookup(gather));
   gather.attributes.set("axis", std::int64_t{1});
   EXPECT_FALSE(is_row_lookup(gather));
-  EXPECT_EQ(table_work(gather), TableWork::none);
+  EXPECT_FALSE(looks_up_rows(gather));
   EXPECT_TRUE(is_row_lookup(node_of(operators, "EmbeddingBag")));
+  EXPECT_FALSE(looks_up_rows(node_of(operators, "EmbeddingBag")));
+  EXPECT_FALSE(is_row_lookup(node_of(operators, "GatherGrad")));
   EXPECT_FALSE(is_row_lookup(node_of(operators, "GatherRows")));
 }
 

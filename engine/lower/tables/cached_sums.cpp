@@ -11,7 +11,7 @@ namespace {
 bool are_places(const Graph& graph, ValueId ids) {
   for (NodeId from = graph.value(ids).producer; from; from = graph.value(ids).producer) {
     const Node& node = graph.node(from);
-    if (table_work(node) == TableWork::splits_ids) return graph.value(ids).output_index == 1;
+    if (node.op->role == Role::id_split) return graph.value(ids).output_index == 1;
     if (node.op->name != "Transfer" && !is_view(node)) return false;
     ids = node.inputs[0];
   }
@@ -24,7 +24,7 @@ NodeId cached_lookup(PlacedEdit& edit, ValueId value, NodeId sum) {
   const NodeId producer = graph.value(value).producer;
   if (!producer || !(edit.only_reader(value) == sum)) return {};
   const Node& node = graph.node(producer);
-  if (table_work(node) != TableWork::looks_up) return {};
+  if (!looks_up_rows(node)) return {};
   if (graph.type(node.inputs[0]).dtype != graph.type(value).dtype) return {};
   return are_places(graph, node.inputs[1]) ? producer : NodeId{};
 }

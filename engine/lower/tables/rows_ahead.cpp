@@ -65,11 +65,10 @@ std::optional<std::string> RowsAhead::update_refusal(std::size_t table) const {
   const NodeId update = update_of(table);
   if (!update) return "a pass of this program does not update them";
   const Node& node = graph.node(update);
-  if (table_work(node) != TableWork::updates_rows) return "their gradient is dense";
+  if (node.op->role != Role::rows_update) return "their gradient is dense";
   if (!node.attributes.flag("lazy")) return "every step changes all of them";
   const NodeId groups = graph.value(node.inputs[RowsOperands(node).unique()]).producer;
-  if (!groups || table_work(graph.node(groups)) != TableWork::groups_ids)
-    return "a step has several passes";
+  if (!groups || graph.node(groups).op->role != Role::id_groups) return "a step has several passes";
   return std::nullopt;
 }
 

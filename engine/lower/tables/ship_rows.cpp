@@ -48,7 +48,7 @@ class ShipRows {
     Groups groups{{}, graph.type(ids).elements(), rows};
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
       const Node& node = graph.nodes[n];
-      if (table_work(node) != TableWork::groups_ids) continue;
+      if (node.op->role != Role::id_groups) continue;
       if (node.attributes.integer("rows") != rows || node.inputs != std::vector{ids}) continue;
       groups.node = NodeId{static_cast<std::int32_t>(n)};
       edit_.set_key(groups.node, -1);  // ids are known before the step begins
@@ -66,7 +66,7 @@ class ShipRows {
   void try_lookup(NodeId id, std::size_t state) {
     const Node node = edit_.graph().node(id);
     const ValueId table = edit_.graph().states[state].initial;
-    if (table_work(node) != TableWork::looks_up || !(node.inputs[0] == table)) return;
+    if (!looks_up_rows(node) || !(node.inputs[0] == table)) return;
     if (edit_.device(id) != host) return;
     const int device = device_of_readers(node.outputs[0]);
     if (device < 0) return;
@@ -126,20 +126,20 @@ class ShipRows {
 
   void try_update(NodeId id) {
     const Node node = edit_.graph().node(id);
-    if (table_work(node) != TableWork::updates_rows) return;
+    if (node.op->role != Role::rows_update) return;
     // Sums of rows cross as they are, in both directions: fewer bytes than the rows.
     if (!node.attributes.integers("bags").empty()) return;
     const RowsOperands at(node);
     if (node.inputs.size() != at.gradients() + 1) return;  // several lookups: rows as they come
     const NodeId unique = edit_.graph().value(node.inputs[at.unique()]).producer;
-    if (!unique || table_work(edit_.graph().node(unique)) != TableWork::groups_ids) return;
+    if (!unique || edit_.graph().node(unique).op->role != Role::id_groups) return;
     const ValueId d_rows = summed(unique, node.inputs[at.gradients()], node.inputs[0]);
     if (!d_rows) return;
     replace_groups(id, at.order(), at.offsets(), at.gradients(), d_rows);
     // The norm's part of the same gradient.
     for (NodeId reader : edit_.readers(node.inputs[at.order()])) {
       const Node& other = edit_.graph().node(reader);
-      if (table_work(other) != TableWork::norms_rows || other.inputs.size() != 4) continue;
+      if (other.op->role != Role::rows_norm || other.inputs.size() != 4) continue;
       if (!other.attributes.integers("bags").empty()) continue;
       if (other.inputs[3] == node.inputs[at.gradients()]) replace_groups(reader, 0, 1, 3, d_rows);
     }

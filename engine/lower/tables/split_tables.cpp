@@ -53,10 +53,10 @@ class SplitTables {
     for (NodeId reader : edit_.readers(table)) {
       if (reader == update) continue;
       Node& node = edit_.graph().node(reader);
-      const TableWork work = node.inputs[0] == table ? table_work(node) : TableWork::none;
-      if (work == TableWork::sums_rows)
+      const bool reads_rows = node.inputs[0] == table;
+      if (reads_rows && node.op->role == Role::embedding_bag)
         node.attributes.set("to", std::string(name_of(DType::float32)));
-      else if (work == TableWork::looks_up)
+      else if (reads_rows && looks_up_rows(node))
         widen_result(reader);
       else
         refuse(node, state, "a split table is read by something else than a lookup");
@@ -110,7 +110,7 @@ class SplitTables {
   // Returns the new tail.
   ValueId update_both(NodeId update, const State& state, ValueId tail) {
     const Node node = edit_.graph().node(update);
-    if (table_work(node) != TableWork::updates_rows)
+    if (node.op->role != Role::rows_update)
       refuse(node, state, "a split table needs an update of rows");
     const std::size_t first = RowsOperands(node).unique();
     std::vector<ValueId> inputs = node.inputs;

@@ -31,6 +31,7 @@ Cost cost(const NodeView& view) {
 
 Operator gather_add() {
   return {.name = "GatherAdd",
+          .role = Role::cached_lookup,
           .inputs = {{"base"}, {"x"}, {"indices"}},
           .outputs = {{"y"}},
           .infer = infer,

@@ -27,6 +27,7 @@ Cost cost(const NodeView& view) {
 
 Operator gather_rows() {
   return {.name = "GatherRows",
+          .role = Role::packed_rows,
           .inputs = {{"table"}, {"unique"}, {"count"}},
           .outputs = {{"y"}},
           .infer = infer,

@@ -29,6 +29,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 // Beyond the rows that there are, `late` holds -1 and `place` 0.
 Operator plan_rows() {
   return {.name = "PlanRows",
+          .role = Role::row_plan,
           .inputs = {{"unique"}, {"count"}, {"kept"}, {"kept_count"}, {"kept_step"}, {"step"}},
           .outputs = {{"late"}, {"late_count"}, {"place"}},
           .infer = infer,

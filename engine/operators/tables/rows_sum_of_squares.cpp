@@ -24,6 +24,7 @@ Operator rows_sum_of_squares() {
   std::vector<AttributeSpec> attributes{{"columns", std::int64_t{0}, true}};
   for (AttributeSpec& spec : lookup_attributes()) attributes.push_back(std::move(spec));
   return {.name = "RowsSumOfSquares",
+          .role = Role::rows_norm,
           .inputs = {{"order"}, {"offsets"}, {"count"}, {.name = "dy", .variadic = true}},
           .outputs = {{"y"}},
           .attributes = std::move(attributes),

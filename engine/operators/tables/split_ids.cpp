@@ -34,6 +34,7 @@ Cost cost(const NodeView& view) {
 // table, whose lookup reports them.
 Operator split_ids() {
   return {.name = "SplitIds",
+          .role = Role::id_split,
           .inputs = {{"ids"}, {"marks"}, {"ranks"}},
           .outputs = {{"cold"}, {"hot"}},
           .attributes = {{"rows", std::int64_t{0}, true}},

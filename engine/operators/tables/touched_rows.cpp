@@ -45,6 +45,7 @@ std::vector<TensorType> infer_touched(const NodeView& view) {
 // `first`: marks of the step before are forgotten.
 Operator mark_rows() {
   return {.name = "MarkRows",
+          .role = Role::row_marks,
           .inputs = {{"marks"}, {.name = "ids", .variadic = true}},
           .outputs = {{"new_marks"}},
           .attributes = {{"first", std::int64_t{0}}},
@@ -58,6 +59,7 @@ Operator mark_rows() {
 // Row k of the marked ones has one position: its own row of the dense sum.
 Operator touched_rows() {
   return {.name = "TouchedRows",
+          .role = Role::marked_rows,
           .inputs = {{"marks"}},
           .outputs = {{"unique"}, {"order"}, {"offsets"}, {"count"}},
           .infer = infer_touched,

@@ -36,6 +36,7 @@ std::vector<TensorType> infer(const NodeView& view) {
 // come.
 Operator unique_indices() {
   return {.name = "UniqueIndices",
+          .role = Role::id_groups,
           .inputs = {{.name = "ids", .variadic = true}},
           .outputs = {{"unique"}, {"order"}, {"offsets"}, {"count"}, {"inverse"}},
           .attributes = {{"rows", std::int64_t{0}, true}, {"quiet", std::int64_t{0}}},

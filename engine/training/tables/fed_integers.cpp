@@ -11,7 +11,7 @@ namespace tandem {
 std::vector<Lookup> lookups_of(const Graph& graph) {
   std::vector<Lookup> found;
   for (const Node& node : graph.nodes) {
-    if (table_work(node) != TableWork::looks_up) continue;
+    if (!looks_up_rows(node)) continue;
     for (const State& state : graph.states) {
       if (state.kind != StateKind::parameter || !(state.initial == node.inputs[0])) continue;
       found.push_back({state.name, node.inputs[1], graph.type(state.initial).shape[0]});

@@ -80,7 +80,7 @@ std::optional<IdSource> source_of(const Lowered& lowered, ValueId ids) {
       return source;
     }
     const Node* copy = producer_of(graph, base);
-    if (copy != nullptr && table_work(*copy) == TableWork::splits_ids && !source.marks) {
+    if (copy != nullptr && copy->op->role == Role::id_split && !source.marks) {
       source.marks = graph.value(copy->inputs[1]).constant;
       source.ranks = graph.value(copy->inputs[2]).constant;
       source.table_rows = copy->attributes.integer("rows");

@@ -47,8 +47,8 @@ const State* state_of(const Lowered& lowered, ValueId value) {
     value = before_copies(graph, value);
     const NodeId producer = graph.value(value).producer;
     if (!producer) break;
-    const bool goes_on = lowered.nodes[producer.index].is_view() ||
-                         table_work(graph.node(producer)) == TableWork::marks_rows;
+    const bool goes_on =
+        lowered.nodes[producer.index].is_view() || graph.node(producer).op->role == Role::row_marks;
     if (!goes_on) return nullptr;
     value = graph.node(producer).inputs[0];
   }
@@ -117,12 +117,12 @@ void TableCounter::Tables::add(TableNode node, IdSet ids) {
 std::optional<IdSet> TableCounter::Tables::grouped(ValueId groups) const {
   const Node* node = producer_of(graph_, before_copies(graph_, groups));
   if (node == nullptr) return std::nullopt;
-  if (table_work(*node) == TableWork::groups_ids) {
+  if (node->op->role == Role::id_groups) {
     std::optional<std::vector<IdSource>> sources = sources_of(lowered_, *node, 0);
     if (!sources) return std::nullopt;
     return IdSet{std::move(*sources), "", node->attributes.integer("rows")};
   }
-  if (table_work(*node) != TableWork::finds_marked_rows) return std::nullopt;
+  if (node->op->role != Role::marked_rows) return std::nullopt;
   const State* state = state_of(lowered_, node->inputs[0]);
   if (state == nullptr) return std::nullopt;
   const bool is_known = std::any_of(markings.begin(), markings.end(), [&](const Marking& marking) {
@@ -224,7 +224,7 @@ void TableCounter::Tables::add_update(NodeId id) {
   }
   // Gradients that were summed by row before have one position a row, and room for more.
   const Node* order = producer_of(graph_, before_copies(graph_, node.inputs[at.order()]));
-  const bool by_id = order != nullptr && table_work(*order) == TableWork::groups_ids;
+  const bool by_id = order != nullptr && order->op->role == Role::id_groups;
   (by_id ? update.per_id : update.per_row) += 4;
   for (std::size_t i = at.gradients(); i < node.inputs.size(); ++i) {
     if (!node.inputs[i]) continue;
@@ -237,18 +237,19 @@ void TableCounter::Tables::add_update(NodeId id) {
 
 TableCounter::Tables::Tables(const Lowered& lowered)
     : lowered_(lowered), graph_(lowered.graph), readers_(readers_of(lowered.graph)) {
-  using enum TableWork;
-  constexpr std::pair<TableWork, void (Tables::*)(NodeId)> adders[] = {
-      {marks_rows, &Tables::add_marking}, {looks_up, &Tables::add_lookup},
-      {sums_rows, &Tables::add_lookup},   {adds_cached_rows, &Tables::add_cached_lookup},
-      {splits_ids, &Tables::add_split},   {packs_rows, &Tables::add_packed_lookup},
-      {groups_ids, &Tables::add_groups},  {updates_rows, &Tables::add_update},
+  using enum Role;
+  constexpr std::pair<Role, void (Tables::*)(NodeId)> adders[] = {
+      {row_marks, &Tables::add_marking},    {lookup, &Tables::add_lookup},
+      {embedding_bag, &Tables::add_lookup}, {cached_lookup, &Tables::add_cached_lookup},
+      {id_split, &Tables::add_split},       {packed_rows, &Tables::add_packed_lookup},
+      {id_groups, &Tables::add_groups},     {rows_update, &Tables::add_update},
   };
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (lowered_.nodes[n].kernel == nullptr) continue;
-    const TableWork work = table_work(graph_.nodes[n]);
+    const Node& node = graph_.nodes[n];
+    if (node.op->role == lookup && !looks_up_rows(node)) continue;
     const auto* adder = std::find_if(std::begin(adders), std::end(adders),
-                                     [&](const auto& each) { return each.first == work; });
+                                     [&](const auto& each) { return each.first == node.op->role; });
     if (adder != std::end(adders)) (this->*adder->second)(NodeId{static_cast<std::int32_t>(n)});
   }
 }
