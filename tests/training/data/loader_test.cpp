@@ -89,7 +89,7 @@ TEST(EpochOrder, IsUniform) {
 TEST(Loader, CoversEachEpochOnceWithAPartialLastBatch) {
   const auto source = counting_source(10);
   for (const int threads : {1, 3}) {
-    const auto passes =
+    const auto micro_batches =
         deliver(source, {.batch_size = 4, .micro_batch_size = 4, .epochs = 2, .threads = threads});
     ASSERT_EQ(micro_batches.size(), 6u);
     for (int epoch = 0; epoch < 2; ++epoch) {
@@ -142,7 +142,7 @@ TEST(Loader, ShowsNothingWhereTheRingIsFull) {
 }
 
 TEST(Loader, DropsThePartialBatch) {
-  const auto passes =
+  const auto micro_batches =
       deliver(counting_source(10),
               {.batch_size = 4, .micro_batch_size = 2, .drop_last = true, .epochs = 2});
   ASSERT_EQ(micro_batches.size(), 8u);
@@ -154,7 +154,7 @@ TEST(Loader, DropsThePartialBatch) {
 }
 
 TEST(Loader, MicroBatchesKnowTheirStep) {
-  const auto passes =
+  const auto micro_batches =
       deliver(counting_source(11), {.batch_size = 6, .micro_batch_size = 2, .epochs = 1});
   ASSERT_EQ(micro_batches.size(), 6u);
   const std::int64_t counts[] = {2, 2, 2, 2, 2, 1}, steps[] = {6, 6, 6, 5, 5, 5};
@@ -222,11 +222,11 @@ TEST(Loader, StepsLeadWhereTheirPassesLead) {
 }
 
 TEST(Loader, EvaluationReadsEverySampleOnceInOrder) {
-  const auto passes = deliver(counting_source(7), {.batch_size = 3,
-                                                   .micro_batch_size = 3,
-                                                   .shuffle = {ShuffleConfig::Kind::none},
-                                                   .augment = false,
-                                                   .epochs = 1});
+  const auto micro_batches = deliver(counting_source(7), {.batch_size = 3,
+                                                          .micro_batch_size = 3,
+                                                          .shuffle = {ShuffleConfig::Kind::none},
+                                                          .augment = false,
+                                                          .epochs = 1});
   EXPECT_EQ(all_samples(micro_batches), (std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 

@@ -54,7 +54,7 @@ y = { from = "labels", as = [ "int64" ] }
   double sum = 0, squares = 0;
   std::int64_t samples = 0;
   std::vector<std::int64_t> count(10);
-  while (const auto pass = loader.next()) {
+  while (const auto micro_batch = loader.next()) {
     const std::size_t slot = micro_batch->ticket % 3;
     for (std::int64_t i = 0; i < micro_batch->count * 784; ++i) {
       const double v = images[slot * batch * 784 + static_cast<std::size_t>(i)];

@@ -549,7 +549,7 @@ TEST(PreparedTable, LoadsInEveryOrderAndResumes) {
       Loader loader(sets.train, options, [&](int, const MicroBatch& micro_batch) {
         return &ring[micro_batch.ticket % 3 * 8];
       });
-      while (const auto pass = loader.next()) {
+      while (const auto micro_batch = loader.next()) {
         const auto from = ring.begin() + static_cast<long>(micro_batch->ticket % 3 * 8);
         seen.insert(seen.end(), from, from + micro_batch->count);
         loader.release(micro_batch->ticket);
