@@ -350,10 +350,10 @@ TEST(BadOperator, DropoutRatio) {
 TEST(BadOperator, AllProblemsAtOnce) {
   ModelMaker m;
   m.input("x", {2, 3}).output("y").output("z");
-  m.node("GlobalLpPool", {"x"}, {"a"}).set_name("first");
+  m.node("ImageDecoder", {"x"}, {"a"}).set_name("first");
   m.node("Relu", {"a"}, {"b"});
-  m.node("Unique", {"x"}, {"c"}).set_name("second");
-  m.node("GlobalLpPool", {"c"}, {"d"}).set_name("after");
+  m.node("RegexFullMatch", {"x"}, {"c"}).set_name("second");
+  m.node("ImageDecoder", {"c"}, {"d"}).set_name("after");
   m.node("Identity", {"b"}, {"y"});
   m.node("Identity", {"d"}, {"z"});
   const std::string text =
@@ -365,9 +365,9 @@ TEST(BadOperator, AllProblemsAtOnce) {
   const ImportResult result = import_graph(m.file(), engine_operators(), options);
   ASSERT_EQ(result.summary.problems.size(), 2u);
   EXPECT_EQ(result.summary.problems[0].kind, "unsupported_operator");
-  EXPECT_EQ(result.summary.problems[0].op, "GlobalLpPool");
+  EXPECT_EQ(result.summary.problems[0].op, "ImageDecoder");
   EXPECT_EQ(result.summary.problems[0].path, "first");
-  EXPECT_EQ(result.summary.operators.at("GlobalLpPool"), 2);
+  EXPECT_EQ(result.summary.operators.at("ImageDecoder"), 2);
 }
 
 }  // namespace

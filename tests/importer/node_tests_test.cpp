@@ -24,7 +24,8 @@ using namespace tandem::testing;
 // Operators that import reads and of which ONNX has no case that could pass here, with why.
 const std::map<std::string, std::string>& without_case() {
   static const std::map<std::string, std::string> operators{
-      {"NonZero", "of constants only, and the case feeds it"},
+      {"GlobalLpPool", "ONNX has none"},
+      {"Multinomial", "ONNX has none"},
       {"SplitToSequence", "its result is a sequence"},
       {"SequenceAt", "a sequence is fed"},
       {"SequenceConstruct", "its result is a sequence"},
@@ -76,11 +77,16 @@ std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
   return names;
 }
 
-std::string difference(const HostTensor& got, const HostTensor& want) {
+// `of_largest`: what is 0 by its formula was expected with the rounding of the largest numbers.
+std::string difference(const HostTensor& got, const HostTensor& want, bool of_largest = false) {
   if (!(got.type() == want.type()))
     return fmt::format("type {} instead of {}", to_string(got.type()), to_string(want.type()));
   const bool half = want.dtype() == DType::float16 || want.dtype() == DType::bfloat16;
-  const double relative = half ? 1e-2 : 1e-3, absolute = half ? 1e-3 : 1e-7;
+  const double relative = half ? 1e-2 : 1e-3;
+  double absolute = half ? 1e-3 : 1e-7;
+  for (std::int64_t i = 0; of_largest && i < want.type().elements(); ++i) {
+    absolute = std::max(absolute, 1e-7 * std::abs(want.number(i)));
+  }
   for (std::int64_t i = 0; i < want.type().elements(); ++i) {
     const double a = got.number(i), b = want.number(i);
     if (std::isnan(a) && std::isnan(b)) continue;
@@ -128,16 +134,19 @@ bool has_unsupported_type(const std::string& text) {
          text.find("not a tensor") != std::string::npos;
 }
 
-// Settings may also be computed from inputs: then all integers that are fed are known.
+// Settings may also be computed from inputs: then all integers that are fed are known, and at last
+// all that is fed.
 ImportResult import_case(const OnnxFile& file, ImportOptions options, const NamedTensors& feeds) {
-  try {
-    return import_graph(file, engine_operators(), options);
-  } catch (const Error& error) {
-    if (std::string(error.what()).find("before the run") == std::string::npos) throw;
-  }
-  options.constants.clear();
-  for (const auto& feed : feeds) {
-    if (!is_float(feed.second.dtype())) options.constants.push_back(feed);
+  for (bool with_floats : {false, true}) {
+    try {
+      return import_graph(file, engine_operators(), options);
+    } catch (const Error& error) {
+      if (std::string(error.what()).find("before the run") == std::string::npos) throw;
+    }
+    options.constants.clear();
+    for (const auto& feed : feeds) {
+      if (with_floats || !is_float(feed.second.dtype())) options.constants.push_back(feed);
+    }
   }
   return import_graph(file, engine_operators(), options);
 }
@@ -186,7 +195,7 @@ Outcome run_case(const std::filesystem::path& folder) {
       const std::string why = at == got.end() ? "the output is missing"
                               : is_bernoulli
                                   ? bernoulli_difference(feeds[0].second, at->second, want)
-                                  : difference(at->second, want);
+                                  : difference(at->second, want, name.rfind("test_dft", 0) == 0);
       if (!why.empty()) return {Outcome::failed, graph.output(i).name() + ": " + why};
     }
     return {Outcome::passed, ""};
@@ -262,7 +271,9 @@ TEST(NodeTests, PromisedOperatorsPass) {
       ++promised_passed;
       for (const onnx::NodeProto& node : model.graph().node()) proven.insert(node.op_type());
     }
-    if (outcome.kind == Outcome::passed || outcome.kind == Outcome::refused_type) continue;
+    if (outcome.kind == Outcome::passed) continue;
+    if (cases.packed() == 0) fmt::print("left out: {}: {}\n", name, outcome.why);
+    if (outcome.kind == Outcome::refused_type) continue;
     const auto known = refused().find(name);
     if (known != refused().end()) {
       EXPECT_NE(outcome.why.find(known->second), std::string::npos) << name << ": " << outcome.why;
