@@ -26,6 +26,7 @@ const std::map<std::string, std::string>& without_case() {
   static const std::map<std::string, std::string> operators{
       {"GlobalLpPool", "ONNX has none"},
       {"Multinomial", "ONNX has none"},
+      {"MaxRoiPool", "ONNX has none"},
       {"SplitToSequence", "its result is a sequence"},
       {"SequenceAt", "a sequence is fed"},
       {"SequenceConstruct", "its result is a sequence"},

@@ -12,5 +12,6 @@ TANDEM_ROWS(indexing)
 TANDEM_ROWS(resize)
 TANDEM_ROWS(recurrent)
 TANDEM_ROWS(signal)
+TANDEM_ROWS(quantization)
 
 #undef TANDEM_ROWS

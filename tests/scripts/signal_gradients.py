@@ -99,12 +99,60 @@ def transforms():
                                                                return_complex=True)).transpose(1, 2), [2])
 
 
+def regions():
+    x = numbers(2, 2, 5, 6)
+    rois = torch.tensor([[0.3, 0.2, 3.1, 3.7], [-1.4, 1.1, 2.2, 6.3], [2.2, 1.7, 7.9, 3.1]])
+    batches = integers([1, 0, 1])
+    boxes = torch.cat([batches.double()[:, None], rois], 1)
+    for aligned, mode in ((True, "half_pixel"), (False, "output_half_pixel")):
+        for ratio in (0, 2):
+            setting(f"{mode} {ratio}", "RoiAlign", 22,
+                    {"output_height": 2, "output_width": 3, "sampling_ratio": ratio, "spatial_scale": 0.75,
+                     "coordinate_transformation_mode": mode}, [x, rois, batches],
+                    lambda x, *_, aligned=aligned, ratio=ratio: vision.roi_align(x, boxes, (2, 3), 0.75, ratio, aligned), [1])
+    setting("largest", "MaxRoiPool", 22, {"pooled_shape": [2, 3], "spatial_scale": 0.75}, [x, boxes],
+            lambda x, _: vision.roi_pool(x, boxes, (2, 3), 0.75), [1])
+    # Two groups of offsets, and of channels; odd strides, padding and dilations.
+    x, w, b = numbers(2, 4, 5, 6), numbers(2, 2, 2, 3), numbers(2)
+    offset, mask = numbers(2, 24, 5, 3, low=-2, high=2), numbers(2, 12, 5, 3, low=0.1)
+    plain = {"strides": [1, 2], "pads": [1, 2, 1, 2], "dilations": [2, 2], "group": 2, "offset_group": 2}
+    case("moved, with a mask", "DeformConv", 22, plain, [x, w, offset, b, mask],
+         lambda x, w, o, b, m: vision.deform_conv2d(x, o, w, b, (1, 2), (1, 2), (2, 2), m))
+    case("moved", "DeformConv", 22, plain, [x, w, offset], lambda x, w, o: vision.deform_conv2d(x, o, w, None, (1, 2), (1, 2), (2, 2)))
+    case("determinants", "Det", 22, {}, [numbers(2, 3, 3)], torch.linalg.det)
+
+
+fake = []
+
+
+def fake_quantization():
+    """Numbers inside, at the ends and outside of the range."""
+    x = numbers(3, 8, low=-2, high=2).float()
+    x[0, :4] = torch.tensor([0.25, 0.75, -0.25, 5.0])
+    for type_name, low, high in (("int8", -128, 127), ("uint8", 0, 255)):
+        for axis in (None, 0, 1):
+            count = 1 if axis is None else x.shape[axis]
+            scale = torch.linspace(0.0041937, 0.0121773, count, dtype=torch.float32)  # no halves: PyTorch multiplies by 1 / scale
+            zero = (torch.arange(count) % 5 + (3 if low < 0 else 120)).int()
+            own = x.clone().requires_grad_()
+            if axis is None:
+                y = torch.fake_quantize_per_tensor_affine(own, scale[0].item(), int(zero[0]), low, high)
+            else:
+                y = torch.fake_quantize_per_channel_affine(own, scale, zero, axis, low, high)
+            dy = numbers(*y.shape).float()
+            (dx,) = torch.autograd.grad((y * dy).sum(), own)
+            fake.append({"type": type_name, "axis": axis, "shape": list(x.shape), "x": x.flatten().tolist(), "scale": scale.tolist(),
+                         "zero_point": zero.tolist(), "y": y.detach().flatten().tolist(), "dy": dy.flatten().tolist(),
+                         "dx": dx.flatten().tolist()})
+
+
 def main():
-    for part in (moves, pools, grids, transforms):
+    for part in (moves, pools, grids, transforms, regions, fake_quantization):
         part()
     path = pathlib.Path(__file__).resolve().parents[1] / "data" / "signal_gradients.json"
     lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
-    path.write_text('{"cases":[\n' + lines + "\n]}\n")
+    quantized = ",\n".join(json.dumps(c, separators=(",", ":")) for c in fake)
+    path.write_text('{"cases":[\n' + lines + '\n],"fake_quantization":[\n' + quantized + "\n]}\n")
     print(len(cases), "cases,", path.stat().st_size, "bytes")
 
 
