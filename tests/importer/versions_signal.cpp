@@ -268,6 +268,32 @@ void add_choices(Rows& rows) {
                   .refused = "known before the run"});
 }
 
+// The single items 2 and 3; the pairs 5 4, 5 6 and 7 8. Columns 4 to 0 count them.
+void add_sequence_counts(Rows& rows) {
+  for (DType dtype : {i32, i64}) {
+    const HostTensor x = typed(dtype, {2, 6}, {1, 2, 5, 9, 4, 2, 7, 5, 8, 6, 3, 5});
+    const auto add = [&](const char* mode, std::int64_t least, std::int64_t skips,
+                         const Numbers& y) {
+      rows.push_back({.op = "TfIdfVectorizer",
+                      .inputs = {x},
+                      .attributes = {{"mode", mode},
+                                     {"min_gram_length", least},
+                                     {"max_gram_length", 2},
+                                     {"max_skip_count", skips},
+                                     {"ngram_counts", Axes{0, 2}},
+                                     {"ngram_indexes", Axes{4, 3, 2, 1, 0}},
+                                     {"pool_int64s", Axes{2, 3, 5, 4, 5, 6, 7, 8}},
+                                     {"weights", std::vector<float>{10, 20, 30, 40, 50}}},
+                      .outputs = {floats({2, 5}, y)},
+                      .note = std::string(mode) + " " + std::to_string(skips)});
+    };
+    add("TF", 1, 1, {0, 0, 1, 0, 2, 1, 1, 0, 1, 0});
+    add("TF", 2, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+    add("IDF", 1, 1, {0, 0, 30, 0, 50, 10, 20, 0, 40, 0});
+    add("TFIDF", 1, 2, {0, 0, 30, 0, 100, 10, 20, 0, 40, 0});
+  }
+}
+
 // Boxes: two that nearly agree, one apart; corners in either order.
 void add_suppressions(Rows& rows) {
   const HostTensor boxes =
@@ -448,6 +474,7 @@ void add_signal_rows(Rows& rows) {
   add_draws(rows);
   add_choices(rows);
   add_suppressions(rows);
+  add_sequence_counts(rows);
   add_windows(rows);
   add_transforms(rows);
   add_mels(rows);
