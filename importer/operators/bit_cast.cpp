@@ -1,17 +1,11 @@
 // BitCast.
-#include "importer/file/tensor_data.h"
-#include "importer/node_context.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 
 void bit_cast(NodeContext& node) {
-  const std::int64_t type = node.integer("to");
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
-  node.out(0, node.make("BitCast", {node.in(0)}, {{"to", std::string(name_of(*dtype))}}));
+  const DType to = element_type(node, node.integer("to"));
+  node.out(0, node.make("BitCast", {node.in(0)}, {{"to", std::string(name_of(to))}}));
 }
 
 }  // namespace tandem::importer::operators

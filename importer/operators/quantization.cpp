@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "importer/file/tensor_data.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -38,13 +38,7 @@ DType quantized_type(NodeContext& node, DType dtype) {
 // The attribute output_dtype; 0, as absent, is the type that is missing.
 DType output_type(NodeContext& node, DType missing) {
   const std::int64_t type = node.integer("output_dtype", 0);
-  if (type == 0) return missing;
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
-  return *dtype;
+  return type == 0 ? missing : element_type(node, type);
 }
 
 // A scale or a zero point as an operand beside x: one number, one for each element of an axis, or

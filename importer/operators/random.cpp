@@ -3,8 +3,7 @@
 // has others.
 #include <fmt/format.h>
 
-#include "importer/file/tensor_data.h"
-#include "importer/node_context.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -22,13 +21,7 @@ DType wanted_type(NodeContext& node, DType missing) {
 
 // `dtype` of results that count; numbers of any type.
 DType wanted_number(NodeContext& node, DType missing) {
-  const std::int64_t type = node.integer("dtype", dtype_to_onnx(missing));
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
-  return *dtype;
+  return element_type(node, node.integer("dtype", dtype_to_onnx(missing)));
 }
 
 // Numbers from 0 to below 1.

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "importer/file/tensor_data.h"
-#include "importer/node_context.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -17,12 +16,7 @@ using std::numbers::pi;
 // A constant of the attribute's type.
 Term as_output_type(NodeContext& node, const HostTensor& numbers) {
   const std::int64_t type = node.integer("output_datatype", dtype_to_onnx(DType::float32));
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
-  return node.constant(numbers.converted(*dtype));
+  return node.constant(numbers.converted(element_type(node, type)));
 }
 
 std::int64_t length_of(NodeContext& node, std::size_t input, const char* role, std::int64_t most) {
