@@ -19,8 +19,8 @@ void affine_grid(NodeContext& node) {
   }
   const bool align_corners = node.flag("align_corners", false);
   const Shape extents(size.begin() + 2, size.end());
-  const auto count = checked_elements(extents, 1 << 26);
-  if (!count) node.fail("size", "at most 2^26 places", to_string(Shape(size)));
+  const auto count = checked_elements(extents, 1 << 24);
+  if (!count) node.fail("size", "at most 2^24 places", to_string(Shape(size)));
   std::vector<double> places;  // [count, axes + 1], the last column is 1
   for (std::int64_t place = 0; place < *count; ++place) {
     std::int64_t rest = place;

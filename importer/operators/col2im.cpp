@@ -81,12 +81,12 @@ std::vector<std::int64_t> places_of(const Blocks& b) {
 
 // [N, C block, blocks] to [N, C, image]
 void col2im(NodeContext& node) {
-  constexpr std::int64_t most = 1 << 26;
+  constexpr std::int64_t most = 1 << 24;
   const Shape& x = node.shape(0);
   const Blocks b = read_blocks(node);
   const auto elements = checked_elements(b.kernel, most), blocks = checked_elements(b.counts, most);
   if (!elements || !blocks || *elements * *blocks > most || !checked_elements(b.image, most)) {
-    node.fail("the image is too large", "at most 2^26 elements in its blocks",
+    node.fail("the image is too large", "at most 2^24 elements in its blocks",
               to_string(Shape(b.image)));
   }
   if (x.size() != 3 || x[1] % *elements != 0 || x[2] != *blocks) {

@@ -15,7 +15,7 @@ struct Deformed {
 };
 
 Deformed read(NodeContext& node) {
-  constexpr std::int64_t most = 1 << 26;
+  constexpr std::int64_t most = 1 << 23;
   const Shape &x = node.shape(0), &weight = node.shape(1), &offset = node.shape(2);
   if (x.size() < 3 || x.size() > 5 || weight.size() != x.size() || offset.size() != x.size()) {
     node.fail("operands", "one, two or three spatial axes in all",
@@ -43,7 +43,7 @@ Deformed read(NodeContext& node) {
     }
   }
   if (!checked_elements({d.taps, d.places}, most)) {
-    node.fail("the samples are too many", "2^26 in all", to_string(d.results));
+    node.fail("the samples are too many", "2^23 in all", to_string(d.results));
   }
   if (d.group < 1 || x[1] % d.group != 0 || weight[0] % d.group != 0 ||
       weight[1] != x[1] / d.group || x[1] < 1) {

@@ -49,7 +49,7 @@ Term beside(NodeContext& node, const Term& value, const Shape& x, DType dtype) {
   if (element_count(shape) == 1) return node.reshape(numbers, {});
   const auto rank = static_cast<std::int64_t>(x.size());
   const auto axis = static_cast<std::size_t>(node.axis(node.integer("axis", 1), rank));
-  const std::int64_t block = node.integer("block_size", 0);
+  std::int64_t block = node.integer("block_size", 0);
   if (block == 0) {
     if (shape != Shape{x[axis]}) {
       node.fail("shape of the scale and zero point", to_string(Shape{x[axis]}), to_string(shape));
@@ -61,6 +61,7 @@ Term beside(NodeContext& node, const Term& value, const Shape& x, DType dtype) {
   if (block < 1 || block > (1 << 30)) node.fail("block_size", "1 to 2^30", std::to_string(block));
   Shape wanted = x;
   wanted[axis] = (x[axis] + block - 1) / block;
+  block = std::min(block, x[axis]);
   if (shape != wanted) {
     node.fail("shape of the scale and zero point", to_string(wanted), to_string(shape));
   }

@@ -159,8 +159,8 @@ void stft(NodeContext& node) {
     node.fail("frame_length", fmt::format("1 to {}", x[1]), std::to_string(length));
   }
   const std::int64_t frames = (x[1] - length) / step + 1;
-  if (!checked_elements({frames, length}, 1 << 26)) {
-    node.fail("the frames are too many", "2^26 elements in all", std::to_string(frames));
+  if (!checked_elements({frames, length}, 1 << 24)) {
+    node.fail("the frames are too many", "2^24 elements in all", std::to_string(frames));
   }
   std::vector<std::int64_t> places;
   for (std::int64_t frame = 0; frame < frames; ++frame) {

@@ -109,6 +109,7 @@ void tf_idf_vectorizer(NodeContext& node) {
     node.fail("lengths and skips", "1 <= min_gram_length <= max_gram_length, max_skip_count >= 0",
               fmt::format("{}, {}, {}", least, longest, skips));
   }
+  if (skips > 1000) node.unsupported("more than 1000 skips are not supported");
   const std::int64_t results = *std::max_element(columns.begin(), columns.end()) + 1;
   Term counts = node.expand(node.scalar(0, DType::float32), {results, rows});
   for (const Grams& grams : read_pool(node, columns)) {
