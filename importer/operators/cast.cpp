@@ -1,6 +1,5 @@
 // Cast and CastLike.
-#include "importer/file/tensor_data.h"
-#include "importer/node_context.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -15,12 +14,7 @@ DType cast_target(NodeContext& node) {
       node.fail("attribute 'to'", "a type", to->s());
     type = named;
   }
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
-  return *dtype;
+  return element_type(node, type);
 }
 
 void cast_as(NodeContext& node, DType dtype) {

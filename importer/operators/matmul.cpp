@@ -1,9 +1,14 @@
-// MatMul, and Gemm as products, transposes and sums.
+// MatMul, Det, and Gemm as products, transposes and sums.
 #include "importer/node_context.h"
 
 namespace tandem::importer::operators {
 
 void matmul(NodeContext& node) { node.out(0, node.make("MatMul", {node.in(0), node.in(1)})); }
+
+void det(NodeContext& node) {
+  const Term y = node.make("Det", {node.widen(node.in(0))});
+  node.out(0, node.cast(y, node.dtype(0)));
+}
 
 // alpha A B + beta C
 void gemm(NodeContext& node) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "importer/file/tensor_data.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 
@@ -53,19 +53,14 @@ void one_hot(NodeContext& node) {
 
 void eye_like(NodeContext& node) {
   if (node.rank(0) != 2) node.fail("rank of the input", "2", std::to_string(node.rank(0)));
-  const std::int64_t type = node.integer("dtype", dtype_to_onnx(node.dtype(0)));
-  const auto dtype = dtype_from_onnx(static_cast<std::int32_t>(type));
-  if (!dtype || type != static_cast<std::int32_t>(type)) {
-    node.unsupported("element type " + onnx_type_name(static_cast<std::int32_t>(type)) +
-                     " is not supported");
-  }
+  const DType dtype = element_type(node, node.integer("dtype", dtype_to_onnx(node.dtype(0))));
   const std::int64_t k =
       std::clamp<std::int64_t>(node.integer("k", 0), -largest_count, largest_count);
   const Shape& shape = node.shape(0);
   const Term rows = counted(node, shape[0], 0, 2), columns = counted(node, shape[1], 1, 2);
   const Term shift = node.constant(HostTensor::from<std::int64_t>({}, {k}));
   const Term diagonal = node.make("Equal", {node.make("Add", {rows, shift}), columns});
-  node.out(0, node.make("Cast", {diagonal}, {{"to", std::string(name_of(*dtype))}}));
+  node.out(0, node.make("Cast", {diagonal}, {{"to", std::string(name_of(dtype))}}));
 }
 
 }  // namespace tandem::importer::operators

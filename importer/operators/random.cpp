@@ -1,9 +1,9 @@
-// RandomUniform, RandomNormal and what takes its shape from another tensor. The file's `seed` is
-// not read: numbers come from the run's seed, so that each step has others.
+// RandomUniform, RandomNormal and what takes its shape from another tensor; Bernoulli and
+// Multinomial. The file's `seed` is not read: numbers come from the run's seed, so that each step
+// has others.
 #include <fmt/format.h>
 
-#include "importer/file/tensor_data.h"
-#include "importer/node_context.h"
+#include "importer/operators/element_type.h"
 
 namespace tandem::importer::operators {
 namespace {
@@ -17,6 +17,16 @@ DType wanted_type(NodeContext& node, DType missing) {
                      " is not supported");
   }
   return *dtype;
+}
+
+// `dtype` of results that count; numbers of any type.
+DType wanted_number(NodeContext& node, DType missing) {
+  return element_type(node, node.integer("dtype", dtype_to_onnx(missing)));
+}
+
+// Numbers from 0 to below 1.
+Term uniform(NodeContext& node, DType dtype, const Shape& shape) {
+  return node.make("RandomUniformLike", {node.expand(node.scalar(0, dtype), shape)});
 }
 
 void make(NodeContext& node, const Term& like, bool normal) {
@@ -46,5 +56,46 @@ void random_uniform(NodeContext& node) { of_shape(node, false); }
 void random_normal(NodeContext& node) { of_shape(node, true); }
 void random_uniform_like(NodeContext& node) { like(node, false); }
 void random_normal_like(NodeContext& node) { like(node, true); }
+
+// 1 with probability x, else 0.
+void bernoulli(NodeContext& node) {
+  const Term x = node.widen(node.in(0));
+  const DType dtype = wanted_number(node, node.dtype(0));
+  const Term ones = node.make("Less", {uniform(node, x.type.dtype, x.type.shape), x});
+  node.out(0, node.make("Cast", {ones}, {{"to", std::string(name_of(dtype))}}));
+}
+
+// x [batch, classes] are logarithms of weights. A sample is the number of classes but the last
+// whose running sum of weights is at most u times the sum of all, so that a weight of 0 is never
+// drawn.
+void multinomial(NodeContext& node) {
+  constexpr std::int64_t limit = 1 << 24;
+  if (node.rank(0) != 2 || node.shape(0)[1] < 1) {
+    node.fail("input", "[batch, classes]", to_string(node.shape(0)));
+  }
+  const std::int64_t batch = node.shape(0)[0], classes = node.shape(0)[1];
+  const std::int64_t samples = node.integer("sample_size", 1);
+  if (samples < 1 || samples > limit) {
+    node.fail("sample_size", "1 to 2^24", std::to_string(samples));
+  }
+  const DType dtype = wanted_number(node, DType::int32);
+  const Term x = node.widen(node.in(0));
+  const Term largest =
+      node.make("ReduceMax", {x}, {{"axes", Ints{1}}, {"keepdims", std::int64_t{1}}});
+  const Term weights = node.make("Exp", {node.make("Sub", {x, largest})});
+  const Term sums = node.make("CumSum", {weights}, {{"axis", std::int64_t{1}}});
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    const Term taken = node.make(
+        "Slice", {sums},
+        {{"starts", Ints{0, first}}, {"sizes", Ints{batch, count}}, {"steps", Ints{1, 1}}});
+    return node.reshape(taken, {batch, 1, count});
+  };
+  const Term u = uniform(node, x.type.dtype, {batch, samples, 1});
+  const Term drawn = node.make("Mul", {u, part(classes - 1, 1)});
+  const Term passed = node.make("LessOrEqual", {part(0, classes - 1), drawn});
+  const Term counts = node.make("ReduceSum", {node.cast(passed, DType::int64)},
+                                {{"axes", Ints{2}}, {"keepdims", std::int64_t{0}}});
+  node.out(0, node.make("Cast", {counts}, {{"to", std::string(name_of(dtype))}}));
+}
 
 }  // namespace tandem::importer::operators

@@ -15,4 +15,8 @@ struct Ranges {
 void set_range(Ranges& ranges, std::size_t axis, std::int64_t extent, std::int64_t start,
                std::int64_t end, std::int64_t step);
 
+/// x cut to that shape, or with zeros around it: at the ends of its axes, or `centred` at both
+/// sides alike, the odd one at the end. x itself where it has that shape.
+Term fitted(NodeContext& node, const Term& x, const Shape& shape, bool centred);
+
 }  // namespace tandem::importer::operators

@@ -13,7 +13,7 @@ std::unique_ptr<PreparedKernel> copy_from(const KernelRequest& request, Position
   });
 }
 
-// Identity, Reshape, Copy
+// Identity, Reshape, Copy, BitCast
 std::unique_ptr<PreparedKernel> same_order(const KernelRequest& request) {
   return copy_from(request, walk(request.inputs[0]));
 }
@@ -134,6 +134,8 @@ void add_moves(KernelList& list) {
     list.push_back(reference_kernel(name, op, refuse_nothing, prepare));
   };
   add("identity", "Identity", same_order);
+  add("stop_gradient", "StopGradient", same_order);
+  add("bit_cast", "BitCast", same_order);
   add("reshape", "Reshape", same_order);
   add("copy", "Copy", same_order);
   add("transfer", "Transfer", same_order);

@@ -14,9 +14,26 @@
 namespace tandem::testing {
 namespace {
 
-const std::set<std::string> numbers{"axis",     "batch_dims", "dtype",
-                                    "group",    "k",          "qk_matmul_output_mode",
-                                    "saturate", "stash_type", "start"};
+const std::set<std::string> numbers{"axis",
+                                    "batch_axis",
+                                    "batch_dims",
+                                    "block_size",
+                                    "dtype",
+                                    "group",
+                                    "k",
+                                    "offset_group",
+                                    "output_datatype",
+                                    "output_dtype",
+                                    "output_height",
+                                    "output_width",
+                                    "precision",
+                                    "qk_matmul_output_mode",
+                                    "sample_size",
+                                    "sampling_ratio",
+                                    "saturate",
+                                    "stash_type",
+                                    "start",
+                                    "time_axis"};
 
 // Of that version of the operator.
 std::set<std::string> flags_of(const std::string& op, int version) {

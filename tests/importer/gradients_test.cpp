@@ -1,5 +1,5 @@
 // Operators as import makes them, in double on reference kernels: results and gradients are
-// PyTorch's (tests/scripts/onnx_gradients.py, tests/scripts/recurrent_expectations.py).
+// PyTorch's (tests/scripts/onnx_gradients.py, signal_gradients.py, recurrent_expectations.py).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -25,6 +25,11 @@ HostTensor tensor_of(const Json& entry) {
   }
   if (entry.at("type") == "int32") {
     return HostTensor::from(shape, entry.at("values").get<std::vector<std::int32_t>>());
+  }
+  if (entry.at("type") == "bool") {
+    std::vector<double> numbers;
+    for (const Json& value : entry.at("values")) numbers.push_back(value.get<bool>() ? 1 : 0);
+    return HostTensor::from(shape, numbers).converted(DType::boolean);
   }
   return HostTensor::from(shape, entry.at("values").get<std::vector<double>>());
 }
@@ -160,6 +165,8 @@ void check_all(const std::string& file) {
 }
 
 TEST(OnnxGradients, AreThoseOfPyTorch) { check_all("onnx_gradients.json"); }
+
+TEST(OnnxGradients, OfSignalsAreThoseOfPyTorch) { check_all("signal_gradients.json"); }
 
 TEST(OnnxGradients, OfRecurrentLayersAreThoseOfPyTorch) { check_all("recurrent.json"); }
 

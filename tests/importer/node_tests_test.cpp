@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -24,7 +26,9 @@ using namespace tandem::testing;
 // Operators that import reads and of which ONNX has no case that could pass here, with why.
 const std::map<std::string, std::string>& without_case() {
   static const std::map<std::string, std::string> operators{
-      {"NonZero", "of constants only, and the case feeds it"},
+      {"GlobalLpPool", "ONNX has none"},
+      {"Multinomial", "ONNX has none"},
+      {"MaxRoiPool", "ONNX has none"},
       {"SplitToSequence", "its result is a sequence"},
       {"SequenceAt", "a sequence is fed"},
       {"SequenceConstruct", "its result is a sequence"},
@@ -76,11 +80,16 @@ std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
   return names;
 }
 
-std::string difference(const HostTensor& got, const HostTensor& want) {
+// `of_largest`: what is 0 by its formula was expected with the rounding of the largest numbers.
+std::string difference(const HostTensor& got, const HostTensor& want, bool of_largest = false) {
   if (!(got.type() == want.type()))
     return fmt::format("type {} instead of {}", to_string(got.type()), to_string(want.type()));
   const bool half = want.dtype() == DType::float16 || want.dtype() == DType::bfloat16;
-  const double relative = half ? 1e-2 : 1e-3, absolute = half ? 1e-3 : 1e-7;
+  const double relative = half ? 1e-2 : 1e-3;
+  double absolute = half ? 1e-3 : 1e-7;
+  for (std::int64_t i = 0; of_largest && i < want.type().elements(); ++i) {
+    absolute = std::max(absolute, 1e-7 * std::abs(want.number(i)));
+  }
   for (std::int64_t i = 0; i < want.type().elements(); ++i) {
     const double a = got.number(i), b = want.number(i);
     if (std::isnan(a) && std::isnan(b)) continue;
@@ -128,16 +137,19 @@ bool has_unsupported_type(const std::string& text) {
          text.find("not a tensor") != std::string::npos;
 }
 
-// Settings may also be computed from inputs: then all integers that are fed are known.
+// Settings may also be computed from inputs: then all integers that are fed are known, and at last
+// all that is fed.
 ImportResult import_case(const OnnxFile& file, ImportOptions options, const NamedTensors& feeds) {
-  try {
-    return import_graph(file, engine_operators(), options);
-  } catch (const Error& error) {
-    if (std::string(error.what()).find("before the run") == std::string::npos) throw;
-  }
-  options.constants.clear();
-  for (const auto& feed : feeds) {
-    if (!is_float(feed.second.dtype())) options.constants.push_back(feed);
+  for (bool with_floats : {false, true}) {
+    try {
+      return import_graph(file, engine_operators(), options);
+    } catch (const Error& error) {
+      if (std::string(error.what()).find("before the run") == std::string::npos) throw;
+    }
+    options.constants.clear();
+    for (const auto& feed : feeds) {
+      if (with_floats || !is_float(feed.second.dtype())) options.constants.push_back(feed);
+    }
   }
   return import_graph(file, engine_operators(), options);
 }
@@ -186,7 +198,7 @@ Outcome run_case(const std::filesystem::path& folder) {
       const std::string why = at == got.end() ? "the output is missing"
                               : is_bernoulli
                                   ? bernoulli_difference(feeds[0].second, at->second, want)
-                                  : difference(at->second, want);
+                                  : difference(at->second, want, name.rfind("test_dft", 0) == 0);
       if (!why.empty()) return {Outcome::failed, graph.output(i).name() + ": " + why};
     }
     return {Outcome::passed, ""};
@@ -238,11 +250,30 @@ class Cases {
   std::size_t packed_ = 0;
 };
 
+// The first line, without the file's folder.
+std::string reason_of(const std::string& why) {
+  const std::string line = why.substr(0, why.find('\n'));
+  const std::string file = "/model.onnx: ";
+  const std::size_t at = line.find(file);
+  return at == std::string::npos ? line : line.substr(at + file.size());
+}
+
+// Of all cases those that do not pass stand in a file, each with its reason.
+void expect_listed(const std::string& left_out) {
+  const std::string path = std::string(TANDEM_SOURCE_DIR) + "/tests/data/onnx_node/not_passed.txt";
+  if (std::getenv("TANDEM_UPDATE_DOCS") != nullptr) std::ofstream(path) << left_out;
+  std::ifstream stream(path);
+  const std::string listed{std::istreambuf_iterator<char>(stream), {}};
+  EXPECT_EQ(left_out, listed) << path << " is old: run tests/check_all/onnx_nodes.sh with "
+                              << "TANDEM_UPDATE_DOCS=1";
+}
+
 TEST(NodeTests, PromisedOperatorsPass) {
   const Cases cases;
   std::map<Outcome::Kind, int> counts;
   int extra = 0, promised_passed = 0;
   std::set<std::string> proven;
+  std::string left_out;
   const std::vector<std::filesystem::path> folders = cases.folders();
   ASSERT_FALSE(folders.empty());
   if (cases.packed() > 0) {
@@ -262,7 +293,9 @@ TEST(NodeTests, PromisedOperatorsPass) {
       ++promised_passed;
       for (const onnx::NodeProto& node : model.graph().node()) proven.insert(node.op_type());
     }
-    if (outcome.kind == Outcome::passed || outcome.kind == Outcome::refused_type) continue;
+    if (outcome.kind == Outcome::passed) continue;
+    left_out += fmt::format("{}: {}\n", name, reason_of(outcome.why));
+    if (outcome.kind == Outcome::refused_type) continue;
     const auto known = refused().find(name);
     if (known != refused().end()) {
       EXPECT_NE(outcome.why.find(known->second), std::string::npos) << name << ": " << outcome.why;
@@ -277,6 +310,7 @@ TEST(NodeTests, PromisedOperatorsPass) {
         << ": a case passes, or without_case() says why none can. Cases of an operator that is new "
            "to import are packed by tests/scripts/pack_onnx_node_tests.py";
   }
+  if (cases.packed() == 0) expect_listed(left_out);
   fmt::print(
       "node tests: {} cases: {} passed ({} of promised operators, {} beyond them), {} refused by "
       "type, {} unsupported, {} failed\n",

@@ -11,5 +11,7 @@ TANDEM_ROWS(instance_normalization)
 TANDEM_ROWS(indexing)
 TANDEM_ROWS(resize)
 TANDEM_ROWS(recurrent)
+TANDEM_ROWS(signal)
+TANDEM_ROWS(quantization)
 
 #undef TANDEM_ROWS

@@ -15,6 +15,8 @@ TANDEM_CASES(fused)
 
 TANDEM_CASES(convolution)
 TANDEM_CASES(pooling)
+TANDEM_CASES(region)
+TANDEM_CASES(det)
 TANDEM_CASES(normalization)
 TANDEM_CASES(softmax)
 TANDEM_CASES(loss)

@@ -1,0 +1,19 @@
+// Element types that attributes name by ONNX's numbers.
+#pragma once
+
+#include "importer/file/tensor_data.h"
+#include "importer/node_context.h"
+
+namespace tandem::importer::operators {
+
+/// The type of that number; refused where the engine has none.
+inline DType element_type(NodeContext& node, std::int64_t type) {
+  const auto number = static_cast<std::int32_t>(type);
+  const auto dtype = dtype_from_onnx(number);
+  if (!dtype || type != number) {
+    node.unsupported("element type " + onnx_type_name(number) + " is not supported");
+  }
+  return *dtype;
+}
+
+}  // namespace tandem::importer::operators

@@ -1,0 +1,14 @@
+// What integer products need of quantization.
+#pragma once
+
+#include "importer/node_context.h"
+
+namespace tandem::importer::operators {
+
+/// Whether numbers of that type can be a quantized result: integers of 8 or 16 bits.
+bool is_quantized(DType dtype);
+
+/// x (floating point, whole numbers) in the range of `to`, and of that type.
+Term saturated(NodeContext& node, const Term& x, DType to);
+
+}  // namespace tandem::importer::operators
