@@ -14,9 +14,16 @@
 namespace tandem::testing {
 namespace {
 
-const std::set<std::string> numbers{"axis",     "batch_dims", "dtype",
-                                    "group",    "k",          "qk_matmul_output_mode",
-                                    "saturate", "stash_type", "start"};
+const std::set<std::string> numbers{"axis",
+                                    "batch_dims",
+                                    "dtype",
+                                    "group",
+                                    "k",
+                                    "qk_matmul_output_mode",
+                                    "rotary_embedding_dim",
+                                    "saturate",
+                                    "stash_type",
+                                    "start"};
 
 // Of that version of the operator.
 std::set<std::string> flags_of(const std::string& op, int version) {

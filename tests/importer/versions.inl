@@ -10,6 +10,7 @@ TANDEM_ROWS(normalization)
 TANDEM_ROWS(instance_normalization)
 TANDEM_ROWS(indexing)
 TANDEM_ROWS(resize)
+TANDEM_ROWS(transformers)
 TANDEM_ROWS(recurrent)
 
 #undef TANDEM_ROWS
