@@ -1,12 +1,11 @@
 // MatMul, and Gemm as products, transposes and sums.
-#include "importer/node_context.h"
+#include "importer/operators/matmul.h"
 
 namespace tandem::importer::operators {
 
 void matmul(NodeContext& node) { node.out(0, node.make("MatMul", {node.in(0), node.in(1)})); }
 
-// alpha A B + beta C
-void gemm(NodeContext& node) {
+Term general_product(NodeContext& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2) {
     node.fail("operands", "matrices",
               to_string(node.shape(0)) + " and " + to_string(node.shape(1)));
@@ -27,7 +26,9 @@ void gemm(NodeContext& node) {
     if (beta != 1.0) c = node.make("Mul", {c, node.scalar(beta, c.type.dtype)});
     result = node.make("Add", {result, c});
   }
-  node.out(0, result);
+  return result;
 }
+
+void gemm(NodeContext& node) { node.out(0, general_product(node)); }
 
 }  // namespace tandem::importer::operators
