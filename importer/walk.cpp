@@ -123,6 +123,19 @@ void check_outputs(const NodeContext& context, const Scope& scope) {
   }
 }
 
+// What ONNX describes in another of its domains (ai.onnx.preview), by its definition.
+bool lower_described(Session& session, Scope& scope, const onnx::NodeProto& node,
+                     const std::string& path) {
+  const std::string domain = domain_of(node.domain());
+  const auto set = scope.opsets->find(domain), standard = scope.opsets->find("");
+  if (set == scope.opsets->end() || standard == scope.opsets->end()) return false;
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), set->second, domain);
+  if (schema == nullptr) return false;
+  check_against_schema(*schema, node, path);
+  return lower_by_definition(session, scope, node, *schema, standard->second, path);
+}
+
 // Operators that ONNX does not describe: whatever is not read of one is refused.
 void lower_extension(Session& session, Scope& scope, const onnx::NodeProto& node,
                      const std::string& path) {
@@ -162,7 +175,10 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
     lower_function(session, scope, node, *function->second, opsets, path, false);
     return;
   }
-  if (!domain.empty()) return lower_extension(session, scope, node, path);
+  if (!domain.empty()) {
+    if (lower_described(session, scope, node, path)) return;
+    return lower_extension(session, scope, node, path);
+  }
   const auto version = scope.opsets->find("");
   if (version == scope.opsets->end())
     unsupported(path, "the file imports no version of ai.onnx's operators");

@@ -110,6 +110,7 @@ TANDEM_IMPORT(RandomNormal, random_normal)
 TANDEM_IMPORT(RandomUniformLike, random_uniform_like)
 TANDEM_IMPORT(RandomNormalLike, random_normal_like)
 TANDEM_IMPORT(Attention, attention)
+TANDEM_IMPORT(LinearAttention, linear_attention)
 TANDEM_IMPORT(RotaryEmbedding, rotary_embedding)
 TANDEM_IMPORT(SwiGLU, swiglu)
 

@@ -124,6 +124,41 @@ void add_causal_conv(Rows& rows) {
                   .note = "swish"});
 }
 
+// Two steps of one head: keys of two numbers, values of one.
+void add_linear_attention(Rows& rows) {
+  for (DType dtype : {f32, f16, bf16}) {
+    const HostTensor q = typed(dtype, {1, 2, 2}, {1, 2, -1, 0.5}),
+                     k = typed(dtype, {1, 2, 2}, {0.5, 1, 2, -1}),
+                     v = typed(dtype, {1, 2, 1}, {2, 3}), absent;
+    const auto add = [&](const char* rule, const std::vector<HostTensor>& more, const Numbers& y,
+                         const Numbers& state) {
+      std::vector<HostTensor> inputs{q, k, v};
+      inputs.insert(inputs.end(), more.begin(), more.end());
+      rows.push_back({.op = "LinearAttention",
+                      .inputs = inputs,
+                      .attributes = {{"q_num_heads", 1},
+                                     {"kv_num_heads", 1},
+                                     {"scale", 1.0},
+                                     {"update_rule", std::string(rule)}},
+                      .outputs = {typed(dtype, {1, 2, 1}, y), typed(dtype, {1, 1, 2, 1}, state)},
+                      .note = rule});
+    };
+    // (1, 2), then (1, 2) + 3 (2, -1)
+    add("linear", {}, {5, -7.5}, {7, -1});
+    const double half = std::log(0.5);
+    const HostTensor past = typed(dtype, {1, 1, 2, 1}, {4, 0}),
+                     decay = typed(dtype, {1, 2, 1}, {half, half}),
+                     rate = typed(dtype, {1, 2, 1}, {1, 0.5});
+    // (4, 0) / 2 + (1, 2), then half of that + (6, -3)
+    add("gated", {past, decay}, {7, -8.5}, {7.5, -2});
+    // rates 1 and 0.5; the state (1, 2) says 0 of the second key
+    add("delta", {absent, absent, rate}, {5, -3.75}, {4, 0.5});
+    if (dtype == bf16) continue;  // its log(0.5) is 0.2 % off, twice
+    // (2, 0) says 1 of the first key: (2, 0) + (0.5, 1); (1.25, 0.5) says 2 of the second
+    add("gated_delta", {past, decay, typed(dtype, {1, 2, 1}, {1, 1})}, {4.5, -3.5}, {3.25, -0.5});
+  }
+}
+
 // A cache of three places for each of two samples.
 void add_tensor_scatter(Rows& rows) {
   for (DType dtype : {f32, f64, f16, bf16, DType::int32, DType::int64}) {
@@ -162,6 +197,7 @@ void add_transformers_rows(std::vector<VersionRow>& rows) {
   add_rotary_embedding(rows);
   add_swiglu(rows);
   add_causal_conv(rows);
+  add_linear_attention(rows);
   add_tensor_scatter(rows);
 }
 

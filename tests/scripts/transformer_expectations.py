@@ -159,6 +159,36 @@ def convolutions():
          lambda x, w, b, p: (F.conv1d(torch.cat((p, x), 2), w, groups=3), torch.cat((p, x), 2)[..., 1:]))
 
 
+def states():
+    """ONNX's formula, step by step."""
+    B, T, H, G, D, E = 2, 3, 4, 2, 2, 3
+    q, k, v, past = numbers(B, T, H * D), numbers(B, T, G * D), numbers(B, T, G * E), numbers(B, G, D, E)
+
+    def run(q, k, v, state, decay=None, rate=None, scale=1 / math.sqrt(D)):
+        q, k, v = (x.unflatten(2, (n, -1)) for x, n in ((q, H), (k, G), (v, G)))
+        state = torch.zeros(B, G, D, E) if state is None else state
+        results = []
+        for t in range(T):
+            if decay is not None:
+                state = state * decay[:, t].reshape(B, G, -1, 1).exp()
+            new = v[:, t]
+            if rate is not None:
+                new = rate[:, t, :, None] * (new - torch.einsum("bgd,bgde->bge", k[:, t], state))
+            state = state + torch.einsum("bgd,bge->bgde", k[:, t], new)
+            results.append(scale * torch.einsum("bhd,bhde->bhe", q[:, t], state.repeat_interleave(H // G, 1)))
+        return torch.stack(results, 1).flatten(2), state
+
+    def add(name, rule, inputs, function, **more):
+        case(name, "LinearAttention", 27, {"q_num_heads": H, "kv_num_heads": G, "update_rule": rule, **more}, inputs, function)
+
+    decays, narrow, rates = numbers(B, T, G * D), numbers(B, T, G), numbers(B, T, G)
+    add("linear", "linear", [q, k, v, past], lambda q, k, v, s: run(q, k, v, s))
+    add("gated", "gated", [q, k, v, None, decays], lambda q, k, v, s, d: run(q, k, v, s, d))
+    add("gated heads", "gated", [q, k, v, past, narrow], lambda q, k, v, s, d: run(q, k, v, s, d))
+    add("delta", "delta", [q, k, v, past, None, rates], lambda q, k, v, s, d, b: run(q, k, v, s, None, b, 0.5), scale=0.5)
+    add("both", "gated_delta", [q, k, v, past, decays, rates[..., :1]], run)
+
+
 def scatters():
     cache, update, starts = numbers(2, 3, 5, 2), numbers(2, 3, 2, 2), torch.tensor([1, 3])
     rows = torch.arange(2)[:, None], (starts[:, None] + torch.arange(2))
@@ -174,7 +204,7 @@ def scatters():
 
 
 def main():
-    for part in (normalizations, gates, rotations, attentions, convolutions, scatters):
+    for part in (normalizations, gates, rotations, attentions, convolutions, scatters, states):
         part()
     path = pathlib.Path(__file__).resolve().parents[1] / "data" / "transformers.json"
     lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
