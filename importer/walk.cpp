@@ -157,7 +157,13 @@ void lower_extension(Session& session, Scope& scope, const onnx::NodeProto& node
   const auto version = scope.opsets->find("");
   NodeContext context(session, scope, node, version == scope.opsets->end() ? 1 : version->second,
                       path);
-  lowering->lower(context);
+  try {
+    lowering->lower(context);
+  } catch (const Unsupported& error) {
+    Diagnostic d = error.diagnostics()[0];
+    if (d.fix.empty()) d.fix = fix;
+    throw Unsupported(ErrorKind::usage, std::move(d));
+  }
   const std::string unread = context.unread();
   if (!unread.empty()) context.unsupported(fmt::format("{} is not supported", unread), fix);
   check_outputs(context, scope);

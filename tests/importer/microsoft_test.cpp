@@ -119,6 +119,17 @@ TEST(Microsoft, OtherOperatorsNameTheMend) {
   }
 }
 
+TEST(Microsoft, OtherFormsNameTheMend) {
+  const std::string error = error_of_node([](ModelMaker& m) {
+    m.input("bias", {4}).weight("w", {4, 4});
+    onnx::NodeProto& node = m.node("FusedGemm", {"x", "w", "bias"}, {"y"});
+    node.set_domain("com.microsoft");
+    set(node, "activation", std::string("Softsign"));
+  });
+  EXPECT_NE(error.find("activation Softsign"), std::string::npos) << error;
+  EXPECT_NE(error.find("graph_optimization_level"), std::string::npos) << error;
+}
+
 // onnxruntime's own spelling in ai.onnx is taken where ONNX has no such operator, and no other.
 TEST(Microsoft, OnlyWhatExtendsOnnxStandsInItsDomain) {
   const std::string error = error_of_node([](ModelMaker& m) { m.node("BiasGelu", {"x"}, {"y"}); });
