@@ -30,6 +30,7 @@ void NodeContext::unsupported(std::string reason, std::string fix) const {
 }
 
 bool NodeContext::has(std::size_t i) const {
+  read_inputs_.insert(i);
   return i < input_count() && !node_.input(static_cast<int>(i)).empty();
 }
 
@@ -87,7 +88,20 @@ double NodeContext::static_number(std::size_t i, const char* role) const {
   return tensor.number(0);
 }
 
+std::string NodeContext::unread() const {
+  for (std::size_t i = 0; i < input_count(); ++i) {
+    if (!node_.input(static_cast<int>(i)).empty() && read_inputs_.count(i) == 0)
+      return fmt::format("input {}", i);
+  }
+  for (const onnx::AttributeProto& attribute : node_.attribute()) {
+    if (read_attributes_.count(attribute.name()) == 0)
+      return fmt::format("attribute '{}'", attribute.name());
+  }
+  return "";
+}
+
 const onnx::AttributeProto* NodeContext::attribute(const char* name) const {
+  read_attributes_.insert(name);
   for (const onnx::AttributeProto& attribute : node_.attribute()) {
     if (attribute.name() != name) continue;
     if (attribute.ref_attr_name().empty()) return &attribute;

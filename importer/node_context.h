@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ class NodeContext {
   std::optional<Ints> integers(const char* name) const;
   const onnx::AttributeProto* attribute(const char* name) const;  // null where absent
 
+  /// What the node has and nobody asked for yet: "input 3", "attribute 'scale'"; "" if nothing.
+  std::string unread() const;
+
   // Making nodes
   std::vector<Term> make_all(std::string_view op, const std::vector<Term>& inputs,
                              const Attributes& attributes = {});
@@ -85,6 +89,8 @@ class NodeContext {
   const onnx::NodeProto& node_;
   int version_;
   std::string path_;
+  mutable std::set<std::size_t> read_inputs_;
+  mutable std::set<std::string> read_attributes_;
 };
 
 /// Thrown by `unsupported`; the walk makes a Problem of it.

@@ -115,6 +115,60 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
   return true;
 }
 
+void check_outputs(const NodeContext& context, const Scope& scope) {
+  for (const std::string& output : context.node().output()) {
+    if (!output.empty() && scope.names.count(output) == 0) {
+      context.unsupported(fmt::format("output '{}' is not offered", output));
+    }
+  }
+}
+
+// What ONNX describes in another of its domains (ai.onnx.preview), by its definition.
+bool lower_described(Session& session, Scope& scope, const onnx::NodeProto& node,
+                     const std::string& path) {
+  const std::string domain = domain_of(node.domain());
+  const auto set = scope.opsets->find(domain), standard = scope.opsets->find("");
+  if (set == scope.opsets->end() || standard == scope.opsets->end()) return false;
+  const onnx::OpSchema* schema =
+      onnx::OpSchemaRegistry::Schema(node.op_type(), set->second, domain);
+  if (schema == nullptr) return false;
+  check_against_schema(*schema, node, path);
+  return lower_by_definition(session, scope, node, *schema, standard->second, path);
+}
+
+// Operators that ONNX does not describe: whatever is not read of one is refused.
+void lower_extension(Session& session, Scope& scope, const onnx::NodeProto& node,
+                     const std::string& path) {
+  const std::string name = lowering_name(node), domain = domain_of(node.domain());
+  const bool optimised =
+      domain.empty() || domain.rfind("com.microsoft", 0) == 0 || domain.rfind("com.ms", 0) == 0;
+  const char* const fix = optimised
+                              ? "take the file that onnxruntime was given, or save it again with "
+                                "SessionOptions.graph_optimization_level = ORT_DISABLE_ALL"
+                              : "export the model with operators of ai.onnx";
+  const Lowering* lowering = domain.empty() ? find_extension(node.op_type()) : find_lowering(name);
+  if (lowering == nullptr) {
+    const bool known = domain == "com.microsoft";
+    unsupported(path,
+                known ? fmt::format("{} of domain '{}' is not supported", node.op_type(), domain)
+                      : fmt::format("operators of domain '{}' are not supported", domain),
+                fix);
+  }
+  const auto version = scope.opsets->find("");
+  NodeContext context(session, scope, node, version == scope.opsets->end() ? 1 : version->second,
+                      path);
+  try {
+    lowering->lower(context);
+  } catch (const Unsupported& error) {
+    Diagnostic d = error.diagnostics()[0];
+    if (d.fix.empty()) d.fix = fix;
+    throw Unsupported(ErrorKind::usage, std::move(d));
+  }
+  const std::string unread = context.unread();
+  if (!unread.empty()) context.unsupported(fmt::format("{} is not supported", unread), fix);
+  check_outputs(context, scope);
+}
+
 void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
                     const std::string& path) {
   const std::string domain = domain_of(node.domain());
@@ -128,14 +182,17 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
     return;
   }
   if (!domain.empty()) {
-    unsupported(path, fmt::format("operators of domain '{}' are not supported", domain),
-                "export the model with operators of ai.onnx");
+    if (lower_described(session, scope, node, path)) return;
+    return lower_extension(session, scope, node, path);
   }
   const auto version = scope.opsets->find("");
   if (version == scope.opsets->end())
     unsupported(path, "the file imports no version of ai.onnx's operators");
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, "");
+  if (schema == nullptr && find_extension(node.op_type()) != nullptr) {
+    return lower_extension(session, scope, node, path);
+  }
   if (schema == nullptr || schema->deprecated()) {
     unsupported(path,
                 fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
@@ -154,11 +211,7 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
     // Attention and others have a definition that covers the forms without an own lowering.
     if (!lower_by_definition(session, scope, node, *schema, version->second, path)) throw;
   }
-  for (const std::string& output : node.output()) {
-    if (!output.empty() && scope.names.count(output) == 0) {
-      context.unsupported(fmt::format("output '{}' is not offered", output));
-    }
-  }
+  check_outputs(context, scope);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -112,5 +113,22 @@ class Match {
 
   const Graph& graph_;
 };
+
+/// Whether any state has a part in `value`.
+inline bool reads_state(const Graph& graph, ValueId value) {
+  std::unordered_set<std::int32_t> seen;
+  std::vector<ValueId> todo{value};
+  while (!todo.empty()) {
+    const ValueId next = todo.back();
+    todo.pop_back();
+    if (!next || !seen.insert(next.index).second) continue;
+    if (graph.value(next).kind == ValueKind::state) return true;
+    const NodeId maker = graph.value(next).producer;
+    if (!maker) continue;
+    const std::vector<ValueId>& inputs = graph.node(maker).inputs;
+    todo.insert(todo.end(), inputs.begin(), inputs.end());
+  }
+  return false;
+}
 
 }  // namespace tandem

@@ -14,6 +14,7 @@ struct Found {
   ValueId q, k_transposed, v, mask;
   double scale = 1;
   bool causal = false;
+  bool zeroed = false;  // rows that see no key are 0
 };
 
 /// Added to any score that its type holds comfortably, it leaves nothing of the key beside a
@@ -42,8 +43,8 @@ bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t colu
 /// Whether each row leaves a key at an ordinary number. A row of -infinity is NaN after a Softmax
 /// and 0 after Attention; one of very negative numbers is uniform after both, but log_sum_exp loses
 /// the logarithm of the sum beside them, so that gradients have to find it again, and those of
-/// libraries do not.
-bool shows_in_every_row(const HostTensor& mask) {
+/// libraries do not. Rows of -infinity pass where the chain makes them 0, too.
+bool shows_in_every_row(const HostTensor& mask, bool zeroed) {
   const std::int64_t columns = mask.shape().empty() ? 1 : mask.shape().back();
   const std::int64_t count = mask.type().elements();
   if (count == 0) return false;
@@ -54,17 +55,45 @@ bool shows_in_every_row(const HostTensor& mask) {
       if (std::isnan(m)) return false;
       largest = std::max(largest, m);
     }
-    if (std::abs(largest) > 1024) return false;
+    const bool is_empty = largest == -std::numeric_limits<double>::infinity();
+    if (std::abs(largest) > 1024 && !(zeroed && is_empty)) return false;
   }
   return true;
 }
 
-/// `Where(IsNaN(p), 0, p)` never reaches this form; Dropout of ratio 0 is an Identity, removed
-/// before.
+/// p where `value` is Where(IsNaN(p), 0, p), which exporters make of PyTorch's attention: 0 for a
+/// query that sees no key, as Attention has it. Else `value`.
+ValueId without_nan(const Match& match, ValueId value, bool& zeroed) {
+  const Node* where = match.is(value, "Where");
+  if (where == nullptr || !match.is_number(where->inputs[1], 0.0)) return value;
+  const Node* is_nan = match.is(where->inputs[0], "IsNaN");
+  if (is_nan == nullptr || is_nan->inputs[0] != where->inputs[2]) return value;
+  if (match.graph().type(where->inputs[2]) != match.graph().type(value)) return value;
+  zeroed = true;
+  return where->inputs[2];
+}
+
+/// Whether `mask` chooses between two finite constants, as masks made of bools do: no row of it is
+/// -infinity.
+bool is_finite_choice(const Match& match, ValueId mask) {
+  for (const std::string_view view : {"Expand", "Reshape", "Expand"}) {
+    if (const Node* node = match.is(mask, view)) mask = node->inputs[0];
+  }
+  const Node* where = match.is(mask, "Where");
+  if (where == nullptr) return false;
+  const auto is_finite = [&](ValueId value) {
+    const auto number = match.number(value);
+    return number && std::isfinite(*number);
+  };
+  return is_finite(where->inputs[1]) && is_finite(where->inputs[2]);
+}
+
+/// Dropout of ratio 0 is an Identity, removed before.
 bool find(const Match& match, const Node& node, Found& found) {
   const Graph& graph = match.graph();
   if (node.op->role != Role::product || graph.type(node.outputs[0]).rank() != 4) return false;
-  const Node* softmax = match.is(node.inputs[0], "Softmax");
+  const ValueId weights = without_nan(match, node.inputs[0], found.zeroed);
+  const Node* softmax = match.is(weights, "Softmax");
   if (softmax == nullptr || softmax->attributes.integer("axis") != 3) return false;
   ValueId scores = softmax->inputs[0];
   if (const Node* add = match.is(scores, "Add")) {
@@ -99,16 +128,18 @@ bool find(const Match& match, const Node& node, Found& found) {
   if (qs[0] != ks[0] || qs[1] != ks[1] || vs[0] != qs[0] || vs[1] != qs[1]) return false;
   if (element_count(qs) == 0 || element_count(ks) == 0 || element_count(vs) == 0) return false;
   if (!found.mask) return true;
-  // Of a mask that is fed or computed nobody knows what its rows show; one that depends on
-  // parameters would lose its gradient as well.
-  if (!graph.is_constant(found.mask)) return false;
+  // Of a mask that is fed or computed nobody knows what its rows show, which matters unless empty
+  // rows are 0 anyway; one that depends on parameters would lose its gradient as well.
+  if (!graph.is_constant(found.mask)) {
+    return (found.zeroed || is_finite_choice(match, found.mask)) && !reads_state(graph, found.mask);
+  }
   const HostTensor& mask = *graph.value(found.mask).constant;
   if (is_causal_mask(mask, qs[2], ks[3])) {
     found.causal = true;
     found.mask = {};
     return true;
   }
-  return shows_in_every_row(mask);
+  return shows_in_every_row(mask, found.zeroed);
 }
 
 }  // namespace
@@ -120,7 +151,7 @@ Graph recognise_attention(const Graph& graph, PassContext& context) {
     Found found;
     if (!find(match, node, found)) return false;
     const std::vector<NodeId> others =
-        match.interior(node.outputs[0], {found.q, found.k_transposed, found.v});
+        match.interior(node.outputs[0], {found.q, found.k_transposed, found.v, found.mask});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);
     GraphBuilder& g = to.builder();

@@ -86,10 +86,10 @@ class WeightPlaces {
       if (moved != places_.end()) places_.emplace(node.input(0), Place(moved->second));
       return;
     }
-    if (!domain_of(node.domain()).empty()) return;
+    const std::string op = lowering_name(node);
     for (int i = 0; i < node.input_size(); ++i) {
       std::size_t rank = 0;
-      while (rank <= 2 && !is_weight(node.op_type(), static_cast<std::size_t>(i), rank)) ++rank;
+      while (rank <= 2 && !is_weight(op, static_cast<std::size_t>(i), rank)) ++rank;
       if (rank > 2 || node.input(i).empty()) continue;
       std::string path = modules.operator_path(node);
       if (path.empty()) path = node.op_type();
@@ -113,17 +113,17 @@ std::unordered_map<std::string, Uses> all_uses(const OnnxFile::Content& file,
   const auto add = [&](const onnx::NodeProto& node, const auto& self) -> void {
     std::string path = modules.operator_path(node);
     if (path.empty()) path = node.op_type();
-    const bool standard = domain_of(node.domain()).empty();
+    const std::string op = lowering_name(node);
     for (int i = 0; i < node.input_size(); ++i) {
       const auto value = file.initializers.find(node.input(i));
       if (value == file.initializers.end()) continue;
       Uses& use = uses[node.input(i)];
       const auto at = static_cast<std::size_t>(i);
-      if (standard && is_setting(node.op_type(), at)) {
+      if (is_setting(op, at)) {
         use.setting_of = path;
-      } else if (standard && is_statistic(node.op_type(), at)) {
+      } else if (is_statistic(op, at)) {
         use.statistics_of = path;
-      } else if (standard && is_weight(node.op_type(), at, value->second.shape().size())) {
+      } else if (is_weight(op, at, value->second.shape().size())) {
         use.weight_of = path;
       } else if (const std::string of = moved_to(node, i, value->second.shape().size());
                  !of.empty()) {

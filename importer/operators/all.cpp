@@ -14,6 +14,12 @@ namespace operators {
 
 void composed_function(NodeContext& node);
 
+namespace microsoft {
+
+#define TANDEM_IMPORT(name, function, ...) void function(NodeContext& node);
+#include "importer/operators/microsoft/list.inl"
+
+}  // namespace microsoft
 }  // namespace operators
 
 namespace {
@@ -25,6 +31,8 @@ const Lowering listed[] = {
   {.op = #name, .lower = operators::function __VA_OPT__(, ) __VA_ARGS__},
 #include "importer/operators/all.inl"
 };
+
+const std::string extension_prefix = "com.microsoft::";
 
 }  // namespace
 
@@ -45,14 +53,39 @@ const std::vector<Lowering>& all_lowerings() {
   return list;
 }
 
-const Lowering* find_lowering(const std::string& op) {
+const std::vector<Lowering>& microsoft_lowerings() {
+  static const std::vector<Lowering> list{
+#define TANDEM_IMPORT(name, function, ...) \
+  {.op = "com.microsoft::" #name,          \
+   .lower = operators::microsoft::function __VA_OPT__(, ) __VA_ARGS__},
+#include "importer/operators/microsoft/list.inl"
+  };
+  return list;
+}
+
+std::string lowering_name(const onnx::NodeProto& node) {
+  const std::string domain = domain_of(node.domain());
+  return domain.empty() ? node.op_type() : domain + "::" + node.op_type();
+}
+
+const Lowering* find_lowering(const std::string& name) {
   static const ByName by_name = [] {
     ByName map;
     for (const Lowering& lowering : all_lowerings()) map.emplace(lowering.op, &lowering);
+    for (const Lowering& lowering : microsoft_lowerings()) {
+      const std::string_view full = lowering.op;
+      map.emplace(full, &lowering);
+      if (lowering.extends_onnx) map.emplace(full.substr(extension_prefix.size()), &lowering);
+    }
     return map;
   }();
-  const auto at = by_name.find(op);
+  const auto at = by_name.find(name);
   return at == by_name.end() ? nullptr : at->second;
+}
+
+const Lowering* find_extension(const std::string& op) {
+  const Lowering* lowering = find_lowering(extension_prefix + op);
+  return lowering != nullptr && lowering->extends_onnx ? lowering : nullptr;
 }
 
 bool is_setting(const std::string& op, std::size_t input) {

@@ -1,4 +1,5 @@
-// How ONNX's operators become operators of the engine: what the list all.inl says of each.
+// How operators of files become operators of the engine: what the lists all.inl and
+// microsoft/list.inl say of each.
 #pragma once
 
 #include <string>
@@ -18,18 +19,26 @@ struct InputRange {
 };
 
 struct Lowering {
-  const char* op = "";  // ONNX's name, domain ai.onnx
+  const char* op = "";  // its name, as `lowering_name` gives it
   Lower lower = nullptr;
   InputRange settings{};        // known before the run: an initializer there is no parameter
   InputRange weights{};         // an initializer there is a weight, whatever else reads it
   InputRange more_weights{};    // further ones
   std::size_t weight_rank = 0;  // where it has at least so many axes
   InputRange statistics{};      // running statistics: saved, not trained
+  bool extends_onnx = false;    // onnxruntime writes it into versions of ai.onnx that lack it
 };
 
-/// Those of the list, then the scalar functions of the engine that it does not name.
+/// Those of ai.onnx: the list, then the scalar functions of the engine that it does not name.
 const std::vector<Lowering>& all_lowerings();
-const Lowering* find_lowering(const std::string& op);  // null if there is none
+/// Those of com.microsoft.
+const std::vector<Lowering>& microsoft_lowerings();
+
+/// "Conv", "com.microsoft::FusedConv".
+std::string lowering_name(const onnx::NodeProto& node);
+const Lowering* find_lowering(const std::string& name);  // null if there is none
+/// What `extends_onnx`, by ONNX's name; null if there is none.
+const Lowering* find_extension(const std::string& op);
 
 bool is_setting(const std::string& op, std::size_t input);
 /// Whether a tensor of so many axes is a weight as this input.

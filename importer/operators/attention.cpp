@@ -1,75 +1,112 @@
-// ONNX's Attention in its plain form: no caches, no soft cap, equally many heads for keys and
-// queries.
-#include <algorithm>
-#include <array>
+// ONNX's Attention in all of its forms.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
+#include <numeric>
 
-#include "importer/node_context.h"
+#include "importer/file/tensor_data.h"
+#include "importer/operators/heads.h"
 
 namespace tandem::importer::operators {
 namespace {
 
-// [B, S, H D] → [B, H, S, D]; four axes stay.
-Term split_heads(NodeContext& node, std::size_t i, std::int64_t heads) {
-  const Term& x = node.in(i);
-  if (x.type.rank() == 4) return x;
-  const Shape& s = x.type.shape;
-  if (s.size() != 3 || heads < 1 || s[2] % heads != 0) {
-    node.fail("queries, keys and values", "[B, H, S, D], or [B, S, H D] with the number of heads",
-              to_string(s));
+constexpr std::size_t mask_input = 3, past_key = 4, past_value = 5, lengths = 6;
+
+// The mask over all keys: what it does not reach is hidden.
+std::optional<Term> whole_mask(NodeContext& node, std::int64_t keys) {
+  if (!node.has(mask_input)) return std::nullopt;
+  const Term& mask = node.in(mask_input);
+  Shape shape = mask.type.shape;
+  if (shape.empty() || shape.back() == keys) return mask;
+  if (shape.back() > keys) {
+    node.fail("mask", fmt::format("at most {} keys", keys), to_string(shape));
   }
-  return node.transpose(node.reshape(x, {s[0], s[1], heads, s[2] / heads}), {0, 2, 1, 3});
+  shape.back() = keys - shape.back();
+  const bool is_bool = mask.type.dtype == DType::boolean;
+  const double hidden = is_bool ? 0 : -std::numeric_limits<double>::infinity();
+  const Term rest = node.filled(hidden, {mask.type.dtype, shape});
+  return node.make("Concat", {mask, rest}, {{"axis", node.rank(mask_input) - 1}});
 }
 
-Term mask_of(NodeContext& node, DType dtype) {
-  const Term& mask = node.in(3);
-  if (mask.type.dtype != DType::boolean) return node.cast(mask, dtype);
-  const Term blocked = node.scalar(-std::numeric_limits<double>::infinity(), dtype);
-  return node.make("Where", {mask, node.scalar(0, dtype), blocked});
+// Keys that a query sees by its place, where samples have lengths of their own
+// [B]: keys behind a length are padding, and the last query is the last that is
+// none.
+Term visible_within(NodeContext& node, std::int64_t queries, std::int64_t keys, std::int64_t left,
+                    std::int64_t right) {
+  const std::int64_t batch = node.shape(lengths)[0];
+  const auto numbers = [&](const Shape& shape, auto value) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(element_count(shape)));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = value(static_cast<std::int64_t>(i));
+    }
+    return node.constant(HostTensor::from(shape, values));
+  };
+  const Term ends = node.reshape(node.in(lengths), {batch, 1, 1, 1});
+  const Term places = numbers({keys}, [](std::int64_t i) { return i; });
+  Term visible = node.make("Less", {places, ends});
+  const auto also = [&](const char* relation, std::int64_t reach) {
+    // j - i + queries - reach against the length, for key j of query i
+    const Term distance = numbers(
+        {queries, keys}, [&](std::int64_t i) { return i % keys - i / keys + queries - reach; });
+    visible = node.make("And", {visible, node.make(relation, {distance, ends})});
+  };
+  if (right >= 0) also("LessOrEqual", right);
+  if (left >= 0) also("GreaterOrEqual", -left);
+  return visible;
 }
 
 }  // namespace
 
 void attention(NodeContext& node) {
-  for (const onnx::AttributeProto& attribute : node.node().attribute()) {
-    static constexpr std::array known{
-        "is_causal", "kv_num_heads", "q_num_heads",      "qk_matmul_output_mode",
-        "scale",     "softcap",      "softmax_precision"};
-    if (std::find(known.begin(), known.end(), attribute.name()) == known.end()) {
-      node.unsupported("with " + attribute.name());
-    }
-  }
-  for (std::size_t i = 4; i < 7; ++i) {
-    if (node.has(i)) node.unsupported("with cached keys and values");
-  }
-  if (node.number("softcap", 0.0) != 0.0) node.unsupported("with a soft cap");
-  for (std::size_t i = 1; i < 4; ++i) {
-    if (node.wants(i)) node.unsupported("with outputs beside the first");
-  }
   const std::int64_t heads = node.integer("q_num_heads", 0);
-  const Term q = split_heads(node, 0, heads);
-  const Term k = split_heads(node, 1, node.integer("kv_num_heads", heads));
-  const Term v = split_heads(node, 2, node.integer("kv_num_heads", heads));
-  const Shape &qs = q.type.shape, &ks = k.type.shape;
-  if (ks[1] != qs[1]) node.unsupported("with fewer heads for keys than for queries");
-  const bool causal = node.flag("is_causal", false);
-  // The engine aligns the last query with the last key, ONNX the first with the first.
-  if (causal && qs[2] != ks[2]) node.unsupported("causal over unequal lengths");
-  std::vector<Term> inputs{q, k, v};
-  if (node.has(3)) {
-    inputs.push_back(mask_of(node, q.type.dtype));
-    if (inputs[3].type.shape.empty() || inputs[3].type.shape.back() != ks[2]) {
-      node.unsupported("with a mask shorter than the keys");
+  const std::int64_t kv_heads = node.integer("kv_num_heads", heads);
+  AttentionForm form;
+  form.q = split_heads(node, node.in(0), heads);
+  form.k = split_heads(node, node.in(1), kv_heads);
+  form.v = split_heads(node, node.in(2), kv_heads);
+  if (form.v.type.dtype != form.q.type.dtype) node.unsupported("values of another element type");
+  std::int64_t past = 0;
+  if (node.has(past_key) != node.has(past_value)) node.fail("past_key and past_value", "both");
+  if (node.has(past_key)) {
+    if (node.rank(past_key) != 4) {
+      node.fail("past_key", "[B, H, P, D]", to_string(node.shape(past_key)));
     }
+    past = node.shape(past_key)[2];
+    const Attributes along{{"axis", std::int64_t{2}}};
+    form.k = node.make("Concat", {node.in(past_key), form.k}, along);
+    form.v = node.make("Concat", {node.in(past_value), form.v}, along);
   }
-  const double scale = node.number("scale", 1.0 / std::sqrt(static_cast<double>(qs[3])));
-  Term y = node.make("Attention", inputs, {{"scale", scale}, {"causal", std::int64_t{causal}}});
-  if (node.rank(0) == 3) {
-    const Shape s = y.type.shape;
-    y = node.reshape(node.transpose(y, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
+  node.out(1, form.k);
+  node.out(2, form.v);
+
+  const std::int64_t queries = form.q.type.shape[2], keys = form.k.type.shape[2];
+  form.mask = whole_mask(node, keys);
+  const std::int64_t left = node.integer("left_window_size", -1);
+  std::int64_t right = node.integer("right_window_size", -1);
+  if (node.flag("is_causal", false)) right = right < 0 ? 0 : std::min<std::int64_t>(right, 0);
+  if (node.has(lengths)) {
+    form.mask = both_masks(node, form.mask, visible_within(node, queries, keys, left, right));
+  } else if (left < 0 && right == 0 && past == keys - queries) {
+    form.causal = true;
+  } else {
+    form.mask = both_masks(node, form.mask, visible_keys(node, queries, keys, past, left, right));
   }
-  node.out(0, y);
+
+  const auto size = static_cast<double>(form.q.type.shape[3]);
+  form.scale = node.number("scale", 1.0 / std::sqrt(size));
+  form.softcap = node.number("softcap", 0.0);
+  if (node.has_attribute("softmax_precision")) {
+    form.softmax_type = dtype_from_onnx(static_cast<int>(node.integer("softmax_precision")));
+    if (!form.softmax_type) node.fail("softmax_precision", "a type of floating-point numbers");
+  }
+  const AttentionResult result = attend(node, form, node.wants(3));
+  node.out(0, node.rank(0) == 3 ? join_heads(node, result.y) : result.y);
+  if (!node.wants(3)) return;
+  const std::int64_t mode = node.integer("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode", "0 to 3", std::to_string(mode));
+  const Term* const modes[] = {&result.scores, &result.capped, &result.biased, &result.weights};
+  node.out(3, *modes[mode]);
 }
 
 }  // namespace tandem::importer::operators

@@ -117,7 +117,7 @@ Windows read_windows(NodeContext& node, const Ints& kernel, bool transposed) {
   return windows;
 }
 
-void conv(NodeContext& node) {
+Term convolution(NodeContext& node) {
   const Shape& x = node.shape(0);
   const Shape& weight = node.shape(1);
   const Ints kernel = kernel_of(node);
@@ -134,8 +134,10 @@ void conv(NodeContext& node) {
                             {"pads", windows.pads},
                             {"dilations", windows.dilations},
                             {"group", group}});
-  node.out(0, node.cast(y, node.dtype(0)));
+  return node.cast(y, node.dtype(0));
 }
+
+void conv(NodeContext& node) { node.out(0, convolution(node)); }
 
 // The gradient of the convolution that reads its result; weight [C, M / group, k...].
 void conv_transpose(NodeContext& node) {

@@ -1,5 +1,5 @@
 // MatMul, Det, and Gemm as products, transposes and sums.
-#include "importer/node_context.h"
+#include "importer/operators/matmul.h"
 
 namespace tandem::importer::operators {
 
@@ -10,8 +10,7 @@ void det(NodeContext& node) {
   node.out(0, node.cast(y, node.dtype(0)));
 }
 
-// alpha A B + beta C
-void gemm(NodeContext& node) {
+Term general_product(NodeContext& node) {
   if (node.rank(0) != 2 || node.rank(1) != 2) {
     node.fail("operands", "matrices",
               to_string(node.shape(0)) + " and " + to_string(node.shape(1)));
@@ -32,7 +31,9 @@ void gemm(NodeContext& node) {
     if (beta != 1.0) c = node.make("Mul", {c, node.scalar(beta, c.type.dtype)});
     result = node.make("Add", {result, c});
   }
-  node.out(0, result);
+  return result;
 }
+
+void gemm(NodeContext& node) { node.out(0, general_product(node)); }
 
 }  // namespace tandem::importer::operators

@@ -13,4 +13,7 @@ struct Windows {
 /// means for a transposed convolution is left to that.
 Windows read_windows(NodeContext& node, const Ints& kernel, bool transposed = false);
 
+/// The result of Conv's inputs 0 to 2, of input 0's type.
+Term convolution(NodeContext& node);
+
 }  // namespace tandem::importer::operators

@@ -1,5 +1,6 @@
 // Operators as import makes them, in double on reference kernels: results and gradients are
-// PyTorch's (tests/scripts/onnx_gradients.py, signal_gradients.py, recurrent_expectations.py).
+// PyTorch's (tests/scripts/onnx_gradients.py, signal_gradients.py, recurrent_expectations.py,
+// transformer_expectations.py).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,50 +12,13 @@
 #include "engine/graph/builder.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/importer/json_nodes.h"
 #include "tests/importer/support.h"
 
 namespace tandem::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-HostTensor tensor_of(const Json& entry) {
-  const auto shape = entry.at("shape").get<Shape>();
-  if (entry.at("type") == "int64") {
-    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int64_t>>());
-  }
-  if (entry.at("type") == "int32") {
-    return HostTensor::from(shape, entry.at("values").get<std::vector<std::int32_t>>());
-  }
-  if (entry.at("type") == "bool") {
-    std::vector<double> numbers;
-    for (const Json& value : entry.at("values")) numbers.push_back(value.get<bool>() ? 1 : 0);
-    return HostTensor::from(shape, numbers).converted(DType::boolean);
-  }
-  return HostTensor::from(shape, entry.at("values").get<std::vector<double>>());
-}
-
-void set_attribute(onnx::NodeProto& node, const std::string& name, const Json& value) {
-  if (value.is_string()) {
-    set(node, name, value.get<std::string>());
-  } else if (value.is_array() && value[0].is_string()) {
-    onnx::AttributeProto& texts = *node.add_attribute();
-    texts.set_name(name);
-    texts.set_type(onnx::AttributeProto::STRINGS);
-    for (const Json& text : value) texts.add_strings(text.get<std::string>());
-  } else if (value.is_array() && value[0].is_number_float()) {
-    onnx::AttributeProto& floats = *node.add_attribute();
-    floats.set_name(name);
-    floats.set_type(onnx::AttributeProto::FLOATS);
-    for (const Json& number : value) floats.add_floats(number.get<float>());
-  } else if (value.is_array()) {
-    set(node, name, value.get<std::vector<std::int64_t>>());
-  } else if (value.is_number_float()) {
-    set(node, name, value.get<double>());
-  } else {
-    set(node, name, value.get<std::int64_t>());
-  }
-}
 
 // Relative to the largest number; `what` names what differs.
 void expect_near(const HostTensor& got, const std::vector<double>& wanted,
@@ -167,6 +131,8 @@ void check_all(const std::string& file) {
 TEST(OnnxGradients, AreThoseOfPyTorch) { check_all("onnx_gradients.json"); }
 
 TEST(OnnxGradients, OfSignalsAreThoseOfPyTorch) { check_all("signal_gradients.json"); }
+
+TEST(OnnxGradients, OfTransformersAreThoseOfPyTorch) { check_all("transformers.json"); }
 
 TEST(OnnxGradients, OfRecurrentLayersAreThoseOfPyTorch) { check_all("recurrent.json"); }
 

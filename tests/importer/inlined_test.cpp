@@ -41,6 +41,33 @@ class IfModel {
   onnx::NodeProto* node;
 };
 
+// FlexAttention of ai.onnx.preview over equal keys, whose weights are then doubled by the graph
+// that it is given: twice the mean of the values.
+TEST(Inlined, DefinitionsOfOnnxsOtherDomains) {
+  ModelMaker m(26);
+  onnx::OperatorSetIdProto& preview = *m.model.add_opset_import();
+  preview.set_domain("ai.onnx.preview");
+  preview.set_version(1);
+  m.input("q", {1, 1, 1, 2}).input("k", {1, 1, 2, 2}).input("v", {1, 1, 2, 3}).output("y");
+  onnx::NodeProto& node = m.node("FlexAttention", {"q", "k", "v"}, {"y"});
+  node.set_domain("ai.onnx.preview");
+  ModelMaker twice(26);
+  twice.input("p", {1, 1, 1, 2}).output("p2");
+  twice.node("Add", {"p", "p"}, {"p2"});
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name("prob_mod");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  *attribute.mutable_g() = twice.model.graph();
+  const Graph graph = import_graph(m.file(), engine_operators(), with_evaluator()).graph;
+  const NamedTensors got =
+      run_graph(graph, {{"q", HostTensor::from<float>({1, 1, 1, 2}, {1, 2})},
+                        {"k", HostTensor::from<float>({1, 1, 2, 2}, {3, -1, 3, -1})},
+                        {"v", HostTensor::from<float>({1, 1, 2, 3}, {1, 2, 3, 5, -2, 0})}});
+  for (std::int64_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(got.at(0).second.number(i), std::vector<double>({6, 0, 3})[i], 1e-6);
+  }
+}
+
 // Function "two" of one output; its call names two, both outputs of the graph.
 TEST(Inlined, OutputsThatAFunctionDoesNotMake) {
   ModelMaker m;

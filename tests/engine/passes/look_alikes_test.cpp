@@ -84,6 +84,19 @@ class LookAlikes : public ::testing::Test {
     const std::int64_t seen = shape.empty() ? keys : std::max(keys, shape.back());
     return attention(g_->add(scores, added), input("v", {1, 1, seen, 4}));
   }
+  /// The same as exporters write PyTorch's attention: weights that are no numbers are 0.
+  ValueId guarded_attention(std::int64_t queries, std::int64_t keys, ValueId mask) {
+    const ValueId k = input("k", {1, 1, keys, 4});
+    const ValueId scores = g_->matmul(input("q", {1, 1, queries, 4}), g_->transpose_last_two(k));
+    const ValueId p = g_->add_node("Softmax", {g_->add(scores, mask)}, {{"axis", std::int64_t{3}}});
+    const ValueId y = g_->add_node("Where", {g_->add_node("IsNaN", {p}), number(0), p});
+    return g_->matmul(y, input("v", {1, 1, keys, 4}));
+  }
+  /// Where(x > 0, 0, hidden) of a fed x.
+  ValueId computed_mask(const Shape& shape, float hidden) {
+    const ValueId seen = g_->add_node("Greater", {input("mask", shape), number(0)});
+    return g_->add_node("Where", {seen, number(0), number(hidden)});
+  }
   static std::vector<float> causal(std::int64_t queries, std::int64_t keys, float hidden) {
     std::vector<float> mask;
     for (std::int64_t i = 0; i < queries; ++i) {
@@ -155,6 +168,40 @@ TEST_F(LookAlikes, ConstantMasks) {
 }
 
 TEST_F(LookAlikes, MasksThatAreFed) { expect(attention(2, 3, {2, 3}, {}, true), "Attention", 0); }
+
+// Rows that see nothing are 0 in both, so that any mask will do: of -infinity, fed or computed.
+TEST_F(LookAlikes, WeightsThatAreNoNumbersAre0) {
+  expect(guarded_attention(2, 3, input("mask", {2, 3})), "Attention", 1);
+  expect(guarded_attention(4, 1, computed_mask({4, 1}, -infinity)), "Attention", 1);
+  expect(guarded_attention(4, 1, computed_mask({4, 1}, lowest)), "Attention", 1);
+  const ValueId rows =
+      g_->constant(HostTensor::from<float>({2, 2}, {-infinity, -infinity, 0, -infinity}));
+  expect(guarded_attention(2, 2, rows), "Attention", 1);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const ValueId broken = g_->constant(HostTensor::from<float>({2, 2}, {0, nan, 0, 0}));
+  expect(guarded_attention(2, 2, broken), "Attention", 0);
+}
+
+// Without that, a computed mask counts where it is one of two finite numbers.
+TEST_F(LookAlikes, MasksOfTwoNumbers) {
+  const auto add = [&](ValueId mask) {
+    const ValueId k = input("k", {1, 1, 3, 4});
+    const ValueId scores = g_->matmul(input("q", {1, 1, 2, 4}), g_->transpose_last_two(k));
+    return attention(g_->add(scores, mask), input("v", {1, 1, 3, 4}));
+  };
+  expect(add(computed_mask({2, 3}, lowest)), "Attention", 1);
+  expect(add(g_->expand(g_->reshape(computed_mask({3}, lowest), {1, 3}), {2, 3})), "Attention", 1);
+  expect(add(computed_mask({2, 3}, -infinity)), "Attention", 0);
+}
+
+// Attention gives masks no gradient, which a learned bias of positions needs.
+TEST_F(LookAlikes, MasksThatAreLearned) {
+  State state{.name = "bias", .trainable = true, .start = random({2, 3}, 3)};
+  const ValueId bias = g_->state(std::move(state));
+  g_->output("y", guarded_attention(2, 3, g_->mul(bias, number(2))));
+  EXPECT_TRUE(of(passed(g_->finish()), "Attention").empty());
+  g_.emplace(operators_);
+}
 
 TEST_F(LookAlikes, MasksWiderThanTheScores) {
   expect(attention(2, 5, {3, 1, 2, 5}, std::vector<float>(30, 0.5f)), "Attention", 0);

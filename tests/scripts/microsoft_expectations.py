@@ -1,0 +1,154 @@
+"""Writes tests/data/microsoft_operators.json: operators of com.microsoft with onnxruntime's results.
+
+    python tests/scripts/microsoft_expectations.py
+
+Each case: operator, domain, operator set of ai.onnx, attributes, inputs and outputs (null: absent). onnxruntime computes in float32, without
+optimising the one node. Numbers come from one seeded generator.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper
+
+random = np.random.default_rng(7)
+cases = []
+
+
+def numbers(*shape):
+    return random.uniform(-1, 1, shape).round(3).astype(np.float32)
+
+
+def case(name, op, inputs, attributes=None, outputs=1, domain="com.microsoft", opset=17, result=None):
+    """`outputs`: how many, or a list of which are asked for. `result`: of an operator that onnxruntime has for GPUs alone."""
+    attributes = attributes or {}
+    wanted = [True] * outputs if isinstance(outputs, int) else outputs
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(inputs)]
+    results = [f"y{i}" if w else "" for i, w in enumerate(wanted)]
+    node = helper.make_node(op, names, results, domain=domain, **attributes)
+    feeds = {n: x for n, x in zip(names, inputs) if x is not None}
+    graph = helper.make_graph(
+        [node], "g",
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in feeds.items()],
+        [onnx.ValueInfoProto(name=r) for r in results if r])
+    model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+    if result is not None:
+        write(name, op, domain, opset, attributes, inputs, [result])
+        return
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    values = iter(session.run([r for r in results if r], feeds))
+    write(name, op, domain, opset, attributes, inputs, [next(values) if w else None for w in wanted])
+
+
+def write(name, op, domain, opset, attributes, inputs, outputs):
+    def entry(x):
+        return None if x is None else {"shape": list(x.shape), "type": str(x.dtype), "values": [float(str(v)) if x.dtype.kind == "f" else int(v) for v in x.flatten()]}
+
+    cases.append({"name": name, "op": op, "domain": domain, "opset": opset, "attributes": attributes,
+                  "inputs": [entry(x) for x in inputs], "outputs": [entry(y) for y in outputs]})
+
+
+def integers(values, kind=np.int32):
+    return np.array(values, kind)
+
+
+def elementwise():
+    x, bias = 3 * numbers(2, 3, 4), numbers(4)
+    case("plain", "Gelu", [x])
+    case("bias", "BiasGelu", [x, bias])
+    case("plain", "FastGelu", [x])
+    case("bias", "FastGelu", [x, bias])
+    skip = numbers(2, 3, 4)
+    case("sum", "BiasAdd", [x, bias, skip], result=x + bias + skip)
+    case("default", "QuickGelu", [x])
+    case("alpha", "QuickGelu", [x], {"alpha": 0.5})
+
+
+def products():
+    case("alpha", "FusedMatMul", [numbers(3, 2, 4), numbers(4, 5)], {"alpha": 0.25})
+    case("transposed", "FusedMatMul", [numbers(3, 4, 2), numbers(3, 5, 4)], {"transA": 1, "transB": 1})
+    case("batch behind", "FusedMatMul", [numbers(2, 3, 4), numbers(3, 4, 5)], {"transBatchA": 1})
+    case("batch behind, transposed", "FusedMatMul", [numbers(4, 2, 3, 2), numbers(5, 2, 3, 4)],
+         {"transBatchA": 1, "transA": 1, "transBatchB": 1, "transB": 1, "alpha": 2.0})
+    case("transposed", "TransposeMatMul", [numbers(2, 4), numbers(4, 5)], {"transB": 0})
+    a, b, c = numbers(2, 4), numbers(3, 4), numbers(3)
+    for activation, extra in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.25})):
+        case(activation, "FusedGemm", [a, b, c], {"transB": 1, "alpha": 0.5, "activation": activation, **extra})
+    x, w, bias = numbers(1, 4, 5, 5), numbers(4, 2, 3, 3), numbers(4)
+    common = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "group": 2}
+    for activation, extra in (("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_params": [0.25]}),
+                              ("Clip", {"activation_params": [-0.5, 0.75]}), ("HardSigmoid", {"activation_params": [0.3, 0.4]})):
+        case(activation, "FusedConv", [x, w, bias], {**common, "activation": activation, **extra})
+    case("sum", "FusedConv", [x, w, bias, numbers(1, 4, 5, 5)], {**common, "activation": "Relu"})
+
+
+def normalizations():
+    x, skip, scale, shift, bias = numbers(2, 3, 4), numbers(2, 3, 4), numbers(4), numbers(4), numbers(4)
+    case("before 17", "LayerNormalization", [x, scale, shift], {"axis": -1, "epsilon": 1e-3}, 1, "", 14)
+    case("root mean square", "SimplifiedLayerNormalization", [x, scale], {"axis": -1, "epsilon": 1e-3, "stash_type": 1}, 1, "", 14)
+    case("all", "SkipLayerNormalization", [x, skip, scale, shift, bias], {"epsilon": 1e-3}, [True, False, False, True])
+    case("few", "SkipLayerNormalization", [x, skip, scale])
+    case("broadcast", "SkipLayerNormalization", [x, skip[:1], scale, shift], {"epsilon": 1e-3})
+    case("all", "SkipSimplifiedLayerNormalization", [x, skip, scale, bias], {"epsilon": 1e-3}, [True, False, False, True])
+    case("few", "SkipSimplifiedLayerNormalization", [x, skip, scale])
+    ids, segments = integers([[1, 4, 0], [2, 2, 3]]), integers([[0, 0, 1], [1, 0, 0]])
+    words, places, kinds = numbers(5, 4), numbers(3, 4), numbers(2, 4)
+    mask = integers([[1, 1, 0], [1, 1, 1]])
+    case("all", "EmbedLayerNormalization", [ids, segments, words, places, kinds, scale, shift, mask], {"epsilon": 1e-3}, 3)
+    case("positions", "EmbedLayerNormalization", [ids, None, words, places, None, scale, shift, None, integers([[2, 0, 1], [0, 1, 2]])],
+         {"epsilon": 1e-3}, [True, True])
+
+
+def attentions():
+    x, w, b = numbers(2, 3, 4), numbers(4, 12), numbers(12)
+    heads = {"num_heads": 2}
+    case("plain", "Attention", [x, w, b], heads)
+    case("mask of keys", "Attention", [x, w, b, integers([[1, 1, 0], [1, 1, 1]])], {**heads, "mask_filter_value": -1000.0})
+    case("mask of scores", "Attention", [x, w, b, integers([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 0], [0, 1, 0], [0, 1, 1]]])], heads)
+    case("lengths", "Attention", [x, w, b, integers([2, 3])], heads)
+    case("causal", "Attention", [x, w, b], {**heads, "unidirectional": 1, "scale": 0.3})
+    case("added scores", "Attention", [x, w, b, None, None, numbers(1, 2, 3, 3)], heads)
+    case("sizes", "Attention", [x, numbers(4, 14), numbers(14)], {**heads, "qkv_hidden_sizes": [4, 4, 6]})
+    case("earlier keys", "Attention", [x, w, b, None, numbers(2, 2, 2, 1, 2)], {**heads, "unidirectional": 1}, 2)
+    q, k, v = numbers(2, 3, 4), numbers(2, 5, 4), numbers(2, 5, 6)
+    case("plain", "MultiHeadAttention", [q, k, v], heads)
+    case("bias and mask", "MultiHeadAttention", [q, k, v, numbers(14), integers([[1, 1, 0, 1, 0], [1, 1, 1, 1, 1]])], heads)
+    case("added scores", "MultiHeadAttention", [q, k, v, None, None, numbers(2, 2, 3, 5)], {**heads, "scale": 0.4})
+    case("causal", "MultiHeadAttention", [q, k[:, :3], v[:, :3]], {**heads, "unidirectional": 1})
+    case("keys with heads", "MultiHeadAttention", [q, numbers(2, 2, 5, 2), numbers(2, 2, 5, 2)], heads)
+    case("earlier keys", "MultiHeadAttention", [q, k[:, :3], v[:, :3, :4], None, None, None, numbers(2, 2, 2, 2), numbers(2, 2, 2, 2)], heads, 3)
+    q, k, v = numbers(2, 3, 64), numbers(2, 3, 32), numbers(2, 3, 32)
+    groups = {"num_heads": 4, "kv_num_heads": 2}
+    ends = [integers([2, 2]), integers(3)]
+    table = [numbers(4, 8), numbers(4, 8)]
+    case("plain", "GroupQueryAttention", [q, k, v, None, None, *ends], groups, 3)
+    case("packed", "GroupQueryAttention", [np.concatenate((q, k, v), 2), None, None, None, None, *ends], {**groups, "scale": 0.2}, 3)
+    case("rotary", "GroupQueryAttention", [q, k, v, None, None, *ends, *table], {**groups, "do_rotary": 1}, 3)
+    case("rotary interleaved, window", "GroupQueryAttention", [q, k, v, None, None, *ends, *table],
+         {**groups, "do_rotary": 1, "rotary_interleaved": 1, "local_window_size": 2}, 3)
+    case("softcap", "GroupQueryAttention", [q, k, v, None, None, *ends], {**groups, "softcap": 0.5}, 3)
+    case("added scores", "GroupQueryAttention", [q, k, v, None, None, *ends, None, None, None, numbers(1, 4, 3, 3)], groups, 3)
+    x = numbers(2, 3, 16)
+    case("first position", "RotaryEmbedding", [x, integers([1], np.int64), numbers(5, 4), numbers(5, 4)])
+    case("positions", "RotaryEmbedding", [numbers(2, 2, 3, 8), integers([[0, 1, 2], [4, 3, 2]], np.int64), numbers(5, 4), numbers(5, 4)],
+         {"interleaved": 1})
+    case("part of a head", "RotaryEmbedding", [x, integers([0], np.int64), numbers(5, 2), numbers(5, 2)],
+         {"num_heads": 2, "rotary_embedding_dim": 4})
+
+
+def main():
+    for part in (elementwise, products, normalizations, attentions):
+        part()
+    path = pathlib.Path(__file__).resolve().parents[1] / "data" / "microsoft_operators.json"
+    lines = ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases)
+    path.write_text('{"cases":[\n' + lines + "\n]}\n")
+    print(len(cases), "cases,", path.stat().st_size, "bytes")
+
+
+if __name__ == "__main__":
+    main()
