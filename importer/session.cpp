@@ -93,6 +93,10 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
   return true;
 }
 
+void Session::note(const std::string& path, const std::string& text) {
+  notes.push_back(path + ": " + text);
+}
+
 void Session::report(const char* kind, const std::string& op, Diagnostic diagnostic) {
   Report report;
   report.problem.kind = kind;

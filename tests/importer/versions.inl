@@ -11,5 +11,6 @@ TANDEM_ROWS(instance_normalization)
 TANDEM_ROWS(indexing)
 TANDEM_ROWS(resize)
 TANDEM_ROWS(recurrent)
+TANDEM_ROWS(control_flow)
 
 #undef TANDEM_ROWS
