@@ -232,7 +232,10 @@ class Import {
       ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];
     }
     summary.problems = merged_problems();
-    summary.notes = session_.notes;
+    for (const auto& [path, text, more] : session_.notes) {
+      const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
+      summary.notes.push_back(path + others + ": " + text);
+    }
   }
 
   TensorType table_type(const std::string& name, const TensorType& in_file) const {

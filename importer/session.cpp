@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -94,7 +96,13 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
 }
 
 void Session::note(const std::string& path, const std::string& text) {
-  notes.push_back(path + ": " + text);
+  const auto same =
+      std::find_if(notes.begin(), notes.end(), [&](const Note& n) { return n.text == text; });
+  if (same == notes.end()) {
+    notes.push_back({path, text, 0});
+  } else {
+    ++same->more;
+  }
 }
 
 void Session::report(const char* kind, const std::string& op, Diagnostic diagnostic) {

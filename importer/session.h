@@ -41,6 +41,12 @@ struct Report {
   Diagnostic diagnostic;
 };
 
+/// For people: what is computed more than the file shows, there and at so many more paths.
+struct Note {
+  std::string path, text;
+  int more = 0;
+};
+
 struct Session {
   const OnnxFile::Content& file;
   const OperatorSet& operators;
@@ -52,7 +58,7 @@ struct Session {
   std::function<void()>
       next_part;  // the nodes made from here on are another operator of the same scope
   std::vector<Report> reports;
-  std::vector<std::string> notes;  // for people: what costs more than the file shows
+  std::vector<Note> notes;
   std::vector<BatchRewrite> rewrites;
   std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
   BatchRecord record;                                      // of this import

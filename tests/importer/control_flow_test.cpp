@@ -269,6 +269,18 @@ m (float[2] x, bool c) => (float[2] y) <int64 trips = {2}>
               ElementsAre("again: all iterations are computed in each step, since data ends it"));
 }
 
+TEST(ControlFlowByData, IsNotedOnceOfALoop) {
+  const ImportResult loop = import_text(R"(
+m (float[2] x, bool c) => (float[2] y) <int64 trips = {3}>
+{
+  ["again"] y = Loop (trips, , x) <body = a (int64 i, bool go, float[2] v) => (bool on, float[2] w) { on = Identity (go)
+    ["choice"] w = If (c) <then_branch = b () => (float[2] p) { p = Relu (v) }, else_branch = d () => (float[2] q) { q = Neg (v) }> }>
+})");
+  EXPECT_THAT(loop.summary.notes,
+              ElementsAre("again.0.choice and 2 more: both branches are computed in each step, "
+                          "since data decides"));
+}
+
 TEST(ControlFlowRefusals, NameThePathAndWhatWouldHelp) {
   EXPECT_THAT(refusal_of(R"(
 m (float[2] x, bool c) => (float[a] y)
