@@ -13,6 +13,14 @@ void out_sequence(NodeContext& node, std::vector<Term> parts, std::size_t output
   node.out(output, std::move(term));
 }
 
+// The parts, to be changed. A loop that grows a sequence copies it each time: 256 parts count as a
+// node.
+std::vector<Term> copied_parts(NodeContext& node) {
+  std::vector<Term> parts = *node.sequence(0).sequence;
+  node.session().nodes += static_cast<std::int64_t>(parts.size() / 256);
+  return parts;
+}
+
 // The place that input `input` names among so many; -1 is the last.
 std::size_t position_of(NodeContext& node, std::size_t input, std::size_t places) {
   const std::int64_t position = node.static_integer(input, "position");
@@ -71,7 +79,7 @@ void sequence_empty(NodeContext& node) { out_sequence(node, {}); }
 
 // Before the part at `position`, which may be one behind the last; there where it is absent.
 void sequence_insert(NodeContext& node) {
-  std::vector<Term> parts = *node.sequence(0).sequence;
+  std::vector<Term> parts = copied_parts(node);
   const Term& part = node.in(1);
   if (!parts.empty() && parts[0].type.dtype != part.type.dtype) {
     node.fail("element type", std::string(name_of(parts[0].type.dtype)),
@@ -90,7 +98,7 @@ void sequence_insert(NodeContext& node) {
 }
 
 void sequence_erase(NodeContext& node) {
-  std::vector<Term> parts = *node.sequence(0).sequence;
+  std::vector<Term> parts = copied_parts(node);
   if (parts.empty()) node.fail("the sequence is empty");
   const std::size_t at = node.has(1) ? position_of(node, 1, parts.size()) : parts.size() - 1;
   parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at));

@@ -326,6 +326,31 @@ m (float[2] x) => (float[2] y) <bool yes = {1}>
       HasSubstr("again: Loop: its iterations, one after the other, are more than 100 nodes"));
 }
 
+// Iterations of three nodes each, which stay below the limit by themselves.
+TEST(ControlFlowRefusals, LoopsThatCopyMuch) {
+  FileLimits limits;
+  limits.nodes = 20000;
+  EXPECT_THAT(refusal_of(R"(
+m (float[2] x) => (int64 y) <int64 trips = {600}>
+{
+  empty = SequenceEmpty <dtype = 1> ()
+  parts = Loop (trips, , empty) <body = a (int64 i, bool go, seq(float[2]) s) => (bool on, seq(float[2]) t) { on = Identity (go)
+    t = SequenceInsert (s, x) }>
+  y = SequenceLength (parts)
+})",
+                         limits),
+              HasSubstr("more than 2000 nodes"));
+  EXPECT_THAT(refusal_of(R"(
+m (float[2] x) => (float[20000] y) <int64 trips = {600}, int64[1] size = {20000}>
+{
+  zeros = ConstantOfShape (size)
+  y = Loop (trips, , zeros) <body = a (int64 i, bool go, float[20000] v) => (bool on, float[20000] w) { on = Identity (go)
+    w = Neg (v) }>
+})",
+                         limits),
+              HasSubstr("more than 2000 nodes"));
+}
+
 // What cannot be imported is told once, at the path of the first iteration.
 TEST(ControlFlowRefusals, OfABodyAreToldOnce) {
   const char* const strings = R"(
