@@ -20,21 +20,21 @@ bool is_float_tensor(const onnx::TensorProto& tensor) {
   return dtype && is_float(*dtype);
 }
 
-bool is_if(const onnx::NodeProto& node) {
-  return node.op_type() == "If" && domain_of(node.domain()).empty();
-}
+// Whether the graphs of a node are those of If, Loop, Scan or SequenceMap.
+bool is_standard(const onnx::NodeProto& node) { return domain_of(node.domain()).empty(); }
 
 using Names = std::unordered_set<std::string>;
 using Renames = std::unordered_map<std::string, std::string>;
 
-// The initializers that leave their branch. What the branch itself returns stays: a graph's outputs
-// are made in it.
+// The initializers that leave their graph. What it returns stays: a graph's outputs are made in it.
+// What is fed stays, too: the initializer is not read.
 Names liftable(const onnx::GraphProto& branch) {
   Names names;
   for (const onnx::TensorProto& tensor : branch.initializer()) {
     if (is_float_tensor(tensor)) names.insert(tensor.name());
   }
   for (const onnx::ValueInfoProto& output : branch.output()) names.erase(output.name());
+  for (const onnx::ValueInfoProto& input : branch.input()) names.erase(input.name());
   return names;
 }
 
@@ -72,7 +72,7 @@ class Lifting {
       taken_.insert(node.output().begin(), node.output().end());
       for (const onnx::AttributeProto& attribute : node.attribute()) {
         if (attribute.has_g())
-          keep_names(attribute.g(), is_if(node) ? liftable(attribute.g()) : Names{});
+          keep_names(attribute.g(), is_standard(node) ? liftable(attribute.g()) : Names{});
         for (const onnx::GraphProto& inner : attribute.graphs()) keep_names(inner, {});
       }
     }
@@ -88,7 +88,7 @@ class Lifting {
 
   void lift_below(onnx::GraphProto& graph) {
     for (onnx::NodeProto& node : *graph.mutable_node()) {
-      if (!is_if(node)) continue;
+      if (!is_standard(node)) continue;
       for (onnx::AttributeProto& attribute : *node.mutable_attribute()) {
         if (attribute.has_g()) lift(*attribute.mutable_g());
       }

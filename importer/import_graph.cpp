@@ -51,9 +51,10 @@ class Import {
     for (const onnx::ValueInfoProto& output : graph_.output()) {
       const Term* term = scope_.find(output.name());
       if (term == nullptr || term->bad) continue;
-      if (term->sequence) {
+      if (term->sequence || term->none) {
         Diagnostic d;
-        d.message = "the output is a sequence of tensors";
+        d.message = term->none ? "the output is an optional without a value"
+                               : "the output is a sequence of tensors";
         d.path = output.name();
         session_.report("unsupported_type", "", std::move(d));
         continue;
@@ -231,6 +232,10 @@ class Import {
       ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];
     }
     summary.problems = merged_problems();
+    for (const auto& [path, text, more] : session_.notes) {
+      const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
+      summary.notes.push_back(path + others + ": " + text);
+    }
   }
 
   TensorType table_type(const std::string& name, const TensorType& in_file) const {

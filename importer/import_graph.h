@@ -82,6 +82,7 @@ struct ModelSummary {
   std::vector<ParameterSummary> parameters;       // all float initializers, in the file's order
   std::map<std::string, std::int64_t> operators;  // by type, functions not expanded
   std::vector<Problem> problems;
+  std::vector<std::string> notes;  // "PATH and 3 more: what is computed that the file does not show"
 };
 
 /// An operator whose constant target held the file's fixed batch and was changed.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "importer/file/tensor_data.h"
 #include "importer/node_context.h"
 #include "importer/walk.h"
 
@@ -30,7 +29,7 @@ onnx::NodeProto settled(const onnx::NodeProto& node, const Scope& scope) {
   return result;
 }
 
-// `what`, a function or a branch, makes `made` outputs; the node may name fewer.
+// The function makes `made` outputs; the call may name fewer.
 void check_outputs(const onnx::NodeProto& node, const std::string& what, int made,
                    const std::string& path) {
   int named = node.output_size();
@@ -106,41 +105,6 @@ void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call
       session.builder.rename(term->id, call.output(i));
     }
   }
-}
-
-void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node,
-              const std::string& path) {
-  const Term* condition = node.input_size() == 1 ? scope.find(node.input(0)) : nullptr;
-  if (condition == nullptr || !condition->constant || condition->type.elements() != 1) {
-    unsupported(path, "If: only conditions that are known before the run are supported",
-                "export the model with static control flow");
-  }
-  const char* wanted = condition->constant->number(0) != 0 ? "then_branch" : "else_branch";
-  for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.name() != wanted || !attribute.has_g()) continue;
-    const onnx::GraphProto& graph = attribute.g();
-    check_outputs(node, fmt::format("If: {}", wanted), graph.output_size(), path);
-    Scope inner;
-    inner.outer = &scope;
-    inner.opsets = scope.opsets;
-    inner.attributes = scope.attributes;
-    inner.path = scope.path;
-    inner.in_function = scope.in_function;
-    inner.fixed_path = scope.fixed_path;
-    inner.depth = scope.depth + 1;
-    inner.prefix = fmt::format("{}:", ++session.scopes);
-    for (const onnx::TensorProto& tensor : graph.initializer()) {
-      inner.names[tensor.name()] =
-          session.constant(read_tensor(tensor, session.file, tensor.name()));
-    }
-    for (const onnx::NodeProto& each : graph.node()) lower_node(session, inner, each);
-    for (int i = 0; i < graph.output_size() && i < node.output_size(); ++i) {
-      const Term* term = inner.find(graph.output(i).name());
-      if (term != nullptr && !node.output(i).empty()) scope.names[node.output(i)] = *term;
-    }
-    return;
-  }
-  unsupported(path, "If: a branch is missing");
 }
 
 }  // namespace tandem::importer

@@ -1,4 +1,4 @@
-// Nodes that stand for other nodes: calls of functions, and If.
+// Calls of functions: nodes that stand for other nodes.
 #pragma once
 
 #include <string>
@@ -11,9 +11,6 @@ namespace tandem::importer {
 void lower_function(Session& session, Scope& caller, const onnx::NodeProto& call,
                     const onnx::FunctionProto& function, const Opsets& opsets,
                     const std::string& path, bool fixed_path);
-
-/// If with a condition that is known: the nodes of the branch taken.
-void lower_if(Session& session, Scope& scope, const onnx::NodeProto& node, const std::string& path);
 
 /// Throws Unsupported.
 [[noreturn]] void unsupported(const std::string& path, std::string message, std::string fix = "");

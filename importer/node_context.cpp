@@ -34,13 +34,19 @@ bool NodeContext::has(std::size_t i) const {
   return i < input_count() && !node_.input(static_cast<int>(i)).empty();
 }
 
-const Term& NodeContext::in(std::size_t i) const {
+const Term& NodeContext::operand(std::size_t i) const {
   if (!has(i)) fail(fmt::format("input {} is missing", i));
   const Term* term = scope_.find(node_.input(static_cast<int>(i)));
   if (term == nullptr)
     fail(fmt::format("input '{}' is not known", node_.input(static_cast<int>(i))));
-  if (term->sequence) fail(fmt::format("input {} is a sequence of tensors", i), "a tensor");
   return *term;
+}
+
+const Term& NodeContext::in(std::size_t i) const {
+  const Term& term = operand(i);
+  if (term.sequence) fail(fmt::format("input {} is a sequence of tensors", i), "a tensor");
+  if (term.none) fail(fmt::format("input {} is an optional without a value", i), "a tensor");
+  return term;
 }
 
 const Term& NodeContext::sequence(std::size_t i) const {

@@ -19,13 +19,14 @@ class NodeContext {
   const onnx::NodeProto& node() const { return node_; }
   int version() const { return version_; }  // of the operator set
   Session& session() { return session_; }
-  const Scope& scope() const { return scope_; }
+  Scope& scope() const { return scope_; }
   const std::string& path() const { return path_; }
 
   // Operands
   std::size_t input_count() const { return static_cast<std::size_t>(node_.input_size()); }
   bool has(std::size_t i) const;
-  const Term& in(std::size_t i) const;  // throws where it is absent, or a sequence
+  const Term& operand(std::size_t i) const;  // throws where it is absent
+  const Term& in(std::size_t i) const;       // throws where it is no tensor, too
   const Term& sequence(std::size_t i) const;
   std::vector<Term> inputs() const;  // all, absent ones empty
   const Shape& shape(std::size_t i) const { return in(i).type.shape; }

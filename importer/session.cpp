@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "importer/file/tensor_data.h"
 
 namespace tandem::importer {
@@ -90,7 +92,19 @@ bool Session::fold(std::string_view op, const std::vector<Term>& inputs,
     return false;  // no reference kernel for these types: a node then, which says so later
   }
   for (HostTensor& result : results) outputs.push_back(constant(std::move(result)));
+  // A loop over large constants is a short file that takes long: 64 KiB count as a node.
+  nodes += static_cast<std::int64_t>(bytes >> 16);
   return true;
+}
+
+void Session::note(const std::string& path, const std::string& text) {
+  const auto same =
+      std::find_if(notes.begin(), notes.end(), [&](const Note& n) { return n.text == text; });
+  if (same == notes.end()) {
+    notes.push_back({path, text, 0});
+  } else {
+    ++same->more;
+  }
 }
 
 void Session::report(const char* kind, const std::string& op, Diagnostic diagnostic) {

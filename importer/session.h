@@ -21,6 +21,7 @@ struct Term {
   ValueId id;                                         // -1: not placed in the graph (yet)
   std::shared_ptr<const HostTensor> constant;         // known before the run
   std::shared_ptr<const std::vector<Term>> sequence;  // a sequence of tensors instead of a tensor
+  bool none = false;                                  // an optional without a value
   bool bad = false;                                   // made by a node that could not be imported
 
   bool is_constant() const { return constant != nullptr; }
@@ -40,6 +41,12 @@ struct Report {
   Diagnostic diagnostic;
 };
 
+/// For people: what is computed more than the file shows, there and at so many more paths.
+struct Note {
+  std::string path, text;
+  int more = 0;
+};
+
 struct Session {
   const OnnxFile::Content& file;
   const OperatorSet& operators;
@@ -51,6 +58,7 @@ struct Session {
   std::function<void()>
       next_part;  // the nodes made from here on are another operator of the same scope
   std::vector<Report> reports;
+  std::vector<Note> notes;
   std::vector<BatchRewrite> rewrites;
   std::unordered_map<std::string, std::string> raw_names;  // of operators, by path
   BatchRecord record;                                      // of this import
@@ -77,6 +85,7 @@ struct Session {
   std::vector<Term> apply(std::string_view op, const std::vector<Term>& inputs,
                           const Attributes& attributes);
   void report(const char* kind, const std::string& op, Diagnostic diagnostic);
+  void note(const std::string& path, const std::string& text);
 
  private:
   bool fold(std::string_view op, const std::vector<Term>& inputs, const Attributes& attributes,
@@ -90,7 +99,8 @@ struct Scope {
   const Opsets* opsets = nullptr;
   std::unordered_map<std::string, Term> names;
   std::unordered_map<std::string, const onnx::AttributeProto*> attributes;  // of the function call
-  std::string path;    // of the function call; "" in the main graph
+  std::string path;    // of the function call or of one run of a body; "" in the main graph
+  std::string module;  // scope of the node that has the body, which names in it may repeat
   std::string prefix;  // makes value names of this scope unique in records
   bool main = false;
   bool in_function = false;

@@ -87,7 +87,7 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
     std::vector<onnx::TypeProto> types;
     for (const std::string& input : node.input()) {
       const Term* term = input.empty() ? nullptr : scope.find(input);
-      const bool known = term != nullptr && !term->sequence;
+      const bool known = term != nullptr && !term->sequence && !term->none;
       types.push_back(known ? type_proto(*term) : onnx::TypeProto());
     }
     try {
@@ -198,7 +198,6 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
                 fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
   }
   check_against_schema(*schema, node, path);
-  if (node.op_type() == "If") return lower_if(session, scope, node, path);
   const Lowering* lowering = find_lowering(node.op_type());
   if (lowering == nullptr) {
     if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;
@@ -223,6 +222,8 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
   }
   if (reads_bad(scope, node)) return mark_bad(scope, node);
   std::string base = scope.fixed_path ? scope.path : session.modules.operator_path(node);
+  if (!scope.module.empty() && !scope.fixed_path && base.rfind(scope.module + ".", 0) == 0)
+    base.erase(0, scope.module.size() + 1);
   if (!scope.path.empty() && !scope.fixed_path)
     base = scope.path + "." + (base.empty() ? node.op_type() : base);
   const std::string path = scope.fixed_path ? base : session.paths.next(base, node.op_type());

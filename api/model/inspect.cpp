@@ -174,6 +174,7 @@ Json to_json(const Inspected& inspected) {
   }
   json["operators"] = summary.operators;
   json["recognised"] = inspected.recognised;
+  if (!summary.notes.empty()) json["notes"] = summary.notes;
   for (const Problem& p : inspected.problems) {
     json["problems"].push_back({{"kind", p.kind},
                                 {"operator", p.op},
@@ -227,6 +228,8 @@ std::string to_text(const Inspected& inspected, const std::string& path) {
   text += "\n";
   if (!inspected.recognised.empty()) text += "recognised\n";
   for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
+  if (!summary.notes.empty()) text += "notes\n";
+  for (const std::string& note : summary.notes) text += "  " + note + "\n";
   return text + (inspected.problems.empty() ? "ready to train\n" : problems_text(inspected));
 }
 

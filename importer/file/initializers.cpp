@@ -58,7 +58,7 @@ bool is_move(const onnx::NodeProto& node) {
   return domain_of(node.domain()).empty() && moves.count(node.op_type()) > 0;
 }
 
-/// Values of the main graph that are, moved perhaps, in the place of a weight.
+/// Values that are, moved perhaps, in the place of a weight, in graphs inside of nodes too.
 class WeightPlaces {
  public:
   WeightPlaces(const onnx::GraphProto& graph, const std::vector<bool>& needed,
@@ -81,6 +81,10 @@ class WeightPlaces {
   };
 
   void add(const onnx::NodeProto& node, const ModulePaths& modules) {
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+      const auto& inner = attribute.g().node();
+      for (int n = inner.size(); n-- > 0;) add(inner[n], modules);
+    }
     if (is_move(node) && node.input_size() > 0 && node.output_size() > 0) {
       const auto moved = places_.find(node.output(0));
       if (moved != places_.end()) places_.emplace(node.input(0), Place(moved->second));

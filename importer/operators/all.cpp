@@ -89,7 +89,6 @@ const Lowering* find_extension(const std::string& op) {
 }
 
 bool is_setting(const std::string& op, std::size_t input) {
-  if (op == "If") return input == 0;  // the walk takes its branch
   const Lowering* lowering = find_lowering(op);
   return lowering != nullptr && lowering->settings.has(input);
 }

@@ -48,10 +48,23 @@ TANDEM_IMPORT(Slice, slice, .settings = {1, 4})
 TANDEM_IMPORT(Split, split, .settings = {1, 1})
 TANDEM_IMPORT(Pad, pad, .settings = {1, 3})
 TANDEM_IMPORT(CenterCropPad, center_crop_pad, .settings = {1, 1})
+
+// Control flow, sequences, optionals: gone after import
+TANDEM_IMPORT(If, if_else, .settings = {0, 0})
+TANDEM_IMPORT(Loop, loop, .settings = {0, 1})
+TANDEM_IMPORT(Scan, scan)
 TANDEM_IMPORT(SplitToSequence, split_to_sequence, .settings = {1, 1})
 TANDEM_IMPORT(SequenceAt, sequence_at, .settings = {1, 1})
 TANDEM_IMPORT(SequenceConstruct, sequence_construct)
+TANDEM_IMPORT(SequenceEmpty, sequence_empty)
+TANDEM_IMPORT(SequenceInsert, sequence_insert, .settings = {2, 2})
+TANDEM_IMPORT(SequenceErase, sequence_erase, .settings = {1, 1})
+TANDEM_IMPORT(SequenceLength, sequence_length)
+TANDEM_IMPORT(SequenceMap, sequence_map)
 TANDEM_IMPORT(ConcatFromSequence, concat_from_sequence)
+TANDEM_IMPORT(Optional, optional)
+TANDEM_IMPORT(OptionalHasElement, optional_has_element)
+TANDEM_IMPORT(OptionalGetElement, optional_get_element)
 
 // Lookups, updates, places
 TANDEM_IMPORT(Gather, gather, .weights = {0, 0})

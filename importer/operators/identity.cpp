@@ -3,6 +3,9 @@
 
 namespace tandem::importer::operators {
 
-void identity(NodeContext& node) { node.out(0, node.make("Identity", {node.in(0)})); }
+void identity(NodeContext& node) {
+  const Term& x = node.operand(0);
+  node.out(0, x.sequence || x.none ? x : node.make("Identity", {x}));
+}
 
 }  // namespace tandem::importer::operators

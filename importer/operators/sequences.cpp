@@ -2,15 +2,29 @@
 // again.
 #include <fmt/format.h>
 
-#include "importer/node_context.h"
+#include "importer/bodies.h"
 
 namespace tandem::importer::operators {
 namespace {
 
-void out_sequence(NodeContext& node, std::vector<Term> parts) {
+void out_sequence(NodeContext& node, std::vector<Term> parts, std::size_t output = 0) {
   Term term;
   term.sequence = std::make_shared<const std::vector<Term>>(std::move(parts));
-  node.out(0, std::move(term));
+  node.out(output, std::move(term));
+}
+
+// The parts, to be changed. A loop that grows a sequence copies it each time: 256 parts count as a
+// node.
+std::vector<Term> copied_parts(NodeContext& node) {
+  std::vector<Term> parts = *node.sequence(0).sequence;
+  node.session().nodes += static_cast<std::int64_t>(parts.size() / 256);
+  return parts;
+}
+
+// The place that input `input` names among so many; -1 is the last.
+std::size_t position_of(NodeContext& node, std::size_t input, std::size_t places) {
+  const std::int64_t position = node.static_integer(input, "position");
+  return static_cast<std::size_t>(node.axis(position, static_cast<std::int64_t>(places)));
 }
 
 }  // namespace
@@ -53,9 +67,7 @@ void split_to_sequence(NodeContext& node) {
 
 void sequence_at(NodeContext& node) {
   const std::vector<Term>& parts = *node.sequence(0).sequence;
-  const std::int64_t position =
-      node.axis(node.static_integer(1, "position"), static_cast<std::int64_t>(parts.size()));
-  const Term part = parts[static_cast<std::size_t>(position)];
+  const Term part = parts[position_of(node, 1, parts.size())];
   if (part.id && node.scope().main && node.wants(0)) {
     node.session().builder.rename(part.id, node.node().output(0));
   }
@@ -63,6 +75,86 @@ void sequence_at(NodeContext& node) {
 }
 
 void sequence_construct(NodeContext& node) { out_sequence(node, node.inputs()); }
+void sequence_empty(NodeContext& node) { out_sequence(node, {}); }
+
+// Before the part at `position`, which may be one behind the last; there where it is absent.
+void sequence_insert(NodeContext& node) {
+  std::vector<Term> parts = copied_parts(node);
+  const Term& part = node.in(1);
+  if (!parts.empty() && parts[0].type.dtype != part.type.dtype) {
+    node.fail("element type", std::string(name_of(parts[0].type.dtype)),
+              std::string(name_of(part.type.dtype)));
+  }
+  std::size_t at = parts.size();
+  if (node.has(2)) {
+    std::int64_t position = node.static_integer(2, "position");
+    const auto count = static_cast<std::int64_t>(parts.size());
+    if (position < -count || position > count)
+      node.fail("position", fmt::format("{} to {}", -count, count), std::to_string(position));
+    at = static_cast<std::size_t>(position < 0 ? position + count : position);
+  }
+  parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(at), part);
+  out_sequence(node, std::move(parts));
+}
+
+void sequence_erase(NodeContext& node) {
+  std::vector<Term> parts = copied_parts(node);
+  if (parts.empty()) node.fail("the sequence is empty");
+  const std::size_t at = node.has(1) ? position_of(node, 1, parts.size()) : parts.size() - 1;
+  parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(at));
+  out_sequence(node, std::move(parts));
+}
+
+void sequence_length(NodeContext& node) {
+  const auto length = static_cast<std::int64_t>(node.sequence(0).sequence->size());
+  node.out(0, node.constant(HostTensor::from<std::int64_t>({}, {length})));
+}
+
+// The body for each part; tensors among the other inputs are the same for all.
+void sequence_map(NodeContext& node) {
+  Body body(node, "body");
+  if (body.input_count() != node.input_count() || body.output_count() < node.output_count()) {
+    node.fail("inputs and outputs of its body",
+              fmt::format("{} and {}", node.input_count(), node.output_count()),
+              fmt::format("{} and {}", body.input_count(), body.output_count()));
+  }
+  const std::size_t count = node.sequence(0).sequence->size();
+  std::vector<std::vector<Term>> results(node.output_count());
+  Unrolling unrolling(node);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!unrolling.next()) return out_bad(node);
+    std::vector<Term> inputs;
+    for (std::size_t k = 0; k < node.input_count(); ++k) {
+      const Term& operand = node.operand(k);
+      if (operand.sequence && operand.sequence->size() != count) {
+        node.fail("lengths of the sequences", std::to_string(count),
+                  std::to_string(operand.sequence->size()));
+      }
+      inputs.push_back(operand.sequence ? (*operand.sequence)[i] : operand);
+    }
+    std::vector<Term> made = body.run(inputs, std::to_string(i));
+    for (std::size_t k = 0; k < results.size(); ++k) results[k].push_back(std::move(made[k]));
+  }
+  if (!unrolling.is_sound()) return out_bad(node);
+  for (std::size_t k = 0; k < results.size(); ++k) out_sequence(node, std::move(results[k]), k);
+}
+
+// An optional with a value is that value.
+void optional(NodeContext& node) {
+  Term term;
+  term.none = !node.has(0);
+  node.out(0, node.has(0) ? node.operand(0) : term);
+}
+
+void optional_has_element(NodeContext& node) {
+  const bool has = node.has(0) && !node.operand(0).none;
+  node.out(0, node.constant(HostTensor::from<bool>({}, {has})));
+}
+
+void optional_get_element(NodeContext& node) {
+  if (node.operand(0).none) node.fail("the optional has no value");
+  node.out(0, node.operand(0));
+}
 
 void concat_from_sequence(NodeContext& node) {
   std::vector<Term> parts = *node.sequence(0).sequence;

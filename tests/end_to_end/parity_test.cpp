@@ -29,7 +29,7 @@ void PrintTo(const ParityCase& c, std::ostream* stream) { *stream << name_of_cas
 std::vector<ParityCase> parity_cases() {
   std::vector<ParityCase> cases;
   for (const char* network : {"mlp", "lenet5", "resnet18", "gpt", "conv_bn", "encoder",
-                              "tied_decoder", "lstm", "gru", "tagger"}) {
+                              "tied_decoder", "lstm", "gru", "tagger", "cell_loop", "cell_scan"}) {
     const Json fixture = read_fixture(network);
     for (const auto& [graph, files] : fixture["files"].items()) {
       for (const auto& [exporter, file] : files.items()) {
@@ -78,8 +78,9 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
   ASSERT_NE(optimizer, nullptr);
   const std::int64_t batch = fixture["batch"];
   const auto feeds = read_feeds(fixture);
-  const std::string model =
-      parity_folder() + fixture["files"]["logits"]["dynamo"].get<std::string>();
+  const Json& files = fixture["files"]["logits"];
+  const char* const exporter = files.contains("dynamo") ? "dynamo" : "torchscript";
+  const std::string model = parity_folder() + files[exporter].get<std::string>();
   api::Session session(model, batch, settings_of(*optimizer, fixture, false));
   for (int step = 0; step < fixture["steps"].get<int>(); ++step) {
     std::map<std::string, api::Array> fed;
@@ -101,7 +102,7 @@ TEST_P(FinalParametersTest, AreThoseOfPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, FinalParametersTest,
-                         ::testing::Values("mlp", "gpt", "lenet5", "lstm", "gru"));
+                         ::testing::Values("mlp", "gpt", "lenet5", "lstm", "gru", "cell_loop"));
 
 }  // namespace
 }  // namespace tandem

@@ -16,6 +16,7 @@
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
 #include "importer/operators/all.h"
+#include "tests/importer/node_case.h"
 #include "tests/importer/support.h"
 
 namespace tandem {
@@ -29,10 +30,11 @@ const std::map<std::string, std::string>& without_case() {
       {"GlobalLpPool", "ONNX has none"},
       {"Multinomial", "ONNX has none"},
       {"MaxRoiPool", "ONNX has none"},
-      {"SplitToSequence", "its result is a sequence"},
-      {"SequenceAt", "a sequence is fed"},
-      {"SequenceConstruct", "its result is a sequence"},
-      {"ConcatFromSequence", "a sequence is fed"},
+      {"SequenceAt", "there is none"},
+      {"SequenceConstruct", "there is none"},
+      {"SequenceErase", "there is none"},
+      {"ConcatFromSequence", "there is none"},
+      {"Optional", "there is none"},
       {"RandomUniform", "its numbers are not reproducible"},
       {"RandomNormal", "its numbers are not reproducible"},
       {"RandomUniformLike", "its numbers are not reproducible"},
@@ -50,11 +52,7 @@ bool is_promised(const onnx::NodeProto& node) {
 // Cases of promised operators that Tandem refuses, each with the reason that its message has to
 // give.
 const std::map<std::string, std::string>& refused() {
-  static const std::map<std::string, std::string> cases{
-      // A sequence or an optional is fed: Identity of what is no tensor.
-      {"test_identity_sequence", "not a tensor"},
-      {"test_identity_opt", "not a tensor"},
-  };
+  static const std::map<std::string, std::string> cases{};
   return cases;
 }
 
@@ -62,11 +60,6 @@ struct Outcome {
   enum Kind { passed, failed, refused_type, unsupported } kind = failed;
   std::string why;
 };
-
-bool read_tensor_file(const std::filesystem::path& path, onnx::TensorProto& tensor) {
-  std::ifstream stream(path, std::ios::binary);
-  return stream && tensor.ParseFromIstream(&stream);
-}
 
 // Inputs that some node takes as a setting.
 std::set<std::string> setting_inputs(const onnx::GraphProto& graph) {
@@ -137,8 +130,8 @@ bool has_unsupported_type(const std::string& text) {
          text.find("not a tensor") != std::string::npos;
 }
 
-// Settings may also be computed from inputs: then all integers that are fed are known, and at last
-// all that is fed.
+// Settings may also be computed from inputs: then all integers and single numbers that are fed are
+// known, and at last all that is fed.
 ImportResult import_case(const OnnxFile& file, ImportOptions options, const NamedTensors& feeds) {
   for (bool with_floats : {false, true}) {
     try {
@@ -148,7 +141,8 @@ ImportResult import_case(const OnnxFile& file, ImportOptions options, const Name
     }
     options.constants.clear();
     for (const auto& feed : feeds) {
-      if (with_floats || !is_float(feed.second.dtype())) options.constants.push_back(feed);
+      if (with_floats || !is_float(feed.second.dtype()) || feed.second.type().elements() == 1)
+        options.constants.push_back(feed);
     }
   }
   return import_graph(file, engine_operators(), options);
@@ -156,21 +150,16 @@ ImportResult import_case(const OnnxFile& file, ImportOptions options, const Name
 
 Outcome run_case(const std::filesystem::path& folder) {
   const std::string name = folder.filename().string();
-  const std::filesystem::path data = folder / "test_data_set_0";
   ImportOptions options = with_evaluator();
   options.batch_norm = "file";
   options.training = name.find("training") != std::string::npos;
   NamedTensors feeds;
   try {
-    const OnnxFile file = OnnxFile::open(folder / "model.onnx");
+    const NodeCase node_case = read_case(folder);
+    const OnnxFile file = OnnxFile::from_bytes(node_case.model.SerializeAsString());
     const onnx::GraphProto& graph = file.content().model->graph();
-    for (int i = 0; i < graph.input_size(); ++i) {
-      onnx::TensorProto tensor;
-      if (!graph.input(i).type().has_tensor_type()) continue;
-      if (!read_tensor_file(data / fmt::format("input_{}.pb", i), tensor)) continue;
-      feeds.emplace_back(graph.input(i).name(),
-                         importer::read_tensor(tensor, file.content(), tensor.name()).clone());
-    }
+    for (const auto& [input, tensor] : node_case.feeds)
+      feeds.emplace_back(input, importer::read_tensor(tensor, file.content(), input).clone());
     const std::set<std::string> settings = setting_inputs(graph);
     for (const auto& feed : feeds) {
       if (settings.count(feed.first) > 0) options.constants.push_back(feed);
@@ -187,19 +176,18 @@ Outcome run_case(const std::filesystem::path& folder) {
       const std::string why = dropout_difference(feeds[0].second, got, ratio);
       return {why.empty() ? Outcome::passed : Outcome::failed, why};
     }
-    for (int i = 0; i < graph.output_size(); ++i) {
-      onnx::TensorProto tensor;
-      if (!read_tensor_file(data / fmt::format("output_{}.pb", i), tensor))
-        return {Outcome::failed, "no expected output"};
-      const HostTensor want = importer::read_tensor(tensor, file.content(), tensor.name());
-      const auto at = std::find_if(
-          got.begin(), got.end(), [&](const auto& g) { return g.first == graph.output(i).name(); });
+    if (node_case.wants.size() != static_cast<std::size_t>(graph.output_size()))
+      return {Outcome::failed, "no expected output"};
+    for (const auto& [output, tensor] : node_case.wants) {
+      const HostTensor want = importer::read_tensor(tensor, file.content(), output);
+      const auto at = std::find_if(got.begin(), got.end(),
+                                   [&output = output](const auto& g) { return g.first == output; });
       const bool is_bernoulli = name.rfind("test_bernoulli", 0) == 0;
       const std::string why = at == got.end() ? "the output is missing"
                               : is_bernoulli
                                   ? bernoulli_difference(feeds[0].second, at->second, want)
                                   : difference(at->second, want, name.rfind("test_dft", 0) == 0);
-      if (!why.empty()) return {Outcome::failed, graph.output(i).name() + ": " + why};
+      if (!why.empty()) return {Outcome::failed, output + ": " + why};
     }
     return {Outcome::passed, ""};
   } catch (const Error& error) {

@@ -14,5 +14,6 @@ TANDEM_ROWS(transformers)
 TANDEM_ROWS(recurrent)
 TANDEM_ROWS(signal)
 TANDEM_ROWS(quantization)
+TANDEM_ROWS(control_flow)
 
 #undef TANDEM_ROWS

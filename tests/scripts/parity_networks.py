@@ -3,12 +3,13 @@
 import dataclasses
 import pathlib
 import sys
-from typing import Callable
+from typing import Callable, List
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torchvision
+from torch._higher_order_ops.scan import scan
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torchvision.models.resnet import BasicBlock, ResNet
 
@@ -115,6 +116,57 @@ class Tagger(nn.Module):
         return self.head(y)
 
 
+class Cell(nn.Module):
+    """h <- tanh(W x + U h) as a module of its own."""
+
+    def __init__(self, width, hidden):
+        super().__init__()
+        self.input, self.state = nn.Linear(width, hidden), nn.Linear(hidden, hidden, bias=False)
+
+    def forward(self, x, h):
+        return torch.tanh(self.input(x) + self.state(h))
+
+
+class CellLoop(nn.Module):
+    """A cell in a Python loop over embedded tokens, scripted: its export has Loop with a growing sequence, and If on data in it."""
+
+    def __init__(self, vocabulary=65, width=16, hidden=24):
+        super().__init__()
+        self.hidden = hidden
+        self.token, self.cell, self.head = nn.Embedding(vocabulary, width), Cell(width, hidden), nn.Linear(hidden, vocabulary)
+
+    def forward(self, tokens):
+        x = self.token(tokens)
+        h = torch.zeros(tokens.size(0), self.hidden, dtype=x.dtype)
+        states: List[torch.Tensor] = []
+        for t in range(tokens.size(1)):
+            h = self.cell(x[:, t], h)
+            if bool(h.sum() > 0):
+                h = h * 1.25
+            states.append(h)
+        return self.head(torch.stack(states, 1))
+
+
+class CellScan(CellLoop):
+    """The cell by torch's `scan` where it is exported, so that the file has Scan; where it is trained, which `scan` is slow at, by a loop."""
+
+    def forward(self, tokens):
+        x = self.token(tokens)
+
+        def step(h, one):
+            h = self.cell(one, h)
+            return h, h.clone()
+
+        h = torch.zeros(tokens.size(0), self.hidden, dtype=x.dtype)
+        if torch.compiler.is_exporting():
+            return self.head(scan(step, h, x.transpose(0, 1))[1].transpose(0, 1))
+        states = []
+        for t in range(x.shape[1]):
+            h, state = step(h, x[:, t])
+            states.append(state)
+        return self.head(torch.stack(states, 1))
+
+
 class WithLoss(nn.Module):
     """The network with the mean cross entropy in the graph: (input, labels) -> scalar loss."""
 
@@ -181,6 +233,8 @@ NARROW = [
     Case("lstm", LastState, "tokens", (12,), 16, 5, (5e-1, 1e-1, 1e-1, 1e-2, 1e-2), gain=2.0),
     Case("gru", NextToken, "tokens", (16,), 8, 65, (2e0, 3e-1, 3e-1, 1e-2, 1e-2), gain=2.0),
     Case("tagger", Tagger, "tokens", (10,), 8, 65, (3e0, 8e-1, 2e-1, 3e-2, 3e-2), gain=4.0, lengths=True, exporters=("torchscript",)),
+    Case("cell_loop", lambda: torch.jit.script(CellLoop()), "tokens", (16,), 8, 65, (2e0, 3e-1, 3e-1, 1e-2, 1e-2), exporters=("torchscript",)),
+    Case("cell_scan", CellScan, "tokens", (16,), 8, 65, (2e0, 3e-1, 3e-1, 1e-2, 1e-2), exporters=("dynamo",)),
 ]
 # ResNet-18 at 32x32 amplifies rounding (maps of one pixel, statistics over 32 values): from
 # lr 1e-3 on, PyTorch's own float32 and float64 runs differ by 1e-3 within ten steps, so its
