@@ -6,6 +6,7 @@
 #include "importer/file/tensor_data.h"
 #include "importer/inlined.h"
 #include "importer/node_context.h"
+#include "importer/operator_help.h"
 #include "importer/operators/all.h"
 #include "onnx/defs/schema.h"
 
@@ -115,22 +116,27 @@ bool lower_by_definition(Session& session, Scope& scope, const onnx::NodeProto& 
   return true;
 }
 
+const onnx::FunctionProto* function_of(const Session& session, const onnx::NodeProto& node) {
+  const auto at =
+      session.file.functions.find({domain_of(node.domain()), node.op_type(), node.overload()});
+  return at == session.file.functions.end() ? nullptr : at->second;
+}
+
+// `is_unknown`: what it reads could not be imported. Then it only looks whether the operator is
+// known, and those inside of it.
 void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
-                    const std::string& path) {
+                    const std::string& path, bool is_unknown) {
   const std::string domain = domain_of(node.domain());
-  const auto function = session.file.functions.find({domain, node.op_type(), node.overload()});
-  if (function != session.file.functions.end()) {
+  if (const onnx::FunctionProto* function = function_of(session, node)) {
     Opsets opsets;
-    for (const onnx::OperatorSetIdProto& import : function->second->opset_import()) {
+    for (const onnx::OperatorSetIdProto& import : function->opset_import()) {
       opsets[domain_of(import.domain())] = static_cast<int>(import.version());
     }
-    lower_function(session, scope, node, *function->second, opsets, path, false);
+    lower_function(session, scope, node, *function, opsets, path, false);
     return;
   }
-  if (!domain.empty()) {
-    unsupported(path, fmt::format("operators of domain '{}' are not supported", domain),
-                "export the model with operators of ai.onnx");
-  }
+  if (!domain.empty())
+    unsupported(path, fmt::format("operators of domain '{}' are not supported", domain));
   const auto version = scope.opsets->find("");
   if (version == scope.opsets->end())
     unsupported(path, "the file imports no version of ai.onnx's operators");
@@ -141,12 +147,17 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
                 fmt::format("operator set {} has no operator {}", version->second, node.op_type()));
   }
   check_against_schema(*schema, node, path);
-  if (node.op_type() == "If") return lower_if(session, scope, node, path);
+  if (node.op_type() == "If") {
+    if (!is_unknown) lower_if(session, scope, node, path);
+    return;
+  }
   const Lowering* lowering = find_lowering(node.op_type());
   if (lowering == nullptr) {
+    if (is_unknown && schema->HasContextDependentFunction()) return;
     if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;
     unsupported(path, fmt::format("{} is not supported", node.op_type()));
   }
+  if (is_unknown) return;
   NodeContext context(session, scope, node, version->second, path);
   try {
     lowering->lower(context);
@@ -161,6 +172,38 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   }
 }
 
+// What fails with another batch than the file's holds that one in a constant.
+std::string fixed_batch_fix(const BatchRecord& old) {
+  return fmt::format(
+      "the file was exported with a batch of {}, which it holds here: export it with a free one "
+      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} and data.drop_last = true",
+      old.batch, old.batch);
+}
+
+// Operators in the graphs of a node that is not lowered itself, so that all that are missing are
+// told at once.
+void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto& node) {
+  const auto look = [&](const onnx::GraphProto& graph) {
+    Scope scope;
+    scope.outer = &outer;
+    scope.opsets = outer.opsets;
+    scope.attributes = outer.attributes;
+    scope.path = outer.path;
+    scope.in_function = outer.in_function;
+    scope.fixed_path = outer.fixed_path;
+    scope.depth = outer.depth + 1;
+    scope.prefix = fmt::format("{}:", ++session.scopes);
+    for (const onnx::ValueInfoProto& input : graph.input()) scope.names[input.name()] = bad_term();
+    for (const onnx::TensorProto& tensor : graph.initializer())
+      scope.names[tensor.name()] = bad_term();
+    for (const onnx::NodeProto& each : graph.node()) lower_node(session, scope, each);
+  };
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) look(attribute.g());
+    for (const onnx::GraphProto& graph : attribute.graphs()) look(graph);
+  }
+}
+
 }  // namespace
 
 void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
@@ -168,7 +211,8 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     refuse(session.file.path, "", "the graph is too large with its functions expanded",
            fmt::format("at most {} nodes", session.file.limits.nodes));
   }
-  if (reads_bad(scope, node)) return mark_bad(scope, node);
+  if (!scope.fixed_path && function_of(session, node) == nullptr) ++session.file_nodes;
+  const bool is_unknown = reads_bad(scope, node);
   std::string base = scope.fixed_path ? scope.path : session.modules.operator_path(node);
   if (!scope.path.empty() && !scope.fixed_path)
     base = scope.path + "." + (base.empty() ? node.op_type() : base);
@@ -181,15 +225,26 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     session.builder.set_scope({session.paths.next(base, node.op_type()), Phase::forward, {}});
   };
   const std::size_t before = session.builder.graph().nodes.size();
+  const std::size_t reported = session.reports.size();
+  bool is_lowered = false;
   try {
-    lower_operator(session, scope, node, path);
+    lower_operator(session, scope, node, path, is_unknown);
+    is_lowered = !is_unknown;
   } catch (const Unsupported& error) {
-    session.report("unsupported_operator", node.op_type(), error.diagnostics()[0]);
-    mark_bad(scope, node);
+    Diagnostic d = error.diagnostics()[0];
+    const auto opset = scope.opsets->find("");
+    if (d.fix.empty() && !scope.fixed_path)
+      d.fix = what_would_help(node, opset == scope.opsets->end() ? 0 : opset->second);
+    const bool is_told = session.reports.size() > reported;
+    session.report("unsupported_operator", full_name(node), std::move(d));
+    if (!is_told) look_at_bodies(session, scope, node);
   } catch (const Error& error) {
-    session.report("bad_operator", node.op_type(), error.diagnostics()[0]);
-    mark_bad(scope, node);
+    Diagnostic d = error.diagnostics()[0];
+    if (d.fix.empty() && session.old_batch != nullptr) d.fix = fixed_batch_fix(*session.old_batch);
+    session.report("bad_operator", node.op_type(), std::move(d));
   }
+  if (is_unknown && session.reports.size() == reported) look_at_bodies(session, scope, node);
+  if (!is_lowered) mark_bad(scope, node);
   // Nodes that fold away take no number, so that exporters' shape arithmetic does not shift others.
   const bool made = session.builder.graph().nodes.size() > before;
   if (made && !node.name().empty()) session.raw_names.try_emplace(path, node.name());
