@@ -180,6 +180,21 @@ TEST(MissingOperators, TheListOfWords) {
   EXPECT_EQ(once.size(), names.size());
 }
 
+// A free batch, and an initial state of two samples.
+TEST(MissingOperators, ABatchInAnInitialState) {
+  ModelMaker m;
+  m.free_input("x", {"batch", "time", "width"}).output("y");
+  m.weight("w", {1, 4, 3}).weight("r", {1, 4, 4}).weight("h", {2, 1, 4});
+  m.node("RNN", {"x", "w", "r", "", "", "h"}, {"y"});
+  set(*m.graph().mutable_node(0), "hidden_size", std::int64_t{4});
+  set(*m.graph().mutable_node(0), "layout", std::int64_t{1});
+  ImportOptions options = with_evaluator();
+  options.bind = {{"batch", 3}, {"time", 5}, {"width", 3}};
+  const std::string text = error_of([&] { import_graph(m.file(), engine_operators(), options); });
+  EXPECT_THAT(text, AllOf(HasSubstr("initial_h"), HasSubstr("--bind batch=2"),
+                          HasSubstr("data.drop_last = true")));
+}
+
 // What fails only with another batch than the file's says so.
 TEST(MissingOperators, AFixedBatch) {
   ModelMaker m;
