@@ -79,6 +79,15 @@ TEST(InspectText, MissingOperators) {
   EXPECT_FALSE(missing[0]["help"].get<std::string>().empty());
 }
 
+// Without --bind a file's own batch counts, which its constants may hold.
+TEST(PolicyOfAModel, TakesTheBatchThatTheFileFixes) {
+  PolicyOptions options;
+  options.model = exports + "gpt.torchscript.onnx";
+  const Json names = Json::parse(policy_names(options, "token.*").json)["names"];
+  EXPECT_EQ(names[0]["path"], "token.Gather");
+  EXPECT_EQ(names[0]["shape"], Json({2, 6, 8}));
+}
+
 // `train` and `--dry-run` warn; the rows that the configuration fixes are no news.
 TEST(TrainSummary, WarnsOfWhatTheExportHasLost) {
   const tandem::testing::TemporaryFolder folder;
