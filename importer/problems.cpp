@@ -55,6 +55,10 @@ std::vector<Diagnostic> in_few_lines(const std::vector<Report>& problems,
       break;
     }
     Diagnostic& d = lines.emplace_back(report.diagnostic);
+    const std::string& op = report.problem.op;
+    const std::size_t colon = op.rfind(':');
+    if (is_missing(report) && d.message.find(op.substr(colon + 1)) == std::string::npos)
+      d.message = op + ": " + d.message;
     if (report.problem.count > 1) d.message += fmt::format(", {} nodes", report.problem.count);
   }
   return lines;

@@ -63,7 +63,8 @@ TEST(MissingOperators, BehindOneThatIsMissing) {
   for (const Problem& p : summary.problems) EXPECT_FALSE(p.fix.empty());
   EXPECT_EQ(missing_operators(summary), "2 operators are missing (3 of 5 nodes)");
   EXPECT_THAT(error_text(m), AllOf(HasSubstr("2 operators are missing (3 of 5 nodes)"),
-                                   HasSubstr("c_node"), HasSubstr("a_node")));
+                                   HasSubstr("c_node: own::Two: "), HasSubstr("a_node: own::One: "),
+                                   HasSubstr(", 2 nodes (")));
 }
 
 TEST(MissingOperators, InBranchesAndFunctionsBehindIt) {
