@@ -122,7 +122,8 @@ TEST(FixedRows, AreWrittenAsTheyWereRead) {
 }
 
 // ids int64 [8] -> rows of table.weight [20, 3] -> logits.
-TrainingGraph lookup(const std::string& kind, bool is_tied, MicroBatchKind micro_batch) {
+TrainingGraph lookup(const std::string& kind, bool is_tied, MicroBatchKind micro_batch,
+                     const std::string& storage = "float32") {
   static const OperatorSet operators = all_operators();
   GraphBuilder g(operators);
   State state;
@@ -134,9 +135,10 @@ TrainingGraph lookup(const std::string& kind, bool is_tied, MicroBatchKind micro
   ValueId rows = g.node("Gather", {table, g.input("ids", {DType::int32, {8}})})[0];
   if (is_tied) rows = g.add(rows, g.reduce_sum(table, {0}, true));
   g.output("logits", rows);
-  const RunConfig config =
-      small_config("/folder", {"optimizer.kind=\"" + kind + "\"",
-                               R"(parameters.fixed_rows=[{at="table:weight", rows=[0, 4]}])"});
+  const RunConfig config = small_config(
+      "/folder", {"optimizer.kind=\"" + kind + "\"",
+                  R"(parameters.fixed_rows=[{at="table:weight", rows=[0, 4]}])",
+                  "parameters.storage=[{at=\"table:weight\", kind=\"" + storage + "\"}]"});
   TrainingRequest request;
   request.config = &config;
   request.fields = {{"labels", {DType::int64, {8}}}};
@@ -145,6 +147,14 @@ TrainingGraph lookup(const std::string& kind, bool is_tied, MicroBatchKind micro
   TrainingGraph made = build_training_graph(operators, g.finish(), request);
   verify(made.graph);
   return made;
+}
+
+TEST(FixedRows, OfSplitTables) {
+  const std::string split = "split_bfloat16";
+  EXPECT_NO_THROW(lookup("lazy_adam", false, MicroBatchKind::whole, split));
+  EXPECT_THAT(error_text([&] { lookup("adam", false, MicroBatchKind::whole, split); }),
+              AllOf(HasSubstr("a split table with fixed_rows"), HasSubstr("table:weight"),
+                    HasSubstr("optimizer.groups")));
 }
 
 int count(const TrainingGraph& made, const std::string& op) {
