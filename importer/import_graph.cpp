@@ -10,6 +10,7 @@
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
+#include "importer/problems.h"
 #include "importer/tied_names.h"
 #include "importer/walk.h"
 
@@ -71,7 +72,7 @@ class Import {
     result.file_batch = bindings_.file_batch;
     result.graph = remove_dead(session_.builder.finish(), session_.operators);
     if (session_.reports.empty()) verify(result.graph);
-    settle_states(result.graph);
+    if (session_.reports.empty()) settle_states(result.graph);
     if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
     result.aliases = tied_names(file_, needed_, shared_, result.graph);
     summarize(result);
@@ -231,7 +232,9 @@ class Import {
       const std::string domain = domain_of(node.domain());
       ++summary.operators[domain.empty() ? node.op_type() : domain + "::" + node.op_type()];
     }
-    summary.problems = merged_problems();
+    summary.nodes = session_.file_nodes;
+    for (const Report& report : put_together(session_.reports))
+      summary.problems.push_back(report.problem);
     for (const auto& [path, text, more] : session_.notes) {
       const std::string others = more == 0 ? "" : fmt::format(" and {} more", more);
       summary.notes.push_back(path + others + ": " + text);
@@ -242,28 +245,6 @@ class Import {
     const auto first = shared_.find(name);
     const auto table = tables_.find(first == shared_.end() ? name : first->second);
     return table == tables_.end() ? in_file : table->second;
-  }
-
-  // One problem for all nodes of a type that is not supported at all.
-  std::vector<Problem> merged_problems() const {
-    std::vector<Problem> problems;
-    std::vector<int> more;
-    for (const Report& report : session_.reports) {
-      const auto same = std::find_if(problems.begin(), problems.end(), [&](const Problem& p) {
-        return p.kind == report.problem.kind && p.op == report.problem.op && !p.op.empty() &&
-               p.reason == report.problem.reason;
-      });
-      if (same == problems.end()) {
-        problems.push_back(report.problem);
-        more.push_back(0);
-      } else {
-        ++more[static_cast<std::size_t>(same - problems.begin())];
-      }
-    }
-    for (std::size_t i = 0; i < problems.size(); ++i) {
-      if (more[i] > 0) problems[i].reason += fmt::format(" (and {} more of them)", more[i]);
-    }
-    return problems;
   }
 
   const OnnxFile::Content& file_;
@@ -316,9 +297,8 @@ ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
   ImportResult result = import.finish();
   const auto& reports = import.session().reports;
   if (!reports.empty() && !options.collect_problems) {
-    std::vector<Diagnostic> all;
-    for (const importer::Report& report : reports) all.push_back(report.diagnostic);
-    throw Error(ErrorKind::usage, std::move(all));
+    throw Error(ErrorKind::usage, importer::in_few_lines(importer::put_together(reports),
+                                                         result.summary, file.path().string()));
   }
   return result;
 }

@@ -49,10 +49,11 @@ struct ImportOptions {
 /// Something that keeps a model from being trained.
 struct Problem {
   std::string kind;  // "unsupported_operator", "bad_operator", "free_dimension", "unsupported_type"
-  std::string op;    // as the file calls it
-  std::string path;
+  std::string op;    // as the file calls it, other domains than ai.onnx in front: "DOMAIN::NAME"
+  std::string path;  // of the first node
   std::string reason;
   std::string fix;
+  std::int64_t count = 1;  // nodes
 };
 
 struct PortSummary {
@@ -81,9 +82,14 @@ struct ModelSummary {
   std::vector<PortSummary> outputs;
   std::vector<ParameterSummary> parameters;       // all float initializers, in the file's order
   std::map<std::string, std::int64_t> operators;  // by type, functions not expanded
-  std::vector<Problem> problems;
-  std::vector<std::string> notes;  // "PATH and 3 more: what is computed that the file does not show"
+  std::int64_t nodes = 0;                         // that were looked at, functions expanded
+  std::vector<Problem> problems;                  // causes first, missing operators before others
+  std::vector<std::string>
+      notes;  // "PATH and 3 more: what is computed that the file does not show"
 };
+
+/// "3 operators are missing (7 of 512 nodes)"; "" where none is.
+std::string missing_operators(const ModelSummary& summary);
 
 /// An operator whose constant target held the file's fixed batch and was changed.
 struct BatchRewrite {

@@ -64,6 +64,7 @@ struct Session {
   BatchRecord record;                                      // of this import
   const BatchRecord* old_batch = nullptr;  // of the file's own batch, where it is re-bound
   std::int64_t nodes = 0;                  // lowered so far
+  std::int64_t file_nodes = 0;             // of them in the file itself, calls of functions apart
   int scopes = 0;                          // numbers the names inside function calls
   std::unordered_map<const HostTensor*, std::pair<std::shared_ptr<const HostTensor>, ValueId>>
       placed;                                           // constants that are in the graph

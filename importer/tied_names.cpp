@@ -36,15 +36,16 @@ std::pair<std::string, std::string> scope_and_role(const std::string& name) {
   return {name.substr(0, dot), name.substr(dot + 1)};
 }
 
-// What torch.export's signature lists as parameters and saved buffers of the module.
-std::vector<std::string> listed_targets(const onnx::ModelProto& model) {
+}  // namespace
+
+std::vector<std::string> listed_targets(const onnx::ModelProto& model, const std::string& kind) {
   std::vector<std::string> targets;
   const auto read = [&](const auto& entries) {
     for (const onnx::StringStringEntryProto& entry : entries) {
       if (entry.key() != "pkg.torch.export.ExportedProgram.graph_signature") continue;
       std::istringstream lines(entry.value());
       for (std::string line; std::getline(lines, line);) {
-        constexpr std::string_view mark = "PARAMETER target='";
+        const std::string mark = kind + " target='";
         const std::size_t begin = line.find(mark);
         if (begin == std::string::npos) continue;
         const std::string rest = line.substr(begin + mark.size());
@@ -56,8 +57,6 @@ std::vector<std::string> listed_targets(const onnx::ModelProto& model) {
   read(model.graph().metadata_props());
   return targets;
 }
-
-}  // namespace
 
 std::unordered_map<std::string, std::string> shared_initializers(
     const OnnxFile::Content& file, const std::unordered_map<std::string, Role>& roles) {
@@ -105,7 +104,7 @@ std::map<std::string, std::string> tied_names(
   }
   // A module that reads the initializer of another one, in the role of its own that is missing.
   const ModulePaths modules(*file.model);
-  for (const std::string& target : listed_targets(*file.model)) {
+  for (const std::string& target : listed_targets(*file.model, "PARAMETER")) {
     if (file.initializers.count(target) > 0 || names.count(target) > 0) continue;
     const auto [scope, role] = scope_and_role(target);
     std::set<std::string> candidates;

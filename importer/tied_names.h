@@ -25,4 +25,8 @@ std::map<std::string, std::string> tied_names(
     const OnnxFile::Content& file, const std::vector<bool>& needed,
     const std::unordered_map<std::string, std::string>& shared, const Graph& graph);
 
+/// What torch.export's signature lists of a kind: "PARAMETER"; "": of all kinds. Nothing where the
+/// file has none.
+std::vector<std::string> listed_targets(const onnx::ModelProto& model, const std::string& kind);
+
 }  // namespace tandem::importer

@@ -6,6 +6,7 @@
 #include "importer/file/tensor_data.h"
 #include "importer/inlined.h"
 #include "importer/node_context.h"
+#include "importer/operator_help.h"
 #include "importer/operators/all.h"
 #include "onnx/defs/schema.h"
 
@@ -138,52 +139,47 @@ bool lower_described(Session& session, Scope& scope, const onnx::NodeProto& node
 
 // Operators that ONNX does not describe: whatever is not read of one is refused.
 void lower_extension(Session& session, Scope& scope, const onnx::NodeProto& node,
-                     const std::string& path) {
+                     const std::string& path, bool is_unknown) {
   const std::string name = lowering_name(node), domain = domain_of(node.domain());
-  const bool optimised =
-      domain.empty() || domain.rfind("com.microsoft", 0) == 0 || domain.rfind("com.ms", 0) == 0;
-  const char* const fix = optimised
-                              ? "take the file that onnxruntime was given, or save it again with "
-                                "SessionOptions.graph_optimization_level = ORT_DISABLE_ALL"
-                              : "export the model with operators of ai.onnx";
   const Lowering* lowering = domain.empty() ? find_extension(node.op_type()) : find_lowering(name);
   if (lowering == nullptr) {
     const bool known = domain == "com.microsoft";
     unsupported(path,
                 known ? fmt::format("{} of domain '{}' is not supported", node.op_type(), domain)
-                      : fmt::format("operators of domain '{}' are not supported", domain),
-                fix);
+                      : fmt::format("operators of domain '{}' are not supported", domain));
   }
+  if (is_unknown) return;
   const auto version = scope.opsets->find("");
   NodeContext context(session, scope, node, version == scope.opsets->end() ? 1 : version->second,
                       path);
-  try {
-    lowering->lower(context);
-  } catch (const Unsupported& error) {
-    Diagnostic d = error.diagnostics()[0];
-    if (d.fix.empty()) d.fix = fix;
-    throw Unsupported(ErrorKind::usage, std::move(d));
-  }
+  lowering->lower(context);
   const std::string unread = context.unread();
-  if (!unread.empty()) context.unsupported(fmt::format("{} is not supported", unread), fix);
+  if (!unread.empty()) context.unsupported(fmt::format("{} is not supported", unread));
   check_outputs(context, scope);
 }
 
+const onnx::FunctionProto* function_of(const Session& session, const onnx::NodeProto& node) {
+  const auto at =
+      session.file.functions.find({domain_of(node.domain()), node.op_type(), node.overload()});
+  return at == session.file.functions.end() ? nullptr : at->second;
+}
+
+// `is_unknown`: what it reads could not be imported. Then it only looks whether the operator is
+// known, and those inside of it.
 void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
-                    const std::string& path) {
+                    const std::string& path, bool is_unknown) {
   const std::string domain = domain_of(node.domain());
-  const auto function = session.file.functions.find({domain, node.op_type(), node.overload()});
-  if (function != session.file.functions.end()) {
+  if (const onnx::FunctionProto* function = function_of(session, node)) {
     Opsets opsets;
-    for (const onnx::OperatorSetIdProto& import : function->second->opset_import()) {
+    for (const onnx::OperatorSetIdProto& import : function->opset_import()) {
       opsets[domain_of(import.domain())] = static_cast<int>(import.version());
     }
-    lower_function(session, scope, node, *function->second, opsets, path, false);
+    lower_function(session, scope, node, *function, opsets, path, false);
     return;
   }
   if (!domain.empty()) {
     if (lower_described(session, scope, node, path)) return;
-    return lower_extension(session, scope, node, path);
+    return lower_extension(session, scope, node, path, is_unknown);
   }
   const auto version = scope.opsets->find("");
   if (version == scope.opsets->end())
@@ -191,7 +187,7 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   const onnx::OpSchema* schema =
       onnx::OpSchemaRegistry::Schema(node.op_type(), version->second, "");
   if (schema == nullptr && find_extension(node.op_type()) != nullptr) {
-    return lower_extension(session, scope, node, path);
+    return lower_extension(session, scope, node, path, is_unknown);
   }
   if (schema == nullptr || schema->deprecated()) {
     unsupported(path,
@@ -200,9 +196,11 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   check_against_schema(*schema, node, path);
   const Lowering* lowering = find_lowering(node.op_type());
   if (lowering == nullptr) {
+    if (is_unknown && schema->HasContextDependentFunction()) return;
     if (lower_by_definition(session, scope, node, *schema, version->second, path)) return;
     unsupported(path, fmt::format("{} is not supported", node.op_type()));
   }
+  if (is_unknown) return;
   NodeContext context(session, scope, node, version->second, path);
   try {
     lowering->lower(context);
@@ -213,6 +211,38 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   check_outputs(context, scope);
 }
 
+// What fails with another batch than the file's holds that one in a constant.
+std::string fixed_batch_fix(const BatchRecord& old) {
+  return fmt::format(
+      "the file was exported with a batch of {}, which it holds here: export it with a free one "
+      "(dynamic_axes, dynamic_shapes), or train with batch_size = {} and data.drop_last = true",
+      old.batch, old.batch);
+}
+
+// Operators in the graphs of a node that is not lowered itself, so that all that are missing are
+// told at once.
+void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto& node) {
+  const auto look = [&](const onnx::GraphProto& graph) {
+    Scope scope;
+    scope.outer = &outer;
+    scope.opsets = outer.opsets;
+    scope.attributes = outer.attributes;
+    scope.path = outer.path;
+    scope.in_function = outer.in_function;
+    scope.fixed_path = outer.fixed_path;
+    scope.depth = outer.depth + 1;
+    scope.prefix = fmt::format("{}:", ++session.scopes);
+    for (const onnx::ValueInfoProto& input : graph.input()) scope.names[input.name()] = bad_term();
+    for (const onnx::TensorProto& tensor : graph.initializer())
+      scope.names[tensor.name()] = bad_term();
+    for (const onnx::NodeProto& each : graph.node()) lower_node(session, scope, each);
+  };
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) look(attribute.g());
+    for (const onnx::GraphProto& graph : attribute.graphs()) look(graph);
+  }
+}
+
 }  // namespace
 
 void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
@@ -220,7 +250,8 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     refuse(session.file.path, "", "the graph is too large with its functions expanded",
            fmt::format("at most {} nodes", session.file.limits.nodes));
   }
-  if (reads_bad(scope, node)) return mark_bad(scope, node);
+  if (!scope.fixed_path && function_of(session, node) == nullptr) ++session.file_nodes;
+  const bool is_unknown = reads_bad(scope, node);
   std::string base = scope.fixed_path ? scope.path : session.modules.operator_path(node);
   if (!scope.module.empty() && !scope.fixed_path && base.rfind(scope.module + ".", 0) == 0)
     base.erase(0, scope.module.size() + 1);
@@ -235,15 +266,26 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     session.builder.set_scope({session.paths.next(base, node.op_type()), Phase::forward, {}});
   };
   const std::size_t before = session.builder.graph().nodes.size();
+  const std::size_t reported = session.reports.size();
+  bool is_lowered = false;
   try {
-    lower_operator(session, scope, node, path);
+    lower_operator(session, scope, node, path, is_unknown);
+    is_lowered = !is_unknown;
   } catch (const Unsupported& error) {
-    session.report("unsupported_operator", node.op_type(), error.diagnostics()[0]);
-    mark_bad(scope, node);
+    Diagnostic d = error.diagnostics()[0];
+    const auto opset = scope.opsets->find("");
+    if (d.fix.empty() && !scope.fixed_path)
+      d.fix = what_would_help(node, opset == scope.opsets->end() ? 0 : opset->second);
+    const bool is_told = session.reports.size() > reported;
+    session.report("unsupported_operator", full_name(node), std::move(d));
+    if (!is_told) look_at_bodies(session, scope, node);
   } catch (const Error& error) {
-    session.report("bad_operator", node.op_type(), error.diagnostics()[0]);
-    mark_bad(scope, node);
+    Diagnostic d = error.diagnostics()[0];
+    if (d.fix.empty() && session.old_batch != nullptr) d.fix = fixed_batch_fix(*session.old_batch);
+    session.report("bad_operator", node.op_type(), std::move(d));
   }
+  if (is_unknown && session.reports.size() == reported) look_at_bodies(session, scope, node);
+  if (!is_lowered) mark_bad(scope, node);
   // Nodes that fold away take no number, so that exporters' shape arithmetic does not shift others.
   const bool made = session.builder.graph().nodes.size() > before;
   if (made && !node.name().empty()) session.raw_names.try_emplace(path, node.name());

@@ -80,6 +80,8 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       ->type_name("PASS")
       ->expected(1)
       ->take_all();
+  command->add_flag("--parameters", options->inspect.parameters,
+                    "List every parameter: whether it trains, and why");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
   std::string passes, line;
   for (const std::string& name : api::pass_names()) {

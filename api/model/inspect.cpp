@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/model/engine.h"
+#include "api/model/inspected.h"
 #include "api/model/sample_loss.h"
 #include "engine/gradient/gradient.h"
 #include "engine/graph/error.h"
@@ -18,15 +19,6 @@
 
 namespace tandem::api {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-struct Inspected {
-  ImportResult imported;
-  Graph forward;
-  std::vector<std::string> recognised;
-  std::vector<Problem> problems;
-};
 
 std::vector<ValueId> trainable(const Graph& graph) {
   std::vector<ValueId> values;
@@ -48,7 +40,8 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   import.collect_problems = true;
   int number = 0;
   for (const auto& [at, rows] : options.rows) import.rows.push_back({at, rows, "--rows", ++number});
-  Inspected result{import_graph(OnnxFile::open(path), engine.operators, import), {}, {}, {}};
+  const OnnxFile file = OnnxFile::open(path);
+  Inspected result{import_graph(file, engine.operators, import), {}, {}, {}, {}};
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   result.forward = run_passes(result.imported.graph, context, options.without);
@@ -57,13 +50,15 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   for (const NamedValue& output : result.forward.outputs) outputs.push_back(output.value);
   for (const Diagnostic& d :
        missing_gradients(result.forward, outputs, trainable(result.forward))) {
-    result.problems.push_back({"missing_gradient", d.message, d.path, d.got, d.fix});
+    result.problems.push_back({"missing_gradient", "", d.path, d.message + ": " + d.got, d.fix});
   }
   if (result.problems.empty() && trainable(result.forward).empty()) {
     result.problems.push_back({"nothing_trainable", "", "",
                                "no float initializer reaches an output",
                                "export the model with its weights as initializers"});
   }
+  if (result.imported.summary.problems.empty())
+    result.export_notes = export_notes(file, result.imported);
   return result;
 }
 
@@ -151,88 +146,6 @@ void check_options(const InspectOptions& options) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
-Json port_json(const PortSummary& port) {
-  Json json{{"name", port.name}, {"dtype", port.dtype}, {"dims", port.dims}};
-  if (port.has_bound) json["bound"] = port.bound;
-  return json;
-}
-
-Json to_json(const Inspected& inspected) {
-  const ModelSummary& summary = inspected.imported.summary;
-  Json json{
-      {"producer", summary.producer}, {"ir_version", summary.ir_version}, {"opset", summary.opset}};
-  json["inputs"] = json["outputs"] = json["parameters"] = json["problems"] = Json::array();
-  for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
-  for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
-  for (const ParameterSummary& p : summary.parameters) {
-    json["parameters"].push_back({{"name", p.name},
-                                  {"path", p.path},
-                                  {"shape", p.type.shape},
-                                  {"dtype", name_of(p.type.dtype)},
-                                  {"trainable", p.trainable},
-                                  {"reason", p.reason}});
-  }
-  json["operators"] = summary.operators;
-  json["recognised"] = inspected.recognised;
-  if (!summary.notes.empty()) json["notes"] = summary.notes;
-  for (const Problem& p : inspected.problems) {
-    json["problems"].push_back({{"kind", p.kind},
-                                {"operator", p.op},
-                                {"path", p.path},
-                                {"reason", p.reason},
-                                {"fix", p.fix}});
-  }
-  return json;
-}
-
-std::string port_text(const PortSummary& port) {
-  std::string dims;
-  for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ", ") + dim;
-  std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, dims);
-  if (port.has_bound) text += " = " + to_string(port.bound);
-  return text + "\n";
-}
-
-std::string problems_text(const Inspected& inspected) {
-  std::string text = fmt::format("{} problems block training\n", inspected.problems.size());
-  for (const Problem& p : inspected.problems) {
-    text += fmt::format("  {} {}: {}{}\n", p.path, p.op, p.reason,
-                        p.fix.empty() ? "" : " (" + p.fix + ")");
-  }
-  return text;
-}
-
-std::string to_text(const Inspected& inspected, const std::string& path) {
-  const ModelSummary& summary = inspected.imported.summary;
-  std::string text =
-      fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
-                  summary.opset, summary.ir_version, summary.producer);
-  text += "inputs\n";
-  for (const PortSummary& port : summary.inputs) text += port_text(port);
-  text += "outputs\n";
-  for (const PortSummary& port : summary.outputs) text += port_text(port);
-  std::int64_t trained = 0, elements = 0;
-  for (const ParameterSummary& p : summary.parameters) {
-    trained += p.trainable;
-    if (p.trainable) elements += p.type.elements();
-  }
-  text += fmt::format("parameters: {} trainable ({} elements), {} not\n", trained, elements,
-                      summary.parameters.size() - trained);
-  for (const ParameterSummary& p : summary.parameters) {
-    text += fmt::format("  {} {:<40} {:<24} {}\n", p.trainable ? "train " : "frozen",
-                        p.path == p.name ? p.name : p.path + " (" + p.name + ")",
-                        tandem::to_string(p.type), p.reason);
-  }
-  text += "operators\n ";
-  for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
-  text += "\n";
-  if (!inspected.recognised.empty()) text += "recognised\n";
-  for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
-  if (!summary.notes.empty()) text += "notes\n";
-  for (const std::string& note : summary.notes) text += "  " + note + "\n";
-  return text + (inspected.problems.empty() ? "ready to train\n" : problems_text(inspected));
-}
-
 /// The stage, then the problems that are known; these alone where it cannot be made.
 std::string stage_with_problems(const Engine& engine, const Inspected& inspected,
                                 const InspectOptions& options, Json& json) {
@@ -267,7 +180,7 @@ InspectReport inspect(const std::string& model_path, const InspectOptions& optio
   report.blocks_training = !inspected.problems.empty();
   Json json = to_json(inspected);
   if (options.stage.empty()) {
-    report.text = to_text(inspected, model_path);
+    report.text = to_text(inspected, model_path, options.parameters);
   } else {
     report.text = stage_with_problems(engine, inspected, options, json);
   }

@@ -5,12 +5,14 @@
 
 #include "api/model/sample_loss.h"
 #include "engine/graph/error.h"
+#include "engine/graph/selector.h"
 #include "engine/losses/loss.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/parameter_choice.h"
 #include "engine/training/tables/row_counts.h"
 #include "engine/training/tables/table_storage.h"
+#include "importer/export_notes.h"
 #include "placement/derive.h"
 #include "placement/kernel_refusals.h"
 #include "placement/report/fit.h"
@@ -56,6 +58,26 @@ const ImportResult& Model::imported(std::int64_t batch, bool training) {
   options.rows = *rows_;
   ImportResult result = import_graph(file_, engine_.operators, options);
   return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
+}
+
+std::vector<Diagnostic> Model::export_warnings() {
+  const auto is_fixed = [&](const ExportNote& note) {
+    const State* state = micro_batch().graph.find_state(note.parameter);
+    const auto& rules = config_.parameters.fixed_rows;
+    return note.row >= 0 && state != nullptr &&
+           std::any_of(rules.begin(), rules.end(), [&](const FixedRowsRule& rule) {
+             return Selector(rule.at).covers_parameter(state->path, state->name) &&
+                    std::count(rule.rows.begin(), rule.rows.end(), note.row) > 0;
+           });
+  };
+  std::vector<Diagnostic> warnings;
+  for (const ExportNote& note : export_notes(file_, micro_batch())) {
+    if (is_fixed(note)) continue;
+    Diagnostic& d = warnings.emplace_back();
+    d.message = note.text;
+    d.fix = "mended by " + note.fix;
+  }
+  return warnings;
 }
 
 OpenOptions Model::open_options() {

@@ -49,6 +49,9 @@ class Model {
   const ImportResult& imported(std::int64_t batch, bool training);
   /// For the passes of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
+  /// What the export of the file has lost, and how that is mended; but rows that the configuration
+  /// fixes.
+  std::vector<Diagnostic> export_warnings();
   /// What data is opened with, as this model takes it.
   OpenOptions open_options();
 

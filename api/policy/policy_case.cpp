@@ -10,6 +10,7 @@
 #include "engine/plan/simulate.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/evaluation.h"
+#include "importer/fixed_batch.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"
 
@@ -30,7 +31,7 @@ RunConfig config_of(const PolicyOptions& options) {
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);
   std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
-  std::int64_t batch = 1;
+  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(OnnxFile::open(options.model)));
   for (const auto& [name, extent] : options.bind) {
     if (name == "batch") batch = extent;
     model += " " + text_value(name) + " = " + std::to_string(extent) + ",";

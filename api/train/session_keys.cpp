@@ -51,6 +51,11 @@ constexpr std::string_view honoured[] = {
     "parameters.storage[]",
     "parameters.storage[].at",
     "parameters.storage[].kind",
+    "parameters.fixed_rows",
+    "parameters.fixed_rows[]",
+    "parameters.fixed_rows[].at",
+    "parameters.fixed_rows[].rows",
+    "parameters.fixed_rows[].rows[]",
 
     "loss",
     "loss.output",

@@ -221,6 +221,7 @@ std::string Trainer::summary() const {
       instructions, my.engine.cpu->facts().threads, memory_text(program.plan(), resolved), steps,
       my.training->steps_per_epoch(), my.config.batch_size);
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
+  for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {
     text += "\nwarning    " + to_string(d);
   }

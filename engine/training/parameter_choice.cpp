@@ -165,7 +165,11 @@ std::vector<std::string> updated_by_rows(const RunConfig& config, const Graph& f
     const UpdateChoice choice =
         choose_update(group != nullptr ? group->options : config.optimizer.base);
     const UpdateKind* kind = find_update_kind(choice.op);
-    const bool by_rows = (choice.lazy || choice.takes_rows) && only_lookups_read(forward, state);
+    const bool has_fixed =
+        std::any_of(config.parameters.fixed_rows.begin(), config.parameters.fixed_rows.end(),
+                    [&](const FixedRowsRule& rule) { return covers(Selector(rule.at), state); });
+    const bool by_rows =
+        has_fixed || ((choice.lazy || choice.takes_rows) && only_lookups_read(forward, state));
     if (by_rows || (kind != nullptr && kind->whole_row)) names.push_back(state.name);
   }
   return names;

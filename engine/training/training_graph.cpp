@@ -14,6 +14,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
 
 namespace tandem {
@@ -189,6 +190,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   name_loss(g, loss);
   const std::vector<SplitTable> splits = split_tables(config.parameters, g.graph());
   check_split_tables(splits, g.graph());
+  const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
 
   std::vector<Chosen> chosen = choose_parameters(g.graph(), request);
   std::vector<ValueId> wanted;
@@ -213,12 +215,24 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
     const SplitTable* split = find_split_table(splits, update.parameter);
     update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, result.notes);
+    const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
+    if (fixed != nullptr) keep_rows(g, *fixed, chosen[i], update);
+    if (split != nullptr && !update.rows) {
+      refuse_split_table(
+          *split, update.parameter.path,
+          "a split table with fixed_rows needs an optimizer that leaves rows without "
+          "a gradient alone",
+          kinds_of_rows(), std::string(chosen[i].options.name()),
+          "give it such a group in optimizer.groups, or leave it out of storage");
+    }
     update.gradient = accumulate(g, update.parameter, gradients[i], request.kind);
     if (update.rows && request.kind != MicroBatchKind::whole) {
       if (choose_update(update.options).lazy || split != nullptr)
         update.touched = mark(g, update.parameter, *update.rows, request.kind);
       update.rows.reset();
     }
+    if (fixed != nullptr && !update.rows && !update.touched)
+      update.touched = marks_of_other_rows(g, *fixed, update.parameter);
     requests.push_back(std::move(update));
   }
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));

@@ -18,6 +18,22 @@ struct Layer {
   std::int64_t rows() const { return gates_of(kind) * hidden; }
 };
 
+/// Where the shapes differ in the batch alone, which exporters put into initial states.
+std::string other_batch_fix(const Shape& held, Shape expected, std::int64_t batch) {
+  if (held.size() != expected.size()) return "";
+  std::int64_t other = batch;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (held[i] != expected[i] && expected[i] == batch && other == batch)
+      expected[i] = other = held[i];
+  }
+  if (other == batch || held != expected) return "";
+  return fmt::format(
+      "the file holds a batch of {} here: export it with a free one (dynamic_axes, "
+      "dynamic_shapes), or take that one: `inspect` --bind batch={}, or batch_size = {} and "
+      "data.drop_last = true",
+      other, other, other);
+}
+
 Layer sizes_of(NodeContext& node, RnnKind kind, const std::string& direction) {
   Layer n{.kind = kind, .directions = direction == "bidirectional" ? 2 : 1};
   if (!is_float(node.dtype(0))) {
@@ -38,9 +54,9 @@ Layer sizes_of(NodeContext& node, RnnKind kind, const std::string& direction) {
               std::to_string(hidden));
   }
   const auto expect = [&](std::size_t i, const char* role, const Shape& shape) {
-    if (node.has(i) && node.shape(i) != shape) {
-      node.fail(fmt::format("shape of {}", role), to_string(shape), to_string(node.shape(i)));
-    }
+    if (!node.has(i) || node.shape(i) == shape) return;
+    node.fail(fmt::format("shape of {}", role), to_string(shape), to_string(node.shape(i)),
+              other_batch_fix(node.shape(i), shape, n.batch));
   };
   expect(1, "W", {n.directions, n.rows(), n.width});
   expect(2, "R", {n.directions, n.rows(), n.hidden});

@@ -29,6 +29,7 @@ struct InspectOptions {
   /// Tables that get so many rows, by selector: {"{wide,deep}:weight", 184968}. The last one that
   /// covers a table counts.
   std::vector<std::pair<std::string, std::int64_t>> rows;
+  bool parameters = false;  // the text lists every parameter; else it counts them
 };
 
 /// Passes that `InspectOptions::without` may name: over the forward graph, then of lowering.

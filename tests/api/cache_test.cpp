@@ -197,6 +197,37 @@ TEST_F(CacheTest, TrainsTheSameTable) {
   }
 }
 
+// Row 40 is in both caches, row 7 is not; both keep their bits, and all others are as without
+// caches.
+TEST_F(CacheTest, FixedRowsStayInTableAndCache) {
+  const std::string fixed = R"(parameters.fixed_rows=[{at="table:weight", rows=[7, 40]}])";
+  const auto row = [&](const std::string& run, int step, std::size_t which) {
+    char name[64];
+    std::snprintf(name, sizeof name, "/checkpoints/step-%08d/model.safetensors", step);
+    const SafetensorsFile file(folder_ / run + name);
+    const HostTensor* table = file.find("table.weight");
+    const auto values = table->as<float>().subspan(which * columns, columns);
+    return std::vector<float>(values.begin(), values.end());
+  };
+  const std::string adamw = "optimizer={ kind = \"adamw\", lr = 0.05, weight_decay = 0.1 }";
+  train("start", "", {fixed, "steps=1"});
+  train("free", "");
+  EXPECT_NE(row("start", 1, 40), row("free", 5, 40));
+  train("none", "", {fixed});
+  for (const auto& [run, cache, kind] :
+       {std::tuple<std::string, std::string, std::string>{"none", "", ""},
+        {"two", two_rows, ""},
+        {"all", all_rows, ""},
+        {"dense", "", adamw}}) {
+    SCOPED_TRACE(run);
+    if (run != "none")
+      train(run, cache, kind.empty() ? std::vector{fixed} : std::vector{fixed, kind});
+    for (const std::size_t which : {7u, 40u}) EXPECT_EQ(row("start", 1, which), row(run, 5, which));
+    EXPECT_NE(row("start", 1, 41), row(run, 5, 41));
+    if (kind.empty()) expect_equal("none", run, 5);
+  }
+}
+
 TEST_F(CacheTest, EvaluationsSeeTheCachedRows) {
   const auto evaluations = [&](const std::string& run, const std::string& cache) {
     TrainOptions often =

@@ -396,6 +396,7 @@ TEST_F(RowsTest, ACutVocabularyIsRefused) {
 TEST_F(RowsTest, InspectShowsGrownTables) {
   InspectOptions options;
   options.rows = {{"table:weight", 5000}};
+  options.parameters = true;
   const InspectReport report = inspect(folder_ / "model.onnx", options);
   EXPECT_FALSE(report.blocks_training);
   const Json table = Json::parse(report.json)["parameters"][0];
@@ -416,7 +417,7 @@ TEST_F(RowsTest, TheToolTakesRowsOfTables) {
   const auto run = [&](const std::string& arguments) {
     return run_program("inspect " + (folder_ / "model.onnx") + arguments + " 2>&1");
   };
-  const Ended shown = run(" --rows 'table:*=70' --rows table:weight=80");
+  const Ended shown = run(" --parameters --rows 'table:*=70' --rows table:weight=80");
   EXPECT_THAT(shown.text, HasSubstr("float32[80, 16]"));
   EXPECT_EQ(shown.code, 0);
   for (const std::string wrong : {"table:weight", "table:weight=0", "=5", "table:weight=5x"}) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "engine/training/config/config_check.h"
+#include "engine/training/config/open_bracket.h"
 
 namespace tandem {
 namespace {
@@ -218,7 +219,15 @@ ConfigValue parse_toml(std::string_view text, const std::string& file,
   }
   const toml::parse_result result = toml::parse(text, file);
   if (!result) {
-    errors.push_back(toml_problem(result.error(), where_of(result.error().source(), file)));
+    const Where where = where_of(result.error().source(), file);
+    Diagnostic& d = errors.emplace_back(toml_problem(result.error(), where));
+    if (const auto open = open_bracket(text, where.line, where.column)) {
+      const std::string close = "close the " + std::string(1, open->bracket) + " of line " +
+                                std::to_string(open->line) + ", column " +
+                                std::to_string(open->column);
+      const bool takes_comma = d.message.find("expected comma") != std::string::npos;
+      d.fix = takes_comma ? close + ", or write a comma before this" : close;
+    }
     return {};
   }
   return Converter{file, errors}.convert(result.table());

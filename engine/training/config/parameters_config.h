@@ -52,12 +52,21 @@ struct StorageRule {
   bool operator==(const StorageRule&) const = default;
 };
 
+/// Rows that keep the values that they start with.
+struct FixedRowsRule {
+  std::string at;
+  std::vector<std::int64_t> rows;  // from 0
+  Where where;
+  bool operator==(const FixedRowsRule&) const = default;
+};
+
 struct ParametersConfig {
   std::vector<FreezeRule> freeze;
   std::vector<LoadRule> load;
   std::vector<ShapeRule> shape;
   std::vector<InitRule> init;
   std::vector<StorageRule> storage;
+  std::vector<FixedRowsRule> fixed_rows;
   bool operator==(const ParametersConfig&) const = default;
 };
 void visit(KeyVisitor& v, ParametersConfig& c);

@@ -88,6 +88,26 @@ void visit_storage(KeyVisitor& v, StorageRule& rule) {
         "of rows work on the whole float32");
 }
 
+KeyForm row_numbers(std::vector<std::int64_t>& member) {
+  return {list_value,
+          [&](const Found& found) {
+            for (const ConfigValue& item : found.value.items) {
+              if (item.kind == ConfigValue::Kind::integer) member.push_back(item.integer);
+            }
+          },
+          [&] {
+            std::vector<std::string> texts;
+            for (const std::int64_t row : member) texts.push_back(std::to_string(row));
+            return toml_list(texts);
+          }};
+}
+
+void visit_fixed_rows(KeyVisitor& v, FixedRowsRule& rule) {
+  v.key("at", selector(rule.at), required, "which parameters");
+  v.key("rows", row_numbers(rule.rows), required, parts("[]", integer_value, at_least(0), "a row"),
+        "along axis 0, from 0");
+}
+
 }  // namespace
 
 void visit(KeyVisitor& v, ParametersConfig& c) {
@@ -101,6 +121,8 @@ void visit(KeyVisitor& v, ParametersConfig& c) {
   v.tables("storage", c.storage, "one rule", visit_storage,
            "how tables that only lookups read are kept between steps; files hold float32 all the "
            "same");
+  v.tables("fixed_rows", c.fixed_rows, "one rule", visit_fixed_rows,
+           "rows that keep the values they start with, as those of PyTorch's padding_idx");
 }
 
 }  // namespace tandem

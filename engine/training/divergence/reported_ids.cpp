@@ -1,14 +1,30 @@
 #include "engine/training/divergence/reported_ids.h"
 
+#include <algorithm>
+
 #include "engine/graph/error.h"
+#include "engine/lower/lowered.h"
+#include "engine/operators/operator.h"
 
 namespace tandem {
 namespace {
 
-const char* message_of(ErrorWord::Kind kind) {
-  if (kind == ErrorWord::bad_label) return "a label is not a class of the logits";
-  return kind == ErrorWord::index_out_of_range ? "an index is out of range"
-                                               : "a value is not finite";
+// Recurrent networks report lengths of sequences, as other operators report ids.
+bool has_lengths(const Program& program, const std::string& path) {
+  const auto& nodes = program.lowered().graph.nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node& node) {
+    const auto& inputs = node.op->inputs;
+    return node.path == path && std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+             return std::string_view(input.name) == "lengths";
+           });
+  });
+}
+
+std::string message_of(const Program& program, const Program::StepError& error) {
+  if (error.kind == ErrorWord::bad_label) return "a label is not a class of the logits";
+  if (error.kind != ErrorWord::index_out_of_range) return "a value is not finite";
+  return has_lengths(program, error.path) ? "a length of sequence_lens is out of range"
+                                          : "an index is out of range";
 }
 
 }  // namespace
@@ -19,7 +35,7 @@ void refuse_reported(const Program& program, ErrorWord& word, std::string_view w
   word.packed = 0;
   Diagnostic d;
   d.path = error->path;
-  d.message = message_of(error->kind) + std::string(where);
+  d.message = message_of(program, *error) + std::string(where);
   d.got = std::to_string(error->value);
   d.fix = error->kind == ErrorWord::bad_label ? "check the data, or loss.terms ignore_index"
                                               : "check the data";

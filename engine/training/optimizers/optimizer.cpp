@@ -115,7 +115,8 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   Attributes attributes = choice.settings;
   if (is_by_rows(request)) {
     attributes.set("op", choice.op);
-    attributes.set("lazy", std::int64_t{choice.lazy || kind.keeps_still(choice.settings)});
+    attributes.set("lazy", std::int64_t{request.keeps_others || choice.lazy ||
+                                        kind.keeps_still(choice.settings)});
     append(inputs, states);
     append(inputs, groups_of(request));
   } else {

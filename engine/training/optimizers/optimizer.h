@@ -26,7 +26,8 @@ struct UpdateRequest {
   std::optional<RowGradient> rows;  // the same gradient, where lookups alone make it
   ValueId
       touched;  // marks of the rows of `gradient` that count, where several micro-batches made it
-  ValueId lr;   // float32 scalar
+  bool keeps_others = false;  // rows that the gradient's rows or marks leave out stay as they are
+  ValueId lr;                 // float32 scalar
   OptimizerOptions options;
 };
 

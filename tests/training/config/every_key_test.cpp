@@ -43,7 +43,7 @@ std::vector<Settings> surroundings() {
       {"data={kind='npz', train={files={x='a'}}, eval={fraction=0.5}}"},
       {"data={kind='csv', columns=['x'], train={files=['a']}, fields={x='x'}}"},
       {"parameters={freeze=[{at='a'}], load=[{from='a.npz'}], shape=[{at='a', rows=3}], "
-       "storage=[{at='a', kind='float32'}]}"}};
+       "storage=[{at='a', kind='float32'}], fixed_rows=[{at='a', rows=[0]}]}"}};
   for (const std::string& kind : words_of(key_at("parameters.init[].kind").allowed))
     all.push_back({"parameters.init=[{at='a', kind='" + kind + "'}]"});
   for (const std::string& kind : words_of(key_at("optimizer.kind").allowed))
@@ -94,7 +94,7 @@ std::vector<std::string> values_for(const KeyInfo& key) {
     values.insert(values.end(),
                   {"'z'", "'mse'", "'flatten'", "'random_flip'", "'buffer 7'", "'vocabulary(z)'"});
   if (key.type & list_value)
-    values.insert(values.end(), {"[0.25, 0.75]", "['z', 'w']", "['mse']", "['flatten']",
+    values.insert(values.end(), {"[0.25, 0.75]", "[1, 2]", "['z', 'w']", "['mse']", "['flatten']",
                                  "['random_flip']", "['x', 'z']"});
   return values;
 }

@@ -113,7 +113,7 @@ struct Cast final : FieldFunction {
 
 /// Files and fields hold no bfloat16.
 FieldFunctionKind cast() {
-  return {.form = "float32, int64",
+  return {.form = "float32, float64, int32, int64",
           .words =
               "float32|float64|float16|int8|int16|int32|int64|uint8|uint16|uint32|uint64|bool|"
               "boolean",

@@ -1,0 +1,165 @@
+#include "api/model/inspected.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace tandem::api {
+namespace {
+
+constexpr const char* missing = "unsupported_operator";
+
+Json port_json(const PortSummary& port) {
+  Json json{{"name", port.name}, {"dtype", port.dtype}, {"dims", port.dims}};
+  if (port.has_bound) json["bound"] = port.bound;
+  return json;
+}
+
+bool is_statistic(const ParameterSummary& p) { return p.kind == StateKind::buffer; }
+
+std::string port_text(const PortSummary& port) {
+  std::string dims;
+  for (const std::string& dim : port.dims) dims += (dims.empty() ? "" : ", ") + dim;
+  std::string text = fmt::format("  {}: {}[{}]", port.name, port.dtype, dims);
+  if (port.has_bound) text += " = " + to_string(port.bound);
+  return text + "\n";
+}
+
+std::string with_fix(const std::string& reason, const std::string& fix) {
+  return fix.empty() ? reason : reason + " (" + fix + ")";
+}
+
+std::string parameters_text(const ModelSummary& summary, bool all) {
+  std::int64_t trained = 0, elements = 0, statistics = 0;
+  for (const ParameterSummary& p : summary.parameters) {
+    trained += p.trainable;
+    statistics += is_statistic(p);
+    if (p.trainable) elements += p.type.elements();
+  }
+  const auto others = static_cast<std::int64_t>(summary.parameters.size()) - trained - statistics;
+  std::string text = fmt::format("parameters: {} trainable ({} elements)", trained, elements);
+  if (statistics > 0) text += fmt::format(", {} running statistics", statistics);
+  if (others > 0) text += fmt::format(", {} that do not train", others);
+  if (!all) return text + (summary.parameters.empty() ? "\n" : "; --parameters lists them\n");
+  text += "\n";
+  for (const ParameterSummary& p : summary.parameters) {
+    text += fmt::format("  {} {:<40} {:<24} {}\n",
+                        p.trainable       ? "train "
+                        : is_statistic(p) ? "kept  "
+                                          : "frozen",
+                        p.path == p.name ? p.name : p.path + " (" + p.name + ")",
+                        tandem::to_string(p.type), p.reason);
+  }
+  return text;
+}
+
+std::string missing_table(const std::vector<Problem>& problems) {
+  std::size_t op = 8, path = 8;
+  for (const Problem& p : problems) {
+    if (p.kind != missing) continue;
+    op = std::max(op, p.op.size());
+    path = std::max(path, p.path.size());
+  }
+  std::string text = fmt::format("  {:<{}}  nodes  {:<{}}  why (what would help)\n", "operator", op,
+                                 "first at", path);
+  for (const Problem& p : problems) {
+    if (p.kind != missing) continue;
+    text += fmt::format("  {:<{}}  {:>5}  {:<{}}  {}\n", p.op, op, p.count, p.path, path,
+                        with_fix(p.reason, p.fix));
+  }
+  return text;
+}
+
+}  // namespace
+
+Json to_json(const Inspected& inspected) {
+  const ModelSummary& summary = inspected.imported.summary;
+  Json json{
+      {"producer", summary.producer}, {"ir_version", summary.ir_version}, {"opset", summary.opset}};
+  json["inputs"] = json["outputs"] = json["parameters"] = json["problems"] = Json::array();
+  json["missing_operators"] = json["export_notes"] = Json::array();
+  for (const PortSummary& port : summary.inputs) json["inputs"].push_back(port_json(port));
+  for (const PortSummary& port : summary.outputs) json["outputs"].push_back(port_json(port));
+  for (const ParameterSummary& p : summary.parameters) {
+    json["parameters"].push_back({{"name", p.name},
+                                  {"path", p.path},
+                                  {"shape", p.type.shape},
+                                  {"dtype", name_of(p.type.dtype)},
+                                  {"trainable", p.trainable},
+                                  {"running_statistics", is_statistic(p)},
+                                  {"reason", p.reason}});
+  }
+  json["operators"] = summary.operators;
+  json["nodes"] = summary.nodes;
+  json["recognised"] = inspected.recognised;
+  if (!summary.notes.empty()) json["notes"] = summary.notes;
+  for (const Problem& p : inspected.problems) {
+    json["problems"].push_back({{"kind", p.kind},
+                                {"operator", p.op},
+                                {"path", p.path},
+                                {"reason", p.reason},
+                                {"fix", p.fix}});
+    if (p.kind != missing) continue;
+    json["missing_operators"].push_back({{"operator", p.op},
+                                         {"count", p.count},
+                                         {"path", p.path},
+                                         {"reason", p.reason},
+                                         {"help", p.fix}});
+  }
+  for (const ExportNote& note : inspected.export_notes) {
+    Json entry{{"kind", note.kind}, {"text", note.text}, {"fix", note.fix}};
+    if (!note.parameter.empty()) entry["parameter"] = note.parameter;
+    if (note.row >= 0) entry["row"] = note.row;
+    json["export_notes"].push_back(std::move(entry));
+  }
+  return json;
+}
+
+std::string problems_text(const Inspected& inspected) {
+  const std::string distance = missing_operators(inspected.imported.summary);
+  const auto others = std::count_if(inspected.problems.begin(), inspected.problems.end(),
+                                    [](const Problem& p) { return p.kind != missing; });
+  std::string text = "not ready to train: " + distance;
+  if (others > 0) {
+    text += fmt::format("{}{} {}problem{}", distance.empty() ? "" : ", and ", others,
+                        distance.empty() ? "" : "more ", others == 1 ? "" : "s");
+  }
+  text += "\n";
+  if (!distance.empty()) text += missing_table(inspected.problems);
+  for (const Problem& p : inspected.problems) {
+    if (p.kind == missing) continue;
+    const std::string where = p.op.empty() ? p.path : p.path + " " + p.op;
+    text += fmt::format("  {}{}{}\n", where, where.empty() ? "" : ": ", with_fix(p.reason, p.fix));
+  }
+  return text;
+}
+
+std::string to_text(const Inspected& inspected, const std::string& path, bool parameters) {
+  const ModelSummary& summary = inspected.imported.summary;
+  std::string text =
+      fmt::format("{}: opset {}, IR {}, {}\n", std::filesystem::path(path).filename().string(),
+                  summary.opset, summary.ir_version, summary.producer);
+  if (!inspected.problems.empty()) text += problems_text(inspected);
+  if (!inspected.export_notes.empty()) text += "what the export has lost\n";
+  for (const ExportNote& note : inspected.export_notes)
+    text += "  " + note.text + "\n    mended by " + note.fix + "\n";
+  text += "inputs\n";
+  for (const PortSummary& port : summary.inputs) text += port_text(port);
+  text += "outputs\n";
+  for (const PortSummary& port : summary.outputs) text += port_text(port);
+  text += parameters_text(summary, parameters);
+  text += "operators\n ";
+  for (const auto& [op, count] : summary.operators) text += fmt::format(" {}×{}", op, count);
+  text += "\n";
+  if (!inspected.recognised.empty()) text += "recognised\n";
+  for (const std::string& note : inspected.recognised) text += "  " + note + "\n";
+  if (!summary.notes.empty()) text += "notes\n";
+  for (const std::string& note : summary.notes) text += "  " + note + "\n";
+  if (!inspected.problems.empty()) return text;
+  return text + (inspected.export_notes.empty()
+                     ? "ready to train\n"
+                     : "ready to train, but for what the export has lost (above)\n");
+}
+
+}  // namespace tandem::api

@@ -1,0 +1,30 @@
+// What `inspect` finds in a model, and how it is told.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "importer/export_notes.h"
+#include "importer/import_graph.h"
+
+namespace tandem::api {
+
+using Json = nlohmann::ordered_json;
+
+struct Inspected {
+  ImportResult imported;
+  Graph forward;
+  std::vector<std::string> recognised;
+  std::vector<Problem> problems;  // what blocks training; missing operators first
+  std::vector<ExportNote> export_notes;
+};
+
+Json to_json(const Inspected& inspected);
+/// `parameters`: listed one by one, else counted.
+std::string to_text(const Inspected& inspected, const std::string& path, bool parameters);
+/// How far the model is from training, a table of missing operators, the other problems.
+std::string problems_text(const Inspected& inspected);
+
+}  // namespace tandem::api

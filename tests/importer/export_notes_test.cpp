@@ -1,0 +1,74 @@
+// What is said of files whose export has lost something, over files that PyTorch's exporters wrote:
+// nothing of those that have not (tests/scripts/export_notes.py).
+#include "importer/export_notes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/importer/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using namespace tandem::testing;
+
+const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/data/exports/";
+
+std::vector<ExportNote> notes_of(const std::string& name) {
+  const OnnxFile file = OnnxFile::open(folder + name);
+  return export_notes(file, import_graph(file, engine_operators(), with_evaluator()));
+}
+
+std::string text_of(const std::string& name, const std::string& kind) {
+  for (const ExportNote& note : notes_of(name)) {
+    if (note.kind == kind) return note.text + " | " + note.fix;
+  }
+  return "";
+}
+
+TEST(ExportNotes, AreRightOfEveryFile) {
+  std::ifstream stream(folder + "expected.json");
+  const auto expected = nlohmann::json::parse(stream);
+  ASSERT_GE(expected.size(), 60u);
+  for (const auto& [name, of] : expected.items()) {
+    SCOPED_TRACE(name);
+    bool for_inference = false, untied = false;
+    nlohmann::json padding_rows = nlohmann::json::array();
+    for (const ExportNote& note : notes_of(name)) {
+      for_inference = for_inference || note.kind == "for_inference";
+      untied = untied || note.kind == "untied";
+      if (note.kind == "padding_row") padding_rows.push_back({note.parameter, note.row});
+      EXPECT_FALSE(note.fix.empty());
+    }
+    EXPECT_EQ(for_inference, of["for_inference"].get<bool>());
+    EXPECT_EQ(untied, of["untied"].get<bool>());
+    EXPECT_EQ(padding_rows, of["padding_rows"]);
+  }
+}
+
+TEST(ExportNotes, SayWhatIsLost) {
+  EXPECT_THAT(text_of("cnn_norm.dynamo_default.onnx", "for_inference"),
+              AllOf(HasSubstr("4 of the model's parameters are not in it (features.1.weight, …)"),
+                    HasSubstr("2 BatchNormalizations are folded"),
+                    HasSubstr("dynamo=True, optimize=False")));
+  EXPECT_THAT(text_of("cnn_norm.torchscript_default.onnx", "for_inference"),
+              AllOf(HasSubstr("2 Convs have weights"), HasSubstr("do_constant_folding=False")));
+  EXPECT_THAT(text_of("gpt.dynamo_default.onnx", "for_inference"),
+              AllOf(HasSubstr("(position.weight, …)"), HasSubstr("does not train")));
+  EXPECT_THAT(text_of("gpt.torchscript_default.onnx", "for_inference"),
+              AllOf(HasSubstr("that it computed does not train (onnx::Add_"),
+                    HasSubstr("are the same tensors now")));
+  EXPECT_THAT(text_of("bag_padding.torchscript.onnx", "padding_row"),
+              AllOf(HasSubstr("table:weight: row 0 alone is zeros"),
+                    HasSubstr("fixed_rows = [ { at = \"table:weight\", rows = [ 0 ] } ]")));
+  EXPECT_THAT(text_of("bag_padding.dynamo.onnx", "padding_row"),
+              HasSubstr("row 0 is the model's padding_idx"));
+}
+
+}  // namespace
+}  // namespace tandem
