@@ -64,12 +64,27 @@ struct OptimizerName {
   double lr = 1e-3;        // by default
 };
 
+/// The shape of a state, from that of its master.
+enum class StateShape {
+  like_master,
+  one_per_row,        // [rows] of a master [rows, ...]
+  row_statistics,     // [..., rows, 1] of [..., rows, columns]; none of a vector
+  column_statistics,  // [..., 1, columns] of it; none of a vector
+  like_vector,        // the shape of a vector or scalar; none of what has rows and columns
+};
+
 /// What is kept of a master between steps.
 struct OptimizerState {
   const char* name;
-  bool by_row = false;          // one number a row instead of the master's shape
+  StateShape shape = StateShape::like_master;
   const char* start = nullptr;  // the key of the setting that says where it starts; null: at 0
   bool squares = false;         // a sum or mean of squares: never negative, a step takes its root
+};
+
+/// What a kind of whole tensors makes the factor of a step from.
+struct TensorSums {
+  const double* squares;  // summed, of its terms
+  std::int64_t elements, step;
 };
 
 /// Settings that do not fit together, and what is wrong.

@@ -20,9 +20,17 @@ template <class Optimizer>
 inline constexpr unsigned row_states = [] {
   unsigned bits = 0;
   for (int k = 0; k < state_count<Optimizer>; ++k)
-    bits |= static_cast<unsigned>(Optimizer::states[k].by_row) << k;
+    bits |= static_cast<unsigned>(Optimizer::states[k].shape == StateShape::one_per_row) << k;
   return bits;
 }();
+/// The state of this shape; -1: none.
+template <class Optimizer>
+inline constexpr int state_of_shape(StateShape shape) {
+  for (int k = 0; k < state_count<Optimizer>; ++k) {
+    if (Optimizer::states[k].shape == shape) return k;
+  }
+  return -1;
+}
 /// As bits: those that a master keeps under these settings.
 template <class Optimizer>
 constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
@@ -33,7 +41,8 @@ constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
 /// which returns the new master and replaces the states. Kinds of whole rows walk twice over a row:
 /// `first` changes the states that are as long as the row and returns what is summed over it,
 /// `factor` gets that sum and the state that has one number for the row, `last` returns the new
-/// master. Kinds of whole tensors are like lamb.h.
+/// master. Kinds of whole tensors are like lamb.h, or, where states are statistics of rows and
+/// columns, like adafactor.h.
 template <class Optimizer, unsigned kept, class T>
 struct Rule {
   using Kind = Optimizer;
@@ -42,6 +51,7 @@ struct Rule {
   using Step = typename Optimizer::template Step<T>;
   static constexpr unsigned set = kept;
   static constexpr bool whole_row = Optimizer::whole_row, whole_tensor = Optimizer::whole_tensor;
+  static constexpr bool factored = state_of_shape<Optimizer>(StateShape::row_statistics) >= 0;
   static constexpr int states = state_count<Optimizer>;
   /// State k is there and as long as the master.
   static TANDEM_FORMULA constexpr bool has(int k) {

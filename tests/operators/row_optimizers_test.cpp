@@ -125,7 +125,7 @@ class Table {
     const UpdateKind& kind = *find_update_kind(attributes_.text("op"));
     tensors.push_back(array(table + ".initial").converted(dtype));
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
-      if (!kind.keeps_state(k, attributes_)) {
+      if (!kind.keeps_state(k, attributes_, {rows_, columns_})) {
         tensors.emplace_back();
         continue;
       }

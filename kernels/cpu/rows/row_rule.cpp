@@ -23,7 +23,7 @@ RowFactors factors_of(const R& rule) {
   made.is_no_step = [](double lr) { return R::Kind::is_no_step(lr); };
   if constexpr (R::whole_tensor) {
     made.terms = R::Kind::terms;
-    made.factor = [settings = rule.settings](double lr, const double* sums) {
+    made.factor = [settings = rule.settings](double lr, const TensorSums& sums) {
       return R::Kind::factor(settings, lr, sums);
     };
   }
