@@ -5,14 +5,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/optimizers/all_optimizers.h"
 #include "engine/optimizers/states.h"
 
 namespace tandem {
 
-template <class Optimizer>
-inline constexpr int state_count = static_cast<int>(sizeof(Optimizer::states) /
-                                                    sizeof(Optimizer::states[0]));
 template <class Optimizer>
 inline constexpr unsigned all_states = (1u << state_count<Optimizer>)-1u;
 /// As bits: those that have one number a row.
@@ -102,12 +98,6 @@ constexpr int place(RuleList<Rules...>) {
   ((found = std::is_same_v<Wanted, Rules> ? at : found, ++at), ...);
   return found;
 }
-template <class... Kinds>
-constexpr int most_states(OptimizerList<Kinds...>) {
-  int most = 0;
-  ((most = state_count<Kinds> > most ? state_count<Kinds> : most), ...);
-  return most;
-}
 }  // namespace rule_lists
 
 /// Of the list of optimizers, in its order; for each type of number the same.
@@ -117,8 +107,6 @@ inline constexpr int rule_count = RulesOf<float>::size;
 /// Its place in the list.
 template <class R>
 inline constexpr int rule_index = rule_lists::place<R>(RulesOf<typename R::Number>{});
-
-static_assert(rule_lists::most_states(Optimizers{}) <= most_states);
 
 /// f(rule) for each rule of a list; rules have no settings of a node.
 template <class... Rules, class F>

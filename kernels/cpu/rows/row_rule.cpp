@@ -9,8 +9,6 @@ namespace {
 
 template <class R>
 RowFactors factors_of(const R& rule) {
-  static_assert(sizeof(typename R::Step) <= sizeof(RowStep::factors));
-  static_assert(R::states <= most_states);
   RowFactors made;
   made.rule = rule_index<R>;
   made.layout = {R::set, R::set & row_states<typename R::Kind>, R::whole_row};
