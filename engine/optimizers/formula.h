@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/graph/number_range.h"
+
 // A formula is always part of the loop that calls it: a copy of its own, compiled for one
 // processor, could be linked where another one runs.
 #if defined(__CUDACC__)
@@ -35,15 +37,6 @@ template <class T, class S>
 TANDEM_FORMULA T formula_power(T x, S exponent) {
   return FormulaMath<T>::power(x, exponent);
 }
-
-/// Which numbers a setting may be.
-struct NumberRange {
-  double low = -1e300, high = 1e300;
-  bool below = false;  // high itself is out of range
-};
-constexpr NumberRange at_least(double low) { return {low, 1e300, false}; }
-constexpr NumberRange between(double low, double high) { return {low, high, false}; }
-constexpr NumberRange from_below(double low, double high) { return {low, high, true}; }
 
 /// A key of the configuration and the attribute of the update, whose name is another one of the
 /// key.
