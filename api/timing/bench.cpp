@@ -1,8 +1,8 @@
 // Step times of a configuration, per operator and per queue, and of single kernels.
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@
 #include "api/timing/mixed_profile.h"
 #include "api/timing/operator_times.h"
 #include "engine/formats/files.h"
-#include "engine/operators/update_kind.h"
+#include "engine/operators/update.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/trainer.h"
 #include "placement/quantities.h"
@@ -223,7 +223,13 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
   }
   Engine engine;
   GraphBuilder g(engine.operators);
-  const TensorType type{DType::float32, {elements}};
+  const UpdateChoice choice = choose_update(OptimizerOptions(kernel));
+  const UpdateKind& kind = *find_update_kind(choice.op);
+  // Kinds of rows or columns get a matrix.
+  const std::int64_t columns = std::gcd(elements, std::int64_t{1024});
+  const bool is_matrix = kind.whole_row || kind.is_factored();
+  const TensorType type{DType::float32,
+                        is_matrix ? Shape{elements / columns, columns} : Shape{elements}};
   State weight;
   weight.name = "weight";
   weight.trainable = true;
@@ -263,11 +269,13 @@ Report bench_kernel(const std::string& kernel, std::int64_t elements, double lea
     total += s;
   }
   const double median = quantile(seconds, 0.5);
-  // The gradient is read, master and states are read and written; some kinds read these twice.
-  const UpdateChoice choice = choose_update(request.options);
-  const UpdateKind& kind = *find_update_kind(choice.op);
-  const int arrays = 1 + std::popcount(kind.kept(choice.settings));
-  const double bytes = static_cast<double>(elements) * (4 + (kind.whole_tensor ? 12 : 8) * arrays);
+  // The gradient is read, master and states are read and written; some kinds read some again.
+  double bytes = 3.0 * static_cast<double>(type.bytes()) + operators::bytes_read_again(kind, type);
+  for (std::size_t k = 0; k < kind.states.size(); ++k) {
+    if (kind.keeps_state(k, choice.settings, type.shape))
+      bytes +=
+          2.0 * sizeof(float) * static_cast<double>(element_count(kind.state_shape(k, type.shape)));
+  }
   Report report;
   report.json = Json{{"kernel", kernel},
                      {"elements", elements},

@@ -39,24 +39,31 @@ std::vector<std::string> split_names(const std::string& text) {
 }  // namespace
 
 const std::vector<RnnActivationKind>& rnn_activation_kinds() {
-  static const std::vector<RnnActivationKind> kinds{
-      {RnnActivation::sigmoid, "Sigmoid"},
-      {RnnActivation::tanh, "Tanh"},
-      {RnnActivation::relu, "Relu"},
-      {RnnActivation::affine, "Affine", 2, 1, 0},
-      {RnnActivation::leaky_relu, "LeakyRelu", 1, 0.01},
-      {RnnActivation::thresholded_relu, "ThresholdedRelu", 1, 1},
-      {RnnActivation::scaled_tanh, "ScaledTanh", 2, 1, 1},
-      {RnnActivation::hard_sigmoid, "HardSigmoid", 2, 0.2, 0.5},
-      {RnnActivation::elu, "Elu", 1, 1},
-      {RnnActivation::softsign, "Softsign"},
-      {RnnActivation::softplus, "Softplus"},
-  };
+  static const std::vector<RnnActivationKind> kinds = [] {
+    std::vector<RnnActivationKind> all;
+    for (const ScalarRow& row : scalar_rows()) {
+      if (!row.options.recurrent) continue;
+      RnnActivationKind kind{.activation = static_cast<RnnActivation>(row.function),
+                             .name = row.name};
+      for (double* number : {&kind.alpha, &kind.beta}) {
+        if (static_cast<std::size_t>(kind.numbers) == row.options.attributes.size()) break;
+        *number = std::get<double>(
+            row.options.attributes[static_cast<std::size_t>(kind.numbers++)].value);
+      }
+      all.push_back(std::move(kind));
+    }
+    all.push_back({RnnActivation::affine, "Affine", 2, 1, 0});
+    all.push_back({RnnActivation::scaled_tanh, "ScaledTanh", 2, 1, 1});
+    return all;
+  }();
   return kinds;
 }
 
 const RnnActivationKind& rnn_activation_kind(RnnActivation activation) {
-  return rnn_activation_kinds()[static_cast<std::size_t>(activation)];
+  const std::vector<RnnActivationKind>& all = rnn_activation_kinds();
+  return *std::find_if(all.begin(), all.end(), [&](const RnnActivationKind& kind) {
+    return kind.activation == activation;
+  });
 }
 
 const RnnActivationKind* find_rnn_activation(const std::string& name) {
@@ -128,7 +135,7 @@ RnnSettings checked_settings(const NodeView& node) {
     if (find_rnn_activation(name) == nullptr) {
       std::string known;
       for (const RnnActivationKind& k : rnn_activation_kinds()) {
-        known += (known.empty() ? "" : ", ") + std::string(k.name);
+        known += (known.empty() ? "" : ", ") + k.name;
       }
       node.fail("activation", known, name);
     }

@@ -7,31 +7,27 @@
 #include <string>
 #include <vector>
 
-#include "engine/operators/operator.h"
+#include "engine/operators/scalar_functions.h"
 
 namespace tandem {
 
 enum class RnnKind : std::uint8_t { rnn, gru, lstm };
 
-/// f(x); alpha and beta are numbers that some of them read.
+/// f(x): a scalar function that is recurrent (scalar_functions.inl), whose attributes are alpha and
+/// beta, or one of recurrent layers alone.
 enum class RnnActivation : std::uint8_t {
-  sigmoid,
-  tanh,
-  relu,
-  affine,            // alpha x + beta
-  leaky_relu,        // x, alpha x where x < 0
-  thresholded_relu,  // x where x > alpha, else 0
-  scaled_tanh,       // alpha tanh(beta x)
-  hard_sigmoid,      // min(max(alpha x + beta, 0), 1)
-  elu,               // x, alpha (e^x - 1) where x < 0
-  softsign,          // x / (1 + |x|)
-  softplus,          // log(1 + e^x)
+  sigmoid = static_cast<std::uint8_t>(ScalarFunction::sigmoid),
+  tanh = static_cast<std::uint8_t>(ScalarFunction::tanh),
+  relu = static_cast<std::uint8_t>(ScalarFunction::relu),
+  // and every other one
+  affine = 254,       // alpha x + beta
+  scaled_tanh = 255,  // alpha tanh(beta x)
 };
 
 /// ONNX's name of an activation, and the numbers that it reads with their defaults.
 struct RnnActivationKind {
   RnnActivation activation;
-  const char* name;
+  std::string name;
   int numbers = 0;  // 1: alpha; 2: alpha and beta
   double alpha = 0, beta = 0;
 };

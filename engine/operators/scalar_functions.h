@@ -124,6 +124,9 @@ struct ScalarOptions {
   /// A helper of a gradient, (dy, x) or (dy, y) of one shape: the name of the second operand.
   const char* with = nullptr;
   bool engine_only = false;  // no operator of ONNX
+  /// An activation of recurrent layers: there is code for the slope, too, CODE_slope(x,
+  /// attributes).
+  bool recurrent = false;
 };
 
 struct ScalarRow {

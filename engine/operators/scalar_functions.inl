@@ -116,22 +116,27 @@ TANDEM_FUNCTION(ceil, "Ceil", 1, floats, .cost = 1500, .precision = Precision::f
 // Activations. Those of ONNX's and PyTorch's definition at the ends, NaN stays NaN.
 
 TANDEM_FUNCTION(tanh, "Tanh", 1, floats, .cost = 400,
-                .gradient = {[](Slope& g) { return g.by("TanhGrad", g.y); }})
+                .gradient = {[](Slope& g) { return g.by("TanhGrad", g.y); }},
+                .recurrent = true)
 
 TANDEM_FUNCTION(sigmoid, "Sigmoid", 1, floats, .cost = 400,
-                .gradient = {[](Slope& g) { return g.by("SigmoidGrad", g.y); }})
+                .gradient = {[](Slope& g) { return g.by("SigmoidGrad", g.y); }},
+                .recurrent = true)
 
 // log(1 + exp(x))
 TANDEM_FUNCTION(softplus, "Softplus", 1, floats, .cost = 700, .precision = Precision::float32,
-                .gradient = {[](Slope& g) { return g.dy * sigmoid(g.x); }})
+                .gradient = {[](Slope& g) { return g.dy * sigmoid(g.x); }},
+                .recurrent = true)
 
 // max(x, 0); the derivative at 0 is 0
 TANDEM_FUNCTION(relu, "Relu", 1, numbers,
-                .gradient = {[](Slope& g) { return g.by("ReluGrad", g.y); }})
+                .gradient = {[](Slope& g) { return g.by("ReluGrad", g.y); }},
+                .recurrent = true)
 
 // x > 0 ? x : alpha x
 TANDEM_FUNCTION(leaky_relu, "LeakyRelu", 1, floats, .attributes = {{"alpha", 0.01}},
-                .gradient = {[](Slope& g) { return g.by("LeakyReluGrad", g.x); }})
+                .gradient = {[](Slope& g) { return g.by("LeakyReluGrad", g.x); }},
+                .recurrent = true)
 
 // min(max(x, min), max); the derivative on the border is 1
 TANDEM_FUNCTION(clip, "Clip", 1, numbers, .attributes = {{"min", -infinity}, {"max", infinity}},
@@ -146,18 +151,21 @@ TANDEM_FUNCTION(gelu, "Gelu", 1, floats, .cost = 400,
 TANDEM_FUNCTION(elu, "Elu", 1, floats, .cost = 400, .attributes = {{"alpha", 1.0}},
                 .gradient = {[](Slope& g) {
                   return where(g.x <= 0, g.dy * g.setting(0) * exp(g.x), g.dy);
-                }})
+                }},
+                .recurrent = true)
 
 // clip(alpha x + beta, 0, 1); unlike Clip's, the derivative on the border is 0, as in PyTorch.
 TANDEM_FUNCTION(hard_sigmoid, "HardSigmoid", 1, floats,
                 .attributes = {{"alpha", 0.2}, {"beta", 0.5}},
                 .gradient = {[](Slope& g) {
                   return where(g.y > 0, where(g.y < 1, g.dy * g.setting(0), 0), 0);
-                }})
+                }},
+                .recurrent = true)
 
 // x > alpha ? x : 0. NaN stays NaN.
 TANDEM_FUNCTION(thresholded_relu, "ThresholdedRelu", 1, floats, .attributes = {{"alpha", 1.0}},
-                .gradient = {[](Slope& g) { return where(g.x <= g.setting(0), 0, g.dy); }})
+                .gradient = {[](Slope& g) { return where(g.x <= g.setting(0), 0, g.dy); }},
+                .recurrent = true)
 
 // x + bias below -lambd, x - bias above lambd, 0 between them. NaN stays NaN.
 TANDEM_FUNCTION(shrink, "Shrink", 1, numbers, .attributes = {{"bias", 0.0}, {"lambd", 0.5}},
@@ -171,7 +179,8 @@ TANDEM_FUNCTION(softsign, "Softsign", 1, floats,
                 .gradient = {[](Slope& g) {
                   const Expression below = abs(g.x) + 1;
                   return g.dy / below / below;
-                }})
+                }},
+                .recurrent = true)
 
 // Composed: their parts have code for vectors, so that a fused body takes no more than 1.2 of the
 // time of a direct function where it reads from memory, and Mish less; two or three steps each.

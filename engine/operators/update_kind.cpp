@@ -11,11 +11,59 @@
 namespace tandem {
 
 Shape UpdateKind::state_shape(std::size_t k, const Shape& master) const {
-  assert(whole_row || !states[k].by_row);
-  return states[k].by_row ? Shape{master[0]} : master;
+  assert(whole_row || states[k].shape != StateShape::one_per_row);
+  Shape shape = master;
+  switch (states[k].shape) {
+    case StateShape::one_per_row:
+      return {master[0]};
+    case StateShape::row_statistics:
+      shape[shape.size() - 1] = 1;
+      break;
+    case StateShape::column_statistics:
+      shape[shape.size() - 2] = 1;
+      break;
+    case StateShape::like_master:
+    case StateShape::like_vector:
+      break;
+  }
+  return shape;
+}
+
+bool UpdateKind::keeps_state(std::size_t k, const Attributes& settings, const Shape& master) const {
+  const StateShape shape = states[k].shape;
+  const bool of_matrices =
+      shape == StateShape::row_statistics || shape == StateShape::column_statistics;
+  if (matrices_of(master).is_vector ? of_matrices : shape == StateShape::like_vector) return false;
+  return (kept(settings) >> k & 1u) != 0;
+}
+
+bool UpdateKind::is_factored() const { return factored_states(*this).row >= 0; }
+
+Matrices matrices_of(const Shape& master) {
+  const std::size_t axes = master.size();
+  if (axes < 2) return {.columns = element_count(master), .is_vector = true};
+  return {.count = element_count(Shape(master.begin(), master.end() - 2)),
+          .rows = master[axes - 2],
+          .columns = master[axes - 1]};
+}
+
+FactoredStates factored_states(const UpdateKind& kind) {
+  const auto with = [&](StateShape shape) {
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      if (kind.states[k].shape == shape) return static_cast<int>(k);
+    }
+    return -1;
+  };
+  return {with(StateShape::row_statistics), with(StateShape::column_statistics),
+          with(StateShape::like_vector)};
 }
 
 namespace {
+
+/// Whether every master has a state of this shape.
+bool is_of_every_master(StateShape shape) {
+  return shape == StateShape::like_master || shape == StateShape::one_per_row;
+}
 
 std::string quoted(std::string_view choices) {
   std::string text;
@@ -28,12 +76,10 @@ void require_number(const NodeView& view, const SettingInfo& info, double value)
   const auto [low, high, below] = info.range;
   if (value >= low && value <= std::min(high, 1.7e308) && !(below && value >= high)) return;
   const std::string name(info.attribute);
-  if (high == 1e300)
-    require_not_negative(view, name);
-  else if (!below)
-    require_between(view, name, low, high);
-  view.fail(name + " is out of range",
-            std::to_string(low) + " <= " + name + " < " + std::to_string(high),
+  if (high == 1e300 && low == 0) require_not_negative(view, name);
+  if (high != 1e300 && !below) require_between(view, name, low, high);
+  const std::string above = high == 1e300 ? "" : " < " + std::to_string(high);
+  view.fail(name + " is out of range", std::to_string(low) + " <= " + name + above,
             std::to_string(value));
 }
 
@@ -78,7 +124,8 @@ UpdateKind kind_of() {
   for (const unsigned set : Kind::state_sets) always &= set;
   for (std::size_t k = 0; k < static_cast<std::size_t>(state_count<Kind>); ++k) {
     const auto& state = Kind::states[k];
-    kind.states.push_back({state.name, state.by_row, (always >> k & 1u) == 0, state.squares});
+    const bool optional = (always >> k & 1u) == 0 || !is_of_every_master(state.shape);
+    kind.states.push_back({state.name, state.shape, optional, state.squares});
   }
   kind.require_settings = require_settings<Kind>;
   kind.kept = [](const Attributes& a) { return kept_states<Kind>(settings_of<Settings>(a)); };
@@ -189,11 +236,15 @@ void add_state_outputs(const NodeView& view, const UpdateKind& kind, const Tenso
                        std::size_t first, std::vector<TensorType>& outputs) {
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
     const std::size_t input = first + k;
-    const bool used = kind.keeps_state(k, view.attributes());
+    const bool used = kind.keeps_state(k, view.attributes(), master.shape);
     if (view.has_input(input) != used) {
       const std::string& name = kind.states[k].name;
-      view.fail("settings and states do not fit",
-                used ? "a " + name : "no " + name + " with these settings", used ? "none" : "one");
+      const bool is_set = (kind.kept(view.attributes()) >> k & 1u) != 0;
+      view.fail(is_set ? "states do not fit the master" : "settings and states do not fit",
+                used     ? "a " + name
+                : is_set ? "no " + name + " of " + to_string(master)
+                         : "no " + name + " with these settings",
+                used ? "none" : "one");
     }
     const TensorType type{master.dtype, used ? kind.state_shape(k, master.shape) : Shape{0}};
     if (used) require_type(view, input, type);
@@ -214,7 +265,9 @@ void add_weight_output(const NodeView& view, std::size_t old, std::vector<Tensor
 
 double bytes_read_again(const UpdateKind& kind, const TensorType& master) {
   if (!kind.whole_tensor) return 0;
-  return static_cast<double>(1 + kind.states.size()) * static_cast<double>(master.bytes());
+  // Of a factored kind the gradient is read three times; its states are small.
+  const double tensors = kind.is_factored() ? 3 : 1 + static_cast<double>(kind.states.size());
+  return tensors * static_cast<double>(master.bytes());
 }
 
 namespace {

@@ -7,14 +7,15 @@
 #include <vector>
 
 #include "engine/operators/operator.h"
+#include "engine/optimizers/formula.h"
 
 namespace tandem {
 
 /// What an update keeps of a master between steps.
 struct UpdateState {
-  std::string name;       // "exp_avg"
-  bool by_row = false;    // of whole_row kinds: [rows] instead of the master's shape
-  bool optional = false;  // some settings do without it
+  std::string name;  // "exp_avg"
+  StateShape shape = StateShape::like_master;
+  bool optional = false;  // some settings or masters do without it
   bool squares = false;   // a sum or mean of squares: never negative, a step takes its root
 };
 
@@ -38,12 +39,26 @@ struct UpdateKind {
   double flops = 0;  // per element of the master
 
   bool elementwise() const { return !whole_row && !whole_tensor; }
+  /// Whether states are statistics of rows and columns.
+  bool is_factored() const;
   /// Of states[k].
   Shape state_shape(std::size_t k, const Shape& master) const;
-  bool keeps_state(std::size_t k, const Attributes& settings) const {
-    return (kept(settings) >> k & 1u) != 0;
-  }
+  bool keeps_state(std::size_t k, const Attributes& settings, const Shape& master) const;
 };
+
+/// The last two axes of a master; a vector or scalar is one row.
+struct Matrices {
+  std::int64_t count = 1, rows = 1, columns = 1;
+  bool is_vector = false;
+  std::int64_t elements() const { return count * rows * columns; }
+};
+Matrices matrices_of(const Shape& master);
+
+/// Where a factored kind has its states.
+struct FactoredStates {
+  int row, column, vector;
+};
+FactoredStates factored_states(const UpdateKind& kind);
 
 /// All kinds; addresses stay valid.
 const std::vector<UpdateKind>& update_kinds();

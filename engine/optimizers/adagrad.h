@@ -42,7 +42,8 @@ struct Adagrad : AdagradDefaults {
   static constexpr const char* op = "AdagradUpdate";
   static constexpr double flops = 7;
   static constexpr OptimizerName<Settings> names[] = {{"adagrad", "PyTorch's Adagrad"}};
-  static constexpr OptimizerState states[] = {{"sum", false, "initial_accumulator", true}};
+  static constexpr OptimizerState states[] = {
+      {.name = "sum", .start = "initial_accumulator", .squares = true}};
 
   template <unsigned, class S, class T>
   static TANDEM_FORMULA T element(const Step<S>& a, T w, T grad, T* states) {

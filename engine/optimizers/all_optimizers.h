@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/optimizers/adadelta.h"
+#include "engine/optimizers/adafactor.h"
 #include "engine/optimizers/adagrad.h"
 #include "engine/optimizers/adam.h"
 #include "engine/optimizers/adamax.h"
@@ -21,7 +22,8 @@ namespace tandem {
 template <class... Kinds>
 struct OptimizerList {};
 
-using Optimizers = OptimizerList<Sgd, Adam, Adagrad, RowwiseAdagrad, Ftrl, GroupFtrl, Lamb,
-                                 Momentum, Rmsprop, Adadelta, Adamax, Nadam, Radam, Lion>;
+using Optimizers =
+    OptimizerList<Sgd, Adam, Adagrad, RowwiseAdagrad, Ftrl, GroupFtrl, Lamb, Momentum, Rmsprop,
+                  Adadelta, Adamax, Nadam, Radam, Lion, Adafactor>;
 
 }  // namespace tandem

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "engine/graph/number_range.h"
+
 // A formula is always part of the loop that calls it: a copy of its own, compiled for one
 // processor, could be linked where another one runs.
 #if defined(__CUDACC__)
@@ -36,15 +38,6 @@ TANDEM_FORMULA T formula_power(T x, S exponent) {
   return FormulaMath<T>::power(x, exponent);
 }
 
-/// Which numbers a setting may be.
-struct NumberRange {
-  double low = -1e300, high = 1e300;
-  bool below = false;  // high itself is out of range
-};
-constexpr NumberRange at_least(double low) { return {low, 1e300, false}; }
-constexpr NumberRange between(double low, double high) { return {low, high, false}; }
-constexpr NumberRange from_below(double low, double high) { return {low, high, true}; }
-
 /// A key of the configuration and the attribute of the update, whose name is another one of the
 /// key.
 struct SettingNames {
@@ -64,12 +57,27 @@ struct OptimizerName {
   double lr = 1e-3;        // by default
 };
 
+/// The shape of a state, from that of its master.
+enum class StateShape {
+  like_master,
+  one_per_row,        // [rows] of a master [rows, ...]
+  row_statistics,     // [..., rows, 1] of [..., rows, columns]; none of a vector
+  column_statistics,  // [..., 1, columns] of it; none of a vector
+  like_vector,        // the shape of a vector or scalar; none of what has rows and columns
+};
+
 /// What is kept of a master between steps.
 struct OptimizerState {
   const char* name;
-  bool by_row = false;          // one number a row instead of the master's shape
+  StateShape shape = StateShape::like_master;
   const char* start = nullptr;  // the key of the setting that says where it starts; null: at 0
   bool squares = false;         // a sum or mean of squares: never negative, a step takes its root
+};
+
+/// What a kind of whole tensors makes the factor of a step from.
+struct TensorSums {
+  const double* squares;  // summed, of its terms
+  std::int64_t elements, step;
 };
 
 /// Settings that do not fit together, and what is wrong.

@@ -43,8 +43,8 @@ template <bool group>
 struct FtrlDefaults : OptimizerDefaults {
   using Settings = FtrlSettings<group>;
   static constexpr double flops = 14;
-  static constexpr OptimizerState states[] = {{"accumulator", false, "initial_accumulator", true},
-                                              {"linear"}};
+  static constexpr OptimizerState states[] = {
+      {.name = "accumulator", .start = "initial_accumulator", .squares = true}, {"linear"}};
   /// It would divide by the rate; a schedule may end at 0.
   static TANDEM_FORMULA bool is_no_step(double lr) { return lr == 0; }
 

@@ -86,9 +86,10 @@ struct Lamb : OptimizerDefaults {
     squared[1] = direction(a, w, states[0], states[1]);
   }
   /// From these sums; a norm that is not a number stays one.
-  static TANDEM_FORMULA double factor(const Settings& s, double lr, const double* sums) {
-    const double ratio =
-        sums[0] == 0 || sums[1] == 0 ? 1.0 : std::sqrt(sums[0]) / std::sqrt(sums[1]);
+  static TANDEM_FORMULA double factor(const Settings& s, double lr, const TensorSums& sums) {
+    const double ratio = sums.squares[0] == 0 || sums.squares[1] == 0
+                             ? 1.0
+                             : std::sqrt(sums.squares[0]) / std::sqrt(sums.squares[1]);
     return lr * (s.trust_clip > 0 && ratio > s.trust_clip ? s.trust_clip : ratio);
   }
   /// The second walk, which sees the new states and no gradient.

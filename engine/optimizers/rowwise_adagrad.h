@@ -12,7 +12,10 @@ struct RowwiseAdagrad : AdagradDefaults {
   static constexpr bool whole_row = true;
   static constexpr OptimizerName<Settings> names[] = {
       {"rowwise_adagrad", "FBGEMM's EXACT_ROWWISE_ADAGRAD", {.epsilon = 1e-8}}};
-  static constexpr OptimizerState states[] = {{"row_sum", true, "initial_accumulator", true}};
+  static constexpr OptimizerState states[] = {{.name = "row_sum",
+                                               .shape = StateShape::one_per_row,
+                                               .start = "initial_accumulator",
+                                               .squares = true}};
 
   template <class S, class T>
   static TANDEM_FORMULA T gradient(const Step<S>& a, T w, T grad) {

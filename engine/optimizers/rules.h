@@ -5,14 +5,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/optimizers/all_optimizers.h"
 #include "engine/optimizers/states.h"
 
 namespace tandem {
 
-template <class Optimizer>
-inline constexpr int state_count = static_cast<int>(sizeof(Optimizer::states) /
-                                                    sizeof(Optimizer::states[0]));
 template <class Optimizer>
 inline constexpr unsigned all_states = (1u << state_count<Optimizer>)-1u;
 /// As bits: those that have one number a row.
@@ -20,9 +16,17 @@ template <class Optimizer>
 inline constexpr unsigned row_states = [] {
   unsigned bits = 0;
   for (int k = 0; k < state_count<Optimizer>; ++k)
-    bits |= static_cast<unsigned>(Optimizer::states[k].by_row) << k;
+    bits |= static_cast<unsigned>(Optimizer::states[k].shape == StateShape::one_per_row) << k;
   return bits;
 }();
+/// The state of this shape; -1: none.
+template <class Optimizer>
+inline constexpr int state_of_shape(StateShape shape) {
+  for (int k = 0; k < state_count<Optimizer>; ++k) {
+    if (Optimizer::states[k].shape == shape) return k;
+  }
+  return -1;
+}
 /// As bits: those that a master keeps under these settings.
 template <class Optimizer>
 constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
@@ -33,7 +37,8 @@ constexpr unsigned kept_states(const typename Optimizer::Settings& settings) {
 /// which returns the new master and replaces the states. Kinds of whole rows walk twice over a row:
 /// `first` changes the states that are as long as the row and returns what is summed over it,
 /// `factor` gets that sum and the state that has one number for the row, `last` returns the new
-/// master. Kinds of whole tensors are like lamb.h.
+/// master. Kinds of whole tensors are like lamb.h, or, where states are statistics of rows and
+/// columns, like adafactor.h.
 template <class Optimizer, unsigned kept, class T>
 struct Rule {
   using Kind = Optimizer;
@@ -42,6 +47,7 @@ struct Rule {
   using Step = typename Optimizer::template Step<T>;
   static constexpr unsigned set = kept;
   static constexpr bool whole_row = Optimizer::whole_row, whole_tensor = Optimizer::whole_tensor;
+  static constexpr bool factored = state_of_shape<Optimizer>(StateShape::row_statistics) >= 0;
   static constexpr int states = state_count<Optimizer>;
   /// State k is there and as long as the master.
   static TANDEM_FORMULA constexpr bool has(int k) {
@@ -92,12 +98,6 @@ constexpr int place(RuleList<Rules...>) {
   ((found = std::is_same_v<Wanted, Rules> ? at : found, ++at), ...);
   return found;
 }
-template <class... Kinds>
-constexpr int most_states(OptimizerList<Kinds...>) {
-  int most = 0;
-  ((most = state_count<Kinds> > most ? state_count<Kinds> : most), ...);
-  return most;
-}
 }  // namespace rule_lists
 
 /// Of the list of optimizers, in its order; for each type of number the same.
@@ -107,8 +107,6 @@ inline constexpr int rule_count = RulesOf<float>::size;
 /// Its place in the list.
 template <class R>
 inline constexpr int rule_index = rule_lists::place<R>(RulesOf<typename R::Number>{});
-
-static_assert(rule_lists::most_states(Optimizers{}) <= most_states);
 
 /// f(rule) for each rule of a list; rules have no settings of a node.
 template <class... Rules, class F>

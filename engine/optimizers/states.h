@@ -1,9 +1,31 @@
-// How many states an optimizer may keep.
+// How many states an optimizer may keep, from the list of optimizers.
 #pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "engine/optimizers/all_optimizers.h"
 
 namespace tandem {
 
-/// A kind has at most so many.
-inline constexpr int most_states = 3;
+template <class Optimizer>
+inline constexpr int state_count = static_cast<int>(sizeof(Optimizer::states) /
+                                                    sizeof(Optimizer::states[0]));
+
+namespace most_of_list {
+template <class... Kinds>
+constexpr int states(OptimizerList<Kinds...>) {
+  return std::max({state_count<Kinds>...});
+}
+template <class... Kinds>
+constexpr std::size_t step_bytes(OptimizerList<Kinds...>) {
+  return std::max({sizeof(typename Kinds::template Step<float>)...});
+}
+}  // namespace most_of_list
+
+/// The most that a kind has.
+inline constexpr int most_states = most_of_list::states(Optimizers{});
+/// The most bytes that the factors of a step take.
+inline constexpr std::size_t most_step_bytes = most_of_list::step_bytes(Optimizers{});
 
 }  // namespace tandem

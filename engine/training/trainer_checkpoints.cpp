@@ -43,7 +43,8 @@ std::shared_ptr<const void> Training::Impl::start(
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name == resolved_config_file && path_exists(there)) {
-      for (const std::string& change : changed_keys(read_file(there), content))
+      for (const std::string& change :
+           changed_keys(resolved_again(read_file(there), there), content))
         say("the configuration has changed since the last start: " + change);
     }
     directory->write_file(name, content);

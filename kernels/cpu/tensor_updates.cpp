@@ -55,6 +55,7 @@ class TensorUpdate final : public PreparedKernel {
       return;
     }
     const double lr = static_cast<double>(*static_cast<const float*>(a.inputs[scalars_]));
+    const std::int64_t number = *static_cast<const std::int64_t*>(a.inputs[scalars_ + 1]);
     const int terms = rule_.terms();
     double* const sums = static_cast<double*>(a.workspace);
     double* const factors = sums + terms * chunks_;
@@ -68,7 +69,7 @@ class TensorUpdate final : public PreparedKernel {
       for (std::int64_t chunk = first_chunks_[k]; chunk < end; ++chunk) {
         for (int term = 0; term < terms; ++term) all[term] += sums[terms * chunk + term];
       }
-      factors[k] = rule_.factor(lr, all);
+      factors[k] = rule_.factor(lr, {all, elements_[k], number});
     }
     each_chunk([&](const Chunk& chunk) {
       last(a, *step, static_cast<float>(factors[chunk.group]), chunk);
@@ -198,7 +199,7 @@ Kernel tensor_kernel(std::string name, std::string op, const std::string& kind) 
 
 void add_tensor_update_kernels(KernelList& list) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.whole_tensor) continue;
+    if (!kind.whole_tensor || kind.is_factored()) continue;
     std::string name = update_kernel_name(kind);
     std::string grouped = update_kernel_name(kind, "grouped_");
     list.push_back(tensor_kernel(std::move(name), kind.op, kind.op));

@@ -216,7 +216,9 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
   for (std::size_t i = 0; i < r.outputs.size(); ++i) {
     // A state that the settings do without has an empty output, which nobody reads.
     const std::size_t k = i % sizes.outputs;
-    const bool made = k == 0 || (k < sizes.results && kind.keeps_state(k - 1, r.attributes()));
+    const Shape& master = r.inputs[i / sizes.outputs * sizes.inputs].type.shape;
+    const bool made =
+        k == 0 || (k < sizes.results && kind.keeps_state(k - 1, r.attributes(), master));
     if (!r.outputs[i].present && made) return "a result that nobody reads";
   }
   return std::nullopt;

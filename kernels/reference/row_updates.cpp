@@ -96,7 +96,7 @@ struct RowTensors {
     bytes.push_back(r.inputs[0].type.bytes());
     for (std::size_t k = 0; k < states.size(); ++k, ++count) {
       const bool kept = r.is_present(first_state + k);
-      state_columns[k] = states[k].by_row ? 1 : columns;
+      state_columns[k] = states[k].shape == StateShape::one_per_row ? 1 : columns;
       bytes.push_back(kept ? r.inputs[first_state + k].type.bytes() : 0);
     }
   }

@@ -20,6 +20,9 @@ struct Scalars {
         first(first_input) {}
 
   double rate(const KernelArguments& a) const { return lr.number(a.inputs[first], 0); }
+  std::int64_t number(const KernelArguments& a) const {
+    return step.integer(a.inputs[first + 1], 0);
+  }
   template <class Rule>
   bool skipped(const KernelArguments& a, const Rule&) const {
     return skip.integer(a.inputs[first + 3], 0) != 0 || Rule::Kind::is_no_step(rate(a));
@@ -27,8 +30,7 @@ struct Scalars {
   /// The factors of this step.
   template <class Rule>
   auto step_of(const KernelArguments& a, const Rule& rule) const {
-    return rule.step(rate(a), step.integer(a.inputs[first + 1], 0),
-                     scale.number(a.inputs[first + 2], 0));
+    return rule.step(rate(a), number(a), scale.number(a.inputs[first + 2], 0));
   }
 };
 

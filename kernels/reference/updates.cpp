@@ -21,13 +21,16 @@ struct Tensors {
   DType weight_type = DType::float32;
   std::size_t input, output, weight_output = 0;
 
+  Matrices axes;  // of the master
+
   Tensors(const KernelRequest& r, std::size_t first_input, std::size_t first_output,
           const UpdateGroup& sizes)
       : master(r.inputs[first_input]),
         new_master(r.outputs[first_output]),
         grad(r.inputs[first_input + 1]),
         input(first_input),
-        output(first_output) {
+        output(first_output),
+        axes(matrices_of(r.inputs[first_input].type.shape)) {
     for (std::size_t k = 0; k + 2 < sizes.tensors; ++k) {
       states.emplace_back();
       new_states.emplace_back();
@@ -63,6 +66,24 @@ struct Tensors {
   void update_masters(const KernelArguments& a, F f) const {
     for (std::int64_t i = 0; i < master.count(); ++i)
       put_master(a, i, f(i, static_cast<const T*>(a.inputs[input])[master(i)]));
+  }
+
+  /// State k as row-major elements, and back.
+  template <class T>
+  void read_state(const KernelArguments& a, int k, T* to) const {
+    const auto at = static_cast<std::size_t>(k);
+    for (std::int64_t i = 0; i < states[at]->count(); ++i)
+      to[i] = static_cast<const T*>(a.inputs[input + 2 + at])[(*states[at])(i)];
+  }
+  template <class T>
+  void write_state(const KernelArguments& a, int k, const T* from) const {
+    const auto at = static_cast<std::size_t>(k);
+    for (std::int64_t i = 0; i < new_states[at]->count(); ++i)
+      put(a, output + 1 + at, *new_states[at], i, from[i]);
+  }
+  template <class T>
+  T master_at(const KernelArguments& a, std::int64_t i) const {
+    return static_cast<const T*>(a.inputs[input])[master(i)];
   }
 
   template <class T>
@@ -122,13 +143,94 @@ std::unique_ptr<PreparedKernel> tensor_updates(const std::vector<Tensors>& group
             next = std::copy_n(states, R::states, next);
             return master;
           });
-          const T factor = static_cast<T>(R::Kind::factor(rule.settings, scalars.rate(a), sums));
+          const T factor = static_cast<T>(R::Kind::factor(
+              rule.settings, scalars.rate(a), {sums, group.master.count(), scalars.number(a)}));
           group.update_masters<T>(a, [&](std::int64_t i, T master) {
             return R::Kind::last(step, master, kept + i * R::states, factor);
           });
         }
       },
       static_cast<std::size_t>(most) * R::states * sizeof(T));
+}
+
+/// Updates with statistics of rows and columns, which lie in the workspace.
+template <class R>
+std::unique_ptr<PreparedKernel> factored_updates(const std::vector<Tensors>& groups,
+                                                 const Scalars& scalars, const R& rule) {
+  using T = typename R::Number;
+  using Kind = typename R::Kind;
+  constexpr int row_state = state_of_shape<Kind>(StateShape::row_statistics),
+                column_state = state_of_shape<Kind>(StateShape::column_statistics),
+                vector_state = state_of_shape<Kind>(StateShape::like_vector);
+  std::int64_t most = 0;
+  for (const Tensors& group : groups)
+    most = std::max(most, group.axes.count * (group.axes.rows + group.axes.columns + 1));
+  return prepared(
+      [=](const KernelArguments& a) {
+        for (const Tensors& group : groups) {
+          const Matrices& m = group.axes;
+          const int of_columns = m.is_vector ? vector_state : column_state;
+          T* const rows = static_cast<T*>(a.workspace);
+          T* const columns = rows + m.count * m.rows;
+          T* const means = columns + m.count * m.columns;  // of the rows of matrices
+          if (!m.is_vector) group.read_state<T>(a, row_state, rows);
+          group.read_state<T>(a, of_columns, columns);
+          const auto write_states = [&] {
+            if (!m.is_vector) group.write_state<T>(a, row_state, rows);
+            group.write_state<T>(a, of_columns, columns);
+          };
+          // No elements have no means.
+          if (scalars.skipped(a, rule) || m.elements() == 0) {
+            group.update_masters<T>(a, [](std::int64_t, T master) { return master; });
+            write_states();
+            continue;
+          }
+          const auto step = scalars.step_of(a, rule);
+          const auto grad = [&](std::int64_t i) {
+            return static_cast<T>(group.grad.number(a.inputs[group.input + 1], i));
+          };
+          // The mean of the statistics of n elements from `first` on, `stride` apart.
+          const auto mean = [&](std::int64_t first, std::int64_t n, std::int64_t stride) {
+            double sum = 0;
+            for (std::int64_t i = 0; i < n; ++i)
+              sum += static_cast<double>(Kind::statistic(step, grad(first + i * stride)));
+            return static_cast<T>(sum / static_cast<double>(n));
+          };
+          for (std::int64_t row = 0; row < m.count * m.rows; ++row)
+            rows[row] = m.is_vector
+                            ? T(1)
+                            : Kind::moved(step, rows[row], mean(row * m.columns, m.columns, 1));
+          for (std::int64_t i = 0; i < m.count * m.columns; ++i) {
+            const std::int64_t first = i / m.columns * m.rows * m.columns + i % m.columns;
+            columns[i] = Kind::moved(step, columns[i], mean(first, m.rows, m.columns));
+          }
+          for (std::int64_t matrix = 0; matrix < m.count; ++matrix) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < m.rows; ++k)
+              sum += static_cast<double>(rows[matrix * m.rows + k]);
+            means[matrix] = static_cast<T>(sum / static_cast<double>(m.rows));
+          }
+          write_states();
+          const auto direction = [&](std::int64_t i) {
+            const std::int64_t row = i / m.columns, matrix = row / m.rows;
+            const T of_row = m.is_vector ? T(1) : Kind::row_factor(step, rows[row], means[matrix]);
+            return Kind::direction(step, grad(i), of_row,
+                                   columns[matrix * m.columns + i % m.columns]);
+          };
+          double sums[R::Kind::terms] = {};
+          for (std::int64_t i = 0; i < m.elements(); ++i) {
+            const T terms[] = {group.master_at<T>(a, i), direction(i)};
+            for (int k = 0; k < R::Kind::terms; ++k)
+              sums[k] += static_cast<double>(terms[k]) * static_cast<double>(terms[k]);
+          }
+          const T factor = static_cast<T>(Kind::factor(rule.settings, scalars.rate(a),
+                                                       {sums, m.elements(), scalars.number(a)}));
+          group.update_masters<T>(a, [&](std::int64_t i, T master) {
+            return Kind::last(step, master, direction(i), factor);
+          });
+        }
+      },
+      static_cast<std::size_t>(most) * sizeof(T));
 }
 
 /// `count` updates of one kind whose tensors lie one group after the other.
@@ -141,6 +243,8 @@ std::unique_ptr<PreparedKernel> updates(const KernelRequest& r, std::int64_t cou
     using R = std::decay_t<decltype(rule)>;
     if constexpr (R::whole_row) {
       fail_update(op, "has no rule for single elements");
+    } else if constexpr (R::factored) {
+      return factored_updates(groups, scalars, rule);
     } else if constexpr (R::whole_tensor) {
       return tensor_updates(groups, scalars, rule);
     } else {

@@ -406,4 +406,44 @@ TANDEM_HOST_DEVICE inline T sigmoid_grad(T dy, T y) {
   return dy * y * (T(1) - y);
 }
 
+// Slopes at x, of the activations of recurrent layers; 0 on a kink.
+template <class T>
+TANDEM_HOST_DEVICE inline T sigmoid_slope(T x) {
+  return sigmoid_grad(T(1), sigmoid(x));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T tanh_slope(T x) {
+  return tanh_grad(T(1), T(std::tanh(x)));
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T softplus_slope(T x) {
+  return sigmoid(x);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T relu_slope(T x) {
+  return relu_grad(T(1), x);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T leaky_relu_slope(T x, T alpha) {
+  return leaky_relu_grad(T(1), x, alpha);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T thresholded_relu_slope(T x, T alpha) {
+  return x <= alpha ? T(0) : T(1);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T hard_sigmoid_slope(T x, T alpha, T beta) {
+  const T line = alpha * x + beta;
+  return line <= T(0) || line >= T(1) ? T(0) : alpha;
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T elu_slope(T x, T alpha) {
+  return x > T(0) ? T(1) : alpha * std::exp(x);
+}
+template <class T>
+TANDEM_HOST_DEVICE inline T softsign_slope(T x) {
+  const T rest = T(1) / (T(1) + std::fabs(x));
+  return rest * rest;
+}
+
 }  // namespace tandem::scalar

@@ -63,7 +63,8 @@ std::string obstacle(const Graph& pass, const RunConfig& config, const State& ta
   if (!is_trained(config, table)) return "";
   const UpdateChoice choice = choose_update(options_of(config, table));
   if (find_update_kind(choice.op)->whole_tensor)
-    return "the optimizer's step needs the norm of the whole table";
+    return "the optimizer's step needs the norm of the whole table; kinds that update rows: " +
+           kinds_of_rows();
   // Such a lookup makes the table's gradient dense; that of a part of its ids would not be.
   if (!choice.lazy) return "";
   for (const Lookup& lookup : lookups_of(pass)) {
@@ -106,7 +107,7 @@ std::int64_t trained_row_bytes(const RunConfig& config, const State& table) {
   const UpdateKind& kind = *find_update_kind(choice.op);
   constexpr std::int64_t float_bytes = 4;
   for (std::size_t k = 0; k < kind.states.size(); ++k) {
-    if (kind.keeps_state(k, choice.settings))
+    if (kind.keeps_state(k, choice.settings, row))
       bytes += float_bytes * element_count(kind.state_shape(k, row));
   }
   return bytes;

@@ -95,7 +95,8 @@ TEST(TableCachesTest, ARowTakesItsStates) {
   const std::map<std::string_view, std::int64_t> bytes{
       {"sgd", 12},       {"adam", 36},       {"adamw", 36},
       {"lazy_adam", 36}, {"adagrad", 24},    {"rowwise_adagrad", 16},  // one number a row
-      {"ftrl", 36},      {"group_ftrl", 36}, {"lamb", 36}};
+      {"ftrl", 36},      {"group_ftrl", 36}, {"lamb", 36},
+      {"adafactor", 28}};  // statistics of the row, and of columns
   for (const auto& [kind, wanted] : bytes)
     EXPECT_EQ(bytes_with("{kind=\"" + std::string(kind) + "\"}"), wanted) << kind;
   EXPECT_EQ(bytes_with("{kind=\"sgd\", momentum=0.9}"), 24);
@@ -172,6 +173,9 @@ TEST(TableCachesTest, ConstantIdsBesideOthersLeaveALazyTableWithout) {
   const TableCache lamb = choose(with_optimizer("{kind=\"lamb\"}"));
   EXPECT_EQ(lamb.rows, nullptr);
   EXPECT_THAT(lamb.off, HasSubstr("norm of the whole table"));
+  const TableCache adafactor = choose(with_optimizer("{kind=\"adafactor\"}"));
+  EXPECT_EQ(adafactor.rows, nullptr);
+  EXPECT_THAT(adafactor.off, HasSubstr("rowwise_adagrad without"));
   EXPECT_NE(choose(with_optimizer("{kind=\"lamb\", always_adapt=false}")).rows, nullptr)
       << "that is adam";
   RunConfig frozen = with_optimizer("{kind=\"lazy_adam\"}");

@@ -35,7 +35,7 @@ Tensors table_of(const Kind& kind, std::int64_t rows, std::int64_t columns, unsi
   Tensors table{uniform(shape, seed)};
   const UpdateKind& known = *find_update_kind(kind.op);
   for (std::size_t k = 0; k < known.states.size(); ++k) {
-    table.push_back(known.keeps_state(k, kind.settings)
+    table.push_back(known.keeps_state(k, kind.settings, shape)
                         ? uniform(known.state_shape(k, shape), seed + 1 + static_cast<unsigned>(k),
                                   k == 0 ? 0.5 : 0.1, k == 0 ? 1 : 0.5)
                         : no_tensor());

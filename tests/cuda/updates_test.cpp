@@ -34,7 +34,7 @@ Tensors parameter(const Kind& kind, const Shape& shape, unsigned seed) {
   Tensors tensors{uniform(shape, seed)};
   const UpdateKind& known = *find_update_kind(kind.op);
   for (std::size_t k = 0; k < known.states.size(); ++k) {
-    tensors.push_back(known.keeps_state(k, kind.settings)
+    tensors.push_back(known.keeps_state(k, kind.settings, shape)
                           ? uniform(shape, seed + 1 + static_cast<unsigned>(k), k == 0 ? 0.5 : 0.1,
                                     k == 0 ? 1 : 0.5)
                           : no_tensor());

@@ -10,7 +10,7 @@ namespace {
 double changed(double x, const NumberRange& range) {
   if (range.low < 0) return x - 0.02 * (range.high - range.low);  // a power: far ones lose digits
   if (range.high < 1e300) return range.high * (x > 0.95 ? 0.95 : x > 0.5 ? 0.8 : 0.7);
-  return x < 1e-3 ? (x == 0 ? 0.05 : 1e-3) : x * 0.75;
+  return x < 1e-3 ? (x == 0 ? 0.05 : 1e-3) : x * (x * 0.75 < range.low ? 1.25 : 0.75);
 }
 
 /// The defaults with number `only` changed, or all numbers where it is -1.

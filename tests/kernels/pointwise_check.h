@@ -37,6 +37,7 @@ struct NodeCheck {
   std::vector<int> unread = {};  // outputs that nobody reads
   double tolerance = 1e-5;       // times max(1, largest magnitude)
   bool in_place = false;         // outputs overwrite the inputs that the operator's aliases name
+  bool same_of_any_threads = false;  // bit by bit
   std::vector<std::string> features = {"avx512", "avx2", "baseline"};
 };
 

@@ -45,4 +45,16 @@ class RowState {
   std::vector<float> numbers_;
 };
 
+/// Where states of tests start: a mean of squares is above the square of a mean.
+constexpr float start_of_state(int k) { return k == 0 ? 0.1f : k == 1 ? 0.05f : 0.02f; }
+
+/// All states of a table.
+inline std::vector<RowState> row_states(const RowLayout& layout, std::int64_t rows,
+                                        std::int64_t columns) {
+  std::vector<RowState> states;
+  for (int k = 0; k < most_states; ++k)
+    states.emplace_back(layout, k, rows, columns, start_of_state(k));
+  return states;
+}
+
 }  // namespace tandem::testing

@@ -34,7 +34,6 @@ struct Kind {
 };
 
 constexpr double lr = 0.05, scale = 0.5;
-constexpr float starts[most_states] = {0.1f, 0.05f, 0.02f};
 
 template <class R>
 void update_exactly(const R& rule, int number, std::vector<Element>& row,
@@ -77,7 +76,7 @@ constexpr std::int64_t table_rows = 300;
 
 struct Tables {
   Floats w;
-  std::array<RowState, most_states> states;
+  std::vector<RowState> states;
   bool operator==(const Tables&) const = default;
 };
 
@@ -90,18 +89,18 @@ void check_updates(const Kind& kind, Isa isa, std::int64_t columns, bool bfloat1
   std::mt19937 random(7);
   std::normal_distribution<float> normal(0.0f, 0.1f);
   // Float tables with 1 and with 3 threads, and the same in double.
-  Tables one{Floats(size),
-             {RowState(layout, 0, table_rows, columns, starts[0]),
-              RowState(layout, 1, table_rows, columns, starts[1]),
-              RowState(layout, 2, table_rows, columns, starts[2])}};
+  Tables one{Floats(size), row_states(layout, table_rows, columns)};
   for (float& w : one.w) w = normal(random);
   const Tables start = one;
   Tables three = one;
   std::vector<std::vector<Element>> exact(static_cast<std::size_t>(table_rows));
   for (std::size_t r = 0; r < exact.size(); ++r) {
-    for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c)
-      exact[r].push_back(
-          {one.w[r * static_cast<std::size_t>(columns) + c], {starts[0], starts[1], starts[2]}});
+    for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c) {
+      Element element{one.w[r * static_cast<std::size_t>(columns) + c], {}};
+      for (int k = 0; k < most_states; ++k)
+        element.states[k] = static_cast<double>(start_of_state(k));
+      exact[r].push_back(element);
+    }
   }
   std::vector<bool> touched(static_cast<std::size_t>(table_rows), false);
   for (std::size_t k = 0; k < batches.size(); ++k) {
@@ -117,12 +116,9 @@ void check_updates(const Kind& kind, Isa isa, std::int64_t columns, bool bfloat1
     Scratch scratch(row_scratch_bytes(g.groups, columns, 3));
     const RowStep factors = kind.factors.step(lr, step, scale);
     for (Tables* t : {&one, &three}) {
-      update_rows(factors,
-                  {t->w.data(),
-                   {t->states[0].data(), t->states[1].data(), t->states[2].data()},
-                   groups.rows.data(),
-                   true},
-                  g, scratch.data(), isa, t == &one ? 1 : 3);
+      RowTable table{.weights = t->w.data(), .rows = groups.rows.data()};
+      for (std::size_t s = 0; s < most_states; ++s) table.states[s] = t->states[s].data();
+      update_rows(factors, table, g, scratch.data(), isa, t == &one ? 1 : 3);
     }
     EXPECT_TRUE(scratch.whole());
     for (const auto& [row, positions] : expected_groups(ids)) {

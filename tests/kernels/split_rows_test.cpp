@@ -204,9 +204,7 @@ TEST(SplitRows, UpdatesAreThoseOfFloat32) {
         const Floats start = normal_floats(size, 7);
         Floats w = start;
         const RowLayout& layout = kind.factors.layout;
-        std::array<RowState, most_states> states{RowState(layout, 0, table_rows, columns, 0.1f),
-                                                 RowState(layout, 1, table_rows, columns, 0.02f),
-                                                 RowState(layout, 2, table_rows, columns, 0.0f)};
+        std::vector<RowState> states = row_states(layout, table_rows, columns);
         auto split_states = states;
         SplitTable split(start);
         const SplitTable before = split;

@@ -147,7 +147,7 @@ class ElementUpdates : public ::testing::TestWithParam<UpdateSettings> {};
 
 TEST_P(ElementUpdates, AsTheReference) {
   const UpdateKind& kind = *find_update_kind(GetParam().op);
-  const auto keeps = [&](std::size_t k) { return kind.keeps_state(k, GetParam().settings); };
+  const auto keeps = [&](std::size_t k) { return kind.keeps_state(k, GetParam().settings, {1}); };
   const auto tensors = [&](const Shape& shape, unsigned seed, DType grad = DType::float32,
                            const std::optional<Layout>& layout = {}) {
     std::vector<NodeInput> inputs{{random_tensor(shape, seed), layout},

@@ -184,10 +184,11 @@ void add_updates(Cases& cases) {
     if (kind.whole_tensor) continue;
     std::vector<CaseInput> states;
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
-      if (!kind.keeps_state(k, tried.settings))
+      const bool by_row = kind.states[k].shape == StateShape::one_per_row;
+      if (!kind.keeps_state(k, tried.settings, Shape{4, 3}))
         states.push_back(absent());
       else
-        states.push_back(kind.states[k].by_row ? row_sum : square);
+        states.push_back(by_row ? row_sum : square);
       // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
       for (double& x : states.back().values) x += k == 0 ? 2.0 : 0.01;
     }

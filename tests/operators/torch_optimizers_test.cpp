@@ -37,10 +37,8 @@ OptimizerOptions options_of(const Json& json) {
   return options;
 }
 
-HostTensor tensor_of(const Json& values, DType dtype) {
-  const auto numbers = values.get<std::vector<double>>();
-  return HostTensor::from<double>({static_cast<std::int64_t>(numbers.size())}, numbers)
-      .converted(dtype);
+HostTensor tensor_of(const Json& values, DType dtype, const Shape& shape) {
+  return HostTensor::from<double>(shape, values.get<std::vector<double>>()).converted(dtype);
 }
 
 struct Case {
@@ -54,12 +52,16 @@ class TorchOptimizers : public ::testing::TestWithParam<Case> {
   TorchOptimizers()
       : options_(options_of(GetParam().json())),
         choice_(choose_update(options_)),
-        kind_(*find_update_kind(choice_.op)) {}
+        kind_(*find_update_kind(choice_.op)),
+        shaped_(GetParam().json().contains("shape")),
+        given_(shaped_ ? script()["larger"] : script()),
+        shape_(shaped_ ? GetParam().json()["shape"].get<Shape>()
+                       : Shape{static_cast<std::int64_t>(given_["start"].size())}) {}
 
   /// Master, gradient, states, scalars.
   Tensors inputs(const Tensors& tensors, std::int64_t step, DType dtype) const {
     Tensors all{tensors[0],
-                tensor_of(script()["gradients"][static_cast<std::size_t>(step) - 1], dtype)};
+                tensor_of(given_["gradients"][static_cast<std::size_t>(step) - 1], dtype, shape_)};
     all.insert(all.end(), tensors.begin() + 1, tensors.end());
     all.push_back(HostTensor::from<double>({}, {options_.lr}).converted(dtype));
     all.push_back(HostTensor::from<std::int64_t>({}, {step}));
@@ -68,10 +70,10 @@ class TorchOptimizers : public ::testing::TestWithParam<Case> {
     return all;
   }
   Tensors start(DType dtype) const {
-    Tensors tensors{tensor_of(script()["start"], dtype)};
+    Tensors tensors{tensor_of(given_["start"], dtype, shape_)};
     for (std::size_t k = 0; k < kind_.states.size(); ++k) {
-      if (kind_.keeps_state(k, choice_.settings))
-        tensors.emplace_back(TensorType{dtype, tensors[0].shape()});
+      if (kind_.keeps_state(k, choice_.settings, shape_))
+        tensors.emplace_back(TensorType{dtype, kind_.state_shape(k, shape_)});
       else
         tensors.emplace_back();
     }
@@ -81,6 +83,9 @@ class TorchOptimizers : public ::testing::TestWithParam<Case> {
   OptimizerOptions options_;
   UpdateChoice choice_;
   const UpdateKind& kind_;
+  bool shaped_;
+  const Json& given_;  // start and gradients
+  Shape shape_;
 };
 
 TEST_P(TorchOptimizers, TakeTheSameSteps) {
@@ -90,7 +95,7 @@ TEST_P(TorchOptimizers, TakeTheSameSteps) {
     each_kernel(first, [&](const Kernel& kernel) {
       SCOPED_TRACE(kernel.name + " " + std::string(name_of(dtype)));
       Tensors tensors = start(dtype);
-      for (std::size_t step = 1; step <= script()["gradients"].size(); ++step) {
+      for (std::size_t step = 1; step <= given_["gradients"].size(); ++step) {
         const Tensors given = inputs(tensors, static_cast<std::int64_t>(step), dtype);
         const Graph graph = single_node(choice_.op, given, choice_.settings);
         const Tensors next = run_node(kernel, graph, graph.nodes[0], given);
@@ -99,12 +104,14 @@ TEST_P(TorchOptimizers, TakeTheSameSteps) {
         }
       }
       const double tolerance = dtype == DType::float32 ? 1e-5 : 1e-12;
-      EXPECT_EQ(compare(tensors[0], tensor_of(json["w"], DType::float64), tolerance), "");
+      EXPECT_EQ(compare(tensors[0], tensor_of(json["w"], DType::float64, shape_), tolerance), "");
       std::size_t compared = 0;
       for (std::size_t k = 0; k < kind_.states.size(); ++k) {
         const auto expected = json["states"].find(kind_.states[k].name);
         if (expected == json["states"].end()) continue;
-        EXPECT_EQ(compare(tensors[1 + k], tensor_of(*expected, DType::float64), tolerance), "")
+        EXPECT_EQ(compare(tensors[1 + k],
+                          tensor_of(*expected, DType::float64, tensors[1 + k].shape()), tolerance),
+                  "")
             << kind_.states[k].name;
         ++compared;
       }

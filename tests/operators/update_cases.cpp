@@ -177,8 +177,9 @@ void add_every_kind(Cases& cases) {
     std::vector<CaseInput> tensors{patterned(shape), patterned(shape, 1)};
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
       const Shape own = kind.state_shape(k, shape);
-      tensors.push_back(
-          !kind.keeps_state(k, tried.settings) ? absent() : squares(own, 2 + static_cast<int>(k)));
+      tensors.push_back(!kind.keeps_state(k, tried.settings, shape)
+                            ? absent()
+                            : squares(own, 2 + static_cast<int>(k)));
       // A mean of squares is above the square of a mean; and no sum with a gradient is 0.
       for (double& x : tensors.back().values) x += k == 0 ? 1.0 : 0.01;
     }
@@ -249,11 +250,42 @@ void add_lamb(Cases& cases) {
   }
 }
 
+// Steps in a row are compared with PyTorch's in torch_optimizers_test.cpp.
+void add_adafactor(Cases& cases) {
+  const auto tensors = [](const Shape& own, int seed) {
+    std::vector<CaseInput> all{patterned(own, seed), patterned(own, seed + 1), absent(), absent(),
+                               absent()};
+    const UpdateKind& kind = *find_update_kind("AdafactorUpdate");
+    if (own.size() < 2) {
+      all[4] = squares(own, seed + 2);
+      return all;
+    }
+    for (std::size_t k = 0; k < 2; ++k)
+      all[2 + k] = squares(kind.state_shape(k, own), seed + 2 + static_cast<int>(k));
+    return all;
+  };
+  for (const Shape& own : {Shape{}, Shape{15}, Shape{2, 3, 4}, Shape{2, 2, 3, 2}}) {
+    const std::string name = "of_" + std::to_string(own.size()) + "_axes";
+    add_case(cases, "AdafactorUpdate", name, with_scalars(tensors(own, 1), 3));
+    add_case(cases, "AdafactorUpdate", name + "_first", with_scalars(tensors(own, 1), 1));
+  }
+  for (const auto& [name, first, second] :
+       {std::tuple{"matrices", Shape{3, 4}, Shape{2, 2, 3}},
+        std::tuple{"vectors", Shape{5}, Shape{7}},
+        std::tuple{"matrix_and_vector", Shape{3, 4}, Shape{7}}}) {
+    std::vector<CaseInput> both = tensors(first, 1);
+    for (const CaseInput& input : tensors(second, 5)) both.push_back(input);
+    add_case(cases, "GroupedUpdate", std::string("adafactor_") + name, with_scalars(both, 3),
+             {{"op", std::string("AdafactorUpdate")}, {"count", 2}, {"weight_decay", 0.1}});
+  }
+}
+
 }  // namespace
 
 void add_update_cases(Cases& cases) {
   add_every_kind(cases);
   add_lamb(cases);
+  add_adafactor(cases);
   add_adagrad_and_ftrl(cases);
   add_sgd(cases);
   add_adam(cases);

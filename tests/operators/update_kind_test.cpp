@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -43,15 +44,43 @@ TEST(UpdateKinds, HaveARuleForAllSettings) {
     EXPECT_EQ(factors.terms > 0, kind.whole_tensor);
     EXPECT_TRUE(kind.whole_tensor || factors.layout.elementwise() == kind.elementwise());
     const Shape master{7, 3, 2};
+    const std::map<StateShape, Shape> shapes{{StateShape::like_master, master},
+                                             {StateShape::one_per_row, {7}},
+                                             {StateShape::row_statistics, {7, 3, 1}},
+                                             {StateShape::column_statistics, {7, 1, 2}}};
     for (std::size_t k = 0; k < kind.states.size(); ++k) {
-      EXPECT_TRUE(kind.states[k].optional || kind.keeps_state(k, tried.settings));
-      if (!kind.keeps_state(k, tried.settings)) continue;
-      const bool by_row = kind.states[k].by_row;
+      EXPECT_TRUE(kind.states[k].optional || kind.keeps_state(k, tried.settings, master));
+      if (!kind.keeps_state(k, tried.settings, master)) continue;
+      const bool by_row = kind.states[k].shape == StateShape::one_per_row;
       EXPECT_EQ(factors.layout.is_by_row(static_cast<int>(k)), by_row);
-      EXPECT_EQ(kind.state_shape(k, master), by_row ? Shape{7} : master) << kind.states[k].name;
+      EXPECT_EQ(kind.state_shape(k, master), shapes.at(kind.states[k].shape))
+          << kind.states[k].name;
       EXPECT_EQ(factors.layout.state_columns(static_cast<int>(k), 6), by_row ? 1 : 6);
     }
   }
+}
+
+// Statistics of rows and columns are there where there are rows and columns.
+TEST(UpdateKinds, FactoredStatesFollowTheMaster) {
+  const UpdateKind& kind = *find_update_kind("AdafactorUpdate");
+  ASSERT_TRUE(kind.is_factored());
+  EXPECT_FALSE(find_update_kind("LambUpdate")->is_factored());
+  Attributes defaults;
+  for (const AttributeSpec& spec : kind.attributes) defaults.set(spec.name, spec.value);
+  const auto states_of = [&](const Shape& master) {
+    std::map<std::string, Shape> states;
+    for (std::size_t k = 0; k < kind.states.size(); ++k) {
+      if (kind.keeps_state(k, defaults, master))
+        states[kind.states[k].name] = kind.state_shape(k, master);
+    }
+    return states;
+  };
+  using States = std::map<std::string, Shape>;
+  EXPECT_EQ(states_of({}), (States{{"variance", {}}}));
+  EXPECT_EQ(states_of({7}), (States{{"variance", {7}}}));
+  EXPECT_EQ(states_of({4, 3}), (States{{"row_var", {4, 1}}, {"col_var", {1, 3}}}));
+  EXPECT_EQ(states_of({2, 5, 4, 3}),
+            (States{{"row_var", {2, 5, 4, 1}}, {"col_var", {2, 5, 1, 3}}}));
 }
 
 // Loops are compiled for each set of states; one that no settings ask for would never run.
@@ -86,10 +115,10 @@ TEST(UpdateKinds, KeepStillWhereTheySaySo) {
     with_rule<double>(tried.op, tried.settings, [&](const auto& rule) {
       using R = std::decay_t<decltype(rule)>;
       if constexpr (!R::whole_row && !R::whole_tensor) {
-        double states[most_states] = {0.25, 0.5, 0.75};
+        double states[most_states];
+        for (int k = 0; k < most_states; ++k) states[k] = 0.25 * (k + 1);
         EXPECT_EQ(R::element(rule.step(0.1, 3, 1.0), 1.5, 0.0, states), 1.5) << tried.name;
-        EXPECT_EQ(states[0], 0.25) << tried.name;
-        EXPECT_EQ(states[1], 0.5) << tried.name;
+        for (int k = 0; k < most_states; ++k) EXPECT_EQ(states[k], 0.25 * (k + 1)) << tried.name;
       }
       return 0;
     });

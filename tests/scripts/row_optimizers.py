@@ -1,4 +1,4 @@
-"""Writes tests/data/row_optimizers.json and .npz: 50 steps of every optimizer for tables whose gradients come as rows.
+"""Writes tests/data/row_optimizers/: 50 steps of every optimizer for tables whose gradients come as rows; a file for each kind.
 
     python tests/scripts/row_optimizers.py [--check mindspore|torch|tensorflow]
 
@@ -6,8 +6,9 @@ Plain double-precision NumPy after the published formulas, one row after the oth
 optimizer (float32, where it is installed) instead of writing.
 
 What holds for all kinds: a step takes ids [n] and gradient rows [n, D]. The gradient of a table's row is the sum of the gradient rows with
-its id, in their order. Rows that occur are updated once; all others keep every bit of value and states (but for the kinds in DENSE, whose
-meaning is dense). Steps count from 1 and count when the batch is empty, too. A row that occurs with a sum of zero is updated like any other.
+its id, in their order. Rows that occur are updated once; all others keep every bit of value and states (but under formulas marked @dense,
+whose meaning is dense). Steps count from 1 and count when the batch is empty, too. A row that occurs with a sum of zero is updated like any
+other.
 
 Gradients are multiples of 1/64 below 2: float32 sums of them are exact in any order.
 """
@@ -18,10 +19,17 @@ import pathlib
 
 import numpy as np
 
-DATA = pathlib.Path(__file__).parents[1] / "data"
+DATA = pathlib.Path(__file__).parents[1] / "data" / "row_optimizers"
 STEPS = 50
-TABLES = {"d1": (37, 1), "d5": (37, 5), "d19": (23, 19)}  # rows, columns; states are kept of d1 and d5
+TABLES = {"d1": (37, 1), "d5": (37, 5), "d19": (23, 19)}  # rows, columns
+TABLES_WITH_STATES = ("d1", "d5")
 EMPTY, EQUAL, DIFFERENT, CANCELLING = (7, 31), (13, 44), (20, 50), (26,)
+
+
+def dense(formula):
+    """Marks a formula under which rows that occur nowhere move, too."""
+    formula.is_dense = True
+    return formula
 
 
 # ---- the formulas: update(row's states, g, t, options) changes the states in place. o = options, t = step from 1
@@ -107,8 +115,9 @@ def lazy_adam_pytorch(s, g, t, o):
     adam(s, g, t, o)
 
 
+@dense
 def adam(s, g, t, o):
-    """Source: PyTorch's documentation of torch.optim.Adam. Dense: rows without a gradient have one of zeros.
+    """Source: PyTorch's documentation of torch.optim.Adam.
 
     m and v as above; w -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps).
     """
@@ -145,9 +154,10 @@ def sgd(s, g, t, o):
     s["w"][:] -= o["lr"] * g
 
 
+@dense
 def momentum(s, g, t, o):
     """Source: ONNX's ai.onnx.preview.training.Momentum, mode standard or nesterov; MindSpore's documentation of nn.Momentum is the same
-    with beta = 1. Dense.
+    with beta = 1.
 
     v = momentum v + beta_adjusted g, beta_adjusted = 1 in the first step, then beta; w -= lr v, with nesterov lr (g + momentum v).
     """
@@ -155,8 +165,9 @@ def momentum(s, g, t, o):
     s["w"][:] -= o["lr"] * (g + o["momentum"] * s["velocity"] if o["nesterov"] else s["velocity"])
 
 
+@dense
 def rmsprop(s, g, t, o):
-    """Source: PyTorch's documentation of torch.optim.RMSprop. Dense.
+    """Source: PyTorch's documentation of torch.optim.RMSprop.
 
     v = alpha v + (1 - alpha) g^2; centered: a = alpha a + (1 - alpha) g, v~ = v - a^2, else v~ = v; d = g / (sqrt(v~) + eps);
     momentum > 0: b = momentum b + d, w -= lr b; else w -= lr d.
@@ -173,8 +184,9 @@ def rmsprop(s, g, t, o):
     s["w"][:] -= o["lr"] * step
 
 
+@dense
 def adadelta(s, g, t, o):
-    """Source: Zeiler, arXiv:1212.5701, algorithm 1, with PyTorch's lr. Dense.
+    """Source: Zeiler, arXiv:1212.5701, algorithm 1, with PyTorch's lr.
 
     v = rho v + (1 - rho) g^2; d = sqrt(u + eps) / sqrt(v + eps) g; u = rho u + (1 - rho) d^2; w -= lr d.
     """
@@ -184,8 +196,9 @@ def adadelta(s, g, t, o):
     s["w"][:] -= o["lr"] * step
 
 
+@dense
 def adamax(s, g, t, o):
-    """Source: PyTorch's documentation of torch.optim.Adamax. Dense.
+    """Source: PyTorch's documentation of torch.optim.Adamax.
 
     m as adam's; u = max(beta2 u, |g| + eps); w -= lr / (1 - beta1^t) m / u.
     """
@@ -194,8 +207,9 @@ def adamax(s, g, t, o):
     s["w"][:] -= o["lr"] / (1 - o["beta1"] ** t) * s["exp_avg"] / s["exp_inf"]
 
 
+@dense
 def nadam(s, g, t, o):
-    """Source: PyTorch's documentation of torch.optim.NAdam. Dense.
+    """Source: PyTorch's documentation of torch.optim.NAdam.
 
     mu_t = beta1 (1 - 0.96^(t momentum_decay) / 2); m and v as adam's; m^ = mu_{t+1} m / (1 - prod_{i <= t+1} mu_i)
     + (1 - mu_t) g / (1 - prod_{i <= t} mu_i); w -= lr m^ / (sqrt(v / (1 - beta2^t)) + eps).
@@ -206,8 +220,9 @@ def nadam(s, g, t, o):
     s["w"][:] -= o["lr"] * moment / (np.sqrt(s["exp_avg_sq"] / (1 - o["beta2"] ** t)) + o["eps"])
 
 
+@dense
 def radam(s, g, t, o):
-    """Source: Liu et al., arXiv:1908.03265, algorithm 2, with PyTorch's eps and its bound of 5 for rho_t. Dense.
+    """Source: Liu et al., arXiv:1908.03265, algorithm 2, with PyTorch's eps and its bound of 5 for rho_t.
 
     rho_t = rho - 2 t beta2^t / (1 - beta2^t), rho = 2 / (1 - beta2) - 1; where rho_t > 5, l = sqrt(1 - beta2^t) / (sqrt(v) + eps),
     r = sqrt((rho_t - 4)(rho_t - 2) rho / ((rho - 4)(rho - 2) rho_t)), w -= lr m^ r l; else w -= lr m^.
@@ -223,8 +238,9 @@ def radam(s, g, t, o):
     s["w"][:] -= o["lr"] * step
 
 
+@dense
 def lion(s, g, t, o):
-    """Source: Chen et al., arXiv:2302.06675, algorithm 2. Dense.
+    """Source: Chen et al., arXiv:2302.06675, algorithm 2.
 
     w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); m = beta2 m + (1 - beta2) g.
     """
@@ -298,8 +314,6 @@ CASES = [  # name, kind, formula, states, options
     ("radam", "radam", radam, adam_states, {**ADAM, "eps": 1e-4}),
     ("lion", "lion", lion, zeros("exp_avg"), {"lr": 0.01, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1}),
 ]
-# Kinds under which rows that occur nowhere move, too.
-DENSE = ("adam", "momentum", "rmsprop", "adadelta", "adamax", "nadam", "radam", "lion")
 
 
 def untouched(rows):
@@ -340,14 +354,18 @@ def row_gradients(ids, grads):
     return unique, sums
 
 
-def run(kind, update, start, options, first, batches):
+def is_dense(update):
+    return hasattr(update, "is_dense")
+
+
+def run(update, start, options, first, batches):
     states = start(first.astype(np.float64), options)
     for t, (ids, grads) in enumerate(batches, 1):
         unique, sums = row_gradients(ids, grads)
-        if kind in DENSE:
-            dense = np.zeros(first.shape)
-            dense[unique] = sums
-            unique, sums = np.arange(len(first)), dense
+        if is_dense(update):
+            all_rows = np.zeros(first.shape)
+            all_rows[unique] = sums
+            unique, sums = np.arange(len(first)), all_rows
         for row, g in zip(unique, sums):
             update({key: value[row] for key, value in states.items()}, g, t, options)
     return states
@@ -362,30 +380,32 @@ def main():
 
         row_optimizers_peers.check(options.check)
         return
-    arrays, cases = {}, []
+    kinds, batches_of = {"tables": {}}, {}
     for table in TABLES:
-        first, batches = make_batches(table)
-        arrays[f"{table}.initial"] = first
-        arrays[f"{table}.offsets"] = np.cumsum([0] + [len(ids) for ids, _ in batches]).astype(np.int64)
-        arrays[f"{table}.ids"] = np.concatenate([ids for ids, _ in batches])
-        arrays[f"{table}.gradients"] = np.concatenate([grads for _, grads in batches])
-        for name, kind, update, start, settings in CASES:
-            if kind in DENSE[1:] and table == "d19":
-                continue  # the fixture would be too large
-            states = run(kind, update, start, settings, first, batches)
-            assert all(np.isfinite(value).all() for value in states.values()), name
-            if kind not in DENSE:
-                assert (states["w"][list(untouched(len(first)))] == first[list(untouched(len(first)))]).all()
-            for key, value in states.items():
-                if key == "w" or table == "d5" or (table == "d1" and kind not in DENSE[1:]):
-                    arrays[f"{name}.{table}.{key}"] = value
-    for name, kind, _, start, settings in CASES:
+        first, batches = batches_of[table] = make_batches(table)
+        kinds["tables"][f"{table}.initial"] = first
+        kinds["tables"][f"{table}.offsets"] = np.cumsum([0] + [len(ids) for ids, _ in batches]).astype(np.int64)
+        kinds["tables"][f"{table}.ids"] = np.concatenate([ids for ids, _ in batches])
+        kinds["tables"][f"{table}.gradients"] = np.concatenate([grads for _, grads in batches])
+    cases = []
+    for name, kind, update, start, settings in CASES:
         states = list(start(np.zeros((1, 1)), settings))
         cases.append({"name": name, "kind": kind, "options": settings, "states": states[1:]})
+        for table, (first, batches) in batches_of.items():
+            states = run(update, start, settings, first, batches)
+            assert all(np.isfinite(value).all() for value in states.values()), name
+            if not is_dense(update):
+                assert (states["w"][list(untouched(len(first)))] == first[list(untouched(len(first)))]).all()
+            for key, value in states.items():
+                if key == "w" or table in TABLES_WITH_STATES:
+                    kinds.setdefault(kind, {})[f"{name}.{table}.{key}"] = value
     content = {"steps": STEPS, "tables": {k: {"rows": r, "columns": c, "untouched": untouched(r)} for k, (r, c) in TABLES.items()}}
-    (DATA / "row_optimizers.json").write_text(json.dumps({**content, "cases": cases}, indent=1) + "\n")
-    np.savez_compressed(DATA / "row_optimizers.npz", **arrays)
-    print(f"{DATA / 'row_optimizers.npz'}: {len(arrays)} arrays, {(DATA / 'row_optimizers.npz').stat().st_size} bytes")
+    DATA.mkdir(exist_ok=True)
+    (DATA / "cases.json").write_text(json.dumps({**content, "cases": cases}, indent=1) + "\n")
+    for kind, arrays in kinds.items():
+        path = DATA / f"{kind}.npz"
+        np.savez_compressed(path, **arrays)
+        print(f"{path}: {len(arrays)} arrays, {path.stat().st_size} bytes")
 
 
 if __name__ == "__main__":

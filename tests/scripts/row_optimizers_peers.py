@@ -123,12 +123,12 @@ LIBRARIES = {  # names of cases, the library's step, largest difference
 
 def check(library):
     names, make, bound = LIBRARIES[library]
-    for name, kind, update, start, options in CASES:
+    for name, _, update, start, options in CASES:
         if name not in names:
             continue
         for table in TABLES:
             first, batches = make_batches(table)
-            expected = list(run(kind, update, start, options, first, batches).values())
+            expected = list(run(update, start, options, first, batches).values())
             step, states = make(name, options, first)
             for t, (ids, grads) in enumerate(batches, 1):
                 step(ids, grads, t)

@@ -155,6 +155,9 @@ TEST_F(TableStorageTest, OptimizersUpdateRows) {
                     HasSubstr("rowwise_adagrad without weight_decay"), HasSubstr(", group_ftrl")));
   EXPECT_THAT(refused({"optimizer.kind=lamb"}),
               AllOf(HasSubstr(wanted), HasSubstr("lamb of every row"), Not(HasSubstr(", lamb"))));
+  EXPECT_THAT(refused({"optimizer.kind=adafactor"}),
+              AllOf(HasSubstr(wanted), HasSubstr("adafactor of every row"),
+                    HasSubstr("rowwise_adagrad without")));
   for (const OptimizerKind& kind : all_optimizers()) {
     if (find_update_kind(kind.choose({}).op)->whole_tensor) continue;
     SCOPED_TRACE(kind.name);

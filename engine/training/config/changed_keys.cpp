@@ -2,7 +2,9 @@
 
 #include <map>
 
+#include "engine/graph/error.h"
 #include "engine/training/config/config_value.h"
+#include "engine/training/config/run_config.h"
 
 namespace tandem {
 namespace {
@@ -41,6 +43,14 @@ std::vector<std::string> changed_keys(std::string_view before, std::string_view 
     if (text(then) != text(is)) lines.push_back(key + ": " + text(then) + ", now " + text(is));
   }
   return lines;
+}
+
+std::string resolved_again(std::string text, const std::string& path) {
+  try {
+    return to_toml(parse_run_config(text, path));
+  } catch (const Error&) {
+    return text;
+  }
 }
 
 }  // namespace tandem

@@ -11,4 +11,9 @@ namespace tandem {
 /// Of two resolved configurations; one that cannot be read changes nothing.
 std::vector<std::string> changed_keys(std::string_view before, std::string_view now);
 
+/// A resolved configuration as this version writes it: without keys that are no longer written,
+/// with those that are new. One that this version refuses stays as it is. `path` is that of the
+/// file.
+std::string resolved_again(std::string text, const std::string& path);
+
 }  // namespace tandem

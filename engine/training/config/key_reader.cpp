@@ -33,7 +33,7 @@ class KeyReader final : public KeyVisitor {
     if (!table_.valid("kind") && !(kinds.is_inherited && !table_.find("kind"))) return;
     KeyReader reader(table_, words_of(kinds.names)[kinds.chosen]);
     kinds.visit(reader, kinds.chosen);
-    if (kinds.refusal != passed_over) refuse_keys_of_others(kinds);
+    refuse_keys_of_others(kinds);
   }
 
   void when_read(const std::function<void(const TableReader&)>& act) override { act(table_); }
@@ -102,20 +102,27 @@ class KeyReader final : public KeyVisitor {
   void refuse_keys_of_others(const KindList& kinds) const {
     const std::vector<std::string> own =
         names_of_keys(kinds.tell ? kinds.tell : kinds.visit, kinds.chosen);
-    std::vector<std::string> seen = own;
+    std::vector<std::string> others;
+    const auto has = [](const std::vector<std::string>& names, const std::string& key) {
+      return std::find(names.begin(), names.end(), key) != names.end();
+    };
     for (std::size_t i = 0; i < words_of(kinds.names).size(); ++i) {
-      for (const std::string& key : names_of_keys(kinds.visit, i)) {
-        if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-        seen.push_back(key);
-        if (const ConfigValue* value = table_.valid(key)) refuse({table_, key, *value}, kinds, own);
-      }
+      for (const std::string& key : names_of_keys(kinds.visit, i))
+        if (!has(own, key) && !has(others, key)) others.push_back(key);
     }
+    std::vector<Found> found;
+    for (const std::string& key : others) {
+      if (const ConfigValue* value = table_.valid(key)) found.push_back({table_, key, *value});
+    }
+    if (kinds.refusal == passed_over && found.size() == others.size()) return;
+    for (const Found& one : found) refuse(one, kinds, own);
   }
 
   void refuse(const Found& found, const KindList& kinds,
               const std::vector<std::string>& own) const {
     std::string message(kinds.refusal), expected, fix;
-    if (message.empty()) message = "not an option of " + words_of(kinds.names)[kinds.chosen];
+    if (message.empty() || message == passed_over)
+      message = "not an option of " + words_of(kinds.names)[kinds.chosen];
     if (kinds.tell) {
       for (const std::string& name : own)
         expected += (expected.empty() ? "its own are " : ", ") + name;

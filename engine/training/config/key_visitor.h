@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/optimizers/formula.h"
+#include "engine/graph/number_range.h"
 #include "engine/training/config/config_keys.h"
 #include "engine/training/config/key_forms.h"
 
@@ -30,7 +30,7 @@ struct KeyNotes {
 };
 
 // Notes, in any order: v.key("patience", c.patience, at_least(0), "the help"). Ranges are those of
-// engine/optimizers/formula.h: at_least, between, from_below.
+// number_range.h: at_least, between, from_below.
 inline constexpr auto required = [](KeyNotes& n) { n.info.fallback = "required"; };
 inline constexpr auto on_one_line = [](KeyNotes& n) { n.is_on_one_line = true; };
 /// "below 1"
@@ -91,7 +91,8 @@ struct KindList {
   KindVisit tell = {};
   bool is_inherited = false;  // where "kind" is absent
 };
-/// A refusal: keys of other kinds say nothing.
+/// A refusal: keys of other kinds say nothing where all of them are there, as in files of earlier
+/// versions.
 inline constexpr std::string_view passed_over = "passed over";
 
 /// The names of a variant's kinds.

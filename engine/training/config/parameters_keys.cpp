@@ -72,7 +72,7 @@ void visit_load(KeyVisitor& v, LoadRule& rule) {
 void visit_init(KeyVisitor& v, InitRule& rule) {
   v.key("at", selector(rule.at), required, "which parameters");
   v.key("kind", rule.kind, required, "the distribution");
-  v.of_kind(rule.kind, passed_over);  // files of earlier versions have the keys of all kinds
+  v.of_kind(rule.kind, passed_over);  // in resolved files of earlier versions
 }
 
 void visit_shape(KeyVisitor& v, ShapeRule& rule) {

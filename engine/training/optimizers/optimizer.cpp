@@ -104,7 +104,7 @@ void Updates::add(const UpdateRequest& request, const UpdateScalars& scalars) {
   const ValueId master = request.parameter.initial;
   std::vector<ValueId> states(kind.states.size());
   for (std::size_t k = 0; k < states.size(); ++k) {
-    if (!kind.keeps_state(k, choice.settings)) continue;
+    if (!kind.keeps_state(k, choice.settings, request.parameter.start.shape())) continue;
     states[k] = add_moment(g_, request.parameter, kind.states[k].name, choice.starts[k],
                            kind.state_shape(k, request.parameter.start.shape()));
   }

@@ -9,8 +9,6 @@ namespace {
 
 template <class R>
 RowFactors factors_of(const R& rule) {
-  static_assert(sizeof(typename R::Step) <= sizeof(RowStep::factors));
-  static_assert(R::states <= most_states);
   RowFactors made;
   made.rule = rule_index<R>;
   made.layout = {R::set, R::set & row_states<typename R::Kind>, R::whole_row};
@@ -23,7 +21,7 @@ RowFactors factors_of(const R& rule) {
   made.is_no_step = [](double lr) { return R::Kind::is_no_step(lr); };
   if constexpr (R::whole_tensor) {
     made.terms = R::Kind::terms;
-    made.factor = [settings = rule.settings](double lr, const double* sums) {
+    made.factor = [settings = rule.settings](double lr, const TensorSums& sums) {
       return R::Kind::factor(settings, lr, sums);
     };
   }

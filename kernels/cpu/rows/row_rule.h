@@ -19,9 +19,9 @@ struct RowFactors {
   /// The factors of step `number`, from 1, as RuleLoops take them.
   std::function<RowStep(double lr, std::int64_t number, double scale)> step;
   bool (*is_no_step)(double lr) = nullptr;
-  /// Of rules of whole tensors: how many sums their first walk makes, and what the second gets.
+  /// Of rules of whole tensors: how many sums of squares they take, and what the step gets.
   int terms = 0;
-  std::function<double(double lr, const double* sums)> factor;
+  std::function<double(double lr, const TensorSums& sums)> factor;
 };
 /// `op` is that of an update; all of its attributes are there. Throws where no rule fits.
 RowFactors row_factors(std::string_view op, const Attributes& settings);
@@ -35,7 +35,7 @@ class RowRule {
   int rule() const { return factors_.rule; }
   const RowLayout& layout() const { return factors_.layout; }
   int terms() const { return factors_.terms; }
-  double factor(double lr, const double* sums) const { return factors_.factor(lr, sums); }
+  double factor(double lr, const TensorSums& sums) const { return factors_.factor(lr, sums); }
 
   /// `scalars` are lr, step, scale, skip; nothing where the step is skipped.
   std::optional<RowStep> step(const void* const* scalars) const {

@@ -30,17 +30,18 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RuleLoops& loops, co
   const std::int64_t n = fixed > 0 ? fixed : g.columns;
   constexpr std::int64_t most = packed_rows * (fixed > 0 ? fixed : narrow);
   const GradientRows<E> rows(g);
-  float sums[most], w[most], a[most], b[most], c[most];
-  // The states that are there, first to last: table_b only beside table_a.
-  float *const packed[] = {a, b, c}, *from[] = {nullptr, nullptr, nullptr}, *own[most_states] = {};
-  static_assert(most_states == 3);
-  for (int k = 0, found = 0; k < most_states; ++k) {
+  // The states that are there, first to last; two move with the weights, the others by themselves.
+  constexpr int beside = 2, room = most_states < beside ? beside : most_states;
+  float sums[most], w[most], packed[room][most];
+  float *from[room] = {}, *own[most_states] = {};
+  int found = 0;
+  for (int k = 0; k < most_states; ++k) {
     if (!step.layout.has(k)) continue;
     from[found] = table.states[k];
     own[k] = packed[found++];
   }
-  float *const table_w = table.weights, *const table_a = from[0], *const table_b = from[1],
-               *const table_c = from[2];
+  float *const table_w = table.weights, *const table_a = from[0], *const table_b = from[1];
+  float *const a = packed[0], *const b = packed[1];
   std::int64_t starts[packed_rows];
   for (std::int64_t i = first; i < last; i += packed_rows) {
     const std::int64_t count = last - i < packed_rows ? last - i : packed_rows;
@@ -53,9 +54,9 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RuleLoops& loops, co
         if (table_b != nullptr) b[r * n + k] = table_b[start + k];
       }
     }
-    if (table_c != nullptr) {
+    for (int s = beside; s < found; ++s) {
       for (std::int64_t r = 0; r < count; ++r) {
-        for (std::int64_t k = 0; k < n; ++k) c[r * n + k] = table_c[starts[r] + k];
+        for (std::int64_t k = 0; k < n; ++k) packed[s][r * n + k] = from[s][starts[r] + k];
       }
     }
     narrow_sums(g, rows, i, i + count, sums);
@@ -71,9 +72,9 @@ TANDEM_INLINE void update_narrow(const RowStep& step, const RuleLoops& loops, co
         if (table_b != nullptr) table_b[start + k] = b[r * n + k];
       }
     }
-    if (table_c != nullptr) {
+    for (int s = beside; s < found; ++s) {
       for (std::int64_t r = 0; r < count; ++r) {
-        for (std::int64_t k = 0; k < n; ++k) table_c[starts[r] + k] = c[r * n + k];
+        for (std::int64_t k = 0; k < n; ++k) from[s][starts[r] + k] = packed[s][r * n + k];
       }
     }
   }

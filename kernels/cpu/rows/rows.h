@@ -109,7 +109,7 @@ struct RowLayout {
 struct RowStep {
   int rule = 0;  // its place in the list of engine/optimizers/rules.h
   RowLayout layout;
-  alignas(16) unsigned char factors[64];
+  alignas(16) unsigned char factors[most_step_bytes];
 };
 
 /// A table [table_rows, columns] and the states of its optimizer, [table_rows,

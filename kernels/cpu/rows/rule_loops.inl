@@ -241,12 +241,24 @@ void last_walk(const void* factors, float factor, float* w, float* const* all_st
   }
 }
 
+#include "kernels/cpu/rows/factored_loops.inl"
+
 template <class R>
 constexpr RuleLoops loops_of() {
-  if constexpr (R::whole_tensor)
-    return {nullptr, nullptr, first_walk<R>, last_walk<R>};
-  else
-    return {update_whole<R>, update_split<R>, nullptr, nullptr};
+  RuleLoops loops;
+  if constexpr (R::factored) {
+    loops.statistics = walk_statistics<R>;
+    loops.move_columns = move_columns<R>;
+    loops.square_directions = square_directions<R>;
+    loops.step_directions = step_directions<R>;
+  } else if constexpr (R::whole_tensor) {
+    loops.first = first_walk<R>;
+    loops.last = last_walk<R>;
+  } else {
+    loops.whole = update_whole<R>;
+    loops.split = update_split<R>;
+  }
+  return loops;
 }
 
 struct Table {

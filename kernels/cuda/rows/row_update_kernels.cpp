@@ -23,7 +23,7 @@ class TableOperands {
     const std::vector<UpdateState>& states = update_kind(*r.node).states;
     for (std::size_t k = 0; k < states.size(); ++k) {
       const bool kept = r.is_present(first_state + k);
-      by_row_.push_back(states[k].by_row);
+      by_row_.push_back(states[k].shape == StateShape::one_per_row);
       kept_.push_back(kept);
       bytes_.push_back(kept ? r.inputs[first_state + k].type.bytes() : 0);
     }

@@ -139,7 +139,8 @@ struct FactorOfTensor {
     });
     const Squares<Rule> all_of_tensor = sum_of<Rule>(block, sums);
     block.one([&] {
-      factors[tensor] = static_cast<float>(Rule::Kind::factor(rule.settings, lr, all_of_tensor.at));
+      factors[tensor] = static_cast<float>(Rule::Kind::factor(
+          rule.settings, lr, {all_of_tensor.at, all.tensors[tensor].elements, *scalars.step}));
     });
   }
 };
@@ -258,7 +259,7 @@ Kernel tensor_kernel(const Gpu& gpu, std::string name, std::string op, const std
                 return with_rule<float>(update_kind(*r.node).op, r.attributes(),
                                         [&](const auto& rule) -> std::unique_ptr<PreparedKernel> {
                                           using R = std::decay_t<decltype(rule)>;
-                                          if constexpr (R::whole_tensor)
+                                          if constexpr (R::whole_tensor && !R::factored)
                                             return std::make_unique<TensorUpdate<R>>(gpu, r, rule);
                                           else
                                             return nullptr;
@@ -280,7 +281,7 @@ std::string grouped_name(const std::string& op) {
 
 void add_tensor_updates(KernelList& list, const Gpu& gpu) {
   for (const UpdateKind& kind : update_kinds()) {
-    if (!kind.whole_tensor) continue;
+    if (!kind.whole_tensor || kind.is_factored()) continue;
     list.push_back(tensor_kernel(gpu, "cuda." + kind.op, kind.op, kind.op));
     list.push_back(tensor_kernel(gpu, grouped_name(kind.op), "GroupedUpdate", kind.op));
   }

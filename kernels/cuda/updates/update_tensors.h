@@ -16,9 +16,6 @@ namespace tandem::cuda {
 
 inline constexpr int update_threads = 256;
 inline constexpr std::int64_t chunk_elements = 16 * update_threads;
-// As many tensors as fit a launch: its arguments are at most 4 KiB.
-inline constexpr int most_tensors = 56;
-
 /// A parameter with what its update reads and writes, all dense and in the same order.
 struct UpdateTensor {
   float* master;
@@ -28,6 +25,9 @@ struct UpdateTensor {
   std::int64_t elements;
   std::int64_t first_chunk;  // how many the tensors before it have
 };
+
+/// As many as fit a launch: its arguments are at most 4 KiB, of which the others leave this.
+inline constexpr int most_tensors = static_cast<int>((4096 - 512) / sizeof(UpdateTensor));
 
 /// The tensors travel with the launch. In a captured graph the launch and with it their addresses
 /// stay as they are.

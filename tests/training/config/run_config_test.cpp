@@ -476,19 +476,6 @@ TEST(RunConfig, ErrorsByKind) {
               HasSubstr("did you mean \"images\"?"));
 }
 
-// Resolved files of earlier versions have the numbers of all distributions beside a rule.
-TEST(RunConfig, InitRulesPassOverNumbersOfOthers) {
-  const RunConfig c = parse(
-      minimal, {"parameters.init=[{at='a', kind='uniform', mean=1.0, std=2.0, low=-1, high=3}]"});
-  EXPECT_EQ(c.parameters.init[0].kind, InitKind(UniformInit{-1, 3}));
-  EXPECT_THAT(to_toml(c), HasSubstr("{ at = \"a\", kind = \"uniform\", low = -1.0, high = 3.0 }"));
-  EXPECT_EQ(parse(to_toml(c)), c);
-  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='uniform', low=3, high=1}]"}),
-              HasSubstr("low is above high"));
-  EXPECT_THAT(first_error(minimal, {"parameters.init=[{at='a', kind='ones', sd=3}]"}),
-              HasSubstr("unknown key"));
-}
-
 // A group has what it says, else what the optimizer's table says, else the default of its kind.
 TEST(RunConfig, GroupsInheritTheKeysThatTheirKindHas) {
   const RunConfig c = parse(

@@ -1,0 +1,91 @@
+// A network trained by Adafactor: on the host, on an accelerator, and with the states on the host
+// beside it; resumed from a checkpoint; in 16 bits, where an update also writes the weight.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/end_to_end/fixture_runs.h"
+
+namespace tandem {
+namespace {
+
+using namespace testing;
+
+constexpr int steps = 12;
+constexpr const char* host = "{ at = \"**\", on = \"cpu\" },\n";
+constexpr const char* device = "{ at = \"**\", on = \"gpu\" },\n";
+constexpr const char* states_on_host =
+    "{ at = \"**\", on = \"gpu\" },\n{ at = \"**\", state = \"cpu\" },\n";
+
+class AdafactorRuns : public ::testing::Test, protected FixtureRuns {
+ protected:
+  AdafactorRuns()
+      : FixtureRuns("mlp", "kind = \"adafactor\"\nlr = 0.05\nweight_decay = 0.01\nclip_norm = 1.0",
+                    "shuffle = \"none\"\n",
+                    "[data.fields]\n"
+                    "image  = { from = \"image\", as = [ \"scale(1/64)\", \"normalize(2, 1)\" ] }\n"
+                    "labels = \"labels\"\n") {}
+
+  void expect_losses(const std::string& run, const std::vector<double>& expected,
+                     double tolerance) const {
+    const std::vector<double> got = losses(run);
+    ASSERT_EQ(got.size(), expected.size()) << run;
+    for (std::size_t step = 0; step < got.size(); ++step) {
+      EXPECT_NEAR(got[step], expected[step], tolerance * std::abs(expected[step]))
+          << run << ", step " << step + 1;
+    }
+  }
+};
+
+TEST_F(AdafactorRuns, LossesAreTheSameWhereverStatesLie) {
+  train("host", steps, host);
+  const std::vector<double> expected = losses("host");
+  ASSERT_EQ(expected.size(), static_cast<std::size_t>(steps));
+  std::ifstream file(parity_folder() + "../adafactor_losses.json");  // by PyTorch
+  expect_losses("host", Json::parse(file)["losses"].get<std::vector<double>>(), 2e-5);
+  train("device", steps, device);
+  train("cut", steps, states_on_host);
+  train("micro-batches", steps, states_on_host, false, {"micro_batch=2"});
+  expect_losses("device", expected, 1e-5);
+  expect_losses("cut", expected, 1e-5);
+  expect_losses("micro-batches", expected, 1e-5);
+  train("unscaled", steps, host, false, {"optimizer.eps2=1"});
+  EXPECT_GT(std::abs(losses("unscaled").back() - expected.back()), 1e-3) << "sizes count";
+}
+
+TEST_F(AdafactorRuns, AResumedRunIsTheSameBitByBit) {
+  train("whole", steps, states_on_host);
+  train("parts", steps / 2, states_on_host);
+  train("parts", steps, states_on_host, true);
+  expect_losses("parts", losses("whole"), 0);
+  const CheckpointContent whole = newest("whole"), parts = newest("parts");
+  EXPECT_EQ(parts.position.step, static_cast<std::uint64_t>(steps));
+  EXPECT_FALSE(whole.optimizer.empty());
+  for (const auto& [a, b] :
+       {std::pair{&whole.model, &parts.model}, std::pair{&whole.optimizer, &parts.optimizer}}) {
+    ASSERT_EQ(a->size(), b->size());
+    for (std::size_t t = 0; t < a->size(); ++t) {
+      const HostTensor &x = (*a)[t].tensor, &y = (*b)[t].tensor;
+      EXPECT_EQ((*a)[t].name, (*b)[t].name);
+      ASSERT_EQ(x.type(), y.type()) << (*a)[t].name;
+      EXPECT_EQ(std::memcmp(x.data(), y.data(), x.bytes()), 0) << (*a)[t].name;
+    }
+  }
+}
+
+TEST_F(AdafactorRuns, SixteenBitsFollowFloat32) {
+  train("float32", steps, states_on_host);
+  for (const std::string type : {"bfloat16", "float16"}) {
+    for (const char* policy : {device, states_on_host}) {
+      const std::string run = type + (policy == device ? "_device" : "_cut");
+      std::vector<std::string> precision{"precision.compute=" + type};
+      if (type == "float16") precision.emplace_back("precision.loss_scale=128");
+      train(run, steps, policy, false, precision);
+      expect_losses(run, losses("float32"), type == "bfloat16" ? 2e-2 : 4e-3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tandem
