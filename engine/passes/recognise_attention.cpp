@@ -42,8 +42,8 @@ bool is_causal_mask(const HostTensor& mask, std::int64_t rows, std::int64_t colu
 /// Whether each row leaves a key at an ordinary number. A row of -infinity is NaN after a Softmax
 /// and 0 after Attention; one of very negative numbers is uniform after both, but log_sum_exp loses
 /// the logarithm of the sum beside them, so that gradients have to find it again, and those of
-/// libraries do not.
-bool shows_in_every_row(const HostTensor& mask) {
+/// libraries do not. `guarded`: the chain itself makes 0 of the NaN.
+bool shows_in_every_row(const HostTensor& mask, bool guarded) {
   const std::int64_t columns = mask.shape().empty() ? 1 : mask.shape().back();
   const std::int64_t count = mask.type().elements();
   if (count == 0) return false;
@@ -54,17 +54,38 @@ bool shows_in_every_row(const HostTensor& mask) {
       if (std::isnan(m)) return false;
       largest = std::max(largest, m);
     }
-    if (std::abs(largest) > 1024) return false;
+    const bool hidden = largest == -std::numeric_limits<double>::infinity();
+    if (hidden ? !guarded : std::abs(largest) > 1024) return false;
   }
   return true;
 }
 
-/// `Where(IsNaN(p), 0, p)` never reaches this form; Dropout of ratio 0 is an Identity, removed
-/// before.
+/// 0 or -infinity for each score, chosen by what is computed: no row of it is of other numbers.
+bool shows_or_hides(const Match& match, ValueId mask) {
+  const Node* where = match.is(mask, "Where");
+  if (where == nullptr) return false;
+  for (int i = 1; i < 3; ++i) {
+    const auto number = match.number(where->inputs[i]);
+    if (number != 0.0 && number != -std::numeric_limits<double>::infinity()) return false;
+  }
+  return true;
+}
+
+/// p of Where(IsNaN(p), 0, p), by which exporters give zeros to a query that sees no key, as
+/// Attention does; else nothing.
+ValueId without_guard(const Match& match, ValueId value) {
+  const Node* where = match.is(value, "Where");
+  if (where == nullptr || !match.is_number(where->inputs[1], 0)) return {};
+  const Node* test = match.is(where->inputs[0], "IsNaN");
+  return test != nullptr && test->inputs[0] == where->inputs[2] ? where->inputs[2] : ValueId{};
+}
+
+/// Dropout of ratio 0 is an Identity, removed before.
 bool find(const Match& match, const Node& node, Found& found) {
   const Graph& graph = match.graph();
   if (node.op->role != Role::product || graph.type(node.outputs[0]).rank() != 4) return false;
-  const Node* softmax = match.is(node.inputs[0], "Softmax");
+  const ValueId guarded = without_guard(match, node.inputs[0]);
+  const Node* softmax = match.is(guarded ? guarded : node.inputs[0], "Softmax");
   if (softmax == nullptr || softmax->attributes.integer("axis") != 3) return false;
   ValueId scores = softmax->inputs[0];
   if (const Node* add = match.is(scores, "Add")) {
@@ -100,15 +121,16 @@ bool find(const Match& match, const Node& node, Found& found) {
   if (element_count(qs) == 0 || element_count(ks) == 0 || element_count(vs) == 0) return false;
   if (!found.mask) return true;
   // Of a mask that is fed or computed nobody knows what its rows show; one that depends on
-  // parameters would lose its gradient as well.
-  if (!graph.is_constant(found.mask)) return false;
+  // parameters would lose its gradient as well. Behind a guard, one of 0 and -infinity means the
+  // same to both.
+  if (!graph.is_constant(found.mask)) return guarded && shows_or_hides(match, found.mask);
   const HostTensor& mask = *graph.value(found.mask).constant;
   if (is_causal_mask(mask, qs[2], ks[3])) {
     found.causal = true;
     found.mask = {};
     return true;
   }
-  return shows_in_every_row(mask);
+  return shows_in_every_row(mask, bool(guarded));
 }
 
 }  // namespace
@@ -120,7 +142,7 @@ Graph recognise_attention(const Graph& graph, PassContext& context) {
     Found found;
     if (!find(match, node, found)) return false;
     const std::vector<NodeId> others =
-        match.interior(node.outputs[0], {found.q, found.k_transposed, found.v});
+        match.interior(node.outputs[0], {found.q, found.k_transposed, found.v, found.mask});
     if (!may_become_one(context, graph, id, others)) return false;
     to.scope_of(id, others);
     GraphBuilder& g = to.builder();
