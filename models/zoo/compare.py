@@ -10,6 +10,8 @@ def weight_difference(before, wanted, got):
 
     before, wanted, got: numpy arrays by name; only those with one name in all three are compared.
     """
+    changes = [np.abs(v - before[n]).max() for n, v in wanted.items() if n in before and v.size]
+    least = max([1e-3 * c for c in changes] + [1e-12])  # a bias before a normalization has no slope
     worst, worst_name = 0.0, ""
     for name, value in wanted.items():
         if (
@@ -19,7 +21,7 @@ def weight_difference(before, wanted, got):
             or not value.size
         ):
             continue
-        change = max(np.abs(value - before[name]).max(), 1e-12)
+        change = max(np.abs(value - before[name]).max(), least)
         beyond = np.abs(got[name] - value).max() - ROUNDING * np.abs(value).max()
         if beyond / change > worst:
             worst, worst_name = float(beyond / change), name

@@ -30,7 +30,7 @@ NETWORKS = [
     network("legacy_seresnet18"),
     network("ecaresnet50t", layers=(1, 1, 1, 1)),
     network("res2net50_26w_4s", layers=(1, 1, 1, 1)),
-    network("efficientnet_lite0"),
+    network("efficientnet_lite0", size=128),
     network("mobilenetv3_small_050"),
     network("lcnet_035"),
     network("tinynet_e"),
@@ -72,7 +72,7 @@ NETWORKS = [
             layer_scale_init_values=0.1
         ),
     ),
-    network("efficientvit_m0", size=64),
+    network("efficientvit_m0", size=128),
     network("pit_ti_224", img_size=64),
     network("edgenext_xx_small"),
     network("mobilevit_xxs"),

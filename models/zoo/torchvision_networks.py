@@ -108,14 +108,20 @@ CLASSIFICATION = [
     classifier("squeezenet1_0", lambda: models.squeezenet1_0(num_classes=CLASSES)),
     classifier("squeezenet1_1", lambda: models.squeezenet1_1(num_classes=CLASSES)),
     classifier(
-        "googlenet", lambda: models.GoogLeNet(CLASSES, aux_logits=False, init_weights=False)
+        "googlenet",
+        lambda: models.GoogLeNet(CLASSES, aux_logits=False, init_weights=False),
+        size=128,
     ),
     classifier(
         "inception_v3",
         lambda: models.Inception3(CLASSES, aux_logits=False, init_weights=False),
-        size=96,
+        size=139,
     ),
-    classifier("mobilenet_v2", lambda: models.mobilenet_v2(width_mult=0.25, num_classes=CLASSES)),
+    classifier(
+        "mobilenet_v2",
+        lambda: models.mobilenet_v2(width_mult=0.25, num_classes=CLASSES),
+        size=128,
+    ),
     classifier(
         "mobilenet_v3_small", lambda: models.mobilenet_v3_small(num_classes=CLASSES, width_mult=0.5)
     ),
@@ -123,8 +129,8 @@ CLASSIFICATION = [
         "mobilenet_v3_large",
         lambda: models.mobilenet_v3_large(num_classes=CLASSES, width_mult=0.25),
     ),
-    classifier("mnasnet", lambda: models.MNASNet(0.25, CLASSES)),
-    classifier("shufflenet_v2", lambda: models.shufflenet_v2_x0_5(num_classes=CLASSES)),
+    classifier("mnasnet", lambda: models.MNASNet(0.25, CLASSES), size=128),
+    classifier("shufflenet_v2", lambda: models.shufflenet_v2_x0_5(num_classes=CLASSES), size=128),
     classifier("efficientnet_b0", efficientnet_b0),
     classifier("efficientnet_v2", efficientnet_v2),
     classifier("regnet_x", lambda: regnet(False)),
@@ -217,26 +223,28 @@ def video_network(kind):
 def mvit(version):
     block = video.mvit.MSBlockConfig
     settings = [
-        block(1, 16, 32, [3, 3, 3], [1, 1, 1], [3, 3, 3], [1, 2, 2]),
-        block(2, 32, 32, [3, 3, 3], [1, 2, 2], [3, 3, 3], [1, 1, 1]),
+        block(1, 16, 32, [3, 3, 3], [3, 3, 3], [1, 1, 1], [1, 2, 2]),
+        block(2, 32, 32, [3, 3, 3], [3, 3, 3], [1, 2, 2], [1, 1, 1]),
     ]
-    second = dict(
-        residual_pool=True,
-        residual_with_cls_embed=False,
-        rel_pos_embed=True,
-        proj_after_attn=True,
-    )
+    second = version == 2
     return video.MViT(
         (32, 32),
         4,
         settings,
-        0.0,
-        1,
+        residual_pool=second,
+        residual_with_cls_embed=not second,
+        rel_pos_embed=second,
+        proj_after_attn=second,
         num_classes=CLASSES,
         attention_dropout=0.0,
         stochastic_depth_prob=0.0,
-        **(second if version == 2 else {}),
     )
+
+
+def s3d():
+    model = video.S3D(CLASSES, 0.0)
+    model.avgpool = nn.AvgPool3d(2, 1)  # 7 x 7 wants images of 224
+    return model
 
 
 def swin3d():
@@ -249,9 +257,7 @@ VIDEO = [
     Network("r3d", lambda: video_network("r3d"), CLIP, family="video"),
     Network("mc3", lambda: video_network("mc3"), CLIP, family="video"),
     Network("r2plus1d", lambda: video_network("r2plus1d"), CLIP, family="video"),
-    Network(
-        "s3d", lambda: video.S3D(CLASSES, 0.0), {"video": floats(3, 16, 64, 64)}, family="video"
-    ),
+    Network("s3d", s3d, {"video": floats(3, 16, 64, 64)}, family="video"),
     Network("mvit_v1", lambda: mvit(1), CLIP, family="video"),
     Network("mvit_v2", lambda: mvit(2), CLIP, family="video"),
     Network("swin3d", swin3d, CLIP, family="video"),
@@ -385,6 +391,7 @@ FLOW = [
         "mse",
         lambda flows: flows[-1],
         {"num_flow_updates": 2},
+        lr=1e-6,
         family="optical flow",
     ),
 ]

@@ -161,7 +161,10 @@ VISIONS = [
         {"pixel_values": floats(3, 64, 64)},
     ),
     vision(
-        "mobilenet_v2", "MobileNetV2ForImageClassification", {**STAGES, "depth_multiplier": 0.35}
+        "mobilenet_v2",
+        "MobileNetV2ForImageClassification",
+        {**STAGES, "depth_multiplier": 0.35},
+        {"pixel_values": floats(3, 128, 128)},
     ),
     vision(
         "efficientnet",
@@ -178,13 +181,13 @@ VISIONS = [
         "LevitForImageClassification",
         {
             "num_labels": 10,
-            "image_size": 64,
+            "image_size": 128,
             "hidden_sizes": [16, 24, 32],
             "num_attention_heads": [2, 2, 2],
             "depths": [1, 1, 1],
             "key_dim": [8, 8, 8],
         },
-        {"pixel_values": floats(3, 64, 64)},
+        {"pixel_values": floats(3, 128, 128)},
     ),
     vision(
         "pvt_v2",
