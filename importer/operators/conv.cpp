@@ -33,6 +33,16 @@ Ints kernel_of(NodeContext& node) {
   return kernel;
 }
 
+/// The zeros that PyTorch's exporter gives to a conv3d without a bias: their shape is [M, 2] there,
+/// which no bias has, and they add nothing.
+bool is_misshapen_nothing(const Term& bias, std::int64_t channels) {
+  if (!bias.is_constant() || bias.type.shape == Shape{channels}) return false;
+  for (std::int64_t i = 0; i < bias.type.elements(); ++i) {
+    if (bias.constant->number(i) != 0) return false;
+  }
+  return true;
+}
+
 /// The result of a transposed convolution along one axis: its extent is what Conv would have had to
 /// read; what `pads` cuts off, or adds where negative, and zeros at its end.
 struct TransposedAxis {
@@ -128,7 +138,9 @@ Term convolution(NodeContext& node) {
   }
   const Windows windows = read_windows(node, kernel);
   std::vector<Term> inputs{node.widen(node.in(0)), node.widen(node.in(1))};
-  if (node.has(2)) inputs.push_back(node.widen(node.in(2)));
+  if (node.has(2) && !is_misshapen_nothing(node.in(2), weight[0])) {
+    inputs.push_back(node.widen(node.in(2)));
+  }
   const Term y = node.make("Conv", inputs,
                            {{"strides", windows.strides},
                             {"pads", windows.pads},

@@ -203,6 +203,30 @@ TEST_F(LookAlikes, MasksThatAreLearned) {
   g_.emplace(operators_);
 }
 
+// What exporters write of scaled_dot_product_attention with a mask.
+TEST_F(LookAlikes, GuardsAgainstRowsThatSeeNothing) {
+  const auto guarded = [&](const Shape& shape, const std::vector<float>& mask, bool fed,
+                           double instead = 0) {
+    const ValueId k = g_->transpose_last_two(input("k", {1, 1, 3, 4}));
+    const ValueId scores = g_->matmul(input("q", {1, 1, 2, 4}), k);
+    ValueId added = g_->constant(HostTensor::from<float>(shape, mask));
+    if (fed) {
+      // What is fed is between -1 and 1: the second row of {0, 2, -2, -2, -2, -2} sees nothing.
+      const ValueId seen = g_->add_node("Less", {input("seen", {1, 1, 2, 3}), added});
+      added = g_->add_node("Where", {seen, number(0), number(-infinity)});
+    }
+    const ValueId p =
+        g_->add_node("Softmax", {g_->add(scores, added)}, {{"axis", std::int64_t{3}}});
+    const ValueId test = g_->add_node("IsNaN", {p});
+    return g_->matmul(g_->add_node("Where", {test, number(instead), p}), input("v", {1, 1, 3, 4}));
+  };
+  const std::vector<float> hiding{0, -infinity, 0, -infinity, -infinity, -infinity};
+  expect(guarded({2, 3}, hiding, false), "Attention", 1);
+  expect(guarded({2, 3}, {0, 0, 0, lowest, lowest, lowest}, false), "Attention", 0);
+  expect(guarded({2, 3}, hiding, false, 1), "Attention", 0);
+  expect(guarded({2, 3}, {0, 2, -2, -2, -2, -2}, true), "Attention", 1);
+}
+
 TEST_F(LookAlikes, MasksWiderThanTheScores) {
   expect(attention(2, 5, {3, 1, 2, 5}, std::vector<float>(30, 0.5f)), "Attention", 0);
   expect(attention(2, 5, {1, 3, 2, 5}, std::vector<float>(30, 0.5f)), "Attention", 0);

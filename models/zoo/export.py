@@ -1,0 +1,335 @@
+"""Exports networks of the zoo by both of PyTorch's exporters, with data and what PyTorch makes of five steps.
+
+    python models/zoo/export.py --to FOLDER [--only GLOB]… [--again] [--expected] [--limit SECONDS]
+
+FOLDER/SOURCE/NAME/EXPORTER receives model.onnx, train.toml, data.npz, expected.json (losses, and `spread`: how far they are from PyTorch's
+own without oneDNN, and from weights that differ in the last bit), expected.safetensors (the parameters after five steps); or failed.txt, the exporter's
+own message. Each network has a process of its own with a limit of time.
+"""
+
+import argparse
+import contextlib
+import fnmatch
+import io
+import json
+import logging
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import time
+import traceback
+import warnings
+
+from compare import weight_difference
+
+EXPORTERS = ("torchscript", "dynamo")
+STEPS, OPSET = 5, 20
+FREE_BATCH, FIXED_BATCH = 3, 2
+SPREAD = 1e-4  # a network that spreads more in PyTorch itself takes smaller steps
+TERMS = {
+    "cross_entropy": ("softmax_cross_entropy", "logits", "labels"),
+    "mse": ("mse", "predictions", "targets"),
+    "binary_cross_entropy": ("binary_cross_entropy", "logits", "labels"),
+}
+
+
+@contextlib.contextmanager
+def quiet():
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def call_exporter(network, path, exporter, free):
+    """One call of torch.onnx.export in training form; with `free` axis 0 of all inputs is free."""
+    import torch
+    from network import make, make_inputs, outputs_of
+
+    model = make(network)
+    inputs = tuple(make_inputs(network, FIXED_BATCH).values())
+    with torch.no_grad():
+        count = len(outputs_of(make(network), inputs))
+    names = list(network.inputs)
+    outputs = [f"out_{i}" for i in range(count)]
+    common = dict(input_names=names, output_names=outputs, opset_version=OPSET)
+    with quiet():
+        if exporter == "torchscript":
+            torch.onnx.export(
+                model,
+                inputs,
+                str(path),
+                dynamo=False,
+                training=torch.onnx.TrainingMode.TRAINING,
+                do_constant_folding=False,
+                dynamic_axes={n: {0: "batch"} for n in names + outputs} if free else None,
+                **common,
+            )
+        else:
+            shapes = None
+            if free:
+                shapes = tuple({0: torch.export.Dim("batch")} for _ in inputs)
+                if network.pick is not None:
+                    shapes = (shapes,)
+            torch.onnx.export(
+                model,
+                inputs,
+                str(path),
+                dynamo=True,
+                optimize=False,
+                dynamic_shapes=shapes,
+                external_data=False,
+                verbose=False,
+                **common,
+            )
+
+
+def labels_and_outputs(network, batch):
+    import torch
+    from network import make, make_inputs, make_labels, outputs_of
+
+    inputs = make_inputs(network, STEPS * batch)
+    with torch.no_grad():
+        outputs = outputs_of(make(network), tuple(v[: max(batch, 2)] for v in inputs.values()))
+    outputs = [o.new_zeros(STEPS * batch, *o.shape[1:]) for o in outputs]
+    return inputs, make_labels(network, outputs)
+
+
+def reference(network, inputs, labels, batch, lr, variant=""):
+    """Losses of five steps of SGD in PyTorch, and the parameters after them.
+
+    variant: "plain" without oneDNN; "moved" from weights that differ in their last bit.
+    """
+    import torch
+    from network import loss_of, make, outputs_of
+
+    model = make(network)
+    if variant == "moved":
+        random = torch.Generator().manual_seed(4)
+        with torch.no_grad():
+            for p in model.parameters():
+                p.mul_(1 + 1e-7 * (2 * (torch.rand(p.shape, generator=random) > 0.5) - 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    losses = []
+    with torch.backends.mkldnn.flags(enabled=variant != "plain"):
+        for step in range(STEPS):
+            part = slice(step * batch, (step + 1) * batch)
+            optimizer.zero_grad()
+            outputs = outputs_of(model, tuple(v[part] for v in inputs.values()))
+            loss = loss_of(network, outputs, [v[part] for v in labels.values()])
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return losses, {n: p.detach() for n, p in model.named_parameters() if p.grad is not None}
+
+
+def as_arrays(parameters):
+    return {n: p.detach().numpy() for n, p in parameters.items()}
+
+
+def spread_of(network, wanted, *arguments):
+    """The largest relative difference of PyTorch's losses, and of its parameters, from those of the variants."""
+    from network import make
+
+    losses, after = wanted
+    before = as_arrays(dict(make(network).named_parameters()))
+    spread, weights = 0.0, 0.0
+    for variant in ("plain", "moved"):
+        others, moved = reference(network, *arguments, variant)
+        spread = max(spread, *(abs(a - b) / max(abs(a), 1e-6) for a, b in zip(losses, others)))
+        weights = max(weights, weight_difference(before, as_arrays(after), as_arrays(moved))[0])
+    return spread, weights
+
+
+def file_difference(network, folder, inputs, labels, batch, loss):
+    """How far the loss of the first batch is from PyTorch's in onnxruntime; nothing where that does not run the file."""
+    import onnxruntime
+    import torch
+    from network import loss_of
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = onnxruntime.InferenceSession(str(folder / "model.onnx"), options)
+        given = {i.name: inputs[i.name][:batch].numpy() for i in session.get_inputs()}
+        outputs = [torch.from_numpy(v) for v in session.run(None, given)]
+        got = loss_of(network, outputs, [v[:batch] for v in labels.values()]).item()
+    except Exception:
+        return None
+    return abs(got - loss) / max(abs(loss), 1e-6)
+
+
+def frozen_in(network, folder):
+    """Parameters that the module does not train and the file has: a file cannot say so."""
+    import onnx
+    from network import make
+
+    names = {i.name for i in onnx.load(str(folder / "model.onnx")).graph.initializer}
+    return [n for n, p in make(network).named_parameters() if not p.requires_grad and n in names]
+
+
+def train_toml(network, labels, batch, lr, frozen):
+    terms = []
+    rules = ", ".join(f'{{ at = "{name}" }}' for name in frozen)
+    for i, label in enumerate(labels):
+        kind, value, target = TERMS[network.loss]
+        terms.append(
+            f'{{ name = "loss_{i}", kind = "{kind}", {value} = "out_{i}", {target} = "{label}" }}'
+        )
+    lines = [
+        'model      = "model.onnx"',
+        f"batch_size = {batch}",
+        f"steps      = {STEPS}",
+        "[loss]",
+        "terms = [ " + ",\n          ".join(terms) + " ]",
+        "[optimizer]",
+        'kind = "sgd"',
+        f"lr   = {lr:g}",
+        *(["[parameters]", f"freeze = [ {rules} ]"] if frozen else []),
+        "[data]",
+        'kind = "npz"',
+        "[data.train]",
+        'files   = [ "data.npz" ]',
+        'shuffle = "none"',
+        "[log]",
+        'every = "1 steps"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def has_same(folder, free):
+    """Whether the other exporter's folder has what PyTorch makes of the same batch."""
+    path = folder / "expected.json"
+    return path.exists() and json.loads(path.read_text())["free"] == free
+
+
+def write_expected(network, exporter, folder, free, anew):
+    """data.npz, train.toml, expected.json and expected.safetensors beside a model.onnx."""
+    import numpy as np
+    import safetensors.torch
+
+    batch = FREE_BATCH if free else FIXED_BATCH
+    inputs, labels = labels_and_outputs(network, batch)
+    others = [folder.parent / e for e in EXPORTERS if e != exporter]
+    other = next((o for o in others if has_same(o, free)), None)
+    if other and not (anew and exporter == EXPORTERS[0]):
+        shutil.copy(other / "expected.safetensors", folder / "expected.safetensors")
+        expected = json.loads((other / "expected.json").read_text())
+    else:
+        for lr in (network.lr, network.lr / 10, network.lr / 100):
+            losses, after = reference(network, inputs, labels, batch, lr)
+            spread, weights = spread_of(network, (losses, after), inputs, labels, batch, lr)
+            if spread < SPREAD:
+                break
+        unique = {n: v.clone().contiguous() for n, v in after.items()}
+        safetensors.torch.save_file(unique, str(folder / "expected.safetensors"))
+        expected = dict(losses=losses, spread=spread, weights_spread=weights, free=free, lr=lr)
+    loss = expected["losses"][0]
+    expected["note"] = network.note
+    expected["file"] = file_difference(network, folder, inputs, labels, batch, loss)
+    np.savez(folder / "data.npz", **{n: v.numpy() for n, v in {**inputs, **labels}.items()})
+    frozen = frozen_in(network, folder)
+    (folder / "train.toml").write_text(train_toml(network, labels, batch, expected["lr"], frozen))
+    (folder / "expected.json").write_text(json.dumps(expected) + "\n")
+
+
+def write_one(network, exporter, folder, anew):
+    """Exports with a free batch, else with a fixed one, and writes what belongs to it.
+
+    anew: keeps the file, and writes what belongs to it again.
+    """
+    if anew:
+        free = json.loads((folder / "expected.json").read_text())["free"]
+        write_expected(network, exporter, folder, free, anew)
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    free = network.free
+    try:
+        call_exporter(network, folder / "model.onnx", exporter, free)
+    except Exception:
+        if not free:
+            raise
+        free = False
+        call_exporter(network, folder / "model.onnx", exporter, free)
+    write_expected(network, exporter, folder, free, anew)
+
+
+def in_process(name, exporter, folder, limit, anew):
+    """write_one in a process of its own; the reason goes to failed.txt where it does not end well."""
+    import zoo
+
+    child = os.fork()
+    if child == 0:
+        code = 0
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        try:
+            write_one(zoo.NETWORKS[name], exporter, folder, anew)
+        except BaseException as error:
+            code = 1
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error}\n\nat {pathlib.Path(last.filename).name}:{last.lineno}"
+            (folder / "failed.txt").write_text(text + "\n")
+        finally:
+            os._exit(code)
+    begin = time.monotonic()
+    while time.monotonic() - begin < limit:
+        done, _ = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        (folder / "failed.txt").write_text(f"the export took more than {limit} seconds\n")
+    if not (folder / "expected.json").exists() and not (folder / "failed.txt").exists():
+        (folder / "failed.txt").write_text("the export was killed\n")
+    return time.monotonic() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--to", type=pathlib.Path, required=True)
+    parser.add_argument("--only", action="append", help="a glob over SOURCE/NAME; may be repeated")
+    parser.add_argument("--again", action="store_true", help="also what is there already")
+    parser.add_argument(
+        "--expected", action="store_true", help="exports nothing; what PyTorch makes of it, anew"
+    )
+    parser.add_argument("--limit", type=int, default=120, help="seconds for one export")
+    options = parser.parse_args()
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+    warnings.simplefilter("ignore")
+    import onnxscript  # noqa: F401
+    import torch
+
+    import zoo
+
+    torch.set_num_threads(1)
+    for name in zoo.NETWORKS:
+        if options.only and not any(fnmatch.fnmatch(name, glob) for glob in options.only):
+            continue
+        for exporter in EXPORTERS:
+            folder = options.to / name / exporter
+            there = (folder / "expected.json").exists() or (folder / "failed.txt").exists()
+            if options.expected and not (folder / "expected.json").exists():
+                continue
+            if there and not options.again and not options.expected:
+                continue
+            seconds = in_process(name, exporter, folder, options.limit, options.expected)
+            failed = folder / "failed.txt"
+            text = failed.read_text().split("\n")[0][:150] if failed.exists() else "exported"
+            print(f"{seconds:6.1f} s  {name} {exporter}: {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
