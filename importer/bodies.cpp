@@ -22,12 +22,12 @@ const onnx::GraphProto& graph_of(NodeContext& node, const char* name) {
 // whose results depend on nothing but that.
 bool is_tame_operator(const onnx::NodeProto& node) {
   static const std::unordered_set<std::string> names{
-      "Abs",     "Add",        "And",         "Cast",     "CastLike",  "Concat",    "Constant",
-      "Conv",    "Elu",        "Equal",       "Erf",      "Expand",    "Flatten",   "Gelu",
-      "Gemm",    "Greater",    "HardSigmoid", "Identity", "LeakyRelu", "Less",      "MatMul",
-      "Max",     "Min",        "Mul",         "Neg",      "Not",       "Or",        "Relu",
-      "Reshape", "ReduceMean", "ReduceSum",   "Shape",    "Sigmoid",   "Softmax",   "Softplus",
-      "Squeeze", "Sub",        "Sum",         "Tanh",     "Transpose", "Unsqueeze", "Where"};
+      "Abs",     "Add",        "And",         "Cast",      "CastLike",  "Concat",  "Constant",
+      "Conv",    "Elu",        "Equal",       "Erf",       "Expand",    "Flatten", "Gelu",
+      "Gemm",    "Greater",    "HardSigmoid", "Identity",  "LeakyRelu", "Less",    "MatMul",
+      "Max",     "Min",        "Mul",         "Neg",       "Not",       "Or",      "Relu",
+      "Reshape", "ReduceMean", "ReduceSum",   "Shape",     "Sigmoid",   "Softmax", "Squeeze",
+      "Sub",     "Sum",        "Tanh",        "Transpose", "Unsqueeze", "Where"};
   return domain_of(node.domain()).empty() && names.count(node.op_type()) > 0;
 }
 
