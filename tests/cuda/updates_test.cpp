@@ -17,7 +17,10 @@ using Kind = UpdateSettings;
 
 std::vector<Kind> kinds() {
   std::vector<Kind> all = settings_to_try();
-  std::erase_if(all, [](const Kind& kind) { return find_update_kind(kind.op)->whole_row; });
+  std::erase_if(all, [](const Kind& kind) {
+    const UpdateKind& known = *find_update_kind(kind.op);
+    return known.whole_row || known.is_factored();  // the latter have no kernel here
+  });
   return all;
 }
 Kind kind_of(const std::string& op, const Attributes& settings) {
