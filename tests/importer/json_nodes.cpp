@@ -20,6 +20,8 @@ HostTensor tensor_of(const Json& entry) {
   }
   if (type == "int64") return HostTensor::from(shape, values.get<std::vector<std::int64_t>>());
   if (type == "int32") return HostTensor::from(shape, values.get<std::vector<std::int32_t>>());
+  if (type == "int8") return HostTensor::from(shape, values.get<std::vector<std::int8_t>>());
+  if (type == "uint8") return HostTensor::from(shape, values.get<std::vector<std::uint8_t>>());
   if (type == "float32") return HostTensor::from(shape, values.get<std::vector<float>>());
   if (type == "float64") return HostTensor::from(shape, values.get<std::vector<double>>());
   throw std::runtime_error("expected values of type " + type);

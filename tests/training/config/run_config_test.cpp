@@ -548,7 +548,6 @@ TEST(RunConfigErrors, AKeyOfEndlessPartsIsNotParsed) {
   EXPECT_THAT(errors[0].message, HasSubstr("more than 1000 dots"));
 }
 
-// TANDEM_CONFIG_PAGE=docs/train_toml.md writes the page instead.
 TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
   std::string help;
   for (const char* key : {"data.fields.*.as[]", "data.fields.*.augment[]"}) {
@@ -565,6 +564,7 @@ TEST(ConfigKeys, FunctionsStandInTheHelpAndTheGuide) {
   }
 }
 
+// TANDEM_CONFIG_PAGE=docs/train_toml.md writes the page instead.
 TEST(ConfigKeys, ThePageInDocsIsCurrent) {
   if (const char* page = std::getenv("TANDEM_CONFIG_PAGE"))
     write_file(page, config_keys_markdown());
