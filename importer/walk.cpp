@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "importer/batch_operands.h"
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/inlined.h"
@@ -211,6 +212,21 @@ void lower_operator(Session& session, Scope& scope, const onnx::NodeProto& node,
   check_outputs(context, scope);
 }
 
+// Once more with operands that follow the batch, where the node has failed without; nodes of the
+// first attempt are read by nothing.
+bool lower_for_batch(Session& session, Scope& scope, const onnx::NodeProto& node,
+                     const std::string& path) {
+  try {
+    BatchOperands operands(session, scope, node, path);
+    if (!operands.any()) return false;
+    lower_operator(session, scope, node, path, false);
+    operands.record();
+    return true;
+  } catch (const Error&) {
+    return false;  // then the first reason is told
+  }
+}
+
 // What fails with another batch than the file's holds that one in a constant.
 std::string fixed_batch_fix(const BatchRecord& old) {
   return fmt::format(
@@ -280,9 +296,15 @@ void lower_node(Session& session, Scope& scope, const onnx::NodeProto& node) {
     session.report("unsupported_operator", full_name(node), std::move(d));
     if (!is_told) look_at_bodies(session, scope, node);
   } catch (const Error& error) {
-    Diagnostic d = error.diagnostics()[0];
-    if (d.fix.empty() && session.old_batch != nullptr) d.fix = fixed_batch_fix(*session.old_batch);
-    session.report("bad_operator", node.op_type(), std::move(d));
+    if (!is_unknown && session.old_batch != nullptr &&
+        lower_for_batch(session, scope, node, path)) {
+      is_lowered = true;
+    } else {
+      Diagnostic d = error.diagnostics()[0];
+      if (d.fix.empty() && session.old_batch != nullptr)
+        d.fix = fixed_batch_fix(*session.old_batch);
+      session.report("bad_operator", node.op_type(), std::move(d));
+    }
   }
   if (is_unknown && session.reports.size() == reported) look_at_bodies(session, scope, node);
   if (!is_lowered) mark_bad(scope, node);

@@ -1,0 +1,265 @@
+#include "importer/batch_operands.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "importer/file/tensor_data.h"
+#include "importer/node_context.h"
+
+namespace tandem::importer {
+namespace {
+
+/// Operators whose operands share the batch axis, counted from the last axis.
+struct Consumer {
+  std::string_view op;
+  std::size_t first = 0, last = 64;  // operands that may hold the file's batch
+  std::size_t least_distance = 1;    // of the batch axis from the end
+};
+
+constexpr Consumer consumers[] = {
+    {"Add"},
+    {"And"},
+    {"BitwiseAnd"},
+    {"BitwiseOr"},
+    {"BitwiseXor"},
+    {"Concat"},
+    {"Div"},
+    {"Equal"},
+    {"Expand", 0, 0},
+    {"Greater"},
+    {"GreaterOrEqual"},
+    {"GRU", 5, 5},
+    {"Less"},
+    {"LessOrEqual"},
+    {"LSTM", 5, 6},
+    {"MatMul", 0, 1, 3},
+    {"Max"},
+    {"Mean"},
+    {"Min"},
+    {"Mod"},
+    {"Mul"},
+    {"Or"},
+    {"Pow"},
+    {"RNN", 5, 5},
+    {"Sub"},
+    {"Sum"},
+    {"Where"},
+    {"Xor"},
+};
+
+const Consumer* consumer_of(const onnx::NodeProto& node) {
+  if (!domain_of(node.domain()).empty()) return nullptr;
+  const auto* at = std::find_if(std::begin(consumers), std::end(consumers),
+                                [&](const Consumer& each) { return each.op == node.op_type(); });
+  return at == std::end(consumers) ? nullptr : at;
+}
+
+/// Where the batch is: so many axes from the end, and its extents in the file and now.
+struct BatchAxis {
+  std::size_t distance = 0;
+  std::int64_t old_extent = 0, new_extent = 0;
+  bool operator==(const BatchAxis&) const = default;
+};
+
+// The one axis that differs, where it does so as the batch does.
+std::optional<BatchAxis> changed_axis(const Shape& before, const Shape& now,
+                                      const BatchRecord& old) {
+  if (before.size() != now.size()) return std::nullopt;
+  std::optional<BatchAxis> result;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (before[i] == now[i]) continue;
+    if (result || before[i] % old.batch != 0 || before[i] / old.batch * old.new_batch != now[i])
+      return std::nullopt;
+    result = BatchAxis{now.size() - i, before[i], now[i]};
+  }
+  return result;
+}
+
+const Shape* old_shape(const BatchRecord& old, const Scope& scope, const std::string& name) {
+  for (const Scope* at = &scope; at != nullptr; at = at->outer) {
+    if (at->names.count(name) == 0) continue;
+    const auto shape = old.shapes.find(at->prefix + name);
+    return shape == old.shapes.end() ? nullptr : &shape->second;
+  }
+  return nullptr;
+}
+
+bool has_equal_slices(const HostTensor& tensor, std::size_t axis) {
+  const Shape& shape = tensor.shape();
+  std::size_t outer = 1;
+  for (std::size_t i = 0; i < axis; ++i) outer *= static_cast<std::size_t>(shape[i]);
+  const auto slices = static_cast<std::size_t>(shape[axis]);
+  if (tensor.bytes() == 0) return false;
+  const std::size_t slice = tensor.bytes() / outer / slices;
+  const char* data = static_cast<const char*>(tensor.data());
+  for (std::size_t o = 0; o < outer; ++o, data += slices * slice) {
+    // Every slice is equal to the one before it.
+    if (std::memcmp(data, data + slice, (slices - 1) * slice) != 0) return false;
+  }
+  return true;
+}
+
+/// Looks through the nodes that made a value.
+class SameAlong {
+ public:
+  explicit SameAlong(const Graph& graph) : graph_(graph) {}
+
+  bool value(ValueId id, std::size_t axis) {
+    const Value& value = graph_.value(id);
+    if (value.type.shape[axis] == 1) return true;
+    if (value.kind == ValueKind::constant) return has_equal_slices(*value.constant, axis);
+    if (value.kind != ValueKind::computed || --steps_ < 0) return false;
+    return made(graph_.node(value.producer), value, axis);
+  }
+
+ private:
+  static constexpr int most_steps = 256;
+
+  const Shape& shape(ValueId id) const { return graph_.type(id).shape; }
+
+  // An operand whose axes are aligned with those of a result of `rank` axes at the end.
+  bool aligned(ValueId id, std::size_t axis, std::size_t rank) {
+    const std::size_t missing = rank - shape(id).size();
+    return axis < missing || value(id, axis - missing);
+  }
+
+  bool made(const Node& node, const Value& result, std::size_t axis) {
+    const std::string& op = node.op->name;
+    const std::size_t rank = result.type.shape.size();
+    if (node.op->random) return false;
+    if (node.op->is_scalar() || op == "Where" || op == "Expand" || op == "Cast") {
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](ValueId id) { return !id || aligned(id, axis, rank); });
+    }
+    if (op == "Transpose") {
+      return value(node.inputs[0],
+                   static_cast<std::size_t>(node.attributes.integers("perm")[axis]));
+    }
+    if (op == "Slice" || op == "Identity") return value(node.inputs[0], axis);
+    if (op == "Reshape") return reshaped(node.inputs[0], result.type.shape, axis);
+    if (op == "Concat") {
+      if (node.attributes.integer("axis") == static_cast<std::int64_t>(axis)) return false;
+      return std::all_of(node.inputs.begin(), node.inputs.end(),
+                         [&](ValueId id) { return value(id, axis); });
+    }
+    if (op == "Gather") {
+      const auto at = static_cast<std::size_t>(node.attributes.integer("axis"));
+      const std::size_t indices = shape(node.inputs[1]).size();
+      if (axis < at) return value(node.inputs[0], axis);
+      if (axis < at + indices) return value(node.inputs[1], axis - at);
+      return value(node.inputs[0], axis - indices + 1);
+    }
+    if (op == "MatMul") {
+      const ValueId a = node.inputs[0], b = node.inputs[1];
+      if (shape(a).size() < 2 || shape(b).size() < 2) return false;
+      if (axis + 2 == rank) return value(a, shape(a).size() - 2);
+      if (axis + 1 == rank) return value(b, shape(b).size() - 1);
+      return aligned(a, axis, rank) && aligned(b, axis, rank);
+    }
+    return false;
+  }
+
+  // The axis with the same extent that begins at the same row-major boundary.
+  bool reshaped(ValueId id, const Shape& result, std::size_t axis) {
+    std::int64_t boundary = 1, before = 1;
+    for (std::size_t i = 0; i < axis; ++i) boundary *= result[i];
+    const Shape& x = shape(id);
+    for (std::size_t i = 0; i < x.size(); before *= x[i], ++i) {
+      if (before == boundary && x[i] == result[axis]) return value(id, i);
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  int steps_ = most_steps;
+};
+
+}  // namespace
+
+bool is_same_along(const Graph& graph, const Term& term, std::size_t axis) {
+  if (term.constant) return has_equal_slices(*term.constant, axis);
+  return term.id && SameAlong(graph).value(term.id, axis);
+}
+
+BatchOperands::BatchOperands(Session& session, Scope& scope, const onnx::NodeProto& node,
+                             const std::string& path)
+    : session_(session), scope_(scope), node_(node) {
+  const BatchRecord* old = session.old_batch;
+  const Consumer* consumer = consumer_of(node);
+  if (old == nullptr || consumer == nullptr) return;
+
+  // Operands that follow the batch say where it is.
+  std::optional<BatchAxis> batch;
+  std::vector<std::size_t> fixed;
+  for (int n = 0; n < node.input_size(); ++n) {
+    const auto i = static_cast<std::size_t>(n);
+    const Term* term = scope.find(node.input(n));
+    const Shape* before = old_shape(*old, scope, node.input(n));
+    if (term == nullptr || before == nullptr || term->sequence || term->none || term->bad) {
+      if (node.input(n).empty()) continue;
+      return;
+    }
+    if (*before == term->type.shape) {
+      if (i >= consumer->first && i <= consumer->last) fixed.push_back(i);
+      continue;
+    }
+    const std::optional<BatchAxis> here = changed_axis(*before, term->type.shape, *old);
+    if (!here || (batch && *batch != *here)) return;
+    batch = here;
+  }
+  NodeContext context(session, scope, node, 0, path);
+  if (node.op_type() == "Expand") {  // here the target does
+    const auto target = old->targets.find(scope.prefix + node.output(0));
+    if (batch || target == old->targets.end() || !context.in(1).is_constant()) return;
+    batch = changed_axis(target->second, context.in(1).constant->integers(), *old);
+  }
+  if (!batch || batch->distance < consumer->least_distance) return;
+
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // operand and axis
+  for (const std::size_t i : fixed) {
+    const Term& term = context.in(i);
+    const std::size_t rank = term.type.shape.size();
+    if (rank < batch->distance) continue;
+    const std::size_t axis = rank - batch->distance;
+    if (term.type.shape[axis] != batch->old_extent) continue;
+    if (!is_same_along(session.builder.graph(), term, axis)) return;
+    places.emplace_back(i, axis);
+  }
+  for (const auto& [i, axis] : places) {
+    const std::string& name = node.input(static_cast<int>(i));
+    const auto same = [&](const Changed& each) { return each.name == name; };
+    if (std::any_of(changed_.begin(), changed_.end(), same)) continue;
+    const Term term = context.in(i);
+    Shape shape = term.type.shape;
+    shape[axis] = 1;
+    const Term slice = context.make(
+        "Slice", {term},
+        {{"starts", Ints(shape.size(), 0)}, {"sizes", shape}, {"steps", Ints(shape.size(), 1)}});
+    shape[axis] = batch->new_extent;
+    const Term wide = context.expand(slice, shape);
+    changed_.push_back({name, term, scope.names.count(name) > 0});
+    scope.names[name] = wide;
+    axis_ = axis;
+  }
+}
+
+BatchOperands::~BatchOperands() {
+  for (Changed& each : changed_) {
+    if (each.is_own) {
+      scope_.names[each.name] = std::move(each.before);
+    } else {
+      scope_.names.erase(each.name);
+    }
+  }
+}
+
+void BatchOperands::record() {
+  const std::string& output = node_.output(0);
+  const auto before = session_.old_batch->shapes.find(scope_.prefix + output);
+  session_.rewrites.push_back(
+      {output, before == session_.old_batch->shapes.end() ? Shape{} : before->second, axis_,
+       scope_.main, false});
+}
+
+}  // namespace tandem::importer

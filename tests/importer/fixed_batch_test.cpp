@@ -1,0 +1,131 @@
+// Operands that hold the file's batch: under another batch the rows are those that the file's own
+// batch gives, and what differs from sample to sample, or is a parameter, stays an error.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "engine/graph/error.h"
+#include "importer/export_graph.h"
+#include "tests/importer/support.h"
+
+namespace tandem {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace testing;
+
+HostTensor rows(const Shape& sample, std::int64_t first, std::int64_t count) {
+  Shape shape = sample;
+  shape.insert(shape.begin(), count);
+  std::vector<float> values(static_cast<std::size_t>(element_count(shape)));
+  const std::int64_t skipped = first * element_count(sample);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(
+        std::sin(0.7 * static_cast<double>(skipped) + 0.7 * static_cast<double>(i)));
+  return HostTensor::from<float>(shape, values);
+}
+
+// Of a file with a batch of 2: the rows at 4 are those of two runs at 2.
+void expect_rows(const ModelMaker& m, const Shape& sample) {
+  ImportOptions options = with_evaluator();
+  const ImportResult own = import_graph(m.file(), engine_operators(), options);
+  EXPECT_TRUE(own.rewrites.empty());
+  options.batch = 4;
+  const ImportResult other = import_graph(m.file(), engine_operators(), options);
+  EXPECT_FALSE(other.rewrites.empty());
+  const HostTensor got = run_graph(other.graph, {{"x", rows(sample, 0, 4)}}).at(0).second;
+  ASSERT_EQ(got.shape()[0], 4);
+  const std::int64_t half = got.type().elements() / 2;
+  for (std::int64_t part = 0; part < 2; ++part) {
+    const HostTensor want = run_graph(own.graph, {{"x", rows(sample, 2 * part, 2)}}).at(0).second;
+    ASSERT_EQ(want.type().elements(), half);
+    for (std::int64_t i = 0; i < half; ++i)
+      EXPECT_NEAR(got.number(part * half + i), want.number(i), 1e-6) << part << " " << i;
+  }
+}
+
+// As many directions as samples: the axis is that of the layer's input.
+TEST(FixedBatch, InitialStates) {
+  ModelMaker m;
+  m.input("x", {2, 3, 4}).output("y").integers("size", {2, 2, 5});
+  m.weight("w", {2, 20, 4}, 0.01f).weight("r", {2, 20, 5}, 0.01f);
+  set(m.node("Transpose", {"x"}, {"t"}), "perm", std::vector<std::int64_t>{1, 0, 2});
+  m.node("ConstantOfShape", {"size"}, {"zeros"});
+  onnx::NodeProto& lstm = m.node("LSTM", {"t", "w", "r", "", "", "zeros", "zeros"}, {"all"});
+  set(lstm, "direction", std::string("bidirectional"));
+  set(lstm, "hidden_size", std::int64_t{5});
+  set(m.node("Transpose", {"all"}, {"y"}), "perm", std::vector<std::int64_t>{2, 0, 1, 3});
+  expect_rows(m, {3, 4});
+}
+
+// A parameter expanded to the file's batch is a class token in front of each sample.
+TEST(FixedBatch, ClassToken) {
+  ModelMaker m;
+  m.input("x", {2, 3, 4}).output("y").weight("token", {1, 1, 4}).integers("size", {2, 1, 4});
+  m.node("Expand", {"token", "size"}, {"tokens"});
+  set(m.node("Concat", {"tokens", "x"}, {"y"}), "axis", std::int64_t{1});
+  expect_rows(m, {3, 4});
+}
+
+TEST(FixedBatch, TiledClassToken) {
+  ModelMaker m;
+  m.input("x", {2, 3, 4}).output("y").weight("token", {1, 1, 4}).integers("times", {2, 1, 1});
+  m.node("Tile", {"token", "times"}, {"tokens"});
+  set(m.node("Concat", {"tokens", "x"}, {"y"}), "axis", std::int64_t{1});
+  expect_rows(m, {3, 4});
+}
+
+ModelMaker positions(const std::vector<std::int64_t>& ids) {
+  ModelMaker m;
+  m.input("x", {2, 3, 4}).output("y").weight("table", {6, 4}).integers("flat", ids);
+  m.integers("shape", {2, 3});
+  m.node("Reshape", {"flat", "shape"}, {"ids"});
+  m.node("Gather", {"table", "ids"}, {"embedded"});
+  m.node("Add", {"x", "embedded"}, {"y"});
+  return m;
+}
+
+TEST(FixedBatch, PositionIds) { expect_rows(positions({0, 1, 2, 0, 1, 2}), {3, 4}); }
+
+TEST(FixedBatch, Mask) {
+  ModelMaker m;
+  m.input("x", {2, 3, 3}).output("y").integers("size", {2, 1, 3});
+  m.node("ConstantOfShape", {"size"}, {"mask"});
+  m.node("Add", {"x", "mask"}, {"y"});
+  expect_rows(m, {3, 3});
+}
+
+TEST(FixedBatch, WhatDiffersFromSampleToSampleStays) {
+  ImportOptions options = with_evaluator();
+  options.batch = 4;
+  const ModelMaker m = positions({0, 1, 2, 3, 4, 5});
+  EXPECT_THAT(error_of([&] { import_graph(m.file(), engine_operators(), options); }),
+              HasSubstr("exported with a batch of 2"));
+}
+
+TEST(FixedBatch, ParametersStay) {
+  ModelMaker m;
+  m.input("x", {2, 3}).output("y").weight("state", {2, 3}, 0);
+  m.node("Add", {"x", "state"}, {"y"});
+  ImportOptions options = with_evaluator();
+  options.batch = 4;
+  EXPECT_THAT(error_of([&] { import_graph(m.file(), engine_operators(), options); }),
+              HasSubstr("exported with a batch of 2"));
+}
+
+// There the file keeps its batch, and its constants.
+TEST(FixedBatch, ExportLeavesTheFile) {
+  const ModelMaker m = positions({0, 1, 2, 0, 1, 2});
+  ScratchFolder folder;
+  ExportOptions options;
+  options.import = with_evaluator();
+  const ExportResult written =
+      export_graph(m.file(), engine_operators(), {}, folder.path() / "same.onnx", options);
+  EXPECT_FALSE(written.batch_is_free);
+  EXPECT_THAT(written.note, HasSubstr("the batch stays 2"));
+}
+
+}  // namespace
+}  // namespace tandem
