@@ -206,8 +206,8 @@ TEST_F(PolicyFallBackTest, ExplainShowsRequestedAndActual) {
 TEST_F(PolicyFallBackTest, TheRunDirectorySaysIt) {
   PolicyCase of(options(prefer_gpu), lacking(no_relu));
   const PlannedStep step = of.plan();
-  const Json json =
-      Json::parse(placement_json(step.micro_batches.back().program.lowered, of.policy(), of.resolved()));
+  const Json json = Json::parse(
+      placement_json(step.micro_batches.back().program.lowered, of.policy(), of.resolved()));
   ASSERT_FALSE(json["fell_back"].empty());
   EXPECT_EQ(json["fell_back"][0]["requested"], "gpu");
 }
