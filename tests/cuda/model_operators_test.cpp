@@ -53,7 +53,11 @@ std::set<std::string> operators_on_gpu(const gpu_check::Network& network,
 
 TEST(CudaModelOperators, NoneIsWithoutAKernel) {
   std::set<std::string> without;
-  for (const std::string& line : listed_gaps()) without.insert(line.substr(0, line.find(':')));
+  // A gap may be of some nodes of an operator alone: of updates of kinds that have no kernel.
+  for (const std::string& line : listed_gaps()) {
+    const std::string name = line.substr(0, line.find(':'));
+    if (name != "GroupedUpdate") without.insert(name);
+  }
   ASSERT_FALSE(without.empty()) << listed_gaps_path;
   FakeGpu gpu;
   std::set<std::string> with{"Transfer"};  // an instruction of a copy queue
