@@ -326,29 +326,15 @@ class FactoredUpdate final : public PreparedKernel {
   int parts_ = 1;
 };
 
-Kernel factored_kernel(std::string name, std::string op, const std::string& kind) {
-  return {.name = std::move(name),
-          .op = std::move(op),
-          .refuse = [kind](const KernelRequest& r) -> std::optional<std::string> {
-            const std::string& own = update_kind(*r.node).op;
-            if (own != kind) return "updates of kind " + own;
-            return refuse_update_operands(r);
-          },
-          .propose = propose_row_major,
-          .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-            return std::make_unique<FactoredUpdate>(r);
-          }};
-}
-
 }  // namespace
 
 void add_factored_update_kernels(KernelList& list) {
+  const auto prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+    return std::make_unique<FactoredUpdate>(r);
+  };
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.is_factored()) continue;
-    std::string name = update_kernel_name(kind);
-    std::string grouped = update_kernel_name(kind, "grouped_");
-    list.push_back(factored_kernel(std::move(name), kind.op, kind.op));
-    list.push_back(factored_kernel(std::move(grouped), "GroupedUpdate", kind.op));
+    add_kernels_of_kind(list, kind, propose_row_major, prepare);
   }
 }
 

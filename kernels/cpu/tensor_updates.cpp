@@ -181,29 +181,15 @@ class TensorUpdate final : public PreparedKernel {
   int parts_ = 1;
 };
 
-Kernel tensor_kernel(std::string name, std::string op, const std::string& kind) {
-  return {.name = std::move(name),
-          .op = std::move(op),
-          .refuse = [kind](const KernelRequest& r) -> std::optional<std::string> {
-            const std::string& own = update_kind(*r.node).op;
-            if (own != kind) return "updates of kind " + own;
-            return refuse_update_operands(r);
-          },
-          .propose = propose_update,
-          .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-            return std::make_unique<TensorUpdate>(r, update_count(r));
-          }};
-}
-
 }  // namespace
 
 void add_tensor_update_kernels(KernelList& list) {
+  const auto prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+    return std::make_unique<TensorUpdate>(r, update_count(r));
+  };
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_tensor || kind.is_factored()) continue;
-    std::string name = update_kernel_name(kind);
-    std::string grouped = update_kernel_name(kind, "grouped_");
-    list.push_back(tensor_kernel(std::move(name), kind.op, kind.op));
-    list.push_back(tensor_kernel(std::move(grouped), "GroupedUpdate", kind.op));
+    add_kernels_of_kind(list, kind, propose_update, prepare);
   }
 }
 

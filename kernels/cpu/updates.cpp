@@ -234,6 +234,24 @@ std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix
   return name;
 }
 
+void add_kernels_of_kind(KernelList& list, const UpdateKind& kind,
+                         decltype(Kernel::propose) propose, decltype(Kernel::prepare) prepare) {
+  const auto add = [&](const std::string& prefix, std::string op) {
+    list.push_back(
+        {.name = update_kernel_name(kind, prefix),
+         .op = std::move(op),
+         .refuse = [wanted = kind.op](const KernelRequest& r) -> std::optional<std::string> {
+           const std::string& own = update_kind(*r.node).op;
+           if (own != wanted) return "updates of kind " + own;
+           return refuse_update_operands(r);
+         },
+         .propose = propose,
+         .prepare = prepare});
+  };
+  add("", kind.op);
+  add("grouped_", "GroupedUpdate");
+}
+
 void add_update_kernels(KernelList& list) {
   for (const UpdateKind& kind : update_kinds()) {
     if (kind.elementwise()) list.push_back(update_kernel(update_kernel_name(kind), kind.op));

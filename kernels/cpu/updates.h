@@ -16,4 +16,8 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r);
 /// "cpu.adam_update": the name of a kernel for one parameter; with a prefix "cpu.grouped_…".
 std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix = "");
 
+/// The kernels of one kind: for one parameter, and for many grouped, which refuses other kinds.
+void add_kernels_of_kind(KernelList& list, const UpdateKind& kind,
+                         decltype(Kernel::propose) propose, decltype(Kernel::prepare) prepare);
+
 }  // namespace tandem
