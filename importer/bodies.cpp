@@ -116,21 +116,12 @@ std::vector<Term> Body::run_where(const Term& condition, bool taken,
 std::vector<Term> Body::run(const std::vector<Term>& inputs, const std::string& part,
                             Names captured) {
   Session& session = node_.session();
-  Scope& outer = node_.scope();
-  Scope inner;
-  inner.outer = &outer;
-  inner.opsets = outer.opsets;
-  inner.attributes = outer.attributes;
-  inner.path = outer.path;
-  inner.module = outer.module;
+  const Scope& outer = node_.scope();
+  Scope inner = inside(outer, session);
   if (!part.empty() && !outer.fixed_path) {
     inner.path = node_.path() + "." + part;
     inner.module = session.modules.module_scope(node_.node()).value_or("");
   }
-  inner.in_function = outer.in_function;
-  inner.fixed_path = outer.fixed_path;
-  inner.depth = outer.depth + 1;
-  inner.prefix = fmt::format("{}:", ++session.scopes);
   const bool is_gated = !captured.empty();
   inner.names = std::move(captured);
   inner.names.insert(kept_.begin(), kept_.end());

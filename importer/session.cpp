@@ -123,4 +123,18 @@ void Session::report(const char* kind, const std::string& op, Diagnostic diagnos
   reports.push_back(std::move(report));
 }
 
+Scope inside(const Scope& outer, Session& session) {
+  Scope scope;
+  scope.outer = &outer;
+  scope.opsets = outer.opsets;
+  scope.attributes = outer.attributes;
+  scope.path = outer.path;
+  scope.module = outer.module;
+  scope.in_function = outer.in_function;
+  scope.fixed_path = outer.fixed_path;
+  scope.depth = outer.depth + 1;
+  scope.prefix = fmt::format("{}:", ++session.scopes);
+  return scope;
+}
+
 }  // namespace tandem::importer

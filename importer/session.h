@@ -115,4 +115,7 @@ struct Scope {
   }
 };
 
+/// The scope of a graph inside of a node, which sees what is around it.
+Scope inside(const Scope& outer, Session& session);
+
 }  // namespace tandem::importer

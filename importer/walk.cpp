@@ -239,15 +239,7 @@ std::string fixed_batch_fix(const BatchRecord& old) {
 // told at once.
 void look_at_bodies(Session& session, const Scope& outer, const onnx::NodeProto& node) {
   const auto look = [&](const onnx::GraphProto& graph) {
-    Scope scope;
-    scope.outer = &outer;
-    scope.opsets = outer.opsets;
-    scope.attributes = outer.attributes;
-    scope.path = outer.path;
-    scope.in_function = outer.in_function;
-    scope.fixed_path = outer.fixed_path;
-    scope.depth = outer.depth + 1;
-    scope.prefix = fmt::format("{}:", ++session.scopes);
+    Scope scope = inside(outer, session);
     for (const onnx::ValueInfoProto& input : graph.input()) scope.names[input.name()] = bad_term();
     for (const onnx::TensorProto& tensor : graph.initializer())
       scope.names[tensor.name()] = bad_term();
