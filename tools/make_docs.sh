@@ -2,7 +2,12 @@
 # Writes the pages of docs/ that the program itself generates, so that they cannot disagree with it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-tools/build.sh cpu
+# As the build folder is configured; a new configuration would build everything again.
+if [[ -f build/CMakeCache.txt ]]; then
+  cmake --build build --target test_training test_placement test_operators
+else
+  tools/build.sh cpu test_training test_placement test_operators
+fi
 
 # Every key of train.toml and policy.toml with type, default and meaning, from the tables that also check the files.
 TANDEM_CONFIG_PAGE=docs/train_toml.md build/tests/test_training --gtest_filter='ConfigKeys.ThePage*' --gtest_brief=1
