@@ -1,4 +1,5 @@
-// The programs of a training run: one per size and place of a pass in its step, all over one State.
+// The programs of a training run: one per size and place of a micro-batch in its step, all over one
+// State.
 #pragma once
 
 #include <functional>

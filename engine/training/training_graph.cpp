@@ -67,7 +67,8 @@ ValueId accumulate(GraphBuilder& g, const State& parameter, ValueId gradient, Mi
   return total;
 }
 
-// Over several passes the sum of a table's gradients is dense; the rows that got one are marked.
+// Over several micro-batches the sum of a table's gradients is dense; the rows that got one are
+// marked.
 ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
              MicroBatchKind kind) {
   State state = state_of(parameter, "touched_rows");

@@ -63,12 +63,13 @@ NodeId RowsAhead::update_of(std::size_t table) const {
 std::optional<std::string> RowsAhead::update_refusal(std::size_t table) const {
   const Graph& graph = edit_.graph();
   const NodeId update = update_of(table);
-  if (!update) return "a pass of this program does not update them";
+  if (!update) return "a micro-batch of this program does not update them";
   const Node& node = graph.node(update);
   if (node.op->role != Role::rows_update) return "their gradient is dense";
   if (!node.attributes.flag("lazy")) return "every step changes all of them";
   const NodeId groups = graph.value(node.inputs[RowsOperands(node).unique()]).producer;
-  if (!groups || graph.node(groups).op->role != Role::id_groups) return "a step has several passes";
+  if (!groups || graph.node(groups).op->role != Role::id_groups)
+    return "a step has several micro-batches";
   return std::nullopt;
 }
 

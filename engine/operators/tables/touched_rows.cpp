@@ -1,5 +1,5 @@
-// Which rows of a table got a gradient in the passes of a step: a mark per row, and the marked rows
-// grouped as UniqueIndices groups ids, for a dense sum of gradients.
+// Which rows of a table got a gradient in the micro-batches of a step: a mark per row, and the
+// marked rows grouped as UniqueIndices groups ids, for a dense sum of gradients.
 #include <limits>
 
 #include "engine/operators/network_checks.h"
