@@ -7,12 +7,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/kernel.h"
 #include "engine/device/lane_monitor.h"
 
 namespace tandem {
+
+class Communicator;  // engine/ranks/communicator.h
 
 /// A range of device memory that lives as long as the object.
 class Memory {
@@ -59,7 +62,12 @@ class Captured {
   virtual ~Captured() = default;
 };
 
-enum class StreamKind : std::uint8_t { compute, copy_in, copy_out };
+enum class StreamKind : std::uint8_t {
+  compute,
+  copy_in,
+  copy_out,
+  collective,  // operations of the device's communicator; beside compute, also on the cpu
+};
 
 /// An in-order queue of work, fed by one thread at a time. Enqueueing returns at once except on the
 /// cpu, where everything runs on the calling thread.
@@ -136,6 +144,14 @@ class Device {
   virtual void on_lane(const std::function<void()>& f) = 0;
   /// Who is told of its operations; null where nobody is.
   virtual LaneMonitor* monitor() const { return nullptr; }
+
+  /// Operations over all ranks on memory of this device; null in a run of one process. Set before
+  /// any stream is made.
+  Communicator* communicator() const { return communicator_.get(); }
+  void join(std::shared_ptr<Communicator> communicator) { communicator_ = std::move(communicator); }
+
+ private:
+  std::shared_ptr<Communicator> communicator_;
 };
 
 }  // namespace tandem

@@ -33,6 +33,8 @@ struct StepContext {
   std::uint64_t seed = 0;
   std::uint64_t step = 0;         // from 1
   std::uint64_t micro_batch = 0;  // from 0
+  /// The first sample that this rank computes, counted in the whole micro-batch of all ranks.
+  std::uint64_t first_sample = 0;
   ErrorWord* error = nullptr;
 };
 

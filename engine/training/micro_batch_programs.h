@@ -16,6 +16,7 @@
 namespace tandem {
 
 struct Fingerprint;  // engine/training/checkpoints/fingerprint.h
+class Rendezvous;    // engine/ranks/rendezvous.h
 
 /// What a run needs from outside the engine: import and placement are other folders' business.
 struct RunParts {
@@ -31,7 +32,8 @@ struct RunParts {
   ProgramOptions options;
   /// What checkpoints record and resume compares; null: nothing.
   std::shared_ptr<const Fingerprint> fingerprint;
-  bool accept_changes = false;  // of what the fingerprint tells
+  bool accept_changes = false;        // of what the fingerprint tells
+  std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
 };
 
 /// A program with the indices of what is fed and read.
