@@ -205,7 +205,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
     if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
     const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
     if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
-    return "element type " + std::string(name_of(dtype));
+    return element_type(dtype);
   }
   for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
     if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
@@ -237,16 +237,13 @@ std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix
 void add_kernels_of_kind(KernelList& list, const UpdateKind& kind,
                          decltype(Kernel::propose) propose, decltype(Kernel::prepare) prepare) {
   const auto add = [&](const std::string& prefix, std::string op) {
-    list.push_back(
-        {.name = update_kernel_name(kind, prefix),
-         .op = std::move(op),
-         .refuse = [wanted = kind.op](const KernelRequest& r) -> std::optional<std::string> {
-           const std::string& own = update_kind(*r.node).op;
-           if (own != wanted) return "updates of kind " + own;
-           return refuse_update_operands(r);
-         },
-         .propose = propose,
-         .prepare = prepare});
+    list.push_back({update_kernel_name(kind, prefix), std::move(op),
+                    [wanted = kind.op](const KernelRequest& r) -> std::optional<std::string> {
+                      const std::string& own = update_kind(*r.node).op;
+                      if (own != wanted) return "updates of kind " + own;
+                      return refuse_update_operands(r);
+                    },
+                    propose, prepare});
   };
   add("", kind.op);
   add("grouped_", "GroupedUpdate");
@@ -257,24 +254,10 @@ void add_update_kernels(KernelList& list) {
     if (kind.elementwise()) list.push_back(update_kernel(update_kernel_name(kind), kind.op));
   }
   list.push_back(update_kernel("cpu.grouped_update", "GroupedUpdate"));
-  list.push_back({.name = "cpu.accumulate",
-                  .op = "Accumulate",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_float32(r, {0, 1});
-                      },
-                  .propose = propose_accumulate,
-                  .prepare = prepare_accumulate});
-  list.push_back({.name = "cpu.clip_scale",
-                  .op = "ClipScale",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_clip_scale});
-  list.push_back({.name = "cpu.loss_scale",
-                  .op = "LossScale",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_loss_scale});
+  list.push_back({"cpu.accumulate", "Accumulate", only_float32({0, 1}), propose_accumulate,
+                  prepare_accumulate});
+  add_row_major(list, "cpu.clip_scale", "ClipScale", only_float32({0}), prepare_clip_scale);
+  add_row_major(list, "cpu.loss_scale", "LossScale", only_float32({0}), prepare_loss_scale);
 }
 
 }  // namespace tandem

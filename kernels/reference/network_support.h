@@ -186,14 +186,8 @@ Kernel any_float_kernel(std::string name, std::string op, F prepare, std::size_t
 /// A kernel that reads and writes numbers of any type.
 template <class F>
 Kernel untyped_kernel(std::string name, std::string op, F prepare) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = [](const KernelRequest&) -> std::optional<std::string> { return std::nullopt; };
-  kernel.propose = propose_any_strides;
-  kernel.prepare = std::move(prepare);
-  kernel.reference = true;
-  return kernel;
+  return {std::move(name),     std::move(op),      refuse_nothing,
+          propose_any_strides, std::move(prepare), true};
 }
 
 inline void report(const KernelArguments& a, ErrorWord::Kind kind, std::int32_t node,

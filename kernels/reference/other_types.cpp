@@ -78,7 +78,7 @@ std::unique_ptr<PreparedKernel> gather_grad(const KernelRequest& request) {
 std::optional<std::string> refuse_all_but_half(const KernelRequest& request) {
   const DType dtype = request.inputs[0].type.dtype;
   if (dtype == DType::float16 || dtype == DType::bfloat16) return std::nullopt;
-  return "element type " + std::string(name_of(dtype));
+  return element_type(dtype);
 }
 
 std::unique_ptr<PreparedKernel> sum_of_squares(const KernelRequest& request) {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_forms.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/broadcast.h"
 #include "kernels/reference/position.h"
@@ -26,14 +26,12 @@ inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, 
   return kernel;
 }
 
-inline std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 /// float32 and float64 only, by the type of that input.
 template <std::size_t input>
 std::optional<std::string> refuse_other_types(const KernelRequest& request) {
   const DType dtype = request.inputs[input].type.dtype;
   if (dtype == DType::float32 || dtype == DType::float64) return std::nullopt;
-  return "element type " + std::string(name_of(dtype));
+  return element_type(dtype);
 }
 
 /// All but float32 and float64.
@@ -41,7 +39,7 @@ template <std::size_t input>
 std::optional<std::string> refuse_main_types(const KernelRequest& request) {
   const DType dtype = request.inputs[input].type.dtype;
   if (dtype != DType::float32 && dtype != DType::float64) return std::nullopt;
-  return "element type " + std::string(name_of(dtype));
+  return element_type(dtype);
 }
 
 /// Calls f with a value of float or double.

@@ -37,10 +37,6 @@ EngineRules NetworkGpu::rules(bool deterministic) const {
   return rules;
 }
 
-bool is_network_float(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 namespace {
 
 PlanRun run_of(NetworkGpu& networks, const NetworkGraph& graph, const EngineRules& rules) {

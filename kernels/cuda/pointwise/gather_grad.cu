@@ -104,10 +104,6 @@ void with_kernel(DType dtype, bool wide, const F& f) {
 
 }  // namespace
 
-bool has_wide_gradient(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 void launch_gather_grad_direct(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
                                bool wide, void* queue) {
   const LaunchShape shape =

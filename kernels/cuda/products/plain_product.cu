@@ -89,7 +89,7 @@ void multiply(GpuContext& gpu, const Product& p, const PlainArguments& x, void* 
 void plain_product(GpuContext& gpu, const Product& product, DType dtype,
                    const PlainArguments& arguments, void* queue) noexcept {
   if (product.count() * product.m * product.n == 0) return;
-  if (is_gpu_float(dtype)) {
+  if (is_short_float(dtype)) {
     return with_float(dtype,
                       [&](auto tag) { multiply<decltype(tag)>(gpu, product, arguments, queue); });
   }

@@ -201,17 +201,10 @@ std::vector<Proposal> propose_gradient(const KernelRequest&) {
 }  // namespace
 
 void add_dropout(KernelList& list, const Gpu& gpu) {
-  const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); };
-  list.push_back({.name = "cuda.dropout",
-                  .op = "Dropout",
-                  .refuse = refuse,
-                  .propose = propose_forward,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_forward(r, gpu); }});
-  list.push_back({.name = "cuda.dropout_grad",
-                  .op = "DropoutGrad",
-                  .refuse = refuse,
-                  .propose = propose_gradient,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
+  const auto refuse = only_floats({0});
+  list.push_back({"cuda.dropout", "Dropout", refuse, propose_forward, on(gpu, prepare_forward)});
+  list.push_back(
+      {"cuda.dropout_grad", "DropoutGrad", refuse, propose_gradient, on(gpu, prepare_gradient)});
 }
 
 }  // namespace tandem::cuda::reductions

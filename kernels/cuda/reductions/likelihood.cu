@@ -186,29 +186,13 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 }  // namespace
 
 void add_likelihood(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.label_weights",
-       .op = "LabelWeights",
-       .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_label_weights(r, gpu); }});
-  list.push_back({.name = "cuda.negative_log_likelihood",
-                  .op = "NegativeLogLikelihood",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_floats(r, {0, 2});
-                      },
-                  .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood(r, gpu); }});
-  list.push_back(
-      {.name = "cuda.negative_log_likelihood_grad",
-       .op = "NegativeLogLikelihoodGrad",
-       .refuse =
-           [](const KernelRequest& r) {
-             return refuse_but_floats(r, {0, 2});
-           },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood_grad(r, gpu); }});
+  add_row_major(list, "cuda.label_weights", "LabelWeights", only_floats({1}),
+                on(gpu, prepare_label_weights));
+  list.push_back({"cuda.negative_log_likelihood", "NegativeLogLikelihood", only_floats({0, 2}),
+                  [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
+                  on(gpu, prepare_likelihood)});
+  add_row_major(list, "cuda.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+                only_floats({0, 2}), on(gpu, prepare_likelihood_grad));
 }
 
 }  // namespace tandem::cuda::reductions

@@ -119,7 +119,7 @@ void launch_sums(GpuContext& gpu, const AddRows& rows, void* queue) {
   gpu.launch(launch_of("add rows", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_add(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather_add(const KernelRequest& r, const Gpu& gpu) {
   const TensorType &x = r.inputs[1].type, &indices = r.inputs[2].type;
   AddRows rows{};
   rows.indices.wide = indices.dtype == DType::int64;
@@ -145,29 +145,17 @@ std::unique_ptr<PreparedKernel> prepare_gather_add(const Gpu& gpu, const KernelR
 }  // namespace
 
 void add_cached_rows(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.split_ids",
-       .op = "SplitIds",
-       .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
-       .propose = propose_row_major,
-       .prepare =
-           [gpu](const KernelRequest& r) {
-             const TensorType& ids = r.inputs[0].type;
-             return prepared([gpu, rows = r.attributes().integer("rows"), count = ids.elements(),
-                              wide = ids.dtype == DType::int64](const KernelArguments& a) {
-               if (count == 0) return;
-               const auto launch = wide ? launch_split<std::int64_t> : launch_split<std::int32_t>;
-               launch(*gpu, a, count, rows);
-             });
-           }});
-  list.push_back({.name = "cuda.gather_add",
-                  .op = "GatherAdd",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (floats_of(r.inputs[0].type.dtype)) return std::nullopt;
-                    return element_type(r.inputs[0].type.dtype);
-                  },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather_add(gpu, r); }});
+  add_row_major(list, "cuda.split_ids", "SplitIds", refuse_nothing, [gpu](const KernelRequest& r) {
+    const TensorType& ids = r.inputs[0].type;
+    return prepared([gpu, rows = r.attributes().integer("rows"), count = ids.elements(),
+                     wide = ids.dtype == DType::int64](const KernelArguments& a) {
+      if (count == 0) return;
+      const auto launch = wide ? launch_split<std::int64_t> : launch_split<std::int32_t>;
+      launch(*gpu, a, count, rows);
+    });
+  });
+  add_row_major(list, "cuda.gather_add", "GatherAdd", only_floats({0}),
+                on(gpu, prepare_gather_add));
 }
 
 }  // namespace tandem::cuda
