@@ -1,8 +1,8 @@
 // EmbeddingBag over float32 and bfloat16 tables, and its dense gradient.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"

@@ -2,10 +2,10 @@
 // alone that have nothing to add.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/split_ids.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/outside_ids.h"
 
 namespace tandem {

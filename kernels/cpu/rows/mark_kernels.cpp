@@ -6,10 +6,10 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {

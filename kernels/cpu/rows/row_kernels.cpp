@@ -1,8 +1,8 @@
 // Lookups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"
 

@@ -2,11 +2,11 @@
 #include <cstring>
 #include <optional>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/grouped_update.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/row_gradients.h"
 #include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/updates.h"
