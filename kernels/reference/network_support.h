@@ -190,6 +190,17 @@ Kernel untyped_kernel(std::string name, std::string op, F prepare) {
           propose_any_strides, std::move(prepare), true};
 }
 
+/// For all types; prepare(request, T{}) gets bool as a number of one byte.
+template <class F>
+Kernel number_kernel(std::string name, std::string op, F prepare) {
+  return untyped_kernel(std::move(name), std::move(op), [prepare](const KernelRequest& request) {
+    return with_type(request.inputs[0].type.dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return prepare(request, std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>{});
+    });
+  });
+}
+
 inline void report(const KernelArguments& a, ErrorWord::Kind kind, std::int32_t node,
                    std::int64_t offending) {
   if (a.context != nullptr && a.context->error != nullptr) {

@@ -26,32 +26,10 @@ inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, 
   return kernel;
 }
 
-/// float32 and float64 only, by the type of that input.
-template <std::size_t input>
-std::optional<std::string> refuse_other_types(const KernelRequest& request) {
-  const DType dtype = request.inputs[input].type.dtype;
-  if (dtype == DType::float32 || dtype == DType::float64) return std::nullopt;
-  return element_type(dtype);
-}
-
-/// All but float32 and float64.
-template <std::size_t input>
-std::optional<std::string> refuse_main_types(const KernelRequest& request) {
-  const DType dtype = request.inputs[input].type.dtype;
-  if (dtype != DType::float32 && dtype != DType::float64) return std::nullopt;
-  return element_type(dtype);
-}
-
 /// Calls f with a value of float or double.
 template <class F>
 auto with_main_type(DType dtype, F&& f) {
   return dtype == DType::float64 ? f(double{}) : f(float{});
-}
-
-/// Calls f with a value of any other number type.
-template <class F>
-auto with_other_type(DType dtype, F&& f) {
-  return with_type(half_floats + integer_types + TypeList<bool>{}, dtype, f);
 }
 
 template <class T>
