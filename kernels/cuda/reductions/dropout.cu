@@ -34,30 +34,26 @@ struct DropoutForward {
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const std::uint64_t stream =
         random_stream(context->seed, context->step, context->micro_batch, path);
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < packs; i += step) {
-        float values[pack] = {};
-        unsigned char keep[pack];
-        if (y != nullptr) load_pack<pack>(x + i * pack, values);
-        if constexpr (pack == 1) {
-          const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
-          keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
-        } else {
-          TANDEM_UNROLL
-          for (int k = 0; k < pack; k += 4) {
-            const PhiloxBlock words =
-                random_block(stream, static_cast<std::uint64_t>(i * (pack / 4) + k / 4));
-            TANDEM_UNROLL
-            for (int j = 0; j < 4; ++j) keep[k + j] = words.word[j] >= threshold ? 1 : 0;
-          }
-        }
+    each_index(block, packs, [&](std::int64_t i) {
+      float values[pack] = {};
+      unsigned char keep[pack];
+      if (y != nullptr) load_pack<pack>(x + i * pack, values);
+      if constexpr (pack == 1) {
+        const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
+        keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
+      } else {
         TANDEM_UNROLL
-        for (int k = 0; k < pack; ++k) values[k] *= keep[k] != 0 ? factor : 0.0f;
-        if (y != nullptr) store_pack<pack>(y + i * pack, values);
-        if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
+        for (int k = 0; k < pack; k += 4) {
+          const PhiloxBlock words =
+              random_block(stream, static_cast<std::uint64_t>(i * (pack / 4) + k / 4));
+          TANDEM_UNROLL
+          for (int j = 0; j < 4; ++j) keep[k + j] = words.word[j] >= threshold ? 1 : 0;
+        }
       }
+      TANDEM_UNROLL
+      for (int k = 0; k < pack; ++k) values[k] *= keep[k] != 0 ? factor : 0.0f;
+      if (y != nullptr) store_pack<pack>(y + i * pack, values);
+      if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
     });
   }
 };

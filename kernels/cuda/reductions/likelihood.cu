@@ -13,18 +13,14 @@ struct LabelWeights {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += step) {
-        const std::int64_t label = labels.labels.get(i);
-        if (ignore && label == ignore_index) {
-          weights[i] = 0;
-          continue;
-        }
-        const std::int64_t at = labels.inside(label, true);
-        weights[i] = class_weights ? class_weights.get(at) : 1.0f;
+    each_index(block, count, [&](std::int64_t i) {
+      const std::int64_t label = labels.labels.get(i);
+      if (ignore && label == ignore_index) {
+        weights[i] = 0;
+        return;
       }
+      const std::int64_t at = labels.inside(label, true);
+      weights[i] = class_weights ? class_weights.get(at) : 1.0f;
     });
   }
 };
@@ -39,14 +35,10 @@ struct Likelihood {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < lines.count; i += step) {
-        const Label label = labels.get(i, true);
-        const float log_prob = widened(log_probs[lines.start(i) + label.at * lines.inner]);
-        losses[i] = stored<T>(label.weight == 0 ? 0.0f : -label.weight * log_prob);
-      }
+    each_index(block, lines.count, [&](std::int64_t i) {
+      const Label label = labels.get(i, true);
+      const float log_prob = widened(log_probs[lines.start(i) + label.at * lines.inner]);
+      losses[i] = stored<T>(label.weight == 0 ? 0.0f : -label.weight * log_prob);
     });
   }
 };

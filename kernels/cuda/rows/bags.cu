@@ -1,6 +1,5 @@
 // EmbeddingBag: sums of looked-up rows, in the order of their ids. Neighbouring threads share a
 // bag; sums are in float32 whatever the element types are.
-#include <utility>
 
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"

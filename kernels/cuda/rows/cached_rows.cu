@@ -1,6 +1,5 @@
 // SplitIds: each id either to the table or to the cache of some of its rows. GatherAdd: the sum of
 // what both give.
-#include <utility>
 
 #include "engine/operators/tables/split_ids.h"
 #include "kernels/cuda/block/block.h"
@@ -36,15 +35,11 @@ struct SplitAll {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t stride = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += stride) {
-        const Id id = ids[i];
-        const std::int32_t place = cached(id);
-        if (cold != nullptr) cold[i] = place < 0 ? id : absent_id<Id>;
-        if (hot != nullptr) hot[i] = place < 0 ? absent_narrow : place;
-      }
+    each_index(block, count, [&](std::int64_t i) {
+      const Id id = ids[i];
+      const std::int32_t place = cached(id);
+      if (cold != nullptr) cold[i] = place < 0 ? id : absent_id<Id>;
+      if (hot != nullptr) hot[i] = place < 0 ? absent_narrow : place;
     });
   }
 

@@ -1,7 +1,6 @@
 // Lookups that copy rows: Gather, GatherRows and GatherParts, of any element type; Gather that
 // widens 16 bits to float32.
 #include <algorithm>
-#include <utility>
 
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"

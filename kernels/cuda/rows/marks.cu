@@ -20,13 +20,9 @@ struct Mark {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t stride = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += stride) {
-        const std::int64_t id = ids.at(i), row = id < 0 ? id + rows : id;
-        if (!ids.is_absent(id) && row >= 0 && row < rows) marks[row] = true;
-      }
+    each_index(block, count, [&](std::int64_t i) {
+      const std::int64_t id = ids.at(i), row = id < 0 ? id + rows : id;
+      if (!ids.is_absent(id) && row >= 0 && row < rows) marks[row] = true;
     });
   }
 };

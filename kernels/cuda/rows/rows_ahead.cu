@@ -1,6 +1,5 @@
 // RowsWithout and PlanRows: rows that are fetched a step before they are looked up. Lists are
 // ascending, so that each row is found by halving; counts stay on the GPU.
-#include <utility>
 
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/rows/select.h"

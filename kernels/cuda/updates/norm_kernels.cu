@@ -1,7 +1,6 @@
 // The norm of gradients and what is done with it: SumOfSquares in two stages of fixed order,
 // ClipScale, and Accumulate, the sum over micro-batches.
 #include <cmath>
-#include <utility>
 
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
