@@ -54,16 +54,14 @@ inline Cost reduction_cost(const NodeView& node) {
 inline Operator reduction_operator(std::string name, Reducer reducer,
                                    std::vector<TensorType> (*infer)(const NodeView&),
                                    Gradients (*gradient)(GradientContext&)) {
-  Operator op;
-  op.name = std::move(name);
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"axes", Ints(), true}, {"keepdims", std::int64_t{1}}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.cost = reduction_cost;
-  op.reducer = reducer;
-  return op;
+  return {.name = std::move(name),
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"axes", Ints(), true}, {"keepdims", std::int64_t{1}}},
+          .infer = infer,
+          .gradient = gradient,
+          .cost = reduction_cost,
+          .reducer = reducer};
 }
 
 }  // namespace tandem
