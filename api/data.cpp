@@ -22,10 +22,8 @@ using Json = nlohmann::ordered_json;
 RunConfig read_config(const std::string& path, const DataOptions& options) {
   RunConfig config = read_run_config(path, options.overrides);
   if (!config.data) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "there is no [data] table";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "there is no [data] table", .file = config.file});
   }
   return config;
 }

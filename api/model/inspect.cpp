@@ -1,9 +1,7 @@
 // What is in a model, what is trainable and why, what blocks training; and every stage as text.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "api/model/engine.h"
 #include "api/model/inspected.h"

@@ -104,11 +104,11 @@ std::vector<std::string> device_names(const std::vector<std::string>& devices,
   for (const auto& [name, bytes] : budgets) add(name);
   for (const auto& [name, profile] : profiles) add(name);
   if (names.size() > 1) return names;
-  Diagnostic d;
-  d.message = "policy auto: between which devices?";
-  d.expected = "a device besides cpu";
-  d.fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to try without hardware";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "policy auto: between which devices?",
+                         .expected = "a device besides cpu",
+                         .fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to "
+                                "try without hardware"});
 }
 
 }  // namespace tandem
