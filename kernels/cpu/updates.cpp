@@ -12,6 +12,7 @@
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/updates.h"
+#include "kernels/reference/scalar_operators.h"
 #include "kernels/shared/loss_scale.h"
 
 namespace tandem {
@@ -88,13 +89,7 @@ std::optional<std::string> refuse_update(const KernelRequest& r) {
 }
 
 Kernel update_kernel(std::string name, std::string op) {
-  return {.name = std::move(name),
-          .op = std::move(op),
-          .refuse = refuse_update,
-          .propose = propose_update,
-          .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-            return std::make_unique<ElementUpdate>(r);
-          }};
+  return {std::move(name), std::move(op), refuse_update, propose_update, makes<ElementUpdate>()};
 }
 
 std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
@@ -217,13 +212,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
 }
 
 std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix) {
-  std::string name = "cpu." + prefix;
-  for (const char c : kind.op) {
-    const bool capital = c >= 'A' && c <= 'Z';
-    if (capital && name.back() != '.' && name.back() != '_') name += '_';
-    name += capital ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return name;
+  return "cpu." + prefix + kernel_name(kind.op);
 }
 
 void add_kernels_of_kind(KernelList& list, const UpdateKind& kind,

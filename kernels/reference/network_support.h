@@ -151,23 +151,16 @@ struct Map {
 /// kernel.
 template <class... Ts, class F>
 Kernel kernel_for(std::string name, std::string op, F prepare, std::size_t typed = 0) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = [typed](const KernelRequest& request) -> std::optional<std::string> {
+  const auto refuse = [typed](const KernelRequest& request) -> std::optional<std::string> {
     const DType dtype = request.inputs[typed].type.dtype;
     if (((dtype_of<Ts>::value == dtype) || ...)) return std::nullopt;
     return "takes no " + std::string(name_of(dtype));
   };
-  kernel.propose = propose_any_strides;
-  kernel.prepare = [prepare, typed](const KernelRequest& request) {
-    const DType dtype = request.inputs[typed].type.dtype;
-    std::unique_ptr<PreparedKernel> result;
-    ((dtype_of<Ts>::value == dtype ? void(result = prepare(request, Ts{})) : void()), ...);
-    return result;
+  const auto prepare_one = [prepare, typed](const KernelRequest& request) {
+    return with_type(TypeList<Ts...>{}, request.inputs[typed].type.dtype,
+                     [&](auto tag) { return prepare(request, tag); });
   };
-  kernel.reference = true;
-  return kernel;
+  return {std::move(name), std::move(op), refuse, propose_any_strides, prepare_one, true};
 }
 
 /// For float32 and float64; most operators.

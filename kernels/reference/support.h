@@ -16,14 +16,7 @@ using Refuse = std::optional<std::string> (*)(const KernelRequest&);
 
 /// A kernel that takes any strides.
 inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, Prepare prepare) {
-  Kernel kernel;
-  kernel.name = "reference." + std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = refuse;
-  kernel.propose = propose_any_strides;
-  kernel.prepare = prepare;
-  kernel.reference = true;
-  return kernel;
+  return {"reference." + name, std::move(op), refuse, propose_any_strides, prepare, true};
 }
 
 /// Calls f with a value of float or double.
