@@ -95,8 +95,7 @@ void add_failure(const std::exception_ptr& failure, Checked& to) {
 void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths, Checked& to) {
   if (split.samples > 0 || to.broken) return;
   to.broken = true;
-  Diagnostic d;
-  d.message = "there are no samples";
+  Diagnostic d{.message = "there are no samples"};
   if (!paths.empty()) d.file = paths[0];
   to.problems.push_back(std::move(d));
 }

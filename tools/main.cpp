@@ -82,8 +82,7 @@ Error unexpected(const std::string& what, int argc, char** argv) {
 
 /// Of a command line that could not be parsed.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  Diagnostic d;
-  d.message = error.what();
+  Diagnostic d{.message = error.what()};
   // CLI11 speaks of a missing subcommand also where an unknown one is given.
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty() &&
       argc > 1) {

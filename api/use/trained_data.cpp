@@ -110,9 +110,8 @@ void check_table_files(const std::vector<std::string>& files) {
   std::vector<Diagnostic> missing;
   for (const std::string& path : files) {
     if (path == "-" || (path_exists(path) && !is_directory(path))) continue;
-    Diagnostic d;
-    d.file = option;
-    d.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path;
+    Diagnostic d{.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
+                 .file = option};
     if (!path_exists(path) && path.find('=') != std::string::npos)
       d.fix = "keys of the configuration stand before --data";
     missing.push_back(std::move(d));

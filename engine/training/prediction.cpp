@@ -23,8 +23,7 @@ std::vector<NamedValue> chosen_outputs(const Graph& graph, const std::vector<std
   for (const std::string& name : names) {
     const NamedValue* output = graph.find_output(name);
     if (output == nullptr) {
-      Diagnostic d;
-      d.message = "the model has no value \"" + name + "\"";
+      Diagnostic d{.message = "the model has no value \"" + name + "\""};
       for (const std::string& other : known)
         d.expected += (d.expected.empty() ? "such as " : ", ") + other;
       const std::string nearest = nearest_name(name, known);
