@@ -31,7 +31,7 @@ auto makes(More... more) {
 inline std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
 
 /// A reason to refuse.
-inline std::string element_type(DType dtype) {
+inline std::string refused_type(DType dtype) {
   return "element type " + std::string(name_of(dtype));
 }
 
@@ -44,7 +44,7 @@ std::optional<std::string> refuse_types_but(const KernelRequest& request, Takes 
                                             const Inputs& inputs) {
   for (std::size_t i : inputs) {
     if (request.is_present(i) && !takes(request.inputs[i].type.dtype))
-      return element_type(request.inputs[i].type.dtype);
+      return refused_type(request.inputs[i].type.dtype);
   }
   return std::nullopt;
 }

@@ -192,7 +192,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
     if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
     const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
     if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
-    return element_type(dtype);
+    return refused_type(dtype);
   }
   for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
     if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";

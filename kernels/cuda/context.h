@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/device/kernel_forms.h"
+#include "engine/device/kernel.h"
 #include "kernels/cuda/libraries/libraries.h"
 #include "kernels/cuda/runtime/runtime.h"
 
@@ -35,12 +35,6 @@ struct GpuContext {
 };
 
 using Gpu = std::shared_ptr<GpuContext>;
-
-/// What a kernel's list asks of a request alone, by a function that has to know the GPU too.
-template <class F>
-auto on(const Gpu& gpu, F f) {
-  return [gpu, f](const KernelRequest& request) { return f(request, gpu); };
-}
 
 /// The ordered list of a GPU's kernels, best first. There is no reference at the end: an operator
 /// without a kernel is refused.

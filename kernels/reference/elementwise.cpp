@@ -71,7 +71,7 @@ std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request) {
 std::optional<std::string> refuse_function(const KernelRequest& request) {
   const DType dtype = request.inputs[0].type.dtype;
   if (takes(types_of(request.node->op->scalar), dtype)) return std::nullopt;
-  return element_type(dtype);
+  return refused_type(dtype);
 }
 
 std::unique_ptr<PreparedKernel> function(const KernelRequest& request) {
@@ -81,7 +81,7 @@ std::unique_ptr<PreparedKernel> function(const KernelRequest& request) {
 
 std::optional<std::string> refuse_power(const KernelRequest& request) {
   for (const Operand& input : request.inputs) {
-    if (input.type.dtype == DType::boolean) return element_type(DType::boolean);
+    if (input.type.dtype == DType::boolean) return refused_type(DType::boolean);
   }
   return std::nullopt;
 }

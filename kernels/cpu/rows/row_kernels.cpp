@@ -35,7 +35,7 @@ std::optional<std::string> refuse_table(const KernelRequest& r) {
   const DType table = r.inputs[0].type.dtype, y = r.outputs[0].type.dtype;
   const bool known = y == DType::float32 || y == DType::bfloat16;
   if (known && (table == y || table == DType::bfloat16)) return std::nullopt;
-  return element_type(table);
+  return refused_type(table);
 }
 
 std::optional<std::string> refuse_gather_rows(const KernelRequest& r) {

@@ -270,16 +270,6 @@ void emulate_on_host(const LaunchShape& shape, const void* body) {
 }
 #endif
 
-/// f(i) for each i of [0, count), spread over the threads of all blocks. No barrier.
-template <class Block, class F>
-TANDEM_HOST_DEVICE void each_index(const Block& block, std::int64_t count, F f) {
-  const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-  block.each([&](int thread) {
-    std::int64_t i = std::int64_t{block.index()} * block.threads() + thread;
-    for (; i < count; i += step) f(i);
-  });
-}
-
 #if defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 /// The call for `Runtime::launch`, in files for nvcc. `body` lives until that call has returned.
 template <class Body>

@@ -47,6 +47,10 @@ TANDEM_HOST_DEVICE inline void store_pack(T* to, const ComputedType<T>* from) {
   store(to, all);
 }
 
+inline bool is_gpu_float(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
+}
+
 /// Calls f with a value of the type that stores float32, float16 or bfloat16 on the GPU.
 template <class F>
 decltype(auto) with_float(DType dtype, F&& f) {

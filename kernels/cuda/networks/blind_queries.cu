@@ -1,4 +1,5 @@
 // Queries that see no key, around a library's attention.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
 

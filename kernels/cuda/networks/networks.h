@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/networks/plans.h"
 
 namespace tandem::cuda {

@@ -2,6 +2,7 @@
 // block one of dweight.
 #include "kernels/cuda/networks/plain_convolution.h"
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/shared/scalar.h"

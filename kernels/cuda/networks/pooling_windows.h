@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/pooling.h"

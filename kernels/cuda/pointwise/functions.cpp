@@ -118,7 +118,7 @@ std::optional<std::string> refuse_operands(const KernelRequest& request) {
 std::optional<std::string> refuse_function(const KernelRequest& request) {
   if (auto reason = refuse_operands(request)) return reason;
   const DType dtype = request.inputs[0].type.dtype;
-  if (!takes(types_of(request.node->op->scalar), dtype)) return element_type(dtype);
+  if (!takes(types_of(request.node->op->scalar), dtype)) return refused_type(dtype);
   if (request.inputs.size() > 1 && request.inputs[1].type.dtype != dtype) return "two types";
   return std::nullopt;
 }
@@ -144,7 +144,7 @@ std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request, c
 std::optional<std::string> refuse_power(const KernelRequest& request) {
   if (auto reason = refuse_operands(request)) return reason;
   for (const Operand& input : request.inputs) {
-    if (input.type.dtype == DType::boolean) return element_type(DType::boolean);
+    if (input.type.dtype == DType::boolean) return refused_type(DType::boolean);
   }
   return std::nullopt;
 }

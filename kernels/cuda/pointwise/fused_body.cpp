@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "engine/graph/host_tensor.h"
 #include "engine/device/kernel_forms.h"
+#include "engine/graph/host_tensor.h"
 #include "engine/operators/scalar_functions.h"
 #include "kernels/cuda/pointwise/fused_arguments.h"
 
@@ -30,11 +30,11 @@ std::optional<std::string> refuse_types(const Graph& graph, const Node& node) {
   if (types_of(f) == ScalarTypes::own) {
     for (ValueId input : node.inputs) {
       if (f == ScalarFunction::pow && graph.type(input).dtype == DType::boolean)
-        return element_type(DType::boolean);
+        return refused_type(DType::boolean);
     }
     return std::nullopt;
   }
-  if (!takes(types_of(f), first)) return element_type(first);
+  if (!takes(types_of(f), first)) return refused_type(first);
   for (ValueId input : node.inputs) {
     if (graph.type(input).dtype != first) return "two types";
   }

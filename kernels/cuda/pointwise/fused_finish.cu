@@ -1,6 +1,6 @@
 #include "kernels/cuda/pointwise/fused_finish.h"
 
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/numbers.h"
 #include "kernels/shared/scalar.h"
 

@@ -1,5 +1,6 @@
 #include "kernels/cuda/pointwise/gather.h"
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 #include "kernels/cuda/pointwise/words.h"
 

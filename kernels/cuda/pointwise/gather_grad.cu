@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/axes.h"
 #include "kernels/cuda/pointwise/gather.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"

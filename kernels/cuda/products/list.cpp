@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/products/own_kernels.h"
 #include "kernels/cuda/products/prepared_products.h"
 

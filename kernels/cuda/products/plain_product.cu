@@ -2,7 +2,7 @@
 // in training, and of what cuBLASLt has no algorithm for.
 #include <type_traits>
 
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
@@ -84,7 +84,7 @@ void multiply(GpuContext& gpu, const Product& p, const PlainArguments& x, void* 
 void plain_product(GpuContext& gpu, const Product& product, DType dtype,
                    const PlainArguments& arguments, void* queue) noexcept {
   if (product.count() * product.m * product.n == 0) return;
-  if (is_short_float(dtype)) {
+  if (is_gpu_float(dtype)) {
     return with_float(dtype,
                       [&](auto tag) { multiply<decltype(tag)>(gpu, product, arguments, queue); });
   }

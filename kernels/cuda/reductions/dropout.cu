@@ -1,4 +1,5 @@
 // Dropout with the mask of philox.h, and its gradient.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/reductions/reductions.h"
 #include "kernels/cuda/reductions/rows.h"

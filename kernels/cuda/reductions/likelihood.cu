@@ -1,4 +1,5 @@
 // LabelWeights, NegativeLogLikelihood and its gradient.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/reductions/labels.h"
 
 namespace tandem::cuda::reductions {

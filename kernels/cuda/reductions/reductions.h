@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/launching.h"
 
 namespace tandem::cuda::reductions {

@@ -2,7 +2,7 @@
 // what both give.
 
 #include "engine/operators/tables/split_ids.h"
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
