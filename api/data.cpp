@@ -22,10 +22,8 @@ using Json = nlohmann::ordered_json;
 RunConfig read_config(const std::string& path, const DataOptions& options) {
   RunConfig config = read_run_config(path, options.overrides);
   if (!config.data) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "there is no [data] table";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "there is no [data] table", .file = config.file});
   }
   return config;
 }
@@ -97,8 +95,7 @@ void add_failure(const std::exception_ptr& failure, Checked& to) {
 void refuse_empty(const CheckedSplit& split, const std::vector<std::string>& paths, Checked& to) {
   if (split.samples > 0 || to.broken) return;
   to.broken = true;
-  Diagnostic d;
-  d.message = "there are no samples";
+  Diagnostic d{.message = "there are no samples"};
   if (!paths.empty()) d.file = paths[0];
   to.problems.push_back(std::move(d));
 }

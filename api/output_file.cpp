@@ -16,12 +16,10 @@ constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
 [[noreturn]] void refuse(std::string_view option, const std::string& path, std::string message,
                          std::string expected) {
-  Diagnostic d;
-  d.file = option;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = path;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = std::string(option),
+                                           .expected = std::move(expected),
+                                           .got = path});
 }
 
 }  // namespace

@@ -11,12 +11,12 @@ std::string text_value(const std::string& text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::exception&) {
-    Diagnostic d;
-    d.file = "command line";
-    d.message = "these characters are no UTF-8, as those of train.toml have to be";
-    d.got = text;
-    d.fix = "a file can be renamed, or reached by a link of another name";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = "these characters are no UTF-8, as those of train.toml have to be",
+                   .file = "command line",
+                   .got = text,
+                   .fix = "a file can be renamed, or reached by a link of another name"});
   }
 }
 

@@ -11,11 +11,8 @@ namespace tandem::api {
 namespace {
 
 [[noreturn]] void fail(const std::string& file, std::string message, std::string fix) {
-  Diagnostic d;
-  d.file = file;
-  d.message = std::move(message);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = std::move(message), .file = file, .fix = std::move(fix)});
 }
 
 [[noreturn]] void refuse_broken(const std::string& folder,

@@ -82,11 +82,10 @@ std::optional<std::int64_t> saved_vocabulary_rows(const RunConfig& config,
   if (!path_exists(path)) return std::nullopt;
   const std::string text = read_file(path);
   if (text.empty() || text.back() != '\n') {
-    Diagnostic d;
-    d.file = path;
-    d.message = "the vocabulary's file is cut";
-    d.fix = "resume with a whole copy of the run directory";
-    throw Error(ErrorKind::data, std::move(d));
+    throw Error(ErrorKind::data,
+                Diagnostic{.message = "the vocabulary's file is cut",
+                           .file = path,
+                           .fix = "resume with a whole copy of the run directory"});
   }
   // The line with the words stands for id 0, each other one for an id.
   return std::count(text.begin(), text.end(), '\n');

@@ -71,13 +71,12 @@ class Binder {
 
   void problem(const char* kind, const std::string& input, std::string message,
                std::string expected, std::string got, std::string fix) {
-    Diagnostic d;
-    d.message = std::move(message);
-    d.path = input;
-    d.expected = std::move(expected);
-    d.got = std::move(got);
-    d.fix = std::move(fix);
-    session_.report(kind, "", std::move(d));
+    session_.report(kind, "",
+                    Diagnostic{.message = std::move(message),
+                               .path = input,
+                               .expected = std::move(expected),
+                               .got = std::move(got),
+                               .fix = std::move(fix)});
   }
 
   void bind(const onnx::ValueInfoProto& info) {

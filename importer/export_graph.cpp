@@ -23,11 +23,8 @@ namespace importer {
 namespace {
 
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, const std::string& why) {
-  Diagnostic d;
-  d.message = "cannot write the model";
-  d.file = path.string();
-  d.got = why;
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = "cannot write the model", .file = path.string(), .got = why});
 }
 
 // The files of weights that an older export has left of the model which is replaced: NAME.data, or
@@ -214,12 +211,10 @@ class Export {
       const std::string& name = tensor.name();
       const auto role = roles_.find(name);
       if (role == roles_.end() || !role->second.is_state || values_.count(name) > 0) continue;
-      Diagnostic d;
-      d.message = "there is no trained value of this initializer";
-      d.file = file_.path().string();
-      d.path = name;
-      d.fix = "export with the model file that was trained";
-      problems.push_back(std::move(d));
+      problems.push_back({.message = "there is no trained value of this initializer",
+                          .file = file_.path().string(),
+                          .path = name,
+                          .fix = "export with the model file that was trained"});
     }
     if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
   }

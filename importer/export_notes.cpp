@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cstring>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "importer/file/onnx_content.h"

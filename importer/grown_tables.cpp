@@ -18,13 +18,11 @@ constexpr const char* what_reads =
     "only lookups (Gather along axis 0) may read a table whose rows [parameters] shape sets";
 
 Diagnostic at(const RowsRule& rule, std::string message, std::string path = "") {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.file = rule.file;
-  d.line = rule.line;
-  d.column = rule.column;
-  d.path = std::move(path);
-  return d;
+  return {.message = std::move(message),
+          .file = rule.file,
+          .line = rule.line,
+          .column = rule.column,
+          .path = std::move(path)};
 }
 
 // Rules by the parameter that they cover; the last one counts.
@@ -142,9 +140,7 @@ HostTensor zeros_of(const std::string& name, const GrownTables& tables) {
     }
     std::sort(larger.rbegin(), larger.rend());
     constexpr std::size_t most_shown = 5;
-    Diagnostic d;
-    d.path = name;
-    d.message = "the host has no memory for a table of so many rows";
+    Diagnostic d{.message = "the host has no memory for a table of so many rows", .path = name};
     for (std::size_t i = 0; i < std::min(larger.size(), most_shown); ++i) {
       const auto& [bytes, other] = larger[i];
       d.got += fmt::format("{}{} {}, {} bytes", i == 0 ? "" : "; ", other,
@@ -162,12 +158,10 @@ void check_readers(const Graph& graph, const OnnxFile::Content& file, const Grow
   for (const State& state : graph.states) {
     if (tables.count(state.name) == 0) continue;
     const auto wrong = [&](std::string who) {
-      Diagnostic d;
-      d.message = what_reads;
-      d.file = file.path.string();
-      d.path = state.name;
-      d.got = std::move(who);
-      problems.push_back(std::move(d));
+      problems.push_back({.message = what_reads,
+                          .file = file.path.string(),
+                          .path = state.name,
+                          .got = std::move(who)});
     };
     std::vector<ValueId> copies{state.initial};  // itself and what Identity makes of it
     for (std::size_t i = 0; i < copies.size(); ++i) {

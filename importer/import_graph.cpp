@@ -53,11 +53,11 @@ class Import {
       const Term* term = scope_.find(output.name());
       if (term == nullptr || term->bad) continue;
       if (term->sequence || term->none) {
-        Diagnostic d;
-        d.message = term->none ? "the output is an optional without a value"
-                               : "the output is a sequence of tensors";
-        d.path = output.name();
-        session_.report("unsupported_type", "", std::move(d));
+        session_.report(
+            "unsupported_type", "",
+            Diagnostic{.message = term->none ? "the output is an optional without a value"
+                                             : "the output is a sequence of tensors",
+                       .path = output.name()});
         continue;
       }
       outputs_.emplace_back(output.name(), term->type);
@@ -148,11 +148,10 @@ class Import {
       is_read = std::find(reads.begin(), reads.end(), tensor.name()) != reads.end();
     }
     if (!is_read) return;
-    Diagnostic d;
-    d.message = "element type of the initializer is not supported";
-    d.path = tensor.name();
-    d.got = onnx_type_name(tensor.data_type());
-    session_.report("unsupported_type", "", std::move(d));
+    session_.report("unsupported_type", "",
+                    Diagnostic{.message = "element type of the initializer is not supported",
+                               .path = tensor.name(),
+                               .got = onnx_type_name(tensor.data_type())});
   }
 
   // States that no node reads go; parameters that reach an output only through integers do not
@@ -263,11 +262,9 @@ void check_options(const ImportOptions& options) {
   if (options.batch_norm == "train" || options.batch_norm == "inference" ||
       options.batch_norm == "file")
     return;
-  Diagnostic d;
-  d.message = "batch_norm";
-  d.expected = "train, inference or file";
-  d.got = options.batch_norm;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "batch_norm",
+                                           .expected = "train, inference or file",
+                                           .got = options.batch_norm});
 }
 
 }  // namespace

@@ -35,23 +35,20 @@ void check_outputs(const onnx::NodeProto& node, const std::string& what, int mad
   int named = node.output_size();
   while (named > 0 && node.output(named - 1).empty()) --named;
   if (named <= made) return;
-  Diagnostic d;
-  d.message = fmt::format("{} has no output for '{}'", what, node.output(named - 1));
-  d.path = path;
-  d.expected = fmt::format("at most {} output{}", made, made == 1 ? "" : "s");
-  d.got = std::to_string(named);
-  d.fix = "the file is damaged: export the model again";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = fmt::format("{} has no output for '{}'", what, node.output(named - 1)),
+                 .path = path,
+                 .expected = fmt::format("at most {} output{}", made, made == 1 ? "" : "s"),
+                 .got = std::to_string(named),
+                 .fix = "the file is damaged: export the model again"});
 }
 
 }  // namespace
 
 void unsupported(const std::string& path, std::string message, std::string fix) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.path = path;
-  d.fix = std::move(fix);
-  throw Unsupported(ErrorKind::usage, std::move(d));
+  throw Unsupported(ErrorKind::usage,
+                    Diagnostic{.message = std::move(message), .path = path, .fix = std::move(fix)});
 }
 
 // Its own names, its operands under the names of the formal inputs.

@@ -12,21 +12,18 @@ NodeContext::NodeContext(Session& session, Scope& scope, const onnx::NodeProto& 
 
 void NodeContext::fail(std::string message, std::string expected, std::string got,
                        std::string fix) const {
-  Diagnostic d;
-  d.message = node_.op_type() + ": " + std::move(message);
-  d.path = path_;
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = node_.op_type() + ": " + std::move(message),
+                                           .path = path_,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 void NodeContext::unsupported(std::string reason, std::string fix) const {
-  Diagnostic d;
-  d.message = node_.op_type() + ": " + std::move(reason);
-  d.path = path_;
-  d.fix = std::move(fix);
-  throw Unsupported(ErrorKind::usage, std::move(d));
+  throw Unsupported(ErrorKind::usage,
+                    Diagnostic{.message = node_.op_type() + ": " + std::move(reason),
+                               .path = path_,
+                               .fix = std::move(fix)});
 }
 
 bool NodeContext::has(std::size_t i) const {

@@ -39,12 +39,11 @@ Term Session::value(ValueId id) const {
 void Session::check_size(const TensorType& type, std::string_view op) const {
   const auto most = file.limits.tensor_bytes / static_cast<std::int64_t>(size_of(type.dtype));
   if (checked_elements(type.shape, most)) return;
-  Diagnostic d;
-  d.message = fmt::format("{}: the result is too large", op);
-  d.path = builder.scope().path;
-  d.expected = fmt::format("at most {} bytes", file.limits.tensor_bytes);
-  d.got = to_string(type);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = fmt::format("{}: the result is too large", op),
+                         .path = builder.scope().path,
+                         .expected = fmt::format("at most {} bytes", file.limits.tensor_bytes),
+                         .got = to_string(type)});
 }
 
 std::vector<Term> Session::apply(std::string_view op, const std::vector<Term>& inputs,

@@ -45,10 +45,9 @@ void check_against_schema(const onnx::OpSchema& schema, const onnx::NodeProto& n
   try {
     schema.Verify(node);
   } catch (const std::exception& error) {
-    Diagnostic d;
-    d.message = fmt::format("{}: {}", node.op_type(), error.what());
-    d.path = path;
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = fmt::format("{}: {}", node.op_type(), error.what()), .path = path});
   }
 }
 

@@ -21,11 +21,7 @@ CudaReport cuda_report() {
 CudaReport cuda_gpus() { return cuda_report(); }
 
 std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
-  Diagnostic d;
-  d.message = problem;
-  d.got = options.name;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = problem, .got = options.name, .fix = fix});
 }
 
 }  // namespace tandem

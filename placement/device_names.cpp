@@ -20,11 +20,10 @@ std::string joined(const std::vector<std::string>& names) {
 MissingDevice missing_from(std::vector<std::string> machine) {
   return [machine = std::move(machine)](const std::string& use) -> std::optional<Diagnostic> {
     if (std::find(machine.begin(), machine.end(), use) != machine.end()) return std::nullopt;
-    Diagnostic d;
-    d.message = machine.empty() ? "this machine has no accelerator that Tandem can use"
-                                : "this machine has no " + use;
-    d.expected = joined(machine);
-    return d;
+    return Diagnostic{.message = machine.empty()
+                                     ? "this machine has no accelerator that Tandem can use"
+                                     : "this machine has no " + use,
+                      .expected = joined(machine)};
   };
 }
 

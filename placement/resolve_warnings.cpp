@@ -2,7 +2,6 @@
 // copies in every step, keys that do nothing for their device.
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -43,9 +42,8 @@ void PolicyResolver::note_tf32() {
   if (!options_.tf32 ||
       std::any_of(devices.begin(), devices.end(), std::mem_fn(&ResolvedDevice::is_cuda)))
     return;
-  Diagnostic note;
-  note.message = "precision.tf32 = true changes nothing: no device of this run is a GPU";
-  result_.notes.push_back(std::move(note));
+  result_.notes.push_back(
+      {.message = "precision.tf32 = true changes nothing: no device of this run is a GPU"});
 }
 
 std::vector<int> PolicyResolver::winners_over(int rule) const {

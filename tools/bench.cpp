@@ -32,22 +32,17 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command->footer(
       "Examples: tandem bench train.toml --json\n          tandem bench --kernel adamw --elements "
       "67108864");
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      if (options->config.empty() == options->kernel.empty()) {
-        Diagnostic d;
-        d.message = "bench";
-        d.expected = "a train.toml, or --kernel NAME";
-        d.got = options->config.empty() ? "neither" : "both";
-        d.fix = "tandem bench --help has examples";
-        throw Error(ErrorKind::usage, std::move(d));
-      }
-      const api::Report report =
-          options->kernel.empty()
-              ? api::bench(options->config, options->bench)
-              : api::bench_kernel(options->kernel, options->elements, options->bench.seconds);
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    if (options->config.empty() == options->kernel.empty()) {
+      throw Error(ErrorKind::usage, Diagnostic{.message = "bench",
+                                               .expected = "a train.toml, or --kernel NAME",
+                                               .got = options->config.empty() ? "neither" : "both",
+                                               .fix = "tandem bench --help has examples"});
+    }
+    return print(options->kernel.empty() ? api::bench(options->config, options->bench)
+                                         : api::bench_kernel(options->kernel, options->elements,
+                                                             options->bench.seconds),
+                 invocation);
   });
 }
 

@@ -5,6 +5,8 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tandem/error.h"
 
@@ -44,10 +46,20 @@ inline CLI::Validator number_between(double low, double high) {
           ""};
 }
 
+/// What a subcommand does where it is the chosen one.
+inline void on_choice(CLI::App& command, Invocation& invocation, Action action) {
+  command.callback([action = std::move(action), &invocation] { invocation.action = action; });
+}
+
 /// An error to standard error, with `json` also as an object to standard output; its exit code.
 int report(const Error& error, bool json);
 
 /// Text for people, or the JSON object for programs, to standard output.
 int print(const std::string& text, const std::string& json, bool as_json);
+template <class Report>
+int print(const Report& report, const Invocation& invocation) {
+  return print(report.text, report.json, invocation.json);
+}
+void print_warnings(const std::vector<std::string>& warnings);  // to standard error
 
 }  // namespace tandem::tool

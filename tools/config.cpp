@@ -18,24 +18,18 @@ void add_config(CLI::App& app, Invocation& invocation) {
   };
   CLI::App* keys = add("keys", "All keys with type, default and meaning");
   keys->add_flag("--json", invocation.json, "One JSON object on standard output");
-  keys->callback([policy, &invocation] {
-    invocation.action = [policy, &invocation] {
-      return print(api::config_keys(false, *policy), api::config_keys(true, *policy),
-                   invocation.json);
-    };
+  on_choice(*keys, invocation, [policy, &invocation] {
+    return print(api::config_keys(false, *policy), api::config_keys(true, *policy),
+                 invocation.json);
   });
   auto key = std::make_shared<std::string>();
   CLI::App* explain = add("explain", "All about one key");
   explain->add_option("key", *key, "For example optimizer.lr")->required();
-  explain->callback([key, policy, &invocation] {
-    invocation.action = [key, policy] {
-      return print(api::config_explain(*key, *policy), "", false);
-    };
-  });
+  on_choice(*explain, invocation,
+            [key, policy] { return print(api::config_explain(*key, *policy), "", false); });
   CLI::App* schema = add("schema", "A JSON Schema of the file, for editors");
-  schema->callback([policy, &invocation] {
-    invocation.action = [policy] { return print(api::config_schema(*policy), "", false); };
-  });
+  on_choice(*schema, invocation,
+            [policy] { return print(api::config_schema(*policy), "", false); });
 }
 
 }  // namespace tandem::tool

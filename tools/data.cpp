@@ -36,14 +36,10 @@ void add_data(CLI::App& app, Invocation& invocation) {
         "Training does this by itself. A second call prints \"up to date\".\n"
         "Ctrl-C (exit code 130), SIGTERM (143) and a closed terminal (129) stop it: what was "
         "written of a table is removed.");
-    command->callback([options = options, &invocation] {
-      invocation.action = [options, &invocation] {
-        catch_interrupts(options->data.stop, Waiting::goes_on);
-        return until_interrupted([&] {
-          const api::Report report = api::data_prepare(options->config, options->data);
-          return print(report.text, report.json, invocation.json);
-        });
-      };
+    on_choice(*command, invocation, [options = options, &invocation] {
+      catch_interrupts(options->data.stop, Waiting::goes_on);
+      return until_interrupted(
+          [&] { return print(api::data_prepare(options->config, options->data), invocation); });
     });
   }
   const auto [command, options] =
@@ -52,12 +48,10 @@ void add_data(CLI::App& app, Invocation& invocation) {
       "Exit code 4 where a row cannot be read as the configuration says, or there is none. Whether "
       "labels and ids suit the model "
       "and its loss, `tandem train --dry-run` says.");
-  command->callback([options = options, &invocation] {
-    invocation.action = [options, &invocation] {
-      const api::DataReport found = api::data_check(options->config, options->data);
-      print(found.report.text, found.report.json, invocation.json);
-      return found.bad ? static_cast<int>(ErrorKind::data) : 0;
-    };
+  on_choice(*command, invocation, [options = options, &invocation] {
+    const api::DataReport found = api::data_check(options->config, options->data);
+    print(found.report, invocation);
+    return found.bad ? static_cast<int>(ErrorKind::data) : 0;
   });
 }
 

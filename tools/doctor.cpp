@@ -8,12 +8,7 @@ void add_doctor(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Say what this machine offers: devices, instruction sets, measured rates");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
-  command->callback([&invocation] {
-    invocation.action = [&invocation] {
-      const api::Report report = api::doctor();
-      return print(report.text, report.json, invocation.json);
-    };
-  });
+  on_choice(*command, invocation, [&invocation] { return print(api::doctor(), invocation); });
 }
 
 }  // namespace tandem::tool

@@ -1,6 +1,5 @@
 // tandem eval RUN: loss and metrics of a trained model.
 #include <csignal>
-#include <cstdio>
 #include <memory>
 
 #include "tandem/tandem.h"
@@ -51,21 +50,18 @@ void add_eval(CLI::App& app, Invocation& invocation) {
       "  tandem eval runs/train-0001 --checkpoint latest --json\n"
       "  tandem eval runs/train-0001 'eval.metrics=[\"auc\",\"log_loss\"]' --data day_23.gz\n"
       "  tandem eval runs/digits-0001 --data images=t10k-images.gz labels=t10k-labels.gz");
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      catch_interrupts(options->eval.stop, Waiting::fails);
-      std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
-      api::TrainedOptions& how = options->eval;
-      return until_interrupted([&] {
-        const api::EvaluationReport report = show_progress(
-            how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
-        for (const std::string& warning : report.warnings)
-          std::fprintf(stderr, "warning: %s\n", warning.c_str());
-        const int printed = print(report.text, report.json, invocation.json);
-        if (report.problems.empty()) return printed;
-        return tool::report(Error(ErrorKind::diverged, report.problems), false);
-      });
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    catch_interrupts(options->eval.stop, Waiting::fails);
+    std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+    api::TrainedOptions& how = options->eval;
+    return until_interrupted([&] {
+      const api::EvaluationReport report =
+          show_progress(how, ProgressLine(), [&] { return api::evaluate_run(options->run, how); });
+      print_warnings(report.warnings);
+      const int printed = print(report, invocation);
+      if (report.problems.empty()) return printed;
+      return tool::report(Error(ErrorKind::diverged, report.problems), false);
+    });
   });
 }
 

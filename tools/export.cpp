@@ -22,12 +22,10 @@ void add_export(CLI::App& app, Invocation& invocation) {
                     "Write an .onnx of a model that has changed since the checkpoint was written");
   command->add_flag("--json", invocation.json, "Errors as a JSON object on standard output");
   command->footer("Example: tandem export runs/train-0001 --to trained.onnx --checkpoint best");
-  command->callback([options, &invocation] {
-    invocation.action = [options] {
-      return print(
-          api::export_run(options->run, options->to, options->checkpoint, options->accept_changes),
-          "", false);
-    };
+  on_choice(*command, invocation, [options] {
+    return print(
+        api::export_run(options->run, options->to, options->checkpoint, options->accept_changes),
+        "", false);
   });
 }
 

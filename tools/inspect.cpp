@@ -6,49 +6,40 @@
 #include "tools/arguments.h"
 
 namespace tandem::tool {
-std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  std::int64_t extent = 0;
+namespace {
+
+/// NAME=COUNT, split at `equals`; `misuse` says of which option, and what is expected.
+std::pair<std::string, std::int64_t> parse_count(const std::string& text, std::size_t equals,
+                                                 Diagnostic misuse) {
+  std::int64_t count = 0;
   try {
     std::size_t used = 0;
     if (equals != std::string::npos && equals > 0) {
-      extent = std::stoll(text.substr(equals + 1), &used);
-      if (used != text.size() - equals - 1) extent = 0;
+      count = std::stoll(text.substr(equals + 1), &used);
+      if (used != text.size() - equals - 1) count = 0;
     }
   } catch (const std::exception&) {
   }
-  if (extent <= 0) {
-    Diagnostic d;
-    d.message = "--bind";
-    d.expected = "NAME=EXTENT with an extent of at least 1";
-    d.got = text;
-    d.fix = "for example --bind batch=32";
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  return {text.substr(0, equals), extent};
+  misuse.got = text;
+  if (count <= 0) throw Error(ErrorKind::usage, std::move(misuse));
+  return {text.substr(0, equals), count};
 }
 
 /// "deep:weight=1000000"; a selector may hold an equals sign.
 std::pair<std::string, std::int64_t> parse_rows(const std::string& text) {
-  const std::size_t equals = text.rfind('=');
-  std::int64_t rows = 0;
-  try {
-    std::size_t used = 0;
-    if (equals != std::string::npos && equals > 0) {
-      rows = std::stoll(text.substr(equals + 1), &used);
-      if (used != text.size() - equals - 1) rows = 0;
-    }
-  } catch (const std::exception&) {
-  }
-  if (rows <= 0) {
-    Diagnostic d;
-    d.message = "--rows";
-    d.expected = "SELECTOR=N with at least 1 row";
-    d.got = text;
-    d.fix = "for example --rows '{wide,deep}:weight=184968'";
-    throw Error(ErrorKind::usage, std::move(d));
-  }
-  return {text.substr(0, equals), rows};
+  return parse_count(text, text.rfind('='),
+                     {.message = "--rows",
+                      .expected = "SELECTOR=N with at least 1 row",
+                      .fix = "for example --rows '{wide,deep}:weight=184968'"});
+}
+
+}  // namespace
+
+std::pair<std::string, std::int64_t> parse_binding(const std::string& text) {
+  return parse_count(text, text.find('='),
+                     {.message = "--bind",
+                      .expected = "NAME=EXTENT with an extent of at least 1",
+                      .fix = "for example --bind batch=32"});
 }
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
@@ -94,16 +85,13 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   command->footer("Passes:\n" + passes + line +
                   "\nExit code 2 where something blocks training.\nExample: tandem inspect "
                   "model.onnx --bind batch=32 --stage plan");
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      for (const std::string& text : options->bind)
-        options->inspect.bind.push_back(parse_binding(text));
-      for (const std::string& text : options->rows)
-        options->inspect.rows.push_back(parse_rows(text));
-      const api::InspectReport report = api::inspect(options->model, options->inspect);
-      print(report.text, report.json, invocation.json);
-      return report.blocks_training ? 2 : 0;
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    for (const std::string& text : options->bind)
+      options->inspect.bind.push_back(parse_binding(text));
+    for (const std::string& text : options->rows) options->inspect.rows.push_back(parse_rows(text));
+    const api::InspectReport report = api::inspect(options->model, options->inspect);
+    print(report, invocation);
+    return report.blocks_training ? 2 : 0;
   });
 }
 

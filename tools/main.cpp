@@ -75,16 +75,14 @@ namespace {
 Error unexpected(const std::string& what, int argc, char** argv) {
   std::string command = "tandem";
   for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
-  Diagnostic d;
-  d.message = "an unexpected error, which is a fault of tandem itself: " + what;
-  d.fix = "please report it, with this command and its files: " + command;
-  return {ErrorKind::runtime, std::move(d)};
+  return {ErrorKind::runtime,
+          Diagnostic{.message = "an unexpected error, which is a fault of tandem itself: " + what,
+                     .fix = "please report it, with this command and its files: " + command}};
 }
 
 /// Of a command line that could not be parsed.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  Diagnostic d;
-  d.message = error.what();
+  Diagnostic d{.message = error.what()};
   // CLI11 speaks of a missing subcommand also where an unknown one is given.
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && app.get_subcommands().empty() &&
       argc > 1) {
@@ -172,6 +170,11 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+}
 
 int print(const std::string& text, const std::string& json, bool as_json) {
   const std::string& chosen = as_json ? json : text;

@@ -24,11 +24,7 @@ using Shared = std::shared_ptr<Options>;
 
 [[noreturn]] void misuse(const std::string& what, const std::string& expected,
                          const std::string& got) {
-  Diagnostic d;
-  d.message = what;
-  d.expected = expected;
-  d.got = got;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = what, .expected = expected, .got = got});
 }
 
 std::pair<std::string, std::string> parse_pair(const std::string& option, const std::string& text) {
@@ -99,13 +95,10 @@ void add_names(CLI::App& parent, Invocation& invocation) {
   command->add_option("--at", options->at, "Only what this selector covers");
   command->add_option("--sort", options->sort, "graph, path, op or bytes")
       ->check(CLI::IsMember({"graph", "path", "op", "bytes"}));
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      const std::vector<std::string> names = take_words(*options, 1, "one ONNX file");
-      if (!names.empty()) options->policy.model = names[0];
-      const api::Report report = api::policy_names(options->policy, options->at, options->sort);
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    const std::vector<std::string> names = take_words(*options, 1, "one ONNX file");
+    if (!names.empty()) options->policy.model = names[0];
+    return print(api::policy_names(options->policy, options->at, options->sort), invocation);
   });
 }
 
@@ -116,12 +109,9 @@ void add_check(CLI::App& parent, Invocation& invocation) {
       "  tandem policy check policy.toml --model model.onnx --bind batch=32 --json\n"
       "Exit code 2 where something is wrong.");
   const Shared options = add_common(*command, invocation, policy_words);
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      take_policy(*options);
-      const api::Report report = api::policy_check(options->policy);
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    take_policy(*options);
+    return print(api::policy_check(options->policy), invocation);
   });
 }
 
@@ -133,13 +123,11 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      take_policy(*options);
-      const api::PolicyPlan plan = api::policy_plan(options->policy);
-      print(plan.report.text, plan.report.json, invocation.json);
-      return plan.fits ? 0 : static_cast<int>(ErrorKind::does_not_fit);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    take_policy(*options);
+    const api::PolicyPlan plan = api::policy_plan(options->policy);
+    print(plan.report, invocation);
+    return plan.fits ? 0 : static_cast<int>(ErrorKind::does_not_fit);
   });
 }
 
@@ -152,15 +140,12 @@ void add_explain(CLI::App& parent, Invocation& invocation) {
       *command, invocation, "[POLICY] NAME, a path or a name of the file; keys of train.toml");
   command->add_option("--phase", options->phase, "Only nodes of forward, backward or update")
       ->check(CLI::IsMember({"forward", "backward", "update"}));
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      const char* expected = "a policy file (or none) and a name";
-      const std::vector<std::string> names = take_words(*options, 2, expected);
-      if (names.empty()) misuse("policy explain: what?", expected, "nothing");
-      if (names.size() == 2) options->policy.policy = names[0];
-      const api::Report report = api::policy_explain(options->policy, names.back(), options->phase);
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    const char* expected = "a policy file (or none) and a name";
+    const std::vector<std::string> names = take_words(*options, 2, expected);
+    if (names.empty()) misuse("policy explain: what?", expected, "nothing");
+    if (names.size() == 2) options->policy.policy = names[0];
+    return print(api::policy_explain(options->policy, names.back(), options->phase), invocation);
   });
 }
 
@@ -172,15 +157,13 @@ void add_diff(CLI::App& parent, Invocation& invocation) {
   const Shared options =
       add_common(*command, invocation, "[A] B, two policy files; keys of train.toml");
   command->add_flag("--exit-code", options->exit_code, "Exit with 6 where something moves");
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      const std::vector<std::string> names = take_words(*options, 2, "two policy files");
-      if (names.empty()) misuse("policy diff: between what?", "two policy files", "nothing");
-      const api::PolicyDiff diff =
-          api::policy_diff(options->policy, names.size() == 2 ? names[0] : "", names.back());
-      print(diff.report.text, diff.report.json, invocation.json);
-      return options->exit_code && diff.differs ? differs_code : 0;
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    const std::vector<std::string> names = take_words(*options, 2, "two policy files");
+    if (names.empty()) misuse("policy diff: between what?", "two policy files", "nothing");
+    const api::PolicyDiff diff =
+        api::policy_diff(options->policy, names.size() == 2 ? names[0] : "", names.back());
+    print(diff.report, invocation);
+    return options->exit_code && diff.differs ? differs_code : 0;
   });
 }
 
@@ -205,17 +188,14 @@ void add_edit(CLI::App& parent, Invocation& invocation) {
       ->allow_extra_args(false);
   command->add_flag("--remove", options->change.remove, "Take the whole rule away");
   command->add_flag("--json", invocation.json, "One JSON object on standard output");
-  command->callback([options, file, &invocation] {
-    invocation.action = [options, file, &invocation] {
-      for (const std::string& text : options->filters) {
-        options->change.filters.push_back(parse_pair("--filter", text));
-      }
-      for (const std::string& text : options->set) {
-        options->change.set.push_back(parse_pair("--set", text));
-      }
-      const api::Report report = api::policy_edit(*file, options->change);
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, file, &invocation] {
+    for (const std::string& text : options->filters) {
+      options->change.filters.push_back(parse_pair("--filter", text));
+    }
+    for (const std::string& text : options->set) {
+      options->change.set.push_back(parse_pair("--set", text));
+    }
+    return print(api::policy_edit(*file, options->change), invocation);
   });
 }
 
@@ -243,15 +223,11 @@ void add_auto(CLI::App& parent, Invocation& invocation) {
       ->add_option("--tries", automatic.most_plans,
                    "Placements to compare at most (default: 600, fewer above 100 operators)")
       ->check(CLI::Range(1, 1000000));
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      take_policy(*options);
-      const api::Report report = api::policy_auto(options->policy, options->automatic);
-      for (const std::string& text : report.warnings) {
-        std::fprintf(stderr, "warning: %s\n", text.c_str());
-      }
-      return print(report.text, report.json, invocation.json);
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    take_policy(*options);
+    const api::Report report = api::policy_auto(options->policy, options->automatic);
+    print_warnings(report.warnings);
+    return print(report, invocation);
   });
 }
 

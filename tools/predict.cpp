@@ -62,27 +62,24 @@ void add_predict(CLI::App& app, Invocation& invocation) {
       "  tandem predict runs/digits-0001 --data new.npz --as probability --to p.npy\n"
       "  tandem predict runs/mnist-0001 --data images=t10k-images.gz --to classes.csv --header\n"
       "  tandem predict trained.onnx --config train.toml --data rows.tsv");
-  command->callback([options, &invocation] {
-    invocation.action = [options, &invocation] {
-      api::PredictOptions& how = options->predict;
-      if (invocation.json && how.to == "-") {
-        throw Error(ErrorKind::usage,
-                    Diagnostic{"predictions and the summary would both go to standard output",
-                               "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
-      }
-      catch_interrupts(how.stop, Waiting::fails);
-      if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
-      return until_interrupted([&] {
-        const api::Report report =
-            show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),
-                          [&] { return api::predict_run(options->run, how); });
-        for (const std::string& warning : report.warnings)
-          std::fprintf(stderr, "warning: %s\n", warning.c_str());
-        if (invocation.json) return print(report.text, report.json, true);
-        std::fprintf(stderr, "%s\n", report.text.c_str());
-        return 0;
-      });
-    };
+  on_choice(*command, invocation, [options, &invocation] {
+    api::PredictOptions& how = options->predict;
+    if (invocation.json && how.to == "-") {
+      throw Error(ErrorKind::usage,
+                  Diagnostic{"predictions and the summary would both go to standard output",
+                             "--json", 0, 0, "", "", "", "add --to predictions.tsv"});
+    }
+    catch_interrupts(how.stop, Waiting::fails);
+    if (how.to != "-") std::signal(SIGPIPE, SIG_IGN);  // a closed display ends nothing
+    return until_interrupted([&] {
+      const api::Report report =
+          show_progress(how, ProgressLine(how.to != "-" || isatty(STDOUT_FILENO) == 0),
+                        [&] { return api::predict_run(options->run, how); });
+      print_warnings(report.warnings);
+      if (invocation.json) return print(report.text, report.json, true);
+      std::fprintf(stderr, "%s\n", report.text.c_str());
+      return 0;
+    });
   });
 }
 

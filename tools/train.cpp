@@ -95,37 +95,35 @@ void add_train(CLI::App& app, Invocation& invocation) {
       "Ctrl-C saves a checkpoint and stops (exit code 130); so do SIGTERM (143) and a closed "
       "terminal (129).\n"
       "Example: tandem train train.toml batch_size=64 optimizer.kind=adamw optimizer.lr=1e-3");
-  command->callback([options, &invocation] {
-    invocation.action = [options] {
-      Display display;
-      options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
-      options->train.on_message = [&](const std::string& text) { display.message(text); };
-      catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops
-      std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
-      std::optional<api::Trainer> trainer;
-      try {
-        trainer.emplace(options->config, options->train);
-      } catch (const Error& error) {
-        if (interrupted_by() == 0) throw;
-        display.message(fmt::format("tandem: {}", error.what()));  // nothing to save yet
-        return 128 + interrupted_by();
-      }
-      display.message(trainer->summary());
-      const api::TrainResult result = trainer->run();
-      display.end_line();
-      if (options->train.dry_run) {
-        display.message("dry run: nothing was trained, no run directory was written");
-        return 0;
-      }
-      std::string last;
-      if (!std::isnan(result.loss)) last = fmt::format(": loss {:.5g}", result.loss);
-      for (const auto& [name, value] : result.evaluation)
-        last += fmt::format("{} held-out {} {:.5g}", last.empty() ? ":" : " ", name, value);
-      display.message(fmt::format("{} after {} steps{}\nrun directory {}",
-                                  result.interrupted ? "interrupted and saved" : "done",
-                                  result.steps, last, result.run_dir));
-      return result.interrupted ? 128 + interrupted_by() : 0;
-    };
+  on_choice(*command, invocation, [options] {
+    Display display;
+    options->train.on_progress = [&](const api::Progress& p) { display.progress(p); };
+    options->train.on_message = [&](const std::string& text) { display.message(text); };
+    catch_interrupts(options->train.stop, Waiting::goes_on);  // saves, then stops
+    std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or `| head` ends the display, not the run
+    std::optional<api::Trainer> trainer;
+    try {
+      trainer.emplace(options->config, options->train);
+    } catch (const Error& error) {
+      if (interrupted_by() == 0) throw;
+      display.message(fmt::format("tandem: {}", error.what()));  // nothing to save yet
+      return 128 + interrupted_by();
+    }
+    display.message(trainer->summary());
+    const api::TrainResult result = trainer->run();
+    display.end_line();
+    if (options->train.dry_run) {
+      display.message("dry run: nothing was trained, no run directory was written");
+      return 0;
+    }
+    std::string last;
+    if (!std::isnan(result.loss)) last = fmt::format(": loss {:.5g}", result.loss);
+    for (const auto& [name, value] : result.evaluation)
+      last += fmt::format("{} held-out {} {:.5g}", last.empty() ? ":" : " ", name, value);
+    display.message(fmt::format("{} after {} steps{}\nrun directory {}",
+                                result.interrupted ? "interrupted and saved" : "done", result.steps,
+                                last, result.run_dir));
+    return result.interrupted ? 128 + interrupted_by() : 0;
   });
 }
 

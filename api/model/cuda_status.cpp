@@ -82,8 +82,7 @@ Json cuda_json(const CudaReport& report) {
 }
 
 std::optional<Diagnostic> missing_gpu(const CudaReport& report, const std::string& use) {
-  Diagnostic d;
-  d.fix = report.fix;
+  Diagnostic d{.fix = report.fix};
   if (report.gpus.empty()) {
     d.message = report.problem;
     return d;

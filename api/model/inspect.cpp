@@ -1,9 +1,7 @@
 // What is in a model, what is trainable and why, what blocks training; and every stage as text.
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "api/model/engine.h"
 #include "api/model/inspected.h"
@@ -132,8 +130,7 @@ void check_options(const InspectOptions& options) {
   const auto check = [&](const std::string& what, const std::string& name,
                          const std::vector<std::string>& known) {
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
-    Diagnostic d;
-    d.message = "there is no such " + what;
+    Diagnostic d{.message = "there is no such " + what};
     for (const std::string& each : known) d.expected += (d.expected.empty() ? "" : ", ") + each;
     d.got = name;
     const std::string nearest = nearest_name(name, known);

@@ -14,9 +14,8 @@ Graph with_sample_loss(const Engine& engine, const Graph& forward) {
     if (!loss && is_float(graph.type(output.value).dtype)) loss = output.value;
   }
   if (!loss) {
-    Diagnostic d;
-    d.message = "the model has no floating-point output to differentiate";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "the model has no floating-point output to differentiate"});
   }
   g.set_scope({"loss.total", Phase::forward, {}});
   if (graph.type(loss).elements() != 1) {

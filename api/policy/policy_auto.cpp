@@ -59,10 +59,11 @@ Report policy_auto(const PolicyOptions& options, const PolicyAutoOptions& automa
   const std::string& source = of.config().policy;
   const std::string to = automatic.to.empty() ? source : automatic.to;
   if (to.empty()) {
-    Diagnostic d;
-    d.message = "policy auto: which file?";
-    d.expected = "a policy file as argument, policy = in the configuration, or --to FILE";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{
+            .message = "policy auto: which file?",
+            .expected = "a policy file as argument, policy = in the configuration, or --to FILE"});
   }
   const bool exists = !source.empty() && path_exists(source);
   const std::string text = exists ? read_policy_text(source) : new_policy(options.devices);

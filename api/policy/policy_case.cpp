@@ -22,12 +22,11 @@ RunConfig config_of(const PolicyOptions& options) {
   if (!options.policy.empty()) overrides.push_back("policy=" + path_value(options.policy));
   overrides.insert(overrides.end(), options.overrides.begin(), options.overrides.end());
   if (options.config.empty() == options.model.empty()) {
-    Diagnostic d;
-    d.message = "which model the policy is for";
-    d.expected = "a train.toml (--config) or an ONNX file (--model)";
-    d.got = options.config.empty() ? "neither" : "both";
-    d.fix = "tandem policy --help has examples";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "which model the policy is for",
+                           .expected = "a train.toml (--config) or an ONNX file (--model)",
+                           .got = options.config.empty() ? "neither" : "both",
+                           .fix = "tandem policy --help has examples"});
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);
   std::string model = "model={ file = " + path_value(options.model) + ", bind = {";

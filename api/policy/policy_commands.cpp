@@ -19,11 +19,9 @@ NameOrder order_of(const std::string& sort) {
   if (sort == "path") return NameOrder::path;
   if (sort == "op") return NameOrder::op;
   if (sort == "bytes") return NameOrder::bytes;
-  Diagnostic d;
-  d.message = "there is no such order";
-  d.expected = "graph, path, op or bytes";
-  d.got = sort;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such order",
+                                           .expected = "graph, path, op or bytes",
+                                           .got = sort});
 }
 
 }  // namespace
@@ -71,11 +69,9 @@ Report policy_check(PolicyCase& of) {
 Report policy_explain(const PolicyOptions& options, const std::string& name,
                       const std::string& phase) {
   if (!phase.empty() && phase != "forward" && phase != "backward" && phase != "update") {
-    Diagnostic d;
-    d.message = "there is no such phase";
-    d.expected = "forward, backward or update";
-    d.got = phase;
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage, Diagnostic{.message = "there is no such phase",
+                                             .expected = "forward, backward or update",
+                                             .got = phase});
   }
   PolicyCase of(options);
   return policy_explain(of, name, phase);

@@ -1,8 +1,6 @@
 // `tandem policy edit`: one rule of a policy file, set or cleared in place.
 #include <algorithm>
 
-#include <nlohmann/json.hpp>
-
 #include "api/output_file.h"
 #include "engine/formats/files.h"
 #include "engine/graph/error.h"
@@ -67,11 +65,9 @@ std::string text_before(const std::string& path) {
 
 Report policy_edit(const std::string& path, const PolicyChange& change) {
   if (change.set.empty() && change.clear.empty() && !change.remove) {
-    Diagnostic d;
-    d.message = "policy edit: nothing to do";
-    d.expected = "something to set, to clear or to remove";
-    d.fix = "for example --set run=cpu";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage, Diagnostic{.message = "policy edit: nothing to do",
+                                             .expected = "something to set, to clear or to remove",
+                                             .fix = "for example --set run=cpu"});
   }
   PolicyEdit edit;
   edit.at = change.at;

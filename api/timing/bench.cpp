@@ -1,7 +1,6 @@
 // Step times of a configuration, per operator and per queue, and of single kernels.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -89,10 +88,9 @@ std::vector<DeviceProfile> profiles_of(const PlacedModel& placed) {
 Report bench(const std::string& config_path, const BenchOptions& options) {
   RunConfig config = read_run_config(config_path, options.overrides);
   if (!config.data) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "bench needs data: there is no [data] table";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{.message = "bench needs data: there is no [data] table", .file = config.file});
   }
   PlacingArguments placing{options.place, options.devices};
   placing.check_order = options.check_order;
@@ -215,11 +213,10 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
 
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double least_seconds) {
   if (find_optimizer(kernel) == nullptr || elements < 1) {
-    Diagnostic d;
-    d.message = "there is no such kernel to bench";
-    d.expected = "a kind of optimizer, on at least 1 element";
-    d.got = kernel + " on " + std::to_string(elements);
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage,
+                Diagnostic{.message = "there is no such kernel to bench",
+                           .expected = "a kind of optimizer, on at least 1 element",
+                           .got = kernel + " on " + std::to_string(elements)});
   }
   Engine engine;
   GraphBuilder g(engine.operators);

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <map>
 
 #include "api/timing/measure_kernels.h"
 #include "engine/graph/error.h"

@@ -31,12 +31,10 @@ std::vector<Diagnostic> problems_of(const std::vector<std::pair<std::string, dou
   std::vector<Diagnostic> problems;
   for (const auto& [name, value] : values) {
     if (std::isfinite(value)) continue;
-    Diagnostic d;
-    d.path = "eval";
-    d.message = "the " + name + " is not finite";
-    d.expected = "a number";
-    d.got = number_text(value);
-    problems.push_back(std::move(d));
+    problems.push_back({.message = "the " + name + " is not finite",
+                        .path = "eval",
+                        .expected = "a number",
+                        .got = number_text(value)});
   }
   return problems;
 }

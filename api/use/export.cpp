@@ -75,11 +75,10 @@ std::string export_weights(const Engine& engine, const OnnxFile& file, const Run
   if (to.ends_with(".npz")) {
     return write_whole(to, [&](const std::string& made) { write_npz(made, weights); });
   }
-  Diagnostic d;
-  d.file = to;
-  d.message = "export does not know this kind of file";
-  d.expected = "a name that ends in .onnx, .safetensors or .npz";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "export does not know this kind of file",
+                         .file = to,
+                         .expected = "a name that ends in .onnx, .safetensors or .npz"});
 }
 
 std::map<std::string, std::string> functions_metadata(const CheckpointContent& content) {

@@ -97,12 +97,10 @@ class Target {
 
  private:
   [[noreturn]] void refuse(const char* message) const {
-    Diagnostic d;
-    d.file = "--to";
-    d.message = message;
-    d.expected = "another file to write";
-    d.got = to_ == "-" ? "standard output" : to_;
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage, Diagnostic{.message = message,
+                                             .file = "--to",
+                                             .expected = "another file to write",
+                                             .got = to_ == "-" ? "standard output" : to_});
   }
 
   std::string to_;

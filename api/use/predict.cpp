@@ -24,13 +24,11 @@ double seconds_since(Clock::time_point start) {
 
 [[noreturn]] void refuse(const char* option, std::string message, std::string expected,
                          std::string got, std::string fix = "") {
-  Diagnostic d;
-  d.file = option;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = option,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 PredictionForm form_of(const std::string& as) {
@@ -220,10 +218,7 @@ std::string with_batch_option(std::string fix) {
 }
 
 [[noreturn]] void refuse_batch(const std::string& why) {
-  Diagnostic d;
-  d.message = why;
-  d.fix = "use a smaller --batch";
-  throw Error(ErrorKind::does_not_fit, std::move(d));
+  throw Error(ErrorKind::does_not_fit, Diagnostic{.message = why, .fix = "use a smaller --batch"});
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -24,13 +23,11 @@ constexpr const char* option = "--to";
 
 [[noreturn]] void refuse(const std::string& to, std::string message, std::string expected,
                          std::string fix) {
-  Diagnostic d;
-  d.file = option;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = to;
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = option,
+                                           .expected = std::move(expected),
+                                           .got = to,
+                                           .fix = std::move(fix)});
 }
 
 bool is_device(const std::string& to) {
@@ -57,10 +54,9 @@ class Output {
     const bool written =
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     if (written) return;
-    Diagnostic d;
-    d.file = "standard output";
-    d.message = std::string("cannot write: ") + std::strerror(errno);
-    throw Error(ErrorKind::runtime, std::move(d));
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = std::string("cannot write: ") + std::strerror(errno),
+                           .file = "standard output"});
   }
   void finish() {
     if (!file_) return;

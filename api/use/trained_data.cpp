@@ -27,13 +27,11 @@ constexpr const char* option = "--data";
 
 [[noreturn]] void refuse(std::string message, std::string expected, std::string got,
                          std::string fix) {
-  Diagnostic d;
-  d.file = option;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = option,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 /// [data] with the fields of these names alone; without fields every array is one.
@@ -112,9 +110,8 @@ void check_table_files(const std::vector<std::string>& files) {
   std::vector<Diagnostic> missing;
   for (const std::string& path : files) {
     if (path == "-" || (path_exists(path) && !is_directory(path))) continue;
-    Diagnostic d;
-    d.file = option;
-    d.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path;
+    Diagnostic d{.message = (path_exists(path) ? "this is a folder: " : "no such file: ") + path,
+                 .file = option};
     if (!path_exists(path) && path.find('=') != std::string::npos)
       d.fix = "keys of the configuration stand before --data";
     missing.push_back(std::move(d));
@@ -167,13 +164,13 @@ class TemporaryFolder {
     const std::string parent = named != nullptr && *named != '\0' ? named : "/tmp";
     path_ = (fs::path(parent) / "tandem-XXXXXX").string();
     if (mkdtemp(path_.data()) != nullptr) return;
-    Diagnostic d;
-    d.file = "TMPDIR";
-    d.message = std::string("cannot make a folder for the encoded rows: ") + std::strerror(errno);
-    d.expected = "a folder that can be written to, with room for them";
-    d.got = parent;
-    d.fix = other_folder;
-    throw Error(ErrorKind::runtime, std::move(d));
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = std::string("cannot make a folder for the encoded rows: ") +
+                                      std::strerror(errno),
+                           .file = "TMPDIR",
+                           .expected = "a folder that can be written to, with room for them",
+                           .got = parent,
+                           .fix = other_folder});
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -207,10 +204,10 @@ class TemporaryFolder {
 
 const DataConfig& data_of(const RunConfig& config) {
   if (config.data) return *config.data;
-  Diagnostic d;
-  d.file = config.file;
-  d.message = "there is no [data] table: nothing says how files become inputs";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(
+      ErrorKind::usage,
+      Diagnostic{.message = "there is no [data] table: nothing says how files become inputs",
+                 .file = config.file});
 }
 
 void check_functions(TrainedModel& trained) {

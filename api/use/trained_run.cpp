@@ -23,11 +23,8 @@ bool sets(const std::vector<std::string>& overrides, const std::string& key) {
 }
 
 [[noreturn]] void refuse(const std::string& file, std::string message, std::string fix) {
-  Diagnostic d;
-  d.file = file;
-  d.message = std::move(message);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = std::move(message), .file = file, .fix = std::move(fix)});
 }
 
 /// Which metrics are asked for has nothing to do with the one that has chosen a checkpoint.
@@ -148,9 +145,7 @@ TrainedRun open_trained(const std::string& run, const TrainedOptions& options) {
 
 void check_stop(const TrainedOptions& options) {
   if (!options.stop.stop_requested()) return;
-  Diagnostic d;
-  d.message = "interrupted";
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime, Diagnostic{.message = "interrupted"});
 }
 
 TrainedModel::TrainedModel(TrainedRun run, const std::vector<std::string>& values)

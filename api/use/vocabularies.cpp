@@ -49,13 +49,11 @@ std::string file_of(const TrainedRun& run, const std::string& vocabulary) {
 
 [[noreturn]] void refuse(const std::string& file, std::string message, std::string expected,
                          std::string got, std::string fix) {
-  Diagnostic d;
-  d.file = file;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::data, std::move(d));
+  throw Error(ErrorKind::data, Diagnostic{.message = std::move(message),
+                                          .file = file,
+                                          .expected = std::move(expected),
+                                          .got = std::move(got),
+                                          .fix = std::move(fix)});
 }
 
 std::string shown_hash(const std::string& sha256) { return "sha256 " + sha256.substr(0, 16) + "…"; }
@@ -164,11 +162,9 @@ void refuse_other_vocabularies(const std::string& run_dir,
   for (const SavedVocabulary& v : vocabularies) {
     const std::string path = run_dir + "/" + v.file_name;
     if (path_exists(path) || list_checkpoints(run_dir + "/checkpoints").empty()) continue;
-    Diagnostic d;
-    d.file = path;
-    d.message = "the run was trained without a vocabulary \"" + v.name + "\"";
-    d.fix = "resume with the field functions of the first run";
-    problems.push_back(std::move(d));
+    problems.push_back({.message = "the run was trained without a vocabulary \"" + v.name + "\"",
+                        .file = path,
+                        .fix = "resume with the field functions of the first run"});
   }
   if (!problems.empty()) throw Error(ErrorKind::data, std::move(problems));
 }

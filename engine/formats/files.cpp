@@ -26,9 +26,8 @@ std::mutex hook_mutex;
 std::shared_ptr<const FileHook> hook;  // guarded by hook_mutex
 
 [[noreturn]] void fail(std::string_view doing, const std::string& path, int error) {
-  Diagnostic d;
-  d.file = path;
-  d.message = "cannot " + std::string(doing) + ": " + std::strerror(error);
+  Diagnostic d{.message = "cannot " + std::string(doing) + ": " + std::strerror(error),
+               .file = path};
   if (error == ENOSPC || error == EDQUOT) d.fix = "make room on that disk";
   if (error == EFBIG) d.fix = "raise the limit of a file's size (ulimit -f)";
   throw Error(ErrorKind::runtime, std::move(d));

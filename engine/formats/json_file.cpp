@@ -1,7 +1,6 @@
 #include "engine/formats/json_file.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 

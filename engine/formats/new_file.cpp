@@ -82,12 +82,10 @@ void NewFile::come_after(const std::string& file) {
 }
 
 void NewFile::refuse(std::string message, std::string expected, const std::string& got) const {
-  Diagnostic d;
-  d.file = option_;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = got;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .file = option_,
+                                           .expected = std::move(expected),
+                                           .got = got});
 }
 
 NewFile::~NewFile() {
@@ -111,13 +109,14 @@ std::string NewFile::make() {
     }
     error = errno;
   }
-  Diagnostic d;
-  d.file = option_;
-  d.message = std::string("cannot make a file in the folder: ") + std::strerror(error);
-  d.got = target_;
-  d.fix = error == ENOSPC || error == EDQUOT ? "make room on that disk"
-                                             : "name a file in a folder that can be written to";
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = std::string("cannot make a file in the folder: ") +
+                                    std::strerror(error),
+                         .file = option_,
+                         .got = target_,
+                         .fix = error == ENOSPC || error == EDQUOT
+                                    ? "make room on that disk"
+                                    : "name a file in a folder that can be written to"});
 }
 
 /// Some file systems give all files one owner and mode, and refuse to change them.
@@ -130,12 +129,12 @@ void NewFile::take_permissions(const std::string& made) const {
   }
   if (is_there && (status.st_mode & 0777) == mode_) return;
   if (::chmod(made.c_str(), mode_) == 0) return;
-  Diagnostic d;
-  d.file = option_;
-  d.message = std::string("cannot keep the permissions of the file: ") + std::strerror(errno);
-  d.got = target_;
-  d.fix = "remove the file first";
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = std::string("cannot keep the permissions of the file: ") +
+                                    std::strerror(errno),
+                         .file = option_,
+                         .got = target_,
+                         .fix = "remove the file first"});
 }
 
 void NewFile::finish(const std::string& made) {

@@ -21,13 +21,12 @@ std::vector<bool> depends_on(const Graph& graph, std::span<const ValueId> wanted
 }
 
 Diagnostic missing(const Node& node) {
-  Diagnostic d;
-  d.path = node.path;
-  d.message = "operator " + node.op->name + " has no gradient, but a trainable parameter needs it";
-  d.expected = "a differentiable operator";
-  d.got = node.op->not_differentiable;
-  d.fix = "freeze the parameters before it, or rewrite this part of the model";
-  return d;
+  return {.message =
+              "operator " + node.op->name + " has no gradient, but a trainable parameter needs it",
+          .path = node.path,
+          .expected = "a differentiable operator",
+          .got = node.op->not_differentiable,
+          .fix = "freeze the parameters before it, or rewrite this part of the model"};
 }
 
 }  // namespace

@@ -12,12 +12,11 @@ namespace {
 
 [[noreturn]] void breach(std::string path, std::string message, std::string expected = "",
                          std::string got = "") {
-  Diagnostic d;
-  d.message = "the graph is not well formed: " + std::move(message);
-  d.path = std::move(path);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "the graph is not well formed: " + std::move(message),
+                         .path = std::move(path),
+                         .expected = std::move(expected),
+                         .got = std::move(got)});
 }
 
 bool in_range(const Graph& graph, ValueId id) {

@@ -3,7 +3,6 @@
 // A cluster is a set of nodes with outputs of one shape on one device and in one phase, such that
 // no path leaves it and comes back: otherwise it could not run as one node.
 #include <algorithm>
-#include <cassert>
 #include <unordered_map>
 
 #include "engine/graph/builder.h"

@@ -1,6 +1,5 @@
 // Groups of nodes that share one activation layout, and the layouts of states.
 #include <algorithm>
-#include <array>
 #include <numeric>
 
 #include "engine/lower/kernel_choice.h"

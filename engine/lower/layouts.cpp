@@ -153,12 +153,11 @@ class LayoutWalk {
         }
       }
     }
-    Diagnostic d;
-    d.message = "no kernel of device " + device.name() + " copies between these layouts";
-    d.path = node.path;
-    d.expected = to_string(at(node.outputs[0]).layout);
-    d.got = to_string(at(node.inputs[0]).layout);
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(ErrorKind::usage, Diagnostic{.message = "no kernel of device " + device.name() +
+                                                        " copies between these layouts",
+                                             .path = node.path,
+                                             .expected = to_string(at(node.outputs[0]).layout),
+                                             .got = to_string(at(node.inputs[0]).layout)});
   }
 
   void lower_view(NodeId id) {

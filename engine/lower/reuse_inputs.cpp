@@ -1,6 +1,5 @@
 // Element-wise results that overwrite an operand which nobody needs any more: one buffer less.
 #include <algorithm>
-#include <unordered_set>
 
 #include "engine/lower/placed_graph.h"
 

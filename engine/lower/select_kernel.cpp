@@ -192,9 +192,8 @@ class Evaluator {
 
 [[noreturn]] void no_kernel(const Node& node, const Device& device,
                             const std::vector<std::string>& refused, const LowerContext& context) {
-  Diagnostic d;
-  d.message = "no kernel of device " + device.name() + " computes " + node.op->name;
-  d.path = node.path;
+  Diagnostic d{.message = "no kernel of device " + device.name() + " computes " + node.op->name,
+               .path = node.path};
   for (const std::string& reason : refused) d.got += (d.got.empty() ? "" : "; ") + reason;
   d.fix = "use other element types or attributes";
   if (&device != context.devices[host]) {

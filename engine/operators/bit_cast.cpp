@@ -22,14 +22,12 @@ std::vector<TensorType> infer(const NodeView& node) {
 }  // namespace
 
 Operator bit_cast() {
-  Operator op;
-  op.name = "BitCast";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"to", std::string(), true}};
-  op.infer = infer;
-  op.not_differentiable = "bits have no slope";
-  return op;
+  return {.name = "BitCast",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"to", std::string(), true}},
+          .infer = infer,
+          .not_differentiable = "bits have no slope"};
 }
 
 }  // namespace tandem::operators

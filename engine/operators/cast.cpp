@@ -22,15 +22,13 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator cast() {
-  Operator op;
-  op.name = "Cast";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"to", std::string(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.scalar = ScalarFunction::cast;
-  return op;
+  return {.name = "Cast",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"to", std::string(), true}},
+          .infer = infer,
+          .gradient = gradient,
+          .scalar = ScalarFunction::cast};
 }
 
 }  // namespace tandem::operators

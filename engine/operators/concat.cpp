@@ -45,15 +45,13 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator concat() {
-  Operator op;
-  op.name = "Concat";
-  op.role = Role::concatenation;
-  op.inputs = {{"x", false, true}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"axis", std::int64_t{0}, true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  return op;
+  return {.name = "Concat",
+          .role = Role::concatenation,
+          .inputs = {{"x", false, true}},
+          .outputs = {{"y"}},
+          .attributes = {{"axis", std::int64_t{0}, true}},
+          .infer = infer,
+          .gradient = gradient};
 }
 
 }  // namespace tandem::operators

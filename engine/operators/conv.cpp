@@ -1,6 +1,7 @@
 // y[n, m, o] = bias[m] + sum over c, k of x[n, c, o * stride - pad + k * dilation] * weight[m, c,
 // k]
 #include "engine/graph/builder.h"
+#include "engine/operators/activation.h"
 #include "engine/operators/convolution.h"
 #include "engine/operators/operator.h"
 
@@ -14,6 +15,18 @@ std::vector<TensorType> infer(const NodeView& view) {
   const Shape y = convolution_shape(view, view.input(0).shape, view.input(1).shape);
   if (view.has_input(2)) require_type(view, 2, {dtype, {y[1]}});
   return {{dtype, y}};
+}
+
+// As Conv's, with a residual of y's type.
+std::vector<TensorType> infer_fused(const NodeView& view) {
+  std::vector<TensorType> y = infer(view);
+  if (view.has_input(3)) require_type(view, 3, y[0]);
+  const std::string& name = view.attributes().text("activation");
+  const auto activation = parse_activation(name);
+  if (!activation || activation == Activation::relu_grad) {
+    view.fail("activation is unknown", "\"\", \"Relu\", \"Gelu\" or \"GeluTanh\"", name);
+  }
+  return y;
 }
 
 Gradients gradient(GradientContext& c) {
@@ -53,6 +66,25 @@ Operator conv() {
           .gradient = gradient,
           .cost = cost,
           .precision = Precision::low};
+}
+
+// y = activation(conv(x, weight) + bias + residual): what lowering makes of a convolution and its
+// epilogue.
+Operator conv_fused() {
+  std::vector<AttributeSpec> attributes = convolution_attributes(false);
+  attributes.push_back({"activation", std::string{}});
+  return {.name = "ConvFused",
+          .role = Role::fused_convolution,
+          .inputs = {{"x"},
+                     {"weight"},
+                     {.name = "bias", .optional = true},
+                     {.name = "residual", .optional = true}},
+          .outputs = {{"y"}},
+          .attributes = std::move(attributes),
+          .infer = infer_fused,
+          .not_differentiable = "it exists in lowered graphs only, after differentiation",
+          .cost = cost,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -9,14 +9,12 @@ std::vector<TensorType> infer(const NodeView& node) { return {node.input(0)}; }
 }  // namespace
 
 Operator copy() {
-  Operator op;
-  op.name = "Copy";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.infer = infer;
-  op.not_differentiable = "made by lowering, after the gradient";
-  op.engine_only = true;
-  return op;
+  return {.name = "Copy",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .infer = infer,
+          .not_differentiable = "made by lowering, after the gradient",
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

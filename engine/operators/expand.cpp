@@ -29,15 +29,13 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 }  // namespace
 
 Operator expand() {
-  Operator op;
-  op.name = "Expand";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"shape", Ints(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.view = view;
-  return op;
+  return {.name = "Expand",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"shape", Ints(), true}},
+          .infer = infer,
+          .gradient = gradient,
+          .view = view};
 }
 
 }  // namespace tandem::operators

@@ -1,6 +1,5 @@
 #include "engine/operators/expression.h"
 
-#include <algorithm>
 #include <cassert>
 
 #include "engine/graph/builder.h"

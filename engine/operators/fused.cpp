@@ -42,16 +42,14 @@ Cost cost(const NodeView& node) {
 }  // namespace
 
 Operator fused() {
-  Operator op;
-  op.name = "Fused";
-  op.role = Role::fused;
-  op.inputs = {{"x", false, true}};
-  op.outputs = {{"y", false, true}};
-  op.infer = infer;
-  op.not_differentiable = "made by lowering, after the gradient";
-  op.cost = cost;
-  op.engine_only = true;
-  return op;
+  return {.name = "Fused",
+          .role = Role::fused,
+          .inputs = {{"x", false, true}},
+          .outputs = {{"y", false, true}},
+          .infer = infer,
+          .not_differentiable = "made by lowering, after the gradient",
+          .cost = cost,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

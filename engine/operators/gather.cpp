@@ -55,32 +55,28 @@ std::vector<TensorType> infer_gradient(const NodeView& node) {
 }  // namespace
 
 Operator gather() {
-  Operator op;
-  op.name = "Gather";
-  op.role = Role::lookup;
-  op.inputs = {{"x"}, {"indices"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.cost = cost;
-  op.drops_elements = true;
-  return op;
+  return {.name = "Gather",
+          .role = Role::lookup,
+          .inputs = {{"x"}, {"indices"}},
+          .outputs = {{"y"}},
+          .attributes = {{"axis", std::int64_t{0}}, {"to", std::string()}},
+          .infer = infer,
+          .gradient = gradient,
+          .cost = cost,
+          .drops_elements = true};
 }
 
 // dx[a..., k, b...] = the sum of dy[a..., i..., b...] over all i with indices[i...] = k, which an
 // absent index is for no k
 Operator gather_grad() {
-  Operator op;
-  op.name = "GatherGrad";
-  op.role = Role::lookup_gradient;
-  op.inputs = {{"dy"}, {"indices"}};
-  op.outputs = {{"dx"}};
-  op.attributes = {{"axis", std::int64_t{0}}, {"shape", Ints(), true}};
-  op.infer = infer_gradient;
-  op.not_differentiable = no_second_gradient;
-  op.engine_only = true;
-  return op;
+  return {.name = "GatherGrad",
+          .role = Role::lookup_gradient,
+          .inputs = {{"dy"}, {"indices"}},
+          .outputs = {{"dx"}},
+          .attributes = {{"axis", std::int64_t{0}}, {"shape", Ints(), true}},
+          .infer = infer_gradient,
+          .not_differentiable = no_second_gradient,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

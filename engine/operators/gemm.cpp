@@ -35,16 +35,14 @@ Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
 }  // namespace
 
 Operator gemm() {
-  Operator op;
-  op.name = "Gemm";
-  op.inputs = {{"a"}, {"b"}, {"bias", true}, {"multiplier", true}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"activation", std::string()}, {"alpha", 1.0}};
-  op.infer = infer;
-  op.not_differentiable = "made by lowering, after the gradient";
-  op.cost = cost;
-  op.engine_only = true;
-  return op;
+  return {.name = "Gemm",
+          .inputs = {{"a"}, {"b"}, {"bias", true}, {"multiplier", true}},
+          .outputs = {{"y"}},
+          .attributes = {{"activation", std::string()}, {"alpha", 1.0}},
+          .infer = infer,
+          .not_differentiable = "made by lowering, after the gradient",
+          .cost = cost,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

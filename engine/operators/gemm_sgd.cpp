@@ -23,18 +23,16 @@ Cost cost(const NodeView& node) { return product_cost(node, 1, 2); }
 }  // namespace
 
 Operator gemm_sgd() {
-  Operator op;
-  op.name = "GemmSgd";
-  op.role = Role::product_update;
-  op.inputs = {{"master"}, {"a"}, {"b"}, {"lr"}};
-  op.outputs = {{"new_master"}};
-  op.attributes = {{"alpha", 1.0}};
-  op.infer = infer;
-  op.not_differentiable = "an update";
-  op.cost = cost;
-  op.aliases = {{0, 0}};
-  op.engine_only = true;
-  return op;
+  return {.name = "GemmSgd",
+          .role = Role::product_update,
+          .inputs = {{"master"}, {"a"}, {"b"}, {"lr"}},
+          .outputs = {{"new_master"}},
+          .attributes = {{"alpha", 1.0}},
+          .infer = infer,
+          .not_differentiable = "an update",
+          .cost = cost,
+          .aliases = {{0, 0}},
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -15,27 +15,23 @@ std::optional<Layout> view(const NodeView&, const Layout& x) { return x; }
 }  // namespace
 
 Operator identity() {
-  Operator op;
-  op.name = "Identity";
-  op.role = Role::reshape;
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.view = view;
-  return op;
+  return {.name = "Identity",
+          .role = Role::reshape,
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .infer = infer,
+          .gradient = gradient,
+          .view = view};
 }
 
 Operator stop_gradient() {
-  Operator op;
-  op.name = "StopGradient";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.infer = infer;
-  op.gradient = no_gradient;
-  op.view = view;
-  op.engine_only = true;
-  return op;
+  return {.name = "StopGradient",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .infer = infer,
+          .gradient = no_gradient,
+          .view = view,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -102,16 +102,14 @@ Cost cost(const NodeView& node) { return product_cost(node, 0, 1); }
 }  // namespace
 
 Operator matmul() {
-  Operator op;
-  op.name = "MatMul";
-  op.role = Role::product;
-  op.inputs = {{"a"}, {"b"}};
-  op.outputs = {{"y"}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.cost = cost;
-  op.precision = Precision::low;
-  return op;
+  return {.name = "MatMul",
+          .role = Role::product,
+          .inputs = {{"a"}, {"b"}},
+          .outputs = {{"y"}},
+          .infer = infer,
+          .gradient = gradient,
+          .cost = cost,
+          .precision = Precision::low};
 }
 
 }  // namespace operators

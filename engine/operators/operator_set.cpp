@@ -7,12 +7,10 @@
 namespace tandem {
 
 void NodeView::fail(std::string message, std::string expected, std::string got) const {
-  Diagnostic d;
-  d.message = node.op->name + ": " + std::move(message);
-  d.path = node.path;
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = node.op->name + ": " + std::move(message),
+                                           .path = node.path,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got)});
 }
 
 bool has_outputs(const Operator& op, std::size_t count) {

@@ -55,29 +55,26 @@ std::vector<TensorType> infer_gradient(const NodeView& node) {
 }  // namespace
 
 Operator pad() {
-  Operator op;
-  op.name = "Pad";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"value", 0.0}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.drops_elements = true;
-  return op;
+  return {.name = "Pad",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"pads", Ints(), true}, {"mode", std::string("constant")}, {"value", 0.0}},
+          .infer = infer,
+          .gradient = gradient,
+          .drops_elements = true};
 }
 
 // dx[j] = the sum of dy over the elements that Pad took from x[j]
 Operator pad_grad() {
-  Operator op;
-  op.name = "PadGrad";
-  op.inputs = {{"dy"}};
-  op.outputs = {{"dx"}};
-  op.attributes = {
-      {"pads", Ints(), true}, {"mode", std::string("constant")}, {"shape", Ints(), true}};
-  op.infer = infer_gradient;
-  op.not_differentiable = no_second_gradient;
-  op.engine_only = true;
-  return op;
+  return {.name = "PadGrad",
+          .inputs = {{"dy"}},
+          .outputs = {{"dx"}},
+          .attributes = {{"pads", Ints(), true},
+                         {"mode", std::string("constant")},
+                         {"shape", Ints(), true}},
+          .infer = infer_gradient,
+          .not_differentiable = no_second_gradient,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

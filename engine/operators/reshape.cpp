@@ -66,16 +66,14 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 }  // namespace
 
 Operator reshape() {
-  Operator op;
-  op.name = "Reshape";
-  op.role = Role::reshape;
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"shape", Ints(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.view = view;
-  return op;
+  return {.name = "Reshape",
+          .role = Role::reshape,
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"shape", Ints(), true}},
+          .infer = infer,
+          .gradient = gradient,
+          .view = view};
 }
 
 }  // namespace tandem::operators

@@ -60,31 +60,28 @@ std::vector<TensorType> infer_gradient(const NodeView& node) {
 }  // namespace
 
 Operator slice() {
-  Operator op;
-  op.name = "Slice";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"starts", Ints(), true}, {"sizes", Ints(), true}, {"steps", Ints(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.view = view;
-  op.drops_elements = true;
-  return op;
+  return {
+      .name = "Slice",
+      .inputs = {{"x"}},
+      .outputs = {{"y"}},
+      .attributes = {{"starts", Ints(), true}, {"sizes", Ints(), true}, {"steps", Ints(), true}},
+      .infer = infer,
+      .gradient = gradient,
+      .view = view,
+      .drops_elements = true};
 }
 
 Operator slice_grad() {
-  Operator op;
-  op.name = "SliceGrad";
-  op.inputs = {{"dy"}};
-  op.outputs = {{"dx"}};
-  op.attributes = {{"starts", Ints(), true},
-                   {"sizes", Ints(), true},
-                   {"steps", Ints(), true},
-                   {"shape", Ints(), true}};
-  op.infer = infer_gradient;
-  op.not_differentiable = no_second_gradient;
-  op.engine_only = true;
-  return op;
+  return {.name = "SliceGrad",
+          .inputs = {{"dy"}},
+          .outputs = {{"dx"}},
+          .attributes = {{"starts", Ints(), true},
+                         {"sizes", Ints(), true},
+                         {"steps", Ints(), true},
+                         {"shape", Ints(), true}},
+          .infer = infer_gradient,
+          .not_differentiable = no_second_gradient,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

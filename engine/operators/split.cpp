@@ -38,15 +38,13 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator split() {
-  Operator op;
-  op.name = "Split";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y", false, true}};
-  op.attributes = {{"axis", std::int64_t{0}, true}, {"sizes", Ints(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.drops_elements = true;
-  return op;
+  return {.name = "Split",
+          .inputs = {{"x"}},
+          .outputs = {{"y", false, true}},
+          .attributes = {{"axis", std::int64_t{0}, true}, {"sizes", Ints(), true}},
+          .infer = infer,
+          .gradient = gradient,
+          .drops_elements = true};
 }
 
 }  // namespace tandem::operators

@@ -18,17 +18,15 @@ Cost cost(const NodeView& node) {
 }  // namespace
 
 Operator sum_of_squares() {
-  Operator op;
-  op.name = "SumOfSquares";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.infer = infer;
-  op.not_differentiable = "measures gradients for clipping";
-  op.cost = cost;
-  op.reducer = Reducer::sum_of_squares;
-  op.precision = Precision::float32;
-  op.engine_only = true;
-  return op;
+  return {.name = "SumOfSquares",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .infer = infer,
+          .not_differentiable = "measures gradients for clipping",
+          .cost = cost,
+          .reducer = Reducer::sum_of_squares,
+          .precision = Precision::float32,
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

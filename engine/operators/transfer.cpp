@@ -24,17 +24,15 @@ std::vector<TensorType> infer(const NodeView& node) {
 }  // namespace
 
 Operator transfer() {
-  Operator op;
-  op.name = "Transfer";
-  op.role = Role::transfer;
-  op.inputs = {{"x"}, {"into", true}, {"count", true}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"lookahead", std::int64_t{-1}}};
-  op.infer = infer;
-  op.aliases = {{0, 1}};
-  op.not_differentiable = "made by lowering, after the gradient";
-  op.engine_only = true;
-  return op;
+  return {.name = "Transfer",
+          .role = Role::transfer,
+          .inputs = {{"x"}, {"into", true}, {"count", true}},
+          .outputs = {{"y"}},
+          .attributes = {{"lookahead", std::int64_t{-1}}},
+          .infer = infer,
+          .not_differentiable = "made by lowering, after the gradient",
+          .aliases = {{0, 1}},
+          .engine_only = true};
 }
 
 }  // namespace tandem::operators

@@ -42,16 +42,14 @@ std::optional<Layout> view(const NodeView& node, const Layout& x) {
 }  // namespace
 
 Operator transpose() {
-  Operator op;
-  op.name = "Transpose";
-  op.role = Role::transpose;
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"perm", Ints(), true}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.view = view;
-  return op;
+  return {.name = "Transpose",
+          .role = Role::transpose,
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"perm", Ints(), true}},
+          .infer = infer,
+          .gradient = gradient,
+          .view = view};
 }
 
 }  // namespace tandem::operators

@@ -21,15 +21,13 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator trilu() {
-  Operator op;
-  op.name = "Trilu";
-  op.inputs = {{"x"}};
-  op.outputs = {{"y"}};
-  op.attributes = {{"upper", std::int64_t{1}}, {"k", std::int64_t{0}}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.drops_elements = true;
-  return op;
+  return {.name = "Trilu",
+          .inputs = {{"x"}},
+          .outputs = {{"y"}},
+          .attributes = {{"upper", std::int64_t{1}}, {"k", std::int64_t{0}}},
+          .infer = infer,
+          .gradient = gradient,
+          .drops_elements = true};
 }
 
 }  // namespace tandem::operators

@@ -146,9 +146,8 @@ std::vector<UpdateKind> kinds_of(OptimizerList<Kinds...>) {
 }  // namespace
 
 void fail_update(std::string_view op, const char* what) {
-  Diagnostic d;
-  d.message = "internal error: " + std::string(op) + " " + what;
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = "internal error: " + std::string(op) + " " + what});
 }
 
 const std::vector<UpdateKind>& update_kinds() {

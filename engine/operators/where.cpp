@@ -31,15 +31,13 @@ Gradients gradient(GradientContext& c) {
 }  // namespace
 
 Operator where() {
-  Operator op;
-  op.name = "Where";
-  op.inputs = {{"condition"}, {"x"}, {"y"}};
-  op.outputs = {{"z"}};
-  op.infer = infer;
-  op.gradient = gradient;
-  op.scalar = ScalarFunction::where;
-  op.drops_elements = true;
-  return op;
+  return {.name = "Where",
+          .inputs = {{"condition"}, {"x"}, {"y"}},
+          .outputs = {{"z"}},
+          .infer = infer,
+          .gradient = gradient,
+          .scalar = ScalarFunction::where,
+          .drops_elements = true};
 }
 
 }  // namespace tandem::operators

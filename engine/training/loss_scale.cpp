@@ -31,9 +31,7 @@ bool is_left_out(const std::string& name, const PrecisionConfig& precision) {
 std::optional<Diagnostic> problem_of(const NamedTensor& saved, std::uint64_t steps) {
   const bool is_scale = saved.name == loss_scale_state;
   const TensorType type{is_scale ? DType::float32 : DType::int64, {}};
-  Diagnostic d;
-  d.path = saved.name;
-  d.message = "not a value that a run can have written";
+  Diagnostic d{.message = "not a value that a run can have written", .path = saved.name};
   if (saved.tensor.type() != type) {
     d.expected = to_string(type);
     d.got = to_string(saved.tensor.type());
@@ -123,12 +121,12 @@ void LossScaleWatch::check(const RunConfig& config, std::uint64_t step, double s
   note(skipped);
   const bool is_fixed = config.precision.loss_scale.has_value();
   if (is_fixed ? in_a_row_ < most_skipped_in_a_row : scale >= least_scale) return;
-  Diagnostic d;
-  d.file = config.file;
-  d.path = "precision.loss_scale";
-  d.message = is_fixed
-                  ? std::to_string(in_a_row_) + " steps in a row had gradients that are not finite"
-                  : "the loss scale fell too low: gradients are not finite at any scale";
+  Diagnostic d{
+      .message =
+          is_fixed ? std::to_string(in_a_row_) + " steps in a row had gradients that are not finite"
+                   : "the loss scale fell too low: gradients are not finite at any scale",
+      .file = config.file,
+      .path = "precision.loss_scale"};
   d.message += ", step " + std::to_string(step);
   d.expected = is_fixed ? "finite gradients" : "finite gradients at a scale of 1e-6 or more";
   d.got = fmt::format("a scale of {:g}, {} steps skipped in all", scale, skipped);

@@ -94,10 +94,8 @@ void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
     const auto found = fields.find(input.name);
     const TensorType& type = graph.type(input.value);
     if (found != fields.end() && found->second == type) continue;
-    Diagnostic d;
-    d.file = config.file;
-    d.path = "data.fields." + input.name;
-    d.expected = to_string(type);
+    Diagnostic d{
+        .file = config.file, .path = "data.fields." + input.name, .expected = to_string(type)};
     if (found == fields.end()) {
       d.message = "no data field feeds this input of the model";
       const std::string nearest = nearest_name(input.name, names);

@@ -1,7 +1,6 @@
 #include "engine/training/parameter_choice.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "engine/graph/selector.h"
 #include "engine/operators/tables/table_nodes.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "engine/graph/error.h"
 #include "engine/losses/loss.h"
@@ -23,13 +22,11 @@ DType given_out(DType dtype) {
 
 [[noreturn]] void refuse(const std::string& name, std::string message, std::string expected,
                          std::string got, std::string fix) {
-  Diagnostic d;
-  d.path = name;
-  d.message = std::move(message);
-  d.expected = std::move(expected);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .path = name,
+                                           .expected = std::move(expected),
+                                           .got = std::move(got),
+                                           .fix = std::move(fix)});
 }
 
 }  // namespace

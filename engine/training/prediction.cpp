@@ -23,8 +23,7 @@ std::vector<NamedValue> chosen_outputs(const Graph& graph, const std::vector<std
   for (const std::string& name : names) {
     const NamedValue* output = graph.find_output(name);
     if (output == nullptr) {
-      Diagnostic d;
-      d.message = "the model has no value \"" + name + "\"";
+      Diagnostic d{.message = "the model has no value \"" + name + "\""};
       for (const std::string& other : known)
         d.expected += (d.expected.empty() ? "such as " : ", ") + other;
       const std::string nearest = nearest_name(name, known);
@@ -34,12 +33,11 @@ std::vector<NamedValue> chosen_outputs(const Graph& graph, const std::vector<std
     }
     const TensorType& type = graph.type(output->value);
     if (type.shape.empty() || type.shape[0] != samples) {
-      Diagnostic d;
-      d.path = name;
-      d.message = "this value does not have one entry a sample";
-      d.expected = std::to_string(samples) + " on axis 0, one a sample of the batch";
-      d.got = to_string(type);
-      problems.push_back(std::move(d));
+      problems.push_back(
+          {.message = "this value does not have one entry a sample",
+           .path = name,
+           .expected = std::to_string(samples) + " on axis 0, one a sample of the batch",
+           .got = to_string(type)});
       continue;
     }
     chosen.push_back(*output);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "engine/graph/error.h"
 
@@ -31,13 +30,14 @@ RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPla
   RunLength length;
   length.steps_per_epoch = steps_per_epoch(samples, config.batch_size, drop_last);
   if (length.steps_per_epoch < 1) {
-    Diagnostic d;
-    d.file = config.file;
-    d.message = "there are fewer samples than one batch, and drop_last leaves them out";
-    d.expected = "at least " + std::to_string(config.batch_size) + " samples";
-    d.got = std::to_string(samples);
-    d.fix = "lower batch_size, or set data.drop_last = false";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{
+            .message = "there are fewer samples than one batch, and drop_last leaves them out",
+            .file = config.file,
+            .expected = "at least " + std::to_string(config.batch_size) + " samples",
+            .got = std::to_string(samples),
+            .fix = "lower batch_size, or set data.drop_last = false"});
   }
   length.origin = place.step - steps_to(place.data, samples, length.steps_per_epoch,
                                         config.batch_size, drop_last);
@@ -47,14 +47,13 @@ RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPla
     const double steps = config.epochs.value_or(1) * static_cast<double>(length.steps_per_epoch);
     constexpr double most_steps = 1e15;
     if (steps > most_steps) {
-      Diagnostic d;
-      d.file = config.file;
-      d.path = "epochs";
-      d.message = "the run would never end";
-      d.expected = "at most 1e15 steps";
-      d.got = std::to_string(length.steps_per_epoch) + " steps an epoch";
-      d.fix = "lower epochs, or leave it away and set steps or max_time";
-      throw Error(ErrorKind::usage, std::move(d));
+      throw Error(ErrorKind::usage,
+                  Diagnostic{.message = "the run would never end",
+                             .file = config.file,
+                             .path = "epochs",
+                             .expected = "at most 1e15 steps",
+                             .got = std::to_string(length.steps_per_epoch) + " steps an epoch",
+                             .fix = "lower epochs, or leave it away and set steps or max_time"});
     }
     const std::int64_t whole = std::max<std::int64_t>(1, std::llround(steps));
     // Counted with another batch size, an end that has passed may be at no step of the run.

@@ -1,5 +1,4 @@
 // AffineGrid: the places of an image, which are constants, times matrices.
-#include <fmt/format.h>
 
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 #include "importer/file/tensor_data.h"
 #include "importer/operators/heads.h"

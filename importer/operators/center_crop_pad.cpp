@@ -1,7 +1,4 @@
 // CenterCropPad: the middle of x, or x in the middle of zeros.
-#include <fmt/format.h>
-
-#include <algorithm>
 
 #include "importer/operators/ranges.h"
 

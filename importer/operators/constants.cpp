@@ -1,8 +1,6 @@
 // What is known before the run: constants, shapes, ranges, and arithmetic that only shapes need.
-#include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 #include "importer/file/tensor_data.h"
 #include "importer/node_context.h"

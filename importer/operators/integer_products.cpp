@@ -1,6 +1,5 @@
 // MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv: products of small integers, computed
 // exactly in floating point.
-#include <fmt/format.h>
 
 #include "importer/operators/quantization.h"
 #include "importer/operators/window.h"

@@ -3,8 +3,6 @@
 // not where the range cuts: so models with fake quantization are trained as in PyTorch.
 #include "importer/operators/quantization.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 

@@ -1,7 +1,6 @@
 // RandomUniform, RandomNormal and what takes its shape from another tensor; Bernoulli and
 // Multinomial. The file's `seed` is not read: numbers come from the run's seed, so that each step
 // has others.
-#include <fmt/format.h>
 
 #include "importer/operators/element_type.h"
 

@@ -1,5 +1,4 @@
 // RoiAlign and MaxRoiPool.
-#include <fmt/format.h>
 
 #include "importer/node_context.h"
 

@@ -423,20 +423,12 @@ std::vector<Proposal> propose_backward(const KernelRequest& r) {
 }  // namespace
 
 void add_attention_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.attention",
-                  .op = "Attention",
-                  .refuse = [](const KernelRequest& r) { return refuse(r, 0, 3); },
-                  .propose = propose_forward,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<Forward>(r);
-                  }});
-  list.push_back({.name = "cpu.attention_grad",
-                  .op = "AttentionGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse(r, 1, 6); },
-                  .propose = propose_backward,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<Backward>(r);
-                  }});
+  list.push_back({"cpu.attention", "Attention",
+                  [](const KernelRequest& r) { return refuse(r, 0, 3); }, propose_forward,
+                  makes<Forward>()});
+  list.push_back({"cpu.attention_grad", "AttentionGrad",
+                  [](const KernelRequest& r) { return refuse(r, 1, 6); }, propose_backward,
+                  makes<Backward>()});
 }
 
 }  // namespace tandem

@@ -237,24 +237,15 @@ std::vector<Proposal> propose(const KernelRequest& request, std::size_t x, std::
 }  // namespace
 
 void add_batch_normalization_kernels(KernelList& list) {
-  const auto refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0, 1, 2, 3, 4}); };
+  const auto refuse = only_float32({0, 1, 2, 3, 4});
   const auto propose_forward = [](const KernelRequest& r) { return propose(r, 0, 1); };
   const auto propose_grad = [](const KernelRequest& r) { return propose(r, 1, 2); };
-  list.push_back({.name = "cpu.batch_normalization",
-                  .op = "BatchNormalization",
-                  .refuse = refuse,
-                  .propose = propose_forward,
-                  .prepare = prepare_inference});
-  list.push_back({.name = "cpu.batch_normalization_training",
-                  .op = "BatchNormalizationTraining",
-                  .refuse = refuse,
-                  .propose = propose_forward,
-                  .prepare = prepare_training});
-  list.push_back({.name = "cpu.batch_normalization_grad",
-                  .op = "BatchNormalizationGrad",
-                  .refuse = refuse,
-                  .propose = propose_grad,
-                  .prepare = prepare_grad});
+  list.push_back({"cpu.batch_normalization", "BatchNormalization", refuse, propose_forward,
+                  prepare_inference});
+  list.push_back({"cpu.batch_normalization_training", "BatchNormalizationTraining", refuse,
+                  propose_forward, prepare_training});
+  list.push_back({"cpu.batch_normalization_grad", "BatchNormalizationGrad", refuse, propose_grad,
+                  prepare_grad});
 }
 
 }  // namespace tandem

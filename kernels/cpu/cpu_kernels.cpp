@@ -2,9 +2,36 @@
 
 #include <iterator>
 
+#include "kernels/cpu/pointwise/fused.h"
+#include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/rnn/rnn_kernels.h"
 #include "kernels/reference/reference_kernels.h"
+#include "kernels/reference/scalar_operators.h"
 
 namespace tandem {
+
+void add_elementwise_kernels(KernelList& list) {
+  const auto add = [&](const std::string& op) { list.push_back(tile_kernel(kernel_name(op), op)); };
+  add("Fused");
+  for_each_scalar_operator([&](const Operator& op) {
+    if (types_of(op.scalar) != ScalarTypes::integers) add(op.name);
+  });
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "SumOfSquares"}) add(op);
+  add_move_kernels(list);
+  add_gather_kernels(list);
+  add_index_kernels(list);
+  add_resize_kernels(list);
+}
+
+void add_network_kernels(KernelList& list) {
+  add_softmax_kernels(list);
+  add_loss_kernels(list);
+  add_layer_normalization_kernels(list);
+  add_batch_normalization_kernels(list);
+  add_dropout_kernels(list);
+  add_attention_kernels(list);
+  add_rnn_kernels(list);
+}
 
 KernelList cpu_kernels() {
   KernelList list;

@@ -55,16 +55,8 @@ std::unique_ptr<PreparedKernel> prepare_grad(const KernelRequest& request) {
 }  // namespace
 
 void add_dropout_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.dropout",
-                  .op = "Dropout",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_forward});
-  list.push_back({.name = "cpu.dropout_grad",
-                  .op = "DropoutGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_grad});
+  add_row_major(list, "cpu.dropout", "Dropout", only_float32({0}), prepare_forward);
+  add_row_major(list, "cpu.dropout_grad", "DropoutGrad", only_float32({0}), prepare_grad);
 }
 
 }  // namespace tandem

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/device/update_proposal.h"
-#include "engine/operators/grouped_update.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/pointwise/vector_functions.h"
-#include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/rows/rule_loops.h"
 #include "kernels/cpu/updates.h"
 
@@ -38,16 +35,12 @@ struct CutMatrix {
   std::int64_t matrix, sums, chunks;  // sums: of columns of its first chunk; the others' follow
 };
 
-// Group i reads inputs [i * inputs, ...) and writes outputs [i * outputs, ...).
-class FactoredUpdate final : public PreparedKernel {
+class FactoredUpdate final : public DenseUpdate {
  public:
   explicit FactoredUpdate(const KernelRequest& r)
-      : rule_(r),
-        loops_(rule_loops(rule_.rule(), isa_of(*r.facts))),
-        states_(factored_states(update_kind(*r.node))),
-        sizes_(update_group(*r.node)),
-        functions_(vector_functions(r)),
-        scalars_(first_scalar(*r.node)) {
+      : DenseUpdate(r),
+        loops_(rule_loops(rule_.rule(), isa_)),
+        states_(factored_states(update_kind(*r.node))) {
     std::int64_t total = 0;
     for (std::int64_t i = 0; i < update_count(r); ++i) {
       const std::size_t first = static_cast<std::size_t>(i) * sizes_.inputs;
@@ -56,11 +49,6 @@ class FactoredUpdate final : public PreparedKernel {
       means_ += groups_.back().axes.count;
       total += groups_.back().axes.elements();
     }
-    const DType grad = r.inputs[1].type.dtype;
-    half_grad_ = grad != DType::float32;
-    widen_ = grad == DType::float16 ? functions_.widen_float16 : functions_.widen;
-    const bool float16 = r.attributes().text("weight") == "float16";
-    narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
     parts_ = parts_for(r.facts->threads, total * 24, grain_bytes);
     own_floats_ = chunk_elements + (half_grad_ ? widest_ : 0);
     const std::size_t doubles = 2 * chunks_.size() + groups_.size();
@@ -258,35 +246,11 @@ class FactoredUpdate final : public PreparedKernel {
                          *static_cast<const std::int64_t*>(a.inputs[scalars_ + 1])});
   }
 
-  const void* input(const KernelArguments& a, std::size_t group, std::size_t i) const {
-    return a.inputs[group * sizes_.inputs + i];
-  }
-  float* output(const KernelArguments& a, std::size_t group, std::size_t i) const {
-    return static_cast<float*>(a.outputs[group * sizes_.outputs + i]);
-  }
-  float* state(const KernelArguments& a, std::size_t group, int k) const {
-    return output(a, group, 1 + static_cast<std::size_t>(k));
-  }
-  /// Elements [first, first + n) in float32; `room` is for those of 16 bits.
-  const float* gradient(const KernelArguments& a, std::size_t group, std::int64_t first,
-                        std::int64_t n, float* room) const {
-    const void* const grad = input(a, group, 1);
-    if (!half_grad_) return static_cast<const float*>(grad) + first;
-    widen_(static_cast<const std::uint16_t*>(grad) + first, room, n);
-    return room;
-  }
-
-  // The outputs begin as what was there before; in place nothing moves.
   void keep_states(const KernelArguments& a, std::size_t group) const {
     const Matrices& m = groups_[group].axes;
-    const auto keep = [&](int k, std::int64_t n) {
-      const void* const from = input(a, group, 2 + static_cast<std::size_t>(k));
-      float* const to = state(a, group, k);
-      if (from != to && n > 0) std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(float));
-    };
-    if (m.is_vector) return keep(states_.vector, m.columns);
-    keep(states_.row, m.count * m.rows);
-    keep(states_.column, m.count * m.columns);
+    if (m.is_vector) return keep_state(a, group, states_.vector, 0, m.columns);
+    keep_state(a, group, states_.row, 0, m.count * m.rows);
+    keep_state(a, group, states_.column, 0, m.count * m.columns);
   }
   Range elements_of(const Chunk& chunk) const {
     const Matrices& m = groups_[chunk.group].axes;
@@ -296,45 +260,28 @@ class FactoredUpdate final : public PreparedKernel {
   }
   void keep_master(const KernelArguments& a, const Chunk& chunk) const {
     const Range range = elements_of(chunk);
-    const float* const from = static_cast<const float*>(input(a, chunk.group, 0)) + range.begin;
-    float* const to = output(a, chunk.group, 0) + range.begin;
-    if (from != to) std::copy_n(from, range.size(), to);
+    DenseUpdate::keep_master(a, chunk.group, range.begin, range.size());
   }
   void write_weight(const KernelArguments& a, const Chunk& chunk) const {
-    if (!sizes_.weight) return;
-    void* const weight = a.outputs[chunk.group * sizes_.outputs + sizes_.results];
-    if (weight == nullptr) return;
     const Range range = elements_of(chunk);
-    narrow_(output(a, chunk.group, 0) + range.begin,
-            static_cast<std::uint16_t*>(weight) + range.begin, range.size());
+    DenseUpdate::write_weight(a, chunk.group, range.begin, range.size());
   }
 
-  RowRule rule_;
   const RuleLoops& loops_;
   FactoredStates states_;
-  UpdateGroup sizes_;
-  const VectorFunctions& functions_;
-  std::size_t scalars_;
-  bool half_grad_ = false;
-  void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // of gradients
-  void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // of weights
   std::vector<Group> groups_;
   std::vector<Chunk> chunks_;
   std::vector<CutMatrix> cut_matrices_;
   std::int64_t means_ = 0, cut_sums_ = 0, own_floats_ = 0;  // floats of the workspace
   std::int64_t widest_ = 0;                                 // of a block of 16 bits, in elements
-  int parts_ = 1;
 };
 
 }  // namespace
 
 void add_factored_update_kernels(KernelList& list) {
-  const auto prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-    return std::make_unique<FactoredUpdate>(r);
-  };
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.is_factored()) continue;
-    add_kernels_of_kind(list, kind, propose_row_major, prepare);
+    add_kernels_of_kind(list, kind, propose_row_major, makes<FactoredUpdate>());
   }
 }
 

@@ -112,19 +112,14 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
 }  // namespace
 
 void add_gather_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.gather",
-                  .op = "Gather",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.inputs[0].type.dtype != r.outputs[0].type.dtype) return "another type";
-                    return std::nullopt;
-                  },
-                  .propose = propose_row_major,
-                  .prepare = prepare_gather});
-  list.push_back({.name = "cpu.gather_grad",
-                  .op = "GatherGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_gather_grad});
+  add_row_major(
+      list, "cpu.gather", "Gather",
+      [](const KernelRequest& r) -> std::optional<std::string> {
+        if (r.inputs[0].type.dtype != r.outputs[0].type.dtype) return "another type";
+        return std::nullopt;
+      },
+      prepare_gather);
+  add_row_major(list, "cpu.gather_grad", "GatherGrad", only_float32({0}), prepare_gather_grad);
 }
 
 }  // namespace tandem

@@ -260,26 +260,10 @@ std::unique_ptr<PreparedKernel> prepare_top_k(const KernelRequest& request) {
 }  // namespace
 
 void add_index_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.flat_indices",
-                  .op = "FlatIndices",
-                  .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_flat_indices});
-  list.push_back({.name = "cpu.scatter_rows",
-                  .op = "ScatterRows",
-                  .refuse = refuse_scatter,
-                  .propose = propose_row_major,
-                  .prepare = prepare_scatter_rows});
-  list.push_back({.name = "cpu.cum_sum",
-                  .op = "CumSum",
-                  .refuse = refuse_cum_sum,
-                  .propose = propose_row_major,
-                  .prepare = prepare_cum_sum});
-  list.push_back({.name = "cpu.top_k",
-                  .op = "TopK",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_top_k});
+  add_row_major(list, "cpu.flat_indices", "FlatIndices", refuse_nothing, prepare_flat_indices);
+  add_row_major(list, "cpu.scatter_rows", "ScatterRows", refuse_scatter, prepare_scatter_rows);
+  add_row_major(list, "cpu.cum_sum", "CumSum", refuse_cum_sum, prepare_cum_sum);
+  add_row_major(list, "cpu.top_k", "TopK", only_float32({0}), prepare_top_k);
 }
 
 }  // namespace tandem

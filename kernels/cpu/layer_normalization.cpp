@@ -94,16 +94,10 @@ std::unique_ptr<PreparedKernel> prepare_backward(const KernelRequest& request) {
 }  // namespace
 
 void add_layer_normalization_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.layer_normalization",
-                  .op = "LayerNormalization",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_forward});
-  list.push_back({.name = "cpu.layer_normalization_grad",
-                  .op = "LayerNormalizationGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {1}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_backward});
+  add_row_major(list, "cpu.layer_normalization", "LayerNormalization", only_float32({0}),
+                prepare_forward);
+  add_row_major(list, "cpu.layer_normalization_grad", "LayerNormalizationGrad", only_float32({1}),
+                prepare_backward);
 }
 
 }  // namespace tandem

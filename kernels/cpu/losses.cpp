@@ -163,11 +163,7 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 
 void add_loss_kernels(KernelList& list) {
   const auto add = [&](std::string name, const char* op, auto refuse, auto prepare) {
-    list.push_back({.name = std::move(name),
-                    .op = op,
-                    .refuse = refuse,
-                    .propose = propose_row_major,
-                    .prepare = prepare});
+    add_row_major(list, std::move(name), op, refuse, prepare);
   };
   add(
       "cpu.label_weights", "LabelWeights",

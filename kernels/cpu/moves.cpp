@@ -94,20 +94,12 @@ std::optional<std::string> refuse_axes(const KernelRequest& request) {
 
 void add_move_kernels(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto prepare) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = refuse_axes,
-                    .propose = propose_any_strides,
-                    .prepare = prepare});
+    list.push_back({name, op, refuse_axes, propose_any_strides, prepare});
   };
   add("cpu.copy", "Copy", prepare_copy);
   add("cpu.concat", "Concat", prepare_concat);
   add("cpu.slice_grad", "SliceGrad", prepare_slice_grad);
-  list.push_back({.name = "cpu.pad",
-                  .op = "Pad",
-                  .refuse = refuse_pad,
-                  .propose = propose_any_strides,
-                  .prepare = prepare_pad});
+  list.push_back({"cpu.pad", "Pad", refuse_pad, propose_any_strides, prepare_pad});
 }
 
 }  // namespace tandem

@@ -77,11 +77,7 @@ std::unique_ptr<PreparedKernel> prepare_resize_grad(const KernelRequest& request
 
 void add_resize_kernels(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto prepare) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                    .propose = propose_row_major,
-                    .prepare = prepare});
+    add_row_major(list, name, op, only_float32({0}), prepare);
   };
   add("cpu.resize", "Resize", prepare_resize);
   add("cpu.resize_grad", "ResizeGrad", prepare_resize_grad);

@@ -64,11 +64,7 @@ std::unique_ptr<PreparedKernel> prepare_backward(const KernelRequest& request, B
 
 void add_softmax_kernels(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto prepare) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                    .propose = propose_row_major,
-                    .prepare = prepare});
+    add_row_major(list, name, op, only_float32({0}), prepare);
   };
   add("cpu.softmax", "Softmax",
       [](const KernelRequest& r) { return prepare_forward(r, vector_functions(r).softmax); });

@@ -4,42 +4,29 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/device/update_proposal.h"
-#include "engine/operators/grouped_update.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
-#include "kernels/cpu/pointwise/vector_functions.h"
-#include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/strided.h"
 #include "kernels/cpu/strided_copy.h"
 #include "kernels/cpu/updates.h"
+#include "kernels/reference/scalar_operators.h"
 #include "kernels/shared/loss_scale.h"
 
 namespace tandem {
 namespace {
 
-// Updates of the kinds that treat each element alone. Group i reads inputs [i * inputs, ...) and
-// writes outputs [i * outputs, ...).
-class ElementUpdate final : public PreparedKernel {
+// Updates of the kinds that treat each element alone.
+class ElementUpdate final : public DenseUpdate {
  public:
-  explicit ElementUpdate(const KernelRequest& r)
-      : rule_(r),
-        sizes_(update_group(*r.node)),
-        functions_(vector_functions(r)),
-        isa_(isa_of(*r.facts)),
-        scalars_(first_scalar(*r.node)) {
+  explicit ElementUpdate(const KernelRequest& r) : DenseUpdate(r) {
     std::int64_t total = 0;
     for (std::int64_t i = 0; i < update_count(r); ++i) {
       starts_.push_back(total);
       total += r.inputs[static_cast<std::size_t>(i) * sizes_.inputs].type.elements();
     }
-    const DType grad = r.inputs[1].type.dtype;
-    half_grad_ = grad != DType::float32;
-    widen_ = grad == DType::float16 ? functions_.widen_float16 : functions_.widen;
-    const bool float16 = r.attributes().text("weight") == "float16";
-    narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
     starts_.push_back(total);
     // Master and states are read and written, the gradient is read.
     const std::int64_t bytes = 12 + 8 * std::popcount(rule_.layout().kept);
@@ -64,63 +51,35 @@ class ElementUpdate final : public PreparedKernel {
  private:
   void run_range(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
                  const std::optional<RowStep>& step) const {
-    const void* grad = a.inputs[group * sizes_.inputs + 1];
     if (!half_grad_ && !sizes_.weight) {
-      run_floats(a, group, begin, n, step, static_cast<const float*>(grad) + begin);
+      run_floats(a, group, begin, n, step, gradient(a, group, begin, n, nullptr));
       return;
     }
     // 16-bit operands are converted in tiles that stay in the first cache.
     alignas(64) float wide[tile];
     for (const std::int64_t end = begin + n; begin < end; begin += tile) {
       const std::int64_t part = std::min(end - begin, tile);
-      if (half_grad_ && step) widen_(static_cast<const std::uint16_t*>(grad) + begin, wide, part);
       run_floats(a, group, begin, part, step,
-                 half_grad_ ? wide : static_cast<const float*>(grad) + begin);
-      void* weight = sizes_.weight ? a.outputs[group * sizes_.outputs + sizes_.results] : nullptr;
-      if (weight == nullptr) continue;
-      const void* master = a.outputs[group * sizes_.outputs];
-      narrow_(static_cast<const float*>(master) + begin,
-              static_cast<std::uint16_t*>(weight) + begin, part);
+                 step ? gradient(a, group, begin, part, wide) : nullptr);
+      write_weight(a, group, begin, part);
     }
   }
 
-  // The outputs begin as what was there before; in place nothing moves.
   void run_floats(const KernelArguments& a, std::size_t group, std::int64_t begin, std::int64_t n,
                   const std::optional<RowStep>& step, const float* grad) const {
     float* states[most_states] = {};
-    float* const master = result(a, group, 0, 0, begin, n);
-    for (std::size_t k = 0; k < most_states; ++k) {
-      if (rule_.layout().has(static_cast<int>(k)))
-        states[k] = result(a, group, 2 + k, 1 + k, begin, n);
+    keep_master(a, group, begin, n);
+    for (int k = 0; k < most_states; ++k) {
+      if (!rule_.layout().has(k)) continue;
+      keep_state(a, group, k, begin, n);
+      states[k] = state(a, group, k) + begin;
     }
-    if (step) update_elements(*step, master, states, grad, n, isa_);
-  }
-
-  float* result(const KernelArguments& a, std::size_t group, std::size_t input, std::size_t output,
-                std::int64_t begin, std::int64_t n) const {
-    const auto* before = static_cast<const float*>(a.inputs[group * sizes_.inputs + input]) + begin;
-    float* const to = static_cast<float*>(a.outputs[group * sizes_.outputs + output]) + begin;
-    keep(before, to, n);
-    return to;
-  }
-
-  void keep(const float* from, float* to, std::int64_t n) const {
-    if (from == to) return;
-    functions_.tile[static_cast<int>(TileOp::copy)]({from, nullptr, nullptr, to, n, 0, 0});
+    if (step) update_elements(*step, output(a, group, 0) + begin, states, grad, n, isa_);
   }
 
   static constexpr std::int64_t tile = 1024;
 
-  RowRule rule_;
-  bool half_grad_ = false;
-  UpdateGroup sizes_;
-  const VectorFunctions& functions_;
-  Isa isa_;
-  std::size_t scalars_;
-  void (*widen_)(const std::uint16_t* x, float* y, std::int64_t n);   // of gradients
-  void (*narrow_)(const float* x, std::uint16_t* y, std::int64_t n);  // of weights
-  std::vector<std::int64_t> starts_;                                  // of the groups, in elements
-  int parts_ = 1;
+  std::vector<std::int64_t> starts_;  // of the groups, in elements
 };
 
 std::optional<std::string> refuse_update(const KernelRequest& r) {
@@ -130,13 +89,7 @@ std::optional<std::string> refuse_update(const KernelRequest& r) {
 }
 
 Kernel update_kernel(std::string name, std::string op) {
-  return {.name = std::move(name),
-          .op = std::move(op),
-          .refuse = refuse_update,
-          .propose = propose_update,
-          .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-            return std::make_unique<ElementUpdate>(r);
-          }};
+  return {std::move(name), std::move(op), refuse_update, propose_update, makes<ElementUpdate>()};
 }
 
 std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r) {
@@ -195,6 +148,40 @@ std::vector<Proposal> propose_accumulate(const KernelRequest& r) {
 
 }  // namespace
 
+DenseUpdate::DenseUpdate(const KernelRequest& r)
+    : rule_(r),
+      sizes_(update_group(*r.node)),
+      functions_(vector_functions(r)),
+      isa_(isa_of(*r.facts)),
+      scalars_(first_scalar(*r.node)) {
+  const DType grad = r.inputs[1].type.dtype;
+  half_grad_ = grad != DType::float32;
+  widen_ = grad == DType::float16 ? functions_.widen_float16 : functions_.widen;
+  const bool float16 = r.attributes().text("weight") == "float16";
+  narrow_ = float16 ? functions_.narrow_float16 : functions_.narrow;
+}
+
+const float* DenseUpdate::gradient(const KernelArguments& a, std::size_t group, std::int64_t first,
+                                   std::int64_t n, float* room) const {
+  const void* const grad = input(a, group, 1);
+  if (!half_grad_) return static_cast<const float*>(grad) + first;
+  widen_(static_cast<const std::uint16_t*>(grad) + first, room, n);
+  return room;
+}
+
+void DenseUpdate::keep(const void* from, float* to, std::int64_t first, std::int64_t n) const {
+  if (from == to || n == 0) return;
+  const float* const before = static_cast<const float*>(from) + first;
+  functions_.tile[static_cast<int>(TileOp::copy)]({before, nullptr, nullptr, to + first, n, 0, 0});
+}
+
+void DenseUpdate::write_weight(const KernelArguments& a, std::size_t group, std::int64_t first,
+                               std::int64_t n) const {
+  void* const weight = sizes_.weight ? a.outputs[group * sizes_.outputs + sizes_.results] : nullptr;
+  if (weight == nullptr) return;
+  narrow_(output(a, group, 0) + first, static_cast<std::uint16_t*>(weight) + first, n);
+}
+
 std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
   const UpdateKind& kind = update_kind(*r.node);
   const std::size_t scalars = first_scalar(*r.node);
@@ -205,7 +192,7 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
     if (!r.inputs[i].present || dtype == DType::float32 || k == sizes.tensors) continue;
     const bool half = dtype == DType::bfloat16 || dtype == DType::float16;
     if (k == 1 && half && r.inputs[1].type.dtype == dtype) continue;
-    return "element type " + std::string(name_of(dtype));
+    return refused_type(dtype);
   }
   for (std::size_t i = 1; i < scalars; i += sizes.inputs) {
     if (r.inputs[i].type.dtype != r.inputs[1].type.dtype) return "gradients of several types";
@@ -225,28 +212,19 @@ std::optional<std::string> refuse_update_operands(const KernelRequest& r) {
 }
 
 std::string update_kernel_name(const UpdateKind& kind, const std::string& prefix) {
-  std::string name = "cpu." + prefix;
-  for (const char c : kind.op) {
-    const bool capital = c >= 'A' && c <= 'Z';
-    if (capital && name.back() != '.' && name.back() != '_') name += '_';
-    name += capital ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return name;
+  return "cpu." + prefix + kernel_name(kind.op);
 }
 
 void add_kernels_of_kind(KernelList& list, const UpdateKind& kind,
                          decltype(Kernel::propose) propose, decltype(Kernel::prepare) prepare) {
   const auto add = [&](const std::string& prefix, std::string op) {
-    list.push_back(
-        {.name = update_kernel_name(kind, prefix),
-         .op = std::move(op),
-         .refuse = [wanted = kind.op](const KernelRequest& r) -> std::optional<std::string> {
-           const std::string& own = update_kind(*r.node).op;
-           if (own != wanted) return "updates of kind " + own;
-           return refuse_update_operands(r);
-         },
-         .propose = propose,
-         .prepare = prepare});
+    list.push_back({update_kernel_name(kind, prefix), std::move(op),
+                    [wanted = kind.op](const KernelRequest& r) -> std::optional<std::string> {
+                      const std::string& own = update_kind(*r.node).op;
+                      if (own != wanted) return "updates of kind " + own;
+                      return refuse_update_operands(r);
+                    },
+                    propose, prepare});
   };
   add("", kind.op);
   add("grouped_", "GroupedUpdate");
@@ -257,24 +235,10 @@ void add_update_kernels(KernelList& list) {
     if (kind.elementwise()) list.push_back(update_kernel(update_kernel_name(kind), kind.op));
   }
   list.push_back(update_kernel("cpu.grouped_update", "GroupedUpdate"));
-  list.push_back({.name = "cpu.accumulate",
-                  .op = "Accumulate",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_float32(r, {0, 1});
-                      },
-                  .propose = propose_accumulate,
-                  .prepare = prepare_accumulate});
-  list.push_back({.name = "cpu.clip_scale",
-                  .op = "ClipScale",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_clip_scale});
-  list.push_back({.name = "cpu.loss_scale",
-                  .op = "LossScale",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_loss_scale});
+  list.push_back({"cpu.accumulate", "Accumulate", only_float32({0, 1}), propose_accumulate,
+                  prepare_accumulate});
+  add_row_major(list, "cpu.clip_scale", "ClipScale", only_float32({0}), prepare_clip_scale);
+  add_row_major(list, "cpu.loss_scale", "LossScale", only_float32({0}), prepare_loss_scale);
 }
 
 }  // namespace tandem

@@ -12,7 +12,6 @@ TANDEM_REFERENCE(top_k)
 TANDEM_REFERENCE(resize)
 TANDEM_REFERENCE(reductions)
 TANDEM_REFERENCE(products)
-TANDEM_REFERENCE(other_types)  // integers, bool and the 16-bit floats, where element types matter
 TANDEM_REFERENCE(fused)
 
 TANDEM_REFERENCE(convolution)

@@ -1,24 +1,95 @@
-// Scalar operators in float and double; Where and Cast in every type.
-#include "kernels/reference/elementwise.h"
-
+// Element by element with broadcasting: scalar operators, Where and Cast in every type.
+#include "kernels/reference/scalar_apply.h"
 #include "kernels/reference/scalar_operators.h"
+#include "kernels/reference/support.h"
 
 namespace tandem::reference {
 namespace {
 
+/// y = f(a) or f(a, b); T is the type of the inputs, R the type of the result.
+template <class T, class R>
+std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request) {
+  const ScalarFunction f = request.node->op->scalar;
+  const scalar::Settings settings = scalar::settings_of(*request.node);
+  const Shape& shape = request.outputs[0].type.shape;
+  const bool binary = request.inputs.size() > 1;
+  return prepared([f, settings, binary, y_walk = walk(request.outputs[0]),
+                   a_walk = walk_broadcast(request.inputs[0], shape),
+                   b_walk = walk_broadcast(request.inputs[binary ? 1 : 0], shape)](
+                      const KernelArguments& arguments) mutable {
+    using C = Computed<T>;
+    const T* a = static_cast<const T*>(arguments.inputs[0]);
+    const T* b = static_cast<const T*>(arguments.inputs[binary ? 1 : 0]);
+    R* y = static_cast<R*>(arguments.outputs[0]);
+    for (std::int64_t i = 0; i < y_walk.count(); ++i) {
+      const C left = a[a_walk.at()], right = b[b_walk.at()];
+      if constexpr (std::is_same_v<R, bool>) {
+        y[y_walk.at()] = scalar::apply_predicate<C>(f, settings, left, right);
+      } else {
+        y[y_walk.at()] = stored<R>(scalar::apply<C>(f, settings, left, right));
+      }
+      a_walk.next();
+      b_walk.next();
+      y_walk.next();
+    }
+  });
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_scalar(const KernelRequest& request) {
+  if (is_predicate(request.node->op->scalar)) return prepare_function<T, bool>(request);
+  if constexpr (std::is_same_v<T, bool>) {
+    assert(false && "no arithmetic on bool");
+    return nullptr;
+  } else {
+    return prepare_function<T, T>(request);
+  }
+}
+
+/// T is the type of the base, E that of the exponent.
+template <class T, class E>
+std::unique_ptr<PreparedKernel> prepare_power(const KernelRequest& request) {
+  const Shape& shape = request.outputs[0].type.shape;
+  return prepared(
+      [y_walk = walk(request.outputs[0]), a_walk = walk_broadcast(request.inputs[0], shape),
+       b_walk =
+           walk_broadcast(request.inputs[1], shape)](const KernelArguments& arguments) mutable {
+        const T* a = static_cast<const T*>(arguments.inputs[0]);
+        const E* b = static_cast<const E*>(arguments.inputs[1]);
+        T* y = static_cast<T*>(arguments.outputs[0]);
+        for (std::int64_t i = 0; i < y_walk.count(); ++i) {
+          const Computed<T> base = a[a_walk.at()];
+          const Computed<E> exponent = b[b_walk.at()];
+          y[y_walk.at()] = stored<T>(scalar::pow(base, exponent));
+          a_walk.next();
+          b_walk.next();
+          y_walk.next();
+        }
+      });
+}
+
+std::optional<std::string> refuse_function(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].type.dtype;
+  if (takes(types_of(request.node->op->scalar), dtype)) return std::nullopt;
+  return refused_type(dtype);
+}
+
 std::unique_ptr<PreparedKernel> function(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype,
-                        [&](auto tag) { return prepare_scalar<decltype(tag)>(request); });
+  return with_type(request.inputs[0].type.dtype,
+                   [&](auto tag) { return prepare_scalar<decltype(tag)>(request); });
 }
 
 std::optional<std::string> refuse_power(const KernelRequest& request) {
-  if (auto reason = refuse_other_types<0>(request)) return reason;
-  return refuse_other_types<1>(request);
+  for (const Operand& input : request.inputs) {
+    if (input.type.dtype == DType::boolean) return refused_type(DType::boolean);
+  }
+  return std::nullopt;
 }
 
 std::unique_ptr<PreparedKernel> power(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype, [&](auto base) {
-    return with_main_type(request.inputs[1].type.dtype, [&](auto exponent) {
+  constexpr auto numbers = wide_floats + half_floats + integer_types;
+  return with_type(numbers, request.inputs[0].type.dtype, [&](auto base) {
+    return with_type(numbers, request.inputs[1].type.dtype, [&](auto exponent) {
       return prepare_power<decltype(base), decltype(exponent)>(request);
     });
   });
@@ -85,10 +156,8 @@ std::unique_ptr<PreparedKernel> cast(const KernelRequest& request) {
 
 void add_elementwise(KernelList& list) {
   for_each_scalar_operator([&](const Operator& op) {
-    const ScalarTypes types = types_of(op.scalar);
-    if (types == ScalarTypes::own || !takes(types, DType::float32)) return;
-    list.push_back(
-        reference_kernel(kernel_name(op.name), op.name, refuse_other_types<0>, function));
+    if (types_of(op.scalar) == ScalarTypes::own) return;
+    list.push_back(reference_kernel(kernel_name(op.name), op.name, refuse_function, function));
   });
   list.push_back(reference_kernel("pow", "Pow", refuse_power, power));
   list.push_back(reference_kernel("where", "Where", refuse_nothing, where));

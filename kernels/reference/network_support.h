@@ -151,23 +151,16 @@ struct Map {
 /// kernel.
 template <class... Ts, class F>
 Kernel kernel_for(std::string name, std::string op, F prepare, std::size_t typed = 0) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = [typed](const KernelRequest& request) -> std::optional<std::string> {
+  const auto refuse = [typed](const KernelRequest& request) -> std::optional<std::string> {
     const DType dtype = request.inputs[typed].type.dtype;
     if (((dtype_of<Ts>::value == dtype) || ...)) return std::nullopt;
     return "takes no " + std::string(name_of(dtype));
   };
-  kernel.propose = propose_any_strides;
-  kernel.prepare = [prepare, typed](const KernelRequest& request) {
-    const DType dtype = request.inputs[typed].type.dtype;
-    std::unique_ptr<PreparedKernel> result;
-    ((dtype_of<Ts>::value == dtype ? void(result = prepare(request, Ts{})) : void()), ...);
-    return result;
+  const auto prepare_one = [prepare, typed](const KernelRequest& request) {
+    return with_type(TypeList<Ts...>{}, request.inputs[typed].type.dtype,
+                     [&](auto tag) { return prepare(request, tag); });
   };
-  kernel.reference = true;
-  return kernel;
+  return {std::move(name), std::move(op), refuse, propose_any_strides, prepare_one, true};
 }
 
 /// For float32 and float64; most operators.
@@ -186,14 +179,19 @@ Kernel any_float_kernel(std::string name, std::string op, F prepare, std::size_t
 /// A kernel that reads and writes numbers of any type.
 template <class F>
 Kernel untyped_kernel(std::string name, std::string op, F prepare) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = [](const KernelRequest&) -> std::optional<std::string> { return std::nullopt; };
-  kernel.propose = propose_any_strides;
-  kernel.prepare = std::move(prepare);
-  kernel.reference = true;
-  return kernel;
+  return {std::move(name),     std::move(op),      refuse_nothing,
+          propose_any_strides, std::move(prepare), true};
+}
+
+/// For all types; prepare(request, T{}) gets bool as a number of one byte.
+template <class F>
+Kernel number_kernel(std::string name, std::string op, F prepare) {
+  return untyped_kernel(std::move(name), std::move(op), [prepare](const KernelRequest& request) {
+    return with_type(request.inputs[0].type.dtype, [&](auto tag) {
+      using T = decltype(tag);
+      return prepare(request, std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>{});
+    });
+  });
 }
 
 inline void report(const KernelArguments& a, ErrorWord::Kind kind, std::int32_t node,

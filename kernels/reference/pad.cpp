@@ -1,8 +1,12 @@
-// Pad in every type; its gradient in float and double.
-#include "kernels/reference/pad.h"
+// Pad and its gradient by a table per axis: which element of x each element of y comes from.
+#include "kernels/reference/network_support.h"
+#include "kernels/shared/scalar.h"
 
 namespace tandem::reference {
 namespace {
+
+/// sources[axis][i]: the index in x of y's index i; -1 in a constant border.
+using PadTable = std::vector<Ints>;
 
 std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
   return ((i % extent) + extent) % extent;
@@ -19,6 +23,47 @@ std::int64_t source_index(const std::string& mode, std::int64_t i, std::int64_t 
     return j < extent ? j : 2 * (extent - 1) - j;
   }
   return -1;
+}
+
+PadTable pad_table(const Attributes& attributes, const Shape& x) {
+  const Ints& pads = attributes.integers("pads");
+  const std::string& mode = attributes.text("mode");
+  PadTable table(x.size());
+  for (std::size_t axis = 0; axis < x.size(); ++axis) {
+    for (std::int64_t i = -pads[axis]; i < x[axis] + pads[x.size() + axis]; ++i) {
+      table[axis].push_back(source_index(mode, i, x[axis]));
+    }
+  }
+  return table;
+}
+
+/// The place in x of the element of y that `y_walk` is at, or nothing in a constant border.
+std::optional<std::int64_t> padded_source(const PadTable& table, const Ints& x_strides,
+                                          const Position& y_walk) {
+  std::int64_t place = 0;
+  for (std::size_t axis = 0; axis < table.size(); ++axis) {
+    const std::int64_t index = table[axis][y_walk.index(axis)];
+    if (index < 0) return std::nullopt;
+    place += index * x_strides[axis];
+  }
+  return place;
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> prepare_pad_grad(const KernelRequest& request) {
+  return prepared([table = pad_table(request.attributes(), request.outputs[0].type.shape),
+                   strides = request.outputs[0].layout.strides, dy_walk = walk(request.inputs[0]),
+                   dx_walk = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
+    const T* dy = static_cast<const T*>(arguments.inputs[0]);
+    T* dx = static_cast<T*>(arguments.outputs[0]);
+    zero_elements(dx, dx_walk, sizeof(T));
+    for (std::int64_t i = 0; i < dy_walk.count(); ++i, dy_walk.next()) {
+      const auto place = padded_source(table, strides, dy_walk);
+      if (!place) continue;
+      dx[*place] = stored<T>(
+          scalar::add<Computed<T>>(static_cast<Computed<T>>(dx[*place]), dy[dy_walk.at()]));
+    }
+  });
 }
 
 template <class T>
@@ -49,28 +94,13 @@ std::unique_ptr<PreparedKernel> pad(const KernelRequest& request) {
   });
 }
 
-std::unique_ptr<PreparedKernel> pad_grad(const KernelRequest& request) {
-  return with_main_type(request.inputs[0].type.dtype,
-                        [&](auto tag) { return prepare_pad_grad<decltype(tag)>(request); });
-}
-
 }  // namespace
-
-PadTable pad_table(const Attributes& attributes, const Shape& x) {
-  const Ints& pads = attributes.integers("pads");
-  const std::string& mode = attributes.text("mode");
-  PadTable table(x.size());
-  for (std::size_t axis = 0; axis < x.size(); ++axis) {
-    for (std::int64_t i = -pads[axis]; i < x[axis] + pads[x.size() + axis]; ++i) {
-      table[axis].push_back(source_index(mode, i, x[axis]));
-    }
-  }
-  return table;
-}
 
 void add_pad(KernelList& list) {
   list.push_back(reference_kernel("pad", "Pad", refuse_nothing, pad));
-  list.push_back(reference_kernel("pad_grad", "PadGrad", refuse_other_types<0>, pad_grad));
+  list.push_back(number_kernel(
+      "reference.pad_grad", "PadGrad",
+      [](const KernelRequest& r, auto tag) { return prepare_pad_grad<decltype(tag)>(r); }));
 }
 
 }  // namespace tandem::reference

@@ -1,7 +1,7 @@
 // Resize along one axis and its gradient, in float and double.
 #include "engine/operators/resize.h"
 
-#include "kernels/reference/support.h"
+#include "kernels/reference/network_support.h"
 
 namespace tandem::reference {
 namespace {
@@ -31,28 +31,21 @@ std::unique_ptr<PreparedKernel> weighted_sums(const KernelRequest& request, Resi
   });
 }
 
-std::unique_ptr<PreparedKernel> resize(const KernelRequest& request) {
-  const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
-  return with_main_type(request.inputs[0].type.dtype, [&](auto tag) {
-    const std::int64_t extent = request.inputs[0].type.shape[axis];
-    return weighted_sums<decltype(tag)>(request, resize_taps(request.attributes(), extent));
-  });
-}
-
-std::unique_ptr<PreparedKernel> resize_grad(const KernelRequest& request) {
-  const auto axis = static_cast<std::size_t>(request.attributes().integer("axis"));
-  return with_main_type(request.inputs[0].type.dtype, [&](auto tag) {
-    const std::int64_t extent = request.outputs[0].type.shape[axis];
-    return weighted_sums<decltype(tag)>(
-        request, transposed(resize_taps(request.attributes(), extent), extent));
-  });
-}
-
 }  // namespace
 
 void add_resize(KernelList& list) {
-  list.push_back(reference_kernel("resize", "Resize", refuse_other_types<0>, resize));
-  list.push_back(reference_kernel("resize_grad", "ResizeGrad", refuse_other_types<0>, resize_grad));
+  list.push_back(float_kernel("reference.resize", "Resize", [](const KernelRequest& r, auto tag) {
+    const auto axis = static_cast<std::size_t>(r.attributes().integer("axis"));
+    const std::int64_t extent = r.inputs[0].type.shape[axis];
+    return weighted_sums<decltype(tag)>(r, resize_taps(r.attributes(), extent));
+  }));
+  list.push_back(
+      float_kernel("reference.resize_grad", "ResizeGrad", [](const KernelRequest& r, auto tag) {
+        const auto axis = static_cast<std::size_t>(r.attributes().integer("axis"));
+        const std::int64_t extent = r.outputs[0].type.shape[axis];
+        return weighted_sums<decltype(tag)>(
+            r, transposed(resize_taps(r.attributes(), extent), extent));
+      }));
 }
 
 }  // namespace tandem::reference

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_forms.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/broadcast.h"
 #include "kernels/reference/position.h"
@@ -16,44 +16,13 @@ using Refuse = std::optional<std::string> (*)(const KernelRequest&);
 
 /// A kernel that takes any strides.
 inline Kernel reference_kernel(std::string name, std::string op, Refuse refuse, Prepare prepare) {
-  Kernel kernel;
-  kernel.name = "reference." + std::move(name);
-  kernel.op = std::move(op);
-  kernel.refuse = refuse;
-  kernel.propose = propose_any_strides;
-  kernel.prepare = prepare;
-  kernel.reference = true;
-  return kernel;
-}
-
-inline std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
-/// float32 and float64 only, by the type of that input.
-template <std::size_t input>
-std::optional<std::string> refuse_other_types(const KernelRequest& request) {
-  const DType dtype = request.inputs[input].type.dtype;
-  if (dtype == DType::float32 || dtype == DType::float64) return std::nullopt;
-  return "element type " + std::string(name_of(dtype));
-}
-
-/// All but float32 and float64.
-template <std::size_t input>
-std::optional<std::string> refuse_main_types(const KernelRequest& request) {
-  const DType dtype = request.inputs[input].type.dtype;
-  if (dtype != DType::float32 && dtype != DType::float64) return std::nullopt;
-  return "element type " + std::string(name_of(dtype));
+  return {"reference." + name, std::move(op), refuse, propose_any_strides, prepare, true};
 }
 
 /// Calls f with a value of float or double.
 template <class F>
 auto with_main_type(DType dtype, F&& f) {
   return dtype == DType::float64 ? f(double{}) : f(float{});
-}
-
-/// Calls f with a value of any other number type.
-template <class F>
-auto with_other_type(DType dtype, F&& f) {
-  return with_type(half_floats + integer_types + TypeList<bool>{}, dtype, f);
 }
 
 template <class T>

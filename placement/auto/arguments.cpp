@@ -21,9 +21,7 @@ Budgets read_budgets(const std::vector<std::string>& texts) {
     const auto bytes = equals == std::string::npos || equals == 0
                            ? std::nullopt
                            : parse_size(text.substr(equals + 1));
-    Diagnostic d;
-    d.file = "--budget";
-    d.got = "\"" + text + "\"";
+    Diagnostic d{.file = "--budget", .got = "\"" + text + "\""};
     if (!bytes) {
       d.message = "not a budget";
       d.expected = "NAME=SIZE, like gpu=20GiB";
@@ -47,10 +45,7 @@ void check_budget_names(const Budgets& budgets, const std::vector<std::string>& 
   for (const auto& [name, bytes] : budgets) {
     if (!builtin_use(name).empty() || std::find(known.begin(), known.end(), name) != known.end())
       continue;
-    Diagnostic d;
-    d.file = "--budget";
-    d.message = "unknown device";
-    d.got = name;
+    Diagnostic d{.message = "unknown device", .file = "--budget", .got = name};
     const std::string nearest = nearest_name(name, known);
     d.fix = nearest.empty() ? "declare it in `devices` or with --device NAME=emulated:0"
                             : "did you mean " + nearest + "?";
@@ -104,11 +99,11 @@ std::vector<std::string> device_names(const std::vector<std::string>& devices,
   for (const auto& [name, bytes] : budgets) add(name);
   for (const auto& [name, profile] : profiles) add(name);
   if (names.size() > 1) return names;
-  Diagnostic d;
-  d.message = "policy auto: between which devices?";
-  d.expected = "a device besides cpu";
-  d.fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to try without hardware";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = "policy auto: between which devices?",
+                         .expected = "a device besides cpu",
+                         .fix = "add --budget gpu=20GiB, or --device gpu=emulated:0,memory=2GiB to "
+                                "try without hardware"});
 }
 
 }  // namespace tandem

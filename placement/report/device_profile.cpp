@@ -59,14 +59,12 @@ class ProfileReader {
  private:
   void problem(const std::string& path, const std::string& message, const std::string& expected,
                const std::string& got, const std::string& fix = "") {
-    Diagnostic d;
-    d.file = file_;
-    d.path = path;
-    d.message = message;
-    d.expected = expected;
-    d.got = got;
-    d.fix = fix;
-    problems_.push_back(std::move(d));
+    problems_.push_back({.message = message,
+                         .file = file_,
+                         .path = path,
+                         .expected = expected,
+                         .got = got,
+                         .fix = fix});
   }
 
   double read_number(const JsonItem& value, bool may_be_zero) {
@@ -118,13 +116,14 @@ class ProfileReader {
 DeviceProfiles read_device_profiles(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) {
-    Diagnostic d;
-    d.message = is_directory(path)  ? "this is a folder"
-                : path_exists(path) ? "this is not a regular file"
-                                    : "no such file";
-    d.file = path;
-    d.expected = "a device profile, as `tandem policy auto --save-profile` writes it";
-    throw Error(ErrorKind::usage, std::move(d));
+    throw Error(
+        ErrorKind::usage,
+        Diagnostic{
+            .message = is_directory(path)  ? "this is a folder"
+                       : path_exists(path) ? "this is not a regular file"
+                                           : "no such file",
+            .file = path,
+            .expected = "a device profile, as `tandem policy auto --save-profile` writes it"});
   }
   return ProfileReader(path).read();
 }

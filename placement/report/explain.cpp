@@ -23,9 +23,7 @@ using Json = nlohmann::ordered_json;
     names.push_back(p.name);
     if (!p.path.empty()) names.push_back(p.path);
   }
-  Diagnostic d;
-  d.message = "no operator or parameter has this name";
-  d.path = name;
+  Diagnostic d{.message = "no operator or parameter has this name", .path = name};
   const std::string nearest = nearest_name(name, names);
   d.fix =
       nearest.empty() ? "`tandem policy names` lists them" : "did you mean \"" + nearest + "\"?";

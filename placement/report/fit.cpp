@@ -127,9 +127,7 @@ void check_fit(const Plan& plan, const ResolvedPolicy& resolved,
     const std::size_t limit = memory_limit(resolved.devices[d], *devices[d]);
     if (use.peak <= limit) continue;
     const std::string& name = resolved.devices[d].name;
-    Diagnostic problem;
-    problem.message = "the plan does not fit into " + name;
-    problem.path = use.peak_at;
+    Diagnostic problem{.message = "the plan does not fit into " + name, .path = use.peak_at};
     // A few bytes too many would look alike.
     const auto exact = [&](std::size_t bytes) {
       return bytes_text(limit) == bytes_text(use.peak) ? fmt::format("{} bytes", bytes)

@@ -31,11 +31,9 @@ Halves halves_of(const State& state) {
 }
 
 [[noreturn]] void refuse(const Node& node, const State& state, std::string message) {
-  Diagnostic d;
-  d.path = state.path.empty() ? state.name : state.path;
-  d.message = std::move(message);
-  d.got = node.path + " (" + node.op->name + ")";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = std::move(message),
+                                           .path = state.path.empty() ? state.name : state.path,
+                                           .got = node.path + " (" + node.op->name + ")"});
 }
 
 class SplitTables {

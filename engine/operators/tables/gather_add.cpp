@@ -1,6 +1,5 @@
 // y[i...] = base[i...] + x[indices[i...]], rows of x; y = base where the index is absent_id
 // (rows.h). Lowering adds what a cache holds to what was looked up in its table.
-#include <algorithm>
 
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"

@@ -19,13 +19,12 @@ struct Cache {
 };
 
 [[noreturn]] void refuse(const std::string& table, const std::string& path, const std::string& op) {
-  Diagnostic d;
-  d.path = path;
-  d.message = "a device caches rows of " + table + ", which is read here as a whole";
-  d.expected = "lookups alone";
-  d.got = op;
-  d.fix = "leave `cache` away";
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage, Diagnostic{.message = "a device caches rows of " + table +
+                                                      ", which is read here as a whole",
+                                           .path = path,
+                                           .expected = "lookups alone",
+                                           .got = op,
+                                           .fix = "leave `cache` away"});
 }
 
 class Split {

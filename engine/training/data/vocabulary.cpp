@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
-#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 

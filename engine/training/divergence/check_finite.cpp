@@ -1,7 +1,6 @@
 #include "engine/training/divergence/check_finite.h"
 
 #include <algorithm>
-#include <string_view>
 #include <vector>
 
 #include "engine/losses/loss_weights.h"

@@ -53,12 +53,10 @@ std::vector<NotFiniteState> not_finite_states(const StateStore& states,
 }
 
 Diagnostic diagnostic_of(const NotFiniteState& state, const std::string& where) {
-  Diagnostic d;
-  d.path = state.name;
-  d.message = "a parameter or running statistic is not finite" + where;
-  d.expected = "numbers";
-  d.got = state.worst == Finiteness::nan ? "nan" : "inf";
-  return d;
+  return {.message = "a parameter or running statistic is not finite" + where,
+          .path = state.name,
+          .expected = "numbers",
+          .got = state.worst == Finiteness::nan ? "nan" : "inf"};
 }
 
 }  // namespace tandem

@@ -33,13 +33,13 @@ void refuse_reported(const Program& program, ErrorWord& word, std::string_view w
   const std::optional<Program::StepError> error = program.error_in(word);
   if (!error) return;
   word.packed = 0;
-  Diagnostic d;
-  d.path = error->path;
-  d.message = message_of(program, *error) + std::string(where);
-  d.got = std::to_string(error->value);
-  d.fix = error->kind == ErrorWord::bad_label ? "check the data, or loss.terms ignore_index"
-                                              : "check the data";
-  throw Error(ErrorKind::data, std::move(d));
+  throw Error(ErrorKind::data,
+              Diagnostic{.message = message_of(program, *error) + std::string(where),
+                         .path = error->path,
+                         .got = std::to_string(error->value),
+                         .fix = error->kind == ErrorWord::bad_label
+                                    ? "check the data, or loss.terms ignore_index"
+                                    : "check the data"});
 }
 
 }  // namespace tandem

@@ -1,7 +1,5 @@
 #include "engine/training/optimizers/optimizer.h"
 
-#include <cassert>
-
 #include "engine/graph/host_memory.h"
 #include "engine/operators/tables/rows.h"
 #include "engine/training/optimizers/filled_tensor.h"

@@ -1,5 +1,4 @@
 // Products with transposes, factors and activations in one node.
-#include <fmt/format.h>
 
 #include <numeric>
 

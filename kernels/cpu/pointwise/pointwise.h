@@ -1,8 +1,7 @@
-// What the lists of element-wise, network and update kernels are made of, and what their files
-// share.
+// What the lists of element-wise, network and update kernels are made of.
 #pragma once
 
-#include "engine/device/kernel.h"
+#include "engine/device/kernel_forms.h"
 
 namespace tandem {
 
@@ -16,16 +15,5 @@ void add_layer_normalization_kernels(KernelList& list);  // layer_normalization.
 void add_batch_normalization_kernels(KernelList& list);  // batch_normalization.cpp
 void add_dropout_kernels(KernelList& list);              // dropout.cpp
 void add_attention_kernels(KernelList& list);            // attention.cpp
-
-/// A reason where one of these inputs is there and not float32.
-inline std::optional<std::string> refuse_but_float32(const KernelRequest& request,
-                                                     std::initializer_list<std::size_t> inputs) {
-  for (std::size_t i : inputs) {
-    if (request.is_present(i) && request.inputs[i].type.dtype != DType::float32) {
-      return "element type " + std::string(name_of(request.inputs[i].type.dtype));
-    }
-  }
-  return std::nullopt;
-}
 
 }  // namespace tandem

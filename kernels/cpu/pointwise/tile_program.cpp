@@ -3,7 +3,6 @@
 #include "kernels/cpu/pointwise/tile_program.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <utility>
 

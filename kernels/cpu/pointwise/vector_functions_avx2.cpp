@@ -1,40 +1,16 @@
 // The pointwise inner loops for the instruction set avx2.
-#pragma GCC diagnostic ignored "-Wuninitialized"  // of the headers' "undefined" registers
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-#include <immintrin.h>
-
+#include "kernels/cpu/pointwise/intrinsics.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/shared/philox.h"
 
+#define TANDEM_NAMESPACE pointwise_avx2
 #define TANDEM_VECTOR_WIDTH 8
+#define TANDEM_ISA_FUNCTIONS "kernels/cpu/pointwise/isa_avx2.inl"
 
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#include "kernels/cpu/pointwise/vector_functions.inl"
 
-namespace tandem {
-namespace pointwise_avx2 {
-namespace {
-
-#include "kernels/cpu/pointwise/vector_math.h"
-
-TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm256_sqrt_ps(x)); }
-
-// Each uses the one before.
-// clang-format off
-#include "kernels/cpu/pointwise/tile_functions.inl"
-#include "kernels/cpu/pointwise/row_functions.inl"
-#include "kernels/cpu/pointwise/channel_functions.inl"
-#include "kernels/cpu/pointwise/dropout_functions.inl"
-#include "kernels/cpu/pointwise/vector_table.inl"
-// clang-format on
-
-}  // namespace
-}  // namespace pointwise_avx2
-
-const VectorFunctions vector_functions_avx2 = pointwise_avx2::table;
-
-}  // namespace tandem
+const tandem::VectorFunctions tandem::vector_functions_avx2 = pointwise_avx2::table;
 
 #pragma GCC pop_options

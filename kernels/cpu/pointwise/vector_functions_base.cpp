@@ -1,39 +1,12 @@
 // The pointwise inner loops for the instruction set baseline.
-#pragma GCC diagnostic ignored "-Wuninitialized"  // of the headers' "undefined" registers
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wpsabi"
-
-#include <immintrin.h>
-
+#include "kernels/cpu/pointwise/intrinsics.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/shared/philox.h"
 
+#define TANDEM_NAMESPACE pointwise_baseline
 #define TANDEM_VECTOR_WIDTH 4
+#define TANDEM_ISA_FUNCTIONS "kernels/cpu/pointwise/isa_base.inl"
 
-#pragma GCC push_options
+#include "kernels/cpu/pointwise/vector_functions.inl"
 
-namespace tandem {
-namespace pointwise_baseline {
-namespace {
-
-#include "kernels/cpu/pointwise/vector_math.h"
-
-TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm_sqrt_ps(x)); }
-
-// Each uses the one before.
-// clang-format off
-#include "kernels/cpu/pointwise/tile_functions.inl"
-#include "kernels/cpu/pointwise/row_functions.inl"
-#include "kernels/cpu/pointwise/channel_functions.inl"
-#include "kernels/cpu/pointwise/dropout_functions.inl"
-#include "kernels/cpu/pointwise/vector_table.inl"
-// clang-format on
-
-}  // namespace
-}  // namespace pointwise_baseline
-
-const VectorFunctions vector_functions_base = pointwise_baseline::table;
-
-}  // namespace tandem
-
-#pragma GCC pop_options
+const tandem::VectorFunctions tandem::vector_functions_base = pointwise_baseline::table;

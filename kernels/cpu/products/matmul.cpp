@@ -311,21 +311,11 @@ std::unique_ptr<PreparedKernel> prepare_gemm_sgd(const KernelRequest& request) {
 }  // namespace
 
 void add_matmul_kernels(KernelList& list) {
-  list.push_back({.name = "simd.matmul",
-                  .op = "MatMul",
-                  .refuse = [](const KernelRequest& r) { return refuse_unless_float32(r); },
-                  .propose = propose_matmul,
-                  .prepare = prepare_matmul});
-  list.push_back({.name = "simd.gemm",
-                  .op = "Gemm",
-                  .refuse = refuse_gemm,
-                  .propose = propose_gemm,
-                  .prepare = prepare_gemm});
-  list.push_back({.name = "simd.gemm_sgd",
-                  .op = "GemmSgd",
-                  .refuse = refuse_gemm_sgd,
-                  .propose = propose_gemm_sgd,
-                  .prepare = prepare_gemm_sgd});
+  list.push_back({"simd.matmul", "MatMul",
+                  [](const KernelRequest& r) { return refuse_unless_float32(r); }, propose_matmul,
+                  prepare_matmul});
+  list.push_back({"simd.gemm", "Gemm", refuse_gemm, propose_gemm, prepare_gemm});
+  list.push_back({"simd.gemm_sgd", "GemmSgd", refuse_gemm_sgd, propose_gemm_sgd, prepare_gemm_sgd});
 }
 
 }  // namespace tandem

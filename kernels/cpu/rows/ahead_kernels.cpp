@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tandem {
 namespace {
@@ -110,26 +110,12 @@ std::unique_ptr<PreparedKernel> prepare_gather_parts(const KernelRequest& r) {
   });
 }
 
-std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 }  // namespace
 
 void add_rows_ahead_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.rows_without",
-                  .op = "RowsWithout",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = prepare_rows_without});
-  list.push_back({.name = "cpu.plan_rows",
-                  .op = "PlanRows",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = prepare_plan_rows});
-  list.push_back({.name = "cpu.gather_parts",
-                  .op = "GatherParts",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = prepare_gather_parts});
+  add_row_major(list, "cpu.rows_without", "RowsWithout", refuse_nothing, prepare_rows_without);
+  add_row_major(list, "cpu.plan_rows", "PlanRows", refuse_nothing, prepare_plan_rows);
+  add_row_major(list, "cpu.gather_parts", "GatherParts", refuse_nothing, prepare_gather_parts);
 }
 
 }  // namespace tandem

@@ -1,8 +1,8 @@
 // EmbeddingBag over float32 and bfloat16 tables, and its dense gradient.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"
@@ -78,24 +78,17 @@ std::unique_ptr<PreparedKernel> prepare_embedding_bag_grad(const KernelRequest& 
 }  // namespace
 
 void add_bag_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.embedding_bag",
-                  .op = "EmbeddingBag",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
-                    if (r.outputs[0].type.dtype != DType::float32) return "sums in 16 bits";
-                    const bool split = r.inputs[0].type.dtype == DType::bfloat16;
-                    return split ? refuse_but_float32(r, {2}) : refuse_but_float32(r, {0, 2});
-                  },
-                  .propose = propose_row_major,
-                  .prepare = prepare_embedding_bag});
-  list.push_back({.name = "cpu.embedding_bag_grad",
-                  .op = "EmbeddingBagGrad",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_float32(r, {0, 2});
-                      },
-                  .propose = propose_row_major,
-                  .prepare = prepare_embedding_bag_grad});
+  add_row_major(
+      list, "cpu.embedding_bag", "EmbeddingBag",
+      [](const KernelRequest& r) -> std::optional<std::string> {
+        if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
+        if (r.outputs[0].type.dtype != DType::float32) return "sums in 16 bits";
+        const bool split = r.inputs[0].type.dtype == DType::bfloat16;
+        return split ? refuse_but_float32(r, {2}) : refuse_but_float32(r, {0, 2});
+      },
+      prepare_embedding_bag);
+  add_row_major(list, "cpu.embedding_bag_grad", "EmbeddingBagGrad", only_float32({0, 2}),
+                prepare_embedding_bag_grad);
 }
 
 }  // namespace tandem

@@ -2,10 +2,10 @@
 // alone that have nothing to add.
 #include <cstring>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/split_ids.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/outside_ids.h"
 
 namespace tandem {
@@ -85,16 +85,8 @@ std::unique_ptr<PreparedKernel> prepare_gather_add(const KernelRequest& r) {
 }  // namespace
 
 void add_cached_row_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.split_ids",
-                  .op = "SplitIds",
-                  .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_split_ids});
-  list.push_back({.name = "cpu.gather_add",
-                  .op = "GatherAdd",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_float32(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = prepare_gather_add});
+  add_row_major(list, "cpu.split_ids", "SplitIds", refuse_nothing, prepare_split_ids);
+  add_row_major(list, "cpu.gather_add", "GatherAdd", only_float32({0}), prepare_gather_add);
 }
 
 }  // namespace tandem

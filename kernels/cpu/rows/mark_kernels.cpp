@@ -6,10 +6,10 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/rows.h"
 
 namespace tandem {
@@ -203,25 +203,12 @@ class TouchedRowsKernel final : public PreparedKernel {
   int parts_;
 };
 
-std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 }  // namespace
 
 void add_mark_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.mark_rows",
-                  .op = "MarkRows",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<MarkRowsKernel>(r);
-                  }});
-  list.push_back({.name = "cpu.touched_rows",
-                  .op = "TouchedRows",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<TouchedRowsKernel>(r);
-                  }});
+  add_row_major(list, "cpu.mark_rows", "MarkRows", refuse_nothing, makes<MarkRowsKernel>());
+  add_row_major(list, "cpu.touched_rows", "TouchedRows", refuse_nothing,
+                makes<TouchedRowsKernel>());
 }
 
 }  // namespace tandem

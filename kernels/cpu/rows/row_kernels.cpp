@@ -1,8 +1,8 @@
 // Lookups in float32 and bfloat16 tables, UniqueIndices and RowsSumOfSquares.
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/outside_ids.h"
 #include "kernels/cpu/rows/row_gradients.h"
 
@@ -35,7 +35,7 @@ std::optional<std::string> refuse_table(const KernelRequest& r) {
   const DType table = r.inputs[0].type.dtype, y = r.outputs[0].type.dtype;
   const bool known = y == DType::float32 || y == DType::bfloat16;
   if (known && (table == y || table == DType::bfloat16)) return std::nullopt;
-  return "element type " + std::string(name_of(table));
+  return refused_type(table);
 }
 
 std::optional<std::string> refuse_gather_rows(const KernelRequest& r) {
@@ -140,32 +140,16 @@ std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r) {
 }  // namespace
 
 void add_row_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.gather_rows",
-                  .op = "Gather",
-                  .refuse = refuse_gather_rows,
-                  .propose = propose_row_major,
-                  .prepare = prepare_gather_rows});
-  list.push_back({.name = "cpu.packed_rows",
-                  .op = "GatherRows",
-                  .refuse = refuse_table,
-                  .propose = propose_row_major,
-                  .prepare = prepare_packed_rows});
-  list.push_back({.name = "cpu.unique_indices",
-                  .op = "UniqueIndices",
-                  .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<UniqueKernel>(r);
-                  }});
-  list.push_back({.name = "cpu.rows_sum_of_squares",
-                  .op = "RowsSumOfSquares",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        const auto reason = refuse_weights(r, 3);
-                        return reason ? reason : refuse_gradients(r, 3);
-                      },
-                  .propose = propose_row_major,
-                  .prepare = prepare_sum_of_squares});
+  add_row_major(list, "cpu.gather_rows", "Gather", refuse_gather_rows, prepare_gather_rows);
+  add_row_major(list, "cpu.packed_rows", "GatherRows", refuse_table, prepare_packed_rows);
+  add_row_major(list, "cpu.unique_indices", "UniqueIndices", refuse_nothing, makes<UniqueKernel>());
+  add_row_major(
+      list, "cpu.rows_sum_of_squares", "RowsSumOfSquares",
+      [](const KernelRequest& r) {
+        const auto reason = refuse_weights(r, 3);
+        return reason ? reason : refuse_gradients(r, 3);
+      },
+      prepare_sum_of_squares);
 }
 
 }  // namespace tandem

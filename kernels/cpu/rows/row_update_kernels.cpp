@@ -2,11 +2,11 @@
 #include <cstring>
 #include <optional>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/grouped_update.h"
 #include "engine/operators/tables/rows.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/rows/row_gradients.h"
 #include "kernels/cpu/rows/row_rule.h"
 #include "kernels/cpu/updates.h"
@@ -199,22 +199,12 @@ std::optional<std::string> refuse_dense_rows(const KernelRequest& r) {
 }  // namespace
 
 void add_row_update_kernels(KernelList& list) {
-  list.push_back({.name = "cpu.rows_update",
-                  .op = "RowsUpdate",
-                  .refuse = refuse_rows_update,
-                  .propose = propose_row_major,
-                  .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<RowsUpdateKernel>(r);
-                  }});
+  add_row_major(list, "cpu.rows_update", "RowsUpdate", refuse_rows_update,
+                makes<RowsUpdateKernel>());
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
-    list.push_back({.name = update_kernel_name(kind),
-                    .op = kind.op,
-                    .refuse = refuse_dense_rows,
-                    .propose = propose_row_major,
-                    .prepare = [](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                      return std::make_unique<DenseRowsUpdate>(r);
-                    }});
+    add_row_major(list, update_kernel_name(kind), kind.op, refuse_dense_rows,
+                  makes<DenseRowsUpdate>());
   }
 }
 

@@ -1,10 +1,26 @@
 // The loops of all rules for one instruction set, and their table. Included by rule_loops_*.cpp
-// under its pragma; TANDEM_RULES is the namespace that has its vectors.
+// under its pragma; TANDEM_NAMESPACE has its vectors.
 
+namespace tandem {
+namespace TANDEM_NAMESPACE {
+namespace {
+
+// Each uses the one before.
+// clang-format off
+#include "kernels/cpu/pointwise/vector_math.h"
+#include TANDEM_ISA_FUNCTIONS
+#include "kernels/cpu/rows/row_access.inl"
+// clang-format on
+
+}  // namespace
+}  // namespace TANDEM_NAMESPACE
+}  // namespace tandem
+
+// Formulas are compiled for this instruction set, too: they come after its pragma.
 #include "engine/optimizers/rules.h"
 
 namespace tandem {
-namespace TANDEM_RULES {
+namespace TANDEM_NAMESPACE {
 namespace {
 
 // Exact rather than fast: no usual setting asks for it.
@@ -19,17 +35,17 @@ __attribute__((noinline)) V power_of(V x, float exponent) {
 }
 
 }  // namespace
-}  // namespace TANDEM_RULES
+}  // namespace TANDEM_NAMESPACE
 
 template <>
-struct FormulaMath<TANDEM_RULES::V> {
-  using V = TANDEM_RULES::V;
-  static TANDEM_INLINE V sqrt(V x) { return TANDEM_RULES::sqrt_of(x); }
-  static TANDEM_INLINE V abs(V x) { return TANDEM_RULES::abs_of(x); }
-  static TANDEM_INLINE V power(V x, float exponent) { return TANDEM_RULES::power_of(x, exponent); }
+struct FormulaMath<TANDEM_NAMESPACE::V> {
+  using V = TANDEM_NAMESPACE::V;
+  static TANDEM_INLINE V sqrt(V x) { return TANDEM_NAMESPACE::sqrt_of(x); }
+  static TANDEM_INLINE V abs(V x) { return TANDEM_NAMESPACE::abs_of(x); }
+  static TANDEM_INLINE V power(V x, float exponent) { return TANDEM_NAMESPACE::power_of(x, exponent); }
 };
 
-namespace TANDEM_RULES {
+namespace TANDEM_NAMESPACE {
 namespace {
 
 /// The states of a rule; a copy that no store to memory can change.
@@ -271,5 +287,5 @@ constexpr Table table_of(RuleList<Rules...>) {
 constexpr Table table = table_of(RulesOf<float>{});
 
 }  // namespace
-}  // namespace TANDEM_RULES
+}  // namespace TANDEM_NAMESPACE
 }  // namespace tandem

@@ -12,10 +12,8 @@ namespace {
 
 [[noreturn]] void cannot_use(const CudaOptions& options, const std::string& why,
                              const std::string& fix) {
-  Diagnostic d;
-  d.message = options.name + " cannot be used: " + why;
-  d.fix = fix;
-  throw Error(ErrorKind::usage, std::move(d));
+  throw Error(ErrorKind::usage,
+              Diagnostic{.message = options.name + " cannot be used: " + why, .fix = fix});
 }
 
 // Without products there is nothing to train; what the other libraries are for, their kernels

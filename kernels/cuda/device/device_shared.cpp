@@ -33,9 +33,7 @@ Gpu make_gpu(const CudaOptions& options, std::shared_ptr<Runtime> runtime,
 }  // namespace
 
 void broken_rule(const std::string& device, const std::string& text) {
-  Diagnostic d;
-  d.message = device + ": " + text;
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime, Diagnostic{.message = device + ": " + text});
 }
 
 DeviceShared::DeviceShared(const CudaOptions& from, std::shared_ptr<Runtime> calls,
@@ -103,12 +101,13 @@ void DeviceShared::refuse_in_capture(const char* what) const {
 void* DeviceShared::allocate(std::size_t bytes) {
   const std::size_t charged = align_up(bytes, alignment);
   const auto does_not_fit = [&](const std::string& expected, std::size_t used) {
-    Diagnostic d;
-    d.message = name() + " has no memory left";
-    d.expected = expected;
-    d.got = std::to_string(bytes) + " bytes wanted, " + std::to_string(used) + " in use";
-    d.fix = "place less on " + name() + ", use a smaller batch or more micro-batches";
-    throw Error(ErrorKind::does_not_fit, std::move(d));
+    throw Error(
+        ErrorKind::does_not_fit,
+        Diagnostic{
+            .message = name() + " has no memory left",
+            .expected = expected,
+            .got = std::to_string(bytes) + " bytes wanted, " + std::to_string(used) + " in use",
+            .fix = "place less on " + name() + ", use a smaller batch or more micro-batches"});
   };
   choose();
   const std::lock_guard lock(memory_mutex_);

@@ -268,20 +268,9 @@ class CudnnGradient final : public PreparedKernel {
 
 void add_cudnn_attention(KernelList& list, const Networks& networks) {
   const auto refusal = [networks](const KernelRequest& r) { return refuse(*networks, r); };
-  list.push_back({.name = "cudnn.attention",
-                  .op = "Attention",
-                  .refuse = refusal,
-                  .propose = propose,
-                  .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<CudnnForward>(r, networks);
-                  }});
-  list.push_back({.name = "cudnn.attention_grad",
-                  .op = "AttentionGrad",
-                  .refuse = refusal,
-                  .propose = propose,
-                  .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<CudnnGradient>(r, networks);
-                  }});
+  list.push_back({"cudnn.attention", "Attention", refusal, propose, makes<CudnnForward>(networks)});
+  list.push_back(
+      {"cudnn.attention_grad", "AttentionGrad", refusal, propose, makes<CudnnGradient>(networks)});
 }
 
 }  // namespace tandem::cuda

@@ -1,4 +1,5 @@
 // Queries that see no key, around a library's attention.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/attention_tiles.h"
 
@@ -22,23 +23,19 @@ struct MendRowsBody {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    block.each([&](int thread) {
-      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-      for (std::int64_t row = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           row < rows; row += step) {
-        if (log_sum_exp[row] > lowest_sum) continue;
-        const std::int64_t query = row % n.queries, head = row / n.queries % n.heads;
-        const std::int64_t batch = row / n.queries / n.heads;
-        const Head<T> masks = head_of<T>(mask, n.mask, batch, head);
-        bool blind = true;
-        for (std::int64_t key = 0; key < n.keys && blind; ++key) {
-          blind = !is_seen(n, query, key) || masks(query, key) == -infinity;
-        }
-        if (!blind) continue;  // a NaN of the operands stays one
-        log_sum_exp[row] = -infinity;
-        T* const to = y + batch * n.y.batch + head * n.y.head + query * n.y.row;
-        for (std::int64_t c = 0; c < n.value_size; ++c) to[c * n.y.column] = stored<T>(0.0f);
+    each_index(block, rows, [&](std::int64_t row) {
+      if (log_sum_exp[row] > lowest_sum) return;
+      const std::int64_t query = row % n.queries, head = row / n.queries % n.heads;
+      const std::int64_t batch = row / n.queries / n.heads;
+      const Head<T> masks = head_of<T>(mask, n.mask, batch, head);
+      bool blind = true;
+      for (std::int64_t key = 0; key < n.keys && blind; ++key) {
+        blind = !is_seen(n, query, key) || masks(query, key) == -infinity;
       }
+      if (!blind) return;  // a NaN of the operands stays one
+      log_sum_exp[row] = -infinity;
+      T* const to = y + batch * n.y.batch + head * n.y.head + query * n.y.row;
+      for (std::int64_t c = 0; c < n.value_size; ++c) to[c * n.y.column] = stored<T>(0.0f);
     });
   }
 };
@@ -50,13 +47,8 @@ struct MendSumsBody {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    block.each([&](int thread) {
-      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-      for (std::int64_t row = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           row < rows; row += step) {
-        to[row] = from[row] == -infinity ? infinity : from[row];
-      }
-    });
+    each_index(block, rows,
+               [&](std::int64_t row) { to[row] = from[row] == -infinity ? infinity : from[row]; });
   }
 };
 

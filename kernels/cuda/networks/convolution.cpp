@@ -54,12 +54,6 @@ ConvolutionShape shape_of(const KernelRequest& r, bool is_channels_last) {
   return c;
 }
 
-std::optional<std::string> refuse_types(const KernelRequest& r) {
-  const DType dtype = r.inputs[0].type.dtype;
-  if (!is_network_float(dtype)) return "takes no " + std::string(name_of(dtype));
-  return std::nullopt;
-}
-
 bool is_empty(const KernelRequest& r) {
   const auto empty = [](const Operand& o) { return o.present && o.type.elements() == 0; };
   return std::any_of(r.inputs.begin(), r.inputs.end(), empty) ||
@@ -72,7 +66,7 @@ bool prefers_planes(const NetworkGpu& networks, const KernelRequest& r) {
 }
 
 std::optional<std::string> refuse(NetworkGpu& networks, const KernelRequest& r) {
-  if (auto reason = refuse_types(r)) return reason;
+  if (auto reason = refuse_other_types(r)) return reason;
   if (is_empty(r)) return "an operand is empty";
   const EngineRules rules = networks.rules(r.deterministic);
   for (const bool last : {true, false}) {
@@ -192,27 +186,18 @@ class PlainConvolutionKernel final : public PreparedKernel {
 
 void add_cudnn_convolutions(KernelList& list, const Networks& networks) {
   for (const char* op : ops) {
-    list.push_back(
-        {.name = "cudnn.conv",
-         .op = op,
-         .refuse = [networks](const KernelRequest& r) { return refuse(*networks, r); },
-         .propose = [networks](const KernelRequest& r) { return propose(*networks, r); },
-         .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-           return std::make_unique<CudnnConvolution>(r, networks);
-         }});
+    list.push_back({"cudnn.conv", op,
+                    [networks](const KernelRequest& r) { return refuse(*networks, r); },
+                    [networks](const KernelRequest& r) { return propose(*networks, r); },
+                    makes<CudnnConvolution>(networks)});
   }
 }
 
 void add_plain_convolutions(KernelList& list, const Networks& networks) {
   for (const char* op : ops) {
-    list.push_back(
-        {.name = "cuda.conv",
-         .op = op,
-         .refuse = refuse_types,
-         .propose = [networks](const KernelRequest& r) { return propose(*networks, r); },
-         .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-           return std::make_unique<PlainConvolutionKernel>(r, networks);
-         }});
+    list.push_back({"cuda.conv", op, refuse_other_types,
+                    [networks](const KernelRequest& r) { return propose(*networks, r); },
+                    makes<PlainConvolutionKernel>(networks)});
   }
 }
 

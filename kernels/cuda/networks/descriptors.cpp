@@ -19,10 +19,8 @@ std::string failure_text(const Cudnn& cudnn, cudnnStatus_t status) {
 
 void check(const Cudnn& cudnn, cudnnStatus_t status, const char* doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  Diagnostic d;
-  d.message = std::string("cuDNN fails while ") + doing;
-  d.got = failure_text(cudnn, status);
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime, Diagnostic{.message = std::string("cuDNN fails while ") + doing,
+                                             .got = failure_text(cudnn, status)});
 }
 
 Descriptor::Descriptor(const Cudnn& cudnn, cudnnBackendDescriptorType_t type) : cudnn_(&cudnn) {

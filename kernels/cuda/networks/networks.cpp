@@ -37,18 +37,13 @@ EngineRules NetworkGpu::rules(bool deterministic) const {
   return rules;
 }
 
-bool is_network_float(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
-
 namespace {
 
 PlanRun run_of(NetworkGpu& networks, const NetworkGraph& graph, const EngineRules& rules) {
   const std::shared_ptr<Plans> plans = networks.plans();
   if (!plans) {
-    Diagnostic d;
-    d.message = "internal error: a cuDNN kernel was chosen without cuDNN";
-    throw Error(ErrorKind::runtime, std::move(d));
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = "internal error: a cuDNN kernel was chosen without cuDNN"});
   }
   networks.gpu().runtime->set_gpu(networks.gpu().gpu);
   return {plans, plans->plan(graph, rules)};

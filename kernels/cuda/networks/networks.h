@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/networks/plans.h"
 
 namespace tandem::cuda {
@@ -32,8 +32,12 @@ class NetworkGpu {
 
 using Networks = std::shared_ptr<NetworkGpu>;
 
-/// float32, float16 and bfloat16.
-bool is_network_float(DType dtype);
+/// A reason where input 0 is of another type than those.
+inline std::optional<std::string> refuse_other_types(const KernelRequest& request) {
+  const DType dtype = request.inputs[0].type.dtype;
+  if (!is_short_float(dtype)) return "takes no " + std::string(name_of(dtype));
+  return std::nullopt;
+}
 
 /// A plan as the whole of a kernel's run.
 class PlanKernel {

@@ -28,12 +28,6 @@ HeadMap mask_map(const Operand& operand) {
   return {strides[0], strides[1], strides[2], strides[3]};
 }
 
-std::optional<std::string> refuse(const KernelRequest& request) {
-  const DType dtype = request.inputs[0].type.dtype;
-  if (!is_network_float(dtype)) return "takes no " + std::string(name_of(dtype));
-  return std::nullopt;
-}
-
 std::vector<Proposal> propose(const KernelRequest& request) {
   const LayoutConstraint any{}, plain{.kind = LayoutConstraint::Kind::row_major, .layout = {}};
   const AttentionPorts ports(request);
@@ -124,20 +118,10 @@ PlainAttention plain_attention_of(const KernelRequest& r) {
 }
 
 void add_plain_attention(KernelList& list, const Networks& networks) {
-  list.push_back({.name = "cuda.attention",
-                  .op = "Attention",
-                  .refuse = refuse,
-                  .propose = propose,
-                  .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<PlainForward>(r, networks);
-                  }});
-  list.push_back({.name = "cuda.attention_grad",
-                  .op = "AttentionGrad",
-                  .refuse = refuse,
-                  .propose = propose,
-                  .prepare = [networks](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<PlainGradient>(r, networks);
-                  }});
+  list.push_back(
+      {"cuda.attention", "Attention", refuse_other_types, propose, makes<PlainForward>(networks)});
+  list.push_back({"cuda.attention_grad", "AttentionGrad", refuse_other_types, propose,
+                  makes<PlainGradient>(networks)});
 }
 
 }  // namespace tandem::cuda

@@ -2,6 +2,7 @@
 // block one of dweight.
 #include "kernels/cuda/networks/plain_convolution.h"
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/shared/scalar.h"
@@ -64,20 +65,16 @@ struct ForwardBody {
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const int extent[3] = {c.axes[0].out, c.axes[1].out, c.axes[2].out};
-    block.each([&](int thread) {
-      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-      for (std::int64_t unit = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           unit < units; unit += step) {
-        const Element e = element_at(unit, c.groups * c.out_channels, extent, c.channels_inside);
-        float sum = bias != nullptr ? widened(bias[e.channel * c.bias_stride]) : 0.0f;
-        sum += sum_of(e);
-        if (residual != nullptr) {
-          sum += widened(
-              residual[offset_of(c.residual, e.image, e.channel, e.at[0], e.at[1], e.at[2])]);
-        }
-        y[offset_of(c.y, e.image, e.channel, e.at[0], e.at[1], e.at[2])] =
-            stored<T>(activated(c.activation, sum));
+    each_index(block, units, [&](std::int64_t unit) {
+      const Element e = element_at(unit, c.groups * c.out_channels, extent, c.channels_inside);
+      float sum = bias != nullptr ? widened(bias[e.channel * c.bias_stride]) : 0.0f;
+      sum += sum_of(e);
+      if (residual != nullptr) {
+        sum +=
+            widened(residual[offset_of(c.residual, e.image, e.channel, e.at[0], e.at[1], e.at[2])]);
       }
+      y[offset_of(c.y, e.image, e.channel, e.at[0], e.at[1], e.at[2])] =
+          stored<T>(activated(c.activation, sum));
     });
   }
 
@@ -123,13 +120,9 @@ struct InputBody {
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const int extent[3] = {c.axes[0].in, c.axes[1].in, c.axes[2].in};
-    block.each([&](int thread) {
-      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-      for (std::int64_t unit = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           unit < units; unit += step) {
-        const Element e = element_at(unit, c.groups * c.in_channels, extent, c.channels_inside);
-        dx[offset_of(c.x, e.image, e.channel, e.at[0], e.at[1], e.at[2])] = stored<T>(sum_of(e));
-      }
+    each_index(block, units, [&](std::int64_t unit) {
+      const Element e = element_at(unit, c.groups * c.in_channels, extent, c.channels_inside);
+      dx[offset_of(c.x, e.image, e.channel, e.at[0], e.at[1], e.at[2])] = stored<T>(sum_of(e));
     });
   }
 

@@ -12,9 +12,8 @@ PlanRun::PlanRun(std::shared_ptr<Plans> plans, std::shared_ptr<const Plan> plan)
       numbers_(plan_->numbers),
       memory_count_(plan_->ids.size() - plan_->numbers.size()) {
   if (plan_->ids.size() > most_tensors) {
-    Diagnostic d;
-    d.message = "internal error: a cuDNN graph has too many tensors";
-    throw Error(ErrorKind::runtime, std::move(d));
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = "internal error: a cuDNN graph has too many tensors"});
   }
   for (Pack& pack : packs_) pack.descriptor = empty_pack();
 }

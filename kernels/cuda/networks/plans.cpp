@@ -2,7 +2,6 @@
 #include "kernels/cuda/networks/plans.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "engine/graph/error.h"
 #include "kernels/cuda/networks/plan_files.h"
@@ -54,10 +53,7 @@ bool is_allowed(const std::vector<cudnnBackendNumericalNote_t>& notes, const Eng
 }
 
 [[noreturn]] void fail(std::string message, std::string got) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.got = std::move(got);
-  throw Error(ErrorKind::runtime, std::move(d));
+  throw Error(ErrorKind::runtime, Diagnostic{.message = std::move(message), .got = std::move(got)});
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ std::optional<std::string> refuse(const KernelRequest& request) {
   const TensorType& type = request.inputs[0].type;
   const bool bytes =
       kind == PoolingKind::maximum && (type.dtype == DType::int8 || type.dtype == DType::uint8);
-  if (!is_network_float(type.dtype) && !bytes)
-    return "takes no " + std::string(name_of(type.dtype));
+  if (!is_short_float(type.dtype) && !bytes) return "takes no " + std::string(name_of(type.dtype));
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs}) {
     for (const Operand& operand : *operands) {
       for (std::size_t i = 2; i < operand.type.rank(); ++i) {
@@ -154,14 +153,7 @@ class PoolingKernel final : public PreparedKernel {
 
 void add_poolings(KernelList& list, const Networks& networks) {
   for (const char* op : {"MaxPool", "MaxPoolGrad", "AveragePool", "AveragePoolGrad"}) {
-    list.push_back(
-        {.name = "cuda.pool",
-         .op = op,
-         .refuse = refuse,
-         .propose = propose,
-         .prepare = [networks](const KernelRequest& request) -> std::unique_ptr<PreparedKernel> {
-           return std::make_unique<PoolingKernel>(request, networks);
-         }});
+    list.push_back({"cuda.pool", op, refuse, propose, makes<PoolingKernel>(networks)});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/networks/pooling.h"
@@ -123,13 +124,7 @@ TANDEM_HOST_DEVICE inline bool is_nan(N x) {
 /// Calls f(place) for the units of the calling thread.
 template <class Block, class F>
 TANDEM_HOST_DEVICE inline void for_units(Block& block, const PlaceWalk& walk, F f) {
-  block.each([&](int thread) {
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    for (std::int64_t unit = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-         unit < walk.units; unit += step) {
-      f(walk(unit));
-    }
-  });
+  each_index(block, walk.units, [&](std::int64_t unit) { f(walk(unit)); });
 }
 
 inline PlaceWalk walk_of(const Pooling& p, bool over_x, int pack) {

@@ -90,31 +90,24 @@ struct TransposeKernel {
   }
 };
 
-template <class Word>
-void copy(GpuContext& gpu, const CopyArguments& arguments, const LaunchShape& shape, void* queue) {
-  const CopyKernel<Word> body{arguments};
-  gpu.launch(launch_of("copy", shape, body), queue);
-}
-
-template <class T>
-void transpose(GpuContext& gpu, const TransposeArguments& arguments, LaunchShape shape,
-               void* queue) {
-  const TransposeKernel<T> body{arguments};
-  shape.shared_bytes = TransposeKernel<T>::shared_bytes;
-  gpu.launch(launch_of("transpose", shape, body), queue);
-}
-
 }  // namespace
 
 void launch_copy(GpuContext& gpu, const CopyArguments& arguments, int word,
                  const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { copy<decltype(tag)>(gpu, arguments, shape, queue); });
+  with_word(word, [&](auto tag) {
+    const CopyKernel<decltype(tag)> body{arguments};
+    gpu.launch(launch_of("copy", shape, body), queue);
+  });
 }
 
 void launch_transpose(GpuContext& gpu, const TransposeArguments& arguments, int bytes,
                       const LaunchShape& shape, void* queue) {
-  with_element_of(static_cast<std::size_t>(bytes),
-                  [&](auto tag) { transpose<decltype(tag)>(gpu, arguments, shape, queue); });
+  with_element_of(static_cast<std::size_t>(bytes), [&](auto tag) {
+    const TransposeKernel<decltype(tag)> body{arguments};
+    LaunchShape own = shape;
+    own.shared_bytes = body.shared_bytes;
+    gpu.launch(launch_of("transpose", own, body), queue);
+  });
 }
 
 }  // namespace tandem::cuda

@@ -108,8 +108,6 @@ PointwiseVariant wide_function(ScalarFunction f, DType dtype) {
   }
 }
 
-std::string type_text(DType dtype) { return "element type " + std::string(name_of(dtype)); }
-
 std::optional<std::string> refuse_operands(const KernelRequest& request) {
   for (const Operand& input : request.inputs) {
     if (!input.present) return "an absent input";
@@ -120,7 +118,7 @@ std::optional<std::string> refuse_operands(const KernelRequest& request) {
 std::optional<std::string> refuse_function(const KernelRequest& request) {
   if (auto reason = refuse_operands(request)) return reason;
   const DType dtype = request.inputs[0].type.dtype;
-  if (!takes(types_of(request.node->op->scalar), dtype)) return type_text(dtype);
+  if (!takes(types_of(request.node->op->scalar), dtype)) return refused_type(dtype);
   if (request.inputs.size() > 1 && request.inputs[1].type.dtype != dtype) return "two types";
   return std::nullopt;
 }
@@ -146,7 +144,7 @@ std::unique_ptr<PreparedKernel> prepare_function(const KernelRequest& request, c
 std::optional<std::string> refuse_power(const KernelRequest& request) {
   if (auto reason = refuse_operands(request)) return reason;
   for (const Operand& input : request.inputs) {
-    if (input.type.dtype == DType::boolean) return type_text(DType::boolean);
+    if (input.type.dtype == DType::boolean) return refused_type(DType::boolean);
   }
   return std::nullopt;
 }
@@ -221,16 +219,11 @@ void add_function_kernels(KernelList& list, const Gpu& gpu) {
   using Refuse = std::optional<std::string> (*)(const KernelRequest&);
   using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const std::string& op, Refuse refuse, Prepare prepare) {
-    list.push_back(
-        {.name = "cuda." + kernel_name(op),
-         .op = op,
-         .refuse = refuse,
-         .propose =
-             [](const KernelRequest& request) {
-               return propose_one_order(request, request.outputs[0].type.shape);
-             },
-         .prepare = [gpu,
-                     prepare](const KernelRequest& request) { return prepare(request, gpu); }});
+    list.push_back({"cuda." + kernel_name(op), op, refuse,
+                    [](const KernelRequest& request) {
+                      return propose_one_order(request, request.outputs[0].type.shape);
+                    },
+                    on(gpu, prepare)});
   };
   for_each_scalar_operator([&](const Operator& op) {
     if (types_of(op.scalar) != ScalarTypes::own) add(op.name, refuse_function, prepare_function);

@@ -131,17 +131,14 @@ FusedBody body_of(const KernelRequest& request) {
 }  // namespace
 
 void add_fused_kernels(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.fused",
-                  .op = "Fused",
-                  .refuse = [gpu](const KernelRequest& r) { return refuse(r, gpu); },
-                  .propose =
-                      [](const KernelRequest& r) {
-                        const FusedBody body = body_of(r);
-                        const int reduced = body.reduction ? body.reduction->output : -1;
-                        return propose_one_order(r, body.space, reduced);
-                      },
-                  .prepare = [gpu, programs = std::make_shared<FusedPrograms>(gpu)](
-                                 const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+  list.push_back({"cuda.fused", "Fused", on(gpu, refuse),
+                  [](const KernelRequest& r) {
+                    const FusedBody body = body_of(r);
+                    const int reduced = body.reduction ? body.reduction->output : -1;
+                    return propose_one_order(r, body.space, reduced);
+                  },
+                  [gpu, programs = std::make_shared<FusedPrograms>(gpu)](
+                      const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
                     return std::make_unique<FusedKernel>(r, body_of(r), gpu, programs);
                   }});
 }

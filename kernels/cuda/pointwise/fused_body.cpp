@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/scalar_functions.h"
 #include "kernels/cuda/pointwise/fused_arguments.h"
@@ -22,8 +23,6 @@ bool is_reduction(const Node& node) {
   return reducer == Reducer::sum || reducer == Reducer::mean || reducer == Reducer::maximum;
 }
 
-std::string type_text(DType dtype) { return "element type " + std::string(name_of(dtype)); }
-
 // Why a function does not take operands of these types.
 std::optional<std::string> refuse_types(const Graph& graph, const Node& node) {
   const DType first = graph.type(node.inputs[0]).dtype;
@@ -31,11 +30,11 @@ std::optional<std::string> refuse_types(const Graph& graph, const Node& node) {
   if (types_of(f) == ScalarTypes::own) {
     for (ValueId input : node.inputs) {
       if (f == ScalarFunction::pow && graph.type(input).dtype == DType::boolean)
-        return type_text(DType::boolean);
+        return refused_type(DType::boolean);
     }
     return std::nullopt;
   }
-  if (!takes(types_of(f), first)) return type_text(first);
+  if (!takes(types_of(f), first)) return refused_type(first);
   for (ValueId input : node.inputs) {
     if (graph.type(input).dtype != first) return "two types";
   }

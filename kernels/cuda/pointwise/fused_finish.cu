@@ -1,8 +1,6 @@
 #include "kernels/cuda/pointwise/fused_finish.h"
 
-#include <limits>
-
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/numbers.h"
 #include "kernels/shared/scalar.h"
 
@@ -15,20 +13,16 @@ struct FinishKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t k = std::int64_t{block.index()} * block.threads() + thread; k < p.elements;
-           k += step) {
-        double total = p.maximum ? from_bits<double>(0xfff0000000000000u) : 0.0;
-        for (std::int64_t part = 0; part < p.parts; ++part) {
-          const double more = p.partial[part * p.elements + k];
-          total = p.maximum ? scalar::maximum(total, more) : total + more;
-        }
-        std::int64_t at[1] = {};
-        p.walk.locate(0, p.walk.axes, k, 1, at);
-        static_cast<T*>(p.result)[at[0]] =
-            stored<T>(static_cast<ComputedType<T>>(p.maximum ? total : total * p.scale));
+    each_index(block, p.elements, [&](std::int64_t k) {
+      double total = p.maximum ? from_bits<double>(0xfff0000000000000u) : 0.0;
+      for (std::int64_t part = 0; part < p.parts; ++part) {
+        const double more = p.partial[part * p.elements + k];
+        total = p.maximum ? scalar::maximum(total, more) : total + more;
       }
+      std::int64_t at[1] = {};
+      p.walk.locate(0, p.walk.axes, k, 1, at);
+      static_cast<T*>(p.result)[at[0]] =
+          stored<T>(static_cast<ComputedType<T>>(p.maximum ? total : total * p.scale));
     });
   }
 };

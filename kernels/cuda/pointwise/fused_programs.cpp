@@ -19,11 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& message, const std::string& got) {
-  Diagnostic diagnostic;
-  diagnostic.message = message;
-  diagnostic.got = got;
-  diagnostic.fix = "run without the pass `fuse`";
-  throw Error(ErrorKind::runtime, std::move(diagnostic));
+  throw Error(ErrorKind::runtime,
+              Diagnostic{.message = message, .got = got, .fix = "run without the pass `fuse`"});
 }
 
 /// A program of the compiler, destroyed at the end.

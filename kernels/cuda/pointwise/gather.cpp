@@ -107,7 +107,7 @@ class GatherGrad final : public PreparedKernel {
         dtype_(request.outputs[0].type.dtype),
         bytes_(request.outputs[0].type.bytes()) {
     const auto width = static_cast<std::int64_t>(16 / size_of(dtype_));
-    if (has_wide_gradient(dtype_) && rows_.inner % width == 0) width_ = width;
+    if (is_short_float(dtype_) && rows_.inner % width == 0) width_ = width;
     grouped_ = rows_.indices.count > most_direct_indices;
     if (!grouped_) return;
     const auto ids = static_cast<std::size_t>(groups_.ids());
@@ -167,17 +167,9 @@ std::unique_ptr<PreparedKernel> prepare_gather_grad(const KernelRequest& request
 }  // namespace
 
 void add_gather_kernels(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.gather",
-                  .op = "Gather",
-                  .refuse = refuse_gather,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather(r, gpu); }});
-  list.push_back(
-      {.name = "cuda.gather_grad",
-       .op = "GatherGrad",
-       .refuse = refuse_gather_grad,
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_grad(r, gpu); }});
+  add_row_major(list, "cuda.gather", "Gather", refuse_gather, on(gpu, prepare_gather));
+  add_row_major(list, "cuda.gather_grad", "GatherGrad", refuse_gather_grad,
+                on(gpu, prepare_gather_grad));
 }
 
 }  // namespace tandem::cuda

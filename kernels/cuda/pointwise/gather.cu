@@ -1,5 +1,6 @@
 #include "kernels/cuda/pointwise/gather.h"
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 #include "kernels/cuda/pointwise/words.h"
 
@@ -70,34 +71,26 @@ struct ConvertingGatherKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread;
-           unit < p.units; unit += step) {
-        const std::int64_t source = source_of(p, unit_of(p, unit));
-        To value{};
-        if (source >= 0) {
-          const From x = static_cast<const From*>(p.x)[source];
-          value = stored<To>(scalar::cast<ComputedType<To>>(widened(x)));
-        }
-        static_cast<To*>(p.y)[unit] = value;
+    each_index(block, p.units, [&](std::int64_t unit) {
+      const std::int64_t source = source_of(p, unit_of(p, unit));
+      To value{};
+      if (source >= 0) {
+        const From x = static_cast<const From*>(p.x)[source];
+        value = stored<To>(scalar::cast<ComputedType<To>>(widened(x)));
       }
+      static_cast<To*>(p.y)[unit] = value;
     });
   }
 };
-
-template <class Word>
-void gather(GpuContext& gpu, const GatherArguments& arguments, const LaunchShape& shape,
-            void* queue) {
-  const GatherKernel<Word> body{arguments};
-  gpu.launch(launch_of("gather", shape, body), queue);
-}
 
 }  // namespace
 
 void launch_gather(GpuContext& gpu, const GatherArguments& arguments, int word,
                    const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { gather<decltype(tag)>(gpu, arguments, shape, queue); });
+  with_word(word, [&](auto tag) {
+    const GatherKernel<decltype(tag)> body{arguments};
+    gpu.launch(launch_of("gather", shape, body), queue);
+  });
 }
 
 void launch_gather_converted(GpuContext& gpu, const GatherArguments& arguments, DType from,

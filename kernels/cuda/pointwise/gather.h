@@ -54,9 +54,7 @@ struct GatherGradArguments {
 /// More indices than these are grouped first.
 inline constexpr std::int64_t most_direct_indices = 64;
 
-/// Whether units of 16 bytes are offered for the type.
-bool has_wide_gradient(DType dtype);
-/// Each element of dx looks at all indices.
+/// `wide`: units of 16 bytes; of short floats alone. Each element of dx looks at all indices.
 void launch_gather_grad_direct(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
                                bool wide, void* queue);
 /// Each element of dx adds up its group, if there is one; dx holds zeros before.

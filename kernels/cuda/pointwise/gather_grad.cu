@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/axes.h"
 #include "kernels/cuda/pointwise/gather.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
@@ -33,22 +34,18 @@ struct DirectKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
     const std::int64_t inner = p.inner.extent, units = p.outer * p.indices.rows * inner;
-    block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread; unit < units;
-           unit += step) {
-        const std::int64_t own_row = unit / inner, row = own_row % p.indices.rows;
-        const std::int64_t dy = own_row / p.indices.rows * p.indices.count * inner + unit % inner;
-        Sum<T, width> sum;
-        for (std::int64_t k = 0; k < p.indices.count; ++k) {
-          if (p.indices.at(k, unit == 0) != row) continue;
-          T more[width];
-          read(more, p.dy, (dy + k * inner) * width, 1);
-          sum.add(more);
-        }
-        sum.store_result(p.dx, unit);
+    each_index(block, units, [&](std::int64_t unit) {
+      const std::int64_t own_row = unit / inner, row = own_row % p.indices.rows;
+      const std::int64_t dy = own_row / p.indices.rows * p.indices.count * inner + unit % inner;
+      Sum<T, width> sum;
+      for (std::int64_t k = 0; k < p.indices.count; ++k) {
+        if (p.indices.at(k, unit == 0) != row) continue;
+        T more[width];
+        read(more, p.dy, (dy + k * inner) * width, 1);
+        sum.add(more);
       }
+      sum.store_result(p.dx, unit);
     });
   }
 };
@@ -60,31 +57,27 @@ struct GroupedKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
     const std::int64_t inner = p.inner.extent, units = p.outer * p.capacity * inner;
-    block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread; unit < units;
-           unit += step) {
-        const std::int64_t group = unit / inner % p.capacity, outer = unit / inner / p.capacity;
-        if (group >= *p.count) continue;
-        const std::int64_t at = unit % inner;
-        const std::int64_t dy = outer * p.indices.count * inner + at;
-        Sum<T, width> sum;
-        constexpr int at_once = 4;
-        const std::int32_t end = p.offsets[group + 1];
-        for (std::int32_t first = p.offsets[group]; first < end; first += at_once) {
-          T rows[at_once][width];
-          TANDEM_UNROLL
-          for (int i = 0; i < at_once; ++i) {
-            if (first + i < end) read(rows[i], p.dy, (dy + p.order[first + i] * inner) * width, 1);
-          }
-          TANDEM_UNROLL
-          for (int i = 0; i < at_once; ++i) {
-            if (first + i < end) sum.add(rows[i]);
-          }
+    each_index(block, units, [&](std::int64_t unit) {
+      const std::int64_t group = unit / inner % p.capacity, outer = unit / inner / p.capacity;
+      if (group >= *p.count) return;
+      const std::int64_t at = unit % inner;
+      const std::int64_t dy = outer * p.indices.count * inner + at;
+      Sum<T, width> sum;
+      constexpr int at_once = 4;
+      const std::int32_t end = p.offsets[group + 1];
+      for (std::int32_t first = p.offsets[group]; first < end; first += at_once) {
+        T rows[at_once][width];
+        TANDEM_UNROLL
+        for (int i = 0; i < at_once; ++i) {
+          if (first + i < end) read(rows[i], p.dy, (dy + p.order[first + i] * inner) * width, 1);
         }
-        sum.store_result(p.dx, (outer * p.indices.rows + p.unique[group]) * inner + at);
+        TANDEM_UNROLL
+        for (int i = 0; i < at_once; ++i) {
+          if (first + i < end) sum.add(rows[i]);
+        }
       }
+      sum.store_result(p.dx, (outer * p.indices.rows + p.unique[group]) * inner + at);
     });
   }
 };
@@ -103,10 +96,6 @@ void with_kernel(DType dtype, bool wide, const F& f) {
 }
 
 }  // namespace
-
-bool has_wide_gradient(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
 
 void launch_gather_grad_direct(GpuContext& gpu, const GatherGradArguments& arguments, DType dtype,
                                bool wide, void* queue) {

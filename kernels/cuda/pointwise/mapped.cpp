@@ -241,13 +241,7 @@ std::optional<std::string> refuse(const KernelRequest& request) {
 void add_mapped_kernels(KernelList& list, const Gpu& gpu) {
   using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const char* name, const char* op, Prepare prepare) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = refuse,
-                    .propose = propose_any_strides,
-                    .prepare = [gpu, prepare](const KernelRequest& request) {
-                      return prepare(request, gpu);
-                    }});
+    list.push_back({name, op, refuse, propose_any_strides, on(gpu, prepare)});
   };
   add("cuda.pad", "Pad", prepare_pad);
   add("cuda.pad_grad", "PadGrad", prepare_pad_grad);

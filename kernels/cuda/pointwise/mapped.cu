@@ -2,6 +2,7 @@
 #pragma nv_diag_suppress 186  // x < 0 of unsigned integers, in functions of all numbers
 #include "kernels/cuda/pointwise/mapped.h"
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/pointwise/pointwise_kernel.h"
 #include "kernels/cuda/pointwise/words.h"
 
@@ -57,29 +58,25 @@ struct MappedCopyKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread;
-           unit < p.units; unit += step) {
-        std::int64_t left = unit, from = 0, to = 0, row = 0, column = 0;
-        bool inside = true;
-        for (int axis = p.axes - 1; axis >= 0; --axis) {
-          const std::int64_t i = take_axis(p.extents[axis], p.large, axis == 0, left);
-          const std::int64_t source = source_of(p.maps[axis], i);
-          inside = inside && source >= 0;
-          from += source * p.from_strides[axis];
-          to += i * p.to_strides[axis];
-          if (axis == p.row_axis) row = i;
-          if (axis == p.column_axis) column = i;
-        }
-        if (p.column_axis >= 0) {
-          inside = inside && (p.upper ? column - row >= p.diagonal : column - row <= p.diagonal);
-        }
-        const Word* const x = static_cast<const Word*>(p.from);
-        Word* const y = static_cast<Word*>(p.to) + to;
-        detail::check_access(y, sizeof(Word));
-        *y = inside ? x[from] : border;
+    each_index(block, p.units, [&](std::int64_t unit) {
+      std::int64_t left = unit, from = 0, to = 0, row = 0, column = 0;
+      bool inside = true;
+      for (int axis = p.axes - 1; axis >= 0; --axis) {
+        const std::int64_t i = take_axis(p.extents[axis], p.large, axis == 0, left);
+        const std::int64_t source = source_of(p.maps[axis], i);
+        inside = inside && source >= 0;
+        from += source * p.from_strides[axis];
+        to += i * p.to_strides[axis];
+        if (axis == p.row_axis) row = i;
+        if (axis == p.column_axis) column = i;
       }
+      if (p.column_axis >= 0) {
+        inside = inside && (p.upper ? column - row >= p.diagonal : column - row <= p.diagonal);
+      }
+      const Word* const x = static_cast<const Word*>(p.from);
+      Word* const y = static_cast<Word*>(p.to) + to;
+      detail::check_access(y, sizeof(Word));
+      *y = inside ? x[from] : border;
     });
   }
 };
@@ -131,48 +128,40 @@ struct MappedSumKernel {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = std::int64_t{block.blocks()} * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t unit = std::int64_t{block.index()} * block.threads() + thread;
-           unit < p.units; unit += step) {
-        std::int64_t to = 0, terms = 1, left = unit;
+    each_index(block, p.units, [&](std::int64_t unit) {
+      std::int64_t to = 0, terms = 1, left = unit;
+      for (int axis = p.axes - 1; axis >= 0; --axis) {
+        const std::int64_t j = take_axis(p.extents[axis], p.large, axis == 0, left);
+        terms *= sources_of(p.maps[axis], j, p.wholes[axis]).count;
+        to += j * p.to_strides[axis];
+      }
+      ComputedType<T> sum = 0;
+      for (std::int64_t term = 0; term < terms; ++term) {
+        std::int64_t from = 0, rest = term;
+        left = unit;
         for (int axis = p.axes - 1; axis >= 0; --axis) {
           const std::int64_t j = take_axis(p.extents[axis], p.large, axis == 0, left);
-          terms *= sources_of(p.maps[axis], j, p.wholes[axis]).count;
-          to += j * p.to_strides[axis];
+          const Sources sources = sources_of(p.maps[axis], j, p.wholes[axis]);
+          from += sources(rest % sources.count) * p.from_strides[axis];
+          rest /= sources.count;
         }
-        ComputedType<T> sum = 0;
-        for (std::int64_t term = 0; term < terms; ++term) {
-          std::int64_t from = 0, rest = term;
-          left = unit;
-          for (int axis = p.axes - 1; axis >= 0; --axis) {
-            const std::int64_t j = take_axis(p.extents[axis], p.large, axis == 0, left);
-            const Sources sources = sources_of(p.maps[axis], j, p.wholes[axis]);
-            from += sources(rest % sources.count) * p.from_strides[axis];
-            rest /= sources.count;
-          }
-          sum = scalar::add<ComputedType<T>>(sum, widened(static_cast<const T*>(p.from)[from]));
-        }
-        static_cast<T*>(p.to)[to] = stored<T>(sum);
+        sum = scalar::add<ComputedType<T>>(sum, widened(static_cast<const T*>(p.from)[from]));
       }
+      static_cast<T*>(p.to)[to] = stored<T>(sum);
     });
   }
 };
-
-template <class Word>
-void copy(GpuContext& gpu, const MappedCopyArguments& arguments, const LaunchShape& shape,
-          void* queue) {
-  MappedCopyKernel<Word> body{arguments, {}};
-  const std::uint64_t twice[2] = {arguments.border, arguments.border};
-  std::memcpy(&body.border, twice, sizeof(Word));
-  gpu.launch(launch_of("mapped_copy", shape, body), queue);
-}
 
 }  // namespace
 
 void launch_mapped_copy(GpuContext& gpu, const MappedCopyArguments& arguments, int word,
                         const LaunchShape& shape, void* queue) {
-  with_word(word, [&](auto tag) { copy<decltype(tag)>(gpu, arguments, shape, queue); });
+  with_word(word, [&](auto tag) {
+    MappedCopyKernel<decltype(tag)> body{arguments, {}};
+    const std::uint64_t twice[2] = {arguments.border, arguments.border};
+    std::memcpy(&body.border, twice, sizeof tag);
+    gpu.launch(launch_of("mapped_copy", shape, body), queue);
+  });
 }
 
 void launch_mapped_sum(GpuContext& gpu, const MappedSumArguments& arguments, DType dtype,

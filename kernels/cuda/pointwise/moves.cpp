@@ -67,13 +67,9 @@ void add_move_kernels(KernelList& list, const Gpu& gpu) {
   using Prepare = std::unique_ptr<PreparedKernel> (*)(const KernelRequest&, const Gpu&);
   const auto add = [&](const char* name, const char* op, Prepare prepare) {
     list.push_back(
-        {.name = name,
-         .op = op,
-         .refuse =
-             [](const KernelRequest& request) { return refuse_axes(request.inputs[0].type.shape); },
-         .propose = propose_any_strides,
-         .prepare = [gpu,
-                     prepare](const KernelRequest& request) { return prepare(request, gpu); }});
+        {name, op,
+         [](const KernelRequest& request) { return refuse_axes(request.inputs[0].type.shape); },
+         propose_any_strides, on(gpu, prepare)});
   };
   add("cuda.copy", "Copy", prepare_copy);
   add("cuda.concat", "Concat", prepare_concat);

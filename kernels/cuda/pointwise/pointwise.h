@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/block/packs.h"
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/kernel_forms.h"
 
 namespace tandem::cuda {
 

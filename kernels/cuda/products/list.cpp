@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/products/own_kernels.h"
 #include "kernels/cuda/products/prepared_products.h"
 
@@ -14,10 +15,6 @@ using Kind = LayoutConstraint::Kind;
 
 /// A product of more calls than these is rather copied into row-major operands.
 constexpr std::int64_t most_calls = 16;
-
-bool is_lt_type(DType dtype) {
-  return dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16;
-}
 
 bool is_long(const Operand& operand) {
   if (!operand.present) return false;
@@ -31,7 +28,7 @@ using Refusal = std::optional<std::string>;
 
 Refusal refuse_product(const KernelRequest& request, const GpuContext& gpu) {
   const DType dtype = request.outputs[0].type.dtype;
-  if (!is_lt_type(dtype)) {
+  if (!is_short_float(dtype)) {
     return "computes float32, float16 and bfloat16, not " + std::string(name_of(dtype));
   }
   if (dtype == DType::bfloat16 && gpu.properties.major > 0 && gpu.properties.major < 8) {
@@ -79,7 +76,7 @@ Refusal refuse_without_algorithm(const KernelRequest& request, const LtLibraryPo
 
 Refusal refuse_plain_matmul(const KernelRequest& request, const GpuContext& gpu) {
   const TensorType& y = request.outputs[0].type;
-  if (is_lt_type(y.dtype)) {
+  if (is_short_float(y.dtype)) {
     if (auto reason = refuse_product(request, gpu)) return reason;
   }
   if (y.dtype == DType::boolean) return "computes numbers, not " + std::string(name_of(y.dtype));
@@ -141,7 +138,7 @@ std::vector<Proposal> propose_gemm_sgd(const LtLibraryPointer& library,
 // Of the floats it wants row-major operands: taking any layout it would be preferred to cuBLASLt
 // with a copy.
 std::vector<Proposal> propose_plain_matmul(const KernelRequest& request) {
-  if (is_lt_type(request.outputs[0].type.dtype)) return propose_row_major(request);
+  if (is_short_float(request.outputs[0].type.dtype)) return propose_row_major(request);
   return {{.inputs = {constraint(Kind::any), constraint(Kind::any)},
            .outputs = {constraint(Kind::any)}}};
 }
@@ -181,32 +178,26 @@ void add_product_kernels(KernelList& list, const Gpu& gpu) {
   list.push_back(by_library("cublas_lt.matmul", "MatMul", library, {0, 1}, refuse_product,
                             propose_matmul, prepare_matmul));
   list.push_back(
-      {.name = "cuda.matmul",
-       .op = "MatMul",
-       .refuse =
-           [library](const KernelRequest& r) { return refuse_plain_matmul(r, library->gpu()); },
-       .propose = propose_plain_matmul,
-       .prepare = plain(prepare_matmul)});
+      {"cuda.matmul", "MatMul",
+       [library](const KernelRequest& r) { return refuse_plain_matmul(r, library->gpu()); },
+       propose_plain_matmul, plain(prepare_matmul)});
   list.push_back(by_library("cublas_lt.gemm", "Gemm", library, {0, 1}, refuse_gemm, propose_gemm,
                             prepare_gemm));
-  list.push_back({.name = "cuda.gemm",
-                  .op = "Gemm",
-                  .refuse = [library](const KernelRequest& r) -> Refusal {
-                    if (auto reason = refuse_gemm(r, library->gpu())) return reason;
-                    return refuse_many_axes(r);
-                  },
-                  .propose = propose_row_major,
-                  .prepare = plain(prepare_gemm)});
+  add_row_major(
+      list, "cuda.gemm", "Gemm",
+      [library](const KernelRequest& r) -> Refusal {
+        if (auto reason = refuse_gemm(r, library->gpu())) return reason;
+        return refuse_many_axes(r);
+      },
+      plain(prepare_gemm));
   list.push_back(by_library("cublas_lt.gemm_sgd", "GemmSgd", library, {1, 2}, refuse_gemm_sgd,
                             propose_gemm_sgd, prepare_gemm_sgd));
-  list.push_back({.name = "cuda.gemm_sgd",
-                  .op = "GemmSgd",
-                  .refuse = [library](const KernelRequest& r) -> Refusal {
+  list.push_back({"cuda.gemm_sgd", "GemmSgd",
+                  [library](const KernelRequest& r) -> Refusal {
                     if (auto reason = refuse_gemm_sgd(r, library->gpu())) return reason;
                     return refuse_many_axes(r);
                   },
-                  .propose = propose_plain_gemm_sgd,
-                  .prepare = plain(prepare_gemm_sgd)});
+                  propose_plain_gemm_sgd, plain(prepare_gemm_sgd)});
 }
 
 }  // namespace tandem::cuda

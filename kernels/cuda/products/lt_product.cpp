@@ -38,12 +38,10 @@ std::uint32_t alignment_of(std::uint64_t bytes, std::uint32_t most) {
 
 [[noreturn]] void fail(ErrorKind kind, std::string message, std::string path, std::string got,
                        std::string fix) {
-  Diagnostic d;
-  d.message = std::move(message);
-  d.path = std::move(path);
-  d.got = std::move(got);
-  d.fix = std::move(fix);
-  throw Error(kind, std::move(d));
+  throw Error(kind, Diagnostic{.message = std::move(message),
+                               .path = std::move(path),
+                               .got = std::move(got),
+                               .fix = std::move(fix)});
 }
 
 }  // namespace

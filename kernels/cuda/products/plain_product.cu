@@ -2,7 +2,7 @@
 // in training, and of what cuBLASLt has no algorithm for.
 #include <type_traits>
 
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/packs.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/products/own_kernels.h"
@@ -28,33 +28,28 @@ struct PlainProduct {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    block.each([&](int thread) {
-      const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += step) {
-        const std::int64_t column = i % n, row = i / n % m;
-        const T* left = a + row * a_m;
-        const T* right = b + column * b_n;
-        std::int64_t to = row * y_m + column * y_n;
-        std::int64_t matrix = i / n / m;
-        for (int axis = axis_count; axis-- > 0;) {
-          const std::int64_t index = matrix % axes[axis].extent;
-          matrix /= axes[axis].extent;
-          left += index * axes[axis].a;
-          right += index * axes[axis].b;
-          to += index * axes[axis].y;
-        }
-        Sum sum = 0;
-        for (std::int64_t l = 0; l < k; ++l) {
-          sum +=
-              static_cast<Sum>(widened(left[l * a_k])) * static_cast<Sum>(widened(right[l * b_k]));
-        }
-        if constexpr (scaled) {
-          sum *= scales == nullptr ? alpha : *scales;
-          if (c != nullptr) sum += widened(c[to]);
-        }
-        y[to] = stored<T>(static_cast<Computed>(sum));
+    each_index(block, count, [&](std::int64_t i) {
+      const std::int64_t column = i % n, row = i / n % m;
+      const T* left = a + row * a_m;
+      const T* right = b + column * b_n;
+      std::int64_t to = row * y_m + column * y_n;
+      std::int64_t matrix = i / n / m;
+      for (int axis = axis_count; axis-- > 0;) {
+        const std::int64_t index = matrix % axes[axis].extent;
+        matrix /= axes[axis].extent;
+        left += index * axes[axis].a;
+        right += index * axes[axis].b;
+        to += index * axes[axis].y;
       }
+      Sum sum = 0;
+      for (std::int64_t l = 0; l < k; ++l) {
+        sum += static_cast<Sum>(widened(left[l * a_k])) * static_cast<Sum>(widened(right[l * b_k]));
+      }
+      if constexpr (scaled) {
+        sum *= scales == nullptr ? alpha : *scales;
+        if (c != nullptr) sum += widened(c[to]);
+      }
+      y[to] = stored<T>(static_cast<Computed>(sum));
     });
   }
 };

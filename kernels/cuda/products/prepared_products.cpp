@@ -23,12 +23,13 @@ class SomeProduct {
     if (by == Multiplier::library)
       by_library_ = LtProduct::make(library, column_major(product), settings);
     if (!by_library_ && !has_plain()) {
-      Diagnostic d;
-      d.message = "no kernel multiplies these operands";
-      d.path = settings.path;
-      d.got = std::to_string(product.axes.size()) + " batch axes, and no algorithm of cuBLASLt";
-      d.fix = "let the host compute it: the rule { at = \"" + settings.path + "\", run = \"cpu\" }";
-      throw Error(ErrorKind::runtime, std::move(d));
+      throw Error(ErrorKind::runtime,
+                  Diagnostic{.message = "no kernel multiplies these operands",
+                             .path = settings.path,
+                             .got = std::to_string(product.axes.size()) +
+                                    " batch axes, and no algorithm of cuBLASLt",
+                             .fix = "let the host compute it: the rule { at = \"" + settings.path +
+                                    "\", run = \"cpu\" }"});
     }
   }
 

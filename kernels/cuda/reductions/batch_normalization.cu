@@ -309,26 +309,17 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 }  // namespace
 
 void add_batch_normalization(KernelList& list, const Gpu& gpu) {
-  const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0, 1, 2, 3, 4}); };
+  const auto refuse = only_floats({0, 1, 2, 3, 4});
   const auto propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {0}); };
-  list.push_back({.name = "cuda.batch_normalization",
-                  .op = "BatchNormalization",
-                  .refuse = refuse,
-                  .propose = propose,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_inference(r, gpu); }});
-  list.push_back({.name = "cuda.batch_normalization_training",
-                  .op = "BatchNormalizationTraining",
-                  .refuse = refuse,
-                  .propose = propose,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_training(r, gpu); }});
-  list.push_back({.name = "cuda.batch_normalization_grad",
-                  .op = "BatchNormalizationGrad",
-                  .refuse = refuse,
-                  .propose =
-                      [](const KernelRequest& r) {
-                        return propose_maps(r, 1, {0, 1}, {0});
-                      },
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
+  list.push_back({"cuda.batch_normalization", "BatchNormalization", refuse, propose,
+                  on(gpu, prepare_inference)});
+  list.push_back({"cuda.batch_normalization_training", "BatchNormalizationTraining", refuse,
+                  propose, on(gpu, prepare_training)});
+  list.push_back({"cuda.batch_normalization_grad", "BatchNormalizationGrad", refuse,
+                  [](const KernelRequest& r) {
+                    return propose_maps(r, 1, {0, 1}, {0});
+                  },
+                  on(gpu, prepare_gradient)});
 }
 
 }  // namespace tandem::cuda::reductions

@@ -244,14 +244,9 @@ void add_cross_entropy(KernelList& list, const Gpu& gpu) {
   for (const CrossEntropyOperands& at : cross_entropies) {
     const auto logits = static_cast<std::size_t>(at.logits);
     const auto weights = static_cast<std::size_t>(at.label_weights);
-    list.push_back({.name = std::string("cuda.") + at.kernel,
-                    .op = at.op,
-                    .refuse =
-                        [=](const KernelRequest& r) {
-                          return refuse_but_floats(r, {logits, weights});
-                        },
-                    .propose = [&at](const KernelRequest& r) { return propose(r, at); },
-                    .prepare = [gpu, &at](const KernelRequest& r) { return prepare(r, gpu, at); }});
+    list.push_back({std::string("cuda.") + at.kernel, at.op, only_floats({logits, weights}),
+                    [&at](const KernelRequest& r) { return propose(r, at); },
+                    [gpu, &at](const KernelRequest& r) { return prepare(r, gpu, at); }});
   }
 }
 

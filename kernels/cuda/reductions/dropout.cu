@@ -1,4 +1,5 @@
 // Dropout with the mask of philox.h, and its gradient.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/block/step_context.h"
 #include "kernels/cuda/reductions/reductions.h"
 #include "kernels/cuda/reductions/rows.h"
@@ -34,30 +35,26 @@ struct DropoutForward {
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
     const std::uint64_t stream =
         random_stream(context->seed, context->step, context->micro_batch, path);
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < packs; i += step) {
-        float values[pack] = {};
-        unsigned char keep[pack];
-        if (y != nullptr) load_pack<pack>(x + i * pack, values);
-        if constexpr (pack == 1) {
-          const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
-          keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
-        } else {
-          TANDEM_UNROLL
-          for (int k = 0; k < pack; k += 4) {
-            const PhiloxBlock words =
-                random_block(stream, static_cast<std::uint64_t>(i * (pack / 4) + k / 4));
-            TANDEM_UNROLL
-            for (int j = 0; j < 4; ++j) keep[k + j] = words.word[j] >= threshold ? 1 : 0;
-          }
-        }
+    each_index(block, packs, [&](std::int64_t i) {
+      float values[pack] = {};
+      unsigned char keep[pack];
+      if (y != nullptr) load_pack<pack>(x + i * pack, values);
+      if constexpr (pack == 1) {
+        const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
+        keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
+      } else {
         TANDEM_UNROLL
-        for (int k = 0; k < pack; ++k) values[k] *= keep[k] != 0 ? factor : 0.0f;
-        if (y != nullptr) store_pack<pack>(y + i * pack, values);
-        if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
+        for (int k = 0; k < pack; k += 4) {
+          const PhiloxBlock words =
+              random_block(stream, static_cast<std::uint64_t>(i * (pack / 4) + k / 4));
+          TANDEM_UNROLL
+          for (int j = 0; j < 4; ++j) keep[k + j] = words.word[j] >= threshold ? 1 : 0;
+        }
       }
+      TANDEM_UNROLL
+      for (int k = 0; k < pack; ++k) values[k] *= keep[k] != 0 ? factor : 0.0f;
+      if (y != nullptr) store_pack<pack>(y + i * pack, values);
+      if (mask != nullptr) store_pack<pack>(mask + i * pack, keep);
     });
   }
 };
@@ -201,17 +198,10 @@ std::vector<Proposal> propose_gradient(const KernelRequest&) {
 }  // namespace
 
 void add_dropout(KernelList& list, const Gpu& gpu) {
-  const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); };
-  list.push_back({.name = "cuda.dropout",
-                  .op = "Dropout",
-                  .refuse = refuse,
-                  .propose = propose_forward,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_forward(r, gpu); }});
-  list.push_back({.name = "cuda.dropout_grad",
-                  .op = "DropoutGrad",
-                  .refuse = refuse,
-                  .propose = propose_gradient,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
+  const auto refuse = only_floats({0});
+  list.push_back({"cuda.dropout", "Dropout", refuse, propose_forward, on(gpu, prepare_forward)});
+  list.push_back(
+      {"cuda.dropout_grad", "DropoutGrad", refuse, propose_gradient, on(gpu, prepare_gradient)});
 }
 
 }  // namespace tandem::cuda::reductions

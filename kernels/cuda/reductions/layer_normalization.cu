@@ -138,11 +138,8 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
 }  // namespace
 
 void add_layer_normalization(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.layer_normalization",
-                  .op = "LayerNormalization",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_forward(r, gpu); }});
+  add_row_major(list, "cuda.layer_normalization", "LayerNormalization", only_floats({0}),
+                on(gpu, prepare_forward));
 }
 
 }  // namespace tandem::cuda::reductions

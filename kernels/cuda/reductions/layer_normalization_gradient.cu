@@ -318,11 +318,8 @@ std::unique_ptr<PreparedKernel> prepare_gradient(const KernelRequest& request, c
 }  // namespace
 
 void add_layer_normalization_gradient(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.layer_normalization_grad",
-                  .op = "LayerNormalizationGrad",
-                  .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gradient(r, gpu); }});
+  add_row_major(list, "cuda.layer_normalization_grad", "LayerNormalizationGrad", only_floats({1}),
+                on(gpu, prepare_gradient));
 }
 
 }  // namespace tandem::cuda::reductions

@@ -1,4 +1,5 @@
 // LabelWeights, NegativeLogLikelihood and its gradient.
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/reductions/labels.h"
 
 namespace tandem::cuda::reductions {
@@ -13,18 +14,14 @@ struct LabelWeights {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += step) {
-        const std::int64_t label = labels.labels.get(i);
-        if (ignore && label == ignore_index) {
-          weights[i] = 0;
-          continue;
-        }
-        const std::int64_t at = labels.inside(label, true);
-        weights[i] = class_weights ? class_weights.get(at) : 1.0f;
+    each_index(block, count, [&](std::int64_t i) {
+      const std::int64_t label = labels.labels.get(i);
+      if (ignore && label == ignore_index) {
+        weights[i] = 0;
+        return;
       }
+      const std::int64_t at = labels.inside(label, true);
+      weights[i] = class_weights ? class_weights.get(at) : 1.0f;
     });
   }
 };
@@ -39,14 +36,10 @@ struct Likelihood {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t step = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < lines.count; i += step) {
-        const Label label = labels.get(i, true);
-        const float log_prob = widened(log_probs[lines.start(i) + label.at * lines.inner]);
-        losses[i] = stored<T>(label.weight == 0 ? 0.0f : -label.weight * log_prob);
-      }
+    each_index(block, lines.count, [&](std::int64_t i) {
+      const Label label = labels.get(i, true);
+      const float log_prob = widened(log_probs[lines.start(i) + label.at * lines.inner]);
+      losses[i] = stored<T>(label.weight == 0 ? 0.0f : -label.weight * log_prob);
     });
   }
 };
@@ -186,29 +179,13 @@ std::unique_ptr<PreparedKernel> prepare_likelihood_grad(const KernelRequest& req
 }  // namespace
 
 void add_likelihood(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.label_weights",
-       .op = "LabelWeights",
-       .refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {1}); },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_label_weights(r, gpu); }});
-  list.push_back({.name = "cuda.negative_log_likelihood",
-                  .op = "NegativeLogLikelihood",
-                  .refuse =
-                      [](const KernelRequest& r) {
-                        return refuse_but_floats(r, {0, 2});
-                      },
-                  .propose = [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood(r, gpu); }});
-  list.push_back(
-      {.name = "cuda.negative_log_likelihood_grad",
-       .op = "NegativeLogLikelihoodGrad",
-       .refuse =
-           [](const KernelRequest& r) {
-             return refuse_but_floats(r, {0, 2});
-           },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_likelihood_grad(r, gpu); }});
+  add_row_major(list, "cuda.label_weights", "LabelWeights", only_floats({1}),
+                on(gpu, prepare_label_weights));
+  list.push_back({"cuda.negative_log_likelihood", "NegativeLogLikelihood", only_floats({0, 2}),
+                  [](const KernelRequest& r) { return propose_maps(r, 0, {0}, {}); },
+                  on(gpu, prepare_likelihood)});
+  add_row_major(list, "cuda.negative_log_likelihood_grad", "NegativeLogLikelihoodGrad",
+                only_floats({0, 2}), on(gpu, prepare_likelihood_grad));
 }
 
 }  // namespace tandem::cuda::reductions

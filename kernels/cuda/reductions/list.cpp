@@ -6,17 +6,6 @@
 namespace tandem::cuda {
 namespace reductions {
 
-std::optional<std::string> refuse_but_floats(const KernelRequest& request,
-                                             std::initializer_list<std::size_t> inputs) {
-  for (std::size_t i : inputs) {
-    if (!request.is_present(i)) continue;
-    const DType dtype = request.inputs[i].type.dtype;
-    if (dtype == DType::float32 || dtype == DType::float16 || dtype == DType::bfloat16) continue;
-    return "element type " + std::string(name_of(dtype));
-  }
-  return std::nullopt;
-}
-
 std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t like,
                                    std::initializer_list<std::size_t> inputs,
                                    std::initializer_list<std::size_t> outputs) {
@@ -45,7 +34,7 @@ std::vector<Proposal> propose_maps(const KernelRequest& request, std::size_t lik
 
 namespace {
 
-// Any strides for x and y: walks have so many axes.
+// Walks have so many axes.
 std::optional<std::string> refuse_reduction(const KernelRequest& request) {
   const TensorType& x = request.inputs[0].type;
   if (x.dtype == DType::float64) return "element type float64";
@@ -53,22 +42,13 @@ std::optional<std::string> refuse_reduction(const KernelRequest& request) {
   return std::nullopt;
 }
 
-std::vector<Proposal> propose_any_strides(const KernelRequest&) {
-  const LayoutConstraint any{LayoutConstraint::Kind::any, {}};
-  return {{{any}, {any}, 0}};
-}
-
 void add_reduces(KernelList& list, const Gpu& gpu) {
   const auto add = [&](const char* name, const char* op, ReductionKind kind) {
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = refuse_reduction,
-                    .propose = propose_any_strides,
-                    .prepare = [gpu, kind](const KernelRequest& r) {
-                      return is_float(r.inputs[0].type.dtype)
-                                 ? prepare_float_reduction(r, gpu, kind)
-                                 : prepare_integer_reduction(r, gpu, kind);
-                    }});
+    list.push_back(
+        {name, op, refuse_reduction, propose_any_strides, [gpu, kind](const KernelRequest& r) {
+           return is_float(r.inputs[0].type.dtype) ? prepare_float_reduction(r, gpu, kind)
+                                                   : prepare_integer_reduction(r, gpu, kind);
+         }});
   };
   add("cuda.reduce_sum", "ReduceSum", ReductionKind::sum);
   add("cuda.reduce_mean", "ReduceMean", ReductionKind::mean);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "kernels/cuda/kernel_forms.h"
 #include "kernels/cuda/launching.h"
 
 namespace tandem::cuda::reductions {
@@ -22,10 +23,6 @@ std::unique_ptr<PreparedKernel> prepare_float_reduction(const KernelRequest& req
                                                         const Gpu& gpu, ReductionKind kind);
 std::unique_ptr<PreparedKernel> prepare_integer_reduction(const KernelRequest& request,
                                                           const Gpu& gpu, ReductionKind kind);
-
-/// A reason where one of these inputs is there and neither float32, float16 nor bfloat16.
-std::optional<std::string> refuse_but_floats(const KernelRequest& request,
-                                             std::initializer_list<std::size_t> inputs);
 
 /// The same layout, row-major or channels-last, for these inputs and outputs; the others are
 /// row-major. As input `like` comes, first.

@@ -263,24 +263,16 @@ std::vector<Proposal> propose_dense(const KernelRequest& request) {
 }  // namespace
 
 void add_softmax(KernelList& list, const Gpu& gpu) {
-  const auto refuse = [](const KernelRequest& r) { return refuse_but_floats(r, {0}); };
+  const auto refuse = only_floats({0});
   for (const bool logarithm : {false, true}) {
     const std::string op = logarithm ? "LogSoftmax" : "Softmax";
     const std::string name = logarithm ? "cuda.log_softmax" : "cuda.softmax";
-    list.push_back({.name = name,
-                    .op = op,
-                    .refuse = refuse,
-                    .propose = propose_dense,
-                    .prepare = [gpu, logarithm](const KernelRequest& r) {
+    list.push_back({name, op, refuse, propose_dense, [gpu, logarithm](const KernelRequest& r) {
                       return prepare_forward(r, gpu, logarithm);
                     }});
-    list.push_back({.name = name + "_grad",
-                    .op = op + "Grad",
-                    .refuse = refuse,
-                    .propose = propose_dense,
-                    .prepare = [gpu, logarithm](const KernelRequest& r) {
-                      return prepare_gradient(r, gpu, logarithm);
-                    }});
+    list.push_back(
+        {name + "_grad", op + "Grad", refuse, propose_dense,
+         [gpu, logarithm](const KernelRequest& r) { return prepare_gradient(r, gpu, logarithm); }});
   }
 }
 

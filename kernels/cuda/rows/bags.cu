@@ -1,6 +1,5 @@
 // EmbeddingBag: sums of looked-up rows, in the order of their ids. Neighbouring threads share a
 // bag; sums are in float32 whatever the element types are.
-#include <utility>
 
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"
@@ -84,7 +83,7 @@ void launch_bags(GpuContext& gpu, const Bags& bags, void* queue) {
   gpu.launch(launch_of("sum bags", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_bags(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_bags(const KernelRequest& r, const Gpu& gpu) {
   const TensorType &table = r.inputs[0].type, &ids = r.inputs[1].type;
   const bool weighted = r.is_present(2);
   Bags bags{};
@@ -113,19 +112,14 @@ std::unique_ptr<PreparedKernel> prepare_bags(const Gpu& gpu, const KernelRequest
 }  // namespace
 
 void add_bags(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.embedding_bag",
-                  .op = "EmbeddingBag",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
-                    for (const Operand* operand : {&r.inputs[0], &r.outputs[0]}) {
-                      if (!floats_of(operand->type.dtype)) return element_type(operand->type.dtype);
-                    }
-                    if (r.is_present(2) && !floats_of(r.inputs[2].type.dtype))
-                      return element_type(r.inputs[2].type.dtype);
-                    return std::nullopt;
-                  },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_bags(gpu, r); }});
+  add_row_major(
+      list, "cuda.embedding_bag", "EmbeddingBag",
+      [](const KernelRequest& r) -> std::optional<std::string> {
+        if (r.inputs[0].type.shape[0] == 0) return "a table without rows";
+        const DType y = r.outputs[0].type.dtype;
+        return is_short_float(y) ? refuse_but_floats(r, {0, 2}) : element_type(y);
+      },
+      on(gpu, prepare_bags));
 }
 
 }  // namespace tandem::cuda

@@ -1,9 +1,8 @@
 // SplitIds: each id either to the table or to the cache of some of its rows. GatherAdd: the sum of
 // what both give.
-#include <utility>
 
 #include "engine/operators/tables/split_ids.h"
-#include "kernels/cuda/block/block.h"
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/lane_groups.h"
@@ -36,15 +35,11 @@ struct SplitAll {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t stride = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += stride) {
-        const Id id = ids[i];
-        const std::int32_t place = cached(id);
-        if (cold != nullptr) cold[i] = place < 0 ? id : absent_id<Id>;
-        if (hot != nullptr) hot[i] = place < 0 ? absent_narrow : place;
-      }
+    each_index(block, count, [&](std::int64_t i) {
+      const Id id = ids[i];
+      const std::int32_t place = cached(id);
+      if (cold != nullptr) cold[i] = place < 0 ? id : absent_id<Id>;
+      if (hot != nullptr) hot[i] = place < 0 ? absent_narrow : place;
     });
   }
 
@@ -119,7 +114,7 @@ void launch_sums(GpuContext& gpu, const AddRows& rows, void* queue) {
   gpu.launch(launch_of("add rows", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_add(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather_add(const KernelRequest& r, const Gpu& gpu) {
   const TensorType &x = r.inputs[1].type, &indices = r.inputs[2].type;
   AddRows rows{};
   rows.indices.wide = indices.dtype == DType::int64;
@@ -145,29 +140,17 @@ std::unique_ptr<PreparedKernel> prepare_gather_add(const Gpu& gpu, const KernelR
 }  // namespace
 
 void add_cached_rows(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.split_ids",
-       .op = "SplitIds",
-       .refuse = [](const KernelRequest&) { return std::optional<std::string>(); },
-       .propose = propose_row_major,
-       .prepare =
-           [gpu](const KernelRequest& r) {
-             const TensorType& ids = r.inputs[0].type;
-             return prepared([gpu, rows = r.attributes().integer("rows"), count = ids.elements(),
-                              wide = ids.dtype == DType::int64](const KernelArguments& a) {
-               if (count == 0) return;
-               const auto launch = wide ? launch_split<std::int64_t> : launch_split<std::int32_t>;
-               launch(*gpu, a, count, rows);
-             });
-           }});
-  list.push_back({.name = "cuda.gather_add",
-                  .op = "GatherAdd",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (floats_of(r.inputs[0].type.dtype)) return std::nullopt;
-                    return element_type(r.inputs[0].type.dtype);
-                  },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather_add(gpu, r); }});
+  add_row_major(list, "cuda.split_ids", "SplitIds", refuse_nothing, [gpu](const KernelRequest& r) {
+    const TensorType& ids = r.inputs[0].type;
+    return prepared([gpu, rows = r.attributes().integer("rows"), count = ids.elements(),
+                     wide = ids.dtype == DType::int64](const KernelArguments& a) {
+      if (count == 0) return;
+      const auto launch = wide ? launch_split<std::int64_t> : launch_split<std::int32_t>;
+      launch(*gpu, a, count, rows);
+    });
+  });
+  add_row_major(list, "cuda.gather_add", "GatherAdd", only_floats({0}),
+                on(gpu, prepare_gather_add));
 }
 
 }  // namespace tandem::cuda

@@ -1,7 +1,6 @@
 // Lookups that copy rows: Gather, GatherRows and GatherParts, of any element type; Gather that
 // widens 16 bits to float32.
 #include <algorithm>
-#include <utility>
 
 #include "kernels/cuda/block/block.h"
 #include "kernels/cuda/launching.h"
@@ -183,7 +182,7 @@ void launch_widening(GpuContext& gpu, const Checked& source, const void* table, 
   gpu.launch(launch_of("widen rows", shape, body), queue);
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather(const KernelRequest& r, const Gpu& gpu) {
   const TensorType &x = r.inputs[0].type, &indices = r.inputs[1].type;
   const std::int64_t axis = r.attributes().integer("axis");
   Checked source{};
@@ -225,7 +224,7 @@ std::int64_t row_bytes_of(const TensorType& table) {
   return row_elements(table.shape) * static_cast<std::int64_t>(size_of(table.dtype));
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_rows(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather_rows(const KernelRequest& r, const Gpu& gpu) {
   return prepared([gpu, capacity = r.inputs[1].type.elements(),
                    row_bytes = row_bytes_of(r.inputs[0].type)](const KernelArguments& a) {
     const Packed source{static_cast<const std::int64_t*>(a.inputs[1]),
@@ -234,7 +233,7 @@ std::unique_ptr<PreparedKernel> prepare_gather_rows(const Gpu& gpu, const Kernel
   });
 }
 
-std::unique_ptr<PreparedKernel> prepare_gather_parts(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_gather_parts(const KernelRequest& r, const Gpu& gpu) {
   return prepared([gpu, kept = r.inputs[0].type.shape[0], count = r.inputs[3].type.elements(),
                    row_bytes = row_bytes_of(r.inputs[0].type)](const KernelArguments& a) {
     const Placed source{static_cast<const std::int32_t*>(a.inputs[2]),
@@ -244,28 +243,14 @@ std::unique_ptr<PreparedKernel> prepare_gather_parts(const Gpu& gpu, const Kerne
   });
 }
 
-std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 }  // namespace
 
 void add_lookups(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.gather_rows",
-                  .op = "Gather",
-                  .refuse = refuse_gather,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_gather(gpu, r); }});
-  list.push_back(
-      {.name = "cuda.packed_rows",
-       .op = "GatherRows",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_rows(gpu, r); }});
-  list.push_back(
-      {.name = "cuda.gather_parts",
-       .op = "GatherParts",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_gather_parts(gpu, r); }});
+  add_row_major(list, "cuda.gather_rows", "Gather", refuse_gather, on(gpu, prepare_gather));
+  add_row_major(list, "cuda.packed_rows", "GatherRows", refuse_nothing,
+                on(gpu, prepare_gather_rows));
+  add_row_major(list, "cuda.gather_parts", "GatherParts", refuse_nothing,
+                on(gpu, prepare_gather_parts));
 }
 
 }  // namespace tandem::cuda

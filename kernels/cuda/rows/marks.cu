@@ -2,6 +2,7 @@
 // TouchedRows lists the rows whose byte is set.
 #include <utility>
 
+#include "kernels/cuda/block/each_index.h"
 #include "kernels/cuda/rows/ids.h"
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/rows/select.h"
@@ -20,18 +21,14 @@ struct Mark {
 
   template <class Block>
   TANDEM_HOST_DEVICE void operator()(Block& block) const {
-    const std::int64_t stride = static_cast<std::int64_t>(block.blocks()) * block.threads();
-    block.each([&](int thread) {
-      for (std::int64_t i = static_cast<std::int64_t>(block.index()) * block.threads() + thread;
-           i < count; i += stride) {
-        const std::int64_t id = ids.at(i), row = id < 0 ? id + rows : id;
-        if (!ids.is_absent(id) && row >= 0 && row < rows) marks[row] = true;
-      }
+    each_index(block, count, [&](std::int64_t i) {
+      const std::int64_t id = ids.at(i), row = id < 0 ? id + rows : id;
+      if (!ids.is_absent(id) && row >= 0 && row < rows) marks[row] = true;
     });
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_mark_rows(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_mark_rows(const KernelRequest& r, const Gpu& gpu) {
   std::vector<Mark> arrays;
   for (std::size_t i = 1; i < r.inputs.size(); ++i) {
     const TensorType& type = r.inputs[i].type;
@@ -81,7 +78,7 @@ struct Touched {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_touched_rows(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_touched_rows(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t rows = r.inputs[0].type.elements();
   return prepared(
       [gpu, rows](const KernelArguments& a) {
@@ -96,22 +93,12 @@ std::unique_ptr<PreparedKernel> prepare_touched_rows(const Gpu& gpu, const Kerne
       select_bytes(rows + 1));
 }
 
-std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 }  // namespace
 
 void add_marks(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.mark_rows",
-                  .op = "MarkRows",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_mark_rows(gpu, r); }});
-  list.push_back(
-      {.name = "cuda.touched_rows",
-       .op = "TouchedRows",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_touched_rows(gpu, r); }});
+  add_row_major(list, "cuda.mark_rows", "MarkRows", refuse_nothing, on(gpu, prepare_mark_rows));
+  add_row_major(list, "cuda.touched_rows", "TouchedRows", refuse_nothing,
+                on(gpu, prepare_touched_rows));
 }
 
 }  // namespace tandem::cuda

@@ -1,7 +1,7 @@
-// What add_row_kernels (list.cpp) puts together: kernels for rows of tables, a function a file.
+// What add_row_kernels (cuda_kernels.cpp) puts together for rows of tables, a function a file.
 #pragma once
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/kernel_forms.h"
 
 namespace tandem::cuda {
 

@@ -60,7 +60,7 @@ struct StoreRow {
   TANDEM_HOST_DEVICE void finish(const Block&, const Added&, std::int64_t) const {}
 };
 
-std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t columns = r.attributes().integer("columns");
   const GradientOperands gradients(r, 3, columns);
   const WalkPlan plan{gradients.positions(), columns, false};
@@ -148,41 +148,31 @@ class DenseGradient final : public PreparedKernel {
 
 std::optional<std::string> refuse_dense(const KernelRequest& r) {
   if (r.outputs[0].type.shape[0] == 0) return "a table without rows";
-  for (std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-    if (r.is_present(i) && !floats_of(r.inputs[i].type.dtype))
-      return element_type(r.inputs[i].type.dtype);
-  }
   constexpr std::int64_t most = INT32_MAX;
   if (r.inputs[1].type.elements() > most) return "more than 2^31 - 1 ids";
-  return std::nullopt;
+  return refuse_but_floats(r, {0, 2});
 }
 
 }  // namespace
 
 void add_row_sums(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.rows_sum_of_squares",
-       .op = "RowsSumOfSquares",
-       .refuse = [](const KernelRequest& r) { return refuse_gradients(r, 3); },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_sum_of_squares(gpu, r); }});
-  list.push_back({.name = "cuda.gather_grad_rows",
-                  .op = "GatherGrad",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    if (r.attributes().integer("axis") != 0) return "not along the first axis";
-                    return refuse_dense(r);
-                  },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<DenseGradient>(gpu, r, 1);
-                  }});
-  list.push_back({.name = "cuda.embedding_bag_grad",
-                  .op = "EmbeddingBagGrad",
-                  .refuse = refuse_dense,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
-                    return std::make_unique<DenseGradient>(gpu, r, r.inputs[1].type.shape.back());
-                  }});
+  add_row_major(
+      list, "cuda.rows_sum_of_squares", "RowsSumOfSquares",
+      [](const KernelRequest& r) { return refuse_gradients(r, 3); },
+      on(gpu, prepare_sum_of_squares));
+  add_row_major(
+      list, "cuda.gather_grad_rows", "GatherGrad",
+      [](const KernelRequest& r) -> std::optional<std::string> {
+        if (r.attributes().integer("axis") != 0) return "not along the first axis";
+        return refuse_dense(r);
+      },
+      [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+        return std::make_unique<DenseGradient>(gpu, r, 1);
+      });
+  add_row_major(list, "cuda.embedding_bag_grad", "EmbeddingBagGrad", refuse_dense,
+                [gpu](const KernelRequest& r) -> std::unique_ptr<PreparedKernel> {
+                  return std::make_unique<DenseGradient>(gpu, r, r.inputs[1].type.shape.back());
+                });
 }
 
 }  // namespace tandem::cuda

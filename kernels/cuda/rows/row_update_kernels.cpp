@@ -77,7 +77,7 @@ RowUpdater updater_of(const KernelRequest& r) {
   return updater_of(r, std::make_integer_sequence<int, rule_parts>{});
 }
 
-std::unique_ptr<PreparedKernel> rows_update(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> rows_update(const KernelRequest& r, const Gpu& gpu) {
   const RowsOperands at(*r.node);
   const TableOperands tensors(r, 1, at.split ? at.tail() : 0);
   const GradientOperands gradients(r, at.gradients(), tensors.columns());
@@ -102,7 +102,7 @@ std::unique_ptr<PreparedKernel> rows_update(const Gpu& gpu, const KernelRequest&
 }
 
 /// Row i has the gradient row i alone.
-std::unique_ptr<PreparedKernel> dense_update(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> dense_update(const KernelRequest& r, const Gpu& gpu) {
   const TableOperands tensors(r, 2);
   PositionGradients gradients{};
   gradients.count = 1;
@@ -155,18 +155,10 @@ std::optional<std::string> refuse_dense_update(const KernelRequest& r) {
 }  // namespace
 
 void add_row_updates(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.rows_update",
-                  .op = "RowsUpdate",
-                  .refuse = refuse_rows_update,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return rows_update(gpu, r); }});
+  add_row_major(list, "cuda.rows_update", "RowsUpdate", refuse_rows_update, on(gpu, rows_update));
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_row) continue;
-    list.push_back({.name = "cuda." + kind.op,
-                    .op = kind.op,
-                    .refuse = refuse_dense_update,
-                    .propose = propose_row_major,
-                    .prepare = [gpu](const KernelRequest& r) { return dense_update(gpu, r); }});
+    add_row_major(list, "cuda." + kind.op, kind.op, refuse_dense_update, on(gpu, dense_update));
   }
 }
 

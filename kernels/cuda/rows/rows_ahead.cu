@@ -1,6 +1,5 @@
 // RowsWithout and PlanRows: rows that are fetched a step before they are looked up. Lists are
 // ascending, so that each row is found by halving; counts stay on the GPU.
-#include <utility>
 
 #include "kernels/cuda/rows/row_lists.h"
 #include "kernels/cuda/rows/select.h"
@@ -86,7 +85,7 @@ struct Planned {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_rows_without(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_rows_without(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t capacity = r.inputs[0].type.elements();
   return prepared(
       [gpu, capacity](const KernelArguments& a) {
@@ -103,7 +102,7 @@ std::unique_ptr<PreparedKernel> prepare_rows_without(const Gpu& gpu, const Kerne
       select_bytes(capacity + 1));
 }
 
-std::unique_ptr<PreparedKernel> prepare_plan_rows(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_plan_rows(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t capacity = r.inputs[0].type.elements();
   return prepared(
       [gpu, capacity, most_kept = r.inputs[2].type.elements()](const KernelArguments& a) {
@@ -122,22 +121,12 @@ std::unique_ptr<PreparedKernel> prepare_plan_rows(const Gpu& gpu, const KernelRe
       select_bytes(capacity + 1));
 }
 
-std::optional<std::string> refuse_nothing(const KernelRequest&) { return std::nullopt; }
-
 }  // namespace
 
 void add_rows_ahead(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.rows_without",
-       .op = "RowsWithout",
-       .refuse = refuse_nothing,
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_rows_without(gpu, r); }});
-  list.push_back({.name = "cuda.plan_rows",
-                  .op = "PlanRows",
-                  .refuse = refuse_nothing,
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_plan_rows(gpu, r); }});
+  add_row_major(list, "cuda.rows_without", "RowsWithout", refuse_nothing,
+                on(gpu, prepare_rows_without));
+  add_row_major(list, "cuda.plan_rows", "PlanRows", refuse_nothing, on(gpu, prepare_plan_rows));
 }
 
 }  // namespace tandem::cuda

@@ -10,7 +10,7 @@
 namespace tandem::cuda {
 namespace {
 
-std::unique_ptr<PreparedKernel> prepare_unique_indices(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_unique_indices(const KernelRequest& r, const Gpu& gpu) {
   std::vector<IdGroups::Ids> arrays;
   for (const Operand& ids : r.inputs) {
     arrays.push_back({ids.type.elements(), ids.type.dtype == DType::int64});
@@ -32,15 +32,13 @@ std::unique_ptr<PreparedKernel> prepare_unique_indices(const Gpu& gpu, const Ker
 }  // namespace
 
 void add_unique_indices(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.unique_indices",
-       .op = "UniqueIndices",
-       .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-         if (r.inputs.size() <= IdGroups::most_arrays) return std::nullopt;
-         return "more than " + std::to_string(IdGroups::most_arrays) + " lookups of one table";
-       },
-       .propose = propose_row_major,
-       .prepare = [gpu](const KernelRequest& r) { return prepare_unique_indices(gpu, r); }});
+  add_row_major(
+      list, "cuda.unique_indices", "UniqueIndices",
+      [](const KernelRequest& r) -> std::optional<std::string> {
+        if (r.inputs.size() <= IdGroups::most_arrays) return std::nullopt;
+        return "more than " + std::to_string(IdGroups::most_arrays) + " lookups of one table";
+      },
+      on(gpu, prepare_unique_indices));
 }
 
 }  // namespace tandem::cuda

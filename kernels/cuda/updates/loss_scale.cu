@@ -19,7 +19,7 @@ struct StepBySum {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_loss_scale(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_loss_scale(const KernelRequest& r, const Gpu& gpu) {
   const std::size_t count = r.inputs.size() - first_sum;
   return prepared(
       [=, settings = loss_scale_settings(r.attributes())](const KernelArguments& a) {
@@ -32,15 +32,8 @@ std::unique_ptr<PreparedKernel> prepare_loss_scale(const Gpu& gpu, const KernelR
 }  // namespace
 
 void add_loss_scale_kernels(KernelList& list, const Gpu& gpu) {
-  list.push_back({.name = "cuda.loss_scale",
-                  .op = "LossScale",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    const DType dtype = r.inputs[0].type.dtype;
-                    if (dtype == DType::float32) return std::nullopt;
-                    return element_type(dtype);
-                  },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_loss_scale(gpu, r); }});
+  add_row_major(list, "cuda.loss_scale", "LossScale", only_float32({0}),
+                on(gpu, prepare_loss_scale));
 }
 
 }  // namespace tandem::cuda

@@ -1,7 +1,6 @@
 // The norm of gradients and what is done with it: SumOfSquares in two stages of fixed order,
 // ClipScale, and Accumulate, the sum over micro-batches.
 #include <cmath>
-#include <utility>
 
 #include "kernels/cuda/launching.h"
 #include "kernels/cuda/updates/floats.h"
@@ -56,7 +55,7 @@ struct SquaresOfBlocks {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_sum_of_squares(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t elements = r.inputs[0].type.elements();
   const Floats type = *floats_of(r.inputs[0].type.dtype);
   const bool alone = elements <= alone_elements;
@@ -88,7 +87,7 @@ struct ClipBySum {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_clip_scale(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_clip_scale(const KernelRequest& r, const Gpu& gpu) {
   const std::size_t count = r.inputs.size();
   return prepared(
       [=, max_norm = r.attributes().number("max_norm")](const KernelArguments& a) {
@@ -130,7 +129,7 @@ struct Accumulated {
   }
 };
 
-std::unique_ptr<PreparedKernel> prepare_accumulate(const Gpu& gpu, const KernelRequest& r) {
+std::unique_ptr<PreparedKernel> prepare_accumulate(const KernelRequest& r, const Gpu& gpu) {
   const std::int64_t elements = r.inputs[0].type.elements();
   return prepared([=, first = r.attributes().flag("first"),
                    type = *floats_of(r.inputs[1].type.dtype)](const KernelArguments& a) {
@@ -169,33 +168,16 @@ void launch_total(GpuContext& gpu, const TotalOfSums& body, void* queue) {
 }
 
 void add_norm_kernels(KernelList& list, const Gpu& gpu) {
-  list.push_back(
-      {.name = "cuda.sum_of_squares",
-       .op = "SumOfSquares",
-       .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-         if (floats_of(r.inputs[0].type.dtype)) return std::nullopt;
-         return element_type(r.inputs[0].type.dtype);
-       },
-       .propose =
-           [](const KernelRequest&) {
-             return std::vector<Proposal>{
-                 Proposal{.inputs = {{LayoutConstraint::Kind::dense, {}}}, .outputs = {}}};
-           },
-       .prepare = [gpu](const KernelRequest& r) { return prepare_sum_of_squares(gpu, r); }});
-  list.push_back({.name = "cuda.clip_scale",
-                  .op = "ClipScale",
-                  .refuse = [](const KernelRequest& r) -> std::optional<std::string> {
-                    const DType dtype = r.inputs[0].type.dtype;
-                    if (dtype == DType::float32) return std::nullopt;
-                    return element_type(dtype);
+  list.push_back({"cuda.sum_of_squares", "SumOfSquares", only_floats({0}),
+                  [](const KernelRequest&) {
+                    return std::vector<Proposal>{
+                        Proposal{.inputs = {{LayoutConstraint::Kind::dense, {}}}, .outputs = {}}};
                   },
-                  .propose = propose_row_major,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_clip_scale(gpu, r); }});
-  list.push_back({.name = "cuda.accumulate",
-                  .op = "Accumulate",
-                  .refuse = refuse_accumulate,
-                  .propose = propose_accumulate,
-                  .prepare = [gpu](const KernelRequest& r) { return prepare_accumulate(gpu, r); }});
+                  on(gpu, prepare_sum_of_squares)});
+  add_row_major(list, "cuda.clip_scale", "ClipScale", only_float32({0}),
+                on(gpu, prepare_clip_scale));
+  list.push_back({"cuda.accumulate", "Accumulate", refuse_accumulate, propose_accumulate,
+                  on(gpu, prepare_accumulate)});
 }
 
 }  // namespace tandem::cuda

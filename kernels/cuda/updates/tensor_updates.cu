@@ -12,6 +12,7 @@
 #include "kernels/cuda/updates/rules.h"
 #include "kernels/cuda/updates/update_lists.h"
 #include "kernels/cuda/updates/update_tensors.h"
+#include "kernels/reference/scalar_operators.h"
 
 namespace tandem::cuda {
 namespace {
@@ -267,23 +268,14 @@ Kernel tensor_kernel(const Gpu& gpu, std::string name, std::string op, const std
               }};
 }
 
-/// "cuda.grouped_lamb_update" of LambUpdate.
-std::string grouped_name(const std::string& op) {
-  std::string name = "cuda.grouped";
-  for (const char c : op) {
-    const bool capital = c >= 'A' && c <= 'Z';
-    name += capital ? std::string("_") + static_cast<char>(c - 'A' + 'a') : std::string(1, c);
-  }
-  return name;
-}
-
 }  // namespace
 
 void add_tensor_updates(KernelList& list, const Gpu& gpu) {
   for (const UpdateKind& kind : update_kinds()) {
     if (!kind.whole_tensor || kind.is_factored()) continue;
     list.push_back(tensor_kernel(gpu, "cuda." + kind.op, kind.op, kind.op));
-    list.push_back(tensor_kernel(gpu, grouped_name(kind.op), "GroupedUpdate", kind.op));
+    list.push_back(
+        tensor_kernel(gpu, "cuda.grouped_" + kernel_name(kind.op), "GroupedUpdate", kind.op));
   }
 }
 

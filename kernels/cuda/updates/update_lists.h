@@ -1,7 +1,7 @@
-// What add_update_kernels (list.cpp) puts together, a function a file.
+// What add_update_kernels (cuda_kernels.cpp) puts together, a function a file.
 #pragma once
 
-#include "kernels/cuda/context.h"
+#include "kernels/cuda/kernel_forms.h"
 
 namespace tandem::cuda {
 

@@ -1,7 +1,6 @@
 // float32, int64, …: to that element type. What is no number of an integer type is refused.
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "engine/training/data/functions/field_function.h"
 #include "engine/training/data/number_text.h"

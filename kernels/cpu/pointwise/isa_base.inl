@@ -1,5 +1,4 @@
-// What the loops over rows need of the baseline beside vector_math.h. Included inside an ISA-named
-// namespace.
+// What loops need of the baseline beside vector_math.h. Included inside an ISA-named namespace.
 
 TANDEM_INLINE V sqrt_of(V x) { return reinterpret_cast<V>(_mm_sqrt_ps(x)); }
 TANDEM_INLINE V load_rest(const float* p, std::int64_t n) { return load_part(p, n); }
