@@ -12,79 +12,18 @@
 namespace tandem::api {
 namespace {
 
-// Each with what it needs of a Session, where that is not plain: `check_values`.
+// Keys, and whole sections of them; what a value needs of a Session is in `check_values`.
 constexpr std::string_view honoured[] = {
-    "model",
-    "model.bind",
-    "model.bind.*",
-    "model.batch_norm",
-    "policy",
-    "device",
+    "model", "model.bind", "model.batch_norm", "policy", "device",
     "steps",  // the length of a schedule
-    "seed",
-    "threads",
-
-    "parameters",
-    "parameters.freeze",
-    "parameters.freeze[]",
-    "parameters.freeze[].at",
-    "parameters.freeze[].until",
-    "parameters.load",
-    "parameters.load[]",
-    "parameters.load[].from",
-    "parameters.load[].at",
-    "parameters.load[].missing",
-    "parameters.init",
-    "parameters.init[]",
-    "parameters.init[].at",
-    "parameters.init[].kind",
-    "parameters.init[].mean",
-    "parameters.init[].std",
-    "parameters.init[].low",
-    "parameters.init[].high",
-    "parameters.init[].value",
-    "parameters.shape",
-    "parameters.shape[]",
-    "parameters.shape[].at",
-    "parameters.shape[].rows",
-    "parameters.storage",
-    "parameters.storage[]",
-    "parameters.storage[].at",
-    "parameters.storage[].kind",
-    "parameters.fixed_rows",
-    "parameters.fixed_rows[]",
-    "parameters.fixed_rows[].at",
-    "parameters.fixed_rows[].rows",
-    "parameters.fixed_rows[].rows[]",
-
-    "loss",
-    "loss.output",
-    "loss.terms",
-    "loss.terms[]",
-    "loss.terms[].name",  // and all that the kinds have
-
-    "optimizer",
-    "optimizer.kind",
-    "optimizer.lr",
-    "optimizer.groups",
-    "optimizer.groups[]",
-    "optimizer.groups[].at",
-    "optimizer.schedule",
-    "optimizer.schedule.kind",
-    "optimizer.schedule.warmup",
-    "optimizer.schedule.final",
-    "optimizer.schedule.step_size",
-    "optimizer.schedule.gamma",
-    "optimizer.clip_norm",
-
-    "precision",
-    "precision.compute",
-    "precision.loss_scale",
-    "precision.growth_interval",
-    "precision.keep_float32",
-    "precision.keep_float32[]",
-    "precision.tf32",
+    "seed",  "threads",    "parameters",       "loss",   "optimizer", "precision",
 };
+
+bool is_in(std::string_view key, std::string_view section) {
+  if (!key.starts_with(section)) return false;
+  const std::string_view rest = key.substr(section.size());
+  return rest.empty() || rest[0] == '[' || (rest[0] == '.' && section != "model");
+}
 
 // What to do instead, by the beginning of a key; the first one counts.
 constexpr std::pair<std::string_view, std::string_view> instead[] = {
@@ -177,13 +116,11 @@ void check_values(const RunConfig& config, std::vector<Diagnostic>& problems) {
 std::span<const std::string_view> session_keys() { return honoured; }
 
 bool session_honours(std::string_view pattern) {
-  if (std::find(std::begin(honoured), std::end(honoured), pattern) != std::end(honoured))
-    return true;
-  // A Session builds every loss and every optimizer, so that it takes all keys of them.
   const std::span<const KeyInfo> keys = train_keys().keys;
-  return (pattern.starts_with("loss.terms[].") || pattern.starts_with("optimizer.")) &&
+  return std::any_of(std::begin(honoured), std::end(honoured),
+                     [&](std::string_view section) { return is_in(pattern, section); }) &&
          std::any_of(keys.begin(), keys.end(),
-                     [&](const KeyInfo& key) { return key.path == pattern; });
+                     [&](const KeyInfo& key) { return key.path == pattern && key.later != "*"; });
 }
 
 RunConfig session_config(const std::string& model_path, std::int64_t batch_size,

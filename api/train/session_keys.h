@@ -11,10 +11,9 @@
 
 namespace tandem::api {
 
-/// Paths of config_keys(). Options of an optimizer's group are not listed: they are honoured where
-/// the optimizer's own are. Those of losses are not either: all of them are honoured.
+/// Paths of train_keys(), each with all keys below it; of "model" only those that are listed.
 std::span<const std::string_view> session_keys();
-/// False for every key that is not listed there.
+/// False for every key that neither is listed there nor lies below one that is.
 bool session_honours(std::string_view pattern);
 
 /// The configuration of a Session. Throws Error{usage} with everything that is wrong, among it each
