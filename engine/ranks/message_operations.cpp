@@ -15,9 +15,10 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_looks{50};  // for word of other ranks
-// For how long the processor is offered to others at each look, before looks become rare: messages
-// that are under way need many, ranks that still compute need few.
-constexpr microseconds eager_soon{2000}, eager_far{50};
+// For how long it looks without a pause: messages that are under way are soon there, ranks that
+// still compute are not. Then it sleeps between looks. It does not yield: among computing threads
+// whoever yields waits for a whole time slice, milliseconds, and whoever wakes up comes first.
+constexpr microseconds eager_soon{50}, eager_far{5};
 constexpr microseconds shortest_pause{20}, longest_pause{200};
 
 // Two messages between the same ranks meet in the order of their channel: greetings, what is
@@ -267,8 +268,7 @@ void MessageOperations::wait(Requests& requests, bool soon) {
     while (!messages_.is_done(request)) {
       look_around();
       const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
-      messages_.pause(waited < eager ? microseconds(0)
-                                     : std::clamp(waited / 8, shortest_pause, longest_pause));
+      if (waited >= eager) messages_.pause(std::clamp(waited / 8, shortest_pause, longest_pause));
     }
   }
   requests.clear();
