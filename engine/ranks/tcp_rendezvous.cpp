@@ -160,7 +160,6 @@ class TcpRendezvous final : public Rendezvous {
     changed_.wait_until(lock, until, [&] {
       return frame_ || failure_ || has_ended_ || is_closed_ || reader_.is_foreign();
     });
-    if (frame_) is_welcome_ = true;
     return std::exchange(frame_, std::nullopt);
   }
 
@@ -216,12 +215,13 @@ class TcpRendezvous final : public Rendezvous {
       } else if (frame->kind == Frame::Kind::leave) {
         has_ended_ = true;
       } else if (frame->kind != Frame::Kind::beat) {
+        is_welcome_ |= frame->kind == Frame::Kind::welcome;
         frame_ = std::move(frame);
       }
     }
     if (received == Received::ended) {
       is_closed_ = true;
-      if (!has_ended_ && !failure_ && !frame_ && is_welcome_)
+      if (!has_ended_ && !failure_ && is_welcome_)
         failure_ = "rank 0 (" + options_.address + ") has died: its connection has ended";
     }
     changed_.notify_all();
