@@ -22,6 +22,7 @@ struct TrainingRequest {
   FieldTypes fields;
   MicroBatchKind kind = MicroBatchKind::whole;
   StepSamples samples;
+  int ranks = 1;  // that compute the step together: gradients and losses are sums over them
   std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
   Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
 };
