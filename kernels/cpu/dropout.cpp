@@ -15,7 +15,8 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
   const double ratio = request.attributes().number("ratio");
   const std::int64_t count = request.inputs[0].type.elements();
   const bool mask_read = request.outputs[1].present;
-  const RandomElements elements = random_elements(request);
+  const RandomElements elements =
+      random_elements(request.attributes(), request.inputs[0].type.shape);
   // Random words of neighbours are neighbours within it.
   const std::int64_t stretch = elements.own > 0 ? static_cast<std::int64_t>(elements.own) : count;
   return prepared(

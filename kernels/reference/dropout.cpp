@@ -14,7 +14,7 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
   const double factor = 1 / (1 - ratio);
   const std::uint32_t threshold = dropout_threshold(ratio);
   const std::uint64_t path = hash_of_path(r.node->path);
-  const RandomElements elements = random_elements(r);
+  const RandomElements elements = random_elements(r.attributes(), r.inputs[0].type.shape);
   return prepared([=](const KernelArguments& a) {
     const StepContext& context = *a.context;
     const std::uint64_t stream =

@@ -13,7 +13,7 @@ template <class T, class F>
 std::unique_ptr<PreparedKernel> random_elements(const KernelRequest& r, F f) {
   const Places y(r.outputs[0]);
   const std::uint64_t path = hash_of_path(r.node->path);
-  const RandomElements elements = random_elements(r);
+  const RandomElements elements = random_elements(r.attributes(), r.inputs[0].type.shape);
   return prepared([=](const KernelArguments& a) {
     const StepContext& context = *a.context;
     const std::uint64_t stream =

@@ -2,8 +2,11 @@
 // tensor of all of them.
 #pragma once
 
-#include "engine/device/kernel.h"
+#include <cstdint>
+
+#include "engine/graph/attributes.h"
 #include "engine/graph/host_device.h"
+#include "engine/graph/types.h"
 
 namespace tandem {
 
@@ -22,12 +25,11 @@ struct RandomElements {
   }
 };
 
-/// Of a node whose operand 0 has the shape of its random numbers, by its attribute `samples`:
-/// [axis, entries of that axis a sample, entries over all ranks].
-inline RandomElements random_elements(const KernelRequest& request) {
-  const Ints& samples = request.attributes().integers("samples");
+/// Of a tensor of random numbers, by the attribute `samples` of its node: [axis, entries of that
+/// axis a sample, entries over all ranks].
+inline RandomElements random_elements(const Attributes& attributes, const Shape& shape) {
+  const Ints& samples = attributes.integers("samples");
   if (samples.empty()) return {};
-  const Shape& shape = request.inputs[0].type.shape;
   const auto axis = static_cast<std::size_t>(samples[0]);
   std::uint64_t entry = 1;  // elements
   for (std::size_t i = axis + 1; i < shape.size(); ++i)

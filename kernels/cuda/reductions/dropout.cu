@@ -140,7 +140,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
   const std::int64_t count = request.inputs[0].type.elements();
   const Walk places = row_major_index(request.inputs[0]);
   const std::uint64_t path = hash_of_path(request.node->path);
-  const RandomElements elements = random_elements(request);
+  const RandomElements elements = random_elements(request.attributes(), request.inputs[0].type.shape);
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
     using T = decltype(tag);
     return prepared([=, threshold = dropout_threshold(ratio),
