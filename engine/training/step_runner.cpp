@@ -3,7 +3,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/training/evaluation.h"
-#include "engine/training/random_samples.h"
+#include "engine/training/ranks/random_samples.h"
 #include "engine/training/step_runner_state.h"
 
 namespace tandem {

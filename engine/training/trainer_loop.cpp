@@ -72,7 +72,9 @@ TrainingResult Training::Impl::train() {
                     "were not finite; the loss scale is {:g}",
                     steps, steps, states.read(loss_scale_state).number(0)));
   }
-  return finish();
+  TrainingResult result;
+  on_all_ranks(parts.ranks.get(), "the end", [&] { result = finish(); });
+  return result;
 }
 
 void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {

@@ -1,4 +1,4 @@
-#include "engine/training/random_samples.h"
+#include "engine/training/ranks/random_samples.h"
 
 #include <algorithm>
 #include <map>
