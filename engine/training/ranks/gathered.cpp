@@ -57,7 +57,7 @@ void refuse_errors(int rank, const std::vector<std::string>& all) {
   throw Error(*kind, std::move(problems));
 }
 
-constexpr std::chrono::seconds news_every{5};  // well within the time limit of an exchange
+constexpr std::chrono::milliseconds news_every{500};  // well within the time limit of an exchange
 constexpr char busy = 'b', done = 'd';
 
 // Tells all ranks, while this one is at something, that it is, and what came of it; ends once all
