@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds verdict_time{10};  // for the server's own time limit to get here
 
-[[noreturn]] void fail(const RankOptions& options, const std::string& what, const std::string& fix,
-                       ErrorKind kind = ErrorKind::runtime) {
+[[noreturn]] void throw_error(const RankOptions& options, const std::string& what,
+                              const std::string& fix, ErrorKind kind = ErrorKind::runtime) {
   Diagnostic d;
   d.message =
       "rank " + std::to_string(options.rank) + " of " + std::to_string(options.ranks) + ": " + what;
@@ -44,11 +44,12 @@ class TcpRendezvous final : public Rendezvous {
     std::string why;
     socket_ = connect_to(address, until, why);
     if (!socket_) {
-      fail(options,
-           "nothing answers at " + options.address + " within " +
-               std::to_string(options.limit.count() / 1000) + " s (" + why + ")",
-           "start rank 0, and see that TANDEM_ADDRESS names its host and that the port can be "
-           "reached from here");
+      throw_error(
+          options,
+          "nothing answers at " + options.address + " within " +
+              std::to_string(options.limit.count() / 1000) + " s (" + why + ")",
+          "start rank 0, and see that TANDEM_ADDRESS names its host and that the port can be "
+          "reached from here");
     }
     std::string hello;
     add_number(hello, static_cast<std::uint32_t>(options.rank));
@@ -57,12 +58,13 @@ class TcpRendezvous final : public Rendezvous {
     const std::optional<Frame> answer = next_frame(until + verdict_time);
     if (answer && answer->kind == Frame::Kind::welcome) return;
     if (answer && answer->kind == Frame::Kind::refused)
-      fail(options, "rank 0 refuses it: " + answer->content,
-           "look at TANDEM_RANK and TANDEM_RANKS, or what the launcher gives in their place",
-           ErrorKind::usage);
-    if (failure_) fail(options, *failure_, "look at what that rank has printed");
-    fail(options, "what answers at " + options.address + " is no rank 0 of this program",
-         "set another port in TANDEM_ADDRESS on all ranks, and run the same version everywhere");
+      throw_error(options, "rank 0 refuses it: " + answer->content,
+                  "look at TANDEM_RANK and TANDEM_RANKS, or what the launcher gives in their place",
+                  ErrorKind::usage);
+    if (failure_) throw_error(options, *failure_, "look at what that rank has printed");
+    throw_error(
+        options, "what answers at " + options.address + " is no rank 0 of this program",
+        "set another port in TANDEM_ADDRESS on all ranks, and run the same version everywhere");
   }
   ~TcpRendezvous() override {
     outgoing_ += encode(Frame::Kind::leave);
@@ -74,8 +76,8 @@ class TcpRendezvous final : public Rendezvous {
 
   std::vector<std::string> exchange(const std::string& name, const std::string& bytes) override {
     if (bytes.size() > most_bytes)
-      fail(options_, "gives " + std::to_string(bytes.size()) + " bytes to '" + name + "'",
-           "at most " + std::to_string(most_bytes) + " can be exchanged", ErrorKind::usage);
+      throw_error(options_, "gives " + std::to_string(bytes.size()) + " bytes to '" + name + "'",
+                  "at most " + std::to_string(most_bytes) + " can be exchanged", ErrorKind::usage);
     const std::lock_guard lock(mutex_);
     throw_failure(name);
     const auto until = RankClock::now() + options_.limit + verdict_time;
@@ -113,8 +115,8 @@ class TcpRendezvous final : public Rendezvous {
 
   void throw_failure(const std::string& name) {
     if (failure_)
-      fail(options_, *failure_ + " (at '" + name + "')",
-           "look at what the ranks named here have printed, or start them all");
+      throw_error(options_, *failure_ + " (at '" + name + "')",
+                  "look at what the ranks named here have printed, or start them all");
   }
 
   void send(const std::string& bytes, RankClock::time_point until) {
@@ -178,7 +180,7 @@ class TcpRendezvous final : public Rendezvous {
 
 std::unique_ptr<Rendezvous> make_rendezvous(const RankOptions& options) {
   if (options.ranks < 1 || options.rank < 0 || options.rank >= options.ranks)
-    fail(options, "there is no such rank", "ranks count from 0", ErrorKind::usage);
+    throw_error(options, "there is no such rank", "ranks count from 0", ErrorKind::usage);
   if (options.ranks == 1) return std::make_unique<OneRank>();
   return std::make_unique<TcpRendezvous>(options);
 }
