@@ -18,7 +18,7 @@ struct Frame {
     refused,    // to a rank: why
     put,        // of a rank: an exchange's name, its bytes
     all,        // to a rank: the bytes of all
-    failed,     // to a rank: what has gone wrong for all
+    failed,     // of a rank: why it ends; to a rank: what has gone wrong for all
     leave,      // of a rank or to it: ends as it should
   };
   Kind kind = Kind::leave;

@@ -108,6 +108,10 @@ void RankServer::take(Connection& connection, const Frame& frame) {
   if (connection.rank < 0) return greet(connection, frame);
   Member& member = members_[static_cast<std::size_t>(connection.rank)];
   if (frame.kind == Frame::Kind::put) return put(connection, frame);
+  if (frame.kind == Frame::Kind::failed) {
+    fail("rank " + std::to_string(connection.rank) + " (" + connection.peer +
+         ") has ended with an error: " + frame.content);
+  }
   if (frame.kind == Frame::Kind::leave && member.state == Member::State::present)
     member.state = Member::State::left;
 }

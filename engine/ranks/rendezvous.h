@@ -28,6 +28,9 @@ class Rendezvous {
   /// What has gone wrong for all ranks, such as the death of one; nothing while all is well. Never
   /// waits.
   virtual std::optional<std::string> failure() = 0;
+  /// This rank ends with an error: all ranks are told why, and from now on nothing succeeds. Never
+  /// waits; what came first stays.
+  virtual void fail(const std::string& why) = 0;
 };
 
 struct RankOptions {

@@ -30,6 +30,7 @@ class OneRank final : public Rendezvous {
     return {bytes};
   }
   std::optional<std::string> failure() override { return std::nullopt; }
+  void fail(const std::string&) override {}
 };
 
 class TcpRendezvous final : public Rendezvous {
@@ -101,7 +102,15 @@ class TcpRendezvous final : public Rendezvous {
     return failure_;
   }
 
+  void fail(const std::string& why) override {
+    const std::lock_guard lock(mutex_);
+    outgoing_ += encode(Frame::Kind::failed, why.substr(0, most_word));
+    (void)send_some(socket_, outgoing_);
+  }
+
  private:
+  static constexpr std::size_t most_word = 4000;  // bytes
+
   void throw_failure(const std::string& name) {
     if (failure_)
       fail(options_, *failure_ + " (at '" + name + "')",
