@@ -12,8 +12,6 @@
 namespace tandem {
 namespace {
 
-constexpr const char* rank_signals = "ranks.stop";
-
 int input_index(const Graph& graph, const std::string& name) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     if (graph.inputs[i].name == name) return static_cast<int>(i);
@@ -114,7 +112,7 @@ void refuse_small_shares(const std::vector<MicroBatchShape>& shapes, const RunCo
 void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields) {
   const Graph& graph = training.graph;
-  std::set<std::string> own{step_input, rank_signals};
+  std::set<std::string> own{step_input, stop_flag};
   for (const LearningRate& rate : training.learning_rates) own.insert(rate.input);
   for (const FedDenominator& fed : training.denominators) own.insert(fed.input);
   std::vector<std::string> names;
@@ -182,8 +180,8 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
     if (next >= static_cast<int>(graph.inputs.size())) bound.next_inputs.emplace_back(next, input);
   }
   bound.step_input = input_index(graph, step_input);
-  bound.signals_input = input_index(graph, rank_signals);
-  bound.signals_output = bound.output(rank_signals);
+  bound.signals_input = input_index(graph, stop_flag);
+  bound.signals_output = bound.output(stop_flag);
   for (const LearningRate& rate : training.learning_rates) {
     const int index = input_index(graph, rate.input);
     if (index >= 0) bound.learning_rates.emplace_back(index, rate);

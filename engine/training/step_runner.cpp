@@ -89,7 +89,7 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
     request.fields = field_types(*source, shape.micro_batch);
     request.kind = shape.kind;
     request.samples = {shape.micro_batch, shape.step};
-    request.ranks = place.ranks;
+    request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count};
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
     std::vector<std::string> notes;
