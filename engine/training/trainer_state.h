@@ -86,7 +86,7 @@ struct Training::Impl {
   /// already.
   std::optional<StepResult> take_next();
 
-  // trainer_ranks.cpp: what ranks of a run do alike.
+  // ranks/trainer_ranks.cpp: what ranks of a run do alike.
   /// Throws where ranks do not have the same run directory: on a file system of their own.
   void prove_shared(const std::string& run_dir);
   /// Throws where the states of the ranks are not the same before the first step.
