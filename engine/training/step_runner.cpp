@@ -2,8 +2,10 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
+#include "engine/plan/collectives.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/ranks/random_samples.h"
+#include "engine/training/ranks/start_checks.h"
 #include "engine/training/step_runner_state.h"
 
 namespace tandem {
@@ -123,6 +125,20 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
     if (known != thawed.end()) then[i] = known->second;
   }
   my.build_where_due(std::move(then));
+}
+
+void StepRunner::compare_ranks() const {
+  const Impl& my = *impl_;
+  if (my.place.ranks == 1) return;
+  std::vector<RankFact> facts;
+  for (const MicroBatchShape& shape : my.shapes()) {
+    const Program& program = *my.programs.at(shape).program;
+    facts.push_back({"what ranks exchange in a step of " + std::to_string(shape.step) + " samples",
+                     collective_order(program.lowered(), program.plan()),
+                     "choose a batch_size and a micro_batch that the ranks divide, and "
+                     "data.drop_last = true"});
+  }
+  refuse_differences(*my.parts.ranks, facts);
 }
 
 std::map<std::string, bool> StepRunner::thawed() const {

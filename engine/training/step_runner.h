@@ -43,6 +43,8 @@ class StepRunner {
   /// By rule of parameters.freeze with an end, "fc1 until 1.5 epochs": whether it had ended in the
   /// last step. It then never holds again, whatever becomes of the batch size.
   std::map<std::string, bool> thawed() const;
+  /// Several ranks: throws where their programs do not have the same exchanges in the same order.
+  void compare_ranks() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
   /// Launches the next optimizer step: devices may still work when it returns. Of several

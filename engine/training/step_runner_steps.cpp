@@ -135,6 +135,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
     assert(my.in_flight == 0);
     my.loader.reset();
     my.build(std::move(now));
+    compare_ranks();
     my.open_loader();
   }
   const std::uint64_t number = my.steps_done + 1;

@@ -46,6 +46,7 @@ std::shared_ptr<const void> Training::Impl::start(
     resume(path);
   else if (rank() > 0)
     directory = std::make_unique<RunDirectory>(RunDirectory::follow(path));
+  runner->compare_ranks();
   if (parts.ranks) refuse_other_states();
   if (rank() > 0) return lock;
   for (const auto& [name, content] : files) {
