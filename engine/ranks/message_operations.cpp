@@ -92,8 +92,8 @@ void MessageOperations::greet(const MessageTask& task) {
   wait(greetings_, false);
   if (other == task) return;
   throw MessageFailure{"ranks run different operations: rank " + std::to_string(previous(1)) +
-                           " is at " + to_string(other) + ", rank " + std::to_string(rank_) +
-                           " at " + to_string(task),
+                           " at " + to_string(other) + ", rank " + std::to_string(rank_) + " at " +
+                           to_string(task),
                        "run the same version with the same configuration on all ranks"};
 }
 

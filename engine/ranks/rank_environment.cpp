@@ -66,11 +66,6 @@ RankOptions rank_options(const RankVariables& variables) {
                              : number_of(variables, launcher.local_rank, 0, options.rank);
     break;
   }
-  if (options.ranks > 1 && options.address.empty()) {
-    fail("environment variable TANDEM_ADDRESS", "host:port, where rank 0 listens", "nothing",
-         "name rank 0's host and a free port, the same on all ranks: "
-         "mpirun -x TANDEM_ADDRESS=node1:29400 …");
-  }
   return options;
 }
 

@@ -21,6 +21,9 @@ class RankGroup {
  public:
   RankGroup(std::shared_ptr<Rendezvous> rendezvous, std::shared_ptr<RankMessages> messages,
             const RankGroupOptions& options);
+  virtual ~RankGroup() = default;
+  RankGroup(const RankGroup&) = delete;
+  RankGroup& operator=(const RankGroup&) = delete;
 
   const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
   int rank() const { return rendezvous_->rank(); }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/counted_event.h"
 #include "kernels/cpu/operation_queue.h"
 #include "kernels/emulated/address_space.h"
 #include "kernels/emulated/emulated_device.h"

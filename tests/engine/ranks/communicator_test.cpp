@@ -6,10 +6,13 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <thread>
 #include <tuple>
 
+#include "engine/graph/dtype_dispatch.h"
+#include "engine/graph/error.h"
 #include "engine/graph/half.h"
 #include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
@@ -48,40 +51,12 @@ double reduced(Reduction reduction, int ranks, std::size_t i) {
   return 0;
 }
 
-template <class F>
-void with_type(DType dtype, F f) {
-  switch (dtype) {
-    case DType::float32:
-      return f(float());
-    case DType::float64:
-      return f(double());
-    case DType::float16:
-      return f(Float16());
-    case DType::bfloat16:
-      return f(BFloat16());
-    case DType::int8:
-      return f(std::int8_t());
-    case DType::int16:
-      return f(std::int16_t());
-    case DType::int32:
-      return f(std::int32_t());
-    case DType::int64:
-      return f(std::int64_t());
-    case DType::uint8:
-    case DType::boolean:
-      return f(std::uint8_t());
-    case DType::uint16:
-      return f(std::uint16_t());
-    case DType::uint32:
-      return f(std::uint32_t());
-    case DType::uint64:
-      return f(std::uint64_t());
-  }
-}
+/// Booleans as the bytes that hold them.
+DType stored_as(DType dtype) { return dtype == DType::boolean ? DType::uint8 : dtype; }
 
 std::string bytes_of(DType dtype, const std::vector<double>& numbers) {
   std::string bytes(numbers.size() * size_of(dtype), 0);
-  with_type(dtype, [&](auto zero) {
+  with_type(stored_as(dtype), [&](auto zero) {
     using T = decltype(zero);
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const T number = static_cast<T>(numbers[i]);
@@ -93,7 +68,7 @@ std::string bytes_of(DType dtype, const std::vector<double>& numbers) {
 
 std::vector<double> numbers_in(DType dtype, const std::string& bytes) {
   std::vector<double> numbers(bytes.size() / size_of(dtype));
-  with_type(dtype, [&](auto number) {
+  with_type(stored_as(dtype), [&](auto number) {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
       numbers[i] = static_cast<double>(number);

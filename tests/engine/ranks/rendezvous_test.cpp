@@ -362,8 +362,6 @@ TEST(RankOptions, WhatCannotBe) {
   EXPECT_THAT(text_of({{"TANDEM_RANK", "2"}, {"TANDEM_RANKS", "2"}}),
               HasSubstr("TANDEM_RANK: expected a number from 0 to 1, got \"2\""));
   EXPECT_THAT(text_of({{"PMI_RANK", "1x"}, {"PMI_SIZE", "2"}}), HasSubstr("got \"1x\""));
-  EXPECT_THAT(text_of({{"TANDEM_RANK", "0"}, {"TANDEM_RANKS", "2"}}),
-              HasSubstr("TANDEM_ADDRESS: expected host:port"));
 }
 
 }  // namespace
