@@ -14,6 +14,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/synchronise_batch_norm.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
 
@@ -184,7 +185,10 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const RunConfig& config = *request.config;
   const bool is_scaled = config.precision.scales_loss();
   check_loss_scale_names(forward);
-  GraphBuilder g(operators, forward);
+  const bool synchronises = request.ranks.several() && config.model.sync_batch_norm;
+  GraphBuilder g(operators, synchronises
+                                ? synchronise_batch_norm(operators, forward, request.ranks.ranks)
+                                : forward);
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
   result.denominators = loss.denominators;
