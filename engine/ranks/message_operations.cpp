@@ -65,7 +65,6 @@ void MessageOperations::run(const MessageTask& task, const void* from, void* to)
   auto* const output = static_cast<char*>(to);
   for (Requests* requests : {&greetings_, &pieces_[0], &pieces_[1], &results_[0], &results_[1]})
     requests->clear();
-  task_ = &task;
   begun_ = looked_ = Clock::now();
   if (ranks_ > 1) greet(task);
   switch (task.kind) {
@@ -266,7 +265,7 @@ void MessageOperations::wait(Requests& requests, bool soon) {
   const microseconds eager = soon ? eager_soon : eager_far;
   for (RankMessages::Request& request : requests) {
     while (!messages_.is_done(request)) {
-      look_around(task_);
+      look_around();
       const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
       messages_.pause(waited < eager ? microseconds(0)
                                      : std::clamp(waited / 8, shortest_pause, longest_pause));
@@ -275,7 +274,7 @@ void MessageOperations::wait(Requests& requests, bool soon) {
   requests.clear();
 }
 
-void MessageOperations::look_around(const MessageTask* task) {
+void MessageOperations::look_around() {
   if (has_ended_.load(std::memory_order_relaxed)) throw MessageFailure{"", "", true};
   const Clock::time_point now = Clock::now();
   if (now - looked_ < between_looks) return;
@@ -284,7 +283,7 @@ void MessageOperations::look_around(const MessageTask* task) {
     throw MessageFailure{*lost, "look at what that rank has printed", true};
   if (now - begun_ < limit_) return;
   throw MessageFailure{
-      to_string(*task) + " was not done within " + std::to_string(limit_.count() / 1000) + " s",
+      "it was not done within " + std::to_string(limit_.count() / 1000) + " s",
       "another rank has stopped or is slower than that: look at what the other ranks have printed"};
 }
 
