@@ -32,7 +32,7 @@ std::string contents(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-class RanksTest : public ::testing::Test {
+class RankProcessesTest : public ::testing::Test {
  protected:
   void SetUp() override {
     const MpiReport mpi = mpi_report();
@@ -115,7 +115,7 @@ class RanksTest : public ::testing::Test {
   std::string mpirun_;
 };
 
-TEST_F(RanksTest, TrainAsOneProcess) {
+TEST_F(RankProcessesTest, TrainAsOneProcess) {
   const std::vector<std::string> keys{"steps=24"};
   train(1, "one", keys);
   for (const int ranks : {2, 3}) {
@@ -131,7 +131,7 @@ TEST_F(RanksTest, TrainAsOneProcess) {
   }
 }
 
-TEST_F(RanksTest, ADeadRankEndsAllAndTheRunGoesOn) {
+TEST_F(RankProcessesTest, ADeadRankEndsAllAndTheRunGoesOn) {
   const std::vector<std::string> keys{"steps=400", "checkpoint.every=50 steps",
                                       "checkpoint.keep=2"};
   train(2, "whole", keys);
@@ -155,7 +155,7 @@ TEST_F(RanksTest, ADeadRankEndsAllAndTheRunGoesOn) {
   }
 }
 
-TEST_F(RanksTest, AnErrorOfAllIsToldOnce) {
+TEST_F(RankProcessesTest, AnErrorOfAllIsToldOnce) {
   EXPECT_EQ(WEXITSTATUS(finish(start(2, "wrong", {"optimizer.lrr=1"}))), 2);
   const std::string text = log("wrong");
   const std::size_t first = text.find("optimizer.lrr");
