@@ -167,6 +167,8 @@ int run(int argc, char** argv) {
   try {
     refuse_ranks(app);
     return invocation.action();
+  } catch (const ErrorElsewhere& e) {
+    return static_cast<int>(e.kind());
   } catch (const Error& e) {
     return report(e, invocation.json);
   } catch (const std::bad_alloc&) {
