@@ -13,7 +13,7 @@ namespace tandem {
 
 struct RankGroupOptions {
   int local_rank = 0, local_ranks = 1;
-  std::chrono::milliseconds operation_limit{600000};  // of the communicators
+  std::chrono::milliseconds operation_limit{3600000};  // of the communicators
   MessageSizes sizes;
 };
 

@@ -115,6 +115,7 @@ std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
   const auto messages = std::make_shared<MpiMessages>(*library.functions, place);
   of.rank = place.rank;
   of.limit = options.start_limit;
+  of.exchange_limit = options.exchange_limit;
   of.local_rank = place.local_rank;
   of.one_machine = place.local_ranks == place.ranks;
   of.share = [&](const std::string& own) {
