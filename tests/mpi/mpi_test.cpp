@@ -69,8 +69,9 @@ class Mpi : public ::testing::Test {
 
 TEST_F(Mpi, RanksFindEachOther) {
   EXPECT_THAT(run_ranks(3, "ranks").lines,
-              ::testing::ElementsAre("rank 0 of 3, local 0 of 3", "rank 1 of 3, local 1 of 3",
-                                     "rank 2 of 3, local 2 of 3"));
+              ::testing::ElementsAre("rank 0 of 3, local 0 of 3, 3 on its cores",
+                                     "rank 1 of 3, local 1 of 3, 3 on its cores",
+                                     "rank 2 of 3, local 2 of 3, 3 on its cores"));
   EXPECT_THAT(run_ranks(1, "ranks").lines, ::testing::ElementsAre("alone"));
 }
 
