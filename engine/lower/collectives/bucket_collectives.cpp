@@ -40,6 +40,13 @@ std::vector<int> depths(const Graph& graph) {
   return depth;
 }
 
+// Sums of micro-batches are states, which are copied to lie beside others: large ones stay alone.
+bool may_join(PlacedEdit& edit, const Node& node) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+    return !edit.is_kept(input) || edit.graph().type(input).bytes() <= first_bytes;
+  });
+}
+
 std::map<Key, std::vector<Reduction>> find_reductions(PlacedEdit& edit) {
   const Graph& graph = edit.graph();
   const std::vector<double> keys = early_keys(graph);
@@ -48,7 +55,7 @@ std::map<Key, std::vector<Reduction>> find_reductions(PlacedEdit& edit) {
   for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
     if (node.op->role != Role::collective || node.phase != Phase::update) continue;
-    if (collective_kind(node) != CollectiveKind::all_reduce) continue;
+    if (collective_kind(node) != CollectiveKind::all_reduce || !may_join(edit, node)) continue;
     Reduction one{NodeId{static_cast<std::int32_t>(n)}, keys[n], 0};
     for (ValueId input : node.inputs) one.bytes += graph.type(input).bytes();
     const Key key{edit.device(one.node), graph.type(node.inputs[0]).dtype,
