@@ -69,6 +69,17 @@ TEST_F(PolicyRanksTest, AllGradientsAndTheLossAreExchanged) {
               HasSubstr("ranks       4, this is the plan of one: "));
 }
 
+TEST_F(PolicyRanksTest, AProfileSaysHowFastTheNetworkIs) {
+  options_.profile = folder_ / "network.json";
+  std::ofstream(options_.profile)
+      << R"({ "tandem_device_profile": 1, "devices": { "cpu": {
+             "network_bytes_per_second": 1e6, "network_latency_seconds": 0 } } })";
+  const Json exchange = plan(2)["exchange"];
+  EXPECT_NEAR(exchange["ms"].get<double>(), exchange["bytes"].get<double>() / 1e3, 1e-6);
+  // A link as slow as that holds the updates up.
+  EXPECT_GT(exchange["exposed_ms"].get<double>(), 0.5 * exchange["ms"].get<double>());
+}
+
 TEST_F(PolicyRanksTest, OneProcessExchangesNothing) {
   EXPECT_FALSE(plan(1).contains("exchange"));
   EXPECT_THAT(api::policy_plan(options_).report.text, Not(HasSubstr("ranks")));
