@@ -11,6 +11,7 @@
 #include "engine/graph/error.h"
 #include "engine/operators/collectives/collective.h"
 #include "engine/plan/collectives.h"
+#include "engine/plan/simulate.h"
 #include "engine/runtime/program.h"
 #include "tests/engine/plan/missing_wait.h"
 #include "tests/engine/runtime/machine.h"
@@ -216,6 +217,86 @@ TEST(Collectives, UpdatesStandBehindBackward) {
     }
     EXPECT_TRUE(updates);
   });
+}
+
+/// Ten layers of 1 MiB of weights, in one of two ranks; nothing runs.
+CompiledProgram compile_deep(const OperatorSet& operators, Machine& machine) {
+  constexpr std::int64_t width = 512;
+  GraphBuilder b(operators);
+  ValueId y = b.input("x", {DType::float32, {width, width}});
+  std::vector<ValueId> parameters;
+  for (int l = 0; l < 10; ++l) {
+    const std::string name = "layer" + std::to_string(l);
+    b.set_scope({name, Phase::forward, {}});
+    for (const Shape& shape : {Shape{width, width}, Shape{width}}) {
+      State state;
+      state.name = state.path = name + (shape.size() == 2 ? ".weight" : ".bias");
+      state.start = HostTensor(TensorType{DType::float32, shape});
+      parameters.push_back(b.state(std::move(state)));
+    }
+    y = b.add_node("Tanh", {b.add(b.matmul(y, parameters.end()[-2]), parameters.back())});
+  }
+  const ValueId loss = b.reduce_sum(y, {0, 1}, false);
+  b.set_scope({"", Phase::backward, {}});
+  const GradientSeed seed{loss, b.filled(1, b.type(loss))};
+  const std::vector<ValueId> gradients = add_gradients(b, {&seed, 1}, parameters);
+  const ValueId lr = b.scalar(0.5, DType::float32), step = b.scalar(1, DType::int64);
+  const ValueId scale = b.scalar(1, DType::float32), skip = b.scalar(0, DType::boolean);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    b.set_scope({"update." + b.graph().states[i].name, Phase::update, {}});
+    const ValueId sum = b.add_node(all_reduce_name, {gradients[i]}, {{"ranks", std::int64_t{2}}});
+    b.write_state(parameters[i],
+                  b.add_node("SgdUpdate", {parameters[i], sum, ValueId{}, lr, step, scale, skip}));
+  }
+  const Graph graph = b.finish();
+  Placement placement{{"cpu"}, {}, {}};
+  placement.nodes.resize(graph.nodes.size(), {0, "test"});
+  placement.states.resize(graph.states.size(), {0, 0, "test"});
+  return compile_program(graph, placement, operators, machine.devices, {});
+}
+
+TEST(Collectives, BucketsFollowBackwardAndAreOneCallEach) {
+  const OperatorSet operators = all_operators();
+  Machine machine(0);
+  const CompiledProgram program = compile_deep(operators, machine);
+  std::vector<std::string> order;
+  int buckets = 0;
+  for (const Launch& launch : program.plan.launches) {
+    const Instruction& instruction = program.plan.queues[launch.queue].instructions[launch.index];
+    if (instruction.kind != Instruction::Kind::collective) continue;
+    ++buckets;
+    EXPECT_EQ(collective_calls(program.lowered, program.plan, instruction.node).size(), 1u);
+    const Node& node = program.lowered.graph.node(instruction.node);
+    std::size_t bytes = 0;
+    for (ValueId input : node.inputs) bytes += program.lowered.graph.type(input).bytes();
+    EXPECT_LE(bytes, (std::size_t{1} << 20) + 4096);
+    for (const std::string& origin : node.origins) order.push_back(origin);
+  }
+  EXPECT_GE(buckets, 9);
+  EXPECT_LE(buckets, 11);
+  // The last layer's gradients come first.
+  EXPECT_THAT(order.front(), ::testing::HasSubstr("layer9"));
+  EXPECT_THAT(order.back(), ::testing::HasSubstr("layer0"));
+}
+
+// What can hide behind backward does, on a network of 10 Gb/s: all but the last bucket.
+TEST(Collectives, ExchangesHideBehindBackward) {
+  const OperatorSet operators = all_operators();
+  Machine machine(0);
+  const CompiledProgram program = compile_deep(operators, machine);
+  DeviceProfile profile;
+  profile.network_bandwidth = 1.25e9;
+  profile.network_latency = 20e-6;
+  const Simulation simulation = simulate(program.plan, program.lowered, {profile});
+  double exchanging = 0, exposed = 0;
+  for (const SimulatedSpan& span : simulation.spans) {
+    const Queue& queue = program.plan.queues[span.queue];
+    if (queue.role != Queue::Role::collective) continue;
+    exchanging += span.end - span.start;
+    exposed += span.exposed;
+  }
+  EXPECT_GT(exchanging, 10 * (1 << 20) / 1.25e9);
+  EXPECT_LE(exposed, 0.2 * exchanging);
 }
 
 TEST(Collectives, EveryMissingWaitIsFound) {
