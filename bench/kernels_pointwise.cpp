@@ -101,7 +101,7 @@ class Timed {
   std::unique_ptr<PreparedKernel> kernel_;
   HostTensor workspace_;
   ErrorWord error_;
-  StepContext context_{1, 1, 0, &error_};
+  StepContext context_{.seed = 1, .step = 1, .error = &error_};
 };
 
 TensorType floats(Shape shape) { return {DType::float32, std::move(shape)}; }

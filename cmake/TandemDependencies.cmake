@@ -55,6 +55,9 @@ find_package(Threads REQUIRED)
 find_package(OpenMP QUIET COMPONENTS CXX)
 tandem_require("OpenMP (part of g++)" OpenMP_CXX_FOUND)
 
+set(MPI_CXX_SKIP_MPICXX TRUE)
+find_package(MPI QUIET COMPONENTS CXX) # optional: without it there is one process alone
+
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h)
 mark_as_advanced(TOMLPLUSPLUS_INCLUDE)
 tandem_require("toml++ (libtomlplusplus-dev)" TOMLPLUSPLUS_INCLUDE)

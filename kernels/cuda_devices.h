@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/ranks/rendezvous.h"
 
 namespace tandem {
 
@@ -53,6 +54,8 @@ struct CudaOptions {
   bool capture = true;           // segments as CUDA graphs
   std::string cache_folder;      // of compiled kernels and library plans; "": the user's own
   std::shared_ptr<LaneMonitor> monitor;
+  /// Of a run of several ranks: the device joins them over NCCL.
+  std::shared_ptr<Rendezvous> ranks;
 };
 
 /// Memory, streams and events may outlive the device. Throws Error{usage} that says what is missing

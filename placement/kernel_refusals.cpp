@@ -37,7 +37,8 @@ Refusals kernel_refusals(const Graph& graph, const std::vector<Device*>& devices
   Refusals refusals;
   for (std::size_t d = 1; d < devices.size(); ++d) {
     for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
-      if (graph.nodes[n].op->view) continue;  // layouts, no kernels
+      const Operator& op = *graph.nodes[n].op;
+      if (op.view || op.role == Role::collective) continue;  // layouts or communicators, no kernels
       ask(graph, NodeId{static_cast<std::int32_t>(n)}, *devices[d], static_cast<int>(d), refusals);
     }
   }

@@ -42,6 +42,7 @@ BORDERS = {
     # Its memory and order are its own, its arithmetic is not.
     "kernels/emulated": [*PHASES[0], *PHASES[1], "kernels/emulated", "kernels/cpu"],
     "kernels/cuda": [*PHASES[0], *PHASES[1], "kernels/cuda", "kernels/cuda_devices.h", "kernels/shared", "kernels/reference"],
+    "kernels/mpi": [*PHASES[0], *PHASES[1], "kernels/mpi"],
     "api": ["engine", "importer", "placement", "kernels", "api", "include"],
     "include": ["include"],
     "tools": ["include", "tools"],
@@ -61,6 +62,7 @@ THIRD_PARTIES = [
     ("oneDNN", r"(oneapi/dnnl/)?dnnl", ["kernels/cpu"]),
     ("CUDA", r"cuda|cudnn|cublas|nccl|nvrtc|nvtx3/|curand|cub/|thrust/|cooperative_groups|mma\.h",
      ["kernels/cuda", "tests/cuda"]),
+    ("MPI", r"mpi\.h", ["kernels/mpi/plugin"]),
     ("OpenMP", r"omp\.h", ["kernels", "bench", "tests"]),
     ("toml++", r"toml\+\+/", ["engine", "placement", "api", "tests"]),
     ("CLI11", r"CLI/", ["tools"]),

@@ -121,8 +121,13 @@ void add_plan(CLI::App& parent, Invocation& invocation) {
       "  tandem policy plan policy.toml --config train.toml\n"
       "  tandem policy plan policy.toml --config train.toml --device gpu=emulated:0,memory=2GiB\n"
       "  tandem policy plan --config train.toml --place '{ at = \"fc1\", on = \"cpu\" }' --json\n"
+      "  tandem policy plan --config train.toml --ranks 8\n"
       "Exit code 3 where it does not fit.");
   const Shared options = add_common(*command, invocation, policy_words);
+  command
+      ->add_option("--ranks", options->policy.ranks,
+                   "plan one of so many processes that train together")
+      ->type_name("N");
   on_choice(*command, invocation, [options, &invocation] {
     take_policy(*options);
     const api::PolicyPlan plan = api::policy_plan(options->policy);

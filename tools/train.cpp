@@ -104,14 +104,17 @@ void add_train(CLI::App& app, Invocation& invocation) {
     std::optional<api::Trainer> trainer;
     try {
       trainer.emplace(options->config, options->train);
+    } catch (const ErrorElsewhere&) {
+      throw;
     } catch (const Error& error) {
       if (interrupted_by() == 0) throw;
       display.message(fmt::format("tandem: {}", error.what()));  // nothing to save yet
       return 128 + interrupted_by();
     }
-    display.message(trainer->summary());
+    if (const std::string summary = trainer->summary(); !summary.empty()) display.message(summary);
     const api::TrainResult result = trainer->run();
     display.end_line();
+    if (result.rank > 0) return result.interrupted ? 128 + interrupted_by() : 0;
     if (options->train.dry_run) {
       display.message("dry run: nothing was trained, no run directory was written");
       return 0;

@@ -4,6 +4,7 @@
 
 #include "api/model/cuda_status.h"
 #include "engine/graph/error.h"
+#include "kernels/cpu/cpu_device.h"
 #include "kernels/emulated/emulated_device.h"
 #include "placement/report/fit.h"
 
@@ -101,7 +102,9 @@ std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingA
     if (device.binding.latency) options.latency_seconds = *device.binding.latency;
     options.monitor = monitor;
     try {
-      return make_emulated_device(options);
+      auto emulated = make_emulated_device(options);
+      if (arguments.ranks) emulated->join(arguments.ranks->make_communicator());
+      return emulated;
     } catch (const Error& error) {
       throw Error(error.kind(), at_memory(error.diagnostics(), device));
     }
@@ -111,6 +114,7 @@ std::unique_ptr<Device> make_device(const ResolvedDevice& device, const PlacingA
   options.ordinal = std::stoi(device.use.substr(cuda.size()));
   options.allow_tf32 = tf32;
   options.monitor = monitor;
+  if (arguments.ranks) options.ranks = arguments.ranks->rendezvous();
   for (const CudaGpu& gpu : arguments.gpus.report().gpus) {
     const bool limited = device.binding.memory_bytes || device.binding.memory_fraction;
     if (gpu.ordinal == options.ordinal && limited)
@@ -136,6 +140,7 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   };
   options.model_file = config.model.file;
   options.tf32 = config.precision.tf32;
+  if (arguments.ranks) options.local = arguments.ranks->local_rank();
   if (config.device == "gpu") {
     options.default_device = "gpu";
     options.default_reason = "device = \"gpu\"";
@@ -154,6 +159,8 @@ RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& argum
   for (const std::string& rule : arguments.place) result.text += comment("--place " + rule);
   for (const std::string& use : arguments.devices) result.text += comment("--device " + use);
   result.threads = threads_of(config, result);
+  if (arguments.ranks && result.threads == 0)  // the cores of a machine are for all ranks on it
+    result.threads = std::max(1, usable_cores() / arguments.ranks->core_sharers());
   return result;
 }
 
@@ -167,6 +174,7 @@ OpenDevices open_devices(const ResolvedPolicy& resolved, const PlacingArguments&
   if (only_gpus && !check) monitor->set_check_order(false);
   OpenDevices open;
   open.all.push_back(&cpu);
+  if (arguments.ranks) cpu.join(arguments.ranks->make_communicator());
   for (std::size_t d = 1; d < devices.size(); ++d) {
     open.own.push_back(make_device(devices[d], arguments, tf32, monitor));
     open.all.push_back(open.own.back().get());

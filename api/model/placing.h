@@ -9,6 +9,7 @@
 
 #include "api/model/known_gpus.h"
 #include "engine/device/device.h"
+#include "engine/ranks/rank_group.h"
 #include "engine/training/config/run_config.h"
 #include "kernels/emulated/order_checker.h"
 #include "placement/run_policy.h"
@@ -36,13 +37,16 @@ struct PlacingArguments {
   /// The monitor looks at every byte that is touched, also where all accelerators are GPUs, which
   /// wait for it; it does without in debug builds.
   bool check_order = false;
+  /// The ranks that train together, which all devices join; null: one process.
+  std::shared_ptr<RankGroup> ranks = {};
 };
 
 /// The policy of a configuration. What is wrong in it comes out of `resolve`; throws Error{usage}
 /// where its file or an argument cannot be read.
 RunPolicy read_run_policy(const RunConfig& config, const PlacingArguments& arguments);
 
-/// Index by index those of a resolved policy; the first is the engine's.
+/// Index by index those of a resolved policy; the first is the engine's. Those of several ranks
+/// have joined them.
 struct OpenDevices {
   std::vector<std::unique_ptr<Device>> own;
   std::vector<Device*> all;

@@ -3,16 +3,22 @@
 
 #include <algorithm>
 
+#include "engine/plan/collectives.h"
+
 namespace tandem::api {
 
-std::vector<Launch> spanned_launches(const Plan& plan) {
+std::vector<Launch> spanned_launches(const Program& program) {
+  const Plan& plan = program.plan();
   std::vector<Launch> result;
   for (const Launch& launch : plan.launches) {
     const Instruction& instruction = plan.queues[launch.queue].instructions[launch.index];
     if (instruction.kind == Instruction::Kind::wait ||
         instruction.kind == Instruction::Kind::record)
       continue;
-    result.push_back(launch);
+    std::size_t spans = 1;
+    if (instruction.kind == Instruction::Kind::collective)
+      spans = collective_calls(program.lowered(), plan, instruction.node).size();
+    result.insert(result.end(), std::max<std::size_t>(spans, 1), launch);
   }
   return result;
 }
@@ -25,7 +31,7 @@ TracedSteps::TracedSteps(const std::vector<Program*>& micro_batches, int steps) 
                      [&](const TracedProgram& program) { return program.program == micro_batch; });
     numbers.push_back(static_cast<std::size_t>(known - programs_.begin()));
     if (known == programs_.end())
-      programs_.push_back({micro_batch, 0, spanned_launches(micro_batch->plan())});
+      programs_.push_back({micro_batch, 0, spanned_launches(*micro_batch)});
     ++programs_[numbers.back()].times;
   }
   for (int step = 0; step < steps; ++step) {

@@ -7,8 +7,9 @@
 
 namespace tandem::api {
 
-/// The plan's instructions that leave a span in a trace, in the order of launching.
-std::vector<Launch> spanned_launches(const Plan& plan);
+/// The plan's instructions that leave a span in a trace, in the order of launching; one that makes
+/// several calls over all ranks comes once for each.
+std::vector<Launch> spanned_launches(const Program& program);
 
 /// A program of the step, with what its runs leave.
 struct TracedProgram {

@@ -47,8 +47,9 @@ class LastWriters {
 };
 
 /// All ways of values that begin or end with a copy, in the steady state.
-std::vector<Arrow> arrows_of(const Plan& plan) {
-  const std::vector<Launch> launches = spanned_launches(plan);
+std::vector<Arrow> arrows_of(const Program& program) {
+  const Plan& plan = program.plan();
+  const std::vector<Launch> launches = spanned_launches(program);
   const auto at = [&](std::size_t i) -> const Instruction& {
     return plan.queues[launches[i].queue].instructions[launches[i].index];
   };
@@ -84,6 +85,8 @@ const char* category_of(const Instruction& instruction) {
   switch (instruction.kind) {
     case Instruction::Kind::copy:
       return "copy";
+    case Instruction::Kind::collective:
+      return "ranks";
     case Instruction::Kind::feed:
       return "feed";
     case Instruction::Kind::read:
@@ -164,7 +167,7 @@ Json trace_events(const TracedSteps& traced, const OrderChecker& monitor,
   std::size_t id = 0;
   std::vector<std::vector<Arrow>> arrows;  // per program
   for (const TracedProgram& program : traced.programs())
-    arrows.push_back(arrows_of(program.program->plan()));
+    arrows.push_back(arrows_of(*program.program));
   for (const TracedRun& run : traced.runs()) {
     const std::size_t length = traced.programs()[run.program].launches.size();
     for (const Arrow& arrow : arrows[run.program]) {

@@ -14,12 +14,16 @@
 #include "engine/formats/paths.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/checkpoints/run_directory.h"
+#include "engine/training/ranks/gathered.h"
+#include "engine/training/ranks/start_checks.h"
 #include "engine/training/trainer.h"
+#include "kernels/mpi/join_ranks.h"
 #include "placement/report/placement_report.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
 struct Trainer::Impl {
+  std::shared_ptr<RankGroup> ranks;  // null: one process
   RunConfig config;
   TrainOptions options;
   std::string resume_from;  // a run directory, or ""
@@ -32,6 +36,7 @@ struct Trainer::Impl {
   std::unique_ptr<OperatorLog> operator_log;  // where it is asked for
   std::unique_ptr<Training> training;
   std::vector<SavedVocabulary> vocabularies;
+  FingerprintPtr fingerprint;
   bool is_prepared = false;  // the constructor has ended
   bool has_run = false;
 
@@ -40,11 +45,18 @@ struct Trainer::Impl {
   void check_stop() const;
   ModelOptions model_options();
 
-  Impl(RunConfig c, TrainOptions o, std::string resumed)
-      : config(std::move(c)),
+  Rendezvous* rendezvous() const { return ranks ? ranks->rendezvous().get() : nullptr; }
+  int rank() const { return ranks ? ranks->rank() : 0; }
+  /// Throws where ranks have not been started alike.
+  void compare_ranks() const;
+  void build_training(DataSets data);
+
+  Impl(std::shared_ptr<RankGroup> group, RunConfig c, TrainOptions o, std::string resumed)
+      : ranks(std::move(group)),
+        config(std::move(c)),
         options(std::move(o)),
         resume_from(std::move(resumed)),
-        placing{options.place, options.devices},
+        placing{.place = options.place, .devices = options.devices, .ranks = ranks},
         policy(read_run_policy(config, placing)),
         engine(policy.threads),
         model(std::make_shared<Model>(engine, config, model_options())),
@@ -79,6 +91,30 @@ void require_data(const RunConfig& config) {
   throw Error(ErrorKind::usage, std::move(d));
 }
 
+std::string data_text(const DataFingerprint& data) {
+  std::string text;
+  for (const SplitFingerprint* split : {&data.train, &data.eval}) {
+    text += fmt::format("{} samples\n", split->samples);
+    for (const FileFingerprint& file : split->files)
+      text += fmt::format("{} {} {} {}\n", file.array, file.name, file.bytes, file.ends);
+  }
+  for (const auto& [field, type] : data.fields) text += field + ": " + type + "\n";
+  return text;
+}
+
+/// "32", or "32 to 33" where ranks do not divide them.
+std::string share_text(std::int64_t samples, int ranks) {
+  const std::int64_t most = share_of(samples, {0, ranks}).count;
+  const std::int64_t least = share_of(samples, {ranks - 1, ranks}).count;
+  return least == most ? fmt::format("{}", most) : fmt::format("{} to {}", least, most);
+}
+
+std::string vocabulary_text(const std::vector<SavedVocabulary>& vocabularies) {
+  std::string text;
+  for (const SavedVocabulary& v : vocabularies) text += v.file_name + " " + v.sha256 + "\n";
+  return text;
+}
+
 std::string find_run(const RunConfig& config) {
   if (!config.run_dir.empty())
     return is_directory(config.run_dir + "/checkpoints") ? config.run_dir : "";
@@ -87,41 +123,59 @@ std::string find_run(const RunConfig& config) {
                                          config.name.empty() ? file.stem().string() : config.name);
 }
 
+std::string run_to_resume(const RunConfig& config) {
+  const std::string found = find_run(config);
+  if (!found.empty()) return found;
+  Diagnostic d;
+  d.file = config.file;
+  d.message = "there is no unfinished run to resume";
+  d.fix = "leave --resume away, or name the run with --run-dir";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 }  // namespace
 
 Trainer::Trainer(const std::string& config_path, TrainOptions options) {
+  const std::shared_ptr<RankGroup> group = join_ranks();
+  Rendezvous* const ranks = group ? group->rendezvous().get() : nullptr;
+  if (group && group->rank() > 0) options.on_message = {}, options.on_progress = {};
   std::vector<std::string> overrides = options.overrides;
   if (!options.run_dir.empty()) {
     overrides.push_back("run_dir=" + path_value(options.run_dir));
   }
-  RunConfig config = read_run_config(config_path, overrides);
-  require_data(config);
+  RunConfig config;
+  on_all_ranks(ranks, "configuration", [&] {
+    config = read_run_config(config_path, overrides);
+    require_data(config);
+  });
   std::string resume_from;
-  if (options.resume) {
-    resume_from = find_run(config);
-    if (resume_from.empty()) {
-      Diagnostic d;
-      d.file = config.file;
-      d.message = "there is no unfinished run to resume";
-      d.fix = "leave --resume away, or name the run with --run-dir";
-      throw Error(ErrorKind::usage, std::move(d));
-    }
-  }
-  impl_ = std::make_unique<Impl>(std::move(config), std::move(options), std::move(resume_from));
-  Impl& my = *impl_;
-  DataSets data = my.data.sets();
-  my.check_stop();
-  my.vocabularies = data.vocabularies;
-  if (!my.resume_from.empty()) refuse_other_vocabularies(my.resume_from, my.vocabularies);
+  if (options.resume)
+    resume_from = from_rank_0(ranks, "run to resume", [&] { return run_to_resume(config); });
+  const bool is_table = config.data->table();  // it is prepared by one rank, the others read it
+  std::optional<DataSets> data;
+  (is_table ? on_rank_0_first : on_all_ranks)(ranks, "model and data", [&] {
+    impl_ = std::make_unique<Impl>(group, std::move(config), std::move(options),
+                                   std::move(resume_from));
+    data = impl_->data.sets();
+    impl_->check_stop();
+  });
+  on_all_ranks(ranks, "programs", [&] { impl_->build_training(std::move(*data)); });
+  impl_->compare_ranks();
+  impl_->is_prepared = true;
+}
+
+void Trainer::Impl::build_training(DataSets data) {
+  vocabularies = data.vocabularies;
+  if (!resume_from.empty()) refuse_other_vocabularies(resume_from, vocabularies);
   TrainingHooks hooks;
-  if (my.options.log_operators) {
-    my.operator_log = std::make_unique<OperatorLog>(my.engine, my.placed);
-    hooks.watch = my.operator_log.get();
+  if (options.log_operators) {
+    operator_log = std::make_unique<OperatorLog>(engine, placed);
+    hooks.watch = operator_log.get();
   }
-  hooks.on_message = my.options.on_message;
-  hooks.stop_requested = [&my] { return my.stops(); };
-  if (my.options.on_progress) {
-    hooks.on_progress = [report = my.options.on_progress](const TrainingProgress& p) {
+  hooks.on_message = options.on_message;
+  hooks.stop_requested = [this] { return stops(); };
+  if (options.on_progress) {
+    hooks.on_progress = [report = options.on_progress](const TrainingProgress& p) {
       Progress progress;
       progress.step = p.step;
       progress.steps = p.steps;
@@ -134,23 +188,35 @@ Trainer::Trainer(const std::string& config_path, TrainOptions options) {
       report(progress);
     };
   }
-  RunParts parts = my.placed.run_parts();
-  if (!my.options.dry_run || !my.resume_from.empty())
-    parts.fingerprint = run_fingerprint(my.config, my.model->file(), data);
-  parts.accept_changes = my.options.accept_changes;
-  parts.forward = [&my, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
-    my.check_stop();  // before each program that is built
+  RunParts parts = placed.run_parts();
+  if (ranks) parts.ranks = ranks->rendezvous();
+  if (!options.dry_run || !resume_from.empty() || ranks)
+    parts.fingerprint = fingerprint = run_fingerprint(config, model->file(), data);
+  parts.accept_changes = options.accept_changes;
+  parts.forward = [this, forward = std::move(parts.forward)](std::int64_t batch, bool training) {
+    check_stop();  // before each program that is built
     return forward(batch, training);
   };
-  my.training = std::make_unique<Training>(my.config, std::move(parts), std::move(data), hooks);
-  my.check_stop();
-  if (my.operator_log) {
-    std::vector<Program*> micro_batches;
-    for (const BoundProgram* bound : my.training->step_programs())
-      micro_batches.push_back(bound->program.get());
-    my.operator_log->reserve(micro_batches);
-  }
-  my.is_prepared = true;
+  training = std::make_unique<Training>(config, std::move(parts), std::move(data), hooks);
+  check_stop();
+  if (!operator_log) return;
+  std::vector<Program*> micro_batches;
+  for (const BoundProgram* bound : training->step_programs())
+    micro_batches.push_back(bound->program.get());
+  operator_log->reserve(micro_batches);
+}
+
+void Trainer::Impl::compare_ranks() const {
+  if (!ranks) return;
+  std::vector<RankFact> facts{
+      {"the version of tandem", version(), "start the same program on all ranks"},
+      {"the configuration", to_toml(config), "give all ranks the same file and the same keys"},
+      {"the policy", placed.policy().text, "give all ranks the same policy"},
+      {"the model file", fingerprint->model.sha256, "give all ranks the same model file"},
+      {"the data", data_text(fingerprint->data), "give all ranks the same files"},
+      {"the vocabularies", vocabulary_text(vocabularies), "prepare the tables once, for all ranks"},
+  };
+  refuse_differences(*ranks->rendezvous(), facts);
 }
 
 Trainer::~Trainer() = default;
@@ -167,7 +233,9 @@ TrainResult Trainer::run() {
     throw Error(ErrorKind::usage, std::move(d));
   }
   if (my.options.dry_run) {
-    my.training->try_start(my.resume_from);
+    on_all_ranks(my.rendezvous(), "dry run", [&] {
+      if (my.rank() == 0) my.training->try_start(my.resume_from);
+    });
     return result;
   }
   my.has_run = true;
@@ -186,6 +254,7 @@ TrainResult Trainer::run() {
         my.options.on_message("note: " + problem);
     }
   }
+  result.rank = my.rank();
   result.run_dir = done.run_dir;
   result.steps = done.steps;
   result.loss = done.loss;
@@ -196,6 +265,7 @@ TrainResult Trainer::run() {
 
 std::string Trainer::summary() const {
   const Impl& my = held(impl_, handle);
+  if (my.rank() > 0) return "";
   const Program& program = *my.training->main_program().program;
   const Graph& graph = program.lowered().graph;
   const ResolvedPolicy& resolved = my.placed.resolved();
@@ -220,6 +290,10 @@ std::string Trainer::summary() const {
                      my.config.batch_size / my.config.micro_batch_size()),
       instructions, my.engine.cpu->facts().threads, memory_text(program.plan(), resolved), steps,
       my.training->steps_per_epoch(), my.config.batch_size);
+  if (my.ranks)
+    text += fmt::format("\nranks      {}, {} on this machine: each computes {} samples of a step",
+                        my.ranks->ranks(), my.ranks->local_ranks(),
+                        share_text(my.config.batch_size, my.ranks->ranks()));
   for (const std::string& line : table_lines(resolved)) text += "\n" + line;
   for (const Diagnostic& d : my.model->export_warnings()) text += "\nwarning    " + to_string(d);
   for (const Diagnostic& d : resolved.warnings) {

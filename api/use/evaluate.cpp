@@ -68,11 +68,13 @@ EvaluationReport evaluate_run(const std::string& run, const TrainedOptions& opti
   const auto seconds_so_far = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const auto values = evaluation.run([&](std::int64_t done) {
+  const Evaluation::Values values = *evaluation.run([&](std::int64_t done) {
     check_stop(options);
-    if (!options.on_progress) return;
-    const auto rows = static_cast<double>(done);
-    options.on_progress(done, rows / static_cast<double>(samples), rows / seconds_so_far());
+    if (options.on_progress) {
+      const auto rows = static_cast<double>(done);
+      options.on_progress(done, rows / static_cast<double>(samples), rows / seconds_so_far());
+    }
+    return false;
   });
   check_order(trained.engine());
   const double seconds = seconds_so_far();

@@ -34,6 +34,9 @@ class CountedEvent : public Event {
     count_.notify_all();
   }
 
+  /// The count of the last record that a queue with a thread of its own was given.
+  std::atomic<std::uint64_t> enqueued{0};
+
  private:
   std::shared_ptr<LaneMonitor> monitor_;
   int id_;

@@ -101,15 +101,15 @@ ValueId denominator(LossBuilder& b, ValueId weights, double times, DType dtype,
 std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weights,
                                const StepSamples& samples, std::vector<FedDenominator>& fed) {
   GraphBuilder& g = b.g;
-  const Reduction reduction = b.term.reduction;
+  const LossReduction reduction = b.term.reduction;
   const DType dtype = g.dtype(found.losses);
   const double count = static_cast<double>(element_count(g.shape(found.losses)));
   const double in_step = static_cast<double>(samples.step);
   const double part = static_cast<double>(samples.micro_batch) / in_step;
   if (!found.has_batch) {
-    const double factor = reduction == Reduction::sum         ? part
-                          : reduction == Reduction::batchmean ? part / in_step
-                                                              : part / count;
+    const double factor = reduction == LossReduction::sum         ? part
+                          : reduction == LossReduction::batchmean ? part / in_step
+                                                                  : part / count;
     return b.times(sum_of(b, found.losses), factor);
   }
   double losses_a_weight = 1;
@@ -126,12 +126,12 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
       weights = g.mul(g.reshape(g.cast(weights, DType::float32), matrix), column);
     } else {
       weights = column;
-      losses_a_weight = reduction == Reduction::batchmean ? 1 / static_cast<double>(*a_sample)
-                                                          : static_cast<double>(matrix[1]);
+      losses_a_weight = reduction == LossReduction::batchmean ? 1 / static_cast<double>(*a_sample)
+                                                              : static_cast<double>(matrix[1]);
     }
   }
-  if (reduction == Reduction::sum) return sum_of(b, found.losses);
-  if (reduction == Reduction::batchmean && found.label_weights) {
+  if (reduction == LossReduction::sum) return sum_of(b, found.losses);
+  if (reduction == LossReduction::batchmean && found.label_weights) {
     b.fail("reduction = \"batchmean\" divides by the number of samples, whatever their labels",
            "mean or sum, or neither ignore_index nor class_weights");
     return std::nullopt;
@@ -140,7 +140,7 @@ std::optional<ValueId> reduced(LossBuilder& b, Losses found, ValueId sample_weig
     const ValueId below = denominator(b, weights, losses_a_weight, dtype, samples, fed);
     return g.div(sum_of(b, found.losses), below);
   }
-  if (reduction == Reduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
+  if (reduction == LossReduction::batchmean) return b.times(sum_of(b, found.losses), 1 / in_step);
   if (samples.whole())
     return g.reduce_mean(found.losses, all_axes(g.shape(found.losses).size()), false);
   return b.times(sum_of(b, found.losses), 1.0 / (count / samples.micro_batch * samples.step));

@@ -49,14 +49,17 @@ std::int32_t ready_after(const Graph& graph, NodeId id) {
   return last;
 }
 
-// Its gradient comes from another device, or its new weight goes to one.
+// Its gradient comes from another device or from all ranks, or its new weight goes to one.
 bool crosses(PlacedEdit& edit, NodeId id) {
   const Graph& graph = edit.graph();
   const auto is_transfer = [&](NodeId node) { return graph.node(node).op->role == Role::transfer; };
+  const auto is_exchanged = [&](NodeId node) {
+    return is_transfer(node) || graph.node(node).op->role == Role::collective;
+  };
   NodeId gradient = graph.value(graph.node(id).inputs[1]).producer;
   while (gradient && is_view(graph.node(gradient)))
     gradient = graph.value(graph.node(gradient).inputs[0]).producer;
-  if (gradient && is_transfer(gradient)) return true;
+  if (gradient && is_exchanged(gradient)) return true;
   for (ValueId output : graph.node(id).outputs) {
     const std::vector<NodeId>& readers = edit.readers(output);
     if (std::any_of(readers.begin(), readers.end(), is_transfer)) return true;

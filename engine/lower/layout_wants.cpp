@@ -48,6 +48,8 @@ class WantWalk {
         through_view(node);
       } else if (node.op->role == Role::transfer) {
         through_transfer(node);
+      } else if (node.op->role == Role::collective) {
+        for (ValueId input : node.inputs) constraint(input, row_major(graph_.type(input).shape));
       } else if (node.op->role == Role::concatenation) {
         through_concat(node);
       } else {

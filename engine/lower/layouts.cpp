@@ -43,6 +43,8 @@ class LayoutWalk {
         lower_view(id);
       } else if (node.op->role == Role::transfer) {
         lower_transfer(id);
+      } else if (node.op->role == Role::collective) {
+        lower_collective(id);
       } else if (node.op->role != Role::concatenation || !lower_concat(id)) {
         lower_kernel(id);
       }
@@ -201,6 +203,25 @@ class LayoutWalk {
       y.layout = at(node.inputs[0]).layout;
       y.layout.offset = 0;
     }
+    add_node(std::move(node), std::move(lowered));
+  }
+
+  // Blocks of elements in one order that all ranks have, whatever kernels they chose.
+  void lower_collective(NodeId id) {
+    const Node& old = graph_.node(id);
+    Node node = mapped_node(old);
+    const std::size_t notes = to_.notes.size();
+    for (ValueId& input : node.inputs) {
+      const Shape shape = to_.graph.type(input).shape;
+      // Several operands lie side by side, where no state can be.
+      const bool is_apart =
+          node.inputs.size() > 1 && to_.graph.value(at(input).storage).kind == ValueKind::state;
+      if (is_apart || !is_row_major(at(input).layout, shape))
+        input = copied(input, row_major(shape), old);
+    }
+    to_.notes.resize(notes);
+    LoweredNode lowered{placed_.nodes[id.index].device, nullptr, {}, {}};
+    lowered.collective = true;
     add_node(std::move(node), std::move(lowered));
   }
 

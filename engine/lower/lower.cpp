@@ -48,6 +48,8 @@ const std::vector<LowerPass>& lower_passes() {
       {"recompute", recompute},
       // After the clones of lookups are there; before everything that moves rows or casts.
       {"split_tables", split_tables, true},
+      // Before everything that looks at where values are made.
+      {"place_collectives", place_collectives, true},
       // Before casts, which would stand between lookups and their readers.
       {"ship_rows", ship_rows},
       // After the clones are there; before copies, so that a cast stands where the link carries 16
@@ -86,6 +88,8 @@ const std::vector<LowerPass>& lower_passes() {
       {"fuse", fuse},
       // After fuse, when it is known which nodes gradients come from.
       {"group_updates", group_updates},
+      // As above; after everything that merges updates.
+      {"bucket_collectives", bucket_collectives},
       // After merging, which changes what outputs lie in.
       {"output_copies", output_copies, true},
       // After the last pass that adds nodes: it orders the ones there are.

@@ -19,12 +19,13 @@ struct LoweredValue {
 
 struct LoweredNode {
   int device = 0;
-  const Kernel* kernel = nullptr;    // null: a view or a transfer
+  const Kernel* kernel = nullptr;    // null: a view, a transfer or a collective
   std::vector<int> in_place;         // per output: input whose storage it overwrites, or -1
   std::vector<std::string> refused;  // kernels before the chosen one, with their reasons
   bool transfer = false;             // moves bytes from the device of its input to its own
+  bool collective = false;           // over all ranks, by the communicator of its device
 
-  bool is_view() const { return kernel == nullptr && !transfer; }  // no instruction
+  bool is_view() const { return kernel == nullptr && !transfer && !collective; }  // no instruction
 };
 
 /// Where a state's bytes lie between steps, fixed by the first training program.

@@ -52,9 +52,10 @@ std::string to_text(const Lowered& lowered) {
                           place(lowered, output));
     }
     text += fmt::format("  = {}({}) {}  # {}\n", node.op->name, operands(graph, node.inputs),
-                        how.transfer    ? "transfer"
-                        : how.is_view() ? "view"
-                                        : "by " + how.kernel->name,
+                        how.transfer     ? "transfer"
+                        : how.collective ? "over all ranks"
+                        : how.is_view()  ? "view"
+                                         : "by " + how.kernel->name,
                         node.path);
     if (node.body) {
       for (const Node& inner : node.body->nodes) {

@@ -116,6 +116,8 @@ PlacedGraph widen_lookups(PlacedGraph placed, const LowerContext& context);
 PlacedGraph cached_sums(PlacedGraph placed, const LowerContext& context);
 PlacedGraph fuse(PlacedGraph placed, const LowerContext& context);
 PlacedGraph group_updates(PlacedGraph placed, const LowerContext& context);
+PlacedGraph place_collectives(PlacedGraph placed, const LowerContext& context);
+PlacedGraph bucket_collectives(PlacedGraph placed, const LowerContext& context);
 PlacedGraph output_copies(PlacedGraph placed, const LowerContext& context);
 PlacedGraph early_updates(PlacedGraph placed, const LowerContext& context);
 PlacedGraph order_copies(PlacedGraph placed, const LowerContext& context);

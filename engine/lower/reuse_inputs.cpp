@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/lower/placed_graph.h"
+#include "engine/operators/collectives/collective.h"
 
 namespace tandem {
 namespace {
@@ -43,19 +44,38 @@ class Reuse {
   void run() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
+      if (lowered_.nodes[n].collective) reduce_in_place(n);
       if (lowered_.nodes[n].kernel == nullptr) continue;
       const std::size_t count = reusable_inputs(node);
       for (std::size_t i = 0; i < count; ++i) {
-        if (!node.inputs[i] || !may_reuse(node, i, static_cast<std::int32_t>(n))) continue;
-        merge(storage(node.outputs[0]), storage(node.inputs[i]));
-        lowered_.nodes[n].in_place[0] = static_cast<int>(i);
-        break;
+        if (reuse(n, 0, i)) break;
       }
     }
   }
 
  private:
   static constexpr std::int32_t forever = 1 << 30;
+
+  // Each result over its own operand, where no other operand lies there too.
+  void reduce_in_place(std::size_t n) {
+    const Node& node = graph_.nodes[n];
+    if (collective_kind(node) != CollectiveKind::all_reduce) return;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto sharing =
+          std::count_if(node.inputs.begin(), node.inputs.end(),
+                        [&](ValueId other) { return storage(other) == storage(node.inputs[i]); });
+      if (sharing == 1) reuse(n, i, i);
+    }
+  }
+
+  bool reuse(std::size_t n, std::size_t output, std::size_t input) {
+    const Node& node = graph_.nodes[n];
+    if (!node.inputs[input] || !may_reuse(node, output, input, static_cast<std::int32_t>(n)))
+      return false;
+    merge(storage(node.outputs[output]), storage(node.inputs[input]));
+    lowered_.nodes[n].in_place[output] = static_cast<int>(input);
+    return true;
+  }
 
   std::int32_t storage(ValueId id) const { return lowered_.values[id.index].storage.index; }
 
@@ -66,8 +86,8 @@ class Reuse {
     last_[s] = std::max(last_[s], at);
   }
 
-  bool may_reuse(const Node& node, std::size_t input, std::int32_t n) const {
-    const ValueId x = node.inputs[input], y = node.outputs[0];
+  bool may_reuse(const Node& node, std::size_t output, std::size_t input, std::int32_t n) const {
+    const ValueId x = node.inputs[input], y = node.outputs[output];
     const std::int32_t from = storage(x), to = storage(y);
     if (from == to || to != y.index || first_[to] != n || last_[to] == forever) return false;
     if (last_[from] != n) return false;

@@ -103,6 +103,11 @@ TANDEM_OPERATOR(clip_scale)
 TANDEM_OPERATOR(loss_scale)
 TANDEM_OPERATOR(accumulate)
 
+// Over all ranks
+TANDEM_OPERATOR(all_reduce)
+TANDEM_OPERATOR(all_gather)
+TANDEM_OPERATOR(reduce_scatter)
+
 // Lowered graphs only
 TANDEM_OPERATOR(fused)
 TANDEM_OPERATOR(gemm)

@@ -15,12 +15,14 @@ void require_ratio(const NodeView& view) {
 std::vector<TensorType> infer(const NodeView& view) {
   require_float(view, 0);
   require_ratio(view);
+  require_samples(view);
   return {view.input(0), {DType::boolean, view.input(0).shape}};
 }
 
 Gradients gradient(GradientContext& c) {
   if (!c.dy[0]) return {ValueId{}};
-  return {c.g.add_node("DropoutGrad", {c.dy[0], c.y(1)}, c.node.attributes)};
+  return {c.g.add_node("DropoutGrad", {c.dy[0], c.y(1)},
+                       {{"ratio", c.node.attributes.number("ratio")}})};
 }
 
 // Ten rounds of Philox make four elements' random numbers.
@@ -47,7 +49,7 @@ Operator dropout() {
   return {.name = "Dropout",
           .inputs = {{"x"}},
           .outputs = {{"y"}, {"mask"}},
-          .attributes = {{"ratio", 0.5}},
+          .attributes = {{"ratio", 0.5}, {"samples", Ints{}}},
           .infer = infer,
           .gradient = gradient,
           .cost = cost,

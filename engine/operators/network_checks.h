@@ -42,6 +42,22 @@ inline void require_flag(const NodeView& node, std::string_view name) {
   node.fail(std::string(name) + " is out of range", "0 or 1", std::to_string(value));
 }
 
+/// Attribute `samples` of random operators is empty, or [axis, entries of that axis a sample,
+/// entries over all ranks]: what engine/training/ranks/random_samples.h sets.
+inline void require_samples(const NodeView& node) {
+  const Ints& samples = node.attributes().integers("samples");
+  if (samples.empty()) return;
+  const Shape& shape = node.input(0).shape;
+  const bool is_axis = samples.size() == 3 && samples[0] >= 0 &&
+                       samples[0] < static_cast<std::int64_t>(shape.size());
+  if (is_axis && samples[1] > 0) {
+    const std::int64_t own = shape[static_cast<std::size_t>(samples[0])];
+    if (own % samples[1] == 0 && samples[2] % samples[1] == 0 && samples[2] >= own) return;
+  }
+  node.fail("samples does not fit", "[axis, entries a sample, entries over all ranks]",
+            to_string(Shape(samples)));
+}
+
 /// Element type of saved statistics (mean, rstd, log-sum-exp): half types keep float32.
 inline DType statistics_type(DType x) {
   return x == DType::float64 ? DType::float64 : DType::float32;

@@ -86,6 +86,7 @@ enum class Role : std::uint8_t {
   transpose,               // the same elements, axes in another order
   concatenation,           // operands side by side along an axis
   transfer,                // from one device to another
+  collective,              // over all ranks: engine/operators/collectives/collective.h
   lookup,                  // rows, or slices along an axis, that indices name
   lookup_gradient,         // its gradient as a dense tensor
   embedding_bag,           // sums of rows that ids name

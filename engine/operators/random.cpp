@@ -1,5 +1,6 @@
 // Random numbers of x's shape and type, by Philox keyed by (seed, step, micro-batch, path) at the
-// element's row-major index, as in Dropout. x's elements are not read.
+// element's row-major index, over all ranks where `samples` says where these are, as in Dropout.
+// x's elements are not read.
 #include "engine/operators/network_checks.h"
 #include "engine/operators/operator.h"
 
@@ -8,12 +9,14 @@ namespace {
 
 std::vector<TensorType> infer_uniform(const NodeView& node) {
   require_float(node, 0);
+  require_samples(node);
   for (const char* name : {"low", "high"}) require_between(node, name, -1e300, 1e300);
   return {node.input(0)};
 }
 
 std::vector<TensorType> infer_normal(const NodeView& node) {
   require_float(node, 0);
+  require_samples(node);
   for (const char* name : {"mean", "scale"}) require_between(node, name, -1e300, 1e300);
   return {node.input(0)};
 }
@@ -28,6 +31,7 @@ Cost cost(const NodeView& node) {
 
 Operator random_operator(std::string name, std::vector<AttributeSpec> attributes,
                          std::vector<TensorType> (*infer)(const NodeView&)) {
+  attributes.push_back({"samples", Ints{}});
   return {.name = std::move(name),
           .inputs = {{"x"}},
           .outputs = {{"y"}},

@@ -10,6 +10,7 @@ constexpr double most_operations = 1e8;
 /// By the types in the old graph; whether the inputs are constants is asked in the new one.
 bool small_enough(const Graph& graph, const Node& node, std::size_t most_bytes) {
   if (node.op->random || !node.op->aliases.empty()) return false;
+  if (node.op->role == Role::collective) return false;  // other ranks have other constants
   std::size_t bytes = 0;
   for (ValueId output : node.outputs) bytes += graph.type(output).bytes();
   return bytes <= most_bytes && cost_of(graph, node).flops <= most_operations;

@@ -15,6 +15,8 @@ const char* suffix_of(Queue::Role role) {
       return ".in";
     case Queue::Role::copy_out:
       return ".out";
+    case Queue::Role::collective:
+      return ".ranks";
     case Queue::Role::feed:
       return ".feed";
     case Queue::Role::read:
@@ -34,9 +36,10 @@ int queue_of(const Lowered& lowered, Plan& plan, int device, Queue::Role role) {
   return static_cast<int>(plan.queues.size()) - 1;
 }
 
-// A device computes in one queue and copies in two.
+// A device computes in one queue, copies in two, and takes part in what ranks do together in one.
 int queue_of_node(const Lowered& lowered, Plan& plan, std::size_t n) {
   const LoweredNode& node = lowered.nodes[n];
+  if (node.collective) return queue_of(lowered, plan, node.device, Queue::Role::collective);
   if (!node.transfer) return queue_of(lowered, plan, node.device, Queue::Role::compute);
   if (node.device != 0) return queue_of(lowered, plan, node.device, Queue::Role::copy_in);
   const int from = lowered.values[lowered.graph.nodes[n].inputs[0].index].device;
@@ -52,6 +55,7 @@ Instruction run_instruction(const Lowered& lowered, const Plan& plan,
   instruction.part = part;
   instruction.parts = ranges.parts();
   if (lowered.nodes[id.index].transfer) instruction.kind = Instruction::Kind::copy;
+  if (lowered.nodes[id.index].collective) instruction.kind = Instruction::Kind::collective;
   auto access = [&](ValueId value, bool write) {
     const int buffer = plan.buffer_of[value.index];
     const TensorType& type = lowered.graph.type(value);

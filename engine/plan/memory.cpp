@@ -4,13 +4,14 @@
 #include <climits>
 #include <numeric>
 
+#include "engine/plan/collectives.h"
 #include "engine/plan/plan_parts.h"
 
 namespace tandem {
 namespace {
 
 struct Life {
-  int buffer = 0;
+  std::vector<int> buffers;  // one, or several that lie side by side
   std::size_t bytes = 0;
   int first = 0, last = 0;  // in the list of all items
   /// Per queue: the place of the last item there that uses it, -1 where none does; how far the
@@ -20,13 +21,18 @@ struct Life {
 
 class Placer {
  public:
-  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device) {
+  Placer(const std::vector<PlannedItem>& items, const Plan& plan, int device,
+         const std::vector<std::vector<int>>& groups) {
+    std::vector<int> first(plan.buffers.size());  // of the group that a buffer is in
+    std::iota(first.begin(), first.end(), 0);
+    for (const std::vector<int>& group : groups) {
+      for (int buffer : group) first[buffer] = group[0];
+    }
     std::vector<std::vector<int>> users(plan.buffers.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (const Access& access : items[i].instruction.accesses) {
-        if (users[access.buffer].empty() || users[access.buffer].back() != static_cast<int>(i)) {
-          users[access.buffer].push_back(static_cast<int>(i));
-        }
+        std::vector<int>& own = users[first[access.buffer]];
+        if (own.empty() || own.back() != static_cast<int>(i)) own.push_back(static_cast<int>(i));
       }
     }
     for (const PlannedItem& item : items) queues_ = std::max<std::size_t>(queues_, item.queue + 1);
@@ -34,7 +40,7 @@ class Placer {
       if (plan.buffers[b].device != device || !plan.buffers[b].in_arena() || users[b].empty())
         continue;
       Life life;
-      life.buffer = static_cast<int>(b);
+      life.buffers = {static_cast<int>(b)};
       const Buffer& buffer = plan.buffers[b];
       life.bytes = aligned((buffer.copies - 1) * buffer.stride + buffer.bytes);
       life.first = users[b].front();
@@ -42,6 +48,12 @@ class Placer {
       if (buffer.copies > 1) {  // filled while the step before is at work: it is always alive
         life.first = 0;
         life.last = static_cast<int>(items.size()) - 1;
+      }
+      for (const std::vector<int>& group : groups) {
+        if (group[0] != static_cast<int>(b)) continue;
+        life.buffers = group;
+        life.bytes = 0;
+        for (int member : group) life.bytes += aligned(plan.buffers[member].bytes);
       }
       life.ends.assign(queues_, -1);
       for (std::vector<int>& reached : life.reached) reached.assign(queues_, INT_MAX);
@@ -130,7 +142,7 @@ void report(const Placer& placer, const std::vector<PlannedItem>& items, const L
   }
   std::size_t live[3] = {0, 0, 0};  // gradients, activations, workspace
   auto part = [&](const Life* life) -> std::size_t& {
-    const BufferKind kind = plan.buffers[life->buffer].kind;
+    const BufferKind kind = plan.buffers[life->buffers[0]].kind;
     return live[kind == BufferKind::gradient ? 0 : kind == BufferKind::workspace ? 2 : 1];
   };
   for (std::size_t i = 0; i < items.size(); ++i) {
@@ -152,8 +164,9 @@ void report(const Placer& placer, const std::vector<PlannedItem>& items, const L
 
 void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered, Plan& plan) {
   plan.memory.assign(lowered.devices.size(), {});
+  const std::vector<std::vector<int>> groups = side_by_side(lowered, plan);
   for (std::size_t d = 0; d < lowered.devices.size(); ++d) {
-    const Placer placer(items, plan, static_cast<int>(d));
+    const Placer placer(items, plan, static_cast<int>(d), groups);
     const std::vector<Life>& lives = placer.lives();
     std::vector<std::size_t> order(lives.size()), offsets, best;
     std::size_t smallest = static_cast<std::size_t>(-1);
@@ -169,7 +182,13 @@ void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered
     attempt([](const Life& a, const Life& b) { return a.bytes > b.bytes; });
     attempt([](const Life& a, const Life& b) { return a.last - a.first > b.last - b.first; });
     attempt([](const Life& a, const Life& b) { return a.first < b.first; });
-    for (std::size_t i = 0; i < lives.size(); ++i) plan.buffers[lives[i].buffer].offset = best[i];
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+      std::size_t offset = best[i];
+      for (int buffer : lives[i].buffers) {
+        plan.buffers[buffer].offset = offset;
+        offset += aligned(plan.buffers[buffer].bytes);
+      }
+    }
     plan.memory[d].arena = lives.empty() ? 0 : smallest;
     report(placer, items, lowered, plan, static_cast<int>(d), plan.memory[d]);
   }

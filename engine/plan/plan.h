@@ -49,31 +49,33 @@ struct Access {
 
 struct Instruction {
   enum class Kind : std::uint8_t {
-    run,     // a node's kernel
-    copy,    // a Transfer node: bytes between devices
-    feed,    // the loader fills an input slot
-    read,    // the host reads an output slot
-    record,  // event
-    wait,    // for an event, of this step or of one of the two before
+    run,         // a node's kernel
+    copy,        // a Transfer node: bytes between devices
+    collective,  // a node over all ranks
+    feed,        // the loader fills an input slot
+    read,        // the host reads an output slot
+    record,      // event
+    wait,        // for an event, of this step or of one of the two before
   };
   Kind kind = Kind::run;
-  NodeId node;                   // run, copy
+  NodeId node;                   // run, copy, collective
   int part = 0, parts = 1;       // run, copy: which of the node's ranges of elements
   int buffer = -1;               // feed, read: the slot
   int event = -1;                // record, wait
   int steps_back = 0;            // wait: 0 for the event of this step, 1 for the step before, ...
-  std::vector<Access> accesses;  // run, copy, feed, read
+  std::vector<Access> accesses;  // all but record and wait
 };
 
 struct Queue {
   enum class Role : std::uint8_t {
     compute,
-    copy_in,   // from the host
-    copy_out,  // to the host
-    feed,      // the loader fills input slots
-    read,      // the host reads output slots
+    copy_in,     // from the host
+    copy_out,    // to the host
+    collective,  // over all ranks; beside computing on the host too
+    feed,        // the loader fills input slots
+    read,        // the host reads output slots
   };
-  std::string name;  // of the device, with ".in", ".out", ".feed" or ".read"
+  std::string name;  // of the device, with ".in", ".out", ".ranks", ".feed" or ".read"
   int device = 0;
   Role role = Role::compute;
   std::vector<Instruction> instructions;

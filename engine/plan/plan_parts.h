@@ -60,7 +60,8 @@ void synchronise(std::vector<PlannedItem>& items, Plan& plan, bool by_place);
 /// Fills plan.launches.
 void order_launches(Plan& plan);
 
-/// Offsets of arena buffers and the memory report.
+/// Offsets of arena buffers, those of a group of `side_by_side` one behind the other, and the
+/// memory report.
 void place_buffers(const std::vector<PlannedItem>& items, const Lowered& lowered, Plan& plan);
 
 }  // namespace tandem

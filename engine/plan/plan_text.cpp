@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "engine/operators/operator.h"
+#include "engine/plan/collectives.h"
 #include "engine/plan/plan.h"
 
 namespace tandem {
@@ -45,6 +46,13 @@ std::string accesses(const Plan& plan, const Instruction& instruction, bool writ
   return text;
 }
 
+std::string over_ranks(const Plan& plan, const Lowered& lowered, NodeId node) {
+  const std::size_t calls = collective_calls(lowered, plan, node).size();
+  return fmt::format("over {} ranks in {} call{}",
+                     lowered.graph.node(node).attributes.integer("ranks"), calls,
+                     calls == 1 ? "" : "s");
+}
+
 std::string line(const Plan& plan, const Lowered& lowered, const Instruction& instruction) {
   switch (instruction.kind) {
     case Instruction::Kind::wait:
@@ -59,6 +67,7 @@ std::string line(const Plan& plan, const Lowered& lowered, const Instruction& in
     case Instruction::Kind::read:
       return "read " + plan.buffers[instruction.buffer].name;
     case Instruction::Kind::copy:
+    case Instruction::Kind::collective:
     case Instruction::Kind::run:
       break;
   }
@@ -68,9 +77,13 @@ std::string line(const Plan& plan, const Lowered& lowered, const Instruction& in
       instruction.parts == 1
           ? ""
           : fmt::format(" part {} of {}", instruction.part + 1, instruction.parts);
-  return fmt::format(
-      "{}{} {} ({}) -> {}  # {}", node.op->name, part, kernel == nullptr ? "copies" : kernel->name,
-      accesses(plan, instruction, false), accesses(plan, instruction, true), node.path);
+  const bool is_collective = instruction.kind == Instruction::Kind::collective;
+  const std::string how = is_collective       ? over_ranks(plan, lowered, instruction.node)
+                          : kernel == nullptr ? "copies"
+                                              : kernel->name;
+  return fmt::format("{}{} {} ({}) -> {}  # {}", node.op->name, part, how,
+                     accesses(plan, instruction, false), accesses(plan, instruction, true),
+                     node.path);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/operators/collectives/collective.h"
 #include "engine/operators/operator.h"
 
 namespace tandem {
@@ -75,6 +76,10 @@ double seconds_of(const Instruction& instruction, const Lowered& lowered,
         if (access.write) bytes += static_cast<double>(access.end - access.begin);
       }
       return bytes / profile.link_bandwidth + profile.link_latency;
+    }
+    case Instruction::Kind::collective: {
+      const RingTraffic traffic = ring_traffic(lowered.graph, lowered.graph.node(instruction.node));
+      return traffic.bytes / profile.network_bandwidth + traffic.messages * profile.network_latency;
     }
     default:
       return 0;

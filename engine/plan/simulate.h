@@ -18,6 +18,9 @@ struct DeviceProfile {
   double overhead = 1e-6;        // seconds an instruction
   double link_bandwidth = 10e9;  // bytes a second to and from the host
   double link_latency = 10e-6;   // seconds a copy
+  /// Of the network between ranks: 10 Gb/s.
+  double network_bandwidth = 1.25e9;  // bytes a second, in each direction
+  double network_latency = 20e-6;     // seconds a message
   /// Seconds of kernels by `request_text`.
   std::map<std::string, double> measured = {};
 };

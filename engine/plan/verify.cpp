@@ -28,6 +28,7 @@ class Verifier {
     if (!run_clocks()) return std::move(wrong_);
     find_nodes();
     check_accesses();
+    check_collectives();
     check_copies();
     check_conflicts();
     check_arena();
@@ -237,6 +238,35 @@ class Verifier {
           if (a.end > plan_.buffers[a.buffer].bytes)
             wrong_.push_back("outside its buffer: " + name(place));
         }
+      }
+    }
+  }
+
+  // Ranks meet in the order of the graph, which all of them have, each with blocks of elements.
+  void check_collectives() {
+    for (int q = 0; q < static_cast<int>(plan_.queues.size()); ++q) {
+      int last = -1;
+      for (int i = 0; i < length(q); ++i) {
+        const Instruction& instruction = at({q, i});
+        if (instruction.kind != Instruction::Kind::collective) continue;
+        if (plan_.queues[q].role != Queue::Role::collective)
+          wrong_.push_back("not on the queue of what ranks do together: " + name({q, i}));
+        if (instruction.node.index < last)
+          wrong_.push_back("ranks may come to it in another order: " + name({q, i}));
+        last = instruction.node.index;
+        check_blocks({q, i});
+      }
+    }
+  }
+
+  void check_blocks(Happening place) {
+    const Node& node = graph().node(at(place).node);
+    for (const auto& operands : {&node.inputs, &node.outputs}) {
+      for (ValueId id : *operands) {
+        const Access access = access_of(id, false);
+        if (!is_row_major(lowered_.values[id.index].layout, graph().type(id).shape) ||
+            access.end - access.begin != graph().type(id).bytes() || access.buffer < 0)
+          wrong_.push_back("an operand is no block of its elements: " + name(place));
       }
     }
   }

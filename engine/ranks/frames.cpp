@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::string_view mark = "TNDM\1";  // with the version
+constexpr std::string_view mark = "TNDM\2";  // with the version
 constexpr std::size_t header_bytes = mark.size() + 1 + 4;
 
 std::uint32_t number_at(std::string_view bytes) {
@@ -55,7 +55,7 @@ std::optional<Frame> FrameReader::next() {
   if (is_foreign_ || bytes_.size() < header_bytes) return std::nullopt;
   const auto kind = static_cast<std::uint8_t>(bytes_[mark.size()]);
   const std::size_t length = number_at(std::string_view(bytes_).substr(mark.size() + 1));
-  const auto last = static_cast<std::uint8_t>(Frame::Kind::leave);
+  const auto last = static_cast<std::uint8_t>(Frame::Kind::beat);
   if (kind < 1 || kind > last || length > most_) {
     is_foreign_ = true;
     return std::nullopt;

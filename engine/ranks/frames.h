@@ -18,8 +18,9 @@ struct Frame {
     refused,    // to a rank: why
     put,        // of a rank: an exchange's name, its bytes
     all,        // to a rank: the bytes of all
-    failed,     // to a rank: what has gone wrong for all
+    failed,     // of a rank: why it ends; to a rank: what has gone wrong for all
     leave,      // of a rank or to it: ends as it should
+    beat,       // of a rank and to it: is there
   };
   Kind kind = Kind::leave;
   std::string content;

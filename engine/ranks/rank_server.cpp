@@ -22,10 +22,13 @@ std::string seconds_text(std::chrono::milliseconds time) {
 
 }  // namespace
 
-RankServer::RankServer(const HostPort& at, int ranks, std::chrono::milliseconds limit)
+RankServer::RankServer(Socket listener, int ranks, std::chrono::milliseconds limit,
+                       std::chrono::milliseconds exchange_limit, std::chrono::milliseconds silence)
     : ranks_(ranks),
       limit_(limit),
-      listener_(listen_at(at)),
+      exchange_limit_(exchange_limit),
+      silence_(silence),
+      listener_(std::move(listener)),
       members_(static_cast<std::size_t>(ranks)) {
   int pair[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
@@ -63,7 +66,8 @@ void RankServer::serve() {
     if (polled[0].revents != 0) {
       auto connection = std::make_unique<Connection>();
       connection->socket = accept_from(listener_, connection->peer);
-      connection->greets = RankClock::now() + hello_limit;
+      connection->heard = RankClock::now();
+      connection->greets = connection->heard + hello_limit;
       if (connection->socket) connections_.push_back(std::move(connection));
     }
     if (polled[1].revents != 0) {
@@ -76,6 +80,7 @@ void RankServer::serve() {
       }
     }
     if (!ending_) look_at_clocks();
+    if (!ending_) beat();
     for (const auto& connection : connections_) {
       if (!connection->ended && !send_some(connection->socket, connection->outgoing))
         connection->ended = true;
@@ -91,6 +96,7 @@ void RankServer::take(Connection& connection) {
   std::string bytes;
   const Received received = receive(connection.socket, bytes);
   if (received == Received::ended) connection.ended = true;
+  if (received == Received::some) connection.heard = RankClock::now();
   if (connection.ends) return;  // nothing of it counts any more
   connection.reader.add(bytes);
   while (!connection.ends) {
@@ -108,6 +114,10 @@ void RankServer::take(Connection& connection, const Frame& frame) {
   if (connection.rank < 0) return greet(connection, frame);
   Member& member = members_[static_cast<std::size_t>(connection.rank)];
   if (frame.kind == Frame::Kind::put) return put(connection, frame);
+  if (frame.kind == Frame::Kind::failed) {
+    fail("rank " + std::to_string(connection.rank) + " (" + connection.peer +
+         ") has ended with an error: " + frame.content);
+  }
   if (frame.kind == Frame::Kind::leave && member.state == Member::State::present)
     member.state = Member::State::left;
 }
@@ -150,7 +160,7 @@ void RankServer::put(Connection& connection, const Frame& frame) {
   if (failure_) return;  // it has been told
   if (!is_at_exchange()) {
     first_name_ = *name;
-    deadline_ = RankClock::now() + limit_;
+    deadline_ = RankClock::now() + exchange_limit_;
   }
   member.name = std::move(name);
   member.bytes = std::move(bytes);
@@ -217,9 +227,27 @@ void RankServer::look_at_clocks() {
   if (!deadline_ || now < *deadline_ || failure_) return;
   std::string text = missing();
   if (is_at_exchange()) text += " at '" + first_name_ + "'";
-  text += " within " + seconds_text(limit_);
+  text += " within " + seconds_text(is_at_exchange() ? exchange_limit_ : limit_);
   for (const std::string& stranger : strangers_) text += "; " + stranger;
   fail(text);
+}
+
+void RankServer::beat() {
+  const RankClock::time_point now = RankClock::now();
+  beats_.turn(now);
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Member& member = members_[static_cast<std::size_t>(rank)];
+    if (member.state != Member::State::present || member.connection == nullptr) continue;
+    if (beats_.silence(member.connection->heard, now) <= silence_) continue;
+    fail("rank " + std::to_string(rank) + " (" + member.connection->peer +
+         ") has given no sign of life for " + seconds_text(silence_) +
+         ": it was stopped, or its machine or network hangs");
+  }
+  if (!beats_.is_due(now)) return;
+  for (const Member& member : members_) {
+    if (member.connection != nullptr && member.connection->outgoing.empty())
+      member.connection->outgoing = encode(Frame::Kind::beat);
+  }
 }
 
 void RankServer::close_ended() {
@@ -268,7 +296,8 @@ void RankServer::refuse(Connection& connection, const std::string& why) {
 }
 
 RankClock::time_point RankServer::next_deadline() const {
-  RankClock::time_point next = deadline_.value_or(RankClock::now() + std::chrono::hours(1));
+  RankClock::time_point next = beats_.next();
+  if (deadline_) next = std::min(next, *deadline_);
   for (const auto& connection : connections_) {
     if (connection->rank < 0) next = std::min(next, connection->greets);
   }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/ranks/beats.h"
 #include "engine/ranks/frames.h"
 #include "engine/ranks/sockets.h"
 
@@ -16,9 +17,11 @@ namespace tandem {
 
 class RankServer {
  public:
-  /// Throws Error{runtime} where it cannot listen. `limit`: for all ranks to come to an exchange
-  /// after the first one has, and to connect.
-  RankServer(const HostPort& at, int ranks, std::chrono::milliseconds limit);
+  /// `limit`: for all ranks to connect. `exchange_limit`: for all to come to an exchange after the
+  /// first one has.
+  /// `silence`: after which a rank counts as stopped.
+  RankServer(Socket listener, int ranks, std::chrono::milliseconds limit,
+             std::chrono::milliseconds exchange_limit, std::chrono::milliseconds silence);
   /// Tells all who are still there that it ends.
   ~RankServer();
   RankServer(const RankServer&) = delete;
@@ -32,6 +35,7 @@ class RankServer {
     std::string outgoing;
     int rank = -1;                 // -1: has not said hello
     RankClock::time_point greets;  // by when it says hello, or is closed
+    RankClock::time_point heard;   // when something came last
     bool ends = false;             // once all is sent
     bool ended = false;
   };
@@ -49,6 +53,7 @@ class RankServer {
   void put(Connection& connection, const Frame& frame);
   void answer_if_complete();
   void look_at_clocks();
+  void beat();
   void close_ended();
   /// From now on nothing succeeds.
   void fail(const std::string& text);
@@ -58,7 +63,8 @@ class RankServer {
   RankClock::time_point next_deadline() const;
 
   const int ranks_;
-  const std::chrono::milliseconds limit_;
+  const std::chrono::milliseconds limit_, exchange_limit_, silence_;
+  Beats beats_;
   Socket listener_, wake_, waker_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::vector<Member> members_;

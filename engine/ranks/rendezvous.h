@@ -28,21 +28,33 @@ class Rendezvous {
   /// What has gone wrong for all ranks, such as the death of one; nothing while all is well. Never
   /// waits.
   virtual std::optional<std::string> failure() = 0;
+  /// This rank ends with an error: all ranks are told why, and from now on nothing succeeds. Never
+  /// waits; what came first stays.
+  virtual void fail(const std::string& why) = 0;
 };
 
 struct RankOptions {
   int rank = 0, ranks = 1;
   int local_rank = 0;                      // among those on this machine: the number of its GPU
   std::string address;                     // "host:port" where rank 0 listens
-  std::chrono::milliseconds limit{60000};  // for ranks to come
+  std::chrono::milliseconds limit{60000};  // for ranks to connect, and to come to an exchange
+  /// For an exchange alone, once all are there: one rank may do much before it. 0: `limit`.
+  std::chrono::milliseconds exchange_limit{0};
+  /// After which a rank that gives no sign of life counts as stopped. A long computation does not:
+  /// signs come from a thread of their own.
+  std::chrono::milliseconds silence{8000};
+  /// Where `address` is empty: rank 0 listens at a port that is free, and this hands where ("", of
+  /// others) from rank 0 to all.
+  std::function<std::string(const std::string& address)> share;
+  bool one_machine = false;  // all ranks are on it: nobody else can connect then
 };
 
 /// A variable of the environment; "" where it is not set.
 using RankVariables = std::function<std::string(const char* name)>;
 
 /// TANDEM_RANK, TANDEM_RANKS, TANDEM_LOCAL_RANK, TANDEM_ADDRESS, or rank and count from what Open
-/// MPI's mpirun, MPICH's or Slurm's srun have set. One rank where there is nothing of that. Throws
-/// Error{usage}.
+/// MPI's mpirun, MPICH's or Slurm's srun have set. One rank where there is nothing of that. The
+/// address may be missing. Throws Error{usage}.
 RankOptions rank_options(const RankVariables& variables);
 /// Of this process.
 RankOptions rank_options();

@@ -1,6 +1,8 @@
 #include "engine/ranks/sockets.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -160,6 +162,16 @@ HostPort split_address(const std::string& address) {
   return parts;
 }
 
+std::vector<HostPort> split_addresses(const std::string& addresses) {
+  std::vector<HostPort> all;
+  for (std::size_t begin = 0; begin <= addresses.size();) {
+    const std::size_t end = std::min(addresses.find(',', begin), addresses.size());
+    all.push_back(split_address(addresses.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return all;
+}
+
 Socket listen_at(const HostPort& at) {
   std::string why;
   const Addresses addresses = resolve(at, why);
@@ -181,6 +193,51 @@ Socket listen_at(const HostPort& at) {
            : "set TANDEM_ADDRESS to a name or number of this machine and a port from 1024 on");
 }
 
+Socket listen_anywhere(bool this_machine_alone) {
+  Socket listener;
+  sockaddr_in loopback{};
+  loopback.sin_family = AF_INET;
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int error = this_machine_alone
+                        ? open_listener(listener, reinterpret_cast<const sockaddr*>(&loopback),
+                                        sizeof loopback, false)
+                        : listen_everywhere(listener, 0);
+  if (error == 0) return listener;
+  fail(ErrorKind::runtime, "rank 0 cannot listen", "a free port", std::strerror(error),
+       "name one in TANDEM_ADDRESS: node1:29400");
+}
+
+std::string addresses_of(const Socket& listener, bool this_machine_alone) {
+  sockaddr_storage own{};
+  socklen_t bytes = sizeof own;
+  (void)getsockname(listener.get(), reinterpret_cast<sockaddr*>(&own), &bytes);
+  const std::string port =
+      ":" + std::to_string(ntohs(port_of(reinterpret_cast<const sockaddr*>(&own))));
+  if (this_machine_alone) return "127.0.0.1" + port;
+  constexpr int most = 8;
+  std::string text;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) list = nullptr;
+  int found = 0;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* a = list; a != nullptr && found < most; a = a->ifa_next) {
+      if (a->ifa_addr == nullptr || a->ifa_addr->sa_family != family) continue;
+      if ((a->ifa_flags & IFF_UP) == 0 || is_loopback(a->ifa_addr)) continue;
+      char host[NI_MAXHOST] = "";
+      const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      if (getnameinfo(a->ifa_addr, size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+        continue;
+      const std::string name = host;
+      if (name.find('%') != std::string::npos)
+        continue;  // of a link, with its name on this machine
+      if (found++ > 0) text += ",";
+      text += (family == AF_INET ? name : "[" + name + "]") + port;
+    }
+  }
+  if (list != nullptr) freeifaddrs(list);
+  return text.empty() ? "127.0.0.1" + port : text;
+}
+
 Socket accept_from(const Socket& listener, std::string& peer) {
   sockaddr_storage address{};
   socklen_t bytes = sizeof address;
@@ -193,20 +250,22 @@ Socket accept_from(const Socket& listener, std::string& peer) {
   return socket;
 }
 
-Socket connect_to(const HostPort& to, RankClock::time_point until, std::string& why) {
+Socket connect_to(const std::vector<HostPort>& to, RankClock::time_point until, std::string& why) {
   using std::chrono::milliseconds;
+  const milliseconds longest_try{to.size() > 1 ? 2000 : 5000};
   milliseconds pause{20};
   while (true) {
-    const Addresses addresses = resolve(to, why);
-    for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-      Socket socket;
-      const auto one_try = std::min(until, RankClock::now() + milliseconds(5000));
-      const int error = try_connect(socket, *a, one_try);
-      if (error == 0) {
-        prepare(socket.get());
-        return socket;
+    for (const HostPort& one : to) {
+      const Addresses addresses = resolve(one, why);
+      for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+        Socket socket;
+        const int error = try_connect(socket, *a, std::min(until, RankClock::now() + longest_try));
+        if (error == 0) {
+          prepare(socket.get());
+          return socket;
+        }
+        why = std::strerror(error);
       }
-      why = std::strerror(error);
     }
     if (RankClock::now() >= until) return Socket();
     std::this_thread::sleep_until(std::min(until, RankClock::now() + pause));

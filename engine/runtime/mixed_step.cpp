@@ -4,7 +4,9 @@
 #include <cassert>
 
 #include "engine/graph/error.h"
+#include "engine/operators/collectives/collective.h"
 #include "engine/operators/operator.h"
+#include "engine/ranks/communicator.h"
 
 namespace tandem {
 
@@ -14,6 +16,7 @@ struct MixedStep::Launched {
   const Instruction* instruction = nullptr;
   Event* event = nullptr;
   NodeCall* call = nullptr;
+  const Collective* collective = nullptr;
   std::size_t first_access = 0;
   double seconds = 0;  // on the virtual clock
   /// Of a copy of the first rows alone: bytes of a row. How many there are stands in the host's
@@ -31,12 +34,51 @@ struct MixedStep::Launched {
   }
 };
 
+// What a node over all ranks asks of its device's communicator.
+struct MixedStep::Collective {
+  Communicator* communicator = nullptr;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Reduction reduction = Reduction::sum;
+  std::vector<CollectiveCall> calls;
+};
+
 namespace {
 
 StreamKind kind_of(const Queue& queue) {
-  return queue.role == Queue::Role::copy_in    ? StreamKind::copy_in
-         : queue.role == Queue::Role::copy_out ? StreamKind::copy_out
-                                               : StreamKind::compute;
+  switch (queue.role) {
+    case Queue::Role::copy_in:
+      return StreamKind::copy_in;
+    case Queue::Role::copy_out:
+      return StreamKind::copy_out;
+    case Queue::Role::collective:
+      return StreamKind::collective;
+    default:
+      return StreamKind::compute;
+  }
+}
+
+Reduction reduction_of(const Node& node) {
+  if (collective_kind(node) == CollectiveKind::all_gather) return Reduction::sum;  // has none
+  const std::string& text = node.attributes.text("reduction");
+  return text == "mean"      ? Reduction::mean
+         : text == "maximum" ? Reduction::maximum
+         : text == "minimum" ? Reduction::minimum
+                             : Reduction::sum;
+}
+
+// Throws where the device cannot do what the node needs.
+Communicator& communicator_of(const Device& device, const Node& node) {
+  Communicator* communicator = device.communicator();
+  const std::int64_t ranks = node.attributes.integer("ranks");
+  if (communicator != nullptr && communicator->ranks() == ranks) return *communicator;
+  Diagnostic d;
+  d.path = node.path;
+  d.message = "the step exchanges with other ranks, and " + device.name() + " is joined to " +
+              (communicator == nullptr ? "none" : "another number of them");
+  d.expected = std::to_string(ranks) + " ranks";
+  d.got = communicator == nullptr ? "1" : std::to_string(communicator->ranks());
+  d.fix = "start as many ranks as the plan was made for";
+  throw Error(ErrorKind::usage, std::move(d));
 }
 
 }  // namespace
@@ -77,6 +119,7 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
   for (const Launch& launch : plan.launches)
     total += plan.queues[launch.queue].instructions[launch.index].accesses.size();
   accesses_.resize(total);
+  collectives_.reserve(plan.launches.size());  // launched ones refer to them
   std::size_t next = 0;
   for (const Launch& launch : plan.launches) {
     const Queue& queue = plan.queues[launch.queue];
@@ -92,7 +135,9 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     if (instruction.node) {
       const Node& node = lowered.graph.node(instruction.node);
       launched.name = node.path;
-      if (instruction.kind == Instruction::Kind::run) {
+      if (instruction.kind == Instruction::Kind::collective) {
+        launched.collective = add_collective(*lowered.devices[queue.device], instruction.node);
+      } else if (instruction.kind == Instruction::Kind::run) {
         launched.seconds =
             seconds_of(instruction, lowered,
                        profiles.empty() ? assumed_profile(lowered.devices[queue.device]->facts())
@@ -118,6 +163,18 @@ MixedStep::MixedStep(const Plan& plan, const Lowered& lowered, std::vector<NodeC
     launched_[segment.begin].segment = static_cast<int>(graphs_.size());
     graphs_.emplace_back(segment, *streams_[segment.queue]);
   }
+}
+
+const MixedStep::Collective* MixedStep::add_collective(const Device& device, NodeId id) {
+  const Node& node = lowered_.graph.node(id);
+  Communicator& communicator = communicator_of(device, node);
+  if (std::find(communicators_.begin(), communicators_.end(), &communicator) ==
+      communicators_.end()) {
+    communicators_.push_back(&communicator);
+  }
+  collectives_.push_back({&communicator, collective_kind(node), reduction_of(node),
+                          collective_calls(lowered_, plan_, id)});
+  return &collectives_.back();
 }
 
 // Reads come last in a plan's launches, in queues of their own. Who writes an output slot waits for
@@ -175,7 +232,13 @@ void MixedStep::begin() {
 }
 
 void MixedStep::drain() {
-  for (const auto& stream : streams_) stream->synchronize();
+  for (std::size_t q = 0; q < streams_.size(); ++q) {
+    Communicator* communicator = lowered_.devices[plan_.queues[q].device]->communicator();
+    if (plan_.queues[q].role == Queue::Role::collective && communicator != nullptr)
+      communicator->wait(*streams_[q]);  // also where another rank has died
+    else
+      streams_[q]->synchronize();
+  }
   for (Device* device : accelerators_) device->synchronize();
 }
 
@@ -196,6 +259,7 @@ bool MixedStep::launch(SegmentGraphs& graphs, std::uint64_t count) {
 
 void MixedStep::launch(const StepContext& context, std::uint64_t count) {
   context_ = context;
+  check_ranks();
   for (std::size_t i = 0; i < launched_.size();) {
     const int segment = launched_[i].segment;
     if (segment >= 0 && launch(graphs_[segment], count)) {
@@ -227,6 +291,12 @@ void MixedStep::finish(std::uint64_t count) {
     kept += instruction.accesses.size();
   }
   for (Event* event : slot_readers_) event->synchronize(count);
+  check_ranks();
+}
+
+// What failed ranks have left unfinished is worth nothing.
+void MixedStep::check_ranks() {
+  for (Communicator* communicator : communicators_) communicator->check();
 }
 
 bool MixedStep::has_read_inputs(std::uint64_t count) const {
@@ -259,8 +329,33 @@ void MixedStep::enqueue(const Launched& launched, std::uint64_t count) {
     launched.stream->run({call.kernel, call.arguments, call.inputs, call.outputs, operation});
   } else if (instruction.kind == Instruction::Kind::copy) {
     enqueue_copy(launched, operation);
+  } else if (instruction.kind == Instruction::Kind::collective) {
+    enqueue_collective(launched);
   } else {
     launched.stream->note(operation);
+  }
+}
+
+void MixedStep::enqueue_collective(const Launched& launched) {
+  const Collective& collective = *launched.collective;
+  if (collective.calls.empty()) launched.leave_empty_span();
+  for (const CollectiveCall& call : collective.calls) {
+    const RankElements elements{base_[call.from] + call.from_offset,
+                                base_[call.to] + call.to_offset,
+                                static_cast<std::size_t>(call.elements), call.dtype};
+    Communicator& communicator = *collective.communicator;
+    switch (collective.kind) {
+      case CollectiveKind::all_reduce:
+        communicator.all_reduce(*launched.stream, launched.name, elements, collective.reduction);
+        break;
+      case CollectiveKind::all_gather:
+        communicator.all_gather(*launched.stream, launched.name, elements);
+        break;
+      case CollectiveKind::reduce_scatter:
+        communicator.reduce_scatter(*launched.stream, launched.name, elements,
+                                    collective.reduction);
+        break;
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/lower/lowered.h"
+#include "engine/plan/collectives.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/simulate.h"
 #include "engine/runtime/segment_graphs.h"
@@ -37,7 +38,8 @@ class MixedStep {
   /// places, as plan.slot_turns says; else 1.
   int steps_in_flight() const { return steps_in_flight_; }
   /// Launches one step; `count` is 1 for the first and grows by 1. Returns when the host's part is
-  /// done but for the reading of outputs; devices may still work.
+  /// done but for the reading of outputs; devices may still work. Where other ranks take part, this
+  /// and `finish` throw Error{runtime} once one of them has failed.
   void launch(const StepContext& context, std::uint64_t count);
   /// Waits until that step's outputs are in their slots and nobody reads its input slots any more;
   /// devices may still work. Steps are finished in their order.
@@ -54,6 +56,7 @@ class MixedStep {
 
  private:
   struct Launched;
+  struct Collective;
 
   void find_reads();
   void enqueue(const Launched& launched, std::uint64_t count);
@@ -61,6 +64,11 @@ class MixedStep {
   /// Keeps where the outputs of a step are, until it is finished.
   void keep_reads(std::uint64_t count);
   void enqueue_copy(const Launched& launched, const Operation& operation);
+  void enqueue_collective(const Launched& launched);
+  /// Throws Error{usage} where the device is not joined to as many ranks as the node needs.
+  const Collective* add_collective(const Device& device, NodeId node);
+  /// Throws Error{runtime} where another rank has failed.
+  void check_ranks();
   /// Launches the graph of that segment, capturing it first where that is due; false where its
   /// operations have to be enqueued one by one.
   bool launch(SegmentGraphs& graphs, std::uint64_t count);
@@ -78,6 +86,8 @@ class MixedStep {
   std::vector<Event*> slot_readers_;  // what has to be reached before input slots are filled again
   std::vector<ByteAccess> accesses_;  // of all instructions, one after the other
   std::vector<Device*> accelerators_;
+  std::vector<Collective> collectives_;       // launched ones, in their order
+  std::vector<Communicator*> communicators_;  // each once
   std::vector<Segment> segments_;
   std::vector<SegmentGraphs> graphs_;  // per segment
   StepContext context_;                // of this step; graphs know its address

@@ -249,7 +249,7 @@ void Program::Impl::make_calls(const std::vector<std::byte*>& base, const Progra
   std::vector<MixedStep::NodeCall> node_calls;
   bool is_mixed = false;
   for (const Queue& queue : plan.queues) {
-    is_mixed = is_mixed || queue.device != 0;
+    is_mixed = is_mixed || queue.device != 0 || queue.role == Queue::Role::collective;
     for (const Instruction& instruction : queue.instructions) {
       if (instruction.kind != Instruction::Kind::run) continue;
       const NodeId id = instruction.node;

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "engine/graph/error.h"
+#include "engine/training/data/part_source.h"
 #include "engine/training/divergence/reported_ids.h"
 #include "engine/training/metrics.h"
+#include "engine/training/ranks/gathered.h"
 #include "engine/training/weight_sums.h"
 
 namespace tandem {
@@ -119,9 +121,62 @@ void check_metrics(const RunConfig& config) {
   if (!problems.empty()) throw Error(ErrorKind::usage, std::move(problems));
 }
 
+/// What a rank adds to an evaluation.
+struct EvaluatedPart {
+  double loss = 0;
+  std::map<std::string, double> terms;
+  std::vector<MetricOfTerm> metrics;
+  bool is_stopped = false;
+
+  std::string text() const;
+  void add(const std::string& text);
+  Evaluation::Values values() const;
+};
+
+std::string EvaluatedPart::text() const {
+  std::vector<double> numbers{is_stopped ? 1.0 : 0.0, loss};
+  for (const auto& [name, sum] : terms) numbers.push_back(sum);
+  std::string text(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(double));
+  for (const MetricOfTerm& m : metrics) {
+    const std::string sums = m.metric->sums();
+    const std::uint64_t bytes = sums.size();
+    text.append(reinterpret_cast<const char*>(&bytes), sizeof bytes);
+    text += sums;
+  }
+  return text;
+}
+
+void EvaluatedPart::add(const std::string& text) {
+  std::size_t at = 0;
+  const auto take = [&](auto number) {
+    std::memcpy(&number, text.data() + at, sizeof number);
+    at += sizeof number;
+    return number;
+  };
+  is_stopped = take(0.0) != 0 || is_stopped;
+  loss += take(0.0);
+  for (auto& [name, sum] : terms) sum += take(0.0);
+  for (const MetricOfTerm& m : metrics) {
+    const auto bytes = static_cast<std::size_t>(take(std::uint64_t{0}));
+    m.metric->add_sums(text.substr(at, bytes));
+    at += bytes;
+  }
+}
+
+Evaluation::Values EvaluatedPart::values() const {
+  Evaluation::Values values{{"loss", loss}};
+  if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
+  for (const MetricOfTerm& m : metrics) values.emplace_back(m.kind->name, m.metric->value());
+  return values;
+}
+
 struct Evaluation::Impl {
   const RunConfig& config;
-  std::shared_ptr<const DataSource> source;
+  std::shared_ptr<Rendezvous> ranks;              // null: one process
+  std::shared_ptr<const DataSource> all_samples;  // of all ranks
+  std::shared_ptr<const DataSource> source;       // this rank's part
+  StateStore& states;
+  std::int64_t micro_batch = 1;  // of this rank
   std::vector<std::string> names;
   std::vector<int> fields;
   std::map<std::int64_t, BoundProgram> programs;  // by micro-batch size
@@ -143,24 +198,34 @@ struct Evaluation::Impl {
     return view(bound.program->output(index, ticket), graph.type(graph.outputs[index].value));
   }
   void sum_denominators();
+  EvaluatedPart nothing() const;
+  EvaluatedPart own_part(const std::function<bool(std::int64_t samples)>& stops);
+  void share_statistics();
 };
 
 Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, StateStore& states,
                        std::shared_ptr<Arenas> arenas)
-    : impl_(new Impl{config, std::move(source), {}, {}, {}, {}}) {
+    : impl_(new Impl{config, parts.ranks, std::move(source), {}, states, 1, {}, {}, {}, {}}) {
+  Impl& my = *impl_;
   check_metrics(config);
-  check_labels(metrics_of(config), *impl_->source);
-  const std::int64_t samples = impl_->source->samples(), micro_batch = config.micro_batch_size();
-  for (const DataField& field : impl_->source->fields()) impl_->names.push_back(field.name);
-  for (const std::int64_t size : {std::min(micro_batch, samples), samples % micro_batch}) {
-    if (size == 0 || impl_->programs.count(size) > 0) continue;
+  check_labels(metrics_of(config), *my.all_samples);
+  const std::int64_t all = my.all_samples->samples();
+  const RankPlace place = place_of(parts);
+  my.source = make_part_source(my.all_samples, share_of(all, place));
+  const std::int64_t samples = my.source->samples();
+  // As large as that of a training step on one rank, so that it takes no more memory.
+  const std::int64_t most = share_of(config.micro_batch_size(), {0, place.ranks}).count;
+  my.micro_batch = std::max<std::int64_t>(1, std::min(most, samples));
+  for (const DataField& field : my.source->fields()) my.names.push_back(field.name);
+  for (const std::int64_t size : {std::min(my.micro_batch, samples), samples % my.micro_batch}) {
+    if (size == 0 || my.programs.count(size) > 0) continue;
     TrainingRequest request;
     request.config = &config;
-    request.fields = field_types(*impl_->source, size);
+    request.fields = field_types(*my.source, size);
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
     // samples.
-    request.samples = {size, config.loss.terms.empty() ? size : samples};
+    request.samples = {size, config.loss.terms.empty() ? size : all};
     TrainingGraph evaluation;
     evaluation.graph =
         build_evaluation_graph(*parts.operators, parts.forward(size, false), request);
@@ -171,14 +236,15 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
         evaluation.denominators.push_back({term.name, input});
     }
     check_fed_inputs(evaluation, config, request.fields);
-    impl_->programs.emplace(size, bind_program(evaluation, parts, states, arenas, impl_->names));
+    my.programs.emplace(size, bind_program(evaluation, parts, states, arenas, my.names));
   }
-  impl_->fields = fed_fields(impl_->programs.begin()->second);
-  impl_->sum_denominators();
+  if (!my.programs.empty()) my.fields = fed_fields(my.programs.begin()->second);
+  my.sum_denominators();
 }
 
 Evaluation::~Evaluation() = default;
-std::int64_t Evaluation::samples() const { return impl_->source->samples(); }
+std::int64_t Evaluation::samples() const { return impl_->all_samples->samples(); }
+std::int64_t Evaluation::own_samples() const { return impl_->source->samples(); }
 
 void Evaluation::Impl::sum_denominators() {
   for (const auto& [size, bound] : programs) {
@@ -188,62 +254,102 @@ void Evaluation::Impl::sum_denominators() {
     const LossTerm& term =
         *std::find_if(config.loss.terms.begin(), config.loss.terms.end(),
                       [&, wanted = name](const LossTerm& t) { return t.name == wanted; });
-    std::vector<std::int64_t> samples(static_cast<std::size_t>(source->samples()));
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(all_samples->samples()));
     std::iota(samples.begin(), samples.end(), 0);
-    sum = weight_sum(term, *source, samples);
+    sum = weight_sum(term, *all_samples, samples);
   }
 }
 
-std::vector<std::pair<std::string, double>> Evaluation::run(
-    const std::function<void(std::int64_t samples)>& after_micro_batch) {
-  Impl& my = *impl_;
-  const RunConfig& config = my.config;
+EvaluatedPart Evaluation::Impl::nothing() const {
+  EvaluatedPart part;
+  for (const LossTerm& term : config.loss.terms) part.terms[term.name] = 0;
+  part.metrics = metrics_of(config);
+  return part;
+}
+
+// Each rank has seen samples of its own since the last time.
+void Evaluation::Impl::share_statistics() {
+  std::vector<std::string> names;
+  for (const std::string& name : states.names()) {
+    if (states.kind(name) == StateKind::buffer) names.push_back(name);
+  }
+  if (names.empty()) return;
+  std::string bytes;
+  if (ranks->rank() == 0) {
+    for (const std::string& name : names) {
+      const HostTensor value = states.read(name);
+      bytes.append(static_cast<const char*>(value.data()), value.bytes());
+    }
+  }
+  const std::string of_rank_0 = std::move(gathered(*ranks, "running statistics", bytes)[0]);
+  if (ranks->rank() == 0) return;
+  std::size_t at = 0;
+  for (const std::string& name : names) {
+    HostTensor value(states.type(name));
+    std::memcpy(value.data(), of_rank_0.data() + at, value.bytes());
+    at += value.bytes();
+    states.write(name, value);
+  }
+}
+
+EvaluatedPart Evaluation::Impl::own_part(const std::function<bool(std::int64_t samples)>& stops) {
+  EvaluatedPart part = nothing();
+  if (programs.empty()) return part;  // more ranks than samples
   LoaderOptions options;
-  options.fields = my.fields;
-  options.micro_batch_size = options.batch_size = std::min(config.micro_batch_size(), samples());
+  options.fields = fields;
+  options.micro_batch_size = options.batch_size = micro_batch;
   options.shuffle.kind = ShuffleConfig::Kind::none;
   options.augment = false;
   options.epochs = 1;
   options.threads = config.data ? config.data->workers : 1;
-  Loader loader(my.source, options, [&](int field, const MicroBatch& micro_batch) -> void* {
-    BoundProgram& bound = my.programs.at(micro_batch.count);
-    return bound.program->input_slot(bound.data_inputs[my.fields[field]], micro_batch.ticket);
+  Loader loader(source, options, [&](int field, const MicroBatch& loaded) -> void* {
+    BoundProgram& bound = programs.at(loaded.count);
+    return bound.program->input_slot(bound.data_inputs[fields[field]], loaded.ticket);
   });
 
-  double loss = 0;
   std::int64_t done = 0;
-  std::map<std::string, double> terms;
-  const std::vector<MetricOfTerm> metrics = metrics_of(config);
-  while (const std::optional<MicroBatch> micro_batch = loader.next()) {
-    BoundProgram& bound = my.programs.at(micro_batch->count);
+  while (const std::optional<MicroBatch> loaded = loader.next()) {
+    BoundProgram& bound = programs.at(loaded->count);
     for (const auto& [input, name] : bound.denominators) {
-      *static_cast<float*>(bound.program->input_slot(input, micro_batch->ticket)) =
-          static_cast<float>(my.denominators.at(name));
+      *static_cast<float*>(bound.program->input_slot(input, loaded->ticket)) =
+          static_cast<float>(denominators.at(name));
     }
     StepContext context;
     context.seed = config.seed;
-    bound.program->run(context, micro_batch->ticket);
+    bound.program->run(context, loaded->ticket);
     refuse_reported(*bound.program, bound.program->errors(), " in the held-out data");
     const double share =
-        config.loss.terms.empty() ? static_cast<double>(micro_batch->count) / samples() : 1;
-    loss += share * *static_cast<const float*>(
-                        bound.program->output(bound.loss_output, micro_batch->ticket));
+        config.loss.terms.empty() ? static_cast<double>(loaded->count) / all_samples->samples() : 1;
+    part.loss += share * *static_cast<const float*>(
+                             bound.program->output(bound.loss_output, loaded->ticket));
     for (const auto& [output, name] : bound.term_outputs) {
-      terms[name] += *static_cast<const float*>(bound.program->output(output, micro_batch->ticket));
+      part.terms[name] += *static_cast<const float*>(bound.program->output(output, loaded->ticket));
     }
-    for (const MetricOfTerm& m : metrics) {
-      m.metric->add(my.made(bound, m.term->values[0], micro_batch->ticket),
-                    my.fed(bound, m.term->labels, micro_batch->ticket),
-                    m.term->integer("ignore_index"));
+    for (const MetricOfTerm& m : part.metrics) {
+      m.metric->add(made(bound, m.term->values[0], loaded->ticket),
+                    fed(bound, m.term->labels, loaded->ticket), m.term->integer("ignore_index"));
     }
-    loader.release(micro_batch->ticket);
-    done += micro_batch->count;
-    if (after_micro_batch) after_micro_batch(done);
+    loader.release(loaded->ticket);
+    done += loaded->count;
+    part.is_stopped = stops && stops(done) && done < source->samples();
+    if (part.is_stopped) break;
   }
-  std::vector<std::pair<std::string, double>> values{{"loss", loss}};
-  if (terms.size() > 1) values.insert(values.end(), terms.begin(), terms.end());
-  for (const MetricOfTerm& m : metrics) values.emplace_back(m.kind->name, m.metric->value());
-  return values;
+  return part;
+}
+
+std::optional<Evaluation::Values> Evaluation::run(
+    const std::function<bool(std::int64_t samples)>& stops) {
+  Impl& my = *impl_;
+  if (my.ranks) my.share_statistics();
+  EvaluatedPart part;
+  on_all_ranks(my.ranks.get(), "evaluation", [&] { part = my.own_part(stops); });
+  if (my.ranks) {  // added up in the order of the ranks on each of them: the same bits
+    const std::vector<std::string> parts = gathered(*my.ranks, "metrics", part.text());
+    part = my.nothing();
+    for (const std::string& of_rank : parts) part.add(of_rank);
+  }
+  if (part.is_stopped) return std::nullopt;
+  return part.values();
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,8 @@
 
 namespace tandem {
 
-/// Programs for the full micro-batch and the last partial one; they share the run's State and
-/// arenas.
+/// Programs for the full micro-batch and the last partial one, of a rank's part of the samples;
+/// they share the run's State and arenas.
 class Evaluation {
  public:
   Evaluation(const RunConfig& config, const RunParts& parts,
@@ -21,11 +22,15 @@ class Evaluation {
              std::shared_ptr<Arenas> arenas);
   ~Evaluation();
 
-  /// "loss", each named term, and the configured metrics, exact over all samples.
-  /// `after_micro_batch` hears of the samples so far, and may throw to end it.
-  std::vector<std::pair<std::string, double>> run(
-      const std::function<void(std::int64_t samples)>& after_micro_batch = {});
-  std::int64_t samples() const;
+  using Values = std::vector<std::pair<std::string, double>>;
+
+  /// "loss", each named term, and the configured metrics, exact over all samples. Ranks share the
+  /// samples, and all of them get the same values; running statistics become those of rank 0.
+  /// `stops` hears of this rank's samples so far after each micro-batch but the last, and may
+  /// throw; true ends the evaluation of all ranks, without values.
+  std::optional<Values> run(const std::function<bool(std::int64_t samples)>& stops = {});
+  std::int64_t samples() const;      // of all ranks
+  std::int64_t own_samples() const;  // of this one
 
  private:
   struct Impl;

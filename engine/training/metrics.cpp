@@ -7,6 +7,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <iterator>
 #include <limits>
 
@@ -67,6 +68,31 @@ double sigmoid(double x) {
   return (x >= 0 ? 1 : e) / (1 + e);
 }
 
+/// Numbers as bytes; ranks of a run have the same program.
+template <class... T>
+std::string bytes_of(const T&... numbers) {
+  std::string bytes;
+  (bytes.append(reinterpret_cast<const char*>(&numbers), sizeof(T)), ...);
+  return bytes;
+}
+
+template <class T>
+T taken_from(const std::string& bytes, std::size_t& at) {
+  assert(at + sizeof(T) <= bytes.size());
+  T number;
+  std::memcpy(&number, bytes.data() + at, sizeof(T));
+  at += sizeof(T);
+  return number;
+}
+
+/// Adds to each number the one that `bytes_of` has written in its place.
+template <class... T>
+void add_numbers(const std::string& bytes, T&... numbers) {
+  std::size_t at = 0;
+  ((numbers += taken_from<T>(bytes, at)), ...);
+  assert(at == bytes.size());
+}
+
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
@@ -106,6 +132,12 @@ void Accuracy::add(const HostTensor& logits, const HostTensor& labels,
   }
 }
 
+std::string Accuracy::sums() const { return bytes_of(correct_, total_); }
+void Accuracy::add_sums(const std::string& sums) { add_numbers(sums, correct_, total_); }
+
+std::string MeanSquaredError::sums() const { return bytes_of(sum_, count_); }
+void MeanSquaredError::add_sums(const std::string& sums) { add_numbers(sums, sum_, count_); }
+
 void MeanSquaredError::add(const HostTensor& predictions, const HostTensor& targets,
                            const std::optional<std::int64_t>&) {
   const std::int64_t elements = predictions.type().elements();
@@ -125,6 +157,18 @@ void AreaUnderCurve::add(const HostTensor& logits, const HostTensor& labels,
     scores_.push_back(std::uint64_t{rank_of(static_cast<float>(logit))} << 1 |
                       static_cast<std::uint64_t>(positive));
   });
+}
+
+std::string AreaUnderCurve::sums() const {
+  return bytes_of(positives_, nan_) +
+         std::string(reinterpret_cast<const char*>(scores_.data()), scores_.size() * 8);
+}
+
+void AreaUnderCurve::add_sums(const std::string& sums) {
+  std::size_t at = 0;
+  positives_ += taken_from<std::uint64_t>(sums, at);
+  nan_ = taken_from<bool>(sums, at) || nan_;
+  while (at < sums.size()) scores_.push_back(taken_from<std::uint64_t>(sums, at));
 }
 
 double AreaUnderCurve::value() {
@@ -158,6 +202,9 @@ void LogLoss::add(const HostTensor& logits, const HostTensor& labels,
   });
 }
 
+std::string LogLoss::sums() const { return bytes_of(sum_, count_); }
+void LogLoss::add_sums(const std::string& sums) { add_numbers(sums, sum_, count_); }
+
 void Calibration::add(const HostTensor& logits, const HostTensor& labels,
                       const std::optional<std::int64_t>&) {
   each_binary(logits, labels, [&](double logit, double label) {
@@ -165,6 +212,9 @@ void Calibration::add(const HostTensor& logits, const HostTensor& labels,
     labels_ += label;
   });
 }
+
+std::string Calibration::sums() const { return bytes_of(predicted_, labels_); }
+void Calibration::add_sums(const std::string& sums) { add_numbers(sums, predicted_, labels_); }
 
 double Calibration::value() { return labels_ == 0 ? nan : predicted_ / labels_; }
 

@@ -21,13 +21,18 @@ struct LabelSummary {
   void add(const HostTensor& labels);
 };
 
-/// Takes the values and labels of all batches, in any order, then tells the metric.
+/// Takes the values and labels of all batches, in any order, then tells the metric. Of samples that
+/// ranks share, each has its own part, and adds the sums of all.
 class Metric {
  public:
   virtual ~Metric() = default;
   /// Labels equal to `ignore_index` do not count; accuracy alone knows it.
   virtual void add(const HostTensor& values, const HostTensor& labels,
                    const std::optional<std::int64_t>& ignore_index) = 0;
+  /// All that it has taken in, as bytes of numbers.
+  virtual std::string sums() const = 0;
+  /// Takes in what another one of its kind has taken in.
+  virtual void add_sums(const std::string& sums) = 0;
   /// 0 without samples, unless the metric says otherwise.
   virtual double value() = 0;
   /// Why such labels have no such metric; empty where they have one, also with more labels.
@@ -40,6 +45,8 @@ class Accuracy final : public Metric {
  public:
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
+  std::string sums() const override;
+  void add_sums(const std::string& sums) override;
   double value() override { return total_ == 0 ? 0 : static_cast<double>(correct_) / total_; }
 
  private:
@@ -51,6 +58,8 @@ class MeanSquaredError final : public Metric {
  public:
   void add(const HostTensor& predictions, const HostTensor& targets,
            const std::optional<std::int64_t>& ignore_index) override;
+  std::string sums() const override;
+  void add_sums(const std::string& sums) override;
   double value() override { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
  private:
@@ -66,6 +75,8 @@ class AreaUnderCurve final : public Metric {
  public:
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
+  std::string sums() const override;
+  void add_sums(const std::string& sums) override;
   double value() override;
   std::string undefined(const LabelSummary& labels) const override;
 
@@ -81,6 +92,8 @@ class LogLoss final : public Metric {
  public:
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
+  std::string sums() const override;
+  void add_sums(const std::string& sums) override;
   double value() override { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
 
  private:
@@ -94,6 +107,8 @@ class Calibration final : public Metric {
  public:
   void add(const HostTensor& logits, const HostTensor& labels,
            const std::optional<std::int64_t>& ignore_index) override;
+  std::string sums() const override;
+  void add_sums(const std::string& sums) override;
   double value() override;
   std::string undefined(const LabelSummary& labels) const override;
 

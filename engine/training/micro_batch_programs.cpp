@@ -6,6 +6,7 @@
 
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
+#include "engine/ranks/rendezvous.h"
 #include "engine/training/loss_scale.h"
 
 namespace tandem {
@@ -45,7 +46,8 @@ std::vector<int> fed_fields(const BoundProgram& bound) {
 }
 
 MicroBatchShape shape_of(const MicroBatch& micro_batch) {
-  MicroBatchShape shape{micro_batch.count, micro_batch.step_count, MicroBatchKind::whole};
+  MicroBatchShape shape{micro_batch.own.count, micro_batch.step_count, MicroBatchKind::whole,
+                        micro_batch.count};
   if (micro_batch.index == 0) {
     shape.kind = micro_batch.end_of_step ? MicroBatchKind::whole : MicroBatchKind::first;
   } else {
@@ -54,11 +56,13 @@ MicroBatchShape shape_of(const MicroBatch& micro_batch) {
   return shape;
 }
 
-std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size) {
+std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size,
+                                              const RankPlace& place) {
   std::vector<MicroBatch> micro_batches;
   for (std::int64_t done = 0; done < count; done += micro_batch_size) {
     MicroBatch& micro_batch = micro_batches.emplace_back();
     micro_batch.count = std::min(micro_batch_size, count - done);
+    micro_batch.own = share_of(micro_batch.count, place);
     micro_batch.step_count = count;
     micro_batch.index = done / micro_batch_size;
     micro_batch.end_of_step = done + micro_batch_size >= count;
@@ -67,10 +71,11 @@ std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t m
 }
 
 std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
-                                           std::int64_t micro_batch_size, bool drop_last) {
+                                           std::int64_t micro_batch_size, bool drop_last,
+                                           const RankPlace& place) {
   std::vector<MicroBatchShape> shapes;
   auto add_step = [&](std::int64_t count) {
-    for (const MicroBatch& micro_batch : micro_batches_of_step(count, micro_batch_size)) {
+    for (const MicroBatch& micro_batch : micro_batches_of_step(count, micro_batch_size, place)) {
       const MicroBatchShape shape = shape_of(micro_batch);
       if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
     }
@@ -80,10 +85,34 @@ std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t ba
   return shapes;
 }
 
+RankPlace place_of(const RunParts& parts) {
+  if (!parts.ranks) return {};
+  return {parts.ranks->rank(), parts.ranks->ranks()};
+}
+
+void refuse_small_shares(const std::vector<MicroBatchShape>& shapes, const RunConfig& config,
+                         int ranks) {
+  for (const MicroBatchShape& shape : shapes) {
+    if (shape.all >= ranks) continue;
+    const bool is_full = shape.step == config.batch_size;
+    Diagnostic d;
+    d.file = config.file;
+    d.path = is_full ? "batch_size" : "data.drop_last";
+    d.message = "a micro-batch has fewer samples than there are ranks";
+    d.expected = std::to_string(ranks) + " samples at least, one a rank";
+    d.got = std::to_string(shape.all) +
+            (is_full ? " of a step" : " at the end of an epoch, in a step") + " of " +
+            std::to_string(shape.step);
+    d.fix = is_full ? "start fewer ranks, or raise batch_size or micro_batch"
+                    : "set data.drop_last = true, another batch_size, or start fewer ranks";
+    throw Error(ErrorKind::usage, std::move(d));
+  }
+}
+
 void check_fed_inputs(const TrainingGraph& training, const RunConfig& config,
                       const FieldTypes& fields) {
   const Graph& graph = training.graph;
-  std::set<std::string> own{step_input};
+  std::set<std::string> own{step_input, stop_flag};
   for (const LearningRate& rate : training.learning_rates) own.insert(rate.input);
   for (const FedDenominator& fed : training.denominators) own.insert(fed.input);
   std::vector<std::string> names;
@@ -149,6 +178,8 @@ BoundProgram bind_program(const TrainingGraph& training, const RunParts& parts, 
     if (next >= static_cast<int>(graph.inputs.size())) bound.next_inputs.emplace_back(next, input);
   }
   bound.step_input = input_index(graph, step_input);
+  bound.signals_input = input_index(graph, stop_flag);
+  bound.signals_output = bound.output(stop_flag);
   for (const LearningRate& rate : training.learning_rates) {
     const int index = input_index(graph, rate.input);
     if (index >= 0) bound.learning_rates.emplace_back(index, rate);

@@ -36,6 +36,9 @@ struct RunParts {
   std::shared_ptr<Rendezvous> ranks;  // those that train together; null: one process alone
 };
 
+/// Of these parts.
+RankPlace place_of(const RunParts& parts);
+
 /// A program with the indices of what is fed and read.
 struct BoundProgram {
   std::unique_ptr<Program> program;
@@ -44,6 +47,7 @@ struct BoundProgram {
   /// input, the other one.
   std::vector<std::pair<int, int>> next_inputs;
   int step_input = -1;
+  int signals_input = -1, signals_output = -1;  // of several ranks: this one's, their sum
   std::vector<std::pair<int, LearningRate>> learning_rates;
   std::vector<std::pair<int, std::string>> denominators;  // input, term
   int loss_output = -1;
@@ -56,9 +60,12 @@ struct BoundProgram {
   int output(const std::string& name) const;
 };
 
+/// What a program is built for: samples that this rank computes in one run of it, samples of the
+/// whole step of all ranks.
 struct MicroBatchShape {
   std::int64_t micro_batch = 0, step = 0;
   MicroBatchKind kind = MicroBatchKind::whole;
+  std::int64_t all = 0;  // samples of the run over all ranks, which follow from step and kind
   auto operator<=>(const MicroBatchShape&) const = default;
 };
 
@@ -68,13 +75,19 @@ std::vector<int> fed_fields(const BoundProgram& bound);
 /// Which kind a micro-batch of the loader is.
 MicroBatchShape shape_of(const MicroBatch& micro_batch);
 
-/// The micro-batches of a step of `count` samples: counts, places in the step, whether it ends
-/// there.
-std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size);
+/// The micro-batches of a step of `count` samples of all ranks: counts, places in the step, whether
+/// it ends there.
+std::vector<MicroBatch> micro_batches_of_step(std::int64_t count, std::int64_t micro_batch_size,
+                                              const RankPlace& place = {});
 
-/// Every shape that one epoch of so many samples needs; the full steps' come first.
+/// Every shape that a rank needs for one epoch of so many samples; the full steps' come first.
 std::vector<MicroBatchShape> needed_shapes(std::int64_t samples, std::int64_t batch_size,
-                                           std::int64_t micro_batch_size, bool drop_last);
+                                           std::int64_t micro_batch_size, bool drop_last,
+                                           const RankPlace& place = {});
+
+/// Throws Error{usage} where a micro-batch of these has fewer samples than there are ranks.
+void refuse_small_shares(const std::vector<MicroBatchShape>& shapes, const RunConfig& config,
+                         int ranks);
 
 /// Every input of the graph that something reads must be a data field of exactly its type: nothing
 /// else would be fed, or it would be fed past its end. Throws Error{usage}.

@@ -72,14 +72,19 @@ Every::Every(const std::optional<Duration>& duration, const RunLength& length)
   if (duration_->unit == Duration::Unit::epochs) origin_ = length.origin;
 }
 
-bool Every::is_due(std::uint64_t step) const {
+bool Every::is_time_up() const {
+  return duration_ && duration_->unit == Duration::Unit::seconds &&
+         seconds_since(last_) >= duration_->value;
+}
+
+bool Every::is_due(std::uint64_t step, bool is_time_up) const {
   if (!duration_) return false;
-  if (duration_->unit == Duration::Unit::seconds) return seconds_since(last_) >= duration_->value;
+  if (duration_->unit == Duration::Unit::seconds) return is_time_up;
   return (static_cast<std::int64_t>(step) - origin_) % steps_ == 0;
 }
 
-bool Every::due(std::uint64_t step) {
-  const bool is_due_now = is_due(step);
+bool Every::due(std::uint64_t step, bool is_time_up) {
+  const bool is_due_now = is_due(step, is_time_up);
   if (is_due_now) last_ = std::chrono::steady_clock::now();
   return is_due_now;
 }

@@ -51,9 +51,14 @@ RunLength run_length(const RunConfig& config, std::int64_t samples, const RunPla
 class Every {
  public:
   Every(const std::optional<Duration>& duration, const RunLength& length);
-  bool due(std::uint64_t step);
+  bool due(std::uint64_t step) { return due(step, is_time_up()); }
   /// The same without taking note: `due` is still to be asked.
-  bool is_due(std::uint64_t step) const;
+  bool is_due(std::uint64_t step) const { return is_due(step, is_time_up()); }
+  /// The same where another clock says whether the time is up.
+  bool due(std::uint64_t step, bool is_time_up);
+  bool is_due(std::uint64_t step, bool is_time_up) const;
+  /// Of a duration that is a time.
+  bool is_time_up() const;
 
  private:
   std::optional<Duration> duration_;

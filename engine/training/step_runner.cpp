@@ -2,7 +2,10 @@
 #include <algorithm>
 
 #include "engine/graph/error.h"
+#include "engine/plan/collectives.h"
 #include "engine/training/evaluation.h"
+#include "engine/training/ranks/random_samples.h"
+#include "engine/training/ranks/start_checks.h"
 #include "engine/training/step_runner_state.h"
 
 namespace tandem {
@@ -11,8 +14,8 @@ StepRunner::StepRunner(const RunConfig& config, const RunParts& parts,
                        std::shared_ptr<const DataSource> source, const RunLength& length,
                        StateStore& states, std::shared_ptr<Arenas> arenas)
     : impl_(new Impl{config, parts, std::move(source), length,
-                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length), states,
-                     std::move(arenas)}) {
+                     Schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
+                     place_of(parts), states, std::move(arenas)}) {
   for (const DataField& field : impl_->source->fields()) impl_->field_names.push_back(field.name);
   impl_->build(impl_->thawed_now());
 }
@@ -23,7 +26,7 @@ std::vector<const BoundProgram*> StepRunner::step_programs() const {
   const std::int64_t count = std::min(impl_->config.batch_size, impl_->source->samples());
   std::vector<const BoundProgram*> programs;
   for (const MicroBatch& micro_batch :
-       micro_batches_of_step(count, impl_->config.micro_batch_size())) {
+       micro_batches_of_step(count, impl_->config.micro_batch_size(), impl_->place)) {
     programs.push_back(&impl_->programs.at(shape_of(micro_batch)));
   }
   return programs;
@@ -43,11 +46,12 @@ std::vector<bool> StepRunner::Impl::thawed_now() const {
   return result;
 }
 
-// Rows are fetched for a step of the same shape alone: in the programs of full steps.
+// Rows are fetched for a step of the same shape alone: in the programs of full steps. Of several
+// ranks each updates the rows of all, which those that one of them looks up next do not tell.
 RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
   RunParts own = parts;
   own.options.lower.rows_ahead =
-      shape.step == std::min(config.batch_size, source->samples()) &&
+      place.ranks == 1 && shape.step == std::min(config.batch_size, source->samples()) &&
       (shape.kind == MicroBatchKind::whole || shape.kind == MicroBatchKind::last);
   return own;
 }
@@ -55,7 +59,7 @@ RunParts StepRunner::Impl::parts_for(const MicroBatchShape& shape) const {
 std::vector<MicroBatchShape> StepRunner::Impl::shapes() const {
   const bool drop_last = config.data && config.data->drop_last;
   const auto needed_by = [&](std::int64_t samples) {
-    return needed_shapes(samples, config.batch_size, config.micro_batch_size(), drop_last);
+    return needed_shapes(samples, config.batch_size, config.micro_batch_size(), drop_last, place);
   };
   std::vector<MicroBatchShape> all = needed_by(source->samples());
   // Resumed with another batch size, this epoch may end with a step of its own.
@@ -66,20 +70,33 @@ std::vector<MicroBatchShape> StepRunner::Impl::shapes() const {
   return all;
 }
 
+Graph StepRunner::Impl::forward(const MicroBatchShape& shape,
+                                std::vector<std::string>& notes) const {
+  const std::int64_t samples = shape.micro_batch;
+  const Graph graph = parts.forward(samples, true);
+  if (place.ranks == 1 || !draws_random_numbers(graph)) return graph;
+  const Graph other = parts.forward(samples + 1, true);
+  return with_random_samples({graph, samples}, {other, samples + 1}, shape.all, notes);
+}
+
 void StepRunner::Impl::build(std::vector<bool> rules) {
   thawed = std::move(rules);
   for (MicroBatchErrors& own : errors) own.program = nullptr;
   programs.clear();
-  for (const MicroBatchShape& shape : shapes()) {
+  const std::vector<MicroBatchShape> all = shapes();
+  refuse_small_shares(all, config, place.ranks);
+  for (const MicroBatchShape& shape : all) {
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*source, shape.micro_batch);
     request.kind = shape.kind;
     request.samples = {shape.micro_batch, shape.step};
+    request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count};
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
-    const TrainingGraph training =
-        build_training_graph(*parts.operators, parts.forward(shape.micro_batch, true), request);
+    std::vector<std::string> notes;
+    TrainingGraph training = build_training_graph(*parts.operators, forward(shape, notes), request);
+    training.notes.insert(training.notes.end(), notes.begin(), notes.end());
     check_fed_inputs(training, config, request.fields);
     const auto made = programs.emplace(
         shape, bind_program(training, parts_for(shape), states, arenas, field_names));
@@ -110,6 +127,20 @@ void StepRunner::prepare(std::uint64_t steps_done, const RunLength& length,
   my.build_where_due(std::move(then));
 }
 
+void StepRunner::compare_ranks() const {
+  const Impl& my = *impl_;
+  if (my.place.ranks == 1) return;
+  std::vector<RankFact> facts;
+  for (const MicroBatchShape& shape : my.shapes()) {
+    const Program& program = *my.programs.at(shape).program;
+    facts.push_back({"what ranks exchange in a step of " + std::to_string(shape.step) + " samples",
+                     collective_order(program.lowered(), program.plan()),
+                     "choose a batch_size and a micro_batch that the ranks divide, and "
+                     "data.drop_last = true"});
+  }
+  refuse_differences(*my.parts.ranks, facts);
+}
+
 std::map<std::string, bool> StepRunner::thawed() const {
   std::map<std::string, bool> rules;
   for (std::size_t i = 0; i < impl_->thawed.size(); ++i) {
@@ -130,6 +161,7 @@ void StepRunner::Impl::open_loader() {
     options.shuffle = config.data->shuffle;
     options.threads = config.data->workers;
   }
+  options.place = place;
   options.seed = config.seed;
   options.start = position;
   options.ahead = parts.options.input_slots;

@@ -25,6 +25,7 @@ struct StepResult {
   std::optional<double> loss_scale;  // of the next step
   std::int64_t skipped_steps = 0;    // of the whole run, by the loss scale
   double lr = 0;
+  double signals = 0;  // those of all ranks, added up
 };
 
 class StepRunner {
@@ -42,12 +43,15 @@ class StepRunner {
   /// By rule of parameters.freeze with an end, "fc1 until 1.5 epochs": whether it had ended in the
   /// last step. It then never holds again, whatever becomes of the batch size.
   std::map<std::string, bool> thawed() const;
+  /// Several ranks: throws where their programs do not have the same exchanges in the same order.
+  void compare_ranks() const;
   /// Starts the loader threads.
   void start(std::uint64_t steps_done, const DataPosition& position);
   /// Launches the next optimizer step: devices may still work when it returns. Of several
   /// micro-batches all but the last one are waited for. Throws Error{data} of the loader, and what
   /// `finish` throws for those micro-batches. `watch` may be null.
-  void launch(MicroBatchWatch* watch = nullptr);
+  /// `signals`: of this rank, for all of them.
+  void launch(MicroBatchWatch* watch = nullptr, float signals = 0);
   /// Waits for the oldest step that was launched. Throws Error{data} for its bad labels and
   /// indices, with the operator's path.
   StepResult finish();

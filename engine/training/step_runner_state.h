@@ -27,6 +27,7 @@ struct LaunchedStep {
   MicroBatch micro_batch;
   std::uint64_t ticket = 0;
   MicroBatchWatch* watch = nullptr;
+  float signals = 0;         // of this rank
   bool is_released = false;  // its slots, to the loader
 };
 
@@ -36,6 +37,7 @@ struct StepRunner::Impl {
   std::shared_ptr<const DataSource> source;
   RunLength length;
   Schedule schedule;
+  RankPlace place;
   StateStore& states;
   std::shared_ptr<Arenas> arenas;
 
@@ -60,9 +62,10 @@ struct StepRunner::Impl {
   std::vector<MicroBatchShape> shapes() const;
   void open_loader();
   double denominator(const LossTerm& term, const MicroBatch& first) const;
+  /// The forward graph of a program.
+  Graph forward(const MicroBatchShape& shape, std::vector<std::string>& notes) const;
   RunParts parts_for(const MicroBatchShape& shape) const;
-  void feed_scalars(BoundProgram& bound, const MicroBatch& micro_batch, double factor,
-                    const MicroBatch& first);
+  void feed_scalars(const LaunchedStep& step, double factor, const MicroBatch& first);
   void launch(LaunchedStep& step, double factor, const MicroBatch& first);
   void read(LaunchedStep& step);
   void refuse_reports(std::uint64_t ticket);

@@ -28,10 +28,13 @@ double StepRunner::Impl::denominator(const LossTerm& term, const MicroBatch& fir
   return weight_sum(term, *source, samples);
 }
 
-void StepRunner::Impl::feed_scalars(BoundProgram& bound, const MicroBatch& micro_batch,
-                                    double factor, const MicroBatch& first) {
+void StepRunner::Impl::feed_scalars(const LaunchedStep& step, double factor,
+                                    const MicroBatch& first) {
+  const BoundProgram& bound = *step.bound;
   Program& program = *bound.program;
-  const std::uint64_t ticket = base_ticket + micro_batch.ticket;
+  const std::uint64_t ticket = step.ticket;
+  if (bound.signals_input >= 0)
+    *static_cast<float*>(program.input_slot(bound.signals_input, ticket)) = step.signals;
   if (bound.step_input >= 0) {
     *static_cast<std::int64_t*>(program.input_slot(bound.step_input, ticket)) =
         static_cast<std::int64_t>(steps_done + 1);
@@ -48,7 +51,7 @@ void StepRunner::Impl::feed_scalars(BoundProgram& bound, const MicroBatch& micro
 
 void StepRunner::Impl::launch(LaunchedStep& step, double factor, const MicroBatch& first) {
   BoundProgram& bound = *step.bound;
-  feed_scalars(bound, step.micro_batch, factor, first);
+  feed_scalars(step, factor, first);
   if (!bound.next_inputs.empty()) {
     const std::optional<MicroBatch> next = loader->peek();
     const bool alike = next && shape_of(*next) == shape_of(step.micro_batch);
@@ -62,6 +65,7 @@ void StepRunner::Impl::launch(LaunchedStep& step, double factor, const MicroBatc
   context.seed = config.seed;
   context.step = step.result.step;
   context.micro_batch = static_cast<std::uint64_t>(step.micro_batch.index);
+  context.first_sample = static_cast<std::uint64_t>(step.micro_batch.own.first);
   context.error = &own.word;
   if (step.watch != nullptr) step.watch->before(*bound.program);
   bound.program->launch(context, step.ticket);
@@ -92,6 +96,7 @@ void StepRunner::Impl::read(LaunchedStep& step) {
     if (step.micro_batch.index == 0) result.terms.emplace_back(bound.term_outputs[i].second, 0);
     result.terms[i].second += scalar(bound.term_outputs[i].first);
   }
+  if (bound.signals_output >= 0) result.signals = scalar(bound.signals_output);
   if (bound.norm_output >= 0) result.gradient_norm = scalar(bound.norm_output);
   if (bound.scale_output >= 0) {
     result.loss_scale = scalar(bound.scale_output);
@@ -124,12 +129,13 @@ bool StepRunner::may_launch_ahead() const {
   });
 }
 
-void StepRunner::launch(MicroBatchWatch* watch) {
+void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   Impl& my = *impl_;
   if (std::vector<bool> now = my.thawed_now(); my.thawed != now) {
     assert(my.in_flight == 0);
     my.loader.reset();
     my.build(std::move(now));
+    compare_ranks();
     my.open_loader();
   }
   const std::uint64_t number = my.steps_done + 1;
@@ -137,6 +143,7 @@ void StepRunner::launch(MicroBatchWatch* watch) {
   LaunchedStep& step = my.steps[number % my.steps.size()];
   step = {};
   step.watch = watch;
+  step.signals = signals;
   step.result.step = number;
   step.result.start = my.position;
   step.result.lr = my.config.optimizer.base.lr * factor;

@@ -100,10 +100,12 @@ TrainingResult Training::run(const std::string& resume_from,
   try {
     const std::shared_ptr<const void> lock = my.start(resume_from, files);
     return my.train();
+  } catch (const ErrorElsewhere&) {
+    throw;
   } catch (const Error& error) {
     const Error told = my.with_newest_checkpoint(error);
     my.log_error(told);
-    throw told;
+    my.end_with(told);
   }
 }
 

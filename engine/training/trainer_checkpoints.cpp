@@ -31,15 +31,24 @@ std::string runs_folder(const RunConfig& config) {
 std::shared_ptr<const void> Training::Impl::start(
     const std::string& resume_from, const std::vector<std::pair<std::string, std::string>>& files) {
   std::shared_ptr<const void> lock;
-  if (resume_from.empty()) {
-    directory = std::make_unique<RunDirectory>(
-        RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
-    lock = RunDirectory::lock(directory->path());
-    warn_of_room(directory->path());
-  } else {
-    lock = RunDirectory::lock(resume_from);
-    resume(resume_from);
-  }
+  const std::string path = from_rank_0(parts.ranks.get(), "run directory", [&] {
+    if (resume_from.empty()) {
+      directory = std::make_unique<RunDirectory>(
+          RunDirectory::create(config.run_dir, runs_folder(config), base_name(config)));
+      warn_of_room(directory->path());
+    }
+    const std::string& chosen = directory ? directory->path() : resume_from;
+    lock = RunDirectory::lock(chosen);
+    return chosen;
+  });
+  if (parts.ranks) prove_shared(path);
+  if (!resume_from.empty())
+    resume(path);
+  else if (rank() > 0)
+    directory = std::make_unique<RunDirectory>(RunDirectory::follow(path));
+  runner->compare_ranks();
+  if (parts.ranks) refuse_other_states();
+  if (rank() > 0) return lock;
   for (const auto& [name, content] : files) {
     const std::string there = directory->path() + "/" + name;
     if (name == resolved_config_file && path_exists(there)) {
@@ -145,13 +154,19 @@ std::optional<CheckpointContent> Training::Impl::load_newest(const std::string& 
 
 void Training::Impl::resume(const std::string& run_dir) {
   std::vector<std::string> messages;
-  const std::optional<CheckpointContent> content = load_newest(run_dir, messages);
-  directory = std::make_unique<RunDirectory>(
-      RunDirectory::resume(run_dir, content ? content->position.step : 0));
+  std::optional<CheckpointContent> content;
+  on_all_ranks(parts.ranks.get(), "checkpoint", [&] { content = load_newest(run_dir, messages); });
+  const std::uint64_t step = content ? content->position.step : 0;
+  on_rank_0_first(parts.ranks.get(), "metrics", [&] {
+    directory = std::make_unique<RunDirectory>(rank() == 0 ? RunDirectory::resume(run_dir, step)
+                                                           : RunDirectory::follow(run_dir, step));
+  });
   evaluated_step = directory->evaluated_step();
   for (const std::string& message : messages) say(message);
-  remove_unfinished_checkpoints(directory->checkpoints());
-  set_broken_checkpoints_aside(directory->checkpoints(), content ? content->position.step : 0);
+  if (rank() == 0) {
+    remove_unfinished_checkpoints(directory->checkpoints());
+    set_broken_checkpoints_aside(directory->checkpoints(), step);
+  }
   if (!content) {
     say("no whole checkpoint in " + run_dir + ": starting from the beginning");
     return;
@@ -218,7 +233,7 @@ void Training::Impl::resume_best() {
   }
   if (position.best)
     write_best();
-  else
+  else if (rank() == 0)
     remove_all(directory->checkpoints() + "/best");
 }
 
@@ -255,12 +270,15 @@ void Training::Impl::save(bool finished, bool keep_all) {
   if (saved_step == position.step && position.step > 0) return;
   position.finished = finished;
   refuse_bad_states();
-  CheckpointOptions options;
-  options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
-  write_checkpoint(directory->checkpoints(), sources(), options);
-  if (position.best_step == position.step) write_best();  // before the one that it names goes
-  prune_checkpoints(directory->checkpoints(), keep_all ? 0 : config.checkpoint.keep,
-                    position.best_step);
+  on_all_ranks(parts.ranks.get(), "checkpoint", [&] {
+    if (rank() > 0) return;
+    CheckpointOptions options;
+    options.shard_bytes = static_cast<std::uint64_t>(config.checkpoint.shard_mib) << 20;
+    write_checkpoint(directory->checkpoints(), sources(), options);
+    if (position.best_step == position.step) write_best();  // before the one that it names goes
+    prune_checkpoints(directory->checkpoints(), keep_all ? 0 : config.checkpoint.keep,
+                      position.best_step);
+  });
   saved_step = position.step;
 }
 

@@ -57,8 +57,12 @@ void Training::Impl::refuse_bad_loss(const StepResult& result) {
   } catch (const Error&) {  // of the step behind it, which had bad labels
     is_known = false;
   }
-  if (!causes.empty() && is_known && watch.look_at_all(place()).empty()) {
-    // The loss scale left the step out.
+  const bool saves = from_rank_0(parts.ranks.get(), "a step without a loss", [&] {
+                       const bool is_whole =
+                           !causes.empty() && is_known && watch.look_at_all(place()).empty();
+                       return std::string(is_whole ? "saves" : "");
+                     }) == "saves";
+  if (saves) {  // the loss scale left the step out
     save(false, true);
     say(fmt::format("step {} is saved: --resume goes on behind it", position.step));
   }
@@ -96,12 +100,13 @@ void Training::Impl::look_at_states(const StepResult& result, bool logged) {
   }
   if (!logged) return;
   const std::uint64_t copied = copied_bytes();
-  const bool finite = watch.look(place());
+  const bool finite = rank() > 0 || watch.look(place());
   other_bytes += copied_bytes() - copied;
   if (!finite) refuse_bad_states();
 }
 
 void Training::Impl::refuse_bad_states() {
+  if (rank() > 0) return;
   const std::vector<NotFiniteState> bad = watch.look_at_all(place());
   if (bad.empty()) return;
   std::vector<Diagnostic> problems;

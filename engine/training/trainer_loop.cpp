@@ -15,6 +15,13 @@ TrainingResult Training::Impl::train() {
   Every log_every(config.log.every, length);
   Every eval_every(config.eval.every, length);
   Every save_every(config.checkpoint.every, length);
+  signals_now = [&] {
+    return StepSignals{
+        .time_is_up = config.max_seconds && seconds_since(started) > *config.max_seconds,
+        .log = log_every.is_time_up(),
+        .evaluate = eval_every.is_time_up(),
+        .save = save_every.is_time_up()};
+  };
   first_step = position.step;
   other_bytes = copied_bytes();
   runner->start(position.step, position.data);
@@ -25,34 +32,33 @@ TrainingResult Training::Impl::train() {
     if (!has_patience) say("stopped early: " + not_improved());
     return has_patience;
   };
-  const auto time_has_passed = [&] {
-    return config.max_seconds && seconds_since(started) > *config.max_seconds;
-  };
+  const auto told = [&] { return parts.ranks ? signals : signals_now(); };
   // Interrupted in that evaluation.
   if (first_step > 0 && evaluated_step != first_step && eval_every.due(first_step)) goes_on();
   for (std::uint64_t next = first_step + 1;
        next <= static_cast<std::uint64_t>(length.steps) && !interrupted && !patience_has_run_out();
        ++next) {
     const bool last = next == static_cast<std::uint64_t>(length.steps);
-    const bool logged = log_every.due(next) || last || next == 1;
+    const bool logged = log_every.due(next, told().log) || last || next == 1;
     MicroBatchWatch* const watch_of_micro_batches = logged ? hooks.watch : nullptr;
     if (logged) logged_step = next;
     launch(watch_of_micro_batches);
     if (runner->in_flight() > 1) judge(take());
     // Whoever looks at the states after this step, or ends the run there, waits for its loss.
     const bool ahead = runner->may_launch_ahead() && !logged && hooks.watch == nullptr &&
-                       !eval_every.is_due(next) && !save_every.is_due(next) && !is_interrupted() &&
-                       !time_has_passed();
+                       !eval_every.is_due(next, told().evaluate) &&
+                       !save_every.is_due(next, told().save) && !is_interrupted() &&
+                       !told().time_is_up;
     if (ahead) continue;
     if (runner->in_flight() > 0) judge(take());
-    if (eval_every.due(next) && !goes_on()) break;
+    if (eval_every.due(next, told().evaluate) && !goes_on()) break;
     if (is_interrupted()) break;
-    if (time_has_passed()) {
+    if (told().time_is_up) {
       say("stopped: max_time has passed");
       break;
     }
     // The save of the last step comes after its evaluation, of which it records the best.
-    if (save_every.due(next) && !last) save(false);
+    if (save_every.due(next, told().save) && !last) save(false);
   }
   assert(runner->in_flight() == 0);
   runner->stop();
@@ -66,13 +72,21 @@ TrainingResult Training::Impl::train() {
                     "were not finite; the loss scale is {:g}",
                     steps, steps, states.read(loss_scale_state).number(0)));
   }
-  return finish();
+  TrainingResult result;
+  on_all_ranks(parts.ranks.get(), "the end", [&] { result = finish(); });
+  return result;
 }
 
 void Training::Impl::launch(MicroBatchWatch* watch_of_micro_batches) {
   try {
-    runner->launch(watch_of_micro_batches);
-  } catch (const Error&) {  // a sample that cannot be read: what was trained until then stays
+    StepSignals own;
+    if (parts.ranks) {
+      if (rank() == 0) own = signals_now();
+      own.interrupted = is_asked_to_stop();
+    }
+    runner->launch(watch_of_micro_batches, own.number());
+  } catch (const Error&) {   // a sample that cannot be read: what was trained until then stays
+    if (parts.ranks) throw;  // other ranks wait within this step, and cannot save with this one
     while (runner->in_flight() > 0) judge(take());
     if (position.step > first_step && runner->states_are_whole()) {
       save(false, true);
@@ -88,6 +102,7 @@ StepResult Training::Impl::take() {
   position.data = result.end;
   position.samples += static_cast<std::uint64_t>(result.samples);
   last_loss = result.loss;
+  signals = StepSignals::of_sum(result.signals);
   return result;
 }
 
@@ -109,8 +124,13 @@ std::optional<StepResult> Training::Impl::take_next() {
 }
 
 bool Training::Impl::is_interrupted() {
-  interrupted = interrupted || (hooks.stop_requested && hooks.stop_requested());
+  const bool asked = parts.ranks ? signals.interrupted : is_asked_to_stop();
+  interrupted = interrupted || asked;
   return interrupted;
+}
+
+bool Training::Impl::is_asked_to_stop() const {
+  return hooks.stop_requested && hooks.stop_requested();
 }
 
 }  // namespace tandem

@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 void Training::Impl::say(const std::string& text) {
+  if (rank() > 0) return;
   if (directory)
     directory->log_text(text);
   else
@@ -26,7 +27,7 @@ void Training::Impl::say(const std::string& text) {
 }
 
 void Training::Impl::log_error(const Error& error) {
-  if (!directory) return;
+  if (!directory || rank() > 0) return;
   try {
     directory->log_text(error.what());
   } catch (const Error&) {  // a full disk: the error itself counts
@@ -36,7 +37,7 @@ void Training::Impl::log_error(const Error& error) {
 void Training::Impl::report(bool is_evaluation,
                             const std::vector<std::pair<std::string, double>>& values,
                             double rate) {
-  if (!hooks.on_progress) return;
+  if (!hooks.on_progress || rank() > 0) return;
   TrainingProgress progress;
   progress.step = position.step;
   progress.epoch = length.epoch(static_cast<std::int64_t>(position.step));
@@ -74,7 +75,7 @@ void Training::Impl::log_step(const StepResult& result) {
 
 bool Training::Impl::evaluate() {
   if (!evaluation) return true;
-  if (!watch.look(place())) refuse_bad_states();
+  if (rank() == 0 && !watch.look(place())) refuse_bad_states();
   try {
     return measure();
   } catch (const Error& error) {  // what was trained stays; what has diverged only if it is the end
@@ -87,15 +88,15 @@ bool Training::Impl::evaluate() {
 bool Training::Impl::measure() {
   const Clock::time_point start = Clock::now();
   const std::uint64_t copied = copied_bytes();
-  struct Interrupted {};
-  try {
-    last_evaluation = evaluation->run([&](std::int64_t samples) {
-      if (samples < evaluation->samples() && is_interrupted()) throw Interrupted{};
-    });
-  } catch (const Interrupted&) {
+  const auto values_now = evaluation->run([&](std::int64_t samples) {
+    return samples < evaluation->own_samples() && is_asked_to_stop();
+  });
+  if (!values_now) {
+    interrupted = true;
     say("interrupted during the evaluation of step " + std::to_string(position.step));
     return true;
   }
+  last_evaluation = *values_now;
   other_bytes += copied_bytes() - copied;
   report(true, last_evaluation, static_cast<double>(evaluation->samples()) / seconds_since(start));
   std::vector<std::pair<std::string, double>> values = last_evaluation;
@@ -127,7 +128,7 @@ TrainingResult Training::Impl::finish() {
   result.loss = last_loss;
   result.evaluation = last_evaluation;
   result.interrupted = interrupted;
-  if (!interrupted) {
+  if (!interrupted && rank() == 0) {
     nlohmann::ordered_json summary{{"steps", position.step}, {"samples", position.samples}};
     if (std::isfinite(last_loss)) summary["loss"] = last_loss;
     if (states.has(loss_scale_state)) {

@@ -18,6 +18,8 @@
 #include "engine/training/divergence/finite_watch.h"
 #include "engine/training/evaluation.h"
 #include "engine/training/loss_scale.h"
+#include "engine/training/ranks/gathered.h"
+#include "engine/training/ranks/step_signals.h"
 #include "engine/training/run_length.h"
 #include "engine/training/step_runner.h"
 #include "engine/training/trainer.h"
@@ -47,6 +49,8 @@ struct Training::Impl {
   bool data_is_the_cause = false;  // of what is not finite; what was trained is as good as before
   std::uint64_t saved_step = 0;
   bool interrupted = false;                     // by hooks.stop_requested
+  StepSignals signals;                          // of all ranks, in the newest step that was taken
+  std::function<StepSignals()> signals_now;     // of this process's clock
   std::optional<std::uint64_t> evaluated_step;  // of the last evaluation in metrics.jsonl
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now(),
                                         logged_at = started;
@@ -56,6 +60,8 @@ struct Training::Impl {
   /// That devices copied before the first step, to evaluate and to look at states.
   std::uint64_t other_bytes = 0;
 
+  /// Of several ranks the first one alone writes, tells and looks at states.
+  int rank() const { return place_of(parts).rank; }
   /// The model in training form, for a micro-batch of the configuration.
   Graph forward() const;
   /// Bytes that all devices have copied so far; waits for them.
@@ -63,8 +69,11 @@ struct Training::Impl {
 
   // trainer_loop.cpp: step by step.
   TrainingResult train();
-  /// Asks hooks.stop_requested, unless it has said so already.
+  /// Asks hooks.stop_requested, unless it has said so already. Several ranks: whether one of them
+  /// was asked to stop before its newest step that was taken.
   bool is_interrupted();
+  /// Whether this process is, now.
+  bool is_asked_to_stop() const;
   /// Launches the next step. Saves what was trained before it throws what the loader could not
   /// read.
   void launch(MicroBatchWatch* watch);
@@ -76,6 +85,14 @@ struct Training::Impl {
   /// The step that was launched behind the one that is judged, if any: the states are behind it
   /// already.
   std::optional<StepResult> take_next();
+
+  // ranks/trainer_ranks.cpp: what ranks of a run do alike.
+  /// Throws where ranks do not have the same run directory: on a file system of their own.
+  void prove_shared(const std::string& run_dir);
+  /// Throws where the states of the ranks are not the same before the first step.
+  void refuse_other_states();
+  /// An error that ends this rank: tells the others. What is thrown for it.
+  [[noreturn]] void end_with(const Error& error);
 
   // trainer_checkpoints.cpp: where it starts, what it keeps.
   /// Makes the run directory, or goes on in that of another process; returns the lock on it.

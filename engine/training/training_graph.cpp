@@ -14,6 +14,7 @@
 #include "engine/training/loss_scale.h"
 #include "engine/training/optimizers/optimizer.h"
 #include "engine/training/parameter_choice.h"
+#include "engine/training/ranks/synchronise_batch_norm.h"
 #include "engine/training/tables/fixed_rows.h"
 #include "engine/training/tables/table_storage.h"
 
@@ -87,7 +88,8 @@ ValueId mark(GraphBuilder& g, const State& parameter, const RowGradient& rows,
 // table occur in a micro-batch; else the dense form costs less. What is dense though its kind means
 // rows is said. That of a split table always stays rows: no other update knows halves.
 std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, ValueId gradient,
-                                     const SplitTable* split, std::vector<std::string>& notes) {
+                                     const SplitTable* split, const RankSums& ranks,
+                                     std::vector<std::string>& notes) {
   std::optional<RowGradient> rows = row_gradient(graph, gradient);
   const UpdateChoice choice = choose_update(chosen.options);
   if (split != nullptr) {
@@ -106,7 +108,7 @@ std::optional<RowGradient> kept_rows(const Graph& graph, const Chosen& chosen, V
   }
   if (!rows || choice.lazy) return rows;
   if (!choice.takes_rows) return std::nullopt;
-  if (id_count(graph, *rows) > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
+  if (ranks.gathered_ids(*rows) > chosen.parameter.start.shape()[0] / 4) return std::nullopt;
   return rows;
 }
 
@@ -132,11 +134,13 @@ class LearningRates {
 
 void drop_outputs(Graph& graph) { graph.outputs.clear(); }
 
-void name_loss(GraphBuilder& g, const Loss& loss) {
-  g.output("loss", loss.total);
+void name_loss(GraphBuilder& g, const Loss& loss, RankSums& ranks) {
+  std::vector<std::pair<std::string, ValueId>> named{{"loss", loss.total}};
   for (const auto& [name, value] : loss.terms) {
-    if (value != loss.total) g.output("loss." + name, value);
+    if (value != loss.total) named.emplace_back("loss." + name, value);
   }
+  ranks.add_losses(named, stop_flag);
+  for (const auto& [name, value] : named) g.output(name, value);
 }
 
 /// The gradient's seed and the weights of terms are constants: what is computed from them alone,
@@ -181,14 +185,18 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const RunConfig& config = *request.config;
   const bool is_scaled = config.precision.scales_loss();
   check_loss_scale_names(forward);
-  GraphBuilder g(operators, forward);
+  const bool synchronises = request.ranks.several() && config.model.sync_batch_norm;
+  GraphBuilder g(operators, synchronises
+                                ? synchronise_batch_norm(operators, forward, request.ranks.ranks)
+                                : forward);
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
   result.denominators = loss.denominators;
   result.notes = loss.notes;
   for (const auto& [name, value] : loss.terms) result.terms.push_back(name);
   drop_outputs(g.graph());
-  name_loss(g, loss);
+  RankSums ranks(g, request.ranks);
+  name_loss(g, loss, ranks);
   const std::vector<SplitTable> splits = split_tables(config.parameters, g.graph());
   check_split_tables(splits, g.graph());
   const std::vector<FixedRows> all_fixed = fixed_rows(config.parameters, g.graph());
@@ -215,7 +223,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     }
     UpdateRequest update{.parameter = chosen[i].parameter, .options = chosen[i].options};
     const SplitTable* split = find_split_table(splits, update.parameter);
-    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, result.notes);
+    update.rows = kept_rows(g.graph(), chosen[i], gradients[i], split, ranks, result.notes);
     const FixedRows* fixed = find_fixed_rows(all_fixed, update.parameter);
     if (fixed != nullptr) keep_rows(g, *fixed, chosen[i], update);
     if (split != nullptr && !update.rows) {
@@ -243,6 +251,7 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
     return result;
   }
 
+  for (UpdateRequest& update : requests) ranks.sum(update);
   LearningRates rates(g);
   rates.of(config.optimizer.base.lr);
   for (UpdateRequest& update : requests) update.lr = rates.of(update.options.lr);
@@ -275,7 +284,8 @@ Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
   GraphBuilder g(operators, forward);
   const Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
-  name_loss(g, loss);
+  RankSums alone(g, {});
+  name_loss(g, loss, alone);
   return g.finish();
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/passes/pass.h"
 #include "engine/training/losses.h"
+#include "engine/training/rank_sums.h"
 
 namespace tandem {
 
@@ -21,7 +22,8 @@ struct TrainingRequest {
   const RunConfig* config = nullptr;
   FieldTypes fields;
   MicroBatchKind kind = MicroBatchKind::whole;
-  StepSamples samples;
+  StepSamples samples;  // of several ranks: this one's share of the micro-batch, the whole step
+  RankShares ranks;
   std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
   Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
 };
@@ -34,7 +36,8 @@ struct LearningRate {
 
 struct TrainingGraph {
   Graph graph;  // outputs: "loss", "loss.NAME" per term that is not the loss itself,
-                // "gradient_norm" where clipped, those of engine/training/loss_scale.h
+                // "gradient_norm" where clipped, those of engine/training/loss_scale.h;
+                // of several ranks summed over all, with "ranks.stop"
   std::vector<std::string> terms;
   std::vector<LearningRate> learning_rates;
   std::vector<FedDenominator> denominators;
@@ -43,6 +46,9 @@ struct TrainingGraph {
 
 /// Fed inputs besides the data: "optimizer.step" (int64 scalar), learning rates, denominators.
 inline constexpr const char* step_input = "optimizer.step";
+/// Of several ranks: a float32 scalar that is fed by each, and an output, its sum over all of them.
+/// A rank that wants to stop feeds 1, and all learn of it in the same step.
+inline constexpr const char* stop_flag = "ranks.stop";
 
 /// Throws Error{usage}: nothing trainable, missing gradients, unknown selectors (nearest name
 /// given).

@@ -46,6 +46,12 @@ class Error : public std::exception {
   std::string text_;
 };
 
+/// What another process of the run tells the user: this one ends without a word.
+class ErrorElsewhere : public Error {
+ public:
+  using Error::Error;
+};
+
 std::string to_string(const Diagnostic& diagnostic);
 
 }  // namespace tandem

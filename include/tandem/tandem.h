@@ -82,6 +82,7 @@ struct TrainOptions {
 };
 
 struct TrainResult {
+  int rank = 0;  // of this process among those that train together; 0 alone tells people
   std::string run_dir;
   std::uint64_t steps = 0;
   double loss = 0;                           // of the last step; NaN: none was left to do
@@ -89,10 +90,12 @@ struct TrainResult {
   bool interrupted = false;                  // saved as `TrainOptions::stop` asked
 };
 
-/// A run described by a train.toml. Any number of Trainers and Sessions live side by side and one
-/// after the other; threads may use different ones at a time, but one of them one at a time. A call
-/// leaves the thread that makes it, and its OpenMP team, as they were: rounding, denormals, number
-/// of threads. One that was moved from throws Error{usage}, until another is assigned to it.
+/// A run described by a train.toml, of one process or of as many as a launcher has started for it
+/// (docs/processes.md): on all of them but rank 0 nothing is told and `summary` is empty. Any
+/// number of Trainers and Sessions live side by side and one after the other; threads may use
+/// different ones at a time, but one of them one at a time. A call leaves the thread that makes it,
+/// and its OpenMP team, as they were: rounding, denormals, number of threads. One that was moved
+/// from throws Error{usage}, until another is assigned to it.
 class Trainer {
  public:
   /// Reads and checks the configuration, the model and the data. Throws Error with all that is
@@ -243,6 +246,14 @@ Report bench(const std::string& config_path, const BenchOptions& options);
 Report bench_kernel(const std::string& kernel, std::int64_t elements, double seconds);
 Report doctor();
 
+/// As what a launcher of several processes (mpirun, srun, `tandem launch`) has started this one.
+struct Launched {
+  int rank = 0, ranks = 1;
+};
+/// By the variables that launchers set. Throws Error{usage} where they cannot be, and for those of
+/// launchers whose processes could not find each other.
+Launched launched();
+
 struct DataOptions {
   std::vector<std::string> overrides;                  // keys of train.toml
   std::function<void(const std::string&)> on_message;  // progress, for people
@@ -281,6 +292,8 @@ struct PolicyOptions {
   /// A stored device profile for the cost model instead of assumptions; its devices need not be
   /// here.
   std::string profile;
+  /// Plans are those of one of so many ranks, each with its share of the batch.
+  int ranks = 1;
 };
 
 /// What a rule may name: operators, parameters and parts that Tandem adds, with sizes. `at`: only

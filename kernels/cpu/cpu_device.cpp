@@ -18,6 +18,7 @@
 
 #include "engine/graph/align.h"
 #include "engine/graph/host_memory.h"
+#include "kernels/cpu/collective_stream.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/cpu_stream.h"
 #include "kernels/cpu/isa.h"
@@ -178,7 +179,14 @@ class CpuDevice final : public Device {
     if (memory->address() == nullptr) return nullptr;
     return fresh(std::move(memory), range);
   }
-  std::unique_ptr<Stream> make_stream(StreamKind, const std::string& name) override {
+  std::unique_ptr<Stream> make_stream(StreamKind kind, const std::string& name) override {
+    if (kind == StreamKind::collective) {
+      const auto alone = [](const std::function<void()>& work) {
+        const LaneSettings settings(1);
+        work();
+      };
+      return make_collective_stream(monitor_, name.empty() ? name_ + ".collective" : name, alone);
+    }
     return make_cpu_stream(monitor_, name.empty() ? name_ : name);
   }
   std::unique_ptr<Event> make_event() override { return make_cpu_event(monitor_); }

@@ -1,9 +1,12 @@
 // Dropout with the mask of philox.h, and its gradient.
+#include <algorithm>
+
 #include "engine/operators/operator.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
 #include "kernels/shared/philox.h"
+#include "kernels/shared/random_elements.h"
 
 namespace tandem {
 namespace {
@@ -12,6 +15,10 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
   const double ratio = request.attributes().number("ratio");
   const std::int64_t count = request.inputs[0].type.elements();
   const bool mask_read = request.outputs[1].present;
+  const RandomElements elements =
+      random_elements(request.attributes(), request.inputs[0].type.shape);
+  // Random words of neighbours are neighbours within it.
+  const std::int64_t stretch = elements.own > 0 ? static_cast<std::int64_t>(elements.own) : count;
   return prepared(
       [=, path = hash_of_path(request.node->path), threshold = dropout_threshold(ratio),
        factor = static_cast<float>(1 / (1 - ratio)), threads = request.facts->threads,
@@ -26,8 +33,14 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request) {
         parallel_ranges(
             threads, count, count * 24,
             [&](std::int64_t begin, std::int64_t end) {
-              functions.dropout(x + begin, y + begin, mask + begin, begin, end - begin, stream,
-                                threshold, factor);
+              while (begin < end) {
+                const std::int64_t next = std::min(end, (begin / stretch + 1) * stretch);
+                const auto first = static_cast<std::int64_t>(
+                    elements.index(context.first_sample, static_cast<std::uint64_t>(begin)));
+                functions.dropout(x + begin, y + begin, mask + begin, first, next - begin, stream,
+                                  threshold, factor);
+                begin = next;
+              }
             },
             256);
       },

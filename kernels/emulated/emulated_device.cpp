@@ -53,7 +53,7 @@ class EmulatedDevice final : public Device {
   }
 
   std::unique_ptr<Stream> make_stream(StreamKind kind, const std::string& name) override {
-    const char* const kinds[] = {"compute", "copy_in", "copy_out"};
+    const char* const kinds[] = {"compute", "copy_in", "copy_out", "collective"};
     return std::make_unique<EmulatedStream>(
         shared_, name.empty() ? this->name() + "." + kinds[static_cast<int>(kind)] : name);
   }

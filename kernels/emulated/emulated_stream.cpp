@@ -171,6 +171,9 @@ void EmulatedStream::wait(Event& any, std::uint64_t count) {
     return capture_->add_wait(branch_, event->captured_record);
   }
   if (event == nullptr) {  // of the host
+    auto* const counted = dynamic_cast<CountedEvent*>(&any);
+    if (counted != nullptr && counted->enqueued >= count && !counted->reached(count))
+      return enqueue_wait(lane_, *counted, count);  // of a queue that runs beside the caller
     any.synchronize(count);
     device_->monitor().wait(lane_, any.id(), count);
   } else if (event->enqueued < count) {  // as on CUDA, nothing to wait for; the monitor reports it
@@ -218,10 +221,10 @@ void EmulatedStream::execute(QueuedOperation& operation) {
       break;
     }
     case QueuedOperation::Kind::record:
-      operation.event->reach(operation.count);
+      static_cast<CountedEvent*>(operation.event)->reach(operation.count);
       break;
     case QueuedOperation::Kind::wait:
-      operation.event->block_until(operation.count);
+      static_cast<CountedEvent*>(operation.event)->block_until(operation.count);
       break;
   }
 }

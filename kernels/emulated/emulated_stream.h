@@ -6,9 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "engine/device/counted_event.h"
+#include "kernels/cpu/operation_queue.h"
 #include "kernels/emulated/address_space.h"
 #include "kernels/emulated/emulated_device.h"
-#include "kernels/emulated/operation_queue.h"
 
 namespace tandem {
 
@@ -41,7 +42,6 @@ class EmulatedEvent final : public CountedEvent {
       : CountedEvent(device->options.monitor), device_(std::move(device)) {}
   void synchronize(std::uint64_t count) override;
 
-  std::atomic<std::uint64_t> enqueued{0};  // the count of the last record
   // Recorded in a capture: which, and which record in it. Stays until a record outside.
   std::atomic<bool> captured{false};
   std::shared_ptr<Capture> capture;

@@ -2,6 +2,7 @@
 // NaN and infinities show whatever the mask.
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/philox.h"
+#include "kernels/shared/random_elements.h"
 
 namespace tandem::reference {
 namespace {
@@ -13,12 +14,15 @@ std::unique_ptr<PreparedKernel> forward(const KernelRequest& r, T) {
   const double factor = 1 / (1 - ratio);
   const std::uint32_t threshold = dropout_threshold(ratio);
   const std::uint64_t path = hash_of_path(r.node->path);
+  const RandomElements elements = random_elements(r.attributes(), r.inputs[0].type.shape);
   return prepared([=](const KernelArguments& a) {
     const StepContext& context = *a.context;
     const std::uint64_t stream =
         random_stream(context.seed, context.step, context.micro_batch, path);
     for (std::int64_t i = 0; i < x.count(); ++i) {
-      const bool keep = random_word(stream, static_cast<std::uint64_t>(i)) >= threshold;
+      const std::uint64_t index =
+          elements.index(context.first_sample, static_cast<std::uint64_t>(i));
+      const bool keep = random_word(stream, index) >= threshold;
       const double value = static_cast<double>(static_cast<const T*>(a.inputs[0])[x(i)]);
       if (a.outputs[0] != nullptr) {
         static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(value * (keep ? factor : 0.0));

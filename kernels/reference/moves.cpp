@@ -69,12 +69,6 @@ std::vector<Position> pieces(const Operand& whole, const std::vector<Operand>& p
   return places;
 }
 
-std::vector<Position> walks(const std::vector<Operand>& operands) {
-  std::vector<Position> result;
-  for (const Operand& operand : operands) result.push_back(walk(operand));
-  return result;
-}
-
 std::unique_ptr<PreparedKernel> split(const KernelRequest& request) {
   const std::size_t size = size_of(request.inputs[0].type.dtype);
   const std::int64_t axis = request.attributes().integer("axis");

@@ -3,21 +3,25 @@
 
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/philox.h"
+#include "kernels/shared/random_elements.h"
 
 namespace tandem::reference {
 namespace {
 
-/// f(stream, i) is element i.
+/// f(stream, i) is element i, counted over all ranks.
 template <class T, class F>
 std::unique_ptr<PreparedKernel> random_elements(const KernelRequest& r, F f) {
   const Places y(r.outputs[0]);
   const std::uint64_t path = hash_of_path(r.node->path);
+  const RandomElements elements = random_elements(r.attributes(), r.inputs[0].type.shape);
   return prepared([=](const KernelArguments& a) {
     const StepContext& context = *a.context;
     const std::uint64_t stream =
         random_stream(context.seed, context.step, context.micro_batch, path);
     for (std::int64_t i = 0; i < y.count(); ++i) {
-      static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(f(stream, static_cast<std::uint64_t>(i)));
+      const std::uint64_t index =
+          elements.index(context.first_sample, static_cast<std::uint64_t>(i));
+      static_cast<T*>(a.outputs[0])[y(i)] = rounded<T>(f(stream, index));
     }
   });
 }

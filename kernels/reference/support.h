@@ -57,6 +57,12 @@ inline Position walk(const Operand& operand) {
   return Position(operand.type.shape, operand.layout.strides);
 }
 
+inline std::vector<Position> walks(const std::vector<Operand>& operands) {
+  std::vector<Position> result;
+  for (const Operand& operand : operands) result.push_back(walk(operand));
+  return result;
+}
+
 /// The operand as one of a larger shape that it is broadcast to.
 inline Position walk_broadcast(const Operand& operand, const Shape& shape) {
   return Position(shape, broadcast_strides(operand.layout.strides, operand.type.shape, shape));

@@ -46,7 +46,7 @@ std::vector<PlacedRow> placed_rows(const Lowered& lowered, const ResolvedPolicy&
     if (placed.kernel) {
       row.kernel = placed.kernel->name;
     } else {
-      row.kernel = placed.transfer ? "copy" : "view";
+      row.kernel = placed.transfer ? "copy" : placed.collective ? "ranks" : "view";
     }
     if (placed.transfer) {
       row.reason = "read there";

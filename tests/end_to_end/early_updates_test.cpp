@@ -39,7 +39,7 @@ struct Ends {
 
 Ends ends_of(const Program& program, const std::vector<TraceSpan>& trace, int step, bool real) {
   const Plan& plan = program.plan();
-  const std::vector<Launch> launches = api::spanned_launches(plan);
+  const std::vector<Launch> launches = api::spanned_launches(program);
   Ends ends;
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const Queue& queue = plan.queues[launches[i].queue];
@@ -85,7 +85,7 @@ class EarlyUpdatesTest : public ::testing::TestWithParam<std::int64_t> {
     EXPECT_EQ(training.monitor().order_errors(), std::vector<std::string>());
     const std::vector<TraceSpan> trace = training.monitor().trace();
     const Program& program = training.program();
-    EXPECT_EQ(trace.size(), api::spanned_launches(program.plan()).size() * steps);
+    EXPECT_EQ(trace.size(), api::spanned_launches(program).size() * steps);
     std::vector<Ends> all;
     for (int step = 1; step < steps; ++step) {
       all.push_back(ends_of(program, trace, step, false));

@@ -10,6 +10,7 @@
 #include "api/model/model.h"
 #include "engine/training/training_graph.h"
 #include "kernels/cpu/cpu_device.h"
+#include "tests/harness/rank_threads.h"
 
 namespace tandem::testing {
 
@@ -28,6 +29,8 @@ struct PlacedOptions {
   bool counts_rows = false;
   /// What the command line would add, and who makes accelerators.
   api::PlacingArguments placing = {};
+  /// The ranks that this one trains with; each is fed whole steps and takes its share of them.
+  std::shared_ptr<RankGroup> ranks = nullptr;
 };
 
 class PlacedTraining {
@@ -45,8 +48,12 @@ class PlacedTraining {
         data_(model_),
         placed_(model_, api::read_run_policy(config_, options.placing), options.placing,
                 options.counts_rows ? &data_ : nullptr),
-        parts_(placed_.run_parts()) {
+        parts_(placed_.run_parts()),
+        group_(options.ranks) {
     const auto arenas = make_arenas();
+    for (Device* device : parts_.devices) {
+      if (group_) device->join(group_->make_communicator());
+    }
     parts_.options.lower.rows_ahead = options.rows_ahead;
     parts_.options.lower.disabled_passes = options.lower_without;
     parts_.options.profiles = options.profiles;
@@ -55,20 +62,26 @@ class PlacedTraining {
       TrainingRequest request;
       request.config = &config_;
       request.kind = shape.kind;
-      request.samples = {shape.micro_batch, shape.step};
+      const std::int64_t own = share_of(shape.micro_batch).count;
+      request.samples = {own, shape.step};
+      if (group_) {
+        const std::int64_t most = tandem::share_of(shape.micro_batch, {0, group_->ranks()}).count;
+        request.ranks = {group_->ranks(), own, most};
+      }
       request.evaluate = engine_->evaluate;
       std::vector<std::string> names;
       for (const auto& [name, tensor] : feeds) {
         request.fields[name] = tensor.type();
-        request.fields[name].shape[0] = shape.micro_batch;
+        request.fields[name].shape[0] = own;
         names.push_back(name);
       }
-      const TrainingGraph training = build_training_graph(
-          engine_->operators, forward(shape.micro_batch, options.without), request);
+      const TrainingGraph training =
+          build_training_graph(engine_->operators, forward(own, options.without), request);
       programs_[shape.kind] = bind_program(training, parts_, states_, arenas, names);
       graphs_[shape.kind] = training.graph;
     }
     micro_batches_ = batch / config_.micro_batch_size();
+    batch_ = batch;
   }
 
   /// Returns the loss; devices may still work. `next`: what the next step will be fed, where that
@@ -87,6 +100,13 @@ class PlacedTraining {
     ++steps_;
     launch_micro_batch(feeds, 0, next);
   }
+  /// An output of the step that was finished last.
+  float output(const std::string& name) const {
+    const BoundProgram& bound = programs_.at(kind_of(micro_batches_ - 1));
+    return *static_cast<const float*>(bound.program->output(bound.output(name), finished_ - 1));
+  }
+  /// Of several ranks: what this one says of stopping, from the next step on.
+  float stop = 0;
   /// The loss of the oldest step that was launched.
   double finish() { return finish_micro_batch(MicroBatchKind::whole); }
 
@@ -132,6 +152,11 @@ class PlacedTraining {
     return engine;
   }
 
+  SampleShare share_of(std::int64_t count) const {
+    return group_ ? tandem::share_of(count, {group_->rank(), group_->ranks()})
+                  : SampleShare{0, count};
+  }
+
   Graph forward(std::int64_t batch, const std::vector<std::string>& without) {
     if (without.empty()) return placed_.forward(batch, true);
     PassContext context{engine_->operators, engine_->evaluate, {}, {}};
@@ -160,14 +185,20 @@ class PlacedTraining {
     const BoundProgram& bound = programs_.at(kind_of(micro_batch));
     Program& program = *bound.program;
     const Graph& graph = program.lowered().graph;
+    const std::int64_t count = batch_ / micro_batches_;
+    const SampleShare share = share_of(count);
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto found = feeds.find(graph.inputs[i].name);
       if (found == feeds.end()) continue;
-      const std::size_t bytes = found->second.bytes() / static_cast<std::size_t>(micro_batches_);
+      const auto bytes = static_cast<std::int64_t>(found->second.bytes()) / batch_;  // a sample
       std::memcpy(program.input_slot(static_cast<int>(i), ticket_),
                   static_cast<const std::byte*>(found->second.data()) +
-                      static_cast<std::size_t>(micro_batch) * bytes,
-                  bytes);
+                      (micro_batch * count + share.first) * bytes,
+                  static_cast<std::size_t>(share.count * bytes));
+    }
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      if (graph.inputs[i].name != stop_flag) continue;
+      std::memcpy(program.input_slot(static_cast<int>(i), ticket_), &stop, sizeof stop);
     }
     for (const auto& [input, data] : bound.next_inputs) {  // of steps of one micro-batch alone
       const HostTensor& ids = (next != nullptr ? *next : feeds).at(graph.inputs[data].name);
@@ -184,6 +215,7 @@ class PlacedTraining {
     context.seed = config_.seed;
     context.step = steps_;
     context.micro_batch = static_cast<std::uint64_t>(micro_batch);
+    context.first_sample = static_cast<std::uint64_t>(share.first);
     program.launch(context, ticket_);
     ++ticket_;
   }
@@ -194,10 +226,11 @@ class PlacedTraining {
   api::ModelData data_;
   api::PlacedModel placed_;
   RunParts parts_;
+  const std::shared_ptr<RankGroup> group_;
   StateStore states_;
   std::map<MicroBatchKind, BoundProgram> programs_;
   std::map<MicroBatchKind, Graph> graphs_;
-  std::int64_t micro_batches_ = 1;
+  std::int64_t micro_batches_ = 1, batch_ = 1;
   std::uint64_t steps_ = 0, ticket_ = 0, finished_ = 0;
 };
 

@@ -117,6 +117,7 @@ class PlacedContext {
   PlacedContext(ErrorWord& error, OperandMemory* memory) : error_(error), memory_(memory) {
     context_.seed = 7;
     context_.step = 3;
+    context_.first_sample = 2;
     context_.error = &error;
     address_ = &context_;
     if (memory == nullptr) return;

@@ -155,7 +155,7 @@ std::vector<HostTensor> run(const Kernel& kernel, const NodeCheck& check, const 
       TensorType{DType::uint8, {static_cast<std::int64_t>(prepared->workspace_bytes) + 64}});
   std::memset(workspace.data(), 0x7f, workspace.bytes());
   ErrorWord error;
-  StepContext context{7, 3, 0, &error};
+  StepContext context{.seed = 7, .step = 3, .error = &error};
   prepared->run({inputs.data(), outputs.data(), workspace.data(), &context});
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     HostTensor result(request.outputs[i].type);

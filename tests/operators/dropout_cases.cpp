@@ -12,6 +12,8 @@ void add_dropout_cases(Cases& cases) {
   add_case(cases, "Dropout", "many", {random_input({5, 1027})}, {{"ratio", 0.25}});
   cases.back().check_gradient = false;
   cases.back().why = "too many differences; the smaller cases check the gradient";
+  add_case(cases, "Dropout", "second_axis_of_samples", {random_input({3, 4, 5})},
+           {{"ratio", 0.5}, {"samples", Ints{1, 2, 10}}});
   for (const char* op : {"RandomUniformLike", "RandomNormalLike"}) {
     const bool normal = std::string(op) == "RandomNormalLike";
     const char *first = normal ? "mean" : "low", *second = normal ? "scale" : "high";
@@ -21,6 +23,7 @@ void add_dropout_cases(Cases& cases) {
              {{first, 0.75}, {second, normal ? 0.0 : 0.75}});
     cases.back().expected = {0.75, 0.75, 0.75, 0.75};
     add_case(cases, op, "nothing", {random_input({0, 3})});
+    add_case(cases, op, "of_several_ranks", {random_input({4, 3})}, {{"samples", Ints{0, 1, 9}}});
   }
   const CaseInput mask = valued({2, 3}, {1, 0, 0, 1, 1, 0}, DType::boolean);
   add_case(cases, "DropoutGrad", "half", {valued({2, 3}, {1, 2, 3, 4, 5, 6}), mask},

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/gradient/gradient.h"
+#include "engine/training/data/loader.h"
 #include "kernels/shared/philox.h"
 #include "tests/operators/single_node.h"
 
@@ -102,6 +103,34 @@ TEST(Dropout, RepeatsForEqualKeysOnly) {
     EXPECT_NE(mask, run(graph, {.seed = 6, .step = 2, .micro_batch = 1}));
     EXPECT_NE(mask, run(graph, {.seed = 5, .step = 3, .micro_batch = 1}));
     EXPECT_NE(mask, run(graph, {.seed = 5, .step = 2, .micro_batch = 0}));
+  });
+}
+
+// Three ranks share 7 samples along axis 1: each gets its part of the mask of one process.
+TEST(Dropout, RanksDrawTheirPartOfTheMask) {
+  constexpr std::int64_t outer = 3, all = 7, each = 2, inner = 5;
+  const auto mask_of = [&](std::int64_t samples, std::int64_t first, const Ints& attribute,
+                           const Kernel& kernel) {
+    const std::vector<HostTensor> x{
+        HostTensor(TensorType{DType::float32, {outer, samples * each, inner}})};
+    const Graph graph = single_node("Dropout", x, {{"samples", attribute}}, "drop");
+    StepContext context{.seed = 5, .step = 2};
+    context.first_sample = static_cast<std::uint64_t>(first);
+    return run_in_context(kernel, graph, x, context)[1];
+  };
+  const std::vector<HostTensor> any{HostTensor(TensorType{DType::float32, {1}})};
+  each_kernel(single_node("Dropout", any, {}), [&](const Kernel& kernel) {
+    const HostTensor whole = mask_of(all, 0, {}, kernel);
+    for (const SampleShare share : {SampleShare{0, 3}, SampleShare{3, 2}, SampleShare{5, 2}}) {
+      const HostTensor own = mask_of(share.count, share.first, {1, each, all * each}, kernel);
+      for (std::int64_t o = 0; o < outer; ++o) {
+        const std::int64_t row = each * inner;
+        const auto* part = own.as<bool>().data() + o * share.count * row;
+        EXPECT_TRUE(std::equal(part, part + share.count * row,
+                               whole.as<bool>().data() + (o * all + share.first) * row))
+            << share.first;
+      }
+    }
   });
 }
 

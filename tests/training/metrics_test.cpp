@@ -116,6 +116,33 @@ TEST(BinaryMetricsTest, AreaIsTheSameBitsInAnyOrderAndBatch) {
   }
 }
 
+// Of three ranks each has a part of the samples; parts are added in their order.
+TEST(MetricSumsTest, PartsAddUpToTheWhole) {
+  std::mt19937 random(5);
+  BinarySamples samples;
+  for (int i = 0; i < 1000; ++i) {
+    samples.logits.push_back(static_cast<float>(random() % 200) / 64 - 1.5f);
+    samples.labels.push_back(random() % 3 == 0);
+  }
+  for (const char* metric : {"accuracy", "auc", "calibration", "log_loss", "mse"}) {
+    const MetricKind& kind = metric_kind(metric);
+    const std::unique_ptr<Metric> sum = kind.make();
+    std::size_t first = 0;
+    for (const std::size_t count : {501u, 0u, 499u}) {
+      const std::unique_ptr<Metric> part = kind.make();
+      const auto n = static_cast<std::int64_t>(count);
+      const auto logits = samples.logits.begin() + static_cast<std::ptrdiff_t>(first);
+      const auto labels = samples.labels.begin() + static_cast<std::ptrdiff_t>(first);
+      if (n > 0)
+        part->add(HostTensor::from<float>({n, 1}, {logits, logits + n}),
+                  HostTensor::from<std::int64_t>({n}, {labels, labels + n}), {});
+      sum->add_sums(part->sums());
+      first += count;
+    }
+    EXPECT_NEAR(sum->value(), value_of(metric, samples, 64), 1e-12) << metric;
+  }
+}
+
 TEST(BinaryMetricsTest, AreaOrdersAllFloats) {
   const float inf = std::numeric_limits<float>::infinity();
   // Zeros of both signs are equal: their pair counts one half.

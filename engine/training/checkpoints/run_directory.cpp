@@ -209,28 +209,40 @@ std::shared_ptr<const void> RunDirectory::lock(const std::string& path) {
   return held;
 }
 
+std::size_t RunDirectory::read_metrics(const std::string& text, std::uint64_t step) {
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;
+    const auto parsed = line_of(std::string_view(text).substr(begin, end - begin));
+    if (!parsed) break;
+    const JsonItem line = parsed->root();
+    const std::optional<std::uint64_t> at = step_of(line);
+    if (!at || *at > step) break;
+    if (is_evaluation(line)) {
+      if (at == step && !is_finite(line)) break;  // the run failed at it, and evaluates again
+      evaluated_step_ = at;
+    } else if (at == step) {
+      if (const auto loss = number_of(line, "loss")) resumed_loss_ = loss;
+    }
+    begin = end + 1;
+  }
+  return begin;
+}
+
+RunDirectory RunDirectory::follow(const std::string& path, std::uint64_t step) {
+  RunDirectory run(path);
+  const std::string metrics = path + "/metrics.jsonl";
+  if (path_exists(metrics)) run.read_metrics(read_file(metrics), step);
+  return run;
+}
+
 RunDirectory RunDirectory::resume(const std::string& path, std::uint64_t step) {
   RunDirectory run(path);
   const std::string metrics = path + "/metrics.jsonl";
   if (path_exists(metrics)) {
     const std::string text = read_file(metrics);
-    std::size_t keep = 0, begin = 0;
-    while (begin < text.size()) {
-      const std::size_t end = text.find('\n', begin);
-      if (end == std::string::npos) break;
-      const auto parsed = line_of(std::string_view(text).substr(begin, end - begin));
-      if (!parsed) break;
-      const JsonItem line = parsed->root();
-      const std::optional<std::uint64_t> at = step_of(line);
-      if (!at || *at > step) break;
-      if (is_evaluation(line)) {
-        if (at == step && !is_finite(line)) break;  // the run failed at it, and evaluates again
-        run.evaluated_step_ = at;
-      } else if (at == step) {
-        if (const auto loss = number_of(line, "loss")) run.resumed_loss_ = loss;
-      }
-      begin = keep = end + 1;
-    }
+    const std::size_t keep = run.read_metrics(text, step);
     if (keep < text.size()) truncate_file(metrics, keep);
   }
   if (path_exists(path + "/summary.json")) remove_all(path + "/summary.json");
@@ -264,6 +276,7 @@ std::vector<std::pair<std::uint64_t, double>> RunDirectory::evaluations(const st
 }
 
 void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, const Values& values) {
+  if (!metrics_) return;
   Json line;
   if (!phase.empty()) line["phase"] = phase;
   line["step"] = step;
@@ -277,10 +290,12 @@ void RunDirectory::log_metrics(std::uint64_t step, const std::string& phase, con
   metrics_->write(line.dump() + "\n");
 }
 
-void RunDirectory::log_text(const std::string& line) { log_->write(line + "\n"); }
+void RunDirectory::log_text(const std::string& line) {
+  if (log_) log_->write(line + "\n");
+}
 
 void RunDirectory::write_file(const std::string& name, const std::string& content) {
-  replace_file(path_ + "/" + name, content);
+  if (log_) replace_file(path_ + "/" + name, content);
 }
 
 }  // namespace tandem

@@ -29,6 +29,10 @@ class RunDirectory {
   /// evaluation of that step that was not finite removed.
   static RunDirectory resume(const std::string& path, std::uint64_t step);
 
+  /// The directory in which another process trains: nothing is written into it. What `resume` tells
+  /// is told of the lines up to `step`.
+  static RunDirectory follow(const std::string& path, std::uint64_t step = 0);
+
   /// Keeps other processes from training in this directory while the result lives. Throws
   /// Error{usage} where one does already.
   static std::shared_ptr<const void> lock(const std::string& path);
@@ -55,12 +59,14 @@ class RunDirectory {
 
  private:
   explicit RunDirectory(std::string path);
+  /// Takes in the lines of metrics.jsonl up to `step`, as `resume` says; bytes of them.
+  std::size_t read_metrics(const std::string& text, std::uint64_t step);
   void open_files();
 
   std::string path_;
   std::optional<std::uint64_t> evaluated_step_;
   std::optional<double> resumed_loss_;
-  std::unique_ptr<OutputFile> metrics_, log_;
+  std::unique_ptr<OutputFile> metrics_, log_;  // null: of one that another process writes
 };
 
 }  // namespace tandem

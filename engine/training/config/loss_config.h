@@ -14,13 +14,13 @@
 namespace tandem {
 
 struct LossKind;  // engine/losses/loss.h
-enum class Reduction : std::uint8_t {
+enum class LossReduction : std::uint8_t {
   mean,       // over all losses; where they have weights, divided by the sum of these
   sum,        //
   batchmean,  // the sum, divided by the number of samples
 };
 template <>
-inline constexpr std::string_view names_of<Reduction> = "mean|sum|batchmean";
+inline constexpr std::string_view names_of<LossReduction> = "mean|sum|batchmean";
 /// An option that some kinds of loss have.
 using LossOption = std::variant<std::int64_t, double, bool, std::string, std::vector<double>>;
 struct LossTerm {
@@ -30,7 +30,7 @@ struct LossTerm {
   std::string labels;               // the data field, under kind->labels.key; "" where it has none
   std::string sample_weights;       // the data field; "" = all 1
   double weight = 1;                // of this term in the sum
-  Reduction reduction = Reduction::mean;
+  LossReduction reduction = LossReduction::mean;
   std::map<std::string, LossOption, std::less<>> options;  // those set, and those with a default
   Where where;
   bool operator==(const LossTerm&) const = default;

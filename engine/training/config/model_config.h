@@ -16,6 +16,7 @@ struct ModelConfig {
   std::string file;                          // absolute
   std::map<std::string, std::int64_t> bind;  // free dimensions by name
   bool train_batch_norm = true;              // batch_norm = "train" | "inference"
+  bool sync_batch_norm = false;              // statistics over the samples of all ranks
   Where where;
   bool operator==(const ModelConfig&) const = default;
 };

@@ -84,6 +84,10 @@ void visit(KeyVisitor& v, ModelConfig& c) {
         "extents of free dimensions by name; the batch follows from batch_size");
   v.key("batch_norm", true_or_false(c.train_batch_norm, "train|inference"),
         "BatchNormalization in inference form: train it, or keep its statistics fixed");
+  v.key(
+      "sync_batch_norm", c.sync_batch_norm,
+      "of several ranks: BatchNormalization takes its statistics from the samples of all of them, "
+      "not of each by itself");
 }
 
 void visit(KeyVisitor& v, PrecisionConfig& c) {

@@ -40,6 +40,13 @@ std::vector<std::int64_t> epoch_order(std::int64_t samples, const ShuffleConfig&
   return order;
 }
 
+SampleShare share_of(std::int64_t count, const RankPlace& place) {
+  const std::int64_t rank = place.rank, ranks = place.ranks;
+  assert(rank >= 0 && rank < ranks);
+  const std::int64_t each = count / ranks, larger = count % ranks;
+  return {rank * each + std::min(rank, larger), each + (rank < larger ? 1 : 0)};
+}
+
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch_size, bool drop_last) {
   return samples / batch_size + (!drop_last && samples % batch_size != 0 ? 1 : 0);
 }
@@ -98,6 +105,7 @@ std::optional<MicroBatch> micro_batch_at(DataPosition at, std::int64_t samples,
   MicroBatch micro_batch;
   micro_batch.start = at;
   micro_batch.count = std::min(options.micro_batch_size, step_end - at.sample);
+  micro_batch.own = share_of(micro_batch.count, options.place);
   micro_batch.index = (at.sample - step_begin) / options.micro_batch_size;
   micro_batch.step_count = step_end - step_begin;
   micro_batch.end = {at.epoch, at.sample + micro_batch.count};
@@ -159,8 +167,9 @@ struct Loader::Impl {
 
   void fill(const MicroBatch& micro_batch) {
     const Order order = order_of(micro_batch.start.epoch);
-    const std::span<const std::int64_t> samples(order->data() + micro_batch.start.sample,
-                                                static_cast<std::size_t>(micro_batch.count));
+    const std::span<const std::int64_t> samples(
+        order->data() + micro_batch.start.sample + micro_batch.own.first,
+        static_cast<std::size_t>(micro_batch.own.count));
     const Augmentation augmentation{options.seed, micro_batch.start.epoch};
     for (std::size_t i = 0; i < options.fields.size(); ++i) {
       void* to = slot_of(static_cast<int>(i), micro_batch);

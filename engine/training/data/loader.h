@@ -22,12 +22,28 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-/// A micro-batch of an optimizer step: one run of the graph.
+/// Consecutive samples of a micro-batch or of a data set, counted from its first.
+struct SampleShare {
+  std::int64_t first = 0, count = 0;
+  bool operator==(const SampleShare&) const = default;
+};
+
+/// One process of those that train together.
+struct RankPlace {
+  int rank = 0, ranks = 1;
+};
+
+/// What a rank computes of so many samples: all shares in the order of the ranks are the samples,
+/// and the first count % ranks of them have one more than the others.
+SampleShare share_of(std::int64_t count, const RankPlace& place);
+
+/// A micro-batch of an optimizer step, as all ranks compute it together: one run of the graph.
 struct MicroBatch {
   std::uint64_t ticket = 0;     // 0, 1, ... in the order of delivery
   DataPosition start;           // of its first sample
   DataPosition end;             // after it: what a checkpoint stores when end_of_step
   std::int64_t count = 0;       // samples; below micro_batch_size in the last one of an epoch
+  SampleShare own;              // of these the ones that this rank computes
   std::int64_t index = 0;       // of this pass in its optimizer step
   std::int64_t step_count = 0;  // samples of its whole optimizer step
   bool end_of_step = false;
@@ -45,7 +61,8 @@ struct LoaderOptions {
   DataPosition start;        // at the boundary of an optimizer step
   std::int64_t epochs = -1;  // ends before this epoch number; -1 = never
   int threads = 1;
-  int ahead = 3;  // micro-batches filled and not released, at most: the ring of slots
+  int ahead = 3;    // micro-batches filled and not released, at most: the ring of slots
+  RankPlace place;  // sizes and positions above are those of all ranks, slots get its share
 };
 
 /// Steps in one epoch.
@@ -66,8 +83,8 @@ std::optional<StepsTaken> after_steps(DataPosition start, std::uint64_t steps, s
 
 class Loader {
  public:
-  /// Where micro_batch.count samples of options.fields[field] go. Called from loader threads, at
-  /// most once per (field, ticket), only while fewer than `ahead` micro-batches are unreleased.
+  /// Where micro_batch.own.count samples of options.fields[field] go. Called from loader threads,
+  /// at most once per (field, ticket), only while fewer than `ahead` micro-batches are unreleased.
   using SlotFunction = std::function<void*(int field, const MicroBatch& micro_batch)>;
 
   Loader(std::shared_ptr<const DataSource> source, LoaderOptions options, SlotFunction slot);

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "kernels/cuda/collectives/nccl_communicator.h"
 #include "kernels/cuda/device/cuda_memory.h"
 #include "kernels/cuda/device/cuda_stream.h"
 #include "kernels/cuda/libraries/report.h"
@@ -160,7 +161,14 @@ std::unique_ptr<Device> make_cuda_device(const CudaOptions& options) {
   if (report.gpus.empty()) cuda::cannot_use(options, report.problem, report.fix);
   CudaOptions with_cache = options;
   if (with_cache.cache_folder.empty()) with_cache.cache_folder = cuda::own_cache_folder();
-  return cuda::make_device(with_cache, cuda::make_real_runtime(), cuda::make_real_libraries());
+  const std::shared_ptr<cuda::Runtime> runtime = cuda::make_real_runtime();
+  const std::shared_ptr<cuda::Libraries> libraries = cuda::make_real_libraries();
+  std::unique_ptr<Device> device = cuda::make_device(with_cache, runtime, libraries);
+  if (options.ranks) {
+    const cuda::NcclOptions nccl{.device = options.name, .gpu = options.ordinal};
+    device->join(cuda::make_nccl_communicator(nccl, options.ranks, runtime, libraries));
+  }
+  return device;
 }
 
 }  // namespace tandem

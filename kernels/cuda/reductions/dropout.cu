@@ -5,6 +5,7 @@
 #include "kernels/cuda/reductions/rows.h"
 #include "kernels/cuda/reductions/walk.h"
 #include "kernels/shared/philox.h"
+#include "kernels/shared/random_elements.h"
 
 namespace tandem::cuda::reductions {
 
@@ -15,8 +16,8 @@ TANDEM_HOST_DEVICE inline std::uint32_t word_of(const PhiloxBlock& words, std::u
   return at < 2 ? low : high;
 }
 
-/// y = x mask factor, where element i of the mask is 0 for random_word(stream, i) < threshold.
-/// Packs, which are whole blocks of Philox, are for row-major operands.
+/// y = x mask factor, where element i of the mask is 0 for random_word(stream, i) < threshold; i
+/// counts over all ranks. Packs, which are whole blocks of Philox, are for row-major operands.
 template <class T, int pack>
 struct DropoutForward {
   static constexpr int block_threads = 256;
@@ -26,6 +27,7 @@ struct DropoutForward {
   unsigned char* mask;  // null: nobody reads it
   const DeviceStepContext* context;
   std::uint64_t path;  // hash of the node's
+  RandomElements elements;
   std::int64_t packs;
   Walk places;  // from the order in memory to the row-major index; of row-major operands, empty
   std::uint32_t threshold;
@@ -40,13 +42,16 @@ struct DropoutForward {
       unsigned char keep[pack];
       if (y != nullptr) load_pack<pack>(x + i * pack, values);
       if constexpr (pack == 1) {
-        const auto index = static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i));
+        const std::uint64_t index =
+            elements.index(context->first_sample,
+                           static_cast<std::uint64_t>(places.rank() == 0 ? i : places.at(i)));
         keep[0] = word_of(random_block(stream, index / 4), index % 4) >= threshold ? 1 : 0;
       } else {
+        const std::uint64_t first =
+            elements.index(context->first_sample, static_cast<std::uint64_t>(i) * pack) / 4;
         TANDEM_UNROLL
         for (int k = 0; k < pack; k += 4) {
-          const PhiloxBlock words =
-              random_block(stream, static_cast<std::uint64_t>(i * (pack / 4) + k / 4));
+          const PhiloxBlock words = random_block(stream, first + k / 4);
           TANDEM_UNROLL
           for (int j = 0; j < 4; ++j) keep[k + j] = words.word[j] >= threshold ? 1 : 0;
         }
@@ -121,11 +126,19 @@ bool takes_mask_packs(const void* mask) {
   return reinterpret_cast<std::uintptr_t>(mask) % full_pack<T> == 0;
 }
 
+// Whether no pack crosses a stretch, and each begins with a block of Philox on every rank.
+bool keeps_packs(const RandomElements& elements, int pack) {
+  const auto divides = [&](std::uint64_t count, int by) { return count % by == 0; };
+  return divides(elements.own, pack) && divides(elements.all, 4) && divides(elements.sample, 4);
+}
+
 std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, const Gpu& gpu) {
   const double ratio = request.attributes().number("ratio");
   const std::int64_t count = request.inputs[0].type.elements();
   const Walk places = row_major_index(request.inputs[0]);
   const std::uint64_t path = hash_of_path(request.node->path);
+  const RandomElements elements =
+      random_elements(request.attributes(), request.inputs[0].type.shape);
   return with_float(request.inputs[0].type.dtype, [&](auto tag) {
     using T = decltype(tag);
     return prepared([=, threshold = dropout_threshold(ratio),
@@ -134,8 +147,9 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
       const T* x = static_cast<const T*>(a.inputs[0]);
       T* y = static_cast<T*>(a.outputs[0]);
       auto* mask = static_cast<unsigned char*>(a.outputs[1]);
-      const bool packs = places.rank() == 0 && takes_packs<T>(x, count) &&
-                         takes_packs<T>(y, count) && takes_mask_packs<T>(mask);
+      const bool packs = places.rank() == 0 && keeps_packs(elements, full_pack<T>) &&
+                         takes_packs<T>(x, count) && takes_packs<T>(y, count) &&
+                         takes_mask_packs<T>(mask);
       const auto launch = [&](auto pack) {
         const DropoutForward<T, pack> body{
             .x = x,
@@ -143,6 +157,7 @@ std::unique_ptr<PreparedKernel> prepare_forward(const KernelRequest& request, co
             .mask = mask,
             .context = reinterpret_cast<const DeviceStepContext*>(a.context),
             .path = path,
+            .elements = elements,
             .packs = count / pack,
             .places = places,
             .threshold = threshold,

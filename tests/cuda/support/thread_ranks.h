@@ -73,6 +73,7 @@ class ThreadRendezvous final : public Rendezvous {
     return hub_->exchange(rank_, number_++, name, bytes);
   }
   std::optional<std::string> failure() override { return hub_->failure(); }
+  void fail(const std::string& why) override { hub_->lose(why); }
 
  private:
   const std::shared_ptr<RankHub> hub_;

@@ -150,7 +150,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(c.loss.terms[1].name, "mse");
   EXPECT_EQ(c.loss.terms[1].values, std::vector<std::string>{"y"});
   EXPECT_EQ(c.loss.terms[1].labels, "t");
-  EXPECT_EQ(c.loss.terms[1].reduction, Reduction::sum);
+  EXPECT_EQ(c.loss.terms[1].reduction, LossReduction::sum);
   EXPECT_EQ(c.loss.terms[2].numbers("pos_weight"), std::vector<double>{3});
   EXPECT_EQ(c.optimizer.base.number("beta1"), 0.8);
   EXPECT_EQ(c.optimizer.base.number("eps"), 1e-6);

@@ -40,7 +40,7 @@ std::vector<Delivered> deliver(const std::shared_ptr<const DataSource>& source,
     if (!micro_batch) break;
     EXPECT_EQ(micro_batch->ticket, result.size());
     const auto& slot = ring[micro_batch->ticket % ring.size()];
-    result.push_back({*micro_batch, {slot.begin(), slot.begin() + micro_batch->count}});
+    result.push_back({*micro_batch, {slot.begin(), slot.begin() + micro_batch->own.count}});
     loader.release(micro_batch->ticket);
   }
   return result;
@@ -237,6 +237,44 @@ TEST(Loader, ManyThreadsDeliverTheSame) {
   many.threads = 4;
   many.ahead = 7;
   EXPECT_EQ(all_samples(deliver(source, one)), all_samples(deliver(source, many)));
+}
+
+TEST(ShareOf, SharesFollowEachOtherAndDifferByOne) {
+  EXPECT_EQ(share_of(10, {0, 1}), (SampleShare{0, 10}));
+  EXPECT_EQ(share_of(10, {0, 4}), (SampleShare{0, 3}));
+  EXPECT_EQ(share_of(10, {1, 4}), (SampleShare{3, 3}));
+  EXPECT_EQ(share_of(10, {2, 4}), (SampleShare{6, 2}));
+  EXPECT_EQ(share_of(10, {3, 4}), (SampleShare{8, 2}));
+  EXPECT_EQ(share_of(2, {2, 3}), (SampleShare{2, 0}));
+}
+
+// Of each micro-batch the shares of all ranks, one behind the other, are what one process gets; all
+// ranks have the same places, steps and tickets.
+TEST(Loader, RanksShareEachMicroBatch) {
+  const auto source = counting_source(23);  // steps of 8, 8 and 7 samples in micro-batches of 4
+  const LoaderOptions options{.batch_size = 8, .micro_batch_size = 4, .seed = 5, .epochs = 2};
+  const auto whole = deliver(source, options);
+  ASSERT_EQ(whole.size(), 12u);
+  for (const int ranks : {2, 3}) {
+    std::vector<std::vector<std::int64_t>> joined(whole.size());
+    for (int rank = 0; rank < ranks; ++rank) {
+      LoaderOptions own = options;
+      own.place = {rank, ranks};
+      const auto share = deliver(source, own);
+      ASSERT_EQ(share.size(), whole.size());
+      for (std::size_t i = 0; i < share.size(); ++i) {
+        const MicroBatch &mine = share[i].micro_batch, &all = whole[i].micro_batch;
+        EXPECT_EQ(mine.own, share_of(all.count, {rank, ranks}));
+        EXPECT_EQ(mine.start, all.start);
+        EXPECT_EQ(mine.end, all.end);
+        EXPECT_EQ(mine.count, all.count);
+        EXPECT_EQ(mine.step_count, all.step_count);
+        EXPECT_EQ(mine.end_of_step, all.end_of_step);
+        joined[i].insert(joined[i].end(), share[i].samples.begin(), share[i].samples.end());
+      }
+    }
+    for (std::size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(joined[i], whole[i].samples);
+  }
 }
 
 TEST(Loader, NeverTouchesUnreleasedSlots) {

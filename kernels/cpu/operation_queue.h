@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/device/counted_event.h"
+#include "engine/device/device.h"
 
 namespace tandem {
 
@@ -30,7 +30,7 @@ struct QueuedOperation {
   Direction direction = Direction::within;
   double seconds = 0;  // at least, of real time
   // record, wait
-  CountedEvent* event = nullptr;
+  Event* event = nullptr;  // a CountedEvent where it is recorded
   std::uint64_t count = 0;
 };
 

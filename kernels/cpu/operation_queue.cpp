@@ -1,4 +1,4 @@
-#include "kernels/emulated/operation_queue.h"
+#include "kernels/cpu/operation_queue.h"
 
 #include <algorithm>
 

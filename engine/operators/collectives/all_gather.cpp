@@ -1,0 +1,38 @@
+// y = x of all ranks, one after the other along axis 0, in the order of the ranks.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/collectives/collective.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  const std::int64_t ranks = require_ranks(node);
+  TensorType type = node.input(0);
+  if (type.rank() == 0) node.fail("a scalar has no rows to gather");
+  type.shape[0] *= ranks;
+  return {type};
+}
+
+// The rank's own part of all ranks' dy, added up.
+Gradients gradient(GradientContext& c) {
+  return {c.g.add_node(reduce_scatter_name, {c.dy[0]},
+                       {{"ranks", c.node.attributes.integer("ranks")}})};
+}
+
+}  // namespace
+
+Operator all_gather() {
+  Operator op;
+  op.name = all_gather_name;
+  op.role = Role::collective;
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
+  op.attributes = {ranks_attribute()};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,55 @@
+// y[k] = the sum (or maximum, ...) of x[k] over all ranks, element by element; every rank gets the
+// same. Operands of one type, so that several travel as one.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/collectives/collective.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  require_ranks(node);
+  if (node.input_count() == 0) node.fail("no inputs", "at least 1", "0");
+  require_reduction(node);
+  std::vector<TensorType> types;
+  for (std::size_t i = 0; i < node.input_count(); ++i) {
+    require_same_dtype(node, 0, i);
+    types.push_back(node.input(i));
+  }
+  return types;
+}
+
+// The losses of the ranks are added up, so that dx of one rank is the sum of all ranks' dy.
+Gradients gradient(GradientContext& c) {
+  require_sum_for_gradient(c);
+  Gradients dx(c.node.inputs.size());
+  std::vector<ValueId> dy;
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    if (c.dy[i] && c.wanted[i]) dy.push_back(c.dy[i]);
+  }
+  if (dy.empty()) return dx;
+  const std::vector<ValueId> sums = c.g.node(all_reduce_name, dy, c.node.attributes);
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    if (c.dy[i] && c.wanted[i]) dx[i] = sums[next++];
+  }
+  return dx;
+}
+
+}  // namespace
+
+Operator all_reduce() {
+  Operator op;
+  op.name = all_reduce_name;
+  op.role = Role::collective;
+  op.inputs = {{.name = "x", .variadic = true}};
+  op.outputs = {{.name = "y", .variadic = true}};
+  op.attributes = {ranks_attribute(), reduction_attribute()};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.precision = Precision::float32;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

@@ -1,0 +1,47 @@
+// Operators over all ranks that train together. The number of ranks is the node's attribute
+// `ranks`, so that shapes are static; a run of one rank has no such node.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/operators/operator.h"
+
+namespace tandem {
+
+enum class CollectiveKind : std::uint8_t { all_reduce, all_gather, reduce_scatter };
+
+/// Of a node whose operator has the role `collective`.
+CollectiveKind collective_kind(const Node& node);
+
+inline constexpr const char* all_reduce_name = "AllReduce";
+inline constexpr const char* all_gather_name = "AllGather";
+inline constexpr const char* reduce_scatter_name = "ReduceScatter";
+
+/// Values of the attribute `reduction`.
+inline constexpr const char* sum_reduction = "sum";
+inline constexpr const char* maximum_reduction = "maximum";
+
+/// Bytes that each rank sends over a ring, and how many messages one after the other: all-reduce
+/// 2 (n - 1) / n of its operand in 2 (n - 1) messages; gathering and scattering half of both.
+struct RingTraffic {
+  double bytes = 0;
+  double messages = 0;
+};
+RingTraffic ring_traffic(const Graph& graph, const Node& node);
+
+namespace operators {
+
+inline AttributeSpec ranks_attribute() { return {"ranks", std::int64_t{1}, true}; }
+inline AttributeSpec reduction_attribute() { return {"reduction", std::string(sum_reduction)}; }
+
+/// At least one rank; their number.
+std::int64_t require_ranks(const NodeView& node);
+/// A reduction that the element type of input 0 has.
+void require_reduction(const NodeView& node);
+/// The gradient of sums alone is known; throws for other reductions.
+void require_sum_for_gradient(const GradientContext& context);
+
+}  // namespace operators
+}  // namespace tandem

@@ -1,0 +1,44 @@
+// y = of n equal parts of x along axis 0 the one that has the rank's number, added up over all n
+// ranks.
+#include "engine/graph/builder.h"
+#include "engine/operators/checks.h"
+#include "engine/operators/collectives/collective.h"
+
+namespace tandem::operators {
+namespace {
+
+std::vector<TensorType> infer(const NodeView& node) {
+  const std::int64_t ranks = require_ranks(node);
+  require_reduction(node);
+  TensorType type = node.input(0);
+  if (type.rank() == 0 || type.shape[0] % ranks != 0) {
+    node.fail("rows that ranks cannot share equally", "a multiple of " + std::to_string(ranks),
+              to_string(type));
+  }
+  type.shape[0] /= ranks;
+  return {type};
+}
+
+Gradients gradient(GradientContext& c) {
+  require_sum_for_gradient(c);
+  return {
+      c.g.add_node(all_gather_name, {c.dy[0]}, {{"ranks", c.node.attributes.integer("ranks")}})};
+}
+
+}  // namespace
+
+Operator reduce_scatter() {
+  Operator op;
+  op.name = reduce_scatter_name;
+  op.role = Role::collective;
+  op.inputs = {{"x"}};
+  op.outputs = {{"y"}};
+  op.attributes = {ranks_attribute(), reduction_attribute()};
+  op.infer = infer;
+  op.gradient = gradient;
+  op.precision = Precision::float32;
+  op.engine_only = true;
+  return op;
+}
+
+}  // namespace tandem::operators

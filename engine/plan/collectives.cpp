@@ -1,0 +1,96 @@
+#include "engine/plan/collectives.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/operators/collectives/collective.h"
+#include "engine/plan/plan_parts.h"
+
+namespace tandem {
+namespace {
+
+// The buffer that operand i is all of and is reduced in place in, or -1.
+int own_buffer(const Lowered& lowered, const Plan& plan, const Node& node, std::size_t i) {
+  const ValueId x = node.inputs[i], y = node.outputs[i];
+  const int buffer = plan.buffer_of[x.index];
+  if (buffer < 0 || plan.buffer_of[y.index] != buffer) return -1;
+  const Buffer& b = plan.buffers[buffer];
+  const ByteRange bytes = bytes_of(lowered, x);
+  const bool whole = bytes.begin == 0 && bytes.end == b.bytes && b.bytes > 0;
+  return whole && b.in_arena() && b.copies == 1 ? buffer : -1;
+}
+
+bool follows(const Plan& plan, int first, int second) {
+  const Buffer &a = plan.buffers[first], &b = plan.buffers[second];
+  return a.device == b.device && b.offset == a.offset + aligned(a.bytes);
+}
+
+bool is_reduction(const Lowered& lowered, std::size_t n) {
+  return lowered.nodes[n].collective &&
+         collective_kind(lowered.graph.nodes[n]) == CollectiveKind::all_reduce;
+}
+
+}  // namespace
+
+std::vector<std::vector<int>> side_by_side(const Lowered& lowered, const Plan& plan) {
+  std::vector<std::vector<int>> groups;
+  std::vector<char> taken(plan.buffers.size(), 0);
+  for (std::size_t n = 0; n < lowered.graph.nodes.size(); ++n) {
+    if (!is_reduction(lowered, n)) continue;
+    const Node& node = lowered.graph.nodes[n];
+    std::vector<int> group;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const int buffer = own_buffer(lowered, plan, node, i);
+      if (buffer < 0 || taken[buffer]) continue;
+      taken[buffer] = 1;
+      group.push_back(buffer);
+    }
+    if (group.size() > 1) groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan& plan, NodeId id) {
+  const Node& node = lowered.graph.node(id);
+  const CollectiveKind kind = collective_kind(node);
+  std::vector<CollectiveCall> calls;
+  int last = -1;  // the buffer that the last call ends with, where another may join it
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId x = node.inputs[i], y = node.outputs[i];
+    const ValueId counted = kind == CollectiveKind::reduce_scatter ? y : x;
+    const TensorType& type = lowered.graph.type(counted);
+    if (type.elements() == 0) continue;
+    const auto size = static_cast<std::int64_t>(size_of(type.dtype));
+    const int own = kind == CollectiveKind::all_reduce ? own_buffer(lowered, plan, node, i) : -1;
+    if (own >= 0 && last >= 0 && follows(plan, last, own)) {
+      CollectiveCall& call = calls.back();
+      const std::size_t begin = plan.buffers[call.from].offset;
+      call.elements =
+          static_cast<std::int64_t>(plan.buffers[own].offset - begin) / size + type.elements();
+    } else {
+      const ByteRange from = bytes_of(lowered, x), to = bytes_of(lowered, y);
+      calls.push_back({plan.buffer_of[x.index], plan.buffer_of[y.index], from.begin, to.begin,
+                       type.elements(), type.dtype});
+    }
+    last = own;
+  }
+  return calls;
+}
+
+std::string collective_order(const Lowered& lowered, const Plan& plan) {
+  std::string text;
+  for (const Launch& launch : plan.launches) {
+    const Queue& queue = plan.queues[launch.queue];
+    const Instruction& instruction = queue.instructions[launch.index];
+    if (instruction.kind != Instruction::Kind::collective) continue;
+    const Node& node = lowered.graph.node(instruction.node);
+    for (const CollectiveCall& call : collective_calls(lowered, plan, instruction.node)) {
+      text += fmt::format("{} {} {} of {} on {}\n", node.op->name, node.path, call.elements,
+                          name_of(call.dtype), queue.name);
+    }
+  }
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// Operations over all ranks in a plan: which bytes each of them takes, and which buffers lie side
+// by side so that one operation takes them all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/plan/plan.h"
+
+namespace tandem {
+
+/// Buffers that an AllReduce overwrites in place, in the order of its operands: the planner lays
+/// those of a group one behind the other. Groups of one buffer are left out.
+std::vector<std::vector<int>> side_by_side(const Lowered& lowered, const Plan& plan);
+
+/// One call of a communicator.
+struct CollectiveCall {
+  int from = 0, to = 0;                        // buffers
+  std::size_t from_offset = 0, to_offset = 0;  // bytes in them
+  std::int64_t elements = 0;  // AllReduce: of both; AllGather: of `from`; ReduceScatter: of `to`
+  DType dtype = DType::float32;
+};
+
+/// The calls of a node, in their order: operands that lie side by side are one, with the unused
+/// bytes between them. Operands without elements are in none.
+std::vector<CollectiveCall> collective_calls(const Lowered& lowered, const Plan& plan, NodeId node);
+
+/// What all ranks must have alike: a line for each call in the order in which a step launches them.
+std::string collective_order(const Lowered& lowered, const Plan& plan);
+
+}  // namespace tandem

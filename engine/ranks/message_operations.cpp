@@ -1,0 +1,301 @@
+#include "engine/ranks/message_operations.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "engine/graph/align.h"
+#include "engine/ranks/reduce_elements.h"
+
+namespace tandem {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr milliseconds between_looks{50};  // for word of other ranks
+// For how long it looks without a pause: messages that are under way are soon there, ranks that
+// still compute are not. Then it sleeps between looks. It does not yield: among computing threads
+// whoever yields waits for a whole time slice, milliseconds, and whoever wakes up comes first.
+constexpr microseconds eager_soon{50}, eager_far{5};
+constexpr microseconds shortest_pause{20}, longest_pause{200};
+
+// Two messages between the same ranks meet in the order of their channel: greetings, what is
+// reduced or moved, and results.
+enum Lane : int { greeting = 0, data = 1, result = 2, lanes = 4 };
+
+}  // namespace
+
+const char* name_of(MessageTask::Kind kind) {
+  constexpr const char* names[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                   "broadcast"};
+  return names[static_cast<int>(kind)];
+}
+
+std::string to_string(const MessageTask& task) {
+  constexpr const char* reductions[] = {"sum", "mean", "maximum", "minimum"};
+  std::string text = name_of(task.kind) + std::string(" of '") + task.name.data() + "' (" +
+                     std::to_string(task.count) + " " + std::string(name_of(task.dtype));
+  if (task.kind == MessageTask::Kind::all_reduce || task.kind == MessageTask::Kind::reduce_scatter)
+    text += std::string(", ") + reductions[static_cast<int>(task.reduction)];
+  if (task.kind == MessageTask::Kind::broadcast) text += ", from rank " + std::to_string(task.root);
+  return text + ")";
+}
+
+MessageOperations::MessageOperations(RankMessages& messages, Rendezvous& rendezvous, int number,
+                                     milliseconds limit, const MessageSizes& sizes,
+                                     const std::atomic<bool>& has_ended)
+    : messages_(messages),
+      rendezvous_(rendezvous),
+      number_(number),
+      rank_(messages.rank()),
+      ranks_(messages.ranks()),
+      limit_(limit),
+      sizes_(sizes),
+      has_ended_(has_ended),
+      sources_(static_cast<std::size_t>(ranks_)) {
+  for (Requests* requests : {&greetings_, &pieces_[0], &pieces_[1], &results_[0], &results_[1]})
+    requests->reserve(4 * static_cast<std::size_t>(ranks_));
+}
+
+MessageOperations::~MessageOperations() { std::free(scratch_); }
+
+void MessageOperations::run(const MessageTask& task, const void* from, void* to) {
+  const auto* const input = static_cast<const char*>(from);
+  auto* const output = static_cast<char*>(to);
+  for (Requests* requests : {&greetings_, &pieces_[0], &pieces_[1], &results_[0], &results_[1]})
+    requests->clear();
+  begun_ = looked_ = Clock::now();
+  if (ranks_ > 1) greet(task);
+  switch (task.kind) {
+    case MessageTask::Kind::all_reduce:
+      return reduce_all(task, input, output);
+    case MessageTask::Kind::all_gather:
+      return gather(task, input, output);
+    case MessageTask::Kind::reduce_scatter: {
+      const auto ranks = static_cast<std::size_t>(ranks_);
+      return reduce_chunks(task, {task.count * ranks, ranks}, input, output, nullptr);
+    }
+    case MessageTask::Kind::all_to_all:
+      return all_to_all(task, input, output);
+    case MessageTask::Kind::broadcast:
+      return broadcast(task, input, output);
+  }
+}
+
+// Each rank tells the next one what it runs. Where all pairs agree, all agree.
+void MessageOperations::greet(const MessageTask& task) {
+  MessageTask other;
+  receive(previous(1), Lane::greeting, reinterpret_cast<char*>(&other), sizeof other, greetings_);
+  send(next(1), Lane::greeting, reinterpret_cast<const char*>(&task), sizeof task, greetings_);
+  wait(greetings_, false);
+  if (other == task) return;
+  throw MessageFailure{"ranks run different operations: rank " + std::to_string(previous(1)) +
+                           " at " + to_string(other) + ", rank " + std::to_string(rank_) + " at " +
+                           to_string(task),
+                       "run the same version with the same configuration on all ranks"};
+}
+
+void MessageOperations::reduce_all(const MessageTask& task, const char* from, char* to) {
+  const std::size_t bytes = task.count * size_of(task.dtype);
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  if (bytes * ranks > sizes_.small) {
+    const Chunks chunks{task.count, ranks};
+    return reduce_chunks(task, chunks, from, to + chunks.begin(rank_) * size_of(task.dtype), to);
+  }
+  char* const received = scratch(bytes * ranks);
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int source = previous(distance);
+    receive(source, Lane::data, received + static_cast<std::size_t>(source) * bytes, bytes,
+            pieces_[0]);
+  }
+  for (int distance = 1; distance < ranks_; ++distance)
+    send(next(distance), Lane::data, from, bytes, pieces_[0]);
+  wait(pieces_[0], true);
+  for (std::size_t r = 0; r < ranks; ++r) sources_[r] = received + r * bytes;
+  sources_[static_cast<std::size_t>(rank_)] = from;
+  reduce_elements(to, sources_, task.count, task.dtype, task.reduction);
+}
+
+// A chunk is of one rank, which reduces it. Pieces of it: while one is reduced, the next ones come,
+// and results of those before go to all.
+void MessageOperations::reduce_chunks(const MessageTask& task, const Chunks& chunks,
+                                      const char* from, char* own, char* all) {
+  const std::size_t size = size_of(task.dtype),
+                    piece = std::max<std::size_t>(1, sizes_.piece / size);
+  const auto in_piece = [&](int rank, std::size_t k) {  // elements
+    const std::size_t chunk = chunks.size(rank), begin = std::min(chunk, k * piece);
+    return std::min(piece, chunk - begin);
+  };
+  const std::size_t slot = piece * size;
+  char* const received = scratch(2 * slot * chunks.ranks);
+  const auto received_from = [&](int rank, std::size_t k) {
+    return received + (k % 2 * chunks.ranks + static_cast<std::size_t>(rank)) * slot;
+  };
+  const auto begin_piece = [&](std::size_t k) {
+    for (int distance = 1; distance < ranks_; ++distance) {
+      const int source = previous(distance);
+      receive(source, Lane::data, received_from(source, k), in_piece(rank_, k) * size,
+              pieces_[k % 2]);
+    }
+    for (int distance = 1; distance < ranks_; ++distance) {
+      const int target = next(distance);
+      send(target, Lane::data, from + (chunks.begin(target) + k * piece) * size,
+           in_piece(target, k) * size, pieces_[k % 2]);
+    }
+  };
+  const std::size_t pieces = (chunks.size(0) + piece - 1) / piece;  // the first is the largest
+  const std::size_t own_begin = chunks.begin(rank_);
+  begin_piece(0);
+  for (std::size_t k = 0; k < pieces; ++k) {
+    if (k + 1 < pieces) begin_piece(k + 1);
+    wait(pieces_[k % 2], true);
+    const std::size_t count = in_piece(rank_, k);
+    for (int rank = 0; rank < ranks_; ++rank)
+      sources_[static_cast<std::size_t>(rank)] = received_from(rank, k);
+    sources_[static_cast<std::size_t>(rank_)] = from + (own_begin + k * piece) * size;
+    char* const reduced = own + k * piece * size;
+    reduce_elements(reduced, sources_, count, task.dtype, task.reduction);
+    if (all == nullptr) continue;
+    Requests& results = results_[k % 2];
+    wait(results, true);
+    for (int distance = 1; distance < ranks_; ++distance) {
+      const int source = previous(distance);
+      receive(source, Lane::result, all + (chunks.begin(source) + k * piece) * size,
+              in_piece(source, k) * size, results);
+    }
+    for (int distance = 1; distance < ranks_; ++distance)
+      send(next(distance), Lane::result, reduced, count * size, results);
+  }
+  wait(results_[0], true);
+  wait(results_[1], true);
+}
+
+void MessageOperations::gather(const MessageTask& task, const char* from, char* to) {
+  const std::size_t bytes = task.count * size_of(task.dtype);
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int source = previous(distance);
+    receive(source, Lane::data, to + static_cast<std::size_t>(source) * bytes, bytes, pieces_[0]);
+  }
+  for (int distance = 1; distance < ranks_; ++distance)
+    send(next(distance), Lane::data, from, bytes, pieces_[0]);
+  char* const own = to + static_cast<std::size_t>(rank_) * bytes;
+  if (own != from) std::memcpy(own, from, bytes);
+  wait(pieces_[0], true);
+}
+
+void MessageOperations::all_to_all(const MessageTask& task, const char* from, char* to) {
+  const std::size_t bytes = task.count * size_of(task.dtype);
+  const auto part = [&](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int source = previous(distance);
+    receive(source, Lane::data, to + part(source), bytes, pieces_[0]);
+  }
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int target = next(distance);
+    send(target, Lane::data, from + part(target), bytes, pieces_[0]);
+  }
+  std::memcpy(to + part(rank_), from + part(rank_), bytes);
+  wait(pieces_[0], true);
+}
+
+void MessageOperations::broadcast(const MessageTask& task, const char* from, char* to) {
+  const std::size_t bytes = task.count * size_of(task.dtype);
+  const int root = task.root;
+  if (rank_ == root && from != to) std::memcpy(to, from, bytes);
+  if (ranks_ == 1) return;
+  const Chunks chunks{bytes, static_cast<std::size_t>(ranks_)};
+  if (bytes <= sizes_.small) return broadcast_by_tree(root, to, bytes);
+  // Each rank passes on a chunk, so that the root sends little more than all bytes once.
+  const auto chunk = [&](int rank) { return to + chunks.begin(rank); };
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int source = previous(distance);
+    if (rank_ == root) break;
+    receive(source, Lane::result, chunk(source), chunks.size(source), results_[0]);
+  }
+  if (rank_ == root) {
+    for (int distance = 1; distance < ranks_; ++distance) {
+      const int target = next(distance);
+      send(target, Lane::data, chunk(target), chunks.size(target), pieces_[0]);
+    }
+  } else {
+    receive(root, Lane::data, chunk(rank_), chunks.size(rank_), pieces_[0]);
+    wait(pieces_[0], true);
+  }
+  for (int distance = 1; distance < ranks_; ++distance) {
+    const int target = next(distance);
+    if (target != root) send(target, Lane::result, chunk(rank_), chunks.size(rank_), results_[0]);
+  }
+  wait(pieces_[0], true);
+  wait(results_[0], true);
+}
+
+void MessageOperations::broadcast_by_tree(int root, char* bytes, std::size_t count) {
+  const int place = (rank_ + ranks_ - root) % ranks_;  // from the root
+  int reach = 1;
+  for (; reach < ranks_; reach *= 2) {  // the lowest bit of the place is where it comes from
+    if ((place & reach) == 0) continue;
+    receive((place - reach + root) % ranks_, Lane::data, bytes, count, pieces_[0]);
+    wait(pieces_[0], true);
+    break;
+  }
+  for (reach /= 2; reach > 0; reach /= 2) {
+    if (place + reach < ranks_)
+      send((place + reach + root) % ranks_, Lane::data, bytes, count, pieces_[0]);
+  }
+  wait(pieces_[0], true);
+}
+
+void MessageOperations::send(int to, int lane, const char* bytes, std::size_t count,
+                             Requests& requests) {
+  for (std::size_t begin = 0; begin < count; begin += sizes_.message)
+    requests.push_back(messages_.send(to, number_ * Lane::lanes + lane, bytes + begin,
+                                      std::min(sizes_.message, count - begin)));
+}
+
+void MessageOperations::receive(int from, int lane, char* bytes, std::size_t count,
+                                Requests& requests) {
+  for (std::size_t begin = 0; begin < count; begin += sizes_.message)
+    requests.push_back(messages_.receive(from, number_ * Lane::lanes + lane, bytes + begin,
+                                         std::min(sizes_.message, count - begin)));
+}
+
+void MessageOperations::wait(Requests& requests, bool soon) {
+  const Clock::time_point begin = Clock::now();
+  const microseconds eager = soon ? eager_soon : eager_far;
+  for (RankMessages::Request& request : requests) {
+    while (!messages_.is_done(request)) {
+      look_around();
+      const auto waited = std::chrono::duration_cast<microseconds>(Clock::now() - begin);
+      if (waited >= eager) messages_.pause(std::clamp(waited / 8, shortest_pause, longest_pause));
+    }
+  }
+  requests.clear();
+}
+
+void MessageOperations::look_around() {
+  if (has_ended_.load(std::memory_order_relaxed)) throw MessageFailure{"", "", true};
+  const Clock::time_point now = Clock::now();
+  if (now - looked_ < between_looks) return;
+  looked_ = now;
+  if (const std::optional<std::string> lost = rendezvous_.failure())
+    throw MessageFailure{*lost, "look at what that rank has printed", true};
+  if (now - begun_ < limit_) return;
+  throw MessageFailure{
+      "it was not done within " + std::to_string(limit_.count() / 1000) + " s",
+      "another rank has stopped or is slower than that: look at what the other ranks have printed"};
+}
+
+char* MessageOperations::scratch(std::size_t bytes) {
+  if (bytes <= scratch_bytes_) return scratch_;
+  std::free(scratch_);
+  scratch_bytes_ = 0;
+  const std::size_t rounded = align_up(std::max(bytes, sizes_.small), std::size_t{4096});
+  scratch_ = static_cast<char*>(std::aligned_alloc(4096, rounded));
+  if (scratch_ == nullptr) throw std::bad_alloc();
+  scratch_bytes_ = rounded;
+  return scratch_;
+}
+
+}  // namespace tandem

@@ -1,0 +1,109 @@
+// The messages of each operation over all ranks: direct exchanges, chunks that one rank reduces for
+// all, trees. The order of every reduction is that of the ranks, whatever comes first.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/graph/types.h"
+#include "engine/ranks/communicator.h"
+#include "engine/ranks/rank_messages.h"
+#include "engine/ranks/rendezvous.h"
+
+namespace tandem {
+
+/// An operation without its addresses.
+struct MessageTask {
+  enum class Kind : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+  Kind kind = Kind::all_reduce;
+  DType dtype = DType::float32;
+  Reduction reduction = Reduction::sum;
+  int root = 0;
+  std::size_t count = 0;
+  std::array<char, 64> name{};  // its beginning
+
+  bool operator==(const MessageTask&) const = default;
+};
+const char* name_of(MessageTask::Kind kind);
+/// "all_reduce of 'loss' (12 float32, sum)".
+std::string to_string(const MessageTask& task);
+
+struct MessageSizes {
+  std::size_t small = std::size_t{64} << 10;   // bytes of all ranks together that go in one round
+  std::size_t piece = std::size_t{256} << 10;  // bytes that are reduced while the next ones come
+  std::size_t message = RankMessages::most_bytes;
+};
+
+/// Why an operation ends early.
+struct MessageFailure {
+  std::string what, fix;
+  bool is_told = false;  // others know it already
+};
+
+/// One operation at a time; memory is that of the host. A buffer of ranks × `piece` bytes is made
+/// by the first operation that needs it.
+class MessageOperations {
+ public:
+  /// `has_ended`: somebody else wants it to stop.
+  MessageOperations(RankMessages& messages, Rendezvous& rendezvous, int number,
+                    std::chrono::milliseconds limit, const MessageSizes& sizes,
+                    const std::atomic<bool>& has_ended);
+  ~MessageOperations();
+  MessageOperations(const MessageOperations&) = delete;
+  MessageOperations& operator=(const MessageOperations&) = delete;
+
+  /// Throws MessageFailure, or Error of the messages; then messages may be under way still.
+  void run(const MessageTask& task, const void* from, void* to);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Requests = std::vector<RankMessages::Request>;
+  /// Elements of all ranks, in their order: begin(rank) … begin(rank + 1).
+  struct Chunks {
+    std::size_t count, ranks;
+    std::size_t begin(int rank) const {
+      const auto r = static_cast<std::size_t>(rank);
+      return r * (count / ranks) + (r < count % ranks ? r : count % ranks);
+    }
+    std::size_t size(int rank) const { return begin(rank + 1) - begin(rank); }
+  };
+
+  void greet(const MessageTask& task);
+  void reduce_all(const MessageTask& task, const char* from, char* to);
+  /// The own chunk's reduction to `own`; where `all` is not null, every chunk's into it.
+  void reduce_chunks(const MessageTask& task, const Chunks& chunks, const char* from, char* own,
+                     char* all);
+  void gather(const MessageTask& task, const char* from, char* to);
+  void all_to_all(const MessageTask& task, const char* from, char* to);
+  void broadcast(const MessageTask& task, const char* from, char* to);
+  void broadcast_by_tree(int root, char* bytes, std::size_t count);
+
+  void send(int to, int lane, const char* bytes, std::size_t count, Requests& requests);
+  void receive(int from, int lane, char* bytes, std::size_t count, Requests& requests);
+  /// `soon`: what is waited for is under way already.
+  void wait(Requests& requests, bool soon);
+  void look_around();
+  int next(int distance) const { return (rank_ + distance) % ranks_; }
+  int previous(int distance) const { return (rank_ + ranks_ - distance) % ranks_; }
+  char* scratch(std::size_t bytes);
+
+  RankMessages& messages_;
+  Rendezvous& rendezvous_;
+  const int number_, rank_, ranks_;
+  const std::chrono::milliseconds limit_;
+  const MessageSizes sizes_;
+  const std::atomic<bool>& has_ended_;
+  Clock::time_point begun_, looked_;
+  Requests greetings_, pieces_[2], results_[2];
+  std::vector<const void*> sources_;
+  char* scratch_ = nullptr;
+  std::size_t scratch_bytes_ = 0;
+};
+
+}  // namespace tandem

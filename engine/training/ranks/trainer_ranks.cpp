@@ -1,0 +1,90 @@
+// What ranks of a run tell each other at its start and at its end.
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "engine/training/checkpoints/state_hashes.h"
+#include "engine/training/ranks/start_checks.h"
+#include "engine/training/trainer_state.h"
+
+namespace tandem {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A file that another machine has written may take a while to show.
+constexpr std::chrono::seconds longest_wait{10};
+constexpr const char* proof_name = "/ranks.proof";
+
+bool can_read(const std::string& path, const std::string& content) {
+  try {
+    return path_exists(path) && read_file(path) == content;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+void Training::Impl::prove_shared(const std::string& run_dir) {
+  const std::string path = run_dir + proof_name;
+  const std::string content = from_rank_0(parts.ranks.get(), "proof of the run directory", [&] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    std::string written = fmt::format("{} {}\n", run_dir, now);
+    write_file(path, written);
+    return written;
+  });
+  on_all_ranks(parts.ranks.get(), "shared run directory", [&] {
+    for (const auto end = Clock::now() + longest_wait; !can_read(path, content);) {
+      if (Clock::now() > end) {
+        Diagnostic d;
+        d.file = run_dir;
+        d.message = "the run directory of rank 0 is not that of this rank";
+        d.expected = "a folder of a file system that all ranks see under one path";
+        d.got = path_exists(run_dir) ? "a folder without the file that rank 0 has just written"
+                                     : "no such folder";
+        d.fix = "name one with --run-dir, or start the ranks in one folder that they share";
+        throw Error(ErrorKind::usage, std::move(d));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  if (rank() == 0) remove_all(path);
+}
+
+void Training::Impl::refuse_other_states() {
+  std::vector<RankFact> facts;
+  on_all_ranks(parts.ranks.get(), "states", [&] {
+    facts.push_back({"the states before the first step", state_hashes(states),
+                     "give all ranks the same program, model file and parameters.load"});
+  });
+  refuse_differences(*parts.ranks, facts);
+}
+
+void Training::Impl::end_with(const Error& error) {
+  if (!parts.ranks) throw error;
+  const std::optional<std::string> failure = parts.ranks->failure();
+  if (rank() == 0) {
+    if (!failure) parts.ranks->fail(error.what());
+    throw error;
+  }
+  if (failure) {  // of another rank: rank 0 says it, rank 1 where rank 0 cannot any more
+    const bool is_told = rank() > 1 || !failure->starts_with("rank 0") ||
+                         failure->find("ended with an error") != std::string::npos;
+    if (is_told) throw ErrorElsewhere(error.kind(), error.diagnostics());
+  } else if (error.kind() == ErrorKind::diverged) {  // what all ranks have found alike
+    try {
+      parts.ranks->exchange("the end", "");
+    } catch (const Error&) {  // rank 0 has ended
+    }
+    throw ErrorElsewhere(error.kind(), error.diagnostics());
+  } else {
+    parts.ranks->fail(error.what());
+  }
+  std::vector<Diagnostic> problems = error.diagnostics();
+  for (Diagnostic& d : problems) d.message = fmt::format("rank {}: {}", rank(), d.message);
+  throw Error(error.kind(), std::move(problems));
+}
+
+}  // namespace tandem

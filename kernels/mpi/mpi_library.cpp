@@ -1,0 +1,71 @@
+#include "kernels/mpi/mpi_library.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* file_name = "libtandem_mpi.so";
+
+/// The folder of the program or library that has this function.
+fs::path own_folder() {
+  Dl_info info{};
+  if (dladdr(reinterpret_cast<void*>(&open_mpi_library), &info) == 0 || info.dli_fname == nullptr)
+    return {};
+  std::error_code error;
+  // Of a program that was started by name the loader knows the name alone.
+  fs::path file = fs::canonical("/proc/self/exe", error);
+  if (std::string(info.dli_fname).find(".so") != std::string::npos)
+    file = fs::canonical(info.dli_fname, error);
+  return file.parent_path();
+}
+
+}  // namespace
+
+const char* const mpi_fix =
+    "install MPI (Debian: apt-get install libopenmpi-dev openmpi-bin) and build again, which makes "
+    "libtandem_mpi.so beside the program; TANDEM_MPI names it where it lies elsewhere; `tandem "
+    "doctor` says what is there";
+
+std::vector<std::string> mpi_plugin_files() {
+  if (const char* const named = std::getenv("TANDEM_MPI"); named != nullptr && *named != 0)
+    return {named};
+  const fs::path folder = own_folder();
+  return {folder / file_name, folder / "lib" / file_name, folder.parent_path() / "lib" / file_name};
+}
+
+MpiLibrary open_mpi_library(const std::vector<std::string>& files) {
+  MpiLibrary library;
+  for (const std::string& file : files) {
+    std::error_code error;
+    library.problem += (library.problem.empty() ? "there is no " : ", no ") + file;
+    if (!fs::exists(file, error)) continue;
+    // MPI opens parts of itself later, which find its symbols only where they are known to all.
+    void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+    if (handle == nullptr) {
+      const char* const why = dlerror();
+      library.problem = file + " cannot be opened: " + (why != nullptr ? why : "unknown error");
+      return library;
+    }
+    const auto get = reinterpret_cast<decltype(&tandem_mpi)>(dlsym(handle, "tandem_mpi"));
+    const TandemMpi* const functions = get != nullptr ? get() : nullptr;
+    if (functions == nullptr || functions->table != tandem_mpi_table) {
+      library.problem = file + " is of another version of this program";
+      return library;
+    }
+    return {functions, file, ""};
+  }
+  return library;
+}
+
+const MpiLibrary& mpi_library() {
+  static const MpiLibrary library = open_mpi_library(mpi_plugin_files());
+  return library;
+}
+
+}  // namespace tandem

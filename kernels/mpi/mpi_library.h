@@ -1,0 +1,30 @@
+// Finds and opens the plug-in libtandem_mpi.so: the program runs without it, and without MPI.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/mpi/mpi_functions.h"
+
+namespace tandem {
+
+struct MpiLibrary {
+  const TandemMpi* functions = nullptr;
+  std::string file;     // "" where none was opened
+  std::string problem;  // why none was
+};
+
+/// Where the plug-in may be, in order: what TANDEM_MPI names, beside the program or library that
+/// this code is part of, and in lib/ there and one folder up.
+std::vector<std::string> mpi_plugin_files();
+/// Opens the first of the files that exists; it has to be fit. It stays open until the process
+/// ends.
+MpiLibrary open_mpi_library(const std::vector<std::string>& files);
+/// The one of this process, opened by the first call.
+const MpiLibrary& mpi_library();
+
+/// How to get what is missing.
+extern const char* const mpi_fix;
+
+}  // namespace tandem

@@ -1,0 +1,84 @@
+// Operators over all ranks, in one process that stands for all of them: as if every rank had the
+// same operands, and this one were rank 0. Steps of several ranks run the communicator of a device
+// instead.
+#include "kernels/reference/support.h"
+
+namespace tandem::reference {
+namespace {
+
+// Of as many equal operands: their sum is that many times one of them, everything else is itself.
+std::int64_t equal_terms(const KernelRequest& request) {
+  return request.attributes().text("reduction") == "sum" ? request.attributes().integer("ranks")
+                                                         : 1;
+}
+
+template <class T>
+T times(T x, std::int64_t count) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return x;
+  } else {
+    using C = Computed<T>;
+    return T(static_cast<C>(static_cast<C>(x) * static_cast<C>(count)));
+  }
+}
+
+template <class T>
+std::unique_ptr<PreparedKernel> reduced(std::vector<Position> from, std::vector<Position> to,
+                                        std::int64_t terms) {
+  return prepared([terms, from = std::move(from),
+                   to = std::move(to)](const KernelArguments& arguments) mutable {
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      if (arguments.outputs[k] == nullptr) continue;
+      const T* x = static_cast<const T*>(arguments.inputs[k]);
+      T* y = static_cast<T*>(arguments.outputs[k]);
+      from[k].reset();
+      to[k].reset();
+      for (std::int64_t i = 0; i < to[k].count(); ++i) {
+        y[to[k].at()] = times(x[from[k].at()], terms);
+        from[k].next();
+        to[k].next();
+      }
+    }
+  });
+}
+
+std::unique_ptr<PreparedKernel> all_reduce(const KernelRequest& request) {
+  return with_type(request.inputs[0].type.dtype, [&](auto tag) {
+    return reduced<decltype(tag)>(walks(request.inputs), walks(request.outputs),
+                                  equal_terms(request));
+  });
+}
+
+// The first of the equal parts along axis 0.
+std::unique_ptr<PreparedKernel> reduce_scatter(const KernelRequest& request) {
+  const Position part(request.outputs[0].type.shape, request.inputs[0].layout.strides);
+  return with_type(request.inputs[0].type.dtype, [&](auto tag) {
+    return reduced<decltype(tag)>({part}, walks(request.outputs), equal_terms(request));
+  });
+}
+
+// x behind itself, once for each rank.
+std::unique_ptr<PreparedKernel> all_gather(const KernelRequest& request) {
+  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  const std::size_t size = size_of(x.type.dtype);
+  std::vector<Position> parts;
+  for (std::int64_t rank = 0; rank < request.attributes().integer("ranks"); ++rank) {
+    parts.emplace_back(x.type.shape, y.layout.strides,
+                       rank * x.type.shape[0] * y.layout.strides[0]);
+  }
+  return prepared([size, from = walk(x), parts](const KernelArguments& arguments) mutable {
+    for (Position& part : parts)
+      copy_elements(arguments.inputs[0], from, arguments.outputs[0], part, size);
+  });
+}
+
+}  // namespace
+
+void add_collectives(KernelList& list) {
+  list.push_back(reference_kernel("all_reduce", "AllReduce", refuse_nothing, all_reduce));
+  list.push_back(reference_kernel("all_gather", "AllGather", refuse_nothing, all_gather));
+  list.push_back(
+      reference_kernel("reduce_scatter", "ReduceScatter", refuse_nothing, reduce_scatter));
+}
+
+}  // namespace tandem::reference
