@@ -22,7 +22,7 @@ using Feeds = PlacedTraining::Feeds;
 using States = std::map<std::string, HostTensor>;
 
 /// What is trained, and what it is fed.
-struct Run {
+struct Workload {
   std::string model;
   std::int64_t batch = 0;
   std::vector<std::string> settings;
@@ -46,7 +46,7 @@ States read_states(PlacedTraining& training) {
   return states;
 }
 
-Trained train(const Run& run, int steps, std::shared_ptr<RankGroup> ranks = nullptr,
+Trained train(const Workload& run, int steps, std::shared_ptr<RankGroup> ranks = nullptr,
               const std::function<void(PlacedTraining&)>& look = {}) {
   PlacedOptions options = run.options;
   options.ranks = std::move(ranks);
@@ -65,7 +65,7 @@ Trained train(const Run& run, int steps, std::shared_ptr<RankGroup> ranks = null
 }
 
 /// All ranks', in their order.
-std::vector<Trained> train_on(int ranks, const Run& run, int steps,
+std::vector<Trained> train_on(int ranks, const Workload& run, int steps,
                               const std::function<void(PlacedTraining&)>& look = {}) {
   std::vector<Trained> all(static_cast<std::size_t>(ranks));
   std::mutex looking;
@@ -104,7 +104,8 @@ void expect_equal(const Trained& ranks, const Trained& alone, double tolerance) 
 }
 
 /// Steps of several ranks are those of one, and all ranks have the same bits in the end.
-void expect_as_alone(const Run& run, std::initializer_list<int> counts, double tolerance = 1e-6,
+void expect_as_alone(const Workload& run, std::initializer_list<int> counts,
+                     double tolerance = 1e-6,
                      const std::function<void(PlacedTraining&)>& look = {}) {
   constexpr int steps = 4;
   const Trained alone = train(run, steps);
@@ -142,11 +143,11 @@ class RanksTest : public ::testing::Test {
   }
 
   /// `samples` of each batch of the fixture.
-  Run mlp(std::vector<std::string> more, std::int64_t samples = 0) const {
+  Workload mlp(std::vector<std::string> more, std::int64_t samples = 0) const {
     return network("mlp", std::move(more), samples);
   }
-  Run network(const std::string& name, std::vector<std::string> more,
-              std::int64_t samples = 0) const {
+  Workload network(const std::string& name, std::vector<std::string> more,
+                   std::int64_t samples = 0) const {
     const Json fixture = read_fixture(name);
     const std::int64_t stored = fixture["batch"], batch = samples > 0 ? samples : stored;
     std::vector<std::string> settings{
@@ -173,7 +174,7 @@ class RanksTest : public ::testing::Test {
   }
 
   /// Wide & Deep; tables on the host and the rest on the accelerator where it is `placed`.
-  static Run wide_deep(bool placed, std::vector<std::string> more = {}) {
+  static Workload wide_deep(bool placed, std::vector<std::string> more = {}) {
     std::vector<std::string> settings = testing::settings("", more);
     if (!placed)
       std::erase_if(settings, [](const std::string& key) { return key.starts_with("policy="); });
@@ -216,7 +217,7 @@ TEST_F(RanksTest, NormsAreOfAllRanks) {
 }
 
 TEST_F(RanksTest, AStepThatOverflowsOnOneRankIsSkippedOnAll) {
-  Run run = mlp({sgd_, "optimizer.lr=0.1", "precision.compute=float16", policy()});
+  Workload run = mlp({sgd_, "optimizer.lr=0.1", "precision.compute=float16", policy()});
   // One sample of the second rank alone is beyond float16.
   const auto feeds = run.feeds;
   const std::int64_t batch = run.batch;
@@ -242,7 +243,7 @@ TEST_F(RanksTest, RowsOfTablesAreGatheredFromAccelerators) {
 }
 
 TEST_F(RanksTest, SharesOfRowsMayDifferByASample) {
-  Run run = wide_deep(false);
+  Workload run = wide_deep(false);
   run.batch = 7;
   run.feeds = [](int step) {
     Feeds feeds = feeds_of(step);
@@ -279,7 +280,7 @@ TEST_F(RanksTest, BatchNormalizationTakesStatisticsOfAllRanks) {
 }
 
 TEST_F(RanksTest, BatchNormalizationOfEachRankIsItsOwnByDefault) {
-  const Run run = network("conv_bn", {sgd_, "optimizer.lr=0.05"});
+  const Workload run = network("conv_bn", {sgd_, "optimizer.lr=0.05"});
   const Trained alone = train(run, 2);
   const std::vector<Trained> all = train_on(2, run, 2);
   EXPECT_EQ(all[0].losses, all[1].losses);
@@ -287,7 +288,7 @@ TEST_F(RanksTest, BatchNormalizationOfEachRankIsItsOwnByDefault) {
 }
 
 TEST_F(RanksTest, AllRanksLearnWhoWantsToStop) {
-  const Run run = mlp({sgd_});
+  const Workload run = mlp({sgd_});
   std::vector<float> heard(3, -1);
   on_rank_threads(3, [&](RankGroup& group) {
     PlacedOptions options;
@@ -368,7 +369,7 @@ TEST_F(RanksTest, OneRankExchangesNothing) {
 }
 
 TEST_F(RanksTest, ARankThatFailsEndsTheStepOfTheOthers) {
-  const Run run = mlp({sgd_});
+  const Workload run = mlp({sgd_});
   const auto errors = RankThreads(2).run([&](RankGroup& group) {
     PlacedOptions options;
     options.ranks = std::shared_ptr<RankGroup>(std::shared_ptr<void>(), &group);
