@@ -7,6 +7,7 @@
 
 #include "api/model/cuda_status.h"
 #include "api/model/engine.h"
+#include "api/model/mpi_status.h"
 #include "api/run_files.h"
 #include "api/timing/machine_rates.h"
 #include "kernels/mpi/join_ranks.h"
@@ -22,19 +23,6 @@ std::string cpu_name() {
     if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
   }
   return "unknown processor";
-}
-
-nlohmann::ordered_json mpi_json(const MpiReport& mpi) {
-  if (!mpi.usable) return {{"problem", mpi.problem}, {"fix", mpi.fix}};
-  return {{"version", mpi.version}, {"plug_in", mpi.file}, {"mpirun", mpi.launcher}};
-}
-
-std::string mpi_text(const MpiReport& mpi) {
-  if (!mpi.usable)
-    return fmt::format("mpi       cannot be used: {}\n          fix: {}\n", mpi.problem, mpi.fix);
-  return fmt::format(
-      "mpi       {}\n          {}\n          {}\n", mpi.version, mpi.file,
-      mpi.launcher.empty() ? "no mpirun in PATH: fix: apt-get install openmpi-bin" : mpi.launcher);
 }
 
 }  // namespace

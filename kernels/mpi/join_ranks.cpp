@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -104,6 +106,19 @@ int core_sharers(const std::vector<std::string>& all, const std::string& own) {
   return std::max(1, sharers);
 }
 
+/// A process has one MPI: one group at a time uses it, and none after a group that has failed.
+enum class MpiUse : std::uint8_t { unused, in_use, broken };
+std::atomic<MpiUse> mpi_use{MpiUse::unused};
+
+void take_mpi() {
+  MpiUse before = MpiUse::unused;
+  if (mpi_use.compare_exchange_strong(before, MpiUse::in_use)) return;
+  fail(ErrorKind::usage,
+       before == MpiUse::in_use ? "a process trains with other ranks twice at a time"
+                                : "a process trains with other ranks after they have failed",
+       "", "", "start another process for it");
+}
+
 /// A group that goes in an error, or after one of any rank, leaves MPI as it is: ending it in order
 /// would wait for ranks that do not come.
 class MpiRankGroup final : public RankGroup {
@@ -112,7 +127,9 @@ class MpiRankGroup final : public RankGroup {
                const RankGroupOptions& options)
       : RankGroup(std::move(rendezvous), messages, options), messages_(std::move(messages)) {}
   ~MpiRankGroup() {
-    if (std::uncaught_exceptions() > 0 || rendezvous()->failure()) messages_->abandon();
+    const bool is_broken = std::uncaught_exceptions() > 0 || rendezvous()->failure();
+    if (is_broken) messages_->abandon();
+    mpi_use = is_broken ? MpiUse::broken : MpiUse::unused;
   }
 
  private:
@@ -140,6 +157,7 @@ std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
   if (of.ranks == 1) return nullptr;
   const MpiLibrary& library = mpi_library();
   const MpiPlace place = start(library, of);
+  take_mpi();
   const auto messages = std::make_shared<MpiMessages>(*library.functions, place);
   of.rank = place.rank;
   of.limit = options.start_limit;
@@ -157,6 +175,7 @@ std::shared_ptr<RankGroup> join_ranks(const JoinOptions& options) {
     group.core_sharers = core_sharers(rendezvous->exchange("the start", own), own);
   } catch (...) {
     messages->abandon();
+    mpi_use = MpiUse::broken;
     throw;
   }
   group.local_rank = place.local_rank;

@@ -33,7 +33,10 @@ RankMessages::Request MpiMessages::receive(int from, int channel, void* bytes, s
 
 bool MpiMessages::is_done(Request& request) {
   const std::lock_guard lock(mutex_);
-  if (is_abandoned_) return false;
+  if (is_abandoned_) {
+    throw Error(ErrorKind::runtime,
+                Diagnostic{.message = "messages with other ranks have ended after a failure"});
+  }
   int done = 0;
   check(functions_.is_done(&request, &done), "a message");
   return done != 0;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/model/cuda_status.h"
+#include "api/model/mpi_status.h"
 #include "tandem/tandem.h"
 
 namespace tandem::api {
@@ -47,6 +48,24 @@ CudaReport two_gpus() {
       {"NVRTC", "13.0", "12.8", "/opt/cuda/libnvrtc.so.13", "it is too old", "a newer one"},
       {"NCCL", "2.28", "", "", "libnccl.so.2 is not in /opt", "install NCCL"}};
   return report;
+}
+
+TEST(MpiText, WithAndWithout) {
+  MpiReport mpi;
+  mpi.usable = true;
+  mpi.version = "Open MPI v4.1.4";
+  mpi.file = "/opt/lib/libtandem_mpi.so";
+  mpi.launcher = "/usr/bin/mpirun";
+  EXPECT_EQ(mpi_text(mpi),
+            "mpi       Open MPI v4.1.4\n          plug-in  /opt/lib/libtandem_mpi.so\n"
+            "          mpirun   /usr/bin/mpirun\n");
+  EXPECT_EQ(mpi_json(mpi)["version"], "Open MPI v4.1.4");
+  const MpiReport none{.problem = "there is no libtandem_mpi.so", .fix = "install MPI"};
+  EXPECT_EQ(mpi_text(none),
+            "mpi       no runs of several processes: there is no libtandem_mpi.so\n"
+            "          fix: install MPI\n"
+            "          no mpirun in PATH; fix: apt-get install openmpi-bin, or Slurm's srun\n");
+  EXPECT_EQ(mpi_json(none)["fix"], "install MPI");
 }
 
 TEST(CudaText, ABuildWithout) {

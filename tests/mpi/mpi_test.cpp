@@ -48,7 +48,7 @@ Ran run_ranks(int ranks, const std::string& what, const std::string& more = "") 
   for (std::string line; std::getline(in, line);) {
     const bool is_own = line.starts_with("error: ") || line.starts_with("bits ") ||
                         line.starts_with("rank ") || line.starts_with("all there") ||
-                        line.starts_with("alone");
+                        line.starts_with("alone") || line.starts_with("a process trains");
     if (is_own) ran.lines.push_back(line);
   }
   std::sort(ran.lines.begin(), ran.lines.end());
@@ -73,6 +73,13 @@ TEST_F(Mpi, RanksFindEachOther) {
                                      "rank 1 of 3, local 1 of 3, 3 on its cores",
                                      "rank 2 of 3, local 2 of 3, 3 on its cores"));
   EXPECT_THAT(run_ranks(1, "ranks").lines, ::testing::ElementsAre("alone"));
+}
+
+TEST_F(Mpi, OneGroupAtATime) {
+  const Ran ran = run_ranks(2, "twice");
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_THAT(ran.lines, AllOf(SizeIs(2), Each(AllOf(HasSubstr("with other ranks twice at a time"),
+                                                     HasSubstr("2 on its cores")))));
 }
 
 TEST_F(Mpi, OperationsHaveTheNumbersOfOneProcessAndTheSameBitsEachTime) {

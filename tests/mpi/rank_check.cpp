@@ -201,8 +201,18 @@ int run(int arguments, char** values) {
       std::puts("alone");
       return 0;
     }
+    if (what == "twice") {
+      try {
+        (void)join_ranks(options);
+        wrong("a second group");
+      } catch (const Error& error) {
+        said = error.what();
+      }
+      group.reset();
+      group = join_ranks(options);
+    }
     Rank rank(*group);
-    said = act(rank, what, number);
+    said += act(rank, what, number);
   } catch (const Error& error) {
     if (group) group->rendezvous()->fail(error.what());
     said = std::string("error: ") + error.what();

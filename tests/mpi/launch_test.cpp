@@ -1,0 +1,172 @@
+// tandem launch: what it starts, when it starts again, what it refuses. A script stands for mpirun,
+// but in one training.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "kernels/mpi/join_ranks.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+const std::string program = std::string(TANDEM_BUILD_DIR) + "/tandem";
+
+struct Ended {
+  int code = 0;
+  std::string text;
+};
+
+Ended run(const std::string& variables, const std::string& arguments) {
+  const std::string command = "env " + variables + " " + program + " " + arguments + " 2>&1";
+  FILE* const pipe = popen(command.c_str(), "r");
+  Ended ended;
+  std::array<char, 1024> buffer{};
+  while (std::fgets(buffer.data(), buffer.size(), pipe) != nullptr) ended.text += buffer.data();
+  ended.code = WEXITSTATUS(pclose(pipe));
+  return ended;
+}
+
+class Launch : public ::testing::Test {
+ protected:
+  /// A mpirun that notes its arguments and ends with these exit codes, one after the other.
+  void put_mpirun(const std::string& codes,
+                  const std::string& version = "mpirun (Open MPI) 4.1.4") {
+    const std::string file = folder_ / "mpirun";
+    std::ofstream script(file);
+    script << "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" << version << "'; exit 0; }\n"
+           << "echo \"$@\" >>" << std::string(folder_ / "calls") << "\n"
+           << "echo \"root=$OMPI_ALLOW_RUN_AS_ROOT wait=$OMPI_MCA_odls_base_sigkill_timeout\" >>"
+           << std::string(folder_ / "environment") << "\nset -- " << codes << "\n"
+           << "shift $(($(wc -l <" << std::string(folder_ / "calls") << ") - 1))\nexit $1\n";
+    script.close();
+    ASSERT_EQ(chmod(file.c_str(), 0755), 0);
+  }
+  Ended launch(const std::string& arguments) {
+    return run("PATH=" + std::string(folder_ / "") + ":/usr/bin:/bin", "launch " + arguments);
+  }
+  std::vector<std::string> lines(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    std::vector<std::string> all;
+    for (std::string line; std::getline(file, line);) all.push_back(line);
+    return all;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Launch, StartsRanksOfThisProgram) {
+  put_mpirun("0");
+  EXPECT_EQ(launch("-n 3 -- train a.toml epochs=2 --resume").code, 0);
+  EXPECT_THAT(lines("calls"),
+              ElementsAre(AllOf(HasSubstr("-np 3 --oversubscribe --bind-to none "),
+                                HasSubstr("/tandem train a.toml epochs=2 --resume"))));
+  EXPECT_THAT(lines("environment"), ElementsAre(HasSubstr("wait=60")));
+}
+
+TEST_F(Launch, TakesTheCommandWithoutDashes) {
+  put_mpirun("0");
+  EXPECT_EQ(launch("-n 2 train a.toml --dry-run --run-dir x").code, 0);
+  EXPECT_THAT(lines("calls"), ElementsAre(HasSubstr("/tandem train a.toml --dry-run --run-dir x")));
+}
+
+TEST_F(Launch, AnotherMpiGetsNoOptionsOfOpenMpis) {
+  put_mpirun("0", "HYDRA build details: Version: 4.0.2");
+  EXPECT_EQ(launch("-n 2 -- train a.toml").code, 0);
+  EXPECT_THAT(lines("calls"), ElementsAre(::testing::StartsWith("-np 2 /")));
+}
+
+TEST_F(Launch, RestartsResumeWhatWasKilledOrFailed) {
+  put_mpirun("137 1 0");
+  const Ended ended = launch("-n 2 --restarts 5 -- train a.toml");
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_THAT(ended.text, AllOf(HasSubstr("exit code 137; try 1 of 5 resumes it"),
+                                HasSubstr("exit code 1; try 2 of 5 resumes it")));
+  const std::vector<std::string> calls = lines("calls");
+  ASSERT_THAT(calls, SizeIs(3));
+  EXPECT_THAT(calls[0], HasSubstr("/tandem train a.toml"));
+  EXPECT_THAT(calls[1], HasSubstr("/tandem train --resume a.toml"));
+  EXPECT_EQ(calls[2], calls[1]);
+}
+
+TEST_F(Launch, RestartsEndAndDoNotRepeatMistakes) {
+  put_mpirun("137 137 137");
+  EXPECT_EQ(launch("-n 2 --restarts 1 -- train a.toml").code, 137);
+  EXPECT_THAT(lines("calls"), SizeIs(2));
+  for (const char* code : {"2", "3", "4", "5", "143"}) {  // of files, data, losses; interrupted
+    std::remove(std::string(folder_ / "calls").c_str());
+    put_mpirun(code);
+    EXPECT_EQ(launch("-n 2 --restarts 3 -- train a.toml").code, std::atoi(code));
+    EXPECT_THAT(lines("calls"), SizeIs(1)) << code;
+  }
+}
+
+TEST_F(Launch, WhatCannotBe) {
+  put_mpirun("0");
+  const std::map<std::string, std::string> refused{
+      {"-n 2 -- inspect a.onnx", "a command that works as one process: got inspect"},
+      {"-n 2", "there is no command"},
+      {"-n 0 -- train a.toml", "0"},
+      {"-- train a.toml", "--ranks is required"}};
+  for (const auto& [arguments, why] : refused) {
+    const Ended ended = launch(arguments);
+    EXPECT_EQ(ended.code, 2) << arguments;
+    EXPECT_THAT(ended.text, HasSubstr(why)) << arguments;
+  }
+  EXPECT_THAT(lines("calls"), SizeIs(0));
+  const Ended without = run("PATH=/nowhere", "launch -n 2 -- train a.toml");
+  EXPECT_EQ(without.code, 2);
+  EXPECT_THAT(without.text, AllOf(HasSubstr("needs mpirun, which is not in PATH"),
+                                  HasSubstr("apt-get install openmpi-bin")));
+  const Ended nested =
+      run("PMI_RANK=1 PMI_SIZE=2 PATH=" + std::string(folder_ / ""), "launch -n 2 -- train a.toml");
+  EXPECT_EQ(nested.code, 2);
+  EXPECT_THAT(nested.text, HasSubstr("was itself started as one of several processes"));
+}
+
+TEST(StartedAsRanks, CommandsOfOneProcessRefuse) {
+  for (const char* command : {"doctor", "inspect a.onnx", "data check a.toml"}) {
+    const Ended ended = run("OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4", command);
+    EXPECT_EQ(ended.code, 2) << command;
+    EXPECT_THAT(ended.text, AllOf(HasSubstr("works as one process: got rank 1 of 4"),
+                                  HasSubstr("start it without mpirun")));
+  }
+  EXPECT_EQ(run("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1", "--version").code, 0);
+  const Ended other = run("RANK=0 WORLD_SIZE=4", "train " + std::string(TANDEM_SOURCE_DIR) +
+                                                     "/models/digits/train.toml --dry-run");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.text, HasSubstr("PyTorch's torchrun"));
+}
+
+TEST(Launched, TwoRanksTrain) {
+  if (mpi_report().launcher.empty()) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+  const TemporaryFolder folder;
+  const Ended ended = run("OMP_WAIT_POLICY=passive",
+                          "launch -n 2 -- train " + std::string(TANDEM_SOURCE_DIR) +
+                              "/models/digits/train.toml --run-dir " + std::string(folder / "run") +
+                              " steps=6 batch_size=32 'log.every=1 step'");
+  EXPECT_EQ(ended.code, 0) << ended.text;
+  std::ifstream file(folder / "run/metrics.jsonl");
+  int steps = 0;
+  for (std::string line; std::getline(file, line);)
+    steps += line.find("\"loss\"") != std::string::npos;
+  EXPECT_GE(steps, 6) << ended.text;
+}
+
+}  // namespace
+}  // namespace tandem::testing
