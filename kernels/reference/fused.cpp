@@ -61,7 +61,6 @@ KernelList inner_kernels() {
   add_elementwise(list);
   add_moves(list);
   add_reductions(list);
-  add_other_types(list);
   return list;
 }
 
