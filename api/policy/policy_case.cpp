@@ -126,7 +126,9 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const Dat
   request.evaluate = engine_->evaluate;
   request.fields =
       source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
-  if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
+  request.algorithm = placed().model().algorithm(shape.micro_batch, true);
+  if (from_model_ && config_.loss.terms.empty() && request.algorithm == nullptr)
+    forward = with_sample_loss(*engine_, forward);
   TrainingGraph training = build_training_graph(engine_->operators, forward, request);
   if (source) check_fed_inputs(training, config_, request.fields);
   return training;
@@ -163,6 +165,7 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     TrainingRequest request;
     request.config = &config_;
     request.fields = field_types(*data.eval, size);
+    request.algorithm = placed().model().algorithm(size, false);
     request.samples = {size, config_.loss.terms.empty() ? size : samples};
     add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
   }

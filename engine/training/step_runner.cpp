@@ -78,6 +78,7 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
     request.samples = {shape.micro_batch, shape.step};
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
+    request.algorithm = parts.algorithm_for(shape.micro_batch, true);
     const TrainingGraph training =
         build_training_graph(*parts.operators, parts.forward(shape.micro_batch, true), request);
     check_fed_inputs(training, config, request.fields);

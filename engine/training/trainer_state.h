@@ -56,8 +56,11 @@ struct Training::Impl {
   /// That devices copied before the first step, to evaluate and to look at states.
   std::uint64_t other_bytes = 0;
 
-  /// The model in training form, for a micro-batch of the configuration.
+  /// Samples of a micro-batch of the configuration.
+  std::int64_t batch() const;
+  /// The model in training form, for such a micro-batch; and what it says itself of its training.
   Graph forward() const;
+  std::shared_ptr<const TrainingAlgorithm> algorithm() const;
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
 

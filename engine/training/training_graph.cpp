@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/operators/update_kind.h"
+#include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/loss_scale.h"
@@ -181,6 +182,12 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const RunConfig& config = *request.config;
   const bool is_scaled = config.precision.scales_loss();
   check_loss_scale_names(forward);
+  if (request.algorithm != nullptr) {
+    TrainingGraph own = build_algorithm_graph(operators, forward, request);
+    check_state_names(own.graph);
+    own.graph = folded(std::move(own.graph), operators, request.evaluate);
+    return own;
+  }
   GraphBuilder g(operators, forward);
   TrainingGraph result;
   const Loss loss = add_loss(g, config.loss, request.fields, request.samples);
@@ -274,7 +281,14 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
   GraphBuilder g(operators, forward);
-  const Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
+  const LossConfig& config = request.config->loss;
+  if (request.algorithm != nullptr) {
+    const Loss own = algorithm_loss(g, *request.algorithm, config);
+    drop_outputs(g.graph());
+    name_loss(g, own);
+    return remove_dead(g.finish(), operators);
+  }
+  const Loss loss = add_loss(g, config, request.fields, request.samples);
   name_loss(g, loss);
   return g.finish();
 }
