@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "engine/formats/npz_file.h"
 #include "engine/graph/error.h"
 #include "engine/training/training_graph.h"
 #include "tests/importer/support.h"
@@ -118,6 +119,41 @@ TEST(TrainingInfoImport, UpdatesOfTheEngineTakeThePlaceOfNodes) {
   EXPECT_EQ(count(graph, "Assign"), 3);
 }
 
+class StepsOnReferenceKernels : public ::testing::TestWithParam<const char*> {};
+
+// Beside PyTorch's gradients and ONNX's evaluator of the update: tests/scripts/training_info.py.
+TEST_P(StepsOnReferenceKernels, AgreeWithThePublication) {
+  const std::string name = GetParam();
+  const NpzFile expected(TANDEM_SOURCE_DIR "/tests/data/training_info/expected.npz");
+  const HostTensor x = expected.read("x", DType::float32);
+  const HostTensor labels = expected.read("labels", DType::int64);
+  const HostTensor losses = expected.read(name + "/losses", DType::float64);
+  Graph step = built(imported(model(name))).graph;
+  for (const State& state : step.states) step.outputs.push_back({state.name, state.final});
+  for (std::size_t i = 0; i < losses.as<double>().size(); ++i) {
+    HostTensor batch(TensorType{DType::float32, {8, 4}}), classes(TensorType{DType::int64, {8}});
+    std::copy_n(&x.as<float>()[i * 32], 32, batch.as<float>().begin());
+    std::copy_n(&labels.as<std::int64_t>()[i * 8], 8, classes.as<std::int64_t>().begin());
+    for (const auto& [output, value] : run_graph(step, {{"x", batch}, {"labels", classes}})) {
+      if (output == "loss")
+        EXPECT_NEAR(value.number(0), losses.as<double>()[i], 2e-6) << "step " << i + 1;
+      for (State& state : step.states) {
+        if (state.name == output) state.start = value.clone();
+      }
+    }
+  }
+  for (const State& state : step.states) {
+    if (state.kind != StateKind::parameter) continue;
+    const HostTensor wanted = expected.read(name + "/" + state.name, DType::float64);
+    for (std::int64_t i = 0; i < wanted.type().elements(); ++i)
+      EXPECT_NEAR(state.start.number(i), wanted.number(i), 5e-6) << state.name << " " << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Updates, StepsOnReferenceKernels,
+                         ::testing::Values("sgd", "adam", "adam_from_zero", "adam_with_decay",
+                                           "adagrad", "momentum", "nesterov"),
+                         [](const auto& info) { return info.param; });
+
 TEST(TrainingInfoImport, AnotherBatchIsAnotherStep) {
   const TrainingImport import = imported(model("sgd"), 3);
   EXPECT_EQ(import.model.graph.type(import.model.graph.inputs[1].value).shape, Shape{3});
@@ -165,7 +201,6 @@ TEST(TrainingInfoImport, GradientAtOtherValues) {
   EXPECT_THAT(
       error_of([&] { build_training_graph(engine_operators(), import.model.graph, request); }),
       HasSubstr("no such loss to log"));
-  TrainingAlgorithm algorithm = *import.algorithm;
   Graph forward = import.model.graph;
   GraphBuilder builder(engine_operators(), forward);
   builder.output("total", builder.reduce_sum(builder.graph().find_output("y")->value, {0}, false));

@@ -28,6 +28,16 @@ struct Writer {
   ValueId value;  // of the algorithm's graph, where it is assigned
 };
 
+[[noreturn]] void refuse_cycle(const std::vector<Writer>& writers) {
+  Diagnostic d;
+  d.path = "training_info.update_binding";
+  d.message = "the update is cyclic: initializers are written from each other's values";
+  for (const Writer& writer : writers)
+    d.got += (d.got.empty() ? "" : ", ") + ("'" + writer.states[0] + "'");
+  d.fix = "let an Identity make the values that are read";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 class StepBuilder {
  public:
   StepBuilder(GraphBuilder& g, const TrainingAlgorithm& algorithm)
@@ -96,6 +106,12 @@ class StepBuilder {
   void find_plain_steps() {
     updates_ = algorithm_.updates;
     for (const AlgorithmWrite& write : algorithm_.writes) {
+      const bool is_known = std::any_of(
+          algorithm_.updates.begin(), algorithm_.updates.end(), [&](const AlgorithmUpdate& update) {
+            return std::find(update.after.begin(), update.after.end(), write.value) !=
+                   update.after.end();
+          });
+      if (is_known) continue;
       const Node* sub = made_by(write.value, ScalarFunction::sub);
       const Node* mul = sub ? made_by(sub->inputs[1], ScalarFunction::mul) : nullptr;
       if (mul == nullptr || state_of(sub->inputs[0]) == nullptr) continue;
@@ -259,7 +275,7 @@ class StepBuilder {
     return all;
   }
 
-  // Whoever reads a state comes before what overwrites it. The file has no cycles.
+  // Whoever reads a state comes before what overwrites it.
   static std::vector<Writer> in_order(std::vector<Writer> left) {
     std::vector<Writer> order;
     while (!left.empty()) {
@@ -270,7 +286,7 @@ class StepBuilder {
                              [&](const std::string& name) { return other.reads.contains(name); });
         });
       });
-      assert(next != left.end() && "updates read what each other writes");
+      if (next == left.end()) refuse_cycle(left);
       order.push_back(std::move(*next));
       left.erase(next);
     }
