@@ -31,14 +31,15 @@ RunConfig config_of(const PolicyOptions& options) {
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);
   std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
-  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(OnnxFile::open(options.model)));
+  const OnnxFile file = OnnxFile::open(options.model);
+  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
   for (const auto& [name, extent] : options.bind) {
     if (name == "batch") batch = extent;
     model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
   }
   if (model.back() == ',') model.pop_back();
-  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
-                                       "optimizer={ kind = \"sgd\" }"});
+  if (!has_training_info(file)) overrides.insert(overrides.begin(), "optimizer={ kind = \"sgd\" }");
+  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch)});
   return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
 }
 
