@@ -155,9 +155,9 @@ std::string train_toml(const std::string& model, const std::string& more = "") {
          "data.npz\" ]\n";
 }
 
-struct Run {
+struct ShortRun {
   TemporaryFolder place;
-  explicit Run(const std::string& toml) { write_file(place / "train.toml", toml); }
+  explicit ShortRun(const std::string& toml) { write_file(place / "train.toml", toml); }
   TrainResult train(std::vector<std::string> overrides = {}, bool resume = false,
                     std::vector<std::string> rules = {}) const {
     TrainOptions options;
@@ -176,7 +176,7 @@ struct Run {
 };
 
 TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
-  const Run whole(train_toml("adam"));
+  const ShortRun whole(train_toml("adam"));
   const TrainResult done = whole.train();
   EXPECT_EQ(done.steps, 6u);
   const HostTensor losses = expected().read("adam/losses", DType::float64);
@@ -186,7 +186,7 @@ TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
   EXPECT_THAT(read_file(whole.place / "run/train.resolved.toml", 1 << 20),
               Not(HasSubstr("[optimizer]")));
 
-  const Run cut(train_toml("adam"));
+  const ShortRun cut(train_toml("adam"));
   cut.train({"steps=4"});
   EXPECT_EQ(cut.train({}, true).steps, 6u);
   EXPECT_EQ(cut.states(6), whole.states(6));
@@ -194,9 +194,9 @@ TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
 }
 
 TEST(TrainingInfoTest, AnInitializationIsNotRunAgainOnResume) {
-  const Run whole(train_toml("initialization"));
+  const ShortRun whole(train_toml("initialization"));
   whole.train();
-  const Run cut(train_toml("initialization"));
+  const ShortRun cut(train_toml("initialization"));
   cut.train({"steps=2"});
   cut.train({}, true);
   EXPECT_EQ(cut.states(6), whole.states(6));
@@ -204,7 +204,7 @@ TEST(TrainingInfoTest, AnInitializationIsNotRunAgainOnResume) {
 
 TEST(TrainingInfoTest, ASplitOverDevicesChangesNothing) {
   for (const std::string model : {"sgd", "adam", "adam_with_decay"}) {
-    const Run here(train_toml(model)), split(train_toml(model));
+    const ShortRun here(train_toml(model)), split(train_toml(model));
     here.train();
     split.train({}, false,
                 {R"({ at = "fc1.**", run = "gpu", acts = "recompute" })",
@@ -220,7 +220,7 @@ TEST(TrainingInfoTest, ASplitOverDevicesChangesNothing) {
 }
 
 TEST(TrainingInfoTest, ExportKeepsIt) {
-  const Run run(train_toml("adam"));
+  const ShortRun run(train_toml("adam"));
   run.train();
   export_run(run.place / "run", run.place / "trained.onnx");
   const InspectReport report = inspect(run.place / "trained.onnx");
@@ -250,7 +250,7 @@ TEST(TrainingInfoTest, InspectTellsIt) {
 
 TEST(TrainingInfoTest, KeysThatSayHowToTrainAreRefused) {
   const auto refusal = [](const std::string& more, std::vector<std::string> overrides = {}) {
-    const Run run(train_toml("adam", more));
+    const ShortRun run(train_toml("adam", more));
     return error_of([&] { run.train(overrides); });
   };
   EXPECT_THAT(
@@ -271,7 +271,7 @@ TEST(TrainingInfoTest, KeysThatSayHowToTrainAreRefused) {
 }
 
 TEST(TrainingInfoTest, OtherModelsNeedAnOptimizer) {
-  const Run run(train_toml("own_loss"));
+  const ShortRun run(train_toml("own_loss"));
   EXPECT_THAT(error_of([&] { run.train(); }),
               AllOf(HasSubstr("optimizer: this key is missing"), HasSubstr("training_info")));
 }
