@@ -148,9 +148,11 @@ class Export {
       if (values_.count(name) > 0) values_[other] = values_.at(name);
     }
     if (options_.all_states) expect_all_states();
-    if (options_.free_batch) free_batch();
+    // A training goes on from the exported model: its graph is that of the step.
+    const bool trains = model_.training_info_size() > 0;
+    if (options_.free_batch && !trains) free_batch();
     if (!options_.outputs.empty()) cut_to_outputs(model_, options_.outputs, batch_name());
-    if (options_.inference) to_inference_form(model_);
+    if (options_.inference && !trains) to_inference_form(model_);
     if (model_.graph().name().empty()) model_.mutable_graph()->set_name("graph");
     inline_attributes();
     set_metadata();
@@ -298,6 +300,10 @@ class Export {
     inline_tensors(*model_.mutable_graph()->mutable_node());
     for (onnx::FunctionProto& function : *model_.mutable_functions())
       inline_tensors(*function.mutable_node());
+    for (onnx::TrainingInfoProto& info : *model_.mutable_training_info()) {
+      if (info.has_algorithm()) inline_graph(*info.mutable_algorithm());
+      if (info.has_initialization()) inline_graph(*info.mutable_initialization());
+    }
   }
 
   void set_metadata() {

@@ -13,8 +13,10 @@ namespace tandem {
 
 struct ExportOptions {
   /// BatchNormalization by its running statistics and no Dropout, as a user of the model wants it.
+  /// A model with training_info stays as it is, for its training reads the same graph.
   bool inference = true;
-  /// A first dimension that the file fixes becomes free, where that is provable.
+  /// A first dimension that the file fixes becomes free, where that is provable; not in such a
+  /// model.
   bool free_batch = true;
   /// Values to end in instead of the file's outputs, with their types (axis 0 is the batch where
   /// `batch_outputs` is true); what they do not need goes.

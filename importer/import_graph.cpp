@@ -10,8 +10,11 @@
 #include "importer/file/initializers.h"
 #include "importer/file/tensor_data.h"
 #include "importer/grown_tables.h"
+#include "importer/import_content.h"
 #include "importer/problems.h"
 #include "importer/tied_names.h"
+#include "importer/training_info/algorithm_import.h"
+#include "importer/training_info/artifacts.h"
 #include "importer/walk.h"
 
 namespace tandem {
@@ -20,18 +23,26 @@ namespace {
 
 using Roles = std::unordered_map<std::string, Role>;
 
-std::vector<std::string> output_names(const onnx::GraphProto& graph) {
+// What nodes have to be lowered for.
+std::vector<std::string> wanted_names(const onnx::GraphProto& graph,
+                                      const AlgorithmImport* algorithm) {
   std::vector<std::string> names;
+  if (algorithm != nullptr) names = algorithm->reads();
   for (const onnx::ValueInfoProto& output : graph.output()) names.push_back(output.name());
   return names;
 }
 
 class Import {
  public:
-  Import(const OnnxFile::Content& file, const OperatorSet& operators, const ImportOptions& options)
-      : file_(file), graph_(file.model->graph()), session_(file, operators, options) {
-    needed_ = needed_nodes(graph_, output_names(graph_));
+  Import(const OnnxFile::Content& file, const OperatorSet& operators, const ImportOptions& options,
+         AlgorithmImport* algorithm)
+      : file_(file),
+        graph_(file.model->graph()),
+        algorithm_(algorithm),
+        session_(file, operators, options) {
+    needed_ = needed_nodes(graph_, wanted_names(graph_, algorithm));
     roles_ = initializer_roles(file_, needed_);
+    if (algorithm != nullptr) algorithm->settle(roles_);
     shared_ = shared_initializers(file_, roles_);
     tables_ = grown_tables(file_, needed_, roles_, shared_, options.rows);
     bindings_ = bind_inputs(session_);
@@ -44,10 +55,15 @@ class Import {
     scope_.opsets = &file_.opsets;
     scope_.main = true;
     session_.builder.set_scope({});
+    if (algorithm_ != nullptr) algorithm_->start();
     place_inputs();
     place_initializers();
     for (int n = 0; n < graph_.node_size(); ++n) {
-      if (needed_[static_cast<std::size_t>(n)]) lower_node(session_, scope_, graph_.node(n));
+      if (!needed_[static_cast<std::size_t>(n)]) continue;
+      if (algorithm_ != nullptr && is_part_of_training(graph_.node(n)))
+        algorithm_->lower_part(session_, scope_, graph_.node(n));
+      else
+        lower_node(session_, scope_, graph_.node(n));
     }
     for (const onnx::ValueInfoProto& output : graph_.output()) {
       const Term* term = scope_.find(output.name());
@@ -70,9 +86,12 @@ class Import {
     result.rewrites = session_.rewrites;
     result.raw_names = session_.raw_names;
     result.file_batch = bindings_.file_batch;
-    result.graph = remove_dead(session_.builder.finish(), session_.operators);
+    Graph all = session_.builder.finish();
+    if (algorithm_ != nullptr && session_.reports.empty())
+      all = algorithm_->split(session_, scope_, std::move(all));
+    result.graph = remove_dead(all, session_.operators);
     if (session_.reports.empty()) verify(result.graph);
-    if (session_.reports.empty()) settle_states(result.graph);
+    if (session_.reports.empty() && algorithm_ == nullptr) settle_states(result.graph);
     if (session_.reports.empty()) check_readers(result.graph, file_, tables_);
     result.aliases = tied_names(file_, needed_, shared_, result.graph);
     summarize(result);
@@ -190,7 +209,9 @@ class Import {
       summary.inputs.push_back({input.info->name(), std::string(name_of(input.type.dtype)),
                                 input.dims, input.type.shape, input.is_bound});
     }
-    for (const onnx::ValueInfoProto& output : graph_.output()) {
+    for (int i = 0; i < graph_.output_size(); ++i) {
+      if (algorithm_ != nullptr && i >= algorithm_->main_outputs()) break;
+      const onnx::ValueInfoProto& output = graph_.output(i);
       PortSummary port{output.name(), "", dims_of(output), {}, false};
       for (const auto& [name, type] : outputs_) {
         if (name != output.name()) continue;
@@ -203,6 +224,7 @@ class Import {
     for (const onnx::TensorProto& tensor : graph_.initializer()) {
       const auto value = file_.initializers.find(tensor.name());
       if (value == file_.initializers.end() || !is_float(value->second.dtype())) continue;
+      if (algorithm_ != nullptr && algorithm_->is_own(tensor.name())) continue;
       const Role& role = roles_.at(tensor.name());
       ParameterSummary parameter{tensor.name(),
                                  parameter_path(tensor.name()),
@@ -248,6 +270,7 @@ class Import {
 
   const OnnxFile::Content& file_;
   const onnx::GraphProto& graph_;
+  AlgorithmImport* const algorithm_;  // null: none, or not asked for
   Session session_;
   std::vector<bool> needed_;
   Roles roles_;
@@ -268,13 +291,13 @@ void check_options(const ImportOptions& options) {
 }
 
 }  // namespace
-}  // namespace importer
 
-ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
-                          const ImportOptions& options) {
-  importer::check_options(options);
-  importer::BatchRecord old_batch;
-  importer::Import import(file.content(), operators, options);
+ImportResult import_content(const OnnxFile::Content& file, const OperatorSet& operators,
+                            const ImportOptions& options, AlgorithmImport* algorithm) {
+  check_options(options);
+  refuse_artifacts(file);
+  BatchRecord old_batch;
+  Import import(file, operators, options, algorithm);
   const std::int64_t fixed = import.bindings().file_batch, wanted = import.bindings().batch;
   if (fixed > 0 && wanted > 0 && fixed != wanted) {
     // Once with the file's own batch: where constants hold it shows in what the nodes see.
@@ -283,7 +306,7 @@ ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
     own.bind.erase(std::remove_if(own.bind.begin(), own.bind.end(),
                                   [](const auto& b) { return b.first == "batch"; }),
                    own.bind.end());
-    importer::Import first(file.content(), operators, own);
+    Import first(file, operators, own, algorithm);
     first.lower();
     old_batch = std::move(first.session().record);
     old_batch.batch = fixed;
@@ -294,10 +317,17 @@ ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
   ImportResult result = import.finish();
   const auto& reports = import.session().reports;
   if (!reports.empty() && !options.collect_problems) {
-    throw Error(ErrorKind::usage, importer::in_few_lines(importer::put_together(reports),
-                                                         result.summary, file.path().string()));
+    throw Error(ErrorKind::usage,
+                in_few_lines(put_together(reports), result.summary, file.path.string()));
   }
   return result;
+}
+
+}  // namespace importer
+
+ImportResult import_graph(const OnnxFile& file, const OperatorSet& operators,
+                          const ImportOptions& options) {
+  return importer::import_content(file.content(), operators, options);
 }
 
 }  // namespace tandem

@@ -39,13 +39,25 @@ Inspected open_for_inspection(const Engine& engine, const std::string& path,
   int number = 0;
   for (const auto& [at, rows] : options.rows) import.rows.push_back({at, rows, "--rows", ++number});
   const OnnxFile file = OnnxFile::open(path);
-  Inspected result{import_graph(file, engine.operators, import), {}, {}, {}, {}};
+  Inspected result;
+  result.has_training_info = has_training_info(file);
+  if (result.has_training_info) {
+    TrainingImport training = import_training(file, engine.operators, import);
+    result.imported = std::move(training.model);
+    result.algorithm = std::move(training.algorithm);
+  } else {
+    result.imported = import_graph(file, engine.operators, import);
+  }
   result.problems = result.imported.summary.problems;
   PassContext context{engine.operators, engine.evaluate, {}, {}};
   result.forward = run_passes(result.imported.graph, context, options.without);
   result.recognised = std::move(context.notes);
   std::vector<ValueId> outputs;
-  for (const NamedValue& output : result.forward.outputs) outputs.push_back(output.value);
+  for (const NamedValue& output : result.forward.outputs) {
+    // Only what its own training derives, where it has one.
+    if (result.algorithm == nullptr || output.name == result.algorithm->loss)
+      outputs.push_back(output.value);
+  }
   for (const Diagnostic& d :
        missing_gradients(result.forward, outputs, trainable(result.forward))) {
     result.problems.push_back({"missing_gradient", "", d.path, d.message + ": " + d.got, d.fix});
@@ -65,8 +77,11 @@ TrainingGraph sample_training_graph(const Engine& engine, const Inspected& inspe
   TrainingRequest request;
   request.config = &config;
   request.evaluate = engine.evaluate;
-  return build_training_graph(engine.operators, with_sample_loss(engine, inspected.forward),
-                              request);
+  request.algorithm = inspected.algorithm;
+  return build_training_graph(
+      engine.operators,
+      inspected.algorithm ? inspected.forward : with_sample_loss(engine, inspected.forward),
+      request);
 }
 
 Json placement_object(const Placement& placement, const Graph& graph) {

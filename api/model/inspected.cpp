@@ -92,6 +92,8 @@ Json to_json(const Inspected& inspected) {
   }
   json["operators"] = summary.operators;
   json["nodes"] = summary.nodes;
+  if (inspected.has_training_info)
+    json["training_info"] = inspected.algorithm ? Json(inspected.algorithm->summary()) : Json();
   json["recognised"] = inspected.recognised;
   if (!summary.notes.empty()) json["notes"] = summary.notes;
   for (const Problem& p : inspected.problems) {
@@ -144,6 +146,12 @@ std::string to_text(const Inspected& inspected, const std::string& path, bool pa
   if (!inspected.export_notes.empty()) text += "what the export has lost\n";
   for (const ExportNote& note : inspected.export_notes)
     text += "  " + note.text + "\n    mended by " + note.fix + "\n";
+  if (inspected.has_training_info) {
+    text += "training_info: " +
+            (inspected.algorithm ? inspected.algorithm->summary()
+                                 : std::string("of a model with problems")) +
+            "\n";
+  }
   text += "inputs\n";
   for (const PortSummary& port : summary.inputs) text += port_text(port);
   text += "outputs\n";

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "importer/export_notes.h"
-#include "importer/import_graph.h"
+#include "importer/training_info/training_info.h"
 
 namespace tandem::api {
 
@@ -19,6 +19,8 @@ struct Inspected {
   std::vector<std::string> recognised;
   std::vector<Problem> problems;  // what blocks training; missing operators first
   std::vector<ExportNote> export_notes;
+  bool has_training_info = false;
+  std::shared_ptr<const TrainingAlgorithm> algorithm;  // what that says, where it could be read
 };
 
 Json to_json(const Inspected& inspected);

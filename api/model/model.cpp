@@ -7,6 +7,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/selector.h"
 #include "engine/losses/loss.h"
+#include "engine/training/algorithm/algorithm_settings.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/divergence/check_integers.h"
 #include "engine/training/parameter_choice.h"
@@ -34,6 +35,7 @@ std::function<void(const std::string&)> told_once(std::function<void(const std::
 Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, ModelOptions options)
     : engine_(engine), config_(config), file_(std::move(file)), options_(std::move(options)) {
   options_.on_message = told_once(std::move(options_.on_message));
+  if (!has_training_info(file_)) require_optimizer(config_);
   if (options_.rows) return;
   options_.rows = [this](const ShapeRule& rule) {
     const auto saved = saved_vocabulary_rows(config_, options_.run_dir, rule);
@@ -46,6 +48,14 @@ Model::Model(const Engine& engine, const RunConfig& config, OnnxFile file, Model
 }
 
 const ImportResult& Model::imported(std::int64_t batch, bool training) {
+  return import(batch, training).model;
+}
+
+std::shared_ptr<const TrainingAlgorithm> Model::algorithm(std::int64_t batch, bool training) {
+  return import(batch, training).algorithm;
+}
+
+const TrainingImport& Model::import(std::int64_t batch, bool training) {
   const auto found = imported_.find({batch, training});
   if (found != imported_.end()) return found->second;
   if (!rows_) rows_ = rows_rules(config_, options_.rows);
@@ -56,7 +66,10 @@ const ImportResult& Model::imported(std::int64_t batch, bool training) {
   options.training = training;
   options.evaluate = engine_.evaluate;
   options.rows = *rows_;
-  ImportResult result = import_graph(file_, engine_.operators, options);
+  TrainingImport result =
+      has_training_info(file_)
+          ? import_training(file_, engine_.operators, options)
+          : TrainingImport{import_graph(file_, engine_.operators, options), nullptr};
   return imported_.emplace(std::pair{batch, training}, std::move(result)).first->second;
 }
 
@@ -170,7 +183,8 @@ Graph PlacedModel::after_passes(std::int64_t batch, bool training) const {
 // A training step of a forward graph, by which devices are asked for kernels.
 Graph PlacedModel::with_training(const Graph& forward) const {
   try {
-    return sample_training_graph(model_->engine(), model_->config(), forward);
+    return sample_training_graph(model_->engine(), model_->config(), forward,
+                                 model_->algorithm(model_->config().micro_batch_size(), true));
   } catch (const Error&) {  // said where the run builds its own
     return forward;
   }
@@ -236,7 +250,8 @@ LowerOptions PlacedModel::lower_options() {
   if (!errors.empty()) throw Error(ErrorKind::usage, std::move(errors));
   for (const SplitTable& table : split_tables(config.parameters, graph))
     options.split_tables.push_back(table.name);
-  if (options.compute != DType::float32)
+  const bool has_optimizer = !has_training_info(model_->file());
+  if (options.compute != DType::float32 && has_optimizer)
     options.without_weights = updated_by_rows(config, forward(config.micro_batch_size(), true));
   return options;
 }
@@ -247,6 +262,9 @@ RunParts PlacedModel::run_parts() {
   parts.devices = devices();
   parts.evaluate = model_->engine().evaluate;
   parts.forward = [this](std::int64_t batch, bool training) { return forward(batch, training); };
+  parts.algorithm = [this](std::int64_t batch, bool training) {
+    return model_->algorithm(batch, training);
+  };
   parts.place = [this](const Graph& graph) { return place(graph); };
   parts.options.lower = lower_options();
   parts.options.accept = [this](const Plan& plan) { check_fit(plan, resolved_, devices()); };

@@ -16,7 +16,7 @@
 #include "api/table_rows.h"
 #include "engine/training/data/data_source.h"
 #include "engine/training/micro_batch_programs.h"
-#include "importer/import_graph.h"
+#include "importer/training_info/training_info.h"
 #include "placement/derive.h"
 #include "placement/tables/table_caches.h"
 
@@ -47,6 +47,8 @@ class Model {
   const OnnxFile& file() const { return file_; }
   /// Imported once for each batch and mode; stays where it is.
   const ImportResult& imported(std::int64_t batch, bool training);
+  /// What the file says itself of its training, for that import; null: nothing.
+  std::shared_ptr<const TrainingAlgorithm> algorithm(std::int64_t batch, bool training);
   /// For the passes of a training step.
   const ImportResult& micro_batch() { return imported(config_.micro_batch_size(), true); }
   /// What the export of the file has lost, and how that is mended; but rows that the configuration
@@ -61,7 +63,9 @@ class Model {
   OnnxFile file_;
   ModelOptions options_;
   std::optional<std::vector<RowsRule>> rows_;  // of [parameters] shape
-  std::map<std::pair<std::int64_t, bool>, ImportResult> imported_;
+  const TrainingImport& import(std::int64_t batch, bool training);
+
+  std::map<std::pair<std::int64_t, bool>, TrainingImport> imported_;
 };
 
 /// Seed of the held-out part; labels of classes as int32 where the files store that, else as int64,

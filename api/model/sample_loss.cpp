@@ -49,14 +49,16 @@ FieldTypes guessed_fields(const RunConfig& config, const Graph& forward) {
   return fields;
 }
 
-Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward) {
+Graph sample_training_graph(const Engine& engine, const RunConfig& config, const Graph& forward,
+                            std::shared_ptr<const TrainingAlgorithm> algorithm) {
   TrainingRequest request;
   request.config = &config;
   request.samples = {config.micro_batch_size(), config.batch_size};
   request.kind = request.samples.whole() ? MicroBatchKind::whole : MicroBatchKind::last;
   request.fields = guessed_fields(config, forward);
   request.evaluate = engine.evaluate;
-  const bool has_loss = !config.loss.terms.empty();
+  const bool has_loss = !config.loss.terms.empty() || algorithm != nullptr;
+  request.algorithm = std::move(algorithm);
   return build_training_graph(engine.operators,
                               has_loss ? forward : with_sample_loss(engine, forward), request)
       .graph;

@@ -30,14 +30,15 @@ RunConfig config_of(const PolicyOptions& options) {
   }
   if (!options.config.empty()) return read_run_config(options.config, overrides);
   std::string model = "model={ file = " + path_value(options.model) + ", bind = {";
-  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(OnnxFile::open(options.model)));
+  const OnnxFile file = OnnxFile::open(options.model);
+  std::int64_t batch = std::max<std::int64_t>(1, fixed_batch(file));
   for (const auto& [name, extent] : options.bind) {
     if (name == "batch") batch = extent;
     model += " " + text_value(name) + " = " + std::to_string(extent) + ",";
   }
   if (model.back() == ',') model.pop_back();
-  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch),
-                                       "optimizer={ kind = \"sgd\" }"});
+  if (!has_training_info(file)) overrides.insert(overrides.begin(), "optimizer={ kind = \"sgd\" }");
+  overrides.insert(overrides.begin(), {model + " } }", "batch_size=" + std::to_string(batch)});
   return parse_run_config("steps = 1\n", normal_path("train.toml"), overrides);
 }
 
@@ -141,7 +142,9 @@ TrainingGraph PolicyCase::training_graph(const MicroBatchShape& shape, const Dat
   request.evaluate = engine_->evaluate;
   request.fields =
       source ? field_types(*source, shape.micro_batch) : guessed_fields(config_, forward);
-  if (from_model_ && config_.loss.terms.empty()) forward = with_sample_loss(*engine_, forward);
+  request.algorithm = placed().model().algorithm(shape.micro_batch, true);
+  if (from_model_ && config_.loss.terms.empty() && request.algorithm == nullptr)
+    forward = with_sample_loss(*engine_, forward);
   TrainingGraph training = build_training_graph(engine_->operators, forward, request);
   if (source) check_fed_inputs(training, config_, request.fields);
   return training;
@@ -178,6 +181,7 @@ void PolicyCase::add_other_programs(const PlannedStep& step, const ProgramOption
     TrainingRequest request;
     request.config = &config_;
     request.fields = field_types(*data.eval, size);
+    request.algorithm = placed().model().algorithm(size, false);
     request.samples = {size, config_.loss.terms.empty() ? size : samples};
     add(build_evaluation_graph(engine_->operators, placed().forward(size, false), request), false);
   }

@@ -9,6 +9,8 @@
 #include "api/train/moved_from.h"
 #include "api/train/session_keys.h"
 #include "api/use/export.h"
+#include "engine/training/algorithm/algorithm_graph.h"
+#include "engine/training/algorithm/initial_states.h"
 #include "engine/training/checkpoints/checkpoint.h"
 #include "engine/training/data/number_text.h"
 #include "engine/training/divergence/reported_ids.h"
@@ -96,7 +98,10 @@ struct Session::Impl {
         parts(model.run_parts()),
         length(length_of(config)),
         schedule(config.optimizer.schedule, config.optimizer.base.lr, length),
-        written(initial_values(config.parameters, config.seed, forward())) {}
+        written(initial_values(config.parameters, config.seed, forward())) {
+    if (const auto algorithm = parts.algorithm_for(config.batch_size, true))
+      written.merge(initial_states(*algorithm, parts, config.seed));
+  }
 
   /// The model in training form: what the parameters are, before any program exists.
   const Graph& forward() { return model.forward(config.batch_size, true); }
@@ -169,6 +174,7 @@ void Session::Impl::build(const FieldTypes& fed) {
   request.evaluate = engine.evaluate;
   request.thawed = thawed;
   request.fields = fields.value_or(fed);
+  request.algorithm = parts.algorithm_for(config.batch_size, true);
   std::vector<std::string> names;
   for (const auto& [name, type] : request.fields) names.push_back(name);
   const TrainingGraph graph = build_training_graph(engine.operators, forward(), request);
@@ -202,8 +208,10 @@ double Session::step(const std::map<std::string, Array>& feeds) {
   Program& program = *my.training.program;
   const std::uint64_t ticket = my.steps;
   feed(program, feeds, types, ticket);
-  *static_cast<std::int64_t*>(program.input_slot(my.training.step_input, ticket)) =
-      static_cast<std::int64_t>(my.steps + 1);
+  if (my.training.step_input >= 0) {
+    *static_cast<std::int64_t*>(program.input_slot(my.training.step_input, ticket)) =
+        static_cast<std::int64_t>(my.steps + 1);
+  }
   const double factor = my.schedule.factor(static_cast<std::int64_t>(my.steps + 1));
   for (const auto& [input, rate] : my.training.learning_rates) {
     *static_cast<float*>(program.input_slot(input, ticket)) =
@@ -241,7 +249,9 @@ void Session::Impl::refuse_divergence(double loss, std::uint64_t ticket) {
 
 Program& Session::Impl::predictor(std::int64_t batch) {
   if (const auto found = predictors.find(batch); found != predictors.end()) return *found->second;
-  const Graph& graph = model.forward(batch, false);
+  Graph graph = model.forward(batch, false);
+  if (const auto algorithm = parts.algorithm_for(batch, false))
+    graph = without_algorithm(std::move(graph), engine.operators, *algorithm);
   auto program = std::make_unique<Program>(graph, parts.place(graph), engine.operators,
                                            parts.devices, states, arenas, parts.options);
   write_states();

@@ -102,6 +102,7 @@ TANDEM_OPERATOR(rows_sum_of_squares)
 TANDEM_OPERATOR(clip_scale)
 TANDEM_OPERATOR(loss_scale)
 TANDEM_OPERATOR(accumulate)
+TANDEM_OPERATOR(assign)
 
 // Over all ranks
 TANDEM_OPERATOR(all_reduce)

@@ -223,6 +223,7 @@ Evaluation::Evaluation(const RunConfig& config, const RunParts& parts,
     TrainingRequest request;
     request.config = &config;
     request.fields = field_types(*my.source, size);
+    request.algorithm = parts.algorithm_for(size, false);
     // A loss inside the model has its own reduction: whole micro-batches, weighted by their
     // samples.
     request.samples = {size, config.loss.terms.empty() ? size : all};

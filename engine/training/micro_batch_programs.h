@@ -26,6 +26,13 @@ struct RunParts {
   std::function<Graph(std::int64_t batch, bool training)> forward;
   std::function<Placement(const Graph&)> place;
   Evaluator evaluate;  // of constants in training graphs; may be empty
+  /// What the model says itself of its training, for a batch as `forward` gives it; null or empty:
+  /// nothing.
+  std::function<std::shared_ptr<const TrainingAlgorithm>(std::int64_t batch, bool training)>
+      algorithm;
+  std::shared_ptr<const TrainingAlgorithm> algorithm_for(std::int64_t batch, bool training) const {
+    return algorithm ? algorithm(batch, training) : nullptr;
+  }
   /// Other names of tied parameters: {"head.weight", "token.weight"}; may be empty.
   std::function<std::map<std::string, std::string>()> aliases;
   /// Options for every program; slots are set by the trainer.

@@ -94,6 +94,7 @@ void StepRunner::Impl::build(std::vector<bool> rules) {
     request.ranks = {place.ranks, shape.micro_batch, share_of(shape.all, {0, place.ranks}).count};
     request.evaluate = parts.evaluate;
     request.thawed = thawed;
+    request.algorithm = parts.algorithm_for(shape.micro_batch, true);
     std::vector<std::string> notes;
     TrainingGraph training = build_training_graph(*parts.operators, forward(shape, notes), request);
     training.notes.insert(training.notes.end(), notes.begin(), notes.end());

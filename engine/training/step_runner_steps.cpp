@@ -146,7 +146,7 @@ void StepRunner::launch(MicroBatchWatch* watch, float signals) {
   step.signals = signals;
   step.result.step = number;
   step.result.start = my.position;
-  step.result.lr = my.config.optimizer.base.lr * factor;
+  if (!my.main->learning_rates.empty()) step.result.lr = my.config.optimizer.base.lr * factor;
   MicroBatch first;
   for (;;) {
     const std::optional<MicroBatch> micro_batch = my.loader->next();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "engine/training/algorithm/initial_states.h"
 #include "engine/training/data/id_functions.h"
 #include "engine/training/divergence/check_finite.h"
 #include "engine/training/divergence/check_integers.h"
@@ -46,6 +47,11 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
   // Shown with the plan by whoever shows that.
   my.notes.insert(my.notes.end(), lowered.notes.begin(), lowered.notes.end());
   const Graph& graph = lowered.graph;
+  const std::shared_ptr<const TrainingAlgorithm> algorithm = my.algorithm();
+  if (algorithm != nullptr) {
+    for (const auto& [name, value] : initial_states(*algorithm, my.parts, my.config.seed))
+      my.states.write(name, value);
+  }
   for (const std::string& note :
        initialise_parameters(my.config.parameters, my.config.seed, graph, my.states)) {
     my.say(note);
@@ -56,7 +62,7 @@ Training::Training(RunConfig config, RunParts parts, DataSets data, TrainingHook
     else
       my.nan_at_start.push_back(std::move(state));
   }
-  my.position.optimizers = parameter_kinds(my.config, forward);
+  if (algorithm == nullptr) my.position.optimizers = parameter_kinds(my.config, forward);
   if (my.config.data) my.position.functions = id_functions(*my.config.data);
   check_integer_fields(my.config, forward, *my.data.train);
   const auto say = [&](const std::string& note) { my.say(note); };
@@ -80,8 +86,14 @@ std::int64_t Training::total_steps() const {
 }
 std::int64_t Training::steps_per_epoch() const { return impl_->length.steps_per_epoch; }
 
-Graph Training::Impl::forward() const {
-  return parts.forward(std::min(data.train->samples(), config.micro_batch_size()), true);
+std::int64_t Training::Impl::batch() const {
+  return std::min(data.train->samples(), config.micro_batch_size());
+}
+
+Graph Training::Impl::forward() const { return parts.forward(batch(), true); }
+
+std::shared_ptr<const TrainingAlgorithm> Training::Impl::algorithm() const {
+  return parts.algorithm_for(batch(), true);
 }
 
 std::uint64_t Training::Impl::copied_bytes() const {

@@ -66,7 +66,7 @@ void Training::Impl::log_step(const StepResult& result) {
     values.emplace_back("loss_scale", *result.loss_scale);
     values.emplace_back("skipped_steps", static_cast<double>(result.skipped_steps));
   }
-  values.emplace_back("lr", result.lr);
+  if (result.lr) values.emplace_back("lr", *result.lr);
   report(false, values, rate);
   values.emplace_back("wall", seconds_since(started));
   values.emplace_back("samples_per_second", rate);

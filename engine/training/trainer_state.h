@@ -62,8 +62,11 @@ struct Training::Impl {
 
   /// Of several ranks the first one alone writes, tells and looks at states.
   int rank() const { return place_of(parts).rank; }
-  /// The model in training form, for a micro-batch of the configuration.
+  /// Samples of a micro-batch of the configuration.
+  std::int64_t batch() const;
+  /// The model in training form, for such a micro-batch; and what it says itself of its training.
   Graph forward() const;
+  std::shared_ptr<const TrainingAlgorithm> algorithm() const;
   /// Bytes that all devices have copied so far; waits for them.
   std::uint64_t copied_bytes() const;
 

@@ -9,6 +9,7 @@
 #include "engine/graph/error.h"
 #include "engine/graph/rewrite.h"
 #include "engine/operators/update_kind.h"
+#include "engine/training/algorithm/algorithm_graph.h"
 #include "engine/training/config/config_names.h"
 #include "engine/training/config/config_value.h"
 #include "engine/training/loss_scale.h"
@@ -178,6 +179,14 @@ void check_loss_scale_names(const Graph& forward) {
   }
 }
 
+[[noreturn]] void refuse_algorithm_on_ranks() {
+  Diagnostic d;
+  d.message = "a model with training_info trains in one process alone";
+  d.fix =
+      "start it without mpirun, or name loss and optimizer in train.toml with the forward model";
+  throw Error(ErrorKind::usage, std::move(d));
+}
+
 }  // namespace
 
 TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& forward,
@@ -185,6 +194,13 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
   const RunConfig& config = *request.config;
   const bool is_scaled = config.precision.scales_loss();
   check_loss_scale_names(forward);
+  if (request.algorithm != nullptr) {
+    if (request.ranks.several()) refuse_algorithm_on_ranks();
+    TrainingGraph own = build_algorithm_graph(operators, forward, request);
+    check_state_names(own.graph);
+    own.graph = folded(std::move(own.graph), operators, request.evaluate);
+    return own;
+  }
   const bool synchronises = request.ranks.several() && config.model.sync_batch_norm;
   GraphBuilder g(operators, synchronises
                                 ? synchronise_batch_norm(operators, forward, request.ranks.ranks)
@@ -283,7 +299,14 @@ TrainingGraph build_training_graph(const OperatorSet& operators, const Graph& fo
 Graph build_evaluation_graph(const OperatorSet& operators, const Graph& forward,
                              const TrainingRequest& request) {
   GraphBuilder g(operators, forward);
-  const Loss loss = add_loss(g, request.config->loss, request.fields, request.samples);
+  const LossConfig& config = request.config->loss;
+  if (request.algorithm != nullptr) {
+    const Loss own = algorithm_loss(g, *request.algorithm, config);
+    drop_outputs(g.graph());
+    name_loss(g, own);
+    return remove_dead(g.finish(), operators);
+  }
+  const Loss loss = add_loss(g, config, request.fields, request.samples);
   RankSums alone(g, {});
   name_loss(g, loss, alone);
   return g.finish();

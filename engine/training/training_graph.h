@@ -10,6 +10,8 @@
 
 namespace tandem {
 
+struct TrainingAlgorithm;  // engine/training/algorithm/algorithm.h
+
 /// Where a micro-batch stands in its optimizer step.
 enum class MicroBatchKind : std::uint8_t {
   whole,   // the step is this one micro-batch
@@ -26,6 +28,8 @@ struct TrainingRequest {
   RankShares ranks;
   std::vector<bool> thawed;  // by rule of parameters.freeze: it has ended; without one it holds
   Evaluator evaluate;        // empty: arithmetic on constants stays in the graph
+  /// The model's own; null: loss and optimizer of the configuration.
+  std::shared_ptr<const TrainingAlgorithm> algorithm = nullptr;
 };
 
 /// A learning rate that is fed each step: the schedule's factor times `base`.

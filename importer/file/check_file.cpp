@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "importer/file/tensor_data.h"
+#include "importer/training_info/check.h"
 #include "onnx/defs/schema.h"
 
 namespace tandem::importer {
@@ -72,6 +73,7 @@ class Check {
     for (const onnx::FunctionProto& function : model.functions()) check_function(function);
     Names names;
     check_graph(model.graph(), names, 1);
+    check_training_info(names);
     check_expansion();
   }
 
@@ -222,6 +224,23 @@ class Check {
     if (!same) fail(tensor.name(), "the initializer's type is not that of the input of its name");
   }
 
+  // The algorithm goes on with the names of the main graph; the initialization sees nothing else.
+  void check_training_info(const Names& main) {
+    const onnx::ModelProto& model = *content_.model;
+    if (model.training_info_size() == 0) return;
+    if (model.training_info_size() > 1) {
+      fail("training_info", "the model has several algorithms of training", "one",
+           std::to_string(model.training_info_size()),
+           "keep the one that this training is to run, in a file of its own");
+    }
+    const onnx::TrainingInfoProto& info = model.training_info(0);
+    Names algorithm, initialization;
+    algorithm.outer = &main;
+    check_graph(info.algorithm(), algorithm, 1);
+    check_graph(info.initialization(), initialization, 1);
+    check_bindings(content_);
+  }
+
   void check_function(const onnx::FunctionProto& function) {
     check_name(function.name(), "a function");
     opsets(function.opset_import(), function.name());
@@ -283,7 +302,14 @@ class Check {
   }
 
   void check_expansion() {
-    const Expansion total = expansion_of(content_.model->graph().node(), 0);
+    Expansion total = expansion_of(content_.model->graph().node(), 0);
+    for (const onnx::TrainingInfoProto& info : content_.model->training_info()) {
+      for (const onnx::GraphProto* graph : {&info.algorithm(), &info.initialization()}) {
+        const Expansion part = expansion_of(graph->node(), 0);
+        total = {std::min(total.nodes + part.nodes, content_.limits.nodes + 1),
+                 std::max(total.depth, part.depth)};
+      }
+    }
     if (total.nodes > content_.limits.nodes) {
       fail("", "the graph is too large with its functions expanded",
            fmt::format("at most {} nodes", content_.limits.nodes));

@@ -16,6 +16,7 @@
 #include "importer/file/external_data.h"
 #include "importer/file/onnx_content.h"
 #include "importer/file/tensor_data.h"
+#include "importer/training_info/artifacts.h"
 
 namespace tandem {
 namespace importer {
@@ -79,6 +80,7 @@ std::shared_ptr<onnx::ModelProto> parse(std::string_view bytes, const std::files
   if (bytes.empty() || bytes.size() > limits.file_bytes) {
     refuse(path, "", bytes.empty() ? "the file is empty" : "the file is too large");
   }
+  refuse_artifact_checkpoint(bytes, path);
   if (count_messages(bytes, limits.messages) > limits.messages) {
     refuse(path, "", "the file has too many parts", fmt::format("at most {}", limits.messages));
   }
@@ -175,6 +177,10 @@ std::vector<std::filesystem::path> external_files(const std::filesystem::path& m
     const importer::MappedFile file(model, limits);
     const auto content = importer::parse(file.bytes(), model, limits);
     locations.add(content->graph());
+    for (const onnx::TrainingInfoProto& info : content->training_info()) {
+      locations.add(info.algorithm());
+      locations.add(info.initialization());
+    }
     for (const onnx::FunctionProto& function : content->functions()) {
       for (const onnx::NodeProto& node : function.node()) locations.add(node);
     }

@@ -7,6 +7,8 @@
 #include "importer/file/initializers.h"
 #include "importer/file/structure_text.h"
 #include "importer/tied_names.h"
+#include "importer/training_info/algorithm_import.h"
+#include "importer/training_info/contents.h"
 #include "onnx/defs/schema.h"
 
 namespace tandem {
@@ -33,16 +35,22 @@ class Listing {
       initializers_[tensor.name()] = &tensor;
   }
 
-  ModelStructure all(const std::vector<std::string>& wanted) {
+  /// `training`: null, or what the content's graph goes on with.
+  ModelStructure all(const std::vector<std::string>& wanted, const OnnxFile::Content* training) {
     Names names;
     std::vector<std::string> outputs;
     for (const onnx::ValueInfoProto& output : graph_.output()) outputs.push_back(output.name());
-    list(graph_.node(), outputs, names, file_.opsets, "");
+    std::vector<std::string> ends = outputs;
+    if (training != nullptr) {  // Gradient names values that are no inputs of it
+      for (std::string& name : AlgorithmImport(*training).reads()) ends.push_back(std::move(name));
+    }
+    list(graph_.node(), ends, names, file_.opsets, "");
     for (const std::string& output : outputs) {
       const std::string made_by = reference(output, names);
       records_.push_back({"output " + output, output, {{"made by", made_by}}});
     }
     list_unlisted();
+    if (training != nullptr) list_training(*training, names);
     list_functions();
     std::map<std::string, std::string> values;
     for (const std::string& name : wanted) {
@@ -244,6 +252,28 @@ class Listing {
     list_unlisted();
   }
 
+  /// Which initializers a step changes, and what they start from.
+  void list_training(const OnnxFile::Content& file, const Names& names) {
+    const onnx::TrainingInfoProto& info = file.model->training_info(0);
+    for (const onnx::StringStringEntryProto& entry : info.update_binding()) {
+      records_.push_back(
+          {"update of " + entry.key(), entry.key(), {{"takes", reference(entry.value(), names)}}});
+    }
+    list_unlisted();
+    if (info.initialization_binding().empty()) return;
+    Names own;
+    std::vector<std::string> outputs;
+    for (const onnx::ValueInfoProto& output : info.initialization().output())
+      outputs.push_back(output.name());
+    for (const onnx::TensorProto& tensor : info.initialization().initializer())
+      own.own[tensor.name()] = "{" + tensor_text(tensor, file) + "}";
+    list(info.initialization().node(), outputs, own, file_.opsets, "start.");
+    for (const onnx::StringStringEntryProto& entry : info.initialization_binding()) {
+      records_.push_back(
+          {"start of " + entry.key(), entry.key(), {{"takes", reference(entry.value(), own)}}});
+    }
+  }
+
   static std::string function_name(const onnx::FunctionProto& function) {
     std::string name = domain_of(function.domain()) + "::" + function.name();
     if (!function.overload().empty()) name += ":" + function.overload();
@@ -292,7 +322,11 @@ class Listing {
 }  // namespace importer
 
 ModelStructure structure_of(const OnnxFile& file, const std::vector<std::string>& values) {
-  return importer::Listing(file.content()).all(values);
+  const OnnxFile::Content& content = file.content();
+  if (content.model->training_info_size() == 0)
+    return importer::Listing(content).all(values, nullptr);
+  const OnnxFile::Content step = importer::step_content(content);
+  return importer::Listing(step).all(values, &content);
 }
 
 }  // namespace tandem

@@ -4,12 +4,13 @@
 namespace tandem::importer {
 namespace {
 
-enum class Part { model, graph, node, attribute, tensor, function, message, text };
+enum class Part { model, graph, node, attribute, tensor, function, training, message, text };
 
 Part child(Part parent, std::uint64_t field) {
   switch (parent) {
     case Part::model:
       return field == 7                  ? Part::graph
+             : field == 20               ? Part::training
              : field == 25               ? Part::function
              : field == 8 || field >= 14 ? Part::message
                                          : Part::text;
@@ -30,6 +31,8 @@ Part child(Part parent, std::uint64_t field) {
              : field == 11 ? Part::attribute
              : field >= 9  ? Part::message
                            : Part::text;
+    case Part::training:
+      return field <= 2 ? Part::graph : Part::message;
     case Part::tensor:
       return field == 13 ? Part::message : Part::text;
     case Part::message:

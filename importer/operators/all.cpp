@@ -20,6 +20,13 @@ namespace microsoft {
 #include "importer/operators/microsoft/list.inl"
 
 }  // namespace microsoft
+
+namespace training {
+
+#define TANDEM_IMPORT(name, function, ...) void function(NodeContext& node);
+#include "importer/operators/training/list.inl"
+
+}  // namespace training
 }  // namespace operators
 
 namespace {
@@ -30,6 +37,13 @@ const Lowering listed[] = {
 #define TANDEM_IMPORT(name, function, ...) \
   {.op = #name, .lower = operators::function __VA_OPT__(, ) __VA_ARGS__},
 #include "importer/operators/all.inl"
+};
+
+const Lowering of_training[] = {
+#define TANDEM_IMPORT(name, function, ...)   \
+  {.op = "ai.onnx.preview.training::" #name, \
+   .lower = operators::training::function __VA_OPT__(, ) __VA_ARGS__},
+#include "importer/operators/training/list.inl"
 };
 
 const std::string extension_prefix = "com.microsoft::";
@@ -72,6 +86,7 @@ const Lowering* find_lowering(const std::string& name) {
   static const ByName by_name = [] {
     ByName map;
     for (const Lowering& lowering : all_lowerings()) map.emplace(lowering.op, &lowering);
+    for (const Lowering& lowering : of_training) map.emplace(lowering.op, &lowering);
     for (const Lowering& lowering : microsoft_lowerings()) {
       const std::string_view full = lowering.op;
       map.emplace(full, &lowering);

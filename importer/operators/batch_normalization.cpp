@@ -96,13 +96,16 @@ void batch_normalization(NodeContext& node) {
     }
     return;
   }
+  // Under training_info states change by its bindings alone: new statistics have their own place.
+  const bool is_bound = node.session().file.model->training_info_size() > 0;
+  for (std::size_t i = 3; is_bound && i < 5; ++i) inputs[i] = node.make("Copy", {inputs[i]});
   std::vector<Term> results =
       node.make_all("BatchNormalizationTraining", inputs,
                     {{"epsilon", epsilon}, {"momentum", node.number("momentum", 0.9)}});
   results[0] = node.cast(results[0], node.dtype(0));
   for (std::size_t i : {1, 2}) {
     results[i] = node.cast(results[i], node.dtype(i + 2));
-    write_back(node, i + 2, results[i]);
+    if (!is_bound) write_back(node, i + 2, results[i]);
   }
   for (std::size_t i = 0; i < 3; ++i) node.out(i, results[i]);
   out_saved_statistics(node, inputs[0]);

@@ -1,5 +1,5 @@
-// Copy, Concat, Pad with a constant, SliceGrad, and views that became copies: elements of any type,
-// any strides.
+// Copy, Assign, Concat, Pad with a constant, SliceGrad, and views that became copies: elements of
+// any type, any strides.
 #include "engine/graph/host_tensor.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -15,10 +15,11 @@ StridedCopy copy_of(const KernelRequest& request, const Shape& shape,
                      vector_functions(request), request.facts->threads, from_offset, to_offset);
 }
 
+template <std::size_t input>
 std::unique_ptr<PreparedKernel> prepare_copy(const KernelRequest& request) {
-  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  const Operand &x = request.inputs[input], &y = request.outputs[0];
   return prepared([copy = copy_of(request, y.type.shape, x.layout.strides, y.layout.strides, 0, 0)](
-                      const KernelArguments& a) { copy.run(a.inputs[0], a.outputs[0]); });
+                      const KernelArguments& a) { copy.run(a.inputs[input], a.outputs[0]); });
 }
 
 std::unique_ptr<PreparedKernel> prepare_concat(const KernelRequest& request) {
@@ -96,7 +97,8 @@ void add_move_kernels(KernelList& list) {
   const auto add = [&](const char* name, const char* op, auto prepare) {
     list.push_back({name, op, refuse_axes, propose_any_strides, prepare});
   };
-  add("cpu.copy", "Copy", prepare_copy);
+  add("cpu.copy", "Copy", prepare_copy<0>);
+  add("cpu.assign", "Assign", prepare_copy<1>);
   add("cpu.concat", "Concat", prepare_concat);
   add("cpu.slice_grad", "SliceGrad", prepare_slice_grad);
   list.push_back({"cpu.pad", "Pad", refuse_pad, propose_any_strides, prepare_pad});

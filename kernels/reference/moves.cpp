@@ -4,18 +4,24 @@
 namespace tandem::reference {
 namespace {
 
-// y's elements in row-major order from those of `source`.
-std::unique_ptr<PreparedKernel> copy_from(const KernelRequest& request, Position source) {
+// y's elements in row-major order from those of `source`, of this input.
+std::unique_ptr<PreparedKernel> copy_from(const KernelRequest& request, Position source,
+                                          std::size_t input = 0) {
   const std::size_t size = size_of(request.outputs[0].type.dtype);
-  return prepared([size, source = std::move(source),
+  return prepared([size, input, source = std::move(source),
                    target = walk(request.outputs[0])](const KernelArguments& arguments) mutable {
-    copy_elements(arguments.inputs[0], source, arguments.outputs[0], target, size);
+    copy_elements(arguments.inputs[input], source, arguments.outputs[0], target, size);
   });
 }
 
 // Identity, Reshape, Copy, BitCast
 std::unique_ptr<PreparedKernel> same_order(const KernelRequest& request) {
   return copy_from(request, walk(request.inputs[0]));
+}
+
+// The state's place gets the value.
+std::unique_ptr<PreparedKernel> assign(const KernelRequest& request) {
+  return copy_from(request, walk(request.inputs[1]), 1);
 }
 
 std::unique_ptr<PreparedKernel> transpose(const KernelRequest& request) {
@@ -132,6 +138,7 @@ void add_moves(KernelList& list) {
   add("bit_cast", "BitCast", same_order);
   add("reshape", "Reshape", same_order);
   add("copy", "Copy", same_order);
+  add("assign", "Assign", assign);
   add("transfer", "Transfer", same_order);
   add("transpose", "Transpose", transpose);
   add("slice", "Slice", slice);

@@ -21,6 +21,17 @@ TEST(Copy, AnyOrderOfAxes) {
   check({.op = "Copy", .inputs = {{random_tensor({})}}});
 }
 
+// The value has an order of its own; the state keeps its one.
+TEST(Copy, AssignsInAnyOrder) {
+  const Shape shape{3, 70, 9, 65};
+  const NodeInput state{random_tensor(shape, 1)};
+  check({.op = "Assign", .inputs = {state, {random_tensor(shape, 2), channels_last(shape)}}});
+  check({.op = "Assign", .inputs = {state, {random_tensor(shape, 2), with_gaps(shape, 5)}}});
+  for (DType dtype : {DType::int64, DType::boolean})
+    check({.op = "Assign",
+           .inputs = {{random_integers({33}, dtype, 0, 2)}, {random_integers({33}, dtype, 0, 2)}}});
+}
+
 TEST(Copy, AnyElementType) {
   for (DType dtype : {DType::uint8, DType::int64, DType::float64, DType::boolean, DType::int16}) {
     const Shape shape{33, 130};

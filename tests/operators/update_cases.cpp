@@ -313,6 +313,10 @@ void add_update_cases(Cases& cases) {
   add_case(cases, "Accumulate", "torch_sum", {patterned(shape), patterned(shape, 1)});
   add_case(cases, "Accumulate", "first", {patterned(shape), patterned(shape, 1)}, {{"first", 1}});
   cases.back().expected = pattern(15, 1);
+  add_case(cases, "Assign", "takes", {patterned(shape), patterned(shape, 1)});
+  cases.back().expected = pattern(15, 1);
+  add_case(cases, "Assign", "counter", {scalar(3, DType::int64), scalar(4, DType::int64)});
+  cases.back().expected = {4};
 }
 
 }  // namespace tandem::testing

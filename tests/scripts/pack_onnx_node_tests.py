@@ -21,7 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def operators():
     """What import reads, by its list and the rows of scalar functions, without those that no case can prove (without_case() of the test)."""
-    listed = re.findall(r"^TANDEM_IMPORT\((\w+)", (ROOT / "importer/operators/all.inl").read_text(), re.M)
+    lists = [ROOT / "importer/operators" / name for name in ("all.inl", "training/list.inl")]
+    listed = [op for file in lists for op in re.findall(r"^TANDEM_IMPORT\((\w+)", file.read_text(), re.M)]
     rows = (ROOT / "engine/operators/scalar_functions.inl").read_text()
     functions = re.findall(r'^TANDEM_(?:FUNCTION|PREDICATE)\(\w+,\s*"?(\w+)|^TANDEM_COMPOSED\("?(\w+)', rows, re.M)
     test = (ROOT / "tests/importer/node_tests_test.cpp").read_text()

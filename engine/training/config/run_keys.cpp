@@ -85,8 +85,10 @@ void visit(KeyVisitor& v, RunConfig& c) {
       "which parameters train, and what they start from; the last rule that covers a parameter "
       "wins");
   v.section("loss", c.loss, "the loss; left out where the graph ends in a scalar loss");
-  v.section("optimizer", c.optimizer, required,
-            "how parameters are updated; formulas as in PyTorch");
+  const bool has_optimizer = !c.optimizer.where.file.empty() || !(c.optimizer == OptimizerConfig{});
+  v.section("optimizer", c.optimizer, written_if(has_optimizer),
+            "how parameters are updated; formulas as in PyTorch. Left out where the model has "
+            "training_info");
   v.section("precision", c.precision, "element types of the computation");
   v.table(
       "data", [&c](KeyVisitor& inside) { visit(inside, c.data ? *c.data : c.data.emplace()); },

@@ -1,4 +1,4 @@
-// Copy, Concat and Split: elements of any type from one strided place to another.
+// Copy, Assign, Concat and Split: elements of any type from one strided place to another.
 #include "engine/operators/operator.h"
 #include "kernels/cuda/pointwise/axes.h"
 #include "kernels/cuda/pointwise/copies.h"
@@ -15,12 +15,13 @@ StridedCopy copy_of(const Gpu& gpu, const TensorType& type, const Strides& from,
                      from_offset, to_offset);
 }
 
+template <std::size_t input>
 std::unique_ptr<PreparedKernel> prepare_copy(const KernelRequest& request, const Gpu& gpu) {
-  const Operand &x = request.inputs[0], &y = request.outputs[0];
+  const Operand &x = request.inputs[input], &y = request.outputs[0];
   return prepared([gpu, copy = copy_of(gpu, y.type, x.layout.strides, y.layout.strides)](
                       const KernelArguments& a) {
     CopyBatch batch(*gpu, a.queue);
-    batch.add(copy, a.inputs[0], a.outputs[0]);
+    batch.add(copy, a.inputs[input], a.outputs[0]);
     batch.flush();
   });
 }
@@ -71,7 +72,8 @@ void add_move_kernels(KernelList& list, const Gpu& gpu) {
          [](const KernelRequest& request) { return refuse_axes(request.inputs[0].type.shape); },
          propose_any_strides, on(gpu, prepare)});
   };
-  add("cuda.copy", "Copy", prepare_copy);
+  add("cuda.copy", "Copy", prepare_copy<0>);
+  add("cuda.assign", "Assign", prepare_copy<1>);
   add("cuda.concat", "Concat", prepare_concat);
   add("cuda.split", "Split", prepare_split);
 }

@@ -1,0 +1,60 @@
+// The part of an import that training_info's algorithm adds: which initializers change, Gradient,
+// and where the forward graph ends.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/training/algorithm/algorithm.h"
+#include "importer/file/initializers.h"
+#include "importer/session.h"
+
+namespace tandem::importer {
+
+/// Whether the node is one that lower_part has to see.
+bool is_part_of_training(const onnx::NodeProto& node);
+
+class AlgorithmImport {
+ public:
+  /// `file`: with training_info, as it was read.
+  explicit AlgorithmImport(const OnnxFile::Content& file);
+
+  /// What Gradient reads besides its inputs.
+  std::vector<std::string> reads() const;
+  /// How many outputs of the one graph are the model's; they come first.
+  int main_outputs() const;
+  bool is_own(const std::string& initializer) const { return own_.count(initializer) > 0; }
+  /// States are what bindings name.
+  void settle(std::unordered_map<std::string, Role>& roles) const;
+  /// Starts anew, for another run over the nodes.
+  void start() { gradients_.clear(), updates_.clear(); }
+  /// Lowers a node for which is_part_of_training is true.
+  void lower_part(Session& session, Scope& scope, const onnx::NodeProto& node);
+  /// From the graph of all nodes the forward graph, which ends in the model's outputs and in what
+  /// the algorithm reads; the rest is `algorithm`. Throws Error{usage} where a binding gives a
+  /// state another type than it has.
+  Graph split(Session& session, const Scope& scope, Graph all);
+
+  std::shared_ptr<TrainingAlgorithm> algorithm;
+
+ private:
+  StateKind kind_of(const std::string& name) const;
+  void lower_gradient(Session& session, Scope& scope, const onnx::NodeProto& node,
+                      const std::string& path);
+  void add_updates(Session& session, Scope& scope, const onnx::NodeProto& node,
+                   const std::string& path);
+  [[noreturn]] void fail(std::string where, std::string message, std::string expected = "",
+                         std::string got = "", std::string fix = "") const;
+
+  const OnnxFile::Content& file_;
+  std::unordered_set<std::string_view> own_;  // initializers of the algorithm
+  // In the ids of the one graph; dx are inputs of it.
+  std::vector<AlgorithmGradient> gradients_;
+  std::vector<AlgorithmUpdate> updates_;
+};
+
+}  // namespace tandem::importer

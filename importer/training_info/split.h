@@ -1,0 +1,31 @@
+// One graph of a whole training step in two: forward, and from the gradients on.
+#pragma once
+
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "engine/operators/operator.h"
+#include "engine/training/algorithm/algorithm.h"
+
+namespace tandem::importer {
+
+/// In ids of the one graph, in which derivatives are inputs.
+struct SplitRequest {
+  std::vector<AlgorithmGradient> gradients;
+  std::vector<AlgorithmUpdate> updates;
+  std::vector<AlgorithmWrite> writes;
+  std::vector<NamedValue> outputs;  // of the model
+  std::vector<NamedValue>
+      more_outputs;  // of the algorithm: of the forward graph too, if they may be
+  std::unordered_set<std::string_view> own_states;  // initializers of the algorithm
+};
+
+struct Split {
+  Graph forward;
+  TrainingAlgorithm algorithm;  // without an initialization
+};
+
+Split split_training(Graph all, const OperatorSet& operators, SplitRequest request);
+
+}  // namespace tandem::importer

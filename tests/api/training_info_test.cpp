@@ -1,0 +1,280 @@
+// Models that carry ONNX's training_info: what their training gives, beside PyTorch and ONNX's own
+// evaluator (tests/scripts/training_info.py) and beside the same run from settings.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "engine/formats/files.h"
+#include "engine/formats/npz_file.h"
+#include "engine/formats/safetensors.h"
+#include "tandem/tandem.h"
+#include "tests/api/error_of.h"
+#include "tests/training/formats/temporary_folder.h"
+
+namespace tandem::api {
+namespace {
+
+using tandem::testing::error_of;
+using tandem::testing::TemporaryFolder;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::string folder = TANDEM_SOURCE_DIR "/tests/data/training_info/";
+const std::vector<std::string> parameters{"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
+constexpr std::int64_t steps = 6, batch = 8;
+
+const NpzFile& expected() {
+  static const NpzFile file(folder + "expected.npz");
+  return file;
+}
+
+std::map<std::string, Array> feeds(std::int64_t step) {
+  const HostTensor x = expected().read("x", DType::float32);
+  const HostTensor labels = expected().read("labels", DType::int64);
+  const auto values = x.as<float>().subspan(static_cast<std::size_t>(step * batch * 4), batch * 4);
+  const auto classes = labels.as<std::int64_t>().subspan(static_cast<std::size_t>(step * batch),
+                                                         static_cast<std::size_t>(batch));
+  return {
+      {"x", Array::of({batch, 4}, std::vector<float>(values.begin(), values.end()))},
+      {"labels", Array::of({batch}, std::vector<std::int64_t>(classes.begin(), classes.end()))}};
+}
+
+struct Trained {
+  std::vector<double> losses;
+  std::map<std::string, Array> parameters;
+};
+
+Trained trained(const std::string& model, const std::vector<std::string>& settings = {}) {
+  Session session(folder + model + ".onnx", batch, settings);
+  Trained result;
+  for (std::int64_t step = 0; step < steps; ++step)
+    result.losses.push_back(session.step(feeds(step)));
+  result.parameters = session.parameters();
+  return result;
+}
+
+class TrainingInfo : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TrainingInfo, AgreesWithThePublication) {
+  const std::string name = GetParam();
+  const Trained made = trained(name);
+  const HostTensor losses = expected().read(name + "/losses", DType::float64);
+  for (std::size_t i = 0; i < steps; ++i)
+    EXPECT_NEAR(made.losses[i], losses.as<double>()[i], 2e-6) << "step " << i + 1;
+  for (const std::string& parameter : parameters) {
+    const HostTensor wanted = expected().read(name + "/" + parameter, DType::float64);
+    const std::vector<float> values = made.parameters.at(parameter).floats();
+    ASSERT_EQ(values.size(), wanted.as<double>().size());
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(values[i], wanted.as<double>()[i], 5e-6) << parameter << " " << i;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Updates, TrainingInfo,
+                         ::testing::Values("sgd", "adam", "adam_from_zero", "adam_with_decay",
+                                           "adagrad", "momentum", "nesterov"),
+                         [](const auto& info) { return info.param; });
+
+// The same network that ends in its loss, with the optimizer in settings. Attributes of the file
+// are float32, so that settings have these numbers.
+struct Pair {
+  std::string model;
+  std::vector<std::string> settings;
+};
+class TrainingInfoBits : public ::testing::TestWithParam<Pair> {};
+
+TEST_P(TrainingInfoBits, EqualTheRunFromSettings) {
+  const Trained own = trained(GetParam().model);
+  const Trained from_settings = trained("own_loss", GetParam().settings);
+  EXPECT_EQ(own.losses, from_settings.losses);
+  for (const std::string& parameter : parameters) {
+    EXPECT_EQ(own.parameters.at(parameter).bytes, from_settings.parameters.at(parameter).bytes)
+        << parameter;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(
+    Updates, TrainingInfoBits,
+    ::testing::Values(
+        Pair{"sgd", {"optimizer.kind=sgd", "optimizer.lr=0.5"}},
+        Pair{
+            "adam",
+            {"optimizer.kind=adam", "optimizer.lr=0.1", "optimizer.epsilon_form=onnx",
+             "optimizer.betas=[0.8999999761581421, 0.9900000095367432]",
+             "optimizer.eps=9.999999747378752e-06", "optimizer.weight_decay=0.009999999776482582"}},
+        Pair{"adagrad",
+             {"optimizer.kind=adagrad", "optimizer.lr=0.1", "optimizer.eps=9.999999747378752e-05",
+              "optimizer.lr_decay=0.10000000149011612"}},
+        Pair{"momentum",
+             {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.beta=0.5",
+              "optimizer.momentum=0.8999999761581421",
+              "optimizer.weight_decay=0.009999999776482582"}},
+        Pair{"nesterov",
+             {"optimizer.kind=momentum", "optimizer.lr=0.1", "optimizer.nesterov=true",
+              "optimizer.momentum=0.8999999761581421"}}),
+    [](const auto& info) { return info.param.model; });
+
+TEST(TrainingInfoTest, TheInitializationRunsOnce) {
+  Session session(folder + "initialization.onnx", batch, {"seed=3"});
+  const auto start = session.parameters();
+  EXPECT_THAT(start.at("fc1.bias").floats(), ::testing::Each(0.25f));
+  double sum = 0;
+  for (const float x : start.at("fc1.weight").floats()) sum += x;
+  EXPECT_NEAR(sum / 24, 1, 0.3);  // mean 1, deviation 0.25
+  for (const float x : start.at("fc2.weight").floats()) EXPECT_LE(std::abs(x), 0.5f);
+  // What no binding starts stays as the file has it.
+  Session file(folder + "adam.onnx", batch, {});
+  EXPECT_EQ(start.at("fc2.bias").bytes, file.parameters().at("fc2.bias").bytes);
+  EXPECT_NE(start.at("fc1.weight").bytes, file.parameters().at("fc1.weight").bytes);
+  // Random numbers are the run's.
+  EXPECT_EQ(start.at("fc1.weight").bytes, Session(folder + "initialization.onnx", batch, {"seed=3"})
+                                              .parameters()
+                                              .at("fc1.weight")
+                                              .bytes);
+  EXPECT_NE(start.at("fc1.weight").bytes, Session(folder + "initialization.onnx", batch, {"seed=4"})
+                                              .parameters()
+                                              .at("fc1.weight")
+                                              .bytes);
+  session.step(feeds(0));
+  EXPECT_NE(session.parameters().at("fc1.bias").bytes, start.at("fc1.bias").bytes);
+}
+
+TEST(TrainingInfoTest, PredictsWithoutLabels) {
+  Session session(folder + "adam.onnx", batch, {});
+  auto fed = feeds(0);
+  fed.erase("labels");
+  const auto made = session.predict(fed);
+  EXPECT_THAT(made, ::testing::ElementsAre(::testing::Key("logits")));
+}
+
+std::string train_toml(const std::string& model, const std::string& more = "") {
+  return "model = \"" + folder + model + ".onnx\"\nbatch_size = 8\nsteps = 6\n" + more +
+         "[checkpoint]\nevery = \"2 steps\"\nkeep = 9\n[log]\nevery = \"1 steps\"\n[data]\n"
+         "kind = \"npz\"\n[data.train]\nfiles = [ \"" +
+         folder + "data.npz\" ]\nshuffle = \"none\"\n[data.eval]\nfiles = [ \"" + folder +
+         "data.npz\" ]\n";
+}
+
+struct ShortRun {
+  TemporaryFolder place;
+  explicit ShortRun(const std::string& toml) { write_file(place / "train.toml", toml); }
+  TrainResult train(std::vector<std::string> overrides = {}, bool resume = false,
+                    std::vector<std::string> rules = {}) const {
+    TrainOptions options;
+    options.run_dir = place / "run";
+    options.overrides = std::move(overrides);
+    options.resume = resume;
+    options.place = std::move(rules);
+    if (!options.place.empty()) options.devices = {"gpu=emulated:0"};
+    return Trainer(place / "train.toml", options).run();
+  }
+  std::string states(int step) const {
+    const std::string of = place / ("run/checkpoints/step-0000000" + std::to_string(step));
+    return read_file(of + "/model.safetensors", 1 << 20) +
+           read_file(of + "/optimizer.safetensors", 1 << 20);
+  }
+};
+
+TEST(TrainingInfoTest, TrainsAndResumesFromAFewLines) {
+  const ShortRun whole(train_toml("adam"));
+  const TrainResult done = whole.train();
+  EXPECT_EQ(done.steps, 6u);
+  const HostTensor losses = expected().read("adam/losses", DType::float64);
+  EXPECT_NEAR(done.loss, losses.as<double>()[5], 2e-6);
+  EXPECT_EQ(done.evaluation.count("loss"), 1u);
+  EXPECT_THAT(read_file(whole.place / "run/metrics.jsonl", 1 << 20), Not(HasSubstr("\"lr\"")));
+  EXPECT_THAT(read_file(whole.place / "run/train.resolved.toml", 1 << 20),
+              Not(HasSubstr("[optimizer]")));
+
+  const ShortRun cut(train_toml("adam"));
+  cut.train({"steps=4"});
+  EXPECT_EQ(cut.train({}, true).steps, 6u);
+  EXPECT_EQ(cut.states(6), whole.states(6));
+  EXPECT_NE(whole.states(4), whole.states(6));
+}
+
+TEST(TrainingInfoTest, AnInitializationIsNotRunAgainOnResume) {
+  const ShortRun whole(train_toml("initialization"));
+  whole.train();
+  const ShortRun cut(train_toml("initialization"));
+  cut.train({"steps=2"});
+  cut.train({}, true);
+  EXPECT_EQ(cut.states(6), whole.states(6));
+}
+
+TEST(TrainingInfoTest, ASplitOverDevicesChangesNothing) {
+  for (const std::string model : {"sgd", "adam", "adam_with_decay"}) {
+    const ShortRun here(train_toml(model)), split(train_toml(model));
+    here.train();
+    split.train({}, false,
+                {R"({ at = "fc1.**", run = "gpu", acts = "recompute" })",
+                 R"({ at = "fc1:weight", param = "gpu", state = "cpu" })"});
+    const SafetensorsFile a(here.place / "run/checkpoints/step-00000006/model.safetensors");
+    const SafetensorsFile b(split.place / "run/checkpoints/step-00000006/model.safetensors");
+    for (const std::string& parameter : parameters) {
+      const auto left = a.find(parameter)->as<float>(), right = b.find(parameter)->as<float>();
+      for (std::size_t i = 0; i < left.size(); ++i)
+        EXPECT_NEAR(left[i], right[i], 1e-6) << model << " " << parameter;
+    }
+  }
+}
+
+TEST(TrainingInfoTest, ExportKeepsIt) {
+  const ShortRun run(train_toml("adam"));
+  run.train();
+  export_run(run.place / "run", run.place / "trained.onnx");
+  const InspectReport report = inspect(run.place / "trained.onnx");
+  EXPECT_THAT(report.text, HasSubstr("training_info: 4 gradients of 'loss'"));
+  const SafetensorsFile weights(run.place / "run/checkpoints/step-00000006/model.safetensors");
+  const auto exported = Session(run.place / "trained.onnx", batch, {}).parameters();
+  for (const std::string& parameter : parameters) {
+    const auto left = weights.find(parameter)->as<float>();
+    EXPECT_EQ(exported.at(parameter).floats(), std::vector<float>(left.begin(), left.end()));
+  }
+}
+
+TEST(TrainingInfoTest, InspectTellsIt) {
+  const InspectReport report = inspect(folder + "initialization.onnx");
+  EXPECT_FALSE(report.blocks_training) << report.text;
+  EXPECT_THAT(report.text,
+              AllOf(HasSubstr("training_info: 4 gradients of 'loss', 13 initializers that a step "
+                              "changes, 4 that start from its graph"),
+                    HasSubstr("4 trainable"), HasSubstr("ready to train")));
+  EXPECT_THAT(report.json, HasSubstr("\"training_info\""));
+  InspectOptions options;
+  options.stage = "training";
+  EXPECT_THAT(inspect(folder + "adam.onnx", options).text, HasSubstr("AdamUpdate"));
+  EXPECT_THAT(inspect(folder + "adam_with_decay.onnx", options).text,
+              AllOf(HasSubstr("Assign"), Not(HasSubstr("AdamUpdate"))));
+}
+
+TEST(TrainingInfoTest, KeysThatSayHowToTrainAreRefused) {
+  const auto refusal = [](const std::string& more, std::vector<std::string> overrides = {}) {
+    const ShortRun run(train_toml("adam", more));
+    return error_of([&] { run.train(overrides); });
+  };
+  EXPECT_THAT(
+      refusal("[optimizer]\nkind = \"sgd\"\n"),
+      AllOf(HasSubstr("train.toml:4"), HasSubstr("optimizer: the model's training_info says "
+                                                 "how it is trained")));
+  EXPECT_THAT(refusal("[loss]\nterms = [ { kind = \"softmax_cross_entropy\", logits = \"logits\", "
+                      "labels = \"labels\" } ]\n"),
+              HasSubstr("loss.terms: the model's training_info says"));
+  EXPECT_THAT(refusal("micro_batch = 4\n"), HasSubstr("micro_batch: the model's training_info"));
+  EXPECT_THAT(refusal("[parameters]\nfreeze = [ { at = \"fc1:weight\" } ]\n"),
+              HasSubstr("parameters.freeze: the model's training_info"));
+  EXPECT_THAT(refusal("[precision]\ncompute = \"float16\"\n"),
+              HasSubstr("precision.compute: the model's training_info"));
+  EXPECT_THAT(refusal("[loss]\noutput = \"logits\"\n"),
+              AllOf(HasSubstr("loss.output: the model's training has no such loss to log"),
+                    HasSubstr("'logits': float32[8, 3]")));
+}
+
+TEST(TrainingInfoTest, OtherModelsNeedAnOptimizer) {
+  const ShortRun run(train_toml("own_loss"));
+  EXPECT_THAT(error_of([&] { run.train(); }),
+              AllOf(HasSubstr("optimizer: this key is missing"), HasSubstr("training_info")));
+}
+
+}  // namespace
+}  // namespace tandem::api
