@@ -15,7 +15,7 @@ struct DeviceErrorWord {
 };
 
 struct DeviceStepContext {
-  std::uint64_t seed, step, micro_batch;
+  std::uint64_t seed, step, micro_batch, first_sample;
   DeviceErrorWord* error;
 };
 

@@ -37,7 +37,7 @@ const StepContext* StepContexts::current(const StepContext& context) {
 
 void StepContexts::renew(ContextBlock& block, const StepContext& context) {
   const DeviceStepContext wanted{context.seed, context.step, context.micro_batch,
-                                 device_.errors.word_for(context.error)};
+                                 context.first_sample, device_.errors.word_for(context.error)};
   if (block.holds && std::memcmp(&block.content, &wanted, sizeof(wanted)) == 0) return;
   constexpr const char* what = "renewing a step context";
   Runtime& runtime = *device_.runtime;
