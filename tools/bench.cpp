@@ -23,10 +23,6 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       ->check(number_between(1, 1e12));
   command->add_option("--seconds", options->bench.seconds, "Time to measure for")
       ->check(number_between(1e-3, 86400));
-  command
-      ->add_option("--steps", options->bench.steps,
-                   "This many timed steps instead; for steps of many seconds")
-      ->check(number_between(1, 1e6));
   command->add_option("--trace", options->bench.trace_path, "Write a Chrome trace of some steps");
   command->add_flag("--check-order", options->bench.check_order,
                     "Check that events order what GPUs access (emulated devices always are): "

@@ -29,7 +29,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-constexpr int warm_up_steps = 3, least_steps = 10, profiled_steps = 5;
+constexpr int warm_up_steps = 3, few_steps = 3, least_steps = 10, profiled_steps = 5;
+constexpr double long_seconds = 6;          // of few_steps
 constexpr std::size_t most_operators = 25;  // in the text
 
 double quantile(std::vector<double> values, double q) {
@@ -49,20 +50,22 @@ struct StepTimes {
   std::vector<double> seconds, processor;
 };
 
-StepTimes time_steps(Training& training, const BenchOptions& options) {
-  const bool counted = options.steps > 0;
-  training.run_steps(counted ? std::min(options.steps, warm_up_steps) : warm_up_steps,
-                     [](double) {});
+/// Ten steps at least; three where ten would take minutes.
+StepTimes time_steps(Training& training, double least_seconds) {
+  training.run_steps(warm_up_steps, [](double) {});
   StepTimes times;
   double total = 0, used = processor_seconds();
-  do {
-    training.run_steps(counted ? options.steps : least_steps, [&](double s) {
+  const auto run = [&](int steps) {
+    training.run_steps(steps, [&](double s) {
       times.seconds.push_back(s);
       total += s;
       const double now = processor_seconds();
       times.processor.push_back(now - std::exchange(used, now));
     });
-  } while (!counted && total < options.seconds);
+  };
+  run(few_steps);
+  if (total < long_seconds) run(least_steps - few_steps);
+  while (total < least_seconds) run(least_steps);
   return times;
 }
 
@@ -137,7 +140,7 @@ Report bench(const std::string& config_path, const BenchOptions& options) {
   const std::int64_t batch = config.batch_size;
   Training training(config, placed.run_parts(), std::move(data), {});
 
-  const StepTimes step_times = time_steps(training, options);
+  const StepTimes step_times = time_steps(training, options.seconds);
   const std::vector<double>& seconds = step_times.seconds;
   if (options.check_order) check_order(engine);
   const std::uint64_t resident = peak_resident_bytes();

@@ -234,8 +234,7 @@ Report predict_run(const std::string& run, const PredictOptions& options);
 struct BenchOptions {
   std::vector<std::string> overrides;
   std::vector<std::string> place, devices;  // as in TrainOptions
-  double seconds = 3;                       // of timed steps after warm-up, at least ten of them
-  int steps = 0;                            // this many timed steps instead; 0 = by seconds
+  double seconds = 3;                       // of timed steps after warm-up
   std::string trace_path;                   // Chrome trace; empty = none
   bool check_order = false;                 // of what GPUs access; slower
 };
