@@ -1,6 +1,6 @@
 """Times one training workload in PyTorch (eager, CPU): one process is one measurement, printed as one JSON line.
 
-    python bench/peers/torch_step.py WORKLOAD [--variant NAME] [--threads N] [--seconds S] [--steps N] [--list]
+    python bench/peers/torch_step.py WORKLOAD [--variant NAME] [--threads N] [--seconds S] [--list]
 
 --list prints {workload: [variants]}. run.py measures every variant of a workload and compares with the fastest.
 The line: {name, variant, ms, p10, p90, cpu_ms, steps, peak_rss_mib, torch, first_loss}.
@@ -41,7 +41,7 @@ ADAM = {
     "bert_base": ("AdamW", 1e-4),
 }
 ELEMENTS = 64 << 20
-WARM_UP = 4
+LONG_STEP = 2.0  # seconds from which on three steps are measured, not ten
 
 
 def training(workload, variant):
@@ -132,10 +132,9 @@ def main():
     parser.add_argument("--variant", default="default")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument(
-        "--seconds", type=float, default=4.0, help="at least this long, and at least 10 steps"
+        "--seconds", type=float, default=4.0, help="at least this long, and at least 10 steps, or 3 long ones"
     )
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--steps", type=int, help="this many steps instead, warm-up as many at most")
     options = parser.parse_args()
     if options.list or not options.workload:
         print(json.dumps(VARIANTS))
@@ -150,11 +149,14 @@ def main():
         else training(options.workload, options.variant)
     )
     first = float(step().detach())
-    least, most = (options.steps, options.steps) if options.steps else (10, 5000)
-    for _ in range(min(WARM_UP, least)):
+    start = time.perf_counter()
+    step()
+    is_long = time.perf_counter() - start > LONG_STEP
+    for _ in range(1 if is_long else 3):
         step()
     times, cpu, total = [], [], 0.0
-    while len(times) < least or (total < options.seconds and len(times) < most):
+    least = 3 if is_long else 10
+    while len(times) < least or (total < options.seconds and len(times) < 5000):
         start, used = time.perf_counter(), time.process_time()
         step()
         times.append(time.perf_counter() - start)
