@@ -108,7 +108,8 @@ def models_folder(python, rows):
 
 def rows_of_models(rows):
     """The networks that these rows train."""
-    return list(dict.fromkeys(row.rpartition("_b")[0] for row in rows if "_b" in row))
+    names = ["resnet18" if row == ALSO else row.rpartition("_b")[0] for row in rows]
+    return [name for name in dict.fromkeys(names) if name]
 
 
 class Bench:
