@@ -17,6 +17,13 @@ WORK = {
     "resnet18_b32": (7.0e9, 0.22e9),
     "resnet50_b32": (15.9e9, 0.47e9),
     "gpt_b16": (40.5e9, 0.09e9),
+    "lstm_b32": (2.31e9, 0),
+    "gru_b32": (1.73e9, 0),
+    "mobilenet_v2_b32": (4.6e9, 0.045e9),
+    "efficientnet_b0_b32": (6.1e9, 0.08e9),
+    "unet_b8": (29.0e9, 0.039e9),
+    "vit_b16_b4": (424e9, 2.4e9),
+    "bert_base_b8": (687e9, 3.7e9),
     "adamw_64mi": (0, 28 * ADAMW_ELEMENTS),
 }
 TITLES = {
@@ -26,6 +33,13 @@ TITLES = {
     "resnet18_b32": "ResNet-18, 3×32×32, batch 32, SGD 0.9",
     "resnet50_b32": "ResNet-50, 3×32×32, batch 32, SGD 0.9",
     "gpt_b16": "GPT 4 layers, width 256, T 128, batch 16, AdamW",
+    "lstm_b32": "LSTM, 2 layers of 128, T 50, batch 32, Adam",
+    "gru_b32": "GRU, 2 layers of 128, T 50, batch 32, Adam",
+    "mobilenet_v2_b32": "MobileNet-V2, 3×64×64, batch 32, SGD 0.9",
+    "efficientnet_b0_b32": "EfficientNet-B0, 3×64×64, batch 32, SGD 0.9",
+    "unet_b8": "U-Net with ConvTranspose and Resize, 3×64×64, batch 8, SGD 0.9",
+    "vit_b16_b4": "ViT-B/16, batch 4, AdamW",
+    "bert_base_b8": "BERT-base, T 128, batch 8, AdamW",
     "adamw_64mi": "AdamW alone, 64 Mi parameters",
 }
 ALSO = "executor"  # the key of bench_executor's numbers, and their row for --only
@@ -139,6 +153,11 @@ def conditions(results, rows, pairs):
         f"- Protocol: {pairs} pairs of processes, alternating which goes first; each process reports the median of its steps after "
         "warm-up. The peer runs in the fastest of its variants (layout, fused optimizer, glibc told to keep memory), chosen by up to "
         "three processes of each.",
+        *(
+            ["- Clock: processor time of all threads of the process, not the time of day: others used the machine meanwhile."]
+            if machine.get("clock") == "processor"
+            else []
+        ),
         "- Times: median over processes (least–most). Ratio: peer's time ÷ Tandem's, median over pairs (least–most); above 1 Tandem is "
         "faster. Memory: peak of the whole process.",
         "- Bound: the step's matrix products, convolutions and state traffic, nothing else, at the best rates that `tandem doctor` "

@@ -4,7 +4,7 @@
 
 DIR (default build/models) receives NAME/torchscript.onnx, NAME/dynamo.onnx (+ .data), NAME/bench.npz (synthetic, seeded) and,
 where the folder of shared data has the text, gpt/text_train.npz and gpt/text_eval.npz. Networks for cards, of hundreds of MB, are
-written only where --only names them, without data: bert_base, resnet50_224.
+written only where --only names them: bert_base and vit_b16 with data, resnet50_224 without.
 """
 
 import argparse
@@ -15,24 +15,42 @@ import numpy as np
 
 from export import MODELS, export_both
 
-NAMES = ("mlp", "lenet5", "resnet18", "resnet50", "gpt")
-LARGE = ("bert_base", "resnet50_224")
-SHAPES = {"mlp": (784,), "lenet5": (1, 28, 28), "resnet18": (3, 32, 32), "resnet50": (3, 32, 32)}
+NAMES = (
+    *("mlp", "lenet5", "resnet18", "resnet50", "gpt"),
+    *("lstm", "gru", "mobilenet_v2", "efficientnet_b0", "unet"),
+)
+LARGE = ("bert_base", "vit_b16", "resnet50_224")
+WITHOUT_DATA = ("resnet50_224",)
+# The input's name in bench.npz, the shape of a sample, how many there are, and the shape of a sample's labels with their classes.
+DATA = {
+    "mlp": ("images", (784,), 2048, (), 10),
+    "lenet5": ("images", (1, 28, 28), 512, (), 10),
+    "resnet18": ("images", (3, 32, 32), 256, (), 10),
+    "resnet50": ("images", (3, 32, 32), 256, (), 10),
+    "lstm": ("x", (50, 128), 256, (), 10),
+    "gru": ("x", (50, 128), 256, (), 10),
+    "mobilenet_v2": ("images", (3, 64, 64), 256, (), 10),
+    "efficientnet_b0": ("images", (3, 64, 64), 256, (), 10),
+    "unet": ("images", (3, 64, 64), 64, (64, 64), 4),
+    "vit_b16": ("images", (3, 224, 224), 32, (), 10),
+}
+TEXTS = {"gpt": (65, 128), "bert_base": (30522, 64)}  # vocabulary, samples
 TEXT, LENGTH = "data/text/tinyshakespeare_input.txt", 128
 
 
 def write_bench_data(name, folder):
     """bench.npz: enough synthetic samples for eight batches of the workload's largest batch size."""
     random = np.random.default_rng(7)
-    if name == "gpt":
+    if name in TEXTS:
+        vocabulary, samples = TEXTS[name]
         arrays = {
-            "tokens": random.integers(0, 65, (128, LENGTH)),
-            "labels": random.integers(0, 65, (128, LENGTH)),
+            field: random.integers(0, vocabulary, (samples, LENGTH))
+            for field in ("tokens", "labels")
         }
     else:
-        samples = 2048 if name == "mlp" else 512 if name == "lenet5" else 256
-        images = random.standard_normal((samples, *SHAPES[name]), dtype=np.float32)
-        arrays = {"images": images, "labels": random.integers(0, 10, samples)}
+        field, shape, samples, labels, classes = DATA[name]
+        inputs = random.standard_normal((samples, *shape), dtype=np.float32)
+        arrays = {field: inputs, "labels": random.integers(0, classes, (samples, *labels))}
     np.savez(folder / "bench.npz", **arrays)
 
 
@@ -70,7 +88,7 @@ def main():
         folder = options.to / name
         folder.mkdir(parents=True, exist_ok=True)
         export_both(name, options.to)
-        if name in NAMES:
+        if name not in WITHOUT_DATA:
             write_bench_data(name, folder)
         if name == "gpt" and (options.shared / TEXT).exists():
             write_text_data(options.shared / TEXT, folder)

@@ -3,7 +3,7 @@
     python bench/peers/torch_step.py WORKLOAD [--variant NAME] [--threads N] [--seconds S] [--list]
 
 --list prints {workload: [variants]}. run.py measures every variant of a workload and compares with the fastest.
-The line: {name, variant, ms, p10, p90, steps, peak_rss_mib, torch, first_loss}.
+The line: {name, variant, ms, p10, p90, cpu_ms, steps, peak_rss_mib, torch, first_loss}.
 """
 
 import argparse
@@ -23,9 +23,25 @@ VARIANTS = {
     "resnet18_b32": ("default", "channels_last", "channels_last+fused"),
     "resnet50_b32": ("default", "channels_last", "channels_last+fused"),
     "gpt_b16": ("default", "fused"),
+    "lstm_b32": ("default", "fused"),
+    "gru_b32": ("default", "fused"),
+    "mobilenet_v2_b32": ("default", "channels_last", "channels_last+fused"),
+    "efficientnet_b0_b32": ("default", "channels_last", "channels_last+fused"),
+    "unet_b8": ("default", "channels_last", "channels_last+fused"),
+    "vit_b16_b4": ("default", "fused"),
+    "bert_base_b8": ("default", "fused"),
     "adamw_64mi": ("foreach", "fused", "deepspeed"),
 }
+# Networks that an optimizer other than SGD trains: its class and learning rate.
+ADAM = {
+    "gpt": ("AdamW", 1e-3),
+    "lstm": ("Adam", 1e-3),
+    "gru": ("Adam", 1e-3),
+    "vit_b16": ("AdamW", 1e-4),
+    "bert_base": ("AdamW", 1e-4),
+}
 ELEMENTS = 64 << 20
+LONG_STEP = 2.0  # seconds from which on three steps are measured, not ten
 
 
 def training(workload, variant):
@@ -36,29 +52,35 @@ def training(workload, variant):
     sys.path.insert(0, str(MODELS))
     from export import load
 
-    name, batch = workload.split("_b")
+    name, _, batch = workload.rpartition("_b")
     batch = int(batch)
     torch.manual_seed(0)
     module = load(name)
     model, (x,) = module.build().train(), module.example(batch)
-    labels = torch.randint(0, 65, x.shape) if name == "gpt" else torch.randint(0, 10, (batch,))
+    classes, shape = {
+        "gpt": (65, x.shape),
+        "bert_base": (30522, x.shape),
+        "unet": (4, (batch, *x.shape[2:])),
+    }.get(name, (10, (batch,)))
+    labels = torch.randint(0, classes, shape)
     if "channels_last" in variant:
         model = model.to(memory_format=torch.channels_last)
         x = x.contiguous(memory_format=torch.channels_last)
     fused = {"fused": True} if "fused" in variant else {}
-    if name == "gpt":
-        optimizer = torch.optim.AdamW(model.parameters(), 1e-3, **fused)
+    if name in ADAM:
+        kind, rate = ADAM[name]
+        optimizer = getattr(torch.optim, kind)(model.parameters(), rate, **fused)
     else:
         optimizer = torch.optim.SGD(
             model.parameters(), 1e-2, momentum=0.0 if name == "mlp" else 0.9, **fused
         )
-    flat = name == "gpt"
+    flat = name in ("gpt", "bert_base")
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         logits = model(x)
         loss = (
-            F.cross_entropy(logits.view(-1, 65), labels.view(-1))
+            F.cross_entropy(logits.view(-1, classes), labels.view(-1))
             if flat
             else F.cross_entropy(logits, labels)
         )
@@ -110,7 +132,7 @@ def main():
     parser.add_argument("--variant", default="default")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument(
-        "--seconds", type=float, default=4.0, help="at least this long, and at least 10 steps"
+        "--seconds", type=float, default=4.0, help="at least this long, and at least 10 steps, or 3 long ones"
     )
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
@@ -127,16 +149,22 @@ def main():
         else training(options.workload, options.variant)
     )
     first = float(step().detach())
-    for _ in range(4):
+    start = time.perf_counter()
+    step()
+    is_long = time.perf_counter() - start > LONG_STEP
+    for _ in range(1 if is_long else 3):
         step()
-    times, total = [], 0.0
-    while len(times) < 10 or (total < options.seconds and len(times) < 5000):
-        start = time.perf_counter()
+    times, cpu, total = [], [], 0.0
+    least = 3 if is_long else 10
+    while len(times) < least or (total < options.seconds and len(times) < 5000):
+        start, used = time.perf_counter(), time.process_time()
         step()
         times.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - used)
         total += times[-1]
     times.sort()
-    at = lambda q: round(1e3 * times[min(len(times) - 1, int(q * len(times)))], 4)
+    cpu.sort()
+    at = lambda q, values=times: round(1e3 * values[min(len(values) - 1, int(q * len(values)))], 4)
     print(
         json.dumps(
             {
@@ -145,6 +173,7 @@ def main():
                 "ms": at(0.5),
                 "p10": at(0.1),
                 "p90": at(0.9),
+                "cpu_ms": at(0.5, cpu),
                 "steps": len(times),
                 "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
                 "torch": torch.__version__.split("+")[0],

@@ -32,6 +32,8 @@ const std::vector<SpatialOperator>& spatial_operators() {
       {"DropoutGrad", {0, 1}, {0}},
       {"Pad", {0}, {0}},
       {"PadGrad", {0}, {0}},
+      {"Resize", {0}, {0}},
+      {"ResizeGrad", {0}, {0}},
       {"Slice", {0}, {0}},
   };
   return list;

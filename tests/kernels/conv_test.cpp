@@ -86,6 +86,26 @@ TEST(Conv, Groups) {
   check_all_passes({{2, 32, 7, 7}, {32, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 32});
 }
 
+/// A window for each channel: windows over borders on all sides, parts of vectors, more vectors
+/// than threads and fewer.
+TEST(Conv, Depthwise) {
+  const auto check = [](const ConvShape& c) {
+    Attributes to_weight = conv_attributes(c.strides, c.pads, c.dilations, c.group);
+    to_weight.set("shape", c.weight);
+    check_product({.op = "ConvGradWeight",
+                   .inputs = {c.x, output_of(c)},
+                   .attributes = to_weight,
+                   .kernels = {"simd.conv_depthwise"}});
+  };
+  check({{3, 19, 7, 6}, {19, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 19});
+  check({{5, 40, 9, 8}, {40, 1, 3, 3}, {2, 1}, {1, 0, 1, 2}, {1, 1}, 40});
+  check({{3, 16, 8, 8}, {16, 1, 5, 5}, {2, 2}, {2, 2, 2, 2}, {1, 1}, 16});
+  check({{4, 130, 2, 2}, {130, 1, 5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, 130});
+  check({{2, 8, 9, 9}, {8, 1, 3, 3}, {1, 1}, {2, 2, 2, 2}, {2, 2}, 8});
+  check({{16, 16, 16, 16}, {16, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 16});
+  check_all_passes({{2, 24, 6, 6}, {24, 1, 5, 5}, {1, 1}, {2, 2, 2, 2}, {1, 1}, 24});
+}
+
 TEST(Conv, OneAndThreeAxes) {
   check_all_passes({{3, 8, 20}, {12, 8, 3}, {2}, {1, 1}, {1}});
   check_all_passes({{2, 4, 5, 6, 7}, {6, 4, 2, 3, 3}, {1, 2, 1}, {0, 1, 1, 0, 1, 1}, {1, 1, 1}});

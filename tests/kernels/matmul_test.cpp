@@ -43,6 +43,11 @@ TEST(MatMul, BatchesInAnyOrder) {
   check_product(
       {.op = "MatMul", .inputs = {{4, 6, 33, 16}, {16, 20}}, .orders = {{1, 0, 2, 3}, {}}});
   check_product({.op = "MatMul", .inputs = {{4, 33, 16}, {16, 20}}, .orders = {{1, 2, 0}, {1, 0}}});
+  // More products than rows each.
+  check_product({.op = "MatMul", .inputs = {{21, 3, 16}, {16, 20}}, .orders = {{1, 0, 2}, {}}});
+  check_product({.op = "MatMul", .inputs = {{21, 3, 16}, {16, 1}}, .orders = {{1, 0, 2}, {}}});
+  check_product(
+      {.op = "MatMul", .inputs = {{2, 21, 3, 16}, {16, 20}}, .orders = {{2, 0, 1, 3}, {1, 0}}});
 }
 
 TEST(MatMul, NetworkShapes) {

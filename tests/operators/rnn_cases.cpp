@@ -133,6 +133,7 @@ void add_rnn_cases(Cases& cases) {
          {std::tuple{"_panels", Shape{2, 15, 20}, "bidirectional"},
           {"_wide", {2, 2, 40}, "reverse"},
           {"_whole_panels", {2, 3, 32}, "forward"},
+          {"_several_blocks", {2, 2, 150}, "reverse"},
           {"_many_samples", {2, 50, 1}, "forward"}}) {
       Layer layer{.kind = kind,
                   .size = size,

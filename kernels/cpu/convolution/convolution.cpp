@@ -55,6 +55,16 @@ std::optional<std::string> refuse_taps(const KernelRequest& request) {
   return std::nullopt;
 }
 
+std::optional<std::string> refuse_depthwise_weights(const KernelRequest& request) {
+  if (auto reason = refuse_any(request)) return reason;
+  const Convolution c = convolution_of(request);
+  if (c.spatial_rank() != 2) return "takes 2 spatial axes";
+  if (c.group != c.in_channels() || c.group != c.out_channels()) return "not depthwise";
+  const bool is_small = c.weight[2] == c.weight[3] && (c.weight[2] == 3 || c.weight[2] == 5);
+  if (!is_small) return "windows other than 3 x 3 and 5 x 5";
+  return std::nullopt;
+}
+
 LayoutConstraint constraint(LayoutConstraint::Kind kind) { return {.kind = kind, .layout = {}}; }
 
 Proposal proposal(const KernelRequest& request, LayoutConstraint::Kind activations) {
@@ -126,6 +136,11 @@ Layout tap_layout(const Shape& weight) {
 }
 
 void add_convolution_kernels(KernelList& list) {
+  list.push_back({.name = "simd.conv_depthwise",
+                  .op = "ConvGradWeight",
+                  .refuse = refuse_depthwise_weights,
+                  .propose = propose_channels_last,
+                  .prepare = prepare_depthwise_weights});
   for (const char* op : {"Conv", "ConvFused", "ConvGradInput", "ConvGradWeight"}) {
     list.push_back({.name = "simd.conv_pointwise",
                     .op = op,

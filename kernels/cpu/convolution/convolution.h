@@ -42,5 +42,7 @@ std::unique_ptr<PreparedKernel> prepare_onednn_convolution(const KernelRequest& 
 std::unique_ptr<PreparedKernel> prepare_pointwise_convolution(const KernelRequest& request);
 /// Small channels-last maps: one product per tap, over the positions whose tap meets data.
 std::unique_ptr<PreparedKernel> prepare_tap_convolution(const KernelRequest& request);
+/// Weight gradient of channels that each have a window of their own, channels-last.
+std::unique_ptr<PreparedKernel> prepare_depthwise_weights(const KernelRequest& request);
 
 }  // namespace tandem

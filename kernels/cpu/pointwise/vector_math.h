@@ -63,16 +63,43 @@ TANDEM_INLINE float max_lanes(V x) {
   return largest;
 }
 
-// e^x = (less_one + 1) first second.
+// at_least and at_most keep NaN. times_power is x 2^n for a whole n, with results beyond the ends
+// of float32 infinity and 0: in two halves where no instruction does it.
+#if TANDEM_VECTOR_WIDTH == 16
+constexpr int as_rounded_now = 4;  // _MM_FROUND_CUR_DIRECTION
+TANDEM_INLINE V at_least(V x, float low) {
+  return __builtin_ia32_maxps512_mask(all(low), x, V{}, -1, as_rounded_now);
+}
+TANDEM_INLINE V at_most(V x, float high) {
+  return __builtin_ia32_minps512_mask(all(high), x, V{}, -1, as_rounded_now);
+}
+TANDEM_INLINE V times_power(V x, V n) {
+  return __builtin_ia32_scalefps512_mask(x, n, V{}, -1, as_rounded_now);
+}
+#else
+#if TANDEM_VECTOR_WIDTH == 8
+TANDEM_INLINE V at_least(V x, float low) { return __builtin_ia32_maxps256(all(low), x); }
+TANDEM_INLINE V at_most(V x, float high) { return __builtin_ia32_minps256(all(high), x); }
+#else
+TANDEM_INLINE V at_least(V x, float low) { return x < low ? all(low) : x; }
+TANDEM_INLINE V at_most(V x, float high) { return x > high ? all(high) : x; }
+#endif
+TANDEM_INLINE V times_power(V x, V n) {
+  const Int whole = __builtin_convertvector(n, Int);
+  const Int half = whole >> 1;
+  return x * reinterpret_cast<V>((half + 127) << 23) *
+         reinterpret_cast<V>((whole - half + 127) << 23);
+}
+#endif
+
+// e^x = (less_one + 1) 2^n.
 struct ExpParts {
-  V less_one, first, second;
+  V less_one, n;
 };
 
-// x = n log 2 + r, e^r by a polynomial of degree 6; the power of two in two halves, so that results
-// beyond the ends of float32 become infinity and 0.
+// x = n log 2 + r, e^r by a polynomial of degree 6.
 TANDEM_INLINE ExpParts exp_parts(V x) {
-  x = x < -104.0f ? all(-104.0f) : x;
-  x = x > 89.0f ? all(89.0f) : x;
+  x = at_most(at_least(x, -104.0f), 89.0f);
   const V magic = all(12582912.0f);  // 1.5 x 2^23: adding it rounds to an integer
   const V n = (x * 1.44269504088896341f + magic) - magic;
   V r = x - n * 0.693359375f;
@@ -83,23 +110,20 @@ TANDEM_INLINE ExpParts exp_parts(V x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  const Int whole = __builtin_convertvector(n, Int);
-  const Int half = whole >> 1;
-  return {p * (r * r) + r, reinterpret_cast<V>((half + 127) << 23),
-          reinterpret_cast<V>((whole - half + 127) << 23)};
+  return {p * (r * r) + r, n};
 }
 
 TANDEM_INLINE V exp_of(V x) {
   const ExpParts e = exp_parts(x);
-  return (e.less_one + 1.0f) * e.first * e.second;
+  return times_power(e.less_one + 1.0f, e.n);
 }
 
 // With s the power of two: s (e^r - 1) + (s - 1), and as e^x - 1 where s - 1 is s.
 TANDEM_INLINE V expm1_of(V x) {
   const V zero = x == 0.0f ? x : V{};  // 0 and -0 stay
   const ExpParts e = exp_parts(x);
-  const V small = e.less_one * e.first * e.second + (e.first * e.second - 1.0f);
-  const V large = (e.less_one + 1.0f) * e.first * e.second;
+  const V small = times_power(e.less_one, e.n) + (times_power(all(1.0f), e.n) - 1.0f);
+  const V large = times_power(e.less_one + 1.0f, e.n);
   return or_of(x > 30.0f ? large : small, zero);
 }
 

@@ -105,6 +105,18 @@ Batched take_apart(const Operand& a_operand, const Operand& b_operand, const Ope
     s.m *= axis.extent;
     result.axes.pop_back();
   }
+  // Few rows a product and many products, as where sequences come first: the longest axis is rows.
+  Axis* longest = nullptr;
+  for (Axis& axis : result.axes) {
+    if (axis.b == 0 && (longest == nullptr || axis.extent > longest->extent)) longest = &axis;
+  }
+  // One of y's strides has to stay 1, and a multiplier's where y has it.
+  if (longest != nullptr && longest->extent > s.m && s.c_n == 1) {
+    std::swap(longest->extent, s.m);
+    std::swap(longest->a, s.a_m);
+    std::swap(longest->y, s.c_m);
+    std::swap(longest->multiplier, s.multiplier_m);
+  }
   // An axis of extent 1 has whatever stride suits.
   if (s.m == 1) {
     s.a_m = s.a_k == 1 ? s.k : 1;

@@ -16,7 +16,7 @@ struct RnnRow {
 
   // Forward
   const float* xw = nullptr;
-  const float* product = nullptr;  // R h
+  const float* product = nullptr;  // R h; gradient: what the step behind gives to h, may be null
   const float* bias_h = nullptr;   // may be null
   const float* before = nullptr;   // h before the step
   float* gates = nullptr;          // may be null

@@ -21,6 +21,11 @@ TANDEM_INLINE V slope_of_tanh(V y) { return 1.0f - y * y; }
 TANDEM_INLINE V slope_of_sigmoid(V y) { return y * (1.0f - y); }
 TANDEM_INLINE V relu_of(V x) { return x < 0.0f ? V{} : x; }  // NaN stays
 
+/// What arrives at h: from the steps behind, through their products, and from y.
+TANDEM_INLINE V arriving(const RnnRow& r, const Lanes& l, std::int64_t i) {
+  return l.get(r.dh + i) + l.get_or_zero(r.product, i) + l.get_or_zero(r.dy, i);
+}
+
 template <bool by_tanh>
 void plain_cell(const RnnRow& r) {
   for (std::int64_t i = 0; i < r.n; i += width) {
@@ -38,7 +43,7 @@ void plain_cell_grad(const RnnRow& r) {
   for (std::int64_t i = 0; i < r.n; i += width) {
     const Lanes l{r.n - i};
     const V in = l.get(r.gates + i);
-    const V dh = l.get(r.dh + i) + l.get_or_zero(r.dy, i);
+    const V dh = arriving(r, l, i);
     l.put(r.da + i, dh * (by_tanh ? slope_of_tanh(tanh_of(in)) : (in <= 0.0f ? V{} : all(1.0f))));
     l.put(r.dh + i, V{});
   }
@@ -74,7 +79,7 @@ void lstm_cell_grad(const RnnRow& r) {
     const V forget = sigmoid_of(l.get(r.gates + i + 2 * g));
     const V candidate = tanh_of(l.get(r.gates + i + 3 * g));
     const V before = l.get_or_zero(r.cell_before, i), out = tanh_of(l.get(r.cell_behind + i));
-    const V dh = l.get(r.dh + i) + l.get_or_zero(r.dy, i);
+    const V dh = arriving(r, l, i);
     const V dc = l.get(r.dc + i) + dh * output * slope_of_tanh(out);
     l.put(r.da + i, dc * candidate * slope_of_sigmoid(input));
     l.put(r.da + i + g, dh * out * slope_of_sigmoid(output));
@@ -112,7 +117,7 @@ void gru_cell_grad(const RnnRow& r) {
     const Lanes l{r.n - i};
     const V z = sigmoid_of(l.get(r.gates + i)), reset = sigmoid_of(l.get(r.gates + i + g));
     const V candidate = tanh_of(l.get(r.gates + i + 2 * g)), linear = l.get(r.gates + i + 3 * g);
-    const V dh = l.get(r.dh + i) + l.get_or_zero(r.dy, i);
+    const V dh = arriving(r, l, i);
     const V dn = dh * (1.0f - z) * slope_of_tanh(candidate);
     l.put(r.da + i, dh * (l.get(r.before + i) - candidate) * slope_of_sigmoid(z));
     l.put(r.da + i + g, dn * linear * slope_of_sigmoid(reset));
@@ -154,7 +159,7 @@ void gru_candidate_grad(const RnnRow& r) {
   for (std::int64_t i = 0; i < r.n; i += width) {
     const Lanes l{r.n - i};
     const V z = sigmoid_of(l.get(r.gates + i)), candidate = tanh_of(l.get(r.gates + i + 2 * g));
-    const V dh = l.get(r.dh + i) + l.get_or_zero(r.dy, i);
+    const V dh = arriving(r, l, i);
     l.put(r.da + i, dh * (l.get(r.before + i) - candidate) * slope_of_sigmoid(z));
     l.put(r.da + i + 2 * g, dh * (1.0f - z) * slope_of_tanh(candidate));
     l.put(r.dh + i, dh * z);

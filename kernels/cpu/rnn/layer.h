@@ -26,9 +26,10 @@ class RnnWorkspace {
   std::size_t total_ = 0;
 };
 
-/// A run of units of one direction, and of samples: what one call of a product computes.
+/// A run of units of one direction, in whole panels: their products lie beside each other, so that
+/// the cells read and write long pieces of rows.
 struct RnnBlock {
-  std::int64_t d, panel, unit, units;
+  std::int64_t d, panel, panels, unit, units;
 };
 
 struct RnnLayer {
@@ -67,18 +68,34 @@ struct RnnLayer {
   std::int64_t time(std::int64_t d, std::int64_t step) const {
     return settings.is_reverse(d) ? steps - 1 - step : step;
   }
-  /// Samples whose products lie beside each other in the first cache.
-  static constexpr std::int64_t samples = 48;
-  std::int64_t scratch(std::int64_t gates) const { return gates * samples * width(); }
+  /// Samples and units whose products lie beside each other in the second cache.
+  static constexpr std::int64_t samples = 48, units = 128;
+  std::int64_t block_panels() const {
+    return std::min(panels, std::max<std::int64_t>(1, units / width()));
+  }
+  /// From sample to sample of the products of a block.
+  std::int64_t block_width() const { return block_panels() * width(); }
+  std::int64_t scratch(std::int64_t gates) const { return gates * samples * block_width(); }
+
+  /// Calls f(panel, first unit in the block, units) for the panels of a block.
+  template <class F>
+  void each_panel(const RnnBlock& block, F&& f) const {
+    for (std::int64_t p = 0; p < block.panels; ++p) {
+      const std::int64_t first = p * width();
+      f(block.panel + p, first, std::min(width(), block.units - first));
+    }
+  }
 
   /// Calls f(block, part) for all runs of units; those of a part follow each other.
   template <class F>
   void each_block(F&& f) const {
     parallel_parts(parts, [&](int part) {
       const Range range = part_of(directions * panels, part, parts);
-      for (std::int64_t i = range.begin; i < range.end; ++i) {
-        const std::int64_t unit = i % panels * width();
-        f(RnnBlock{i / panels, i % panels, unit, std::min(width(), hidden - unit)}, part);
+      for (std::int64_t i = range.begin; i < range.end;) {
+        const std::int64_t panel = i % panels, unit = panel * width();
+        const std::int64_t count = std::min({range.end - i, panels - panel, block_panels()});
+        f(RnnBlock{i / panels, panel, count, unit, std::min(count * width(), hidden - unit)}, part);
+        i += count;
       }
     });
   }

@@ -118,14 +118,16 @@ class RnnScanKernel final : public PreparedKernel {
     float* scratch = floats_at(a, scratch_at_) + part * layer_.scratch(gates_);
     const std::int64_t distance = panel_distance(layer_.hidden, layer_.width());
     for (std::int64_t gate = first; gate < last; ++gate) {
-      multiply_panel(layer_.isa, {.m = count,
-                                  .k = layer_.hidden,
-                                  .columns = block.units,
-                                  .a = x + layer_.state(block.d, begin),
-                                  .a_m = layer_.hidden,
-                                  .panel = packed(a, block.d, gate) + block.panel * distance,
-                                  .c = scratch + (gate - first) * layer_.scratch(1),
-                                  .c_m = layer_.width()});
+      layer_.each_panel(block, [&](std::int64_t panel, std::int64_t unit, std::int64_t units) {
+        multiply_panel(layer_.isa, {.m = count,
+                                    .k = layer_.hidden,
+                                    .columns = units,
+                                    .a = x + layer_.state(block.d, begin),
+                                    .a_m = layer_.hidden,
+                                    .panel = packed(a, block.d, gate) + panel * distance,
+                                    .c = scratch + (gate - first) * layer_.scratch(1) + unit,
+                                    .c_m = layer_.block_width()});
+      });
     }
     return scratch;
   }
@@ -185,7 +187,7 @@ class RnnScanKernel final : public PreparedKernel {
       const std::int64_t end = std::min(begin + RnnLayer::samples, layer_.batch);
       const float* product =
           multiply(a, block, part, before, begin, end - begin, 0, two_phases_ ? 2 : gates_);
-      for (std::int64_t b = begin; b < end; ++b, product += layer_.width()) {
+      for (std::int64_t b = begin; b < end; ++b, product += layer_.block_width()) {
         RnnRow r = row(a, block, step, b);
         r.product = product;
         if (two_phases_) {
@@ -209,7 +211,7 @@ class RnnScanKernel final : public PreparedKernel {
       const std::int64_t end = std::min(begin + RnnLayer::samples, layer_.batch);
       const float* product =
           multiply(a, block, part, floats_at(a, reset_at_), begin, end - begin, 2, 3);
-      for (std::int64_t b = begin; b < end; ++b, product += layer_.width()) {
+      for (std::int64_t b = begin; b < end; ++b, product += layer_.block_width()) {
         RnnRow r = row(a, block, step, b);
         r.product = product;
         if (lengths == nullptr || t < lengths[b]) {

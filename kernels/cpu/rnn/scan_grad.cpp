@@ -165,29 +165,31 @@ class RnnScanGradKernel final : public PreparedKernel {
                   std::int64_t begin, std::int64_t count) const {
     const std::int64_t n = layer_.hidden, t = layer_.time(block.d, step);
     float* scratch = floats_at(a, scratch_at_) + part * layer_.scratch(1);
-    PanelProduct product{.m = count,
-                         .k = main_rows_,
-                         .columns = block.units,
-                         .a = da(a) + da_row(t, block.d, begin),
-                         .a_m = layer_.directions * layer_.rows,
-                         .panel = floats_at(a, main_at_) + block.d * main_floats_ +
-                                  block.panel * panel_distance(main_rows_, layer_.width()),
-                         .c = scratch,
-                         .c_m = layer_.width()};
-    multiply_panel(layer_.isa, product);
-    if (!is_linear_) return scratch;
-    product.k = n;
-    product.a = floats_at(a, dlinear_at_) + step_row(t, block.d, begin);
-    product.a_m = n;
-    product.panel = candidate_panel(a, block);
-    product.accumulate = true;
-    multiply_panel(layer_.isa, product);
+    layer_.each_panel(block, [&](std::int64_t panel, std::int64_t unit, std::int64_t units) {
+      PanelProduct product{.m = count,
+                           .k = main_rows_,
+                           .columns = units,
+                           .a = da(a) + da_row(t, block.d, begin),
+                           .a_m = layer_.directions * layer_.rows,
+                           .panel = floats_at(a, main_at_) + block.d * main_floats_ +
+                                    panel * panel_distance(main_rows_, layer_.width()),
+                           .c = scratch + unit,
+                           .c_m = layer_.block_width()};
+      multiply_panel(layer_.isa, product);
+      if (!is_linear_) return;
+      product.k = n;
+      product.a = floats_at(a, dlinear_at_) + step_row(t, block.d, begin);
+      product.a_m = n;
+      product.panel = candidate_panel(a, block.d, panel);
+      product.accumulate = true;
+      multiply_panel(layer_.isa, product);
+    });
     return scratch;
   }
 
-  const float* candidate_panel(const KernelArguments& a, const RnnBlock& block) const {
-    return floats_at(a, candidate_at_) + block.d * candidate_floats_ +
-           block.panel * panel_distance(layer_.hidden, layer_.width());
+  const float* candidate_panel(const KernelArguments& a, std::int64_t d, std::int64_t panel) const {
+    return floats_at(a, candidate_at_) + d * candidate_floats_ +
+           panel * panel_distance(layer_.hidden, layer_.width());
   }
 
   /// dh += product, but of samples for which the step that made the product did nothing.
@@ -252,13 +254,14 @@ class RnnScanGradKernel final : public PreparedKernel {
       const float* product =
           is_last ? nullptr : multiply(a, block, part, step + 1, begin, end - begin);
       for (std::int64_t b = begin; b < end; ++b) {
-        const RnnRow r = row(a, block, step, b, lengths);
+        RnnRow r = row(a, block, step, b, lengths);
         if (product != nullptr && is_active(lengths, behind, b)) {
-          add(r.dh, product + (b - begin) * layer_.width(), r.n);
+          r.product = product + (b - begin) * layer_.block_width();
         }
         if (is_active(lengths, t, b)) {
           cell_(r);
         } else {
+          if (r.product != nullptr) add(r.dh, r.product, r.n);
           pass(r);
         }
       }
@@ -272,18 +275,20 @@ class RnnScanGradKernel final : public PreparedKernel {
     float* scratch = floats_at(a, scratch_at_) + part * layer_.scratch(1);
     for (std::int64_t begin = 0; begin < layer_.batch; begin += RnnLayer::samples) {
       const std::int64_t end = std::min(begin + RnnLayer::samples, layer_.batch);
-      multiply_panel(layer_.isa, {.m = end - begin,
-                                  .k = n,
-                                  .columns = block.units,
-                                  .a = da(a) + da_row(t, block.d, begin) + 2 * n,
-                                  .a_m = layer_.directions * layer_.rows,
-                                  .panel = candidate_panel(a, block),
-                                  .c = scratch,
-                                  .c_m = layer_.width()});
+      layer_.each_panel(block, [&](std::int64_t panel, std::int64_t unit, std::int64_t units) {
+        multiply_panel(layer_.isa, {.m = end - begin,
+                                    .k = n,
+                                    .columns = units,
+                                    .a = da(a) + da_row(t, block.d, begin) + 2 * n,
+                                    .a_m = layer_.directions * layer_.rows,
+                                    .panel = candidate_panel(a, block.d, panel),
+                                    .c = scratch + unit,
+                                    .c_m = layer_.block_width()});
+      });
       for (std::int64_t b = begin; b < end; ++b) {
         if (!is_active(lengths, t, b)) continue;
         RnnRow r = row(a, block, step, b, lengths);
-        r.product = scratch + (b - begin) * layer_.width();
+        r.product = scratch + (b - begin) * layer_.block_width();
         cells_.gru_reset_grad(r);
       }
     }
@@ -300,7 +305,7 @@ class RnnScanGradKernel final : public PreparedKernel {
       for (std::int64_t begin = 0; begin < layer_.batch; begin += RnnLayer::samples) {
         const std::int64_t end = std::min(begin + RnnLayer::samples, layer_.batch);
         const float* product = multiply(a, block, part, 0, begin, end - begin);
-        for (std::int64_t b = begin; b < end; ++b, product += layer_.width()) {
+        for (std::int64_t b = begin; b < end; ++b, product += layer_.block_width()) {
           if (!is_active(lengths, t, b)) continue;
           add(floats_at(a, dh_at_) + layer_.state(block.d, b) + block.unit, product, block.units);
         }
