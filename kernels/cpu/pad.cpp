@@ -5,12 +5,13 @@
 #include <cstring>
 #include <numeric>
 
+#include "engine/device/kernel_forms.h"
 #include "engine/operators/operator.h"
 #include "kernels/cpu/maps.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/pointwise/vector_functions.h"
-#include "kernels/reference/pad.h"
+#include "kernels/reference/pad_table.h"
 
 namespace tandem {
 namespace {

@@ -1,12 +1,11 @@
 // Pad and its gradient by a table per axis: which element of x each element of y comes from.
+#include "kernels/reference/pad_table.h"
+
 #include "kernels/reference/network_support.h"
 #include "kernels/shared/scalar.h"
 
 namespace tandem::reference {
 namespace {
-
-/// sources[axis][i]: the index in x of y's index i; -1 in a constant border.
-using PadTable = std::vector<Ints>;
 
 std::int64_t wrapped(std::int64_t i, std::int64_t extent) {
   return ((i % extent) + extent) % extent;
@@ -25,6 +24,8 @@ std::int64_t source_index(const std::string& mode, std::int64_t i, std::int64_t 
   return -1;
 }
 
+}  // namespace
+
 PadTable pad_table(const Attributes& attributes, const Shape& x) {
   const Ints& pads = attributes.integers("pads");
   const std::string& mode = attributes.text("mode");
@@ -36,6 +37,8 @@ PadTable pad_table(const Attributes& attributes, const Shape& x) {
   }
   return table;
 }
+
+namespace {
 
 /// The place in x of the element of y that `y_walk` is at, or nothing in a constant border.
 std::optional<std::int64_t> padded_source(const PadTable& table, const Ints& x_strides,
